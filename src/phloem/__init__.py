@@ -1,0 +1,39 @@
+"""phloem: statistical phylogenetics on many-core hardware.
+
+Public names load on first use, so that `import phloem` needs neither numba nor torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "read_alignment": "phloem.io.alignment",
+    "read_tree": "phloem.io.trees",
+    "read_trees": "phloem.io.trees",
+    "Alignment": "phloem.data.alignment",
+    "Alphabet": "phloem.data.alphabet",
+    "SitePatterns": "phloem.data.patterns",
+    "Tree": "phloem.tree.tree",
+    "parse_model": "phloem.model.grammar",
+    "TreeLikelihood": "phloem.likelihood.tree_likelihood",
+    "PhloemError": "phloem.errors",
+    "InputError": "phloem.errors",
+    "ModelError": "phloem.errors",
+    "NumericalError": "phloem.errors",
+    "DeviceError": "phloem.errors",
+}
+
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str):
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'phloem' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

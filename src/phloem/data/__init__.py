@@ -1,0 +1,1 @@
+"""What was observed: alphabets, genetic codes, alignments, site patterns, sampling dates."""

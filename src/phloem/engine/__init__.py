@@ -1,0 +1,1 @@
+"""Where the numbers are computed: plans, forecasts, device selection and the engines."""

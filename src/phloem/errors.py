@@ -1,0 +1,56 @@
+"""What a user, or a number, can do wrong. Every error phloem raises on purpose is a PhloemError."""
+
+from __future__ import annotations
+
+
+class PhloemError(Exception):
+    """Base of all errors that phloem raises on purpose."""
+
+
+class InputError(PhloemError):
+    """Something in the user's data or settings is wrong; says where, and what to do.
+
+    file, line (1-based), column (1-based), taxon and site are given where known;
+    hint is the remedy, one imperative sentence.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        taxon: str | None = None,
+        site: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.line = line
+        self.column = column
+        self.taxon = taxon
+        self.site = site
+        self.hint = hint
+
+    def __str__(self) -> str:
+        where = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        text = f"{where}: {self.message}" if where else self.message
+        if self.taxon is not None and self.taxon not in self.message:
+            text += f" (taxon '{self.taxon}')"
+        if self.site is not None:
+            text += f" (site {self.site})"
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+class ModelError(InputError):
+    """A model string or a parameter value that makes no model."""
+
+
+class NumericalError(PhloemError):
+    """A computation that left the numbers it is defined for (NaN, infinity, no convergence)."""
+
+
+class DeviceError(PhloemError):
+    """A device, or a library that drives it, that is missing, too small or broken."""

@@ -1,0 +1,1 @@
+"""Optimisers and samplers."""

@@ -1,0 +1,1 @@
+"""Text to records and back: FASTA, PHYLIP, NEXUS, Newick, logs and trees of other programs."""

@@ -1,0 +1,51 @@
+"""Transition matrices and their adjoints."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import expm
+
+from phloem.model.record import SiteModel
+
+
+def transition_matrices(lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+    """P[x, c] = exp(Q · rates[c] · lengths[x]) for every branch x.
+
+    lengths: (B,) effective branch lengths (length × branch rate). Returns (B, C, S, S) float64;
+    P[x, c, i, j] is the probability of state j at the child given state i at the parent.
+    """
+    t = lengths[:, None] * model.rates[None, :]
+    if model.eigen is None:
+        return expm(model.rate_matrix * t[..., None, None])
+    e = model.eigen
+    p = np.einsum("ik,xck,kj->xcij", e.right, np.exp(t[..., None] * e.values), e.left, optimize=True)
+    return np.maximum(p.real, 0.0)
+
+
+def rate_matrix_adjoint(adjoint: np.ndarray, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+    """d log L / d Q from d log L / d P, through the eigensystem (Najfeld and Havel 1995; Kenney and Gu 2012).
+
+    adjoint: (B, C, S, S). With P = R exp(Λt) L, G = Rᵀ A Lᵀ and
+    X_kl = (exp(λ_k t) - exp(λ_l t)) / (λ_k - λ_l), or t exp(λ_k t) on ties, dQ = Lᵀ (Σ G∘X) Rᵀ. Returns (S, S).
+    """
+    t = (lengths[:, None] * model.rates[None, :])[..., None, None]
+    if model.eigen is None:
+        return _adjoint_by_blocks(adjoint, t, model.rate_matrix)
+    e = model.eigen
+    total = np.zeros_like(e.right)
+    mean, half = (e.values[:, None] + e.values) / 2, (e.values[:, None] - e.values) / 2
+    for a, tx in zip(adjoint, t):
+        g = np.einsum("ik,cij,lj->ckl", e.right, a, e.left, optimize=True)
+        z = half * tx
+        sinhc = np.where(np.abs(z) < 1e-4, 1 + z * z / 6, np.sinh(z) / np.where(z == 0, 1, z))
+        total = total + (g * (tx * np.exp(mean * tx) * sinhc)).sum(0)
+    return (e.left.T @ total @ e.right.T).real
+
+
+def _adjoint_by_blocks(adjoint: np.ndarray, t: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The same without eigenvectors: exp([[Qᵀt, A t], [0, Qᵀt]]) holds the Fréchet adjoint (Van Loan 1978)."""
+    s = len(q)
+    total = np.zeros_like(q)
+    for a, tx in zip(adjoint.reshape(-1, s, s), t.reshape(-1)):
+        total += expm(np.block([[q.T * tx, a * tx], [np.zeros_like(q), q.T * tx]]))[:s, s:]
+    return total

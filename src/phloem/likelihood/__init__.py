@@ -1,0 +1,1 @@
+"""The tree likelihood: value, gradient, site values."""

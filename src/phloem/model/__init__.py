@@ -1,0 +1,1 @@
+"""The equations of sequence evolution in plain NumPy; knows no device, no tree, no file."""

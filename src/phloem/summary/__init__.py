@@ -1,0 +1,1 @@
+"""From samples to statements: consensus, clade credibility, ESS, R-hat, split frequencies, HPD."""

@@ -1,0 +1,1 @@
+"""Shape and time of trees as flat arrays."""
