@@ -1,0 +1,107 @@
+"""A text file in memory that knows where each character stands, for errors with line and column."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from phloem.errors import InputError
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """Text with `\\n` line ends, and the file it came from."""
+
+    text: str
+    file: str | None = None
+
+    def locate(self, offset: int) -> tuple[int, int]:
+        """Line and column, both 1-based, of the character at an offset."""
+        line = self.text.count("\n", 0, offset) + 1
+        return line, offset - self.text.rfind("\n", 0, offset)
+
+    def error(
+        self,
+        message: str,
+        offset: int,
+        *,
+        taxon: str | None = None,
+        site: int | None = None,
+        hint: str | None = None,
+    ) -> InputError:
+        """An InputError (to be raised by the caller) that points at an offset."""
+        line, column = self.locate(min(offset, len(self.text)))
+        return InputError(
+            message, file=self.file, line=line, column=column, taxon=taxon, site=site, hint=hint
+        )
+
+
+def read_source(path: str | os.PathLike[str]) -> SourceText:
+    """Read a text file, gzip-compressed or not (told by content), as UTF-8 or else Latin-1.
+
+    Raises InputError for a missing, unreadable, empty, damaged or binary file.
+    """
+    file = os.fspath(path)
+    return SourceText(decode(read_bytes(file), file), file)
+
+
+def read_bytes(file: str) -> bytes:
+    """The bytes of a file, decompressed where they are gzip."""
+    try:
+        data = Path(file).read_bytes()
+    except FileNotFoundError:
+        raise InputError(
+            "there is no such file", file=file, hint="Check the path and its spelling."
+        ) from None
+    except IsADirectoryError:
+        raise InputError("this is a folder, not a file", file=file, hint="Name a file inside it.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the file cannot be read: {error}", file=file, hint="Check its permissions."
+        ) from None
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"the gzip data are damaged: {error}", file=file, hint="Copy or compress the file again."
+        ) from None
+
+
+def decode(data: bytes, file: str | None = None) -> str:
+    """Bytes to text with `\\n` line ends; binary or empty input is an InputError."""
+    if data.startswith(_UTF16):
+        raise InputError(
+            "the file is UTF-16 text", file=file, line=1, hint="Save it as UTF-8 or plain ASCII."
+        )
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if not data.strip():
+        raise InputError(
+            "the file is empty", file=file, hint="Check how it was written, or name another file."
+        )
+    garbage = _BINARY.search(data)
+    if garbage:
+        start = garbage.start()
+        raise InputError(
+            f"the file is binary, not text (byte 0x{data[start]:02x})",
+            file=file,
+            line=data.count(b"\n", 0, start) + 1,
+            column=start - data.rfind(b"\n", 0, start),
+            hint="Give a plain-text FASTA, PHYLIP, NEXUS or Newick file (gzip is fine).",
+        )
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
