@@ -1,0 +1,50 @@
+# The two commands a newcomer needs: `make demo` and `make test`. Everything is installed into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-slow lint bench clean
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "phloem needs Python 3.11 or newer; call: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,plot]'
+	@touch $@
+
+# Only where PHLOEM_TEST_GPU=1 asks for the Triton kernels in Triton's interpreter, which needs no GPU.
+$(VENV)/.installed-triton: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'triton==3.9.*'
+	@touch $@
+
+ifeq ($(PHLOEM_TEST_GPU),1)
+TEST_READY := $(VENV)/.installed-triton
+else
+TEST_READY := $(VENV)/.installed-test
+endif
+
+demo: $(VENV)/.installed
+	$(BIN)/phloem mcmc examples/primates.nex --model GTR+G4 --generations 100000 --seed 1 \
+	  --prefix demo-output/primates --redo
+
+test: $(TEST_READY)
+	$(BIN)/python -m pytest -m 'not slow' -n 2
+
+test-slow: $(TEST_READY)
+	$(BIN)/python -m pytest -m slow -n 2
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) demo-output .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,5 @@
+"""`python -m phloem`."""
+
+from phloem.cli import main
+
+main()

@@ -1,0 +1,65 @@
+"""The command line: one thin file a command, which reads options, calls phloem.analysis and prints."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+# Command → "module:function". A command's module imports nothing but typer at its top, so that --help stays quick.
+COMMANDS = {
+    "likelihood": "phloem.cli.likelihood:likelihood",
+    "mcmc": "phloem.cli.mcmc:mcmc",
+    "plan": "phloem.cli.plan:plan",
+    "doctor": "phloem.cli.doctor:doctor",
+}
+
+
+def build_app():
+    """The typer application with every command of COMMANDS."""
+    import typer
+
+    app = typer.Typer(
+        name="phloem",
+        help="Statistical phylogenetics on many-core hardware: likelihoods, gradients, posteriors, trees.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_version_option())
+    for name, target in COMMANDS.items():
+        module, function = target.split(":")
+        app.command(name)(getattr(import_module(module), function))
+    return app
+
+
+def _version_option():
+    import typer
+
+    def show(value: bool) -> None:
+        if value:
+            from phloem import __version__
+
+            typer.echo(f"phloem {__version__}")
+            raise typer.Exit
+
+    def options(
+        version: bool = typer.Option(False, "--version", callback=show, is_eager=True, help="Print the version."),
+    ) -> None:
+        """Statistical phylogenetics on many-core hardware: likelihoods, gradients, posteriors, trees."""
+
+    return options
+
+
+def main() -> None:
+    """Entry point of the command `phloem`: what the user can mend is printed as one message, exit status 2."""
+    from phloem.errors import PhloemError
+
+    try:
+        build_app()()
+    except PhloemError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,77 @@
+"""`phloem doctor`: what was found, and a known answer."""
+
+from __future__ import annotations
+
+import typer
+
+
+def doctor() -> None:
+    """Show the hardware and libraries found, and check a known answer on every engine."""
+    from rich.console import Console
+
+    from phloem.analysis.doctor import KNOWN_LOG_LIKELIHOOD, diagnose
+
+    console = Console(highlight=False)
+    with console.status("looking, and computing a known answer on every engine (the first call compiles) …"):
+        found = diagnose()
+    console.print(_machine(found))
+    console.print(_libraries(found))
+    console.print(_answers(found, KNOWN_LOG_LIKELIHOOD))
+    if not found.cache_writable:
+        console.print(
+            f"[yellow]Compiled code cannot be kept in {found.cache_directory}: every run compiles anew.\n"
+            "Set NUMBA_CACHE_DIR to a folder you can write to.[/]"
+        )
+    for answer in found.answers:
+        if answer.error:
+            console.print(f"[red]{answer.engine} {answer.precision}: {answer.error}[/]")
+    console.print("[green]healthy[/]" if found.healthy else "[red]not healthy: see above[/]")
+    raise typer.Exit(0 if found.healthy else 1)
+
+
+def _machine(found):
+    from rich.table import Table
+
+    hardware = found.hardware
+    table = Table(title="Machine", title_justify="left", show_header=False, min_width=60)
+    table.add_row("processor", hardware.cpu)
+    table.add_row("cores", f"{hardware.cores} ({hardware.cores_reason})")
+    if hardware.memory_bytes is not None:
+        table.add_row("memory", _memory(hardware))
+    for gpu in hardware.accelerators:
+        table.add_row("GPU", f"{gpu.name}, {gpu.memory_bytes / 2**30:.0f} GiB")
+    if not hardware.accelerators:
+        table.add_row("GPU", "none found")
+    elif not hardware.torch_installed:
+        table.add_row("", "to use it: pip install 'phloem[gpu]'")
+    return table
+
+
+def _memory(hardware) -> str:
+    total = f"{hardware.memory_bytes / 2**30:.1f} GiB"
+    if hardware.available_bytes is None:
+        return total
+    return f"{total}, {hardware.available_bytes / 2**30:.1f} GiB available"
+
+
+def _libraries(found):
+    from rich.table import Table
+
+    table = Table(title="Libraries", title_justify="left", show_header=False, min_width=60)
+    table.add_row("Python", found.python)
+    for name, version in found.libraries.items():
+        table.add_row(name, version or "[dim]not installed[/]")
+    return table
+
+
+def _answers(found, known: float):
+    from rich.table import Table
+
+    table = Table(title=f"Known answer (IQ-TREE 2.0.7: {known})", title_justify="left", min_width=60)
+    for header in ("engine", "precision", "log-likelihood", "first call", ""):
+        table.add_column(header, justify="right" if header in ("log-likelihood", "first call") else "left")
+    for answer in found.answers:
+        value = "–" if answer.log_likelihood is None else f"{answer.log_likelihood:.4f}"
+        verdict = "[green]right[/]" if answer.passed else "[red]wrong[/]"
+        table.add_row(answer.engine, answer.precision, value, f"{answer.seconds:.2f} s", verdict)
+    return table

@@ -1,0 +1,96 @@
+"""The only place that decides where a likelihood runs, and says why."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from phloem.engine.hardware import usable_cores
+from phloem.engine.interface import Evaluator, Problem
+from phloem.errors import DeviceError, InputError
+
+ENGINES = ("auto", "reference", "cpu", "gpu")
+PRECISIONS = ("float64", "float32")
+
+# Below this many message entries (columns × states × categories) a second thread costs more than it saves.
+SMALL_PROBLEM = 200_000
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What will run and why. make builds the evaluator."""
+
+    engine: str
+    threads: int
+    precision: str
+    reason: str
+    make: Callable[[Problem], Evaluator]
+
+
+def select_engine(requested: str, problem: Problem, threads: int | None = None) -> Selection:
+    """Choose engine and threads for a problem.
+
+    requested: one of ENGINES. threads: None lets phloem choose. Raises InputError for an unknown name and
+    DeviceError where the engine asked for cannot run here (there is no fallback behind the user's back).
+    """
+    if requested not in ENGINES:
+        raise InputError(f"unknown engine '{requested}'", hint=f"choose one of {', '.join(ENGINES)}")
+    if problem.precision not in PRECISIONS:
+        raise InputError(
+            f"unknown precision '{problem.precision}'", hint=f"choose one of {', '.join(PRECISIONS)}"
+        )
+    if requested == "reference":
+        return Selection("reference", 1, problem.precision, "asked for: the NumPy reference", _make_reference)
+    if requested == "gpu":
+        return _gpu(problem)
+    chosen, why_threads = _choose_threads(problem, threads)
+    why = "asked for" if requested == "cpu" else f"chosen: {_why_not_gpu()}"
+    return Selection(
+        "cpu", chosen, problem.precision, f"CPU {why}; {why_threads}", lambda p: _make_cpu(p, chosen)
+    )
+
+
+def _choose_threads(problem: Problem, threads: int | None) -> tuple[int, str]:
+    cores, limit = usable_cores()
+    if threads is not None:
+        if threads < 1:
+            raise InputError(f"threads must be at least 1, got {threads}")
+        return threads, _plural(threads) + " asked for"
+    entries = problem.tip_codes.size * problem.state_sets.shape[1] * problem.n_categories
+    if cores > 1 and entries < SMALL_PROBLEM:
+        return 1, f"1 thread, since the problem is small ({entries:,} entries at the tips)"
+    return cores, f"{_plural(cores)} ({limit})"
+
+
+def _plural(n: int) -> str:
+    return f"{n} thread" + ("" if n == 1 else "s")
+
+
+def _why_not_gpu() -> str:
+    if find_spec("torch") is None:
+        return "the GPU engine needs PyTorch, which is not installed (pip install 'phloem[gpu]')"
+    if not os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/kfd"):
+        return "no GPU driver found"
+    return "the GPU engine runs where --engine gpu asks for it"
+
+
+def _gpu(problem: Problem) -> Selection:
+    if find_spec("phloem.engine.gpu") is None:
+        raise DeviceError("this version of phloem has no GPU engine; use --engine cpu")
+    from phloem.engine import gpu
+
+    return gpu.select(problem)
+
+
+def _make_reference(problem: Problem) -> Evaluator:
+    from phloem.engine.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(problem)
+
+
+def _make_cpu(problem: Problem, threads: int) -> Evaluator:
+    from phloem.engine.cpu import CpuEvaluator
+
+    return CpuEvaluator(problem, threads)

@@ -1,0 +1,79 @@
+"""Imports go one way (docs/architecture.md), and heavy libraries stay in their rooms."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "phloem"
+
+# Room → rooms it may import besides itself and errors.
+ALLOWED = {
+    "data": set(),
+    "tree": set(),
+    "model": set(),
+    "kernels": {"model"},
+    "io": {"data", "tree"},
+    "engine": {"kernels", "model"},
+    "distance": {"engine", "kernels", "data", "tree", "model"},
+    "likelihood": {"engine", "kernels", "data", "tree", "model"},
+    "interop": {"likelihood"},
+    "summary": {"tree", "data"},
+    "inference": {"likelihood", "distance", "engine", "kernels", "data", "tree", "model"},
+    "plot": {"tree", "summary"},
+    "analysis": {"plot", "summary", "inference", "likelihood", "distance", "engine", "io", "data", "tree", "model"},
+    "cli": {"analysis", "plot"},
+    "web": {"analysis", "plot"},
+}
+
+# Library → where it may be imported.
+CONFINED = {
+    "numba": ("kernels/numba/",),
+    "llvmlite": ("kernels/numba/",),
+    "torch": ("kernels/triton/", "engine/gpu", "engine/distributed", "interop/"),
+    "triton": ("kernels/triton/", "engine/gpu"),
+    "jax": ("interop/",),
+    "matplotlib": ("plot/",),
+    "typer": ("cli/",),
+}
+
+
+def imported_modules(path: Path) -> list[str]:
+    names = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names.append(node.module)
+            if node.module == "phloem":
+                names += [f"phloem.{alias.name}" for alias in node.names]
+    return names
+
+
+def violations(path: Path, source: Path = SOURCE) -> list[str]:
+    relative = path.relative_to(source).as_posix()
+    room = relative.split("/")[0]
+    found = []
+    for name in imported_modules(path):
+        parts = name.split(".")
+        if parts[0] in CONFINED and not relative.startswith(CONFINED[parts[0]]):
+            found.append(f"{relative} imports {name}")
+        if parts[0] != "phloem" or len(parts) == 1 or room.endswith(".py"):
+            continue
+        if parts[1] not in {room, "errors", "__version__"} | ALLOWED[room]:
+            found.append(f"{relative} imports {name}")
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: p.relative_to(SOURCE).as_posix())
+def test_imports_go_one_way(path):
+    assert violations(path) == []
+
+
+def test_a_wrong_import_is_seen(tmp_path):
+    (tmp_path / "data").mkdir()
+    bad = tmp_path / "data" / "bad.py"
+    bad.write_text("import numba\nfrom phloem.tree.tree import Tree\nfrom phloem import io\n")
+    assert len(violations(bad, tmp_path)) == 3
