@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -42,7 +42,9 @@ class EngineGradient:
 
 
 class Evaluator(Protocol):
-    """A likelihood on one device. Lengths are effective branch lengths (length × branch rate), (N,), root ignored.
+    """A likelihood on one device.
+
+    Lengths are effective branch lengths (length × branch rate), (N,), the root's is ignored.
 
     log_likelihood and gradient evaluate from scratch and become the accepted state.
     propose evaluates a change, recomputing only what it dirtied up to the root: changed names the nodes whose
@@ -72,3 +74,19 @@ class Evaluator(Protocol):
     def accept(self) -> None: ...
 
     def reject(self) -> None: ...
+
+
+@runtime_checkable
+class SiteDerivatives(Protocol):
+    """What an evaluator may offer besides (reference/site_derivatives.py); both evaluate from scratch.
+
+    Where an engine does not, TreeLikelihood takes these two from the reference engine.
+    """
+
+    def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        """(N, P) d log L_p / d effective length of the branch above each node (root row 0), float64."""
+        ...
+
+    def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        """(N,) d² log L / d effective length², the diagonal only (root 0)."""
+        ...

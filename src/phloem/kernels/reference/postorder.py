@@ -33,7 +33,7 @@ def postorder(classes: ColumnClasses, transition: np.ndarray, state_sets: np.nda
 
 
 def node_partials(classes: ColumnClasses, messages, exponents, x: int):
-    """p_x (C, S, K_x), its exponents, and the shift by which this node alone rescaled: stored = product · 2**-shift."""
+    """p_x (C, S, K_x), its exponents, and this node's own rescaling: stored = product · 2**-shift."""
     k = x - classes.n_tips
     left, right = classes.left[k], classes.right[k]
     left_class = classes.left_class[classes.columns(x)]

@@ -11,10 +11,12 @@ from phloem.kernels.reference.postorder import node_partials
 def preorder(classes: ColumnClasses, transition, messages, exponents, state_sets, root_q):
     """Adjoint of every transition matrix, d log L / d P[x, c] = u_x p_xᵀ.
 
-    The gradient is linear in the pre-order vectors, so columns that share a class below a child are *summed* on
-    the way down: for child x of k with sibling y,
-        u_x[:, i] = Σ over columns j of k with class_x(j) = i of q_k[:, j] ∘ m_y[:, class_y(j)],   q_x = P_xᵀ u_x.
-    Gangavarapu et al. 2024 give the unsummed recursion. Stored u = true u · 2**exponent of m_x, hence the shift.
+    The gradient is linear in the pre-order vectors, so columns that share a class below a child are *summed*
+    on the way down: for child x of k with sibling y,
+        u_x[:, i] = Σ over columns j of k with class_x(j) = i of q_k[:, j] ∘ m_y[:, class_y(j)],
+        q_x = P_xᵀ u_x.
+    Gangavarapu et al. 2024 give the unsummed recursion. Stored u = true u · 2**exponent of m_x, hence the
+    shift.
     root_q: (C, S, K_root) from root_adjoint. Returns (N-1, C, S, S) float64 and the list of u_x (C, S, K_x).
     """
     n_nodes = classes.n_nodes
@@ -37,5 +39,5 @@ def _pass_to_children(classes: ColumnClasses, messages, u, x: int, q) -> None:
     left, right = classes.left[k], classes.right[k]
     left_class = classes.left_class[classes.columns(x)]
     right_class = classes.right_class[classes.columns(x)]
-    np.add.at(u[left], (slice(None), slice(None), left_class), q * messages[right][:, :, right_class])
-    np.add.at(u[right], (slice(None), slice(None), right_class), q * messages[left][:, :, left_class])
+    np.add.at(u[left], np.s_[:, :, left_class], q * messages[right][:, :, right_class])  # type: ignore[arg-type]
+    np.add.at(u[right], np.s_[:, :, right_class], q * messages[left][:, :, left_class])  # type: ignore[arg-type]

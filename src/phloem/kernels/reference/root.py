@@ -49,7 +49,8 @@ def root_adjoint(partials, exponents, model: SiteModel, invariant_states, site_l
     """d log L / d p_root, scaled as the pre-order pass wants it, and the gradient of what only the root sees.
 
     weights: (K,) from total_log_likelihood. Stored q[c, s, k] = true q · 2**exponents[c, k], so that
-    stored q · stored p is the true product. Returns q (C, S, K), d root_frequencies (S,), d weights (C,), d invariant.
+    stored q · stored p is the true product. Returns q (C, S, K), d root_frequencies (S,), d weights (C,),
+    d invariant.
     """
     scale = weights * np.exp(exponents * np.log(2.0) - site_log)
     f = model.root_frequencies

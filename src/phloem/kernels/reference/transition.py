@@ -26,7 +26,8 @@ def rate_matrix_adjoint(adjoint: np.ndarray, lengths: np.ndarray, model: SiteMod
     """d log L / d Q from d log L / d P, through the eigensystem (Najfeld and Havel 1995; Kenney and Gu 2012).
 
     adjoint: (B, C, S, S). With P = R exp(Λt) L, G = Rᵀ A Lᵀ and
-    X_kl = (exp(λ_k t) - exp(λ_l t)) / (λ_k - λ_l), or t exp(λ_k t) on ties, dQ = Lᵀ (Σ G∘X) Rᵀ. Returns (S, S).
+    X_kl = (exp(λ_k t) - exp(λ_l t)) / (λ_k - λ_l), or t exp(λ_k t) on ties, dQ = Lᵀ (Σ G∘X) Rᵀ.
+    Returns (S, S).
     """
     t = (lengths[:, None] * model.rates[None, :])[..., None, None]
     if model.eigen is None:
@@ -43,7 +44,7 @@ def rate_matrix_adjoint(adjoint: np.ndarray, lengths: np.ndarray, model: SiteMod
 
 
 def _adjoint_by_blocks(adjoint: np.ndarray, t: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The same without eigenvectors: exp([[Qᵀt, A t], [0, Qᵀt]]) holds the Fréchet adjoint (Van Loan 1978)."""
+    """The same without eigenvectors: exp([[Qᵀt, At], [0, Qᵀt]]) holds the Fréchet adjoint (Van Loan 1978)."""
     s = len(q)
     total = np.zeros_like(q)
     for a, tx in zip(adjoint.reshape(-1, s, s), t.reshape(-1)):
