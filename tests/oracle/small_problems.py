@@ -72,7 +72,7 @@ def random_problem(
 
 
 def brute_force_site_likelihoods(problem: Problem, lengths, model: SiteModel) -> np.ndarray:
-    """(P,) L = Σ_c w_c Σ over internal states of π_root Π_branches P[parent, child], plus invariable sites."""
+    """(P,) L = Σ_c w_c Σ over internal states of π_root Π_branches P[parent, child], + invariable sites."""
     n_tips, n_patterns = problem.tip_codes.shape
     n_states, n_internal = len(model.rate_matrix), n_tips - 1
     branches = [(n_tips + k, int(c)) for k in range(n_internal) for c in (problem.left[k], problem.right[k])]

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_problems import (
+
+from oracle.small_problems import (
     brute_force_log_likelihood,
     brute_force_site_likelihoods,
     central_difference,
@@ -14,7 +15,6 @@ from small_problems import (
     random_problem,
     random_topology,
 )
-
 from phloem.engine.interface import SiteDerivatives
 from phloem.engine.reference import ReferenceEvaluator
 
