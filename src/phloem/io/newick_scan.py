@@ -1,0 +1,126 @@
+"""Newick text before its grammar: comments taken out and remembered, quoted characters marked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.errors import InputError
+from phloem.io.nexus_tokens import end_of_comment, unterminated_quote
+from phloem.io.source_text import SourceText
+
+_PROTECTED = re.compile(r"""(?<=[^\s(){},;:=\[\]'"])['"]|'[^']*+'|"[^"]*+"|\[[^\[\]]*+\]|[\[\]'"]""")
+QUOTED = 1
+"""Code that stands for a character inside quotes, so that it delimits nothing."""
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Half-open intervals of a text, ascending and disjoint. start, stop: (n,) int64."""
+
+    start: np.ndarray
+    stop: np.ndarray
+
+    @classmethod
+    def of(cls, pairs: list[tuple[int, int]]) -> Spans:
+        table = np.array(pairs, np.int64).reshape(-1, 2)
+        return cls(table[:, 0], table[:, 1])
+
+
+@dataclass(frozen=True)
+class CleanText:
+    """What the grammar sees: text without comments (and without other removed spans).
+
+    text: the remaining characters. codes: one number each, QUOTED inside quotes.
+    removed: the spans taken out of the source. removed_at: where in text each of them stood.
+    """
+
+    source: SourceText
+    text: str
+    codes: np.ndarray
+    removed: Spans
+    removed_at: np.ndarray
+    offset: int
+
+    def error(self, message: str, position: int, **where) -> InputError:
+        """An InputError at a position of the clean text, told in the source's coordinates."""
+        before = self.removed_at <= position
+        lost = int((self.removed.stop - self.removed.start)[before].sum())
+        return self.source.error(message, self.offset + position + lost, **where)
+
+
+def protected_spans(source: SourceText, start: int = 0, stop: int | None = None) -> tuple[Spans, Spans]:
+    """Comments [...] (which nest) and quoted strings '...' of a text, each outside the other."""
+    text = source.text
+    stop = len(text) if stop is None else stop
+    comments: list[tuple[int, int]] = []
+    quotes: list[tuple[int, int]] = []
+    while True:
+        resume = _collect(source, start, stop, comments, quotes)
+        if resume is None:
+            return Spans.of(comments), Spans.of(quotes)
+        start = resume
+
+
+def _collect(source: SourceText, start: int, stop: int, comments: list, quotes: list) -> int | None:
+    """Collect spans from start on; returns where to go on after a nested comment, None at the end."""
+    for match in _PROTECTED.finditer(source.text, start, stop):
+        token = match.group()
+        if token[0] == "[":
+            if len(token) == 1:
+                end = end_of_comment(source, match.start())
+                comments.append((match.start(), end))
+                return end
+            comments.append(match.span())
+        elif len(token) > 1:
+            quotes.append(match.span())
+        elif token == "]":
+            hint = "Remove it, or open the comment with '['."
+            raise source.error("']' closes no comment", match.start(), hint=hint)
+        elif not _inside_word(source.text, match.start()):
+            raise unterminated_quote(source, match.start())
+    return None
+
+
+def _inside_word(text: str, position: int) -> bool:
+    """Whether a quote stands within an unquoted name, where it is a character like any other."""
+    return position > 0 and text[position - 1] not in " \t\n(){},;:=[]'\""
+
+
+def clean_text(source: SourceText, start: int, stop: int, removed: Spans, quotes: Spans) -> CleanText:
+    """The text from start to stop without the removed spans, closed by ';' if the file forgot it."""
+    begin = np.append(start, removed.stop).tolist()
+    end = np.append(removed.start, stop).tolist()
+    kept = (
+        source.text[start:stop]
+        if len(end) == 1
+        else "".join(map(source.text.__getitem__, map(slice, begin, end)))
+    )
+    size = removed.stop - removed.start
+    lost = np.cumsum(size)
+    removed_at = removed.start - start - (lost - size)
+    kept = kept.rstrip()
+    if not kept.endswith(";"):
+        kept += ";"
+    codes = character_codes(kept)
+    if len(quotes.start):
+        before = np.append(0, lost)[np.searchsorted(removed.start, quotes.start)]
+        _mark(codes, quotes.start - start - before, quotes.stop - start - before)
+    return CleanText(source, kept, codes, removed, removed_at, start)
+
+
+def character_codes(text: str) -> np.ndarray:
+    """(length,) uint8: one code a character whatever the encoding (all above ASCII are 127)."""
+    if text.isascii():
+        return np.frombuffer(text.encode("ascii"), np.uint8).copy()
+    wide = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return np.minimum(wide, 127).astype(np.uint8)
+
+
+def _mark(codes: np.ndarray, start: np.ndarray, stop: np.ndarray) -> None:
+    inside = np.zeros(len(codes) + 1, np.int8)
+    np.add.at(inside, start, 1)
+    np.add.at(inside, stop, -1)
+    codes[np.cumsum(inside[:-1]).astype(bool)] = QUOTED
