@@ -1,0 +1,99 @@
+"""Many trees of the same taxa as two arrays, the form in which a sampler stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.errors import InputError
+from phloem.tree.build import node_levels
+from phloem.tree.match import match_taxa
+from phloem.tree.tree import Tree
+
+
+@dataclass(frozen=True)
+class TreeSample:
+    """n trees of the same taxa, each row in the record's order (tips, then children before parents, root last).
+
+    parent: (n, N) int32, -1 at the root and at absent nodes (a row with multifurcations has fewer nodes than
+    the widest one; its absent nodes come right after the tips).
+    lengths: (n, N) float64 of the branch above each node. rooted: whether the root's position matters.
+    """
+
+    taxa: tuple[str, ...]
+    parent: np.ndarray
+    lengths: np.ndarray
+    rooted: bool
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.parent)
+
+    @property
+    def n_tips(self) -> int:
+        return len(self.taxa)
+
+    @property
+    def n_nodes(self) -> int:
+        return self.parent.shape[1]
+
+    def tree(self, i: int) -> Tree:
+        """Row i as a tree."""
+        present = np.flatnonzero(np.append(self.parent[i, :-1] >= 0, True))
+        number = np.full(self.n_nodes + 1, -1, np.int32)
+        number[present] = np.arange(len(present))
+        parent = number[self.parent[i, present]]
+        return Tree(self.taxa, parent, self.lengths[i, present], rooted=self.rooted)
+
+    def select(self, rows: slice | np.ndarray) -> TreeSample:
+        """The sample's rows given by a slice or an index array."""
+        return TreeSample(self.taxa, self.parent[rows], self.lengths[rows], self.rooted)
+
+
+def sample_of_trees(trees: Sequence[Tree]) -> TreeSample:
+    """Trees of the same taxa as a sample, tips in the order of the first."""
+    if not trees:
+        raise InputError("there are no trees to summarise", hint="Check the burn-in and the tree file.")
+    rooted = {tree.rooted for tree in trees}
+    if len(rooted) > 1:
+        raise InputError("some trees are rooted and some are not", hint="Root or unroot all of them.")
+    taxa = trees[0].taxa
+    n_nodes = max(tree.n_nodes for tree in trees)
+    parent = np.full((len(trees), n_nodes), -1, np.int32)
+    lengths = np.full((len(trees), n_nodes), np.nan)
+    for i, tree in enumerate(trees):
+        tree = match_taxa(tree, taxa)
+        shift = n_nodes - tree.n_nodes
+        place = np.arange(tree.n_nodes)
+        place[tree.n_tips :] += shift
+        parent[i, place[:-1]] = tree.parent[:-1] + shift
+        lengths[i, place] = tree.lengths
+    return TreeSample(taxa, parent, lengths, rooted.pop())
+
+
+def sample_of_arrays(
+    taxa: Sequence[str], parent: np.ndarray, lengths: np.ndarray, rooted: bool = False
+) -> TreeSample:
+    """A sample from parent pointers whose internal nodes are numbered in any order.
+
+    parent: (n, N), tips 0…T-1, -1 at the root, which may be any internal node. lengths: (n, N).
+    """
+    parent = np.asarray(parent, np.int32)
+    n, n_nodes = parent.shape
+    n_tips = len(taxa)
+    inner = np.arange(n_tips, n_nodes)
+    if np.all(parent[:, n_tips:-1] > inner[:-1]) and np.all(parent[:, -1] == -1):
+        return TreeSample(tuple(taxa), parent, np.asarray(lengths, np.float64), rooted)
+    flat = np.where(parent < 0, -1, parent + np.arange(n)[:, None] * n_nodes).ravel()
+    level = node_levels(flat).reshape(n, n_nodes)
+    old = np.concatenate(
+        [np.tile(np.arange(n_tips), (n, 1)), n_tips + np.argsort(-level[:, n_tips:], axis=1, kind="stable")],
+        axis=1,
+    )
+    number = np.empty_like(old)
+    np.put_along_axis(number, old, np.arange(n_nodes)[None], axis=1)
+    moved = np.take_along_axis(parent, old, axis=1)
+    renamed = np.where(moved < 0, -1, np.take_along_axis(number, np.maximum(moved, 0), axis=1))
+    return TreeSample(tuple(taxa), renamed.astype(np.int32), np.take_along_axis(lengths, old, axis=1), rooted)
