@@ -1,4 +1,4 @@
-"""Random and extreme trees for simulations and tests; randomness comes from the Generator that is passed in."""
+"""Random and extreme trees for simulations and tests; randomness comes from the Generator passed in."""
 
 from __future__ import annotations
 

@@ -10,12 +10,13 @@ import numpy as np
 from phloem.errors import InputError
 from phloem.tree.build import node_levels
 from phloem.tree.match import match_taxa
+from phloem.tree.reroot import unroot
 from phloem.tree.tree import Tree
 
 
 @dataclass(frozen=True)
 class TreeSample:
-    """n trees of the same taxa, each row in the record's order (tips, then children before parents, root last).
+    """n trees of the same taxa, each row in the record's order (children before parents, root last).
 
     parent: (n, N) int32, -1 at the root and at absent nodes (a row with multifurcations has fewer nodes than
     the widest one; its absent nodes come right after the tips).
@@ -59,6 +60,8 @@ def sample_of_trees(trees: Sequence[Tree]) -> TreeSample:
     rooted = {tree.rooted for tree in trees}
     if len(rooted) > 1:
         raise InputError("some trees are rooted and some are not", hint="Root or unroot all of them.")
+    if not trees[0].rooted:
+        trees = [unroot(tree) if len(tree.children(tree.n_nodes - 1)) == 2 else tree for tree in trees]
     taxa = trees[0].taxa
     n_nodes = max(tree.n_nodes for tree in trees)
     parent = np.full((len(trees), n_nodes), -1, np.int32)
@@ -73,6 +76,30 @@ def sample_of_trees(trees: Sequence[Tree]) -> TreeSample:
     return TreeSample(taxa, parent, lengths, rooted.pop())
 
 
+def concatenate(samples: Sequence[TreeSample]) -> TreeSample:
+    """The trees of several samples (runs) one after the other; taxa must be in one order."""
+    first = samples[0]
+    if any(sample.taxa != first.taxa or sample.rooted != first.rooted for sample in samples):
+        raise InputError("the samples differ in taxa or rooting", hint="Summarise runs of one analysis.")
+    n_nodes = max(sample.n_nodes for sample in samples)
+    widened = [_widened(sample, n_nodes) for sample in samples]
+    parent = np.concatenate([sample.parent for sample in widened])
+    lengths = np.concatenate([sample.lengths for sample in widened])
+    return TreeSample(first.taxa, parent, lengths, first.rooted)
+
+
+def _widened(sample: TreeSample, n_nodes: int) -> TreeSample:
+    """The same trees with absent nodes after the tips, up to n_nodes in all."""
+    extra, tips = n_nodes - sample.n_nodes, sample.n_tips
+    if extra == 0:
+        return sample
+    moved = np.where(sample.parent < 0, -1, sample.parent + extra)
+    parent = np.insert(moved, [tips] * extra, -1, axis=1).astype(np.int32)
+    return TreeSample(
+        sample.taxa, parent, np.insert(sample.lengths, [tips] * extra, np.nan, axis=1), sample.rooted
+    )
+
+
 def sample_of_arrays(
     taxa: Sequence[str], parent: np.ndarray, lengths: np.ndarray, rooted: bool = False
 ) -> TreeSample:
@@ -83,6 +110,7 @@ def sample_of_arrays(
     parent = np.asarray(parent, np.int32)
     n, n_nodes = parent.shape
     n_tips = len(taxa)
+    _check_arrays(parent, n_tips, rooted)
     inner = np.arange(n_tips, n_nodes)
     if np.all(parent[:, n_tips:-1] > inner[:-1]) and np.all(parent[:, -1] == -1):
         return TreeSample(tuple(taxa), parent, np.asarray(lengths, np.float64), rooted)
@@ -97,3 +125,16 @@ def sample_of_arrays(
     moved = np.take_along_axis(parent, old, axis=1)
     renamed = np.where(moved < 0, -1, np.take_along_axis(number, np.maximum(moved, 0), axis=1))
     return TreeSample(tuple(taxa), renamed.astype(np.int32), np.take_along_axis(lengths, old, axis=1), rooted)
+
+
+def _check_arrays(parent: np.ndarray, n_tips: int, rooted: bool) -> None:
+    n, n_nodes = parent.shape
+    if n == 0:
+        raise InputError("there are no trees to summarise", hint="Check the burn-in and the tree file.")
+    if np.any((parent < 0).sum(axis=1) != 1) or (parent >= n_nodes).any():
+        raise InputError("each tree needs exactly one root", hint="Mark one node of each row with parent -1.")
+    root = np.argmax(parent < 0, axis=1)
+    degree = (parent == root[:, None]).sum(axis=1)
+    if not rooted and n_tips > 2 and np.any(degree < 3):
+        hint = "Give 2T-2 nodes and let the root have three children."
+        raise InputError("an unrooted tree has a root of two children", hint=hint)
