@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import numpy as np
 
 from phloem.data.alphabet import Alphabet
+from phloem.data.coding import CodedCharacters, code_characters, code_type
+from phloem.data.codons import code_codons
+from phloem.data.sites import parse_sites
+from phloem.errors import InputError
+
+Ambiguity = Literal["partial", "missing"]
+StopCodons = Literal["error", "mask"]
 
 
 @dataclass(frozen=True)
@@ -38,3 +46,140 @@ class Alignment:
     @property
     def n_sites(self) -> int:
         return self.codes.shape[1]
+
+
+def alignment_from_sequences(
+    sequences: Mapping[str, str],
+    alphabet: Alphabet,
+    *,
+    ambiguity: Ambiguity = "partial",
+    stop_codons: StopCodons = "error",
+    sites: str | None = None,
+) -> Alignment:
+    """An alignment from name → sequence, one character a column (sets such as {AC} are not read here).
+
+    Raises InputError as `alignment_from_matrix` does, and for sequences of unequal length.
+    """
+    taxa = tuple(sequences)
+    width = len(sequences[taxa[0]]) if taxa else 0
+    for taxon, sequence in sequences.items():
+        if len(sequence) != width:
+            raise InputError(
+                f"'{taxon}' has {len(sequence)} characters, '{taxa[0]}' has {width}",
+                taxon=taxon,
+                hint="Align the sequences to one length.",
+            )
+    text = "".join(sequences.values()).encode("utf-32-le", errors="surrogatepass")
+    matrix = np.frombuffer(text, np.uint32).reshape(len(taxa), width)
+    large = matrix.max(initial=0) > 255
+    if large:
+        row, column = np.argwhere(matrix > 255)[0]
+        raise InputError(
+            f"unknown character '{chr(matrix[row, column])}'",
+            taxon=taxa[row],
+            site=int(column) + 1,
+            hint="Sequences are plain ASCII or Latin-1 text.",
+        )
+    return alignment_from_matrix(
+        taxa, matrix.astype(np.uint8), alphabet, ambiguity=ambiguity, stop_codons=stop_codons, sites=sites
+    )
+
+
+def alignment_from_matrix(
+    taxa: Sequence[str],
+    matrix: np.ndarray,
+    alphabet: Alphabet,
+    *,
+    ambiguity: Ambiguity = "partial",
+    stop_codons: StopCodons = "error",
+    sites: str | None = None,
+    charsets: Mapping[str, str] | None = None,
+    sets: Mapping[int, str] | None = None,
+    source: str | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> Alignment:
+    """An alignment from a (T, L) matrix of character values.
+
+    A value below 256 is a character (Latin-1); a value in `sets` is a set of characters, such as "AC" for
+    {AC}. ambiguity: partly ambiguous characters as sets of states, or as missing. stop_codons: an error, or
+    masked as missing. sites: columns to keep (see `parse_sites`), of nucleotides in the case of codons.
+    Raises InputError naming taxon and site for duplicate names, unknown characters, stop codons and a number
+    of columns that makes no codons.
+    """
+    names = tuple(taxa)
+    _check_choice("ambiguity", ambiguity, get_args(Ambiguity))
+    _check_choice("stop_codons", stop_codons, get_args(StopCodons))
+    check_taxa(names)
+    if not matrix.size:
+        raise InputError("the alignment has no characters", file=source, hint="Check the file, or NCHAR.")
+    columns = np.arange(matrix.shape[1])
+    if sites is not None:
+        columns = parse_sites(sites, matrix.shape[1], charsets)
+        matrix = matrix[:, columns]
+    code = code_codons if alphabet.kind == "codon" else code_characters
+    coded = code(names, matrix, columns, alphabet, sets or {}, ambiguity, stop_codons)
+    choices = _settings(alphabet, coded, ambiguity, stop_codons, sites) | dict(settings or {})
+    return Alignment(names, alphabet, np.ascontiguousarray(coded.codes), coded.state_sets, source, choices)
+
+
+def alignment_from_states(rows: Mapping[str, Sequence[str]], alphabet: Alphabet) -> Alignment:
+    """An alignment of states with names of any length (traits, places): name → one state a site.
+
+    "-" and "?" are missing. Raises InputError for unknown states, unequal lengths and no data.
+    """
+    taxa = tuple(rows)
+    check_taxa(taxa)
+    index = {state: code for code, state in enumerate(alphabet.states)} | {"-": alphabet.n_states}
+    index["?"] = alphabet.n_states
+    width = len(rows[taxa[0]])
+    codes = np.empty((len(taxa), width), code_type(alphabet.n_states + 1))
+    for row, (taxon, states) in enumerate(rows.items()):
+        if len(states) != width or not width:
+            raise InputError(
+                f"'{taxon}' has {len(states)} states, '{taxa[0]}' {width}",
+                taxon=taxon,
+                hint="Fill up with '?'.",
+            )
+        for site, state in enumerate(states):
+            if state not in index:
+                raise InputError(
+                    f"unknown state '{state}'", taxon=taxon, site=site + 1, hint="Add it to the symbols."
+                )
+            codes[row, site] = index[state]
+    table = np.vstack([np.eye(alphabet.n_states, dtype=bool), np.ones((1, alphabet.n_states), bool)])
+    return Alignment(taxa, alphabet, codes, table, None, {"datatype": alphabet.kind})
+
+
+def check_taxa(taxa: Sequence[str]) -> None:
+    """InputError unless there are taxa, and every name is there once."""
+    if not taxa:
+        raise InputError("the alignment has no taxa", hint="Give at least one named sequence.")
+    seen: set[str] = set()
+    for taxon in taxa:
+        if taxon in seen:
+            raise InputError(
+                f"the taxon '{taxon}' is there twice", taxon=taxon, hint="Rename or remove one of them."
+            )
+        seen.add(taxon)
+
+
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise InputError(f"{name} cannot be {value!r}", hint=f"Use one of {', '.join(choices)}.")
+
+
+def _settings(
+    alphabet: Alphabet, coded: CodedCharacters, ambiguity: str, stop_codons: str, sites: str | None
+) -> dict[str, object]:
+    chosen: dict[str, object] = {
+        "datatype": alphabet.kind,
+        "datatype_guessed": False,
+        "ambiguity": ambiguity,
+        "n_ambiguous": coded.n_ambiguous,
+        "sites": "all" if sites is None else sites,
+    }
+    if alphabet.kind in ("codon", "protein"):
+        chosen |= {"stop_codons": stop_codons, "n_stop_codons_masked": coded.n_masked}
+    if alphabet.kind == "codon":
+        chosen["genetic_code"] = alphabet.genetic_code
+    return chosen

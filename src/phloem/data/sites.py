@@ -1,0 +1,79 @@
+"""Choosing alignment columns by text: "1-11028", "1-900\\3", "1-10, 20-30", "50-.", or a CHARSET's name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from phloem.errors import InputError
+
+_RANGE = re.compile(r"(\d{1,12}|\.)(?:\s*-\s*(\d{1,12}|\.)?)?(?:\s*\\\s*(\d{1,12}))?(?=[\s,]|$)")
+_SEPARATOR = re.compile(r"[\s,]*")
+_WORD = re.compile(r"'(?:[^']|'')*'|[^\s,]+")
+_HINT = "Write columns as in '1-900', '1-900\\3', '1-10,20-30', or the name of a CHARSET."
+
+
+def parse_sites(text: str, n_sites: int, charsets: Mapping[str, str] | None = None) -> np.ndarray:
+    """The columns that a text chooses: sorted, each once, 0-based, int64.
+
+    "a-b\\3" is every third column from a to b; "." is the last column; "all" is every column. Names of
+    `charsets` (any case) stand for their definitions. Raises InputError for anything else and for columns
+    that the alignment does not have.
+    """
+    named = {name.lower(): definition for name, definition in (charsets or {}).items()}
+    chosen = np.unique(np.concatenate([np.empty(0, np.int64), *_parts(text, n_sites, named, ())]))
+    if not len(chosen):
+        raise InputError(f"sites '{text}' choose no column", hint=_HINT)
+    return chosen
+
+
+def _parts(text: str, n_sites: int, named: Mapping[str, str], inside: tuple[str, ...]) -> list[np.ndarray]:
+    parts: list[np.ndarray] = []
+    position = _end(_SEPARATOR.match(text))
+    while position < len(text):
+        match = _RANGE.match(text, position)
+        if match is None:
+            match = _WORD.match(text, position)
+            assert match is not None
+            parts += _named_columns(match.group(), n_sites, named, inside)
+        else:
+            parts.append(_range(match, n_sites))
+        position = _end(_SEPARATOR.match(text, match.end()))
+    return parts
+
+
+def _end(match: re.Match[str] | None) -> int:
+    assert match is not None
+    return match.end()
+
+
+def _named_columns(
+    word: str, n_sites: int, named: Mapping[str, str], inside: tuple[str, ...]
+) -> list[np.ndarray]:
+    name = word.strip("'").lower()
+    if name in inside:
+        raise InputError(f"character set '{word}' is defined through itself", hint="Correct its definition.")
+    if name in named:
+        return _parts(named[name], n_sites, named, (*inside, name))
+    if name == "all":
+        return [np.arange(n_sites, dtype=np.int64)]
+    known = f" Known character sets: {', '.join(named)}." if named else ""
+    raise InputError(f"'{word}' is neither a column, a range nor a character set", hint=_HINT + known)
+
+
+def _range(match: re.Match[str], n_sites: int) -> np.ndarray:
+    first, last, step = match.groups()
+    start = n_sites if first == "." else int(first)
+    ranged = "-" in match.group()
+    stop = start if not ranged and step is None else n_sites if last in (None, ".") else int(last)
+    if not 1 <= start <= stop or (step is not None and int(step) < 1):
+        raise InputError(f"'{match.group()}' is no range of columns", hint=_HINT)
+    if stop > n_sites:
+        raise InputError(
+            f"'{match.group()}' reaches past the last column, {n_sites}",
+            site=stop,
+            hint="Choose columns in range.",
+        )
+    return np.arange(start - 1, stop, 1 if step is None else int(step), dtype=np.int64)
