@@ -1,0 +1,26 @@
+"""The record that TreeLikelihood.gradient returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """The log-likelihood and its derivatives, all from one backward pass.
+
+    branch_names: B names. branch_lengths: (B,) d/d length, in the same order. branch_rates: (B,) d/d rate of
+    the branch, where a branch's effective length is length × rate.
+    parameters: by element name (kappa, rate_AC, frequency_A, alpha, …); those of a simplex are in softmax
+    coordinates z, x = softmax(z) (docs/architecture.md), and sum to 0.
+    root_frequencies: (S,) d/d entry of the root distribution, entries taken as independent.
+    """
+
+    log_likelihood: float
+    branch_names: tuple[str, ...]
+    branch_lengths: np.ndarray
+    branch_rates: np.ndarray
+    parameters: dict[str, float]
+    root_frequencies: np.ndarray

@@ -1,0 +1,92 @@
+"""A tree as the kernels see it: binary, with the user's branches told from virtual ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from phloem.errors import InputError
+from phloem.likelihood.branch_names import branch_names
+from phloem.tree.lengths import require_lengths
+from phloem.tree.match import likely_name, match_taxa
+from phloem.tree.resolve import ResolvedTree, binary_children, resolve
+from phloem.tree.tree import Tree
+
+
+@dataclass(frozen=True, eq=False)
+class TreeLayout:
+    """tree: the user's, tips in alignment order, B = N-1 branches; resolved: its binary form, 2T-1 nodes."""
+
+    tree: Tree
+    resolved: ResolvedTree
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return branch_names(self.tree)
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def children(self) -> tuple[np.ndarray, np.ndarray]:
+        """left, right (T-1,) of the binary tree."""
+        return binary_children(self.resolved.tree)
+
+    def to_nodes(self, branches: np.ndarray) -> np.ndarray:
+        """(B,) by branch → (2T-1,) by node of the binary tree, 0 at virtual branches and the root."""
+        return self.resolved.from_original(np.append(branches, 0.0))
+
+    def to_branches(self, nodes: np.ndarray) -> np.ndarray:
+        """(…, 2T-1) by node of the binary tree → (…, B) by branch; virtual branches and the root drop out."""
+        return self.resolved.to_original(nodes)[..., :-1]
+
+    def branch(self, name: str) -> int:
+        """The number of a named branch; InputError with a likely spelling where there is none."""
+        if name not in self._number:
+            near = likely_name(name, self.names)
+            hint = f"Did you mean '{near}'?" if near else "branch_names lists the branches of this tree."
+            raise InputError(f"the tree has no branch '{name}'", hint=hint)
+        return self._number[name]
+
+    def updated(
+        self, current: np.ndarray, change: Mapping[str, float] | Sequence[float] | np.ndarray, what: str
+    ):
+        """A copy of the branch values current (B,) with some changed by name, or all by an array (B,)."""
+        if isinstance(change, Mapping):
+            new = current.copy()
+            for name, value in change.items():
+                new[self.branch(name)] = value
+        else:
+            new = np.array(change, np.float64)
+        return checked_branch_values(new, self.names, what)
+
+
+def checked_branch_values(values: np.ndarray, names: tuple[str, ...], what: str) -> np.ndarray:
+    """The values (B,) if they are finite and not negative."""
+    if values.shape != (len(names),):
+        raise InputError(
+            f"{len(names)} {what}s are needed, one a branch; got an array of shape {values.shape}"
+        )
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(wrong):
+        branch = names[wrong[0]]
+        raise InputError(
+            f"the {what} of branch '{branch}' is {values[wrong[0]]}",
+            hint="Give a finite number of 0 or more.",
+        )
+    return values
+
+
+def tree_layout(tree: Tree, taxa: Sequence[str], multifurcations: bool = False) -> TreeLayout:
+    """Match the tips to the alignment's taxa and make the tree binary.
+
+    Errors: InputError for taxa that only one of the two has, for missing or negative branch lengths, and for
+    multifurcations other than the base of an unrooted tree unless multifurcations is True.
+    """
+    matched = match_taxa(tree, taxa)
+    require_lengths(matched)
+    return TreeLayout(matched, resolve(matched, multifurcations))

@@ -1,0 +1,73 @@
+"""From site patterns, a tree and a model to the engine's problem."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.data.alphabet import Alphabet
+from phloem.data.patterns import SitePatterns
+from phloem.engine.interface import Problem
+from phloem.errors import InputError, ModelError
+from phloem.model.model import Model
+
+
+def engine_problem(
+    patterns: SitePatterns,
+    model: Model,
+    children: tuple[np.ndarray, np.ndarray],
+    precision: str = "float64",
+    repeats: bool = True,
+) -> Problem:
+    """The fixed part of a likelihood. Patterns come first, in their order; unobservable ones follow.
+
+    A state of the model shows one state of the alphabet (observed_state; several show the same one under
+    covarion and other Markov-modulated models), so a character allows every model state that shows one of its
+    own. Errors: ModelError where model and alphabet differ, InputError for a constant site under Mkv.
+    """
+    _check_states(patterns.alphabet, model)
+    codes, weights = patterns.codes, patterns.weights
+    hidden = np.zeros(len(weights), bool)
+    if model.ascertainment == "variable":
+        _refuse_constant_sites(patterns)
+        codes = np.hstack([codes, _constant_patterns(patterns)])
+        weights = np.append(weights, np.zeros(patterns.alphabet.n_states))
+        hidden = np.append(hidden, np.ones(patterns.alphabet.n_states, bool))
+    return Problem(
+        tip_codes=np.ascontiguousarray(codes),
+        state_sets=np.ascontiguousarray(patterns.state_sets[:, model.observed_state]),
+        pattern_weights=weights,
+        ascertained=hidden,
+        left=children[0],
+        right=children[1],
+        n_categories=model.n_categories,
+        precision=precision,
+        repeats=repeats,
+    )
+
+
+def _check_states(alphabet: Alphabet, model: Model) -> None:
+    shown = int(model.observed_state.max()) + 1
+    if shown != alphabet.n_states:
+        raise ModelError(
+            f"model {model.name} has {shown} observable states, the {alphabet.kind} alignment has "
+            f"{alphabet.n_states}",
+            hint="Choose a model for this data type, or set the data type.",
+        )
+
+
+def _constant_patterns(patterns: SitePatterns) -> np.ndarray:
+    """(T, S) one constant pattern a state: the characters that a collector of variable ones never records."""
+    n_states, n_taxa = patterns.alphabet.n_states, len(patterns.taxa)
+    return np.repeat(np.arange(n_states, dtype=patterns.codes.dtype)[None], n_taxa, axis=0)
+
+
+def _refuse_constant_sites(patterns: SitePatterns) -> None:
+    constant = np.flatnonzero((patterns.codes == patterns.codes[:1]).all(0))
+    constant = constant[patterns.codes[0, constant] < patterns.alphabet.n_states]
+    if len(constant):
+        site = int(np.flatnonzero(patterns.site_pattern == constant[0])[0]) + 1
+        raise InputError(
+            "a constant character cannot occur under ascertainment of variable characters (Mkv)",
+            site=site,
+            hint="Leave +ASC out, or remove the constant characters.",
+        )

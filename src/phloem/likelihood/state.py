@@ -1,0 +1,90 @@
+"""One point in the space of trees and parameters: what accept and reject swap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from phloem.errors import InputError
+from phloem.likelihood.layout import TreeLayout
+from phloem.likelihood.parameter_values import updated_values
+from phloem.model.model import Model
+from phloem.model.parameter import ParameterValue
+from phloem.model.record import SiteModel
+
+Branches = Mapping[str, float] | Sequence[float] | np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ModelPoint:
+    """A model at given values; its numbers are worked out once, when first needed."""
+
+    model: Model
+    values: dict[str, ParameterValue]
+
+    @cached_property
+    def site_model(self) -> SiteModel:
+        """ModelError where a parameter has no value."""
+        return self.model.evaluate(self.values)
+
+    @cached_property
+    def reversible(self) -> bool:
+        """Whether the position of the root is free: π_i Q_ij = π_j Q_ji, and the root has frequencies π."""
+        flow = self.site_model.frequencies[:, None] * self.site_model.rate_matrix
+        same_root = np.allclose(
+            self.site_model.root_frequencies, self.site_model.frequencies, rtol=0, atol=1e-9
+        )
+        return same_root and bool(np.allclose(flow, flow.T, rtol=0, atol=1e-9 * np.abs(flow).max()))
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """layout: the tree; lengths, rates: (B,) by branch; point: the model's parameters."""
+
+    layout: TreeLayout
+    lengths: np.ndarray
+    rates: np.ndarray
+    point: ModelPoint
+
+    def effective(self) -> np.ndarray:
+        """(2T-1,) effective length of the branch above every node of the binary tree."""
+        return self.layout.to_nodes(self.lengths * self.rates)
+
+    def require_root(self) -> None:
+        """InputError if the model needs a root that the tree does not have."""
+        if not self.layout.tree.rooted and not self.point.reversible:
+            raise InputError(
+                f"model {self.point.model.name} is not reversible, so its likelihood depends on the root, "
+                "and the tree is unrooted",
+                hint="Give a rooted tree: two branches at the base (or [&R]).",
+            )
+
+    def with_layout(self, layout: TreeLayout) -> State:
+        """On another tree, with that tree's lengths and branch rates of 1."""
+        return State(layout, layout.tree.lengths[:-1].copy(), np.ones(len(layout.names)), self.point)
+
+    def changed(
+        self,
+        branch_lengths: Branches | None = None,
+        parameters: Mapping[str, ParameterValue] | None = None,
+        branch_rates: Branches | None = None,
+    ) -> State:
+        new = self
+        if branch_lengths is not None:
+            new = replace(new, lengths=self.layout.updated(self.lengths, branch_lengths, "branch length"))
+        if branch_rates is not None:
+            new = replace(new, rates=self.layout.updated(self.rates, branch_rates, "branch rate"))
+        if parameters:
+            values = updated_values(self.point.model.parameters, self.point.values, parameters)
+            new = replace(new, point=ModelPoint(self.point.model, values))
+        return new
+
+
+def initial_state(layout: TreeLayout, model: Model) -> State:
+    """The tree's lengths, branch rates of 1, and the model's fixed values."""
+    values = {p.name: p.value for p in model.parameters if p.value is not None}
+    lengths = layout.tree.lengths[:-1].copy()
+    return State(layout, lengths, np.ones(len(layout.names)), ModelPoint(model, values))

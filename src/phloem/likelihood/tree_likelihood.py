@@ -1,0 +1,234 @@
+"""The likelihood of a tree: its value, its whole gradient, and cheap changes with accept and reject."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from phloem.data.alignment import Alignment
+from phloem.data.patterns import site_patterns
+from phloem.engine.interface import Evaluator, SiteDerivatives
+from phloem.engine.reference import ReferenceEvaluator
+from phloem.engine.select import Selection, select_engine
+from phloem.errors import InputError, NumericalError
+from phloem.likelihood.empirical import model_for_alignment
+from phloem.likelihood.gradient import Gradient
+from phloem.likelihood.layout import tree_layout
+from phloem.likelihood.parameter_values import by_element
+from phloem.likelihood.possible import require_finite, require_possible
+from phloem.likelihood.problem import engine_problem
+from phloem.likelihood.state import Branches, State, initial_state
+from phloem.model.model import Model
+from phloem.model.parameter import ParameterValue
+from phloem.tree.tree import Tree
+
+
+class TreeLikelihood:
+    """Log-likelihood of an alignment given a tree and a model, and its derivatives.
+
+    alignment, tree: their taxa are matched by name; the tree is rooted or has a basal trifurcation.
+    model: a Model, or a string such as "GTR+F+I+G4" (frequencies of a bare +F are counted in the alignment).
+    engine: auto, reference (NumPy), cpu or gpu. precision: of the messages; sums are float64. threads: None
+    lets phloem choose. repeats: False computes every pattern at every node, for comparison.
+    branch_rates: (B,) by branch, or some by name (others 1); a branch's effective length is length × rate.
+    multifurcations: True resolves them by zero-length branches.
+
+    Errors: InputError (taxa, lengths, model), ModelError on evaluation where a parameter has no value,
+    NumericalError where a site is impossible, DeviceError. Branch names: likelihood/branch_names.py.
+    """
+
+    def __init__(
+        self,
+        alignment: Alignment,
+        tree: Tree,
+        model: Model | str,
+        engine: Literal["auto", "reference", "cpu", "gpu"] = "auto",
+        precision: Literal["float64", "float32"] = "float64",
+        threads: int | None = None,
+        *,
+        repeats: bool = True,
+        branch_rates: Branches | None = None,
+        multifurcations: bool = False,
+    ) -> None:
+        self.alignment = alignment
+        self.model = model_for_alignment(model, alignment) if isinstance(model, str) else model
+        self._multifurcations = multifurcations
+        self._patterns = site_patterns(alignment)
+        layout = tree_layout(tree, alignment.taxa, multifurcations)
+        self._problem = engine_problem(self._patterns, self.model, layout.children, precision, repeats)
+        self.selection: Selection = select_engine(engine, self._problem, threads)
+        self._evaluator: Evaluator = self.selection.make(self._problem)
+        self._accepted = initial_state(layout, self.model).changed(branch_rates=branch_rates)
+        self._proposed: State | None = None
+        self._evaluated = False
+
+    @property
+    def tree(self) -> Tree:
+        """The tree, tips in alignment order, with the current branch lengths."""
+        tree = self._accepted.layout.tree
+        return replace(tree, lengths=np.append(self._accepted.lengths, tree.lengths[-1]))
+
+    @property
+    def branch_names(self) -> tuple[str, ...]:
+        """B names; a branch's number is that of the node below it in tree."""
+        return self._accepted.layout.names
+
+    @property
+    def branch_lengths(self) -> np.ndarray:
+        """(B,) a copy, aligned with branch_names."""
+        return self._accepted.lengths.copy()
+
+    @property
+    def branch_rates(self) -> np.ndarray:
+        """(B,) a copy, aligned with branch_names."""
+        return self._accepted.rates.copy()
+
+    @property
+    def parameters(self) -> dict[str, ParameterValue]:
+        """Values by parameter name; parameters without a value are missing."""
+        return dict(self._accepted.point.values)
+
+    @property
+    def model_text(self) -> str:
+        """The model string with the current values."""
+        return self.model.text(self._accepted.point.values)
+
+    @property
+    def n_patterns(self) -> int:
+        """Distinct site patterns of the alignment."""
+        return len(self._patterns.weights)
+
+    def log_likelihood(self) -> float:
+        """Evaluated from scratch at the current branch lengths and parameters."""
+        state = self._ready()
+        value = self._evaluator.log_likelihood(state.effective(), state.point.site_model)
+        self._evaluated = True
+        return require_possible(value, self._evaluator, self._patterns)
+
+    def site_log_likelihoods(self) -> np.ndarray:
+        """(L,) by site; they sum to log_likelihood(), ascertainment included."""
+        self.log_likelihood()
+        by_pattern = self._evaluator.site_log_likelihoods()
+        hidden = np.exp(by_pattern[self._problem.ascertained]).sum()
+        return by_pattern[self._patterns.site_pattern] - np.log1p(-hidden)
+
+    def gradient(self) -> Gradient:
+        """Derivatives with respect to everything, in one backward pass."""
+        state = self._ready()
+        result = self._evaluator.gradient(state.effective(), state.point.site_model, parameters=True)
+        self._evaluated = True
+        require_possible(result.log_likelihood, self._evaluator, self._patterns)
+        if result.site_model is None:
+            raise NumericalError(f"engine {self._evaluator.name} returned no derivatives of the model")
+        effective = state.layout.to_branches(np.asarray(result.branch_lengths))
+        parameters = self.model.backpropagate(state.point.values, result.site_model)
+        return require_finite(
+            Gradient(
+                log_likelihood=result.log_likelihood,
+                branch_names=state.layout.names,
+                branch_lengths=effective * state.rates,
+                branch_rates=effective * state.lengths,
+                parameters=by_element(self.model.parameters, parameters),
+                root_frequencies=np.asarray(result.site_model.root_frequencies),
+            )
+        )
+
+    def site_branch_derivatives(self) -> np.ndarray:
+        """(B, L) d site log-likelihood / d branch length; rows sum to gradient().branch_lengths."""
+        state, evaluator = self._ready(), self._site_derivatives()
+        by_pattern = evaluator.site_branch_derivatives(state.effective(), state.point.site_model)
+        by_site = by_pattern[:, self._patterns.site_pattern]
+        if self._problem.ascertained.any():
+            hidden = np.exp(evaluator.site_log_likelihoods()[self._problem.ascertained])
+            slope = by_pattern[:, self._problem.ascertained] @ hidden
+            by_site = by_site + (slope / (1 - hidden.sum()))[:, None]
+        return state.layout.to_branches(by_site.T).T * state.rates[:, None]
+
+    def second_derivatives(self) -> np.ndarray:
+        """(B,) d² log L / d length² of each branch on its own (the Hessian's diagonal)."""
+        state, evaluator = self._ready(), self._site_derivatives()
+        by_node = evaluator.second_derivatives(state.effective(), state.point.site_model)
+        return state.layout.to_branches(by_node) * state.rates**2
+
+    def set(
+        self,
+        branch_lengths: Branches | None = None,
+        parameters: Mapping[str, ParameterValue] | None = None,
+        branch_rates: Branches | None = None,
+    ) -> None:
+        """Change values, all or some by name, without evaluating anything yet."""
+        self._accepted = self._settled().changed(branch_lengths, parameters, branch_rates)
+        self._evaluated = False
+
+    def propose(
+        self,
+        branch_lengths: Branches | None = None,
+        parameters: Mapping[str, ParameterValue] | None = None,
+        tree: Tree | None = None,
+        branch_rates: Branches | None = None,
+    ) -> float:
+        """The log-likelihood after a change, recomputing only what it touches; accept() or reject() it next.
+
+        branch_lengths, branch_rates: all (B,), or some by branch name. parameters: some by name.
+        tree: another tree of the same taxa, whose lengths are taken over (branch_lengths then changes them);
+        branch rates start again at 1. After a NumericalError nothing is pending.
+        """
+        old = self._settled()
+        if not self._evaluated:
+            self.log_likelihood()
+        base = old if tree is None else old.with_layout(self._layout(tree))
+        new = base.changed(branch_lengths, parameters, branch_rates)
+        new.require_root()
+        children = (None, None) if tree is None else new.layout.children
+        lengths = new.effective()
+        changed = np.flatnonzero(lengths != old.effective())
+        site_model = None if new.point is old.point else new.point.site_model
+        value = self._evaluator.propose(lengths, changed, site_model, *children)
+        try:
+            value = require_possible(value, self._evaluator, self._patterns)
+        except NumericalError:
+            self._evaluator.reject()
+            raise
+        self._proposed = new
+        return value
+
+    def accept(self) -> None:
+        """Keep the proposed state."""
+        new = self._pending()
+        self._evaluator.accept()
+        self._accepted, self._proposed = new, None
+
+    def reject(self) -> None:
+        """Go back to the state before the proposal."""
+        self._pending()
+        self._evaluator.reject()
+        self._proposed = None
+
+    def _layout(self, tree: Tree):
+        return tree_layout(tree, self.alignment.taxa, self._multifurcations)
+
+    def _settled(self) -> State:
+        if self._proposed is not None:
+            raise InputError("a proposal is pending", hint="Call accept() or reject() first.")
+        return self._accepted
+
+    def _ready(self) -> State:
+        state = self._settled()
+        state.require_root()
+        return state
+
+    def _pending(self) -> State:
+        if self._proposed is None:
+            raise InputError("no proposal is pending", hint="Call propose() first.")
+        return self._proposed
+
+    def _site_derivatives(self):
+        """The engine where it offers SiteDerivatives, else the reference engine on the same problem."""
+        if isinstance(self._evaluator, SiteDerivatives):
+            self._evaluated = True
+            return self._evaluator
+        left, right = self._accepted.layout.children
+        return ReferenceEvaluator(replace(self._problem, left=left, right=right))
