@@ -9,15 +9,21 @@ def branch_names(tree: Tree) -> tuple[str, ...]:
     """A unique name for the branch above each node but the root, in node order, (N-1,).
 
     A tip's branch has the tip's name. An internal one has its node's label where that is a name (unique and
-    no number), else mrca(A,B): the branch above the most recent common ancestor of tips A and B. In an
-    unrooted tree ancestry is seen from the alphabetically first taxon, so that re-rooting or turning
-    children around changes no name; A and B are the alphabetically first tips of the two first subtrees.
+    no number), else mrca(A,B): the branch above the most recent common ancestor of tips A and B, the
+    alphabetically first tips of two of its subtrees. In an unrooted tree the descendants are the smaller side
+    of the branch (of two equal sides the one without the alphabetically first taxon), so that re-rooting or
+    turning children around changes no name. Two branches at the base always mean a rooted drawing.
     """
     own = _usable_labels(tree)
     below, above = _first_taxa(tree)
+    tips = _tips_below(tree)
+    drawn = tree.rooted or len(tree.children(tree.n_nodes - 1)) == 2
     names = list(tree.taxa)
     for x in range(tree.n_tips, tree.n_nodes - 1):
-        names.append(own[x] or "mrca({},{})".format(*_first_two(tree, x, below, above)))
+        surplus = 2 * tips[x] - tree.n_tips
+        downwards = drawn or surplus < 0 or (surplus == 0 and below[x] > above[x])
+        sides = _subtrees_below(tree, x, below) if downwards else _subtrees_above(tree, x, below, above)
+        names.append(own[x] or "mrca({},{})".format(*sorted(sides)[:2]))
     return tuple(names)
 
 
@@ -54,11 +60,18 @@ def _first_taxa(tree: Tree) -> tuple[list[str], list[str]]:
     return below, above
 
 
-def _first_two(tree: Tree, x: int, below: list[str], above: list[str]) -> list[str]:
-    if tree.rooted or below[x] > above[x]:
-        return sorted(below[c] for c in tree.children(x))[:2]
+def _tips_below(tree: Tree) -> list[int]:
+    count = [1] * tree.n_tips + [0] * (tree.n_nodes - tree.n_tips)
+    for x in range(tree.n_nodes - 1):
+        count[tree.parent[x]] += count[x]
+    return count
+
+
+def _subtrees_below(tree: Tree, x: int, below: list[str]) -> list[str]:
+    return [below[c] for c in tree.children(x)]
+
+
+def _subtrees_above(tree: Tree, x: int, below: list[str], above: list[str]) -> list[str]:
     parent = int(tree.parent[x])
-    away = [below[c] for c in tree.children(parent) if c != x]
-    if above[parent]:
-        away.append(above[parent])
-    return sorted(away)[:2]
+    siblings = [below[c] for c in tree.children(parent) if c != x]
+    return siblings + ([above[parent]] if above[parent] else [])
