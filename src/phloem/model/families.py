@@ -1,0 +1,107 @@
+"""Which substitution models there are for each kind of data, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from phloem.errors import ModelError
+from phloem.model.frequency_models import FrequencyModel, equal_frequencies
+from phloem.model.general import IrreversibleModel, ReversibleModel
+from phloem.model.mk import MkModel
+from phloem.model.nucleotide import (
+    NUCLEOTIDES,
+    NucleotideModel,
+    NucleotideModelName,
+    code_name,
+    nucleotide_names,
+)
+from phloem.model.substitution import SubstitutionFamily
+
+DEFAULT_STATES = 2
+
+
+@dataclass(frozen=True)
+class Family:
+    """canonical: the name written in model strings. build: from a frequency model to the substitution model.
+
+    default_frequencies: the suffix meant when the string has none; 'own': the model brings its own.
+    allowed_frequencies: suffixes it can have; empty where it can have none.
+    built_in: its own frequencies where default_frequencies is 'own'. ascertained: the name implies +ASC.
+    """
+
+    canonical: str
+    build: Callable[[FrequencyModel], SubstitutionFamily]
+    default_frequencies: str
+    allowed_frequencies: tuple[str, ...]
+    built_in: FrequencyModel | None = None
+    ascertained: bool = False
+
+
+ANY_STATE_FREQUENCIES = ("F", "FO", "FQ")
+
+
+def families(datatype: str, states: tuple[str, ...]) -> Mapping[str, Family]:
+    """Accepted names in upper case → family, for a kind of data other than codons."""
+    if datatype in ("dna", "rna"):
+        return _nucleotide_families()
+    return _state_families(states)
+
+
+def named_code(name: str) -> Family | None:
+    """A six-digit nucleotide code, such as 010020, as a family."""
+    return _nucleotide(code_name(name)) if len(name) == 6 and name.isdigit() else None
+
+
+def _nucleotide(name: NucleotideModelName) -> Family:
+    return Family(
+        name.canonical,
+        lambda frequencies: NucleotideModel(name, frequencies),
+        "FQ" if name.equal else "FO",
+        ANY_STATE_FREQUENCIES,
+    )
+
+
+def _nucleotide_families() -> dict[str, Family]:
+    result = {alias: _nucleotide(name) for alias, name in nucleotide_names().items()}
+    unrest = Family("UNREST", lambda _: IrreversibleModel("UNREST", NUCLEOTIDES), "own", ())
+    return result | {"UNREST": unrest, "12.12": unrest}
+
+
+def _state_families(states: tuple[str, ...]) -> dict[str, Family]:
+    any_f = ANY_STATE_FREQUENCIES
+    mk = Family("MK", lambda f: MkModel("MK", states, f), "FQ", any_f)
+    mkv = Family("MK", lambda f: MkModel("MK", states, f), "FQ", any_f, ascertained=True)
+    ordered = Family("ORDERED", lambda f: MkModel("ORDERED", states, f, ordered=True), "FQ", any_f)
+    reversible = Family("GTRK", lambda f: ReversibleModel("GTRK", states, f), "FO", any_f)
+    symmetric = Family("SYMK", lambda f: ReversibleModel("SYMK", states, f), "FQ", any_f)
+    irreversible = Family("UNRESTK", lambda _: IrreversibleModel("UNRESTK", states), "own", ())
+    result = {
+        "MK": mk,
+        "MKV": mkv,
+        "ORDERED": ordered,
+        "GTRK": reversible,
+        "GTR": reversible,
+        "GTRX": reversible,
+    }
+    result |= {"SYMK": symmetric, "SYM": symmetric, "UNRESTK": irreversible, "UNREST": irreversible}
+    if len(states) == 2:
+        result |= {"JC2": mk, "GTR2": reversible, "BIN": reversible}
+    return result
+
+
+def default_states(datatype: str, n_states: int | None) -> tuple[str, ...]:
+    """State symbols where the caller gives none: 0 1 … 9 A B …, then numbers."""
+    fixed = {"dna": NUCLEOTIDES, "rna": NUCLEOTIDES, "binary": ("0", "1")}
+    if datatype in fixed:
+        return fixed[datatype]
+    if n_states is None or not 2 <= n_states <= 256:
+        raise ModelError(
+            f"a model of {datatype} characters needs the number of states, between 2 and 256, not {n_states}"
+        )
+    return tuple(str(i) for i in range(n_states))
+
+
+def no_frequencies(n_states: int) -> FrequencyModel:
+    """What a model that derives its own frequencies is built with."""
+    return equal_frequencies(n_states)

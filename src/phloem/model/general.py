@@ -1,0 +1,124 @@
+"""General models over any number of states, reversible and irreversible: traits, places, GTR20, UNREST."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from phloem.errors import ModelError
+from phloem.model.frequency_models import FrequencyModel
+from phloem.model.parameter import Parameter, Values
+from phloem.model.substitution import (
+    Gradient,
+    Process,
+    Term,
+    normalised,
+    normalised_adjoint,
+    reversible_adjoint,
+    reversible_process,
+)
+
+
+def pair_name(first: str, second: str) -> str:
+    """rate_AC for one-letter states, rate_north_south for longer ones."""
+    return f"rate_{first}{second}" if len(first) == len(second) == 1 else f"rate_{first}_{second}"
+
+
+@dataclass(frozen=True)
+class ReversibleModel:
+    """Q_ij ∝ r_ij π_j with a rate for every pair i < j; that of the last pair is 1 (Tavaré 1986)."""
+
+    label: str
+    states: tuple[str, ...]
+    frequencies: FrequencyModel
+
+    @property
+    def n_states(self) -> int:
+        return len(self.states)
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        rows, columns = np.triu_indices(self.n_states, 1)
+        names = tuple(pair_name(self.states[i], self.states[j]) for i, j in zip(rows[:-1], columns[:-1]))
+        rates = _rates("exchangeabilities", names)
+        return Term(self.label, rates, reference=True), self.frequencies.term
+
+    def exchangeability(self, values: Values) -> np.ndarray:
+        n = self.n_states
+        r = np.zeros((n, n))
+        r[np.triu_indices(n, 1)] = np.append(values["exchangeabilities"] if n > 2 else [], 1.0)
+        return r + r.T
+
+    def evaluate(self, values: Values) -> Process:
+        return reversible_process(self.exchangeability(values), self.frequencies.evaluate(values))
+
+    def backpropagate(self, values: Values, d_rate_matrix: np.ndarray, d_frequencies: np.ndarray) -> Gradient:
+        pi = self.frequencies.evaluate(values)
+        d_r, d_pi = reversible_adjoint(self.exchangeability(values), pi, d_rate_matrix, d_frequencies)
+        by_pair = (d_r + d_r.T)[np.triu_indices(self.n_states, 1)]
+        result: Gradient = {"exchangeabilities": by_pair[:-1]} if self.n_states > 2 else {}
+        return result | self.frequencies.backpropagate(values, d_pi)
+
+
+@dataclass(frozen=True)
+class IrreversibleModel:
+    """Q_ij of its own for every ordered pair, rows first, that of the last pair is 1 (UNREST of Yang 1994).
+
+    Its frequencies are the stationary ones of Q.
+    """
+
+    label: str
+    states: tuple[str, ...]
+
+    @property
+    def n_states(self) -> int:
+        return len(self.states)
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        pairs = [(a, b) for a in self.states for b in self.states if a != b]
+        names = tuple(pair_name(a, b) for a, b in pairs[:-1])
+        return (Term(self.label, _rates("transition_rates", names), reference=True),)
+
+    def off_diagonal(self, values: Values) -> np.ndarray:
+        n = self.n_states
+        q = np.zeros((n, n))
+        q[~np.eye(n, dtype=bool)] = np.append(values["transition_rates"], 1.0)
+        return q
+
+    def evaluate(self, values: Values) -> Process:
+        off = self.off_diagonal(values)
+        pi, _ = stationary_distribution(off)
+        return Process(normalised(off, pi), pi, False)
+
+    def backpropagate(self, values: Values, d_rate_matrix: np.ndarray, d_frequencies: np.ndarray) -> Gradient:
+        off = self.off_diagonal(values)
+        pi, inverse = stationary_distribution(off)
+        d_off, d_pi = normalised_adjoint(off, pi, d_rate_matrix)
+        moved = -np.outer(pi, inverse @ (d_pi + d_frequencies))
+        d_off = d_off + moved - np.diag(moved)[:, None]
+        return {"transition_rates": d_off[~np.eye(self.n_states, dtype=bool)][:-1]}
+
+
+def stationary_distribution(off_diagonal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """π with π Q = 0, Σ π = 1, and M⁻¹ with M = Q + c 11ᵀ, through which dπ = -π dQ M⁻¹.
+
+    π M = c 1ᵀ, and M is invertible exactly when π is unique. ModelError otherwise.
+    """
+    n = len(off_diagonal)
+    scale = off_diagonal.sum() / n
+    m = off_diagonal - np.diag(off_diagonal.sum(1)) + scale
+    if not np.linalg.cond(m) < 1e13:
+        raise ModelError(
+            "the rates have no unique stationary distribution",
+            hint="Let every state be reached from one state.",
+        )
+    inverse = np.linalg.inv(m)
+    pi = np.maximum(scale * inverse.sum(0), 0.0)
+    return pi / pi.sum(), inverse
+
+
+def _rates(name: str, elements: tuple[str, ...]) -> tuple[Parameter, ...]:
+    return (Parameter(name, "positive", elements, start=np.ones(len(elements))),) if elements else ()

@@ -1,0 +1,120 @@
+"""backpropagate against central differences of a random linear functional of everything evaluate returns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phloem.model.grammar import parse_model
+from phloem.model.model import Model
+from phloem.model.record import SiteModel, SiteModelGradient
+
+FREQUENCIES = "{0.35,0.30,0.10,0.25}"
+NUCLEOTIDE = [
+    *(f"{name}{suffix}" for name in ("JC", "K80", "HKY", "TN93", "GTR") for suffix in ("+FQ", "+FO")),
+    *(f"{name}+FO" for name in ("F81", "K3Pu", "TPM2u", "TPM3u", "TIM1", "TIM2", "TIM3", "TVM")),
+    *("SYM", "TNe", "K3P", "TPM2", "TPM3", "TIM1e", "TIM2e", "TIM3e", "TVMe", "012345", "UNREST"),
+    *("UNREST+FROOT", "HKY+FROOT", "JC+G4", "JC+G4a", "JC+I", "JC+I+G4", "JC+I+R3", "JC+R4", "GTR+I+G5"),
+]
+STATES = ["MK+FO", "ORDERED+FO", "GTRK", "SYMK", "UNRESTK+G4", "MKV+G4"]
+
+
+def functional(site_model: SiteModel, weights: SiteModelGradient) -> float:
+    return float(
+        np.sum(weights.rate_matrix * site_model.rate_matrix)
+        + weights.root_frequencies @ site_model.root_frequencies
+        + weights.rates @ site_model.rates
+        + weights.weights @ site_model.weights
+        + weights.invariant * site_model.invariant
+    )
+
+
+def random_functional(model: Model, rng: np.random.Generator) -> SiteModelGradient:
+    s, c = model.n_states, model.n_categories
+    return SiteModelGradient(
+        rng.normal(size=(s, s)), rng.normal(size=s), rng.normal(size=c), rng.normal(size=c), rng.normal()
+    )
+
+
+def random_values(model: Model, rng: np.random.Generator) -> dict[str, object]:
+    values = model.start_values()
+    for p in model.parameters:
+        if p.kind == "simplex":
+            values[p.name] = rng.dirichlet(np.full(p.size, 5.0))
+        elif p.kind == "unit":
+            values[p.name] = rng.uniform(0.1, 0.5)
+        elif p.is_free:
+            draw = rng.uniform(0.3, 3.0, size=p.size)
+            values[p.name] = draw if p.elements else float(draw[0])
+    return values
+
+
+def finite_difference(model: Model, values, weights, name: str, index: int | None) -> float:
+    """Central difference; along softmax coordinates for a simplex."""
+    parameter, h = model.parameter(name), 1e-5
+
+    def at(step: float) -> float:
+        x = np.array(values[name], np.float64)
+        if parameter.kind == "simplex":
+            z = np.log(x)
+            z[index] += step
+            x = np.exp(z) / np.exp(z).sum()
+        elif index is None:
+            x = x + step
+        else:
+            x[index] += step
+        return functional(model.evaluate({**values, name: x if index is not None else float(x)}), weights)
+
+    return (at(h) - at(-h)) / (2 * h)
+
+
+def largest_error(model: Model, seed: int = 1, flip: bool = False) -> float:
+    """Largest difference, relative to the largest derivative; flip: turn round two inputs' signs."""
+    rng = np.random.default_rng(seed)
+    values = random_values(model, rng)
+    weights = random_functional(model, rng)
+    given = weights
+    if flip:
+        given = SiteModelGradient(
+            -weights.rate_matrix, weights.root_frequencies, -weights.rates, weights.weights, weights.invariant
+        )
+    gradient = model.backpropagate(values, given)
+    assert set(gradient) == {p.name for p in model.parameters}
+    errors, scale = [0.0], 1e-8
+    for p in model.parameters:
+        for index in range(p.size)[:: max(1, p.size // 12)] if p.elements else [None]:
+            expected = finite_difference(model, values, weights, p.name, index)
+            got = gradient[p.name] if index is None else gradient[p.name][index]
+            errors.append(abs(got - expected))
+            scale = max(scale, abs(expected))
+    return max(errors) / scale
+
+
+@pytest.mark.parametrize("text", NUCLEOTIDE)
+def test_nucleotide(text: str) -> None:
+    assert largest_error(parse_model(text, datatype="dna")) < 1e-7
+
+
+@pytest.mark.parametrize("n_states", [2, 5, 13])
+@pytest.mark.parametrize("text", STATES)
+def test_any_number_of_states(text: str, n_states: int) -> None:
+    assert largest_error(parse_model(text, datatype="standard", n_states=n_states)) < 1e-7
+
+
+@pytest.mark.parametrize("text", ["HKY+FO", "GTR+I+G4", "UNREST", "JC+R3"])
+def test_a_flipped_sign_is_noticed(text: str) -> None:
+    assert largest_error(parse_model(text, datatype="dna"), flip=True) > 0.1
+
+
+@pytest.mark.parametrize("kind", ["G4", "G4a", "G16"])
+@pytest.mark.parametrize("alpha", [0.02, 0.05, 0.3, 1.0, 2.7, 10.0, 100.0])
+def test_gamma_shape(alpha: float, kind: str) -> None:
+    model = parse_model(f"JC+{kind}{{{alpha}}}", datatype="dna")
+    n = model.n_categories
+    rng = np.random.default_rng(0)
+    d = rng.normal(size=n)
+    gradient = SiteModelGradient(np.zeros((4, 4)), np.zeros(4), d, np.zeros(n), 0.0)
+    h = alpha * 1e-4
+    at = [d @ model.evaluate({"alpha": alpha + k * h}).rates for k in (-2, -1, 1, 2)]
+    expected = (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * h)
+    assert model.backpropagate(None, gradient)["alpha"] == pytest.approx(expected, rel=2e-7, abs=1e-8)
