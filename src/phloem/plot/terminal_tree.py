@@ -54,7 +54,7 @@ def draw_tree(
     return text.translate(_ASCII) if ascii_only else text
 
 
-_ASCII = str.maketrans({"─": "-", "│": "|", "┌": "/", "└": "\\", "├": "+", "┤": "+", "┬": "+", "┼": "+", "┴": "+", "…": "~"})  # fmt: skip
+_ASCII = str.maketrans("─│┌└├┤┬┼┴…", "-|/\\+++++~")
 
 
 def len_shown(text: str) -> int:
@@ -116,7 +116,8 @@ _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _BOX = {
     _UP | _DOWN: "│", _LEFT | _RIGHT: "─", _DOWN | _RIGHT: "┌", _UP | _RIGHT: "└", _DOWN | _LEFT: "┐",
     _UP | _LEFT: "┘", _UP | _DOWN | _RIGHT: "├", _UP | _DOWN | _LEFT: "┤", _DOWN | _LEFT | _RIGHT: "┬",
-    _UP | _LEFT | _RIGHT: "┴", _UP | _DOWN | _LEFT | _RIGHT: "┼", _LEFT: "─", _RIGHT: "─", _UP: "│", _DOWN: "│",
+    _UP | _LEFT | _RIGHT: "┴", _UP | _DOWN | _LEFT | _RIGHT: "┼",
+    _LEFT: "─", _RIGHT: "─", _UP: "│", _DOWN: "│",
 }  # fmt: skip
 
 
@@ -153,7 +154,7 @@ def _support_texts(tree: Tree, support: str | None) -> dict[int, str]:
 
 
 def _write_support(tree: Tree, layout: Layout, canvas: list[list[str]], node: int, text: str) -> None:
-    """Write a text left of its node: on the branch if it fits there, else in the free row above, else beside."""
+    """Write a text left of its node: on the branch if it fits there, else in a free row beside it."""
     row, stop = int(layout.row[node]), int(layout.column[node])
     start = int(layout.column[tree.parent[node]]) + 1
     line = canvas[row]
@@ -173,5 +174,5 @@ def _scale_bar(scale: float, room: int) -> list[str]:
     wanted = room / 4 / scale
     power = 10.0 ** np.floor(np.log10(wanted))
     length = max((step * power for step in (1, 2, 5) if step * power <= wanted), default=power)
-    cells = max(int(round(length * scale)), 1)
+    cells = max(round(length * scale), 1)
     return ["├" + "─" * max(cells - 1, 0) + "┤ " + f"{length:g}"]
