@@ -1,0 +1,1 @@
+"""Trees from pairwise distances: distances, linkage, neighbour joining."""
