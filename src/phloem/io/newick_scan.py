@@ -45,7 +45,9 @@ class CleanText:
     offset: int
 
     def error(self, message: str, position: int, **where) -> InputError:
-        """An InputError at a position of the clean text, told in the source's coordinates."""
+        """An InputError at a position of the clean text (blanks skipped), in the source's coordinates."""
+        while position < len(self.text) and self.text[position].isspace():
+            position += 1
         before = self.removed_at <= position
         lost = int((self.removed.stop - self.removed.start)[before].sum())
         return self.source.error(message, self.offset + position + lost, **where)

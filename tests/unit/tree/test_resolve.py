@@ -1,0 +1,54 @@
+"""Binary trees for the kernels; virtual branches are marked and map back to nothing."""
+
+import numpy as np
+import pytest
+
+from phloem.errors import InputError
+from phloem.io.newick import parse_newick
+from phloem.tree.random import uniform_unrooted
+from phloem.tree.resolve import binary_children, resolve
+
+
+def test_basal_trifurcation_costs_one_virtual_branch():
+    tree = uniform_unrooted(12, np.random.default_rng(1))
+    resolved = resolve(tree)
+    left, right = binary_children(resolved.tree)
+    assert left.dtype == right.dtype == np.int32 and left.shape == right.shape == (11,)
+    assert resolved.virtual.sum() == 1 and resolved.virtual[21]
+    assert resolved.tree.lengths[21] == 0
+    assert np.all(left < np.arange(12, 23)) and np.all(right < np.arange(12, 23))
+    assert sorted([*left, *right]) == list(range(22))
+    np.testing.assert_array_equal(resolved.to_original(resolved.tree.lengths), tree.lengths)
+    np.testing.assert_array_equal(resolved.from_original(tree.lengths), resolved.tree.lengths)
+
+
+def test_binary_trees_pass_unchanged():
+    (tree,) = parse_newick("((a:1,b:2):3,c:4);")
+    resolved = resolve(tree)
+    assert not resolved.virtual.any()
+    assert resolved.tree.parent.tolist() == tree.parent.tolist()
+
+
+def test_multifurcations_on_request_only():
+    (tree,) = parse_newick("((a:1,b:1,c:1,d:1)0.9:2,(e:1,f:1,g:1):2,h:1,i:1);")
+    with pytest.raises(InputError, match="4 children") as caught:
+        resolve(tree)
+    assert "request" in caught.value.hint
+    resolved = resolve(tree, multifurcations=True)
+    assert resolved.tree.is_binary and resolved.tree.n_nodes == 17
+    assert resolved.virtual.sum() == 5
+    assert np.all(resolved.tree.parent[:-1] > np.arange(16))
+    assert np.all(resolved.tree.lengths[resolved.virtual] == 0)
+    np.testing.assert_array_equal(resolved.to_original(resolved.tree.lengths), tree.lengths)
+    assert resolved.tree.labels[int(np.flatnonzero(resolved.origin == 9)[0])] == "0.9"
+
+
+def test_a_rooted_trifurcation_is_a_multifurcation():
+    (tree,) = parse_newick("[&R](a:1,b:1,c:1);")
+    with pytest.raises(InputError):
+        resolve(tree)
+
+
+def test_children_of_a_tree_that_is_not_binary():
+    with pytest.raises(InputError, match="not binary"):
+        binary_children(parse_newick("(a,b,c);")[0])
