@@ -34,13 +34,25 @@ def rate_matrix_adjoint(adjoint: np.ndarray, lengths: np.ndarray, model: SiteMod
         return _adjoint_by_blocks(adjoint, t, model.rate_matrix)
     e = model.eigen
     total = np.zeros_like(e.right)
-    mean, half = (e.values[:, None] + e.values) / 2, (e.values[:, None] - e.values) / 2
     for a, tx in zip(adjoint, t):
         g = np.einsum("ik,cij,lj->ckl", e.right, a, e.left, optimize=True)
-        z = half * tx
-        sinhc = np.where(np.abs(z) < 1e-4, 1 + z * z / 6, np.sinh(z) / np.where(z == 0, 1, z))
-        total = total + (g * (tx * np.exp(mean * tx) * sinhc)).sum(0)
+        total = total + (g * _divided_difference(e.values, tx)).sum(0)
     return (e.left.T @ total @ e.right.T).real
+
+
+def _divided_difference(values: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """(exp(λ_k t) - exp(λ_l t)) / (λ_k - λ_l); near ties as t exp(mean t) sinh(z)/z, which does not cancel.
+
+    values: (S,), t: (C, 1, 1). Returns (C, S, S).
+    """
+    mean, half = (values[:, None] + values) / 2, (values[:, None] - values) / 2
+    z = half * t
+    far = np.abs(z) > 1
+    near_z = np.where(far, 0, z)
+    sinhc = np.where(np.abs(z) < 1e-4, 1 + near_z**2 / 6, np.sinh(near_z) / np.where(near_z == 0, 1, near_z))
+    e = np.exp(values * t)
+    difference = (np.swapaxes(e, 1, 2) - e) / np.where(half == 0, 1, 2 * half)
+    return np.where(far, difference, t * np.exp(mean * t) * sinhc)
 
 
 def _adjoint_by_blocks(adjoint: np.ndarray, t: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -1,0 +1,41 @@
+"""Where an optimiser starts: several places for parameters whose likelihood has several peaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from phloem.model.gamma_rates import gamma_rates
+from phloem.model.parameter import Parameter, ParameterValue
+
+Start = dict[str, ParameterValue]
+
+
+def restarts(free: Sequence[Parameter]) -> list[Start]:
+    """Values that replace the parameters' own starts, one dictionary a run.
+
+    alpha and p_invariable trade off against each other (Yang 1993; Jia, Lo and Ho 2014), and mixtures of free
+    rates have several peaks: these are tried from few and many invariable sites, strong and weak variation.
+    """
+    names = {p.name: p for p in free}
+    if "rates" in names and "weights" in names:
+        return _free_rates(names["rates"].size, "p_invariable" in names)
+    if "alpha" in names and "p_invariable" in names:
+        return [{"alpha": a, "p_invariable": p} for a, p in ((1.0, 0.2), (0.3, 0.01), (3.0, 0.5))]
+    if "alpha" in names:
+        return [{"alpha": 1.0}, {"alpha": 0.2}]
+    if "p_invariable" in names:
+        return [{"p_invariable": 0.1}, {"p_invariable": 0.5}]
+    return [{}]
+
+
+def _free_rates(n: int, invariable: bool) -> list[Start]:
+    starts: list[Start] = []
+    for alpha in (1.0, 0.4, 0.15):
+        rates = np.maximum(gamma_rates(alpha, n, "mean"), 1e-3)
+        starts.append({"rates": rates, "weights": np.full(n, 1.0 / n)})
+    falling = np.arange(n, 0, -1.0)
+    starts.append({"rates": 3.0 ** np.arange(n), "weights": falling / falling.sum()})
+    shares = (0.2, 0.01, 0.4, 0.1)
+    return [start | {"p_invariable": p} for start, p in zip(starts, shares)] if invariable else starts
