@@ -11,6 +11,7 @@ from phloem.errors import NumericalError
 from phloem.kernels.records import ColumnClasses
 from phloem.kernels.reference.branch import branch_derivatives
 from phloem.kernels.reference.column_classes import column_classes
+from phloem.kernels.reference.node_posterior import node_posterior
 from phloem.kernels.reference.postorder import postorder
 from phloem.kernels.reference.preorder import preorder
 from phloem.kernels.reference.root import root_adjoint, site_log_likelihoods, total_log_likelihood
@@ -86,6 +87,16 @@ class ReferenceEvaluator:
         state, first, second = self._unsummed(lengths, model)
         root = state.root
         return branch_second_derivatives(first, second, root.weights, root.ascertained, state.site_log)
+
+    def node_posterior(self, lengths: np.ndarray, model: SiteModel, node: int) -> np.ndarray:
+        """(P, S) marginal posterior of the states at an internal node; rows sum to 1."""
+        self.log_likelihood(lengths, model)
+        state = self._last()
+        q, *_ = _root_adjoint(state, np.ones_like(state.site_log))
+        variable = node_posterior(state.classes, state.transition, state.messages, state.exponents, q, node)
+        constant = model.invariant * state.root.invariant_states * model.root_frequencies
+        posterior = variable + constant * np.exp(-state.site_log)[:, None]
+        return posterior[state.classes.pattern_column]
 
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
         if self._proposed is not None:

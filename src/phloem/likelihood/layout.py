@@ -52,6 +52,15 @@ class TreeLayout:
             raise InputError(f"the tree has no branch '{name}'", hint=hint)
         return self._number[name]
 
+    def internal_node(self, name: str) -> int:
+        """The binary tree's node below the internal branch of that name; "root" is the base of the tree."""
+        if name == "root":
+            return self.resolved.tree.n_nodes - 1
+        node = self.branch(name)
+        if node < self.tree.n_tips:
+            raise InputError(f"'{name}' is a tip: its states were observed", hint="Name an internal node.")
+        return int(np.flatnonzero(self.resolved.origin == node)[0])
+
     def updated(
         self, current: np.ndarray, change: Mapping[str, float] | Sequence[float] | np.ndarray, what: str
     ):

@@ -153,6 +153,18 @@ class TreeLikelihood:
         by_node = evaluator.second_derivatives(state.effective(), state.point.site_model)
         return state.layout.to_branches(by_node) * state.rates**2
 
+    def ancestral_states(self, node: str = "root") -> np.ndarray:
+        """(L, S) marginal posterior of the states at an internal node, by branch name or "root" (the base).
+
+        S counts the alphabet's states; hidden classes of a Markov-modulated model are summed. Always computed
+        by the reference engine. Source: Yang, Kumar and Nei 1995.
+        """
+        state = self._ready()
+        number = state.layout.internal_node(node)
+        posterior = self._reference().node_posterior(state.effective(), state.point.site_model, number)
+        shows = self.model.observed_state[:, None] == np.arange(self.alignment.alphabet.n_states)
+        return (posterior @ shows)[self._patterns.site_pattern]
+
     def set(
         self,
         branch_lengths: Branches | None = None,
@@ -230,5 +242,8 @@ class TreeLikelihood:
         if isinstance(self._evaluator, SiteDerivatives):
             self._evaluated = True
             return self._evaluator
+        return self._reference()
+
+    def _reference(self) -> ReferenceEvaluator:
         left, right = self._accepted.layout.children
         return ReferenceEvaluator(replace(self._problem, left=left, right=right))
