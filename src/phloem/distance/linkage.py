@@ -174,10 +174,11 @@ def _sparse(state: _State, method: LinkageMethod) -> None:
     alive, mask = np.ones(n, bool), np.zeros(n, state.bits.dtype)
     merged, merged_bits = np.empty((n, 2), np.int64), np.empty(n, state.bits.dtype)
     few = n <= SMALL
+    dense_share, fewest = (1.0, 1) if few else (DENSE_SHARE, 3 * n // 4)
     made, rounds = linkage_rounds.sparse_rounds(
         state.distances, state.bits, state.slots, n, alive, mask, state.sizes,
         3 if state.sums else ("upgma", "wpgma", "complete").index(method), state.constants, state.infinity,
-        state.nearest, state.nearest_bits, 1.0 if few else DENSE_SHARE, 1 if few else 3 * n // 4, merged, merged_bits,
+        state.nearest, state.nearest_bits, dense_share, fewest, merged, merged_bits,
     )  # fmt: skip
     state.rounds += rounds
     state.record(merged[:made, 0], merged[:made, 1], merged_bits[:made])
