@@ -67,7 +67,7 @@ def code_codons(
 
 
 def triplet_states(triplets: np.ndarray, alphabet: Alphabet) -> np.ndarray:
-    """(n, S) bool: the sense codons allowed by triplets of nucleotide masks, first << 8 | second << 4 | third."""
+    """(n, S) bool: the sense codons that triplets of masks (first << 8 | second << 4 | third) allow."""
     sense = [CODONS.index(codon) for codon in alphabet.states]
     bits = (triplets[:, None] >> np.arange(12)) & 1 > 0
     third, second, first = bits[:, 0:4], bits[:, 4:8], bits[:, 8:12]
