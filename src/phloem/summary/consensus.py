@@ -23,12 +23,14 @@ def consensus_tree(
     rule: ConsensusRule = "majority",
     threshold: float = 0.5,
     mass: float = 0.95,
+    lengths: Literal["mean", "median"] = "mean",
 ) -> Tree:
     """The consensus of all runs' trees.
 
     rule 'majority' keeps splits in more than threshold (≥ 0.5) of the trees; 'allcompat' adds the others from
     the most frequent down as long as they contradict no split kept so far (ties: the larger split first).
-    Branch lengths are means over the trees that have the branch. Annotations, as in MrBayes' .con.tre: prob,
+    Branch lengths are means over the trees that have the branch (MrBayes 3.2.7 writes medians, an option here).
+    Annotations, as in MrBayes' .con.tre: prob,
     prob_stddev and prob_range (between runs), prob(percent), length_mean, length_median, length_95%HPD.
     An unrooted consensus hangs from the node next to tip 0.
     """
@@ -40,7 +42,7 @@ def consensus_tree(
     order = informative[np.lexsort([-table.sizes[informative], -probability[informative]])]
     majority = order[probability[order] > threshold + 1e-12]
     chosen = _all_compatible(table, order) if rule == "allcompat" else majority
-    return _assembled(table, chosen[np.argsort(table.sizes[chosen], kind="stable")], mass)
+    return _assembled(table, chosen[np.argsort(table.sizes[chosen], kind="stable")], mass, lengths)
 
 
 def _all_compatible(table: SplitTable, candidates: np.ndarray) -> np.ndarray:
@@ -63,7 +65,7 @@ def _all_compatible(table: SplitTable, candidates: np.ndarray) -> np.ndarray:
     return np.array(chosen, np.int64)
 
 
-def _assembled(table: SplitTable, chosen: np.ndarray, mass: float) -> Tree:
+def _assembled(table: SplitTable, chosen: np.ndarray, mass: float, middle: str) -> Tree:
     """The tree of compatible splits given from small to large, with lengths and annotations."""
     n_tips, k = table.sample.n_tips, len(chosen)
     parent = parents_of_splits(table.splits[chosen], n_tips)
@@ -71,11 +73,12 @@ def _assembled(table: SplitTable, chosen: np.ndarray, mass: float) -> Tree:
     node_of = np.full(table.n_splits, -1, np.int64)
     node_of[split_of] = np.arange(n_tips + k)
     group = np.where(table.which >= 0, node_of[table.which], -1).ravel()
-    lengths = grouped(table.sample.lengths.ravel(), group, n_tips + k)
-    annotations = {x: _length_annotation(values, mass) for x, values in enumerate(lengths)}
+    values_of = grouped(table.sample.lengths.ravel(), group, n_tips + k)
+    annotations = {x: _length_annotation(values, mass) for x, values in enumerate(values_of)}
     for x in range(n_tips + k):
         annotations[x] = _support_annotation(table, int(split_of[x])) | annotations[x]
-    means = [float(np.mean(values)) for values in lengths]
+    average = np.median if middle == "median" else np.mean
+    means = [float(average(values)) for values in values_of]
     names = [*table.sample.taxa, *(None,) * (k + 1)]
     return tree_from_parents(
         names, parent, [*means, 0.0], taxa=table.sample.taxa, annotations=annotations,
