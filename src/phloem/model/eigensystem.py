@@ -31,12 +31,15 @@ def _symmetric(q: np.ndarray, pi: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 
 
 def _with_unreachable_states(q: np.ndarray, pi: np.ndarray) -> EigenSystem | None:
-    """A state of frequency 0 is left but never entered, so Q is block triangular: [[Q_pp, 0], [Q_zp, D_z]].
+    """Where states of frequency 0 are left but never entered, Q is block triangular: [[Q_pp, 0], [Q_zp,
+    D_z]].
 
     The eigenvectors of Q_pp are continued into the states z by Q_zp u / (λ - d_z); each z
     adds its unit vector.
     """
     p, z = np.flatnonzero(pi > 0), np.flatnonzero(pi == 0)
+    if np.count_nonzero(q[:, z]) > len(z):
+        return _general(q)
     values_p, u, u_inverse = _symmetric(q[np.ix_(p, p)], pi[p])
     values_z = q[z, z]
     gap = values_p - values_z[:, None]

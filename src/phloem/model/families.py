@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from phloem.errors import ModelError
-from phloem.model.frequency_models import FrequencyModel, equal_frequencies
+from phloem.model.amino_acid import AMINO_ACIDS, EmpiricalMatrix, EmpiricalModel, empirical_matrices
+from phloem.model.codon import GY94, MG94
+from phloem.model.codon_frequencies import CodonTable, EqualPositions, PositionFrequencies
+from phloem.model.frequency_models import BuiltInFrequencies, FrequencyModel
 from phloem.model.general import IrreversibleModel, ReversibleModel
 from phloem.model.mk import MkModel
 from phloem.model.nucleotide import (
@@ -17,8 +20,6 @@ from phloem.model.nucleotide import (
     nucleotide_names,
 )
 from phloem.model.substitution import SubstitutionFamily
-
-DEFAULT_STATES = 2
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,17 @@ class Family:
 ANY_STATE_FREQUENCIES = ("F", "FO", "FQ")
 
 
-def families(datatype: str, states: tuple[str, ...]) -> Mapping[str, Family]:
-    """Accepted names in upper case → family, for a kind of data other than codons."""
+POSITION_FREQUENCIES = ("FQ", "F1X4", "F3X4", "FO1X4", "FO3X4")
+
+
+def families(datatype: str, states: tuple[str, ...], table: CodonTable | None) -> Mapping[str, Family]:
+    """Accepted names in upper case → family. table: for codon models."""
     if datatype in ("dna", "rna"):
         return _nucleotide_families()
+    if datatype == "protein":
+        return _amino_acid_families()
+    if table is not None:
+        return _codon_families(table)
     return _state_families(states)
 
 
@@ -66,6 +74,40 @@ def _nucleotide_families() -> dict[str, Family]:
     result = {alias: _nucleotide(name) for alias, name in nucleotide_names().items()}
     unrest = Family("UNREST", lambda _: IrreversibleModel("UNREST", NUCLEOTIDES), "own", ())
     return result | {"UNREST": unrest, "12.12": unrest}
+
+
+_AMINO_ACID_ALIASES = {"DCMUT": ("DAYHOFF-DCMUT", "DAYHOFFDCMUT"), "JTTDCMUT": ("JTT-DCMUT",)}
+_AMINO_ACID_ALIASES |= {"POISSON": ("JC",), "MTREV": ("MTREV24",), "BLOSUM62": ("BLOSUM",)}
+
+
+def _amino_acid_families() -> dict[str, Family]:
+    result: dict[str, Family] = {}
+    for matrix in empirical_matrices().values():
+        family = _empirical(matrix)
+        name = matrix.name.upper()
+        result |= {n: family for n in (name, *_AMINO_ACID_ALIASES.get(name, ()))}
+    general = Family("GTR20", lambda f: ReversibleModel("GTR20", AMINO_ACIDS, f), "FO", ANY_STATE_FREQUENCIES)
+    irreversible = Family("UNREST", lambda _: IrreversibleModel("UNREST", AMINO_ACIDS), "own", ())
+    return result | {"GTR20": general, "GTR": general, "UNREST": irreversible}
+
+
+def _empirical(matrix: EmpiricalMatrix) -> Family:
+    built_in = BuiltInFrequencies(matrix.frequencies)
+    return Family(matrix.name, lambda f: EmpiricalModel(matrix, f), "own", ANY_STATE_FREQUENCIES, built_in)
+
+
+def _codon_families(table: CodonTable) -> dict[str, Family]:
+    any_codon = (*ANY_STATE_FREQUENCIES, *POSITION_FREQUENCIES[1:])
+    gy = Family("GY94", lambda f: GY94(table, f), "F3X4", any_codon)
+    mg = Family("MG94", lambda f: _mg94(table, f, False), "F3X4", POSITION_FREQUENCIES)
+    mgk = Family("MG94K", lambda f: _mg94(table, f, True), "F3X4", POSITION_FREQUENCIES)
+    result = dict.fromkeys(("GY94", "GY", "M0"), gy) | dict.fromkeys(("MG94", "MG"), mg)
+    return result | dict.fromkeys(("MG94K", "MGK", "MG94HKY85", "MG94XHKY85", "MG94×HKY85"), mgk)
+
+
+def _mg94(table: CodonTable, frequencies: FrequencyModel, with_kappa: bool) -> MG94:
+    assert isinstance(frequencies, PositionFrequencies | EqualPositions)
+    return MG94(table, frequencies, with_kappa)
 
 
 def _state_families(states: tuple[str, ...]) -> dict[str, Family]:
@@ -92,7 +134,7 @@ def _state_families(states: tuple[str, ...]) -> dict[str, Family]:
 
 def default_states(datatype: str, n_states: int | None) -> tuple[str, ...]:
     """State symbols where the caller gives none: 0 1 … 9 A B …, then numbers."""
-    fixed = {"dna": NUCLEOTIDES, "rna": NUCLEOTIDES, "binary": ("0", "1")}
+    fixed = {"dna": NUCLEOTIDES, "rna": NUCLEOTIDES, "binary": ("0", "1"), "protein": AMINO_ACIDS}
     if datatype in fixed:
         return fixed[datatype]
     if n_states is None or not 2 <= n_states <= 256:
@@ -100,8 +142,3 @@ def default_states(datatype: str, n_states: int | None) -> tuple[str, ...]:
             f"a model of {datatype} characters needs the number of states, between 2 and 256, not {n_states}"
         )
     return tuple(str(i) for i in range(n_states))
-
-
-def no_frequencies(n_states: int) -> FrequencyModel:
-    """What a model that derives its own frequencies is built with."""
-    return equal_frequencies(n_states)

@@ -1,4 +1,4 @@
-"""+F, +FO, +FQ …: from the suffix of a model string to a frequency model and the values that data give it."""
+"""+F, +FO, +FQ, +F3X4 …: from a suffix to a frequency model and the values that data give it."""
 
 from __future__ import annotations
 
@@ -8,26 +8,56 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.errors import ModelError
+from phloem.model.codon_frequencies import CodonTable, EqualPositions, PositionFrequencies
 from phloem.model.families import Family
 from phloem.model.frequency_models import FrequencyModel, SimplexFrequencies, equal_frequencies
 from phloem.model.model_string import Piece
 
 # Suffix → what it means. RAxML-NG's names: +FC counts, +FE equal, +FU given by the user.
 FREQUENCY_SUFFIXES = {"F": "F", "FO": "FO", "FQ": "FQ", "FC": "F", "FE": "FQ", "FU": "F"}
+FREQUENCY_SUFFIXES |= {kind: kind for kind in ("F1X4", "F3X4", "FO1X4", "FO3X4")}
+
+Counted = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class FrequencyData:
-    """Frequencies counted in the data: of states (S,); None where not counted."""
+    """Counts in the data: states (S,), nucleotides at codon positions (3, 4); None where not counted."""
 
     states: np.ndarray | None = None
+    codon_positions: np.ndarray | None = None
 
 
 def frequency_model(
-    piece: Piece | None, family: Family, states: tuple[str, ...], data: FrequencyData
-) -> tuple[FrequencyModel, Mapping[str, np.ndarray] | None]:
-    """The frequency model of a suffix (or the family's default), and the values counted in the data."""
+    piece: Piece | None,
+    family: Family,
+    states: tuple[str, ...],
+    table: CodonTable | None,
+    data: FrequencyData,
+) -> tuple[FrequencyModel, Counted]:
+    """The frequency model of a suffix, or the family's default, and values counted in the data."""
+    if piece is None and family.built_in is not None:
+        return family.built_in, {}
+    if piece is None and family.default_frequencies == "own":
+        return equal_frequencies(len(states)), {}
     kind = FREQUENCY_SUFFIXES[piece.name.upper()] if piece else family.default_frequencies
+    _check_allowed(kind, piece, family)
+    if kind == "FQ":
+        label = "" if family.default_frequencies == "FQ" else "+FQ"
+        equal = EqualPositions(table, label) if table else equal_frequencies(len(states), label)
+        return equal, {}
+    given = piece is not None and piece.has_values
+    if table is not None and kind.endswith("X4"):
+        model = PositionFrequencies(table, int(kind[-3]))
+        free = given or kind.startswith("FO")
+        return model, {} if free else _positions(data.codon_positions, model, kind, piece)
+    if kind == "FO" or given:
+        return SimplexFrequencies(states), {}
+    counted = _counted(data.states, (len(states),), kind, piece)
+    return SimplexFrequencies(states), {"frequencies": counted / counted.sum()}
+
+
+def _check_allowed(kind: str, piece: Piece | None, family: Family) -> None:
     if kind not in family.allowed_frequencies:
         allowed = ", ".join(f"+{s}" for s in family.allowed_frequencies)
         raise ModelError(
@@ -35,21 +65,29 @@ def frequency_model(
             column=piece.column if piece else None,
             hint=f"Allowed: {allowed}." if allowed else "Its frequencies follow from its rates; see +FROOT.",
         )
-    if kind == "FQ":
-        return equal_frequencies(len(states), "" if family.default_frequencies == "FQ" else "+FQ"), None
-    if kind == "FO" or (piece and piece.has_values):
-        return SimplexFrequencies(states), None
-    return SimplexFrequencies(states), {"frequencies": _counted(data.states, len(states), piece)}
 
 
-def _counted(counted: np.ndarray | None, n: int, piece: Piece | None) -> np.ndarray:
+def _positions(counted, model: PositionFrequencies, kind: str, piece: Piece | None) -> Counted:
+    by_position = _counted(counted, (3, 4), kind, piece)
+    if model.n_sets == 1:
+        by_position = by_position.sum(0, keepdims=True)
+    names = [p.name for p in model.term.parameters]
+    return {name: row / row.sum() for name, row in zip(names, by_position)}
+
+
+def _counted(
+    counted: np.ndarray | None, shape: tuple[int, ...], kind: str, piece: Piece | None
+) -> np.ndarray:
+    column = piece.column if piece else None
     if counted is None:
         raise ModelError(
-            "+F stands for the frequencies of the data, and no data are given",
-            column=piece.column if piece else None,
-            hint="Write the values, +F{…}, or +FO for free ones.",
+            f"+{kind} stands for the frequencies of the data, and no data are given",
+            column=column,
+            hint=f"Write the values, +{kind}{{…}}, or +{kind.replace('F', 'FO', 1)} for free ones.",
         )
     array = np.asarray(counted, np.float64)
-    if array.shape != (n,) or not (array >= 0).all() or not array.sum() > 0:
-        raise ModelError(f"empirical frequencies must be {n} numbers, none negative")
-    return array / array.sum()
+    if array.shape != shape or not (array >= 0).all() or not (array.sum(-1) > 0).all():
+        raise ModelError(
+            f"counts for +{kind} must have shape {shape}, none negative, none all 0", column=column
+        )
+    return array

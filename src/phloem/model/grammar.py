@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from phloem.errors import ModelError
+from phloem.model.codon_frequencies import CodonTable
 from phloem.model.families import Family, default_states, families, named_code
-from phloem.model.frequency_models import equal_frequencies
-from phloem.model.frequency_suffix import FREQUENCY_SUFFIXES, FrequencyData, frequency_model
+from phloem.model.frequency_suffix import FrequencyData, frequency_model
 from phloem.model.gamma_rates import GammaCategories
+from phloem.model.markov_modulated import MarkovModulated
 from phloem.model.model import Model
 from phloem.model.model_string import Piece, split_model, unknown_name
 from phloem.model.parameter import Parameter, simplex
-from phloem.model.site_rates import FreeRates, GammaRates, SiteRates, UniformRate
+from phloem.model.site_rates import SiteRates, UniformRate
 from phloem.model.substitution import SubstitutionFamily, Term
+from phloem.model.suffixes import hidden_classes, rate_categories, roles
 from phloem.model.term_values import with_piece_values
 
 DATATYPES = ("dna", "rna", "protein", "codon", "binary", "standard", "custom")
-SUFFIXES = (*FREQUENCY_SUFFIXES, "FROOT", "I", "G4", "G4a", "R4", "ASC")
-_GAMMA = re.compile(r"G(A?)(\d*)([AM]?)")
-_FREE = re.compile(r"R(\d*)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Request:
     """Everything that parse_model was told about the data."""
 
     datatype: str
     states: tuple[str, ...]
+    codon_table: CodonTable | None
     data: FrequencyData
     gamma: GammaCategories
 
@@ -42,59 +41,58 @@ def parse_model(
     datatype: str,
     n_states: int | None = None,
     states: Sequence[str] | None = None,
+    codon_table: CodonTable | None = None,
     empirical_frequencies: np.ndarray | None = None,
+    codon_position_counts: np.ndarray | None = None,
     gamma: GammaCategories = "mean",
 ) -> Model:
     """Read a model string such as GTR{1.2,4,0.7,0.9,5}+F{0.35,0.30,0.10,0.25}+I{0.2}+G4{0.8}.
 
     datatype: kind of the alphabet. n_states or states: needed for standard and custom characters.
-    empirical_frequencies: (S,), what +F without values stands for.
+    codon_table: needed for codons. empirical_frequencies: (S,), what +F without values stands for;
+    codon_position_counts: (3, 4), the same for +F1X4 and +F3X4 (frequencies.py counts both).
     gamma: what +G means where the string does not say (+G4m means, +G4a medians).
     A parameter without a value is free. Raises ModelError with the column and what is allowed.
     """
-    request = _Request(
-        _checked_datatype(datatype),
-        tuple(states) if states else default_states(datatype.lower(), n_states),
-        FrequencyData(empirical_frequencies),
-        gamma,
-    )
+    data = FrequencyData(empirical_frequencies, codon_position_counts)
+    request = _request(datatype, n_states, states, codon_table, data, gamma)
     head, *suffixes = split_model(text)
     family = _family(head, request)
-    by_role = _roles(suffixes)
+    by_role = roles(suffixes)
     substitution, parameters = _substitution(head, family, by_role, request)
-    site_rates, rate_parameters = _site_rates(by_role, request)
-    terms = [*substitution.terms]
-    parameters += rate_parameters
-    root_term = None
-    if "root" in by_role:
-        root_term = _root_term(request.states)
-        terms.append(root_term)
-        parameters += with_piece_values(root_term, by_role["root"])
-    terms += site_rates.terms
+    site_rates = _site_rates(by_role, request)
+    root = _root_term(by_role, request)
     ascertained = family.ascertained or "ascertainment" in by_role
-    if ascertained:
-        terms.append(Term("+ASC"))
+    terms = (*substitution.terms, *([root] if root else []), *site_rates.terms)
+    parameters += _other_values((*([root] if root else []), *site_rates.terms), by_role)
     order = [p.name for t in terms for p in t.parameters]
     return Model(
         substitution=substitution,
         site_rates=site_rates,
-        terms=tuple(terms),
+        terms=(*terms, Term("+ASC")) if ascertained else terms,
         parameters=tuple(sorted(parameters, key=lambda p: order.index(p.name))),
-        observed_state=np.arange(substitution.n_states),
+        observed_state=_observed_state(substitution),
         datatype=request.datatype,
-        root_term=root_term,
+        root_term=root,
         ascertainment="variable" if ascertained else "none",
     )
 
 
-def _checked_datatype(datatype: str) -> str:
-    if datatype.lower() not in DATATYPES:
+def _request(datatype, n_states, states, codon_table, data, gamma) -> _Request:
+    kind = datatype.lower()
+    if kind not in DATATYPES:
         raise ModelError(f"unknown datatype '{datatype}'", hint=f"Known: {', '.join(DATATYPES)}.")
-    return datatype.lower()
+    if kind == "codon":
+        if codon_table is None:
+            raise ModelError("a codon model needs the table of sense codons")
+        return _Request(kind, codon_table.codons, codon_table, data, gamma)
+    fixed = kind in ("dna", "rna", "protein", "binary") or states is None
+    names = default_states(kind, n_states) if fixed else tuple(states)
+    return _Request(kind, names, None, data, gamma)
 
 
 def _family(head: Piece, request: _Request) -> Family:
-    known = families(request.datatype, request.states)
+    known = families(request.datatype, request.states, request.codon_table)
     family = known.get(head.name.upper())
     if family is None and request.datatype in ("dna", "rna"):
         family = named_code(head.name)
@@ -104,77 +102,47 @@ def _family(head: Piece, request: _Request) -> Family:
     return family
 
 
-def _roles(suffixes: Sequence[Piece]) -> dict[str, Piece]:
-    """Sort the suffixes by what they set; each thing may be set once."""
-    result: dict[str, Piece] = {}
-    for piece in suffixes:
-        role = _role(piece)
-        if role in result:
-            raise ModelError(
-                f"+{result[role].name} and +{piece.name} both set the {role.replace('_', ' ')}",
-                column=piece.column,
-                hint="Keep one of them.",
-            )
-        result[role] = piece
-    return result
-
-
-def _role(piece: Piece) -> str:
-    name = piece.name.upper()
-    if name in FREQUENCY_SUFFIXES:
-        return "frequencies"
-    fixed = {"FROOT": "root", "ASC": "ascertainment", "ASC_LEWIS": "ascertainment"}
-    fixed |= {"I": "invariable_sites", "IO": "invariable_sites", "IU": "invariable_sites"}
-    if name in fixed:
-        return fixed[name]
-    if _GAMMA.fullmatch(name) or _FREE.fullmatch(name):
-        return "rate_categories"
-    raise unknown_name("suffix", f"+{piece.name}", [f"+{s}" for s in SUFFIXES], piece.column)
-
-
 def _substitution(
-    head: Piece, family: Family, by_role: dict[str, Piece], request: _Request
+    head: Piece, family: Family, by_role: Mapping[str, Piece], request: _Request
 ) -> tuple[SubstitutionFamily, list[Parameter]]:
-    piece = by_role.get("frequencies")
-    if piece is None and family.default_frequencies == "own":
-        frequencies, preset = family.built_in or equal_frequencies(len(request.states)), None
-    else:
-        frequencies, preset = frequency_model(piece, family, request.states, request.data)
-    substitution = family.build(frequencies)
-    parameters = list(with_piece_values(substitution.terms[0], head))
-    if len(substitution.terms) > 1:
-        own = with_piece_values(substitution.terms[1], piece)
-        parameters += [replace(p, value=preset[p.name]) if preset and p.is_free else p for p in own]
-    return substitution, parameters
+    """The substitution model and its parameters, with the values of the string and the counts of the data."""
+    piece, classes = by_role.get("frequencies"), by_role.get("hidden classes")
+    frequencies, counted = frequency_model(piece, family, request.states, request.codon_table, request.data)
+    base = family.build(frequencies)
+    parameters = list(with_piece_values(base.terms[0], head))
+    if len(base.terms) > 1:
+        own = with_piece_values(base.terms[1], piece)
+        parameters += [replace(p, value=counted[p.name]) if p.name in counted else p for p in own]
+    if classes is None:
+        return base, parameters
+    modulated = MarkovModulated(base, hidden_classes(classes))
+    return modulated, [*parameters, *with_piece_values(modulated.switching.term, classes)]
 
 
-def _site_rates(by_role: dict[str, Piece], request: _Request) -> tuple[SiteRates, list[Parameter]]:
-    invariable, piece = by_role.get("invariable_sites"), by_role.get("rate_categories")
-    categories = UniformRate() if piece is None else _categories(piece, request.gamma)
-    rates = SiteRates(categories, invariable is not None)
-    pieces = [invariable, piece] if invariable else [piece]
-    parameters = [p for t, given in zip(rates.terms, pieces) for p in with_piece_values(t, given)]
-    return rates, parameters
+def _observed_state(substitution: SubstitutionFamily) -> np.ndarray:
+    if isinstance(substitution, MarkovModulated):
+        return substitution.observed_state
+    return np.arange(substitution.n_states)
 
 
-def _categories(piece: Piece, gamma: GammaCategories) -> GammaRates | FreeRates:
-    match = _GAMMA.fullmatch(piece.name.upper())
-    if match:
-        kind: GammaCategories = gamma
-        if match.group(1) or match.group(3):
-            kind = "mean" if match.group(3) == "M" else "median"
-        return GammaRates(_count(match.group(2) or "4", piece), kind)
-    digits = _FREE.fullmatch(piece.name.upper()).group(1)  # type: ignore[union-attr]
-    return FreeRates(_count(digits or str(len(piece.positional) // 2 or 4), piece))
+def _site_rates(by_role: Mapping[str, Piece], request: _Request) -> SiteRates:
+    piece = by_role.get("rate categories")
+    categories = rate_categories(piece, request.gamma) if piece else UniformRate()
+    return SiteRates(categories, "invariable sites" in by_role)
 
 
-def _count(digits: str, piece: Piece) -> int:
-    if not 1 <= int(digits) <= 256:
-        raise ModelError(
-            f"+{piece.name} asks for {digits} rate categories", column=piece.column, hint="Use 1 to 256."
-        )
-    return int(digits)
+def _root_term(by_role: Mapping[str, Piece], request: _Request) -> Term | None:
+    piece = by_role.get("root frequencies")
+    if piece is None:
+        return None
+    if "hidden classes" in by_role:
+        raise ModelError("+FROOT cannot be combined with hidden classes", column=piece.column)
+    return Term(
+        "+FROOT", (simplex("root_frequencies", tuple(f"root_frequency_{s}" for s in request.states)),)
+    )
 
 
-def _root_term(states: tuple[str, ...]) -> Term:
-    return Term("+FROOT", (simplex("root_frequencies", tuple(f"root_frequency_{s}" for s in states)),))
+def _other_values(terms: Sequence[Term], by_role: Mapping[str, Piece]) -> list[Parameter]:
+    by_label = {"+FROOT": "root frequencies", "+I": "invariable sites"}
+    pieces = [by_role.get(by_label.get(t.label, "rate categories")) for t in terms]
+    return [p for term, piece in zip(terms, pieces) for p in with_piece_values(term, piece)]

@@ -17,7 +17,7 @@ _FROM, _TO = np.triu_indices(4, 1)
 
 @dataclass(frozen=True)
 class NucleotideModelName:
-    """canonical: the name written. code: class of AC AG AT CG CT GT; equal digits share a rate, that of GT is 1.
+    """canonical: the name written. code: class of AC AG AT CG CT GT; equal digits share a rate; GT has 1.
     equal: frequencies are equal by default. names: of the parameters, where they have names of their own.
     """
 

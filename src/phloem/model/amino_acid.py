@@ -1,0 +1,72 @@
+"""Empirical amino-acid models (amino_acid_matrices.txt cites the paper of each) and the Poisson model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from phloem.model.frequency_models import FrequencyModel
+from phloem.model.parameter import Values
+from phloem.model.substitution import Gradient, Process, Term, reversible_adjoint, reversible_process
+
+AMINO_ACIDS = tuple("ARNDCQEGHILKMFPSTWYV")
+
+
+@dataclass(frozen=True, eq=False)
+class EmpiricalMatrix:
+    """name, citation; exchangeability (20, 20) symmetric with diagonal 0; frequencies (20,) that sum to 1."""
+
+    name: str
+    citation: str
+    exchangeability: np.ndarray
+    frequencies: np.ndarray
+
+
+@cache
+def empirical_matrices() -> dict[str, EmpiricalMatrix]:
+    """Every published matrix by name, read once."""
+    text = files("phloem.model").joinpath("amino_acid_matrices.txt").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    matrices = [_matrix(lines[i : i + 21]) for i in range(0, len(lines), 21)]
+    return {"Poisson": _poisson()} | {m.name: m for m in matrices}
+
+
+def _matrix(record: list[str]) -> EmpiricalMatrix:
+    name, citation, _ = (part.strip() for part in record[0].split("|"))
+    lower = np.array(" ".join(record[1:20]).split(), np.float64)
+    r = np.zeros((20, 20))
+    r[np.tril_indices(20, -1)] = lower
+    frequencies = np.array(record[20].split(), np.float64)
+    return EmpiricalMatrix(name, citation, r + r.T, frequencies / frequencies.sum())
+
+
+def _poisson() -> EmpiricalMatrix:
+    citation = "Felsenstein 1981, J Mol Evol 17:368, for 20 states"
+    return EmpiricalMatrix("Poisson", citation, np.ones((20, 20)) - np.eye(20), np.full(20, 0.05))
+
+
+@dataclass(frozen=True, eq=False)
+class EmpiricalModel:
+    """Q_ij ∝ r_ij π_j with published r, and published or other π (the +F of Cao et al. 1994)."""
+
+    matrix: EmpiricalMatrix
+    frequencies: FrequencyModel
+
+    @property
+    def n_states(self) -> int:
+        return 20
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return Term(self.matrix.name), self.frequencies.term
+
+    def evaluate(self, values: Values) -> Process:
+        return reversible_process(self.matrix.exchangeability, self.frequencies.evaluate(values))
+
+    def backpropagate(self, values: Values, d_rate_matrix: np.ndarray, d_frequencies: np.ndarray) -> Gradient:
+        pi = self.frequencies.evaluate(values)
+        _, d_pi = reversible_adjoint(self.matrix.exchangeability, pi, d_rate_matrix, d_frequencies)
+        return self.frequencies.backpropagate(values, d_pi)

@@ -1,0 +1,68 @@
+"""Frequencies counted in data: of states (+F) and of nucleotides at codon positions (+F1X4, +F3X4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.errors import ModelError, NumericalError
+from phloem.model.codon_frequencies import CodonTable
+
+
+def empirical_frequencies(codes: np.ndarray, state_sets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Frequencies of states in the data, (S,), that sum to 1.
+
+    codes: (T, P); state_sets: (n_codes, S) bool; weights: (P,) how often each pattern occurs.
+    Wholly missing characters are left out. A partly ambiguous character is shared among its states in
+    proportion to their frequencies, iterated until the frequencies no longer change (the
+    maximum-likelihood estimate for independent characters, by EM; IQ-TREE takes eight such steps).
+    Raises ModelError where nothing is observed.
+    """
+    sets, counts = _counted_sets(codes, state_sets, weights)
+    frequencies = np.full(state_sets.shape[1], 1.0 / state_sets.shape[1])
+    for _ in range(100_000):
+        shares = sets * frequencies
+        updated = (counts / shares.sum(1)) @ shares / counts.sum()
+        if np.abs(updated - frequencies).max() < 1e-14:
+            return updated
+        frequencies = updated
+    raise NumericalError("empirical frequencies did not settle: the data hardly tell the states apart")
+
+
+def codon_position_counts(
+    codes: np.ndarray, state_sets: np.ndarray, weights: np.ndarray, table: CodonTable
+) -> np.ndarray:
+    """Nucleotides A, C, G, T counted at the three codon positions, (3, 4).
+
+    From the sense codons of codon data, arguments as in empirical_frequencies. Partly ambiguous codons
+    are shared among the codons they allow in proportion to empirical_frequencies, as they are there.
+    """
+    sets, counts = _counted_sets(codes, state_sets, weights)
+    shares = sets * empirical_frequencies(codes, state_sets, weights)
+    by_codon = (counts / shares.sum(1)) @ shares
+    result = np.zeros((3, 4))
+    for position in range(3):
+        np.add.at(result[position], table.nucleotides[:, position], by_codon)
+    return result
+
+
+def codon_frequencies_f1x4(position_counts: np.ndarray, table: CodonTable) -> np.ndarray:
+    """π_c ∝ Π_k φ[c_k] over sense codons, φ the nucleotide frequencies of all positions together, (S,)."""
+    pooled = np.broadcast_to(position_counts.sum(0, keepdims=True), (3, 4))
+    return codon_frequencies_f3x4(pooled, table)
+
+
+def codon_frequencies_f3x4(position_counts: np.ndarray, table: CodonTable) -> np.ndarray:
+    """π_c ∝ Π_k φ_k[c_k] over sense codons, φ_k the nucleotide frequencies at position k, (S,)."""
+    phi = position_counts / position_counts.sum(1, keepdims=True)
+    product = phi[np.arange(3), table.nucleotides].prod(1)
+    return product / product.sum()
+
+
+def _counted_sets(codes, state_sets, weights) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct sets of states in the data (K, S), and how often each occurs (K,); missing left out."""
+    weight = np.broadcast_to(weights, codes.shape).ravel()
+    counts = np.bincount(codes.ravel(), weights=weight, minlength=len(state_sets))
+    informative = (counts > 0) & ~state_sets.all(axis=1)
+    if not informative.any():
+        raise ModelError("every character is missing: there are no frequencies to count")
+    return state_sets[informative].astype(np.float64), counts[informative]

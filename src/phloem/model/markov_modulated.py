@@ -1,0 +1,144 @@
+"""Models whose rate switches along a branch between hidden classes; the covarion model is one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from phloem.errors import ModelError
+from phloem.model.parameter import Parameter, Values, simplex, softmax_gradient
+from phloem.model.substitution import Gradient, Process, SubstitutionFamily, Term
+
+
+class Switching(Protocol):
+    """k hidden classes: relative rates ρ (k,) of mean 1 over weights w (k,), and switching rates G (k, k).
+
+    evaluate returns (ρ, w, G); G's rows sum to 0 and w is its stationary distribution.
+    backpropagate takes the derivatives of all three, entries independent.
+    """
+
+    @property
+    def n_classes(self) -> int: ...
+
+    @property
+    def term(self) -> Term: ...
+
+    def evaluate(self, values: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
+    def backpropagate(self, values: Values, d_rates, d_weights, d_generator) -> Gradient: ...
+
+
+@dataclass(frozen=True)
+class Covarion:
+    """Class 1 is on, class 2 is off and has rate 0 (Tuffley and Steel 1998).
+
+    switch_on is the rate off → on, switch_off on → off, both per unit of branch length; a site is on with
+    probability switch_on / (switch_on + switch_off).
+    """
+
+    n_classes: int = 2
+
+    @property
+    def term(self) -> Term:
+        return Term("+COV", (Parameter("switch_on", "positive"), Parameter("switch_off", "positive")))
+
+    def evaluate(self, values: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        on, off = float(values["switch_on"]), float(values["switch_off"])
+        if not on > 0:
+            raise ModelError("'switch_on' must be above 0: else no site ever changes")
+        total = on + off
+        return np.array([total / on, 0.0]), np.array([on, off]) / total, np.array([[-off, off], [on, -on]])
+
+    def backpropagate(self, values: Values, d_rates, d_weights, d_generator) -> Gradient:
+        on, off = float(values["switch_on"]), float(values["switch_off"])
+        share = (d_weights[0] - d_weights[1]) / (on + off) ** 2
+        d_on = -d_rates[0] * off / on**2 + off * share + d_generator[1, 0] - d_generator[1, 1]
+        d_off = d_rates[0] / on - on * share + d_generator[0, 1] - d_generator[0, 0]
+        return {"switch_on": float(d_on), "switch_off": float(d_off)}
+
+
+@dataclass(frozen=True)
+class RedrawnClasses:
+    """k classes; at rate `switching` per unit of branch length the class is drawn anew from the class
+    weights.
+
+    Galtier 2001 with free classes. Class rates are relative: they are divided by their weighted mean.
+    """
+
+    n_classes: int
+
+    @property
+    def term(self) -> Term:
+        numbers = range(1, self.n_classes + 1)
+        weights = simplex("class_weights", tuple(f"class_weight_{i}" for i in numbers))
+        spread = 2.0 * np.arange(1, self.n_classes + 1) / (self.n_classes + 1)
+        rates = Parameter("class_rates", "positive", tuple(f"class_rate_{i}" for i in numbers), start=spread)
+        pairs = tuple(f"class_{what}_{i}" for i in numbers for what in ("weight", "rate"))
+        parameters = (Parameter("switching", "positive"), weights, rates)
+        return Term(f"+MM{self.n_classes}", parameters, ("switching", *pairs))
+
+    def evaluate(self, values: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        weights, relative = np.asarray(values["class_weights"]), np.asarray(values["class_rates"])
+        mean = weights @ relative
+        if not mean > 0:
+            raise ModelError("every class rate is 0: no site ever changes")
+        generator = float(values["switching"]) * (weights - np.eye(self.n_classes))
+        return relative / mean, weights, generator
+
+    def backpropagate(self, values: Values, d_rates, d_weights, d_generator) -> Gradient:
+        weights, relative = np.asarray(values["class_weights"]), np.asarray(values["class_rates"])
+        mean = weights @ relative
+        shared = d_rates @ relative / mean**2
+        d_w = d_weights - relative * shared + float(values["switching"]) * d_generator.sum(0)
+        return {
+            "switching": float(np.sum(d_generator * (weights - np.eye(self.n_classes)))),
+            "class_weights": softmax_gradient(weights, d_w),
+            "class_rates": d_rates / mean - weights * shared,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovModulated:
+    """States (class, state), class first: Q = diag(ρ) ⊗ Q_base + G ⊗ I, π = w ⊗ π_base.
+
+    One expected *substitution* per unit of branch length; changes of class are not counted.
+    """
+
+    base: SubstitutionFamily
+    switching: Switching
+
+    @property
+    def n_states(self) -> int:
+        return self.switching.n_classes * self.base.n_states
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        return *self.base.terms, self.switching.term
+
+    @property
+    def observed_state(self) -> np.ndarray:
+        """(k·S,) the base model's state that each hidden state shows."""
+        return np.tile(np.arange(self.base.n_states), self.switching.n_classes)
+
+    def evaluate(self, values: Values) -> Process:
+        base = self.base.evaluate(values)
+        rates, weights, generator = self.switching.evaluate(values)
+        q = np.kron(np.diag(rates), base.rate_matrix) + np.kron(generator, np.eye(self.base.n_states))
+        return Process(q, np.kron(weights, base.frequencies), base.reversible)
+
+    def backpropagate(self, values: Values, d_rate_matrix: np.ndarray, d_frequencies: np.ndarray) -> Gradient:
+        base = self.base.evaluate(values)
+        rates, weights, _ = self.switching.evaluate(values)
+        k, s = len(rates), len(base.frequencies)
+        d = d_rate_matrix.reshape(k, s, k, s)
+        within = np.einsum("cicj->cij", d)
+        by_class = d_frequencies.reshape(k, s)
+        d_rates = np.einsum("cij,ij->c", within, base.rate_matrix)
+        result = self.base.backpropagate(values, np.einsum("c,cij->ij", rates, within), weights @ by_class)
+        d_generator = np.einsum("cidi->cd", d)
+        return result | self.switching.backpropagate(
+            values, d_rates, by_class @ base.frequencies, d_generator
+        )
