@@ -29,9 +29,8 @@ def consensus_tree(
 
     rule 'majority' keeps splits in more than threshold (≥ 0.5) of the trees; 'allcompat' adds the others from
     the most frequent down as long as they contradict no split kept so far (ties: the larger split first).
-    Branch lengths are means over the trees that have the branch (MrBayes 3.2.7 writes medians, an option here).
-    Annotations, as in MrBayes' .con.tre: prob,
-    prob_stddev and prob_range (between runs), prob(percent), length_mean, length_median, length_95%HPD.
+    Branch lengths are means over the trees that have the branch (MrBayes 3.2.7 writes medians, here an
+    option). Annotations, as in MrBayes' .con.tre: prob, prob_stddev and prob_range (between runs), prob(percent), length_mean, length_median, length_95%HPD.
     An unrooted consensus hangs from the node next to tip 0.
     """
     if not 0.5 <= threshold < 1.0:
@@ -115,7 +114,7 @@ def _support_annotation(table: SplitTable, split: int) -> dict[str, object]:
     if table.n_runs > 1:
         values["prob_stddev"] = float(frequency.std(ddof=1))
         values["prob_range"] = (float(frequency.min()), float(frequency.max()))
-    return values | {"prob(percent)": f"{100 * probability:.0f}"}
+    return values | {"prob(percent)": str(int(100 * probability + 0.5))}
 
 
 def _length_annotation(lengths: np.ndarray, mass: float) -> dict[str, object]:
