@@ -170,7 +170,7 @@ def _alignment(
 def _alphabet(
     characters: CharacterRows, datatype: str | Alphabet | None, genetic_code: int, sites: str | None
 ) -> Alphabet:
-    """The alphabet asked for, declared or guessed; standard data without symbols have 0 to the highest seen."""
+    """The alphabet asked for, declared or guessed; standard data without symbols: 0 to the highest seen."""
     if isinstance(datatype, Alphabet):
         return datatype
     matrix = characters.matrix
