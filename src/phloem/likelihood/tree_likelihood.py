@@ -14,9 +14,9 @@ from phloem.engine.interface import Evaluator, SiteDerivatives
 from phloem.engine.reference import ReferenceEvaluator
 from phloem.engine.select import Selection, select_engine
 from phloem.errors import InputError, NumericalError
-from phloem.likelihood.empirical import model_for_alignment
 from phloem.likelihood.gradient import Gradient
 from phloem.likelihood.layout import tree_layout
+from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.parameter_values import by_element
 from phloem.likelihood.possible import require_finite, require_possible
 from phloem.likelihood.problem import engine_problem

@@ -19,7 +19,9 @@ def transition_matrices(lengths: np.ndarray, model: SiteModel) -> np.ndarray:
         return expm(model.rate_matrix * t[..., None, None])
     e = model.eigen
     p = np.einsum("ik,xck,kj->xcij", e.right, np.exp(t[..., None] * e.values), e.left, optimize=True)
-    return np.maximum(p.real, 0.0)
+    p = np.maximum(p.real, 0.0)
+    p[t == 0] = np.eye(len(e.values))  # exactly, so that an impossible site has likelihood 0 and not noise
+    return p
 
 
 def rate_matrix_adjoint(adjoint: np.ndarray, lengths: np.ndarray, model: SiteModel) -> np.ndarray:

@@ -1,0 +1,44 @@
+"""Model strings read with an alignment: its data type, its genetic code, the frequencies counted in it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from phloem.data.alignment import Alignment
+from phloem.data.genetic_code import CODONS, genetic_code
+from phloem.model.codon_frequencies import CodonTable
+from phloem.model.frequencies import codon_position_counts, empirical_frequencies
+from phloem.model.grammar import parse_model
+from phloem.model.model import Model
+
+
+def model_for_alignment(text: str, alignment: Alignment, gamma: Literal["mean", "median"] = "mean") -> Model:
+    """Read a model string for the alignment's data type.
+
+    A bare +F, +F1X4 or +F3X4 means what is counted in the alignment (model/frequencies.py). gamma: what +G
+    means where the string does not say. Errors: ModelError with the place in the string.
+    """
+    alphabet, table = alignment.alphabet, codon_table(alignment)
+    data = alignment.codes, alignment.state_sets, np.ones(alignment.n_sites)
+    observed = bool((~alignment.state_sets.all(axis=1))[alignment.codes].any())
+    return parse_model(
+        text,
+        datatype=alphabet.kind,
+        states=alphabet.states,
+        codon_table=table,
+        empirical_frequencies=empirical_frequencies(*data) if observed else None,
+        codon_position_counts=codon_position_counts(*data, table) if observed and table else None,
+        gamma=gamma,
+    )
+
+
+def codon_table(alignment: Alignment) -> CodonTable | None:
+    """The sense codons of a codon alignment with their amino acids, None for other data."""
+    number = alignment.alphabet.genetic_code
+    if alignment.alphabet.kind != "codon" or number is None:
+        return None
+    amino_acid = dict(zip(CODONS, genetic_code(number).amino_acids))
+    codons = tuple(alignment.alphabet.states)
+    return CodonTable(codons, "".join(amino_acid[c.replace("U", "T")] for c in codons))
