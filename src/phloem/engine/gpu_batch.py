@@ -1,0 +1,168 @@
+"""H trees over one data set, evaluated together on one GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from phloem.engine import gpu_schedule as schedule
+from phloem.engine.gpu_buffers import ModelNumbers, Sizes, has_real_eigensystem, padded_state_sets
+from phloem.engine.gpu_launch import Launcher
+from phloem.engine.gpu_layout import TreeLayout, tree_layout
+from phloem.engine.gpu_tiling import Tiling, tiling
+from phloem.engine.interface import Problem
+from phloem.kernels.reference.column_classes import column_classes
+from phloem.kernels.reference.transition import transition_matrices
+from phloem.model.record import SiteModel
+
+
+class GpuBatch:
+    """Buffers, schedules and captured graphs for H chains of one problem; chains differ in topology, lengths, model.
+
+    lefts, rights: (H, T-1). slots: 2 keeps two versions of every message, so that a proposal can be undone.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        lefts: np.ndarray,
+        rights: np.ndarray,
+        device: torch.device,
+        slots: int = 1,
+        sizes: Tiling | None = None,
+    ) -> None:
+        n_states = problem.state_sets.shape[1]
+        self.problem, self.device, self.slots = problem, device, slots
+        self.sizes = sizes or tiling(n_states, problem.precision)
+        self.layouts = [self._layout(a, b) for a, b in zip(lefts, rights)]
+        self.chains = _place(self.layouts, self.sizes, slots)
+        self.n_nodes, self.n_chains = 2 * len(problem.tip_codes) - 1, len(self.layouts)
+        dtype = torch.float64 if problem.precision == "float64" else torch.float32
+        self.numbers = ModelNumbers(
+            self.n_chains, self.n_nodes, problem.n_categories, self.sizes.width, device
+        )
+        self.launch = Launcher(self, dtype)
+        self._graphs: dict[tuple[str, bool, bool], Callable[[], None]] = {}
+
+    def _layout(self, left: np.ndarray, right: np.ndarray) -> TreeLayout:
+        classes = column_classes(left, right, self.problem.tip_codes, self.problem.repeats)
+        return tree_layout(classes, self.sizes.pre_tile, self.sizes.longest)
+
+    @property
+    def parts(self) -> int:
+        return self.problem.n_categories * self.sizes.chunks
+
+    def evaluate(self, what: str, lengths: np.ndarray, models: list[SiteModel]) -> None:
+        """Run "likelihood", "gradient" or "parameters" from scratch. lengths: (H, N)."""
+        on_device = all(has_real_eigensystem(m) for m in models)
+        self.numbers.load(lengths, models)
+        if not on_device:
+            self._upload_matrices(lengths, models)
+        self._replay((what, on_device, False))
+
+    def evaluate_dirty(self, lengths, models, jobs: np.ndarray, items: np.ndarray, roots: np.ndarray) -> None:
+        """The log-likelihood after a change: only these matrices (jobs) and steps (items, roots) are recomputed."""
+        on_device = all(has_real_eigensystem(m) for m in models)
+        self.numbers.load(lengths, models)
+        if not on_device:
+            self._upload_matrices(lengths, models, jobs)
+        self.launch.partial_schedule(jobs, items, roots)
+        self._replay(("likelihood", on_device, True))
+
+    def _replay(self, key: tuple[str, bool, bool]) -> None:
+        if key[2]:
+            self.launch.run(*key)
+        else:
+            if key not in self._graphs:
+                self._graphs[key] = self._capture(key)
+            self._graphs[key]()
+        self.launch.fetch()
+
+    def _capture(self, key: tuple[str, bool, bool]) -> Callable[[], None]:
+        """A CUDA graph of the launches (the interpreter launches them one by one)."""
+        if self.device.type != "cuda":
+            return lambda: self.launch.run(*key)
+        self.launch.run(*key)
+        torch.cuda.synchronize(self.device)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.launch.run(*key)
+        return graph.replay
+
+    def _upload_matrices(self, lengths: np.ndarray, models: list[SiteModel], jobs: np.ndarray | None = None) -> None:
+        """Without a real eigensystem the host exponentiates, branch by branch."""
+        s = self.problem.state_sets.shape[1]
+        if jobs is None:
+            every = np.arange(self.n_nodes - 1)
+            jobs = np.concatenate([schedule.matrix_jobs(chain, every) for chain in self.chains])
+        for h, model in enumerate(models):
+            own = jobs[jobs[:, 2] == h]
+            p = transition_matrices(lengths[h][own[:, 0] - h * self.n_nodes], model)
+            padded = np.zeros((*p.shape[:2], self.sizes.width, self.sizes.width))
+            padded[:, :, :s, :s] = p.swapaxes(2, 3)
+            transition = self.launch.arrays["transition"]
+            slots = torch.from_numpy(own[:, 1]).to(self.device)
+            transition[slots] = torch.from_numpy(padded).to(self.device, transition.dtype)
+
+    # What the last evaluation found
+
+    def log_likelihoods(self) -> np.ndarray:
+        return self.launch.host_result()[:, 0]
+
+    def derivatives(self) -> np.ndarray:
+        """D[chain, branch, category] (kernels/reference/branch.py)."""
+        return self.launch.host_result()[:, 2:].reshape(self.n_chains, self.n_nodes - 1, -1)
+
+    def site_log_likelihoods(self, chain: int) -> np.ndarray:
+        """(P,) log-likelihoods of the patterns."""
+        place = self.chains[chain]
+        classes = place.layout.classes
+        first = place.first_root
+        columns = self.launch.arrays["site_log"][first : first + classes.size(self.n_nodes - 1)]
+        return columns.cpu().numpy()[classes.pattern_column]
+
+
+def _place(layouts: list[TreeLayout], sizes: Tiling, slots: int) -> list[schedule.Chain]:
+    """Lay chains one after the other in every buffer."""
+    n_nodes = layouts[0].classes.n_nodes
+    total = sum(int(l.classes.offset[-1]) for l in layouts)
+    chains = []
+    column = pre = entry = root = partial = 0
+    for h, layout in enumerate(layouts):
+        n_columns = int(layout.classes.offset[-1])
+        none = np.zeros(n_nodes, np.int64)
+        chains.append(
+            schedule.Chain(
+                layout, h, len(layouts), column, pre, column, entry, root, partial, total, none, none.copy()
+            )
+        )
+        column += n_columns
+        pre += int(layout.pre_offset[-1])
+        entry += len(layout.entry_parent)
+        root += layout.classes.size(n_nodes - 1)
+        partial += int(layout.tile_offset[-1])
+    return chains
+
+
+def batch_sizes(batch: GpuBatch) -> Sizes:
+    """The numbers device_arrays needs."""
+    layouts, t = batch.layouts, batch.sizes
+    root = 2 * len(batch.problem.tip_codes) - 2
+    n_steps = sum(int((-(-np.diff(l.classes.offset) // t.post_tile)).sum()) for l in layouts)
+    n_partials = sum(int(l.tile_offset[-1]) for l in layouts)
+    n_root = sum(l.classes.size(root) for l in layouts)
+    return Sizes(
+        n_chains=len(layouts),
+        n_nodes=root + 1,
+        n_categories=batch.problem.n_categories,
+        n_columns=sum(int(l.classes.offset[-1]) for l in layouts),
+        n_pre_columns=sum(int(l.pre_offset[-1]) for l in layouts),
+        n_entries=sum(len(l.entry_parent) for l in layouts),
+        n_root_columns=n_root,
+        n_partials=n_partials,
+        n_steps=n_steps + n_partials + sum(-(-l.classes.size(root) // t.root_tile) for l in layouts),
+        n_codes=len(batch.problem.state_sets),
+        slots=batch.slots,
+    )

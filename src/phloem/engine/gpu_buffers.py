@@ -1,0 +1,119 @@
+"""Device memory of the GPU engine: what is uploaded, what the kernels fill, and how much of it there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from phloem.engine.gpu_tiling import Tiling
+from phloem.engine.interface import Problem
+from phloem.model.record import SiteModel
+
+
+class ModelNumbers:
+    """Numbers of H models and H sets of branch lengths, in one block that travels in one copy.
+
+    Views, float64: lengths (H, N), rates, weights (H, C), invariant (H,), frequencies, values (H, W),
+    right, left, generator = Qᵀ (H, W, W). Everything outside a model's states is 0.
+    """
+
+    def __init__(self, n_chains: int, n_nodes: int, n_categories: int, width: int, device: torch.device) -> None:
+        h, w, c = n_chains, width, n_categories
+        shapes = {
+            "lengths": (h, n_nodes),
+            "rates": (h, c),
+            "weights": (h, c),
+            "invariant": (h,),
+            "frequencies": (h, w),
+            "values": (h, w),
+            "right": (h, w, w),
+            "left": (h, w, w),
+            "generator": (h, w, w),
+        }
+        sizes = [-(-int(np.prod(shape)) // 2) * 2 for shape in shapes.values()]
+        self._host = torch.zeros(sum(sizes), dtype=torch.float64, pin_memory=device.type == "cuda")
+        self._device = torch.zeros(sum(sizes), dtype=torch.float64, device=device)
+        ends = np.cumsum(sizes)
+        self._n_lengths = sizes[0]
+        self.host: dict[str, np.ndarray] = {}
+        self.device: dict[str, torch.Tensor] = {}
+        for (name, shape), end, size in zip(shapes.items(), ends, sizes):
+            place = slice(int(end - size), int(end - size) + int(np.prod(shape)))
+            self.host[name] = self._host.numpy()[place].reshape(shape)
+            self.device[name] = self._device[place].view(shape)
+        self._models: list[SiteModel | None] = [None] * h
+
+    def load(self, lengths: np.ndarray, models: list[SiteModel]) -> None:
+        """Start the copy of lengths, and of the models where they are other objects than last time."""
+        self.host["lengths"][:] = lengths
+        changed = [i for i, m in enumerate(models) if m is not self._models[i]]
+        for i in changed:
+            self._set_model(i, models[i])
+        n = len(self._host) if changed else self._n_lengths
+        self._device[:n].copy_(self._host[:n], non_blocking=True)
+
+    def _set_model(self, i: int, model: SiteModel) -> None:
+        s, host = len(model.root_frequencies), self.host
+        host["rates"][i], host["weights"][i] = model.rates, model.weights
+        host["invariant"][i] = model.invariant
+        host["frequencies"][i, :s] = model.root_frequencies
+        host["generator"][i, :s, :s] = model.rate_matrix.T
+        if has_real_eigensystem(model) and model.eigen is not None:
+            host["values"][i, :s] = model.eigen.values
+            host["right"][i, :s, :s] = model.eigen.right
+            host["left"][i, :s, :s] = model.eigen.left
+        self._models[i] = model
+
+
+def has_real_eigensystem(model: SiteModel) -> bool:
+    return model.eigen is not None and not np.iscomplexobj(model.eigen.values)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What decides how much memory a batch takes. slots: 2 once proposals are made, else 1."""
+
+    n_chains: int
+    n_nodes: int
+    n_categories: int
+    n_columns: int
+    n_pre_columns: int
+    n_entries: int
+    n_root_columns: int
+    n_partials: int
+    n_steps: int
+    n_codes: int
+    slots: int
+
+
+def device_arrays(n: Sizes, sizes: Tiling, precision: str, parameters: bool) -> dict[str, tuple[int, int]]:
+    """Elements and bytes an element of every large array on the device."""
+    real = 8 if precision == "float64" else 4
+    c, w = n.n_categories, sizes.width
+    n_matrices = n.n_chains * (n.n_nodes - 1) * c * w * w
+    return {
+        "messages": (c * n.n_columns * n.slots * w, real),
+        "exponents": (c * n.n_columns * n.slots, 4),
+        "shifts": (c * n.n_columns * n.slots, 4),
+        "transition": (n_matrices * n.slots, real),
+        "q": (c * n.n_pre_columns * w, real),
+        "u": (c * n.n_pre_columns * w if parameters else 0, real),
+        "adjoint": (n_matrices if parameters else 0, 8),
+        "classes": (2 * n.n_columns + n.n_pre_columns + 2 * n.n_entries, 4),
+        "steps": (n.n_steps * 16, 8),
+        "partial": (n.n_partials * c * sizes.chunks, 8),
+        "root": (n.n_root_columns * (5 * 8 + w), 1),
+        "models": (n.n_chains * (n.n_nodes + 3 * w * w + 2 * w + 2 * c + 1), 8),
+        "state_sets": (n.n_codes * w, real),
+        "counters": (2 * n.n_chains * n.n_nodes + 2, 4),
+        "jobs": (n.n_chains * n.n_nodes * (4 + 3 + 8), 8),
+        "result": (n.n_chains * (2 + n.n_nodes * c), 8),
+    }
+
+
+def padded_state_sets(problem: Problem, width: int, dtype: torch.dtype) -> torch.Tensor:
+    sets = np.zeros((len(problem.state_sets), width))
+    sets[:, : problem.state_sets.shape[1]] = problem.state_sets
+    return torch.from_numpy(sets).to(dtype)

@@ -1,0 +1,235 @@
+"""Device arrays of a batch and the launches over them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import triton.language as tl
+
+from phloem.engine import gpu_schedule as schedule
+from phloem.engine.gpu_buffers import padded_state_sets
+from phloem.engine.gpu_root import root_columns
+from phloem.kernels.triton.adjoint import transition_adjoint
+from phloem.kernels.triton.postorder import postorder
+from phloem.kernels.triton.preorder import preorder
+from phloem.kernels.triton.root import branch_sums, root_adjoint, site_likelihoods, total_log_likelihood
+from phloem.kernels.triton.transition import transition_matrices
+
+if TYPE_CHECKING:
+    from phloem.engine.gpu_batch import GpuBatch
+
+
+class Launcher:
+    """Owns the device arrays; run() issues the launches of one evaluation on the current stream."""
+
+    def __init__(self, batch: GpuBatch, dtype: torch.dtype) -> None:
+        self._batch, self._dtype = batch, dtype
+        self.arrays: dict[str, torch.Tensor] = {}
+        self._allocate_messages()
+        self._upload_layout()
+        self._upload_root()
+        self._lists = self._full_lists()
+        self._full = {name: self._to_device(rows) for name, rows in self._lists.items()}
+        self._partial: dict[str, torch.Tensor] = {}
+        self._n_result = 2 + (batch.n_nodes - 1) * batch.problem.n_categories
+        self.arrays["result"] = self._empty((batch.n_chains, self._n_result), torch.float64)
+        pinned = batch.device.type == "cuda"
+        self._host_result = torch.empty(
+            (batch.n_chains, self._n_result), dtype=torch.float64, pin_memory=pinned
+        )
+        ranges = [
+            schedule.branch_ranges(chain, batch.problem.n_categories, 2 + chain.index * self._n_result)
+            for chain in batch.chains
+        ]
+        self._ranges = self._to_device(np.concatenate(ranges))
+        self._constants = self._compile_constants()
+
+    def _empty(self, shape, dtype) -> torch.Tensor:
+        return torch.empty(shape, dtype=dtype, device=self._batch.device)
+
+    def _to_device(self, array: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self._batch.device)
+
+    def _allocate_messages(self) -> None:
+        b, sizes = self._batch, self._batch.sizes
+        c, w = b.problem.n_categories, sizes.width
+        self._n_columns = b.slots * sum(int(l.classes.offset[-1]) for l in b.layouts)
+        self._n_pre_columns = sum(int(l.pre_offset[-1]) for l in b.layouts)
+        n_partials = sum(int(l.tile_offset[-1]) for l in b.layouts)
+        n_matrices = b.slots * b.n_chains * (b.n_nodes - 1)
+        self.arrays["messages"] = self._empty((c, self._n_columns, w), self._dtype)
+        self.arrays["exponents"] = self._empty((c, self._n_columns), torch.int32)
+        self.arrays["shifts"] = self._empty((c, self._n_columns), torch.int32)
+        self.arrays["transition"] = self._empty((n_matrices, c, w, w), self._dtype)
+        self.arrays["partial"] = self._empty((n_partials, c, sizes.chunks), torch.float64)
+        self.arrays["counters"] = torch.zeros(
+            2 + 2 * b.n_chains * b.n_nodes, dtype=torch.int32, device=b.device
+        )
+
+    def _upload_layout(self) -> None:
+        layouts, problem = self._batch.layouts, self._batch.problem
+        for name in ("left_class", "right_class"):
+            self.arrays[name] = self._to_device(np.concatenate([getattr(l.classes, name) for l in layouts]))
+        for name in ("pre_class", "entry_parent", "entry_sibling"):
+            self.arrays[name] = self._to_device(np.concatenate([getattr(l, name) for l in layouts]))
+        sets = padded_state_sets(problem, self._batch.sizes.width, self._dtype)
+        self.arrays["state_sets"] = sets.to(self._batch.device)
+
+    def _upload_root(self) -> None:
+        b = self._batch
+        roots = [root_columns(b.problem, layout.classes, b.sizes.width) for layout in b.layouts]
+        for name in ("column_weights", "ascertained", "invariant_states"):
+            self.arrays[name] = self._to_device(np.concatenate([getattr(r, name) for r in roots]))
+        n = len(self.arrays["column_weights"])
+        for name, dtype in (
+            ("mantissa", torch.float64),
+            ("power", torch.int32),
+            ("site_log", torch.float64),
+        ):
+            self.arrays[name] = self._empty(n, dtype)
+        rows = [[c.first_root, c.layout.classes.size(b.n_nodes - 1)] for c in b.chains]
+        self._chains = self._to_device(np.array(rows, np.int64))
+
+    def _full_lists(self) -> dict[str, np.ndarray]:
+        b = self._batch
+        every, branches = np.ones(b.n_nodes, bool), np.arange(b.n_nodes - 1)
+        lists = {
+            "jobs": np.concatenate([schedule.matrix_jobs(c, branches) for c in b.chains]),
+            "post": schedule.in_level_order(
+                [schedule.postorder_items(c, b.sizes, b.parts, every) for c in b.chains]
+            ),
+            "root": np.concatenate([schedule.root_items(c, b.sizes) for c in b.chains]),
+            "pre": schedule.in_level_order([schedule.preorder_items(c, b.sizes, b.parts) for c in b.chains]),
+        }
+        n = [self._n_columns, len(lists["post"]), self._n_pre_columns, len(lists["pre"])]
+        lists["sizes"] = np.array(n, np.int64)
+        return lists
+
+    def _compile_constants(self) -> dict[str, Any]:
+        sizes = self._batch.sizes
+        f64 = self._dtype == torch.float64
+        return {
+            "WIDTH": sizes.width,
+            "BLOCK": sizes.block,
+            "CHUNKS": sizes.chunks,
+            "DTYPE": tl.float64 if f64 else tl.float32,
+        }
+
+    @property
+    def _product(self) -> str:
+        """float32 products as three tf32 products keep float32's digits; "ieee" leaves the tensor cores unused."""
+        return "ieee" if self._dtype == torch.float64 else "tf32x3"
+
+    def _programs(self, per_processor: int, n_steps: int) -> int:
+        if self._batch.device.type != "cuda":
+            return 1
+        processors = torch.cuda.get_device_properties(self._batch.device).multi_processor_count
+        return max(1, min(per_processor * processors, n_steps * self._batch.parts))
+
+    def partial_schedule(self, jobs: np.ndarray, items: np.ndarray, roots: np.ndarray) -> None:
+        """What run(partial=True) recomputes."""
+        sizes = self._lists["sizes"].copy()
+        sizes[1] = len(items)
+        lists = {"jobs": jobs, "post": items, "root": roots, "sizes": sizes}
+        self._partial = {name: self._to_device(rows) for name, rows in lists.items()}
+
+    def run(self, what: str, on_device: bool, partial: bool) -> None:
+        lists = self._partial if partial else self._full
+        self.arrays["counters"].zero_()
+        if on_device and len(lists["jobs"]):
+            self._matrices(lists["jobs"])
+        if len(lists["post"]):
+            self._postorder(lists)
+        keep = what == "parameters"
+        self._root(lists, keep)
+        if what == "likelihood":
+            return
+        self._root_adjoint(lists)
+        self._preorder(lists, keep)
+        a, b = self.arrays, self._batch
+        grid = (len(self._ranges), b.problem.n_categories)
+        branch_sums[grid](
+            self._ranges, a["partial"], a["result"], b.problem.n_categories,
+            CHUNKS=b.sizes.chunks, LANES=128, num_warps=1,
+        )  # fmt: skip
+
+    def _matrices(self, jobs: torch.Tensor) -> None:
+        n, c = self._batch.numbers.device, self._batch.problem.n_categories
+        grid = (len(jobs), c, self._batch.sizes.chunks ** 2)
+        transition_matrices[grid](
+            jobs, n["lengths"], n["rates"], n["values"], n["right"], n["left"], self.arrays["transition"], c,
+            **self._constants, num_warps=4,
+        )  # fmt: skip
+
+    def _postorder(self, lists: dict[str, torch.Tensor]) -> None:
+        a, sizes = self.arrays, self._batch.sizes
+        grid = (self._programs(sizes.post_programs, len(lists["post"])),)
+        postorder[grid](
+            lists["post"], lists["sizes"], a["counters"], a["messages"], a["exponents"], a["shifts"], a["transition"],
+            a["left_class"], a["right_class"], a["state_sets"], self._batch.problem.n_categories,
+            **self._constants, TILE=sizes.post_tile, PRODUCT=self._product, num_warps=sizes.post_warps,
+        )  # fmt: skip
+
+    def _root(self, lists: dict[str, torch.Tensor], keep: bool) -> None:
+        a, n, b = self.arrays, self._batch.numbers.device, self._batch
+        site_likelihoods[(len(lists["root"]),)](
+            lists["root"], lists["sizes"], a["messages"], a["exponents"], a["shifts"], a["left_class"],
+            a["right_class"], n["frequencies"], n["weights"], n["invariant"], a["invariant_states"], a["mantissa"],
+            a["power"], a["site_log"], b.problem.n_categories,
+            **self._constants, TILE=b.sizes.root_tile, KEEP=keep, num_warps=4,
+        )  # fmt: skip
+        total_log_likelihood[(b.n_chains,)](
+            self._chains, a["column_weights"], a["ascertained"], a["site_log"], a["result"], self._n_result,
+            LANES=1024, ASCERTAINED=self._ascertained, num_warps=8,
+        )  # fmt: skip
+
+    @property
+    def _ascertained(self) -> bool:
+        return bool(self._batch.problem.ascertained.any())
+
+    def _root_adjoint(self, lists: dict[str, torch.Tensor]) -> None:
+        a, n, b = self.arrays, self._batch.numbers.device, self._batch
+        if "q" not in a:
+            a["q"] = self._empty((b.problem.n_categories, self._n_pre_columns, b.sizes.width), self._dtype)
+        root_adjoint[(len(lists["root"]), b.problem.n_categories)](
+            lists["root"], lists["sizes"], a["exponents"], a["shifts"], n["frequencies"], n["weights"],
+            a["column_weights"], a["ascertained"], a["mantissa"], a["power"], a["site_log"], a["result"],
+            self._n_result, a["q"], b.problem.n_categories,
+            **self._constants, TILE=b.sizes.root_tile, ASCERTAINED=self._ascertained, num_warps=4,
+        )  # fmt: skip
+
+    def _preorder(self, lists: dict[str, torch.Tensor], keep_u: bool) -> None:
+        a, b, sizes = self.arrays, self._batch, self._batch.sizes
+        if keep_u and "u" not in a:
+            a["u"] = torch.empty_like(a["q"])
+        grid = (self._programs(sizes.pre_programs, len(lists["pre"])),)
+        preorder[grid](
+            lists["pre"], lists["sizes"], a["counters"], a["messages"], a["shifts"], a["q"],
+            a["u"] if keep_u else a["q"], a["transition"], b.numbers.device["generator"], a["pre_class"],
+            a["entry_parent"], a["entry_sibling"], a["partial"], b.problem.n_categories,
+            **self._constants, TILE=sizes.pre_tile, UNROLL=sizes.unroll, PRODUCT=self._product, KEEP_U=keep_u,
+            num_warps=sizes.pre_warps,
+        )  # fmt: skip
+
+    def adjoint(self, chain: schedule.Chain, nodes: np.ndarray) -> torch.Tensor:
+        """d log L / d P of some branches: (n, C, W, W) float64. Needs run("parameters")."""
+        a, b, sizes = self.arrays, self._batch, self._batch.sizes
+        c, w = b.problem.n_categories, sizes.width
+        out = self._empty((len(nodes), c, w, w), torch.float64)
+        jobs = self._to_device(schedule.adjoint_jobs(chain, nodes))
+        transition_adjoint[(len(nodes), c, sizes.chunks ** 2)](
+            jobs, self._full["sizes"], a["messages"], a["shifts"], a["u"], a["pre_class"], a["left_class"],
+            a["right_class"], a["state_sets"], out, c,
+            **self._constants, TILE=32, num_warps=4,
+        )  # fmt: skip
+        return out
+
+    def fetch(self) -> None:
+        self._host_result.copy_(self.arrays["result"], non_blocking=True)
+        if self._batch.device.type == "cuda":
+            torch.cuda.current_stream(self._batch.device).synchronize()
+
+    def host_result(self) -> np.ndarray:
+        return self._host_result.numpy()

@@ -1,0 +1,198 @@
+"""At the root: site likelihoods, their total, and what starts the pre-order pass."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from phloem.kernels.triton.postorder import node_columns, node_exponents
+from phloem.kernels.triton.scaling import power_of_two, rescale_shift, scale_down
+
+# A root item has the columns of a post-order item, and 10 first pre-order column · 13 model · 14 chain
+
+
+@triton.jit
+def _root_partials(messages, first, second, state, live, WIDTH: tl.constexpr):
+    inside = live[:, None] & (state < WIDTH)[None, :]
+    p = tl.load(messages + first[:, None] * WIDTH + state[None, :], mask=inside, other=0.0)
+    return p * tl.load(messages + second[:, None] * WIDTH + state[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def _category(
+    item, c, columns, rows, live, first, second, messages, exponents, shifts, frequencies,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, DTYPE: tl.constexpr, KEEP: tl.constexpr,
+):  # fmt: skip
+    """Σ_s π_s p[s] of one category (float64) and its exponent; keeps p itself where asked for."""
+    messages += c * columns * WIDTH
+    largest = (rows * 0).to(DTYPE)
+    for step in tl.static_range(CHUNKS):
+        state = step * BLOCK + tl.arange(0, BLOCK)
+        largest = tl.maximum(largest, tl.max(_root_partials(messages, first, second, state, live, WIDTH), axis=1))
+    shift = rescale_shift(largest, DTYPE)
+    value = (rows * 0).to(tl.float64)
+    for step in tl.static_range(CHUNKS):
+        state = step * BLOCK + tl.arange(0, BLOCK)
+        p = _root_partials(messages, first, second, state, live, WIDTH)
+        p = scale_down(p, shift[:, None], DTYPE)
+        f = tl.load(frequencies + state, mask=state < WIDTH, other=0.0)
+        value += tl.sum(p.to(tl.float64) * f[None, :], axis=1)
+        if KEEP:
+            place = messages + (tl.load(item + 1) + rows)[:, None] * WIDTH + state[None, :]
+            tl.store(place, p, mask=live[:, None] & (state < WIDTH)[None, :])
+    exponent = node_exponents(item, live, first, second, rows, exponents + c * columns, shifts + c * columns,
+                              shift, True)  # fmt: skip
+    return value, exponent
+
+
+@triton.jit
+def _fold(total, top, value, exponent):
+    """Add value · 2**exponent to total · 2**top."""
+    larger = tl.where(value > 0, tl.maximum(top, exponent), top)
+    down = power_of_two(tl.maximum(top - larger, -1023), tl.float64)
+    up = power_of_two(tl.maximum(tl.where(value > 0, exponent - larger, 0), -1023), tl.float64)
+    return total * down + value * up, larger
+
+
+@triton.jit
+def site_likelihoods(
+    items, sizes, messages, exponents, shifts, left_class, right_class, frequencies, weights, invariant,
+    invariant_states, mantissa, power, site_log, C,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
+    KEEP: tl.constexpr,
+):  # fmt: skip
+    """L = mantissa · 2**power of every root column, and log L (reference/root.py). Grid: root items.
+
+    frequencies: (models, WIDTH), weights: (models, C), invariant: (models,) float64.
+    """
+    item = items + tl.program_id(0).to(tl.int64) * 16
+    columns = tl.load(sizes)
+    rows = tl.arange(0, TILE)
+    live, first, second = node_columns(item, rows, left_class, right_class)
+    model = tl.load(item + 13)
+    f = frequencies + model * WIDTH
+    place = tl.load(item + 12) + rows
+    share = tl.load(invariant + model)
+    total = (rows * 0).to(tl.float64)
+    top = rows * 0 - 1000000000
+    if share > 0:
+        for step in tl.static_range(CHUNKS):
+            state = step * BLOCK + tl.arange(0, BLOCK)
+            inside = live[:, None] & (state < WIDTH)[None, :]
+            allowed = tl.load(invariant_states + place[:, None] * WIDTH + state[None, :], mask=inside, other=0)
+            frequency = tl.load(f + state, mask=state < WIDTH, other=0.0)
+            total += share * tl.sum(allowed.to(tl.float64) * frequency[None, :], axis=1)
+        top = tl.where(total > 0, 0, top)
+    for c in range(C):
+        value, exponent = _category(item, c, columns, rows, live, first, second, messages, exponents, shifts, f,
+                                    WIDTH, BLOCK, CHUNKS, DTYPE, KEEP)  # fmt: skip
+        total, top = _fold(total, top, value * tl.load(weights + model * C + c), exponent)
+    tl.store(mantissa + place, total, mask=live)
+    tl.store(power + place, top, mask=live)
+    tl.store(site_log + place, tl.log(total) + top.to(tl.float64) * 0.6931471805599453, mask=live)
+
+
+@triton.jit
+def _two_sum(high_a, low_a, high_b, low_b):
+    """Sum of two unevaluated pairs, with the rounding error kept (Knuth)."""
+    total = high_a + high_b
+    part = total - high_a
+    error = (high_a - (total - part)) + (high_b - part)
+    return total, low_a + low_b + error
+
+
+@triton.jit
+def total_log_likelihood(
+    chains, column_weights, ascertained, site_log, result, stride,
+    LANES: tl.constexpr, ASCERTAINED: tl.constexpr,
+):  # fmt: skip
+    """result[chain] = Σ w log L - W log(1 - Σ hidden L), and W / (1 - Σ hidden L) behind it. Grid: chains.
+
+    chains: (H, 2) int64, first root column and number of them.
+    """
+    chain = tl.program_id(0)
+    first, n = tl.load(chains + 2 * chain), tl.load(chains + 2 * chain + 1)
+    lane = tl.arange(0, LANES)
+    high = tl.zeros((LANES,), tl.float64)
+    low, weight_high, weight_low, hidden, impossible, broken = high, high, high, high, high, high
+    for start in range(0, n, LANES):
+        live = start + lane < n
+        w = tl.load(column_weights + first + start + lane, mask=live, other=0.0)
+        log_l = tl.load(site_log + first + start + lane, mask=live, other=0.0)
+        possible = (w != 0) & (log_l > -1e300)
+        impossible += tl.where(log_l == float("-inf"), tl.abs(w), 0.0)
+        broken += tl.where(log_l != log_l, 1.0, 0.0)
+        log_l = tl.where(possible, log_l, 0.0)
+        term = w * log_l
+        rest = tl.fma(w, log_l, 0.0 - term)
+        high, low = _two_sum(high, low, term, rest)
+        weight_high, weight_low = _two_sum(weight_high, weight_low, w, w * 0)
+        if ASCERTAINED:
+            is_hidden = tl.load(ascertained + first + start + lane, mask=live, other=0) != 0
+            seen_log = tl.load(site_log + first + start + lane, mask=live, other=0.0)
+            hidden += tl.where(is_hidden, tl.exp(seen_log), 0.0)
+    high, low = tl.reduce((high, low), 0, _two_sum)
+    log_likelihood = tl.where(tl.sum(impossible, axis=0) > 0, float("-inf"), high + low)
+    log_likelihood = tl.where(tl.sum(broken, axis=0) > 0, float("nan"), log_likelihood)
+    factor = log_likelihood * 0
+    if ASCERTAINED:
+        weight_high, weight_low = tl.reduce((weight_high, weight_low), 0, _two_sum)
+        total, seen = weight_high + weight_low, 1.0 - tl.sum(hidden, axis=0)
+        log_likelihood -= total * tl.log(seen)
+        factor = total / seen
+    tl.store(result + chain * stride, log_likelihood)
+    tl.store(result + chain * stride + 1, factor)
+
+
+@triton.jit
+def root_adjoint(
+    items, sizes, exponents, shifts, frequencies, weights, column_weights, ascertained, mantissa, power, site_log,
+    result, stride, q, C,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
+    ASCERTAINED: tl.constexpr,
+):  # fmt: skip
+    """q of the root with its own shift applied, as the children's sums want it. Grid: (root items, C)."""
+    item = items + tl.program_id(0).to(tl.int64) * 16
+    c = tl.program_id(1)
+    columns, pre_columns = tl.load(sizes), tl.load(sizes + 2)
+    rows = tl.arange(0, TILE)
+    live = rows < tl.load(item + 2)
+    place = tl.load(item + 12) + rows
+    model = tl.load(item + 13)
+    weight = tl.load(column_weights + place, mask=live, other=0.0)
+    if ASCERTAINED:
+        hidden = tl.load(ascertained + place, mask=live, other=0) != 0
+        factor = tl.load(result + tl.load(item + 14) * stride + 1)
+        weight += tl.where(hidden, factor * tl.exp(tl.load(site_log + place, mask=live, other=0.0)), 0.0)
+    column = c * columns + tl.load(item + 1) + rows
+    exponent = tl.load(exponents + column, mask=live, other=0) - tl.load(power + place, mask=live, other=0)
+    scale = weight / tl.load(mantissa + place, mask=live, other=1.0) * tl.load(weights + model * C + c)
+    scale = scale_down(scale, tl.minimum(tl.maximum(0 - exponent, -1000), 1900), tl.float64)
+    shift = tl.load(shifts + column, mask=live, other=0)
+    out = q + (c * pre_columns + tl.load(item + 10) + rows)[:, None] * WIDTH
+    for step in tl.static_range(CHUNKS):
+        state = step * BLOCK + tl.arange(0, BLOCK)
+        f = tl.load(frequencies + model * WIDTH + state, mask=state < WIDTH, other=0.0)
+        value = scale_down(scale[:, None] * f[None, :], shift[:, None], tl.float64).to(DTYPE)
+        tl.store(out + state[None, :], value, mask=live[:, None] & (state < WIDTH)[None, :])
+
+
+@triton.jit
+def branch_sums(ranges, partial, result, C, CHUNKS: tl.constexpr, LANES: tl.constexpr):
+    """D[branch, c] = Σ of its items' partials, compensated, in a fixed order. Grid: (branches, C).
+
+    ranges: (branches, 3) int64: first partial, end, place in result.
+    """
+    job = ranges + tl.program_id(0).to(tl.int64) * 3
+    c = tl.program_id(1)
+    first, n = tl.load(job), (tl.load(job + 1) - tl.load(job)) * CHUNKS
+    lane = tl.arange(0, LANES)
+    high = tl.zeros((LANES,), tl.float64)
+    low = high
+    for start in range(0, n, LANES):
+        part = start + lane
+        place = ((first + part // CHUNKS) * C + c) * CHUNKS + part % CHUNKS
+        term = tl.load(partial + place, mask=part < n, other=0.0)
+        high, low = _two_sum(high, low, term, term * 0)
+    high, low = tl.reduce((high, low), 0, _two_sum)
+    tl.store(result + tl.load(job + 2) + c, high + low)

@@ -1,0 +1,29 @@
+"""How steps of one launch wait for each other.
+
+Steps are taken in the order of a ticket counter, and the list is sorted so that a step only depends on earlier
+ones. The lowest unfinished ticket can therefore always proceed, however few programs run at a time.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def await_ready(counters, item, FIELD: tl.constexpr):
+    """Wait until counter item[FIELD] has reached item[FIELD + 1]; then what its raisers stored is visible."""
+    target = tl.load(item + FIELD + 1)
+    if target > 0:
+        place = counters + tl.load(item + FIELD)
+        reached = tl.atomic_add(place, 0, sem="acquire")
+        while reached < target:
+            reached = tl.atomic_add(place, 0, sem="acquire")
+    tl.debug_barrier()
+
+
+@triton.jit
+def announce(counters, item, FIELD: tl.constexpr):
+    """Raise counter item[FIELD] once every thread of this program has stored its part."""
+    tl.debug_barrier()
+    tl.atomic_add(counters + tl.load(item + FIELD), 1, sem="release")

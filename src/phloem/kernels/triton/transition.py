@@ -1,0 +1,39 @@
+"""Transition matrices of all branches and categories in one launch."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def transition_matrices(
+    jobs, lengths, rates, values, right, left, transition, C,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, DTYPE: tl.constexpr,
+):  # fmt: skip
+    """transition[slot, c, j, i] = P[i, j] = Σ_k right[i, k] exp(values[k] · rates[c] · length) left[k, j].
+
+    jobs: (n, 4) int64: place in lengths, slot, model. Stored transposed, the child's state first, so that a
+    tip's message is one row. right, left: (models, WIDTH, WIDTH) float64, zero outside the model's states.
+    Grid: (n, C, CHUNKS²).
+    """
+    job = jobs + tl.program_id(0) * 4
+    c = tl.program_id(1)
+    source, slot, model = tl.load(job), tl.load(job + 1), tl.load(job + 2)
+    j = (tl.program_id(2) // CHUNKS) * BLOCK + tl.arange(0, BLOCK)
+    i = (tl.program_id(2) % CHUNKS) * BLOCK + tl.arange(0, BLOCK)
+    time = tl.load(lengths + source) * tl.load(rates + model * C + c)
+    left += model * WIDTH * WIDTH
+    right += model * WIDTH * WIDTH
+    total = tl.zeros((BLOCK, BLOCK), tl.float64)
+    for step in tl.static_range(CHUNKS):
+        k = step * BLOCK + tl.arange(0, BLOCK)
+        growth = tl.exp(tl.load(values + model * WIDTH + k, mask=k < WIDTH, other=0.0) * time)
+        inside = (j < WIDTH)[:, None] & (k < WIDTH)[None, :]
+        from_left = tl.load(left + k[None, :] * WIDTH + j[:, None], mask=inside, other=0.0)
+        inside = (k < WIDTH)[:, None] & (i < WIDTH)[None, :]
+        from_right = tl.load(right + i[None, :] * WIDTH + k[:, None], mask=inside, other=0.0)
+        total = tl.dot(from_left * growth[None, :], from_right, acc=total, out_dtype=tl.float64)
+    place = transition + (slot * C + c) * WIDTH * WIDTH + j[:, None] * WIDTH + i[None, :]
+    inside = (j < WIDTH)[:, None] & (i < WIDTH)[None, :]
+    tl.store(place, tl.maximum(total, 0.0).to(DTYPE), mask=inside)
