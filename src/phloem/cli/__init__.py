@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-# Command → "module:function". A command's module imports nothing but typer at its top, so that --help stays quick.
+# Command → "module:function". A command's module imports only typer at its top, so that --help stays quick.
 COMMANDS = {
     "likelihood": "phloem.cli.likelihood:likelihood",
     "mcmc": "phloem.cli.mcmc:mcmc",
@@ -44,7 +44,9 @@ def _version_option():
             raise typer.Exit
 
     def options(
-        version: bool = typer.Option(False, "--version", callback=show, is_eager=True, help="Print the version."),
+        version: bool = typer.Option(
+            False, "--version", callback=show, is_eager=True, help="Print the version."
+        ),
     ) -> None:
         """Statistical phylogenetics on many-core hardware: likelihoods, gradients, posteriors, trees."""
 
@@ -52,7 +54,7 @@ def _version_option():
 
 
 def main() -> None:
-    """Entry point of the command `phloem`: what the user can mend is printed as one message, exit status 2."""
+    """Entry point of the command `phloem`: what the user can mend is printed, exit status 2."""
     from phloem.errors import PhloemError
 
     try:

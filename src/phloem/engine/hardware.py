@@ -1,4 +1,4 @@
-"""What this machine offers: cores this process may use, memory, accelerators. Reads facts, decides nothing."""
+"""What this machine offers: cores this process may use, memory, accelerators. Decides nothing."""
 
 from __future__ import annotations
 
