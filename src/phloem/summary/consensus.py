@@ -30,7 +30,8 @@ def consensus_tree(
     rule 'majority' keeps splits in more than threshold (≥ 0.5) of the trees; 'allcompat' adds the others from
     the most frequent down as long as they contradict no split kept so far (ties: the larger split first).
     Branch lengths are means over the trees that have the branch (MrBayes 3.2.7 writes medians, here an
-    option). Annotations, as in MrBayes' .con.tre: prob, prob_stddev and prob_range (between runs), prob(percent), length_mean, length_median, length_95%HPD.
+    option). Annotations, as in MrBayes' .con.tre: prob, prob_stddev and prob_range (between runs),
+    prob(percent), length_mean, length_median, length_95%HPD.
     An unrooted consensus hangs from the node next to tip 0.
     """
     if not 0.5 <= threshold < 1.0:
