@@ -22,8 +22,9 @@ from phloem.model.substitution import (
 
 
 def pair_name(first: str, second: str) -> str:
-    """rate_AC for one-letter states, rate_north_south for longer ones."""
-    return f"rate_{first}{second}" if len(first) == len(second) == 1 else f"rate_{first}_{second}"
+    """rate_AC for one-letter states; rate_0_1 and rate_north_south else, so that rate_12 is a category's."""
+    letters = all(len(s) == 1 and s.isalpha() for s in (first, second))
+    return f"rate_{first}{second}" if letters else f"rate_{first}_{second}"
 
 
 @dataclass(frozen=True)
