@@ -22,7 +22,7 @@ def model_for_alignment(text: str, alignment: Alignment, gamma: Literal["mean", 
     """
     alphabet, table = alignment.alphabet, codon_table(alignment)
     data = alignment.codes, alignment.state_sets, np.ones(alignment.n_sites)
-    observed = bool((~alignment.state_sets.all(axis=1))[alignment.codes].any())
+    observed = not alignment.state_sets[np.unique(alignment.codes)].all()
     return parse_model(
         text,
         datatype=alphabet.kind,

@@ -92,6 +92,11 @@ class TreeLikelihood:
         return dict(self._accepted.point.values)
 
     @property
+    def parameters_by_element(self) -> dict[str, float]:
+        """One number by element name (kappa, frequency_A, rate_1, …), as gradient().parameters has them."""
+        return by_element(self.model.parameters, self._accepted.point.values)
+
+    @property
     def model_text(self) -> str:
         """The model string with the current values."""
         return self.model.text(self._accepted.point.values)

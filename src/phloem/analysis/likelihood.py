@@ -1,0 +1,172 @@
+"""`phloem likelihood`: the likelihood of a given tree, its gradient, and its maximum on that topology."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from phloem.analysis.provenance import provenance, refuse_to_overwrite
+from phloem.inference.ml.optimize import OptimizeResult, optimize
+from phloem.io.alignment import read_alignment
+from phloem.io.trees import newick_text, read_tree, write_trees
+from phloem.likelihood.gradient import Gradient
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.tree_likelihood import TreeLikelihood
+
+
+@dataclass(frozen=True)
+class LikelihoodSettings:
+    """Everything that `phloem likelihood` can be told; field names are those of its options.
+
+    alignment, tree: files. model: a model string. sites: such as "1-900\\3". gamma: what +G means where the
+    model string does not say. optimize: fit branch lengths and parameters without a value on this topology.
+    out_tree: where the fitted tree goes; an existing file is replaced only with redo.
+    """
+
+    alignment: str
+    tree: str
+    model: str
+    datatype: str | None = None
+    genetic_code: int = 1
+    stop_codons: Literal["error", "mask"] = "error"
+    sites: str | None = None
+    ambiguity: Literal["partial", "missing"] = "partial"
+    gamma: Literal["mean", "median"] = "mean"
+    multifurcations: bool = False
+    gradient: bool = False
+    optimize: bool = False
+    out_tree: str | None = None
+    redo: bool = False
+    engine: Literal["auto", "reference", "cpu", "gpu"] = "auto"
+    precision: Literal["float64", "float32"] = "float64"
+    threads: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodResult:
+    """What was found. parameters: value by element name; branch_lengths (B,) aligned with branch_names.
+
+    gradient and optimum are None unless asked for; tree: Newick with the branch lengths used.
+    """
+
+    settings: LikelihoodSettings
+    log_likelihood: float
+    model: str
+    parameters: dict[str, float]
+    branch_names: tuple[str, ...]
+    branch_lengths: np.ndarray
+    tree: str
+    data: dict[str, object]
+    gradient: Gradient | None
+    optimum: OptimizeResult | None
+    provenance: dict[str, Any]
+
+    def to_json(self) -> dict[str, object]:
+        """A record of plain numbers, strings, lists and dictionaries."""
+        record: dict[str, object] = {
+            "log_likelihood": self.log_likelihood,
+            "model": self.model,
+            "parameters": self.parameters,
+            "tree": self.tree,
+            "data": self.data,
+        }
+        if self.gradient is not None:
+            record["gradient"] = {
+                "branch_lengths": _by_branch(self.gradient, self.branch_lengths),
+                "parameters": self.gradient.parameters,
+                "simplex_coordinates": "softmax: x = exp(z) / sum(exp(z)), derivatives are d/dz",
+            }
+        if self.optimum is not None:
+            record["optimum"] = _optimum(self.optimum)
+        return record | {"settings": asdict(self.settings), "provenance": self.provenance}
+
+
+def run_likelihood(
+    settings: LikelihoodSettings, progress: Callable[[int, float], None] | None = None
+) -> LikelihoodResult:
+    """Read, evaluate (and fit), and gather the result; writes settings.out_tree if given.
+
+    progress: called by the optimiser with evaluations and log-likelihood. Errors: PhloemError of every kind.
+    """
+    outputs = [settings.out_tree] if settings.out_tree else []
+    refuse_to_overwrite(outputs, settings.redo)
+    likelihood = build_likelihood(settings)
+    optimum = optimize(likelihood, progress=progress) if settings.optimize else None
+    gradient = likelihood.gradient() if settings.gradient else None
+    value = likelihood.log_likelihood()
+    if settings.out_tree:
+        write_trees(settings.out_tree, likelihood.tree)
+    return LikelihoodResult(
+        settings=settings,
+        log_likelihood=value,
+        model=likelihood.model_text,
+        parameters=likelihood.parameters_by_element,
+        branch_names=likelihood.branch_names,
+        branch_lengths=likelihood.branch_lengths,
+        tree=newick_text([likelihood.tree]).strip(),
+        data=_data(likelihood),
+        gradient=gradient,
+        optimum=optimum,
+        provenance=provenance([settings.alignment, settings.tree], likelihood.selection),
+    )
+
+
+def build_likelihood(settings: LikelihoodSettings) -> TreeLikelihood:
+    """The likelihood that the settings describe, nothing evaluated yet."""
+    alignment = read_alignment(
+        settings.alignment,
+        datatype=settings.datatype,
+        genetic_code=settings.genetic_code,
+        stop_codons=settings.stop_codons,
+        ambiguity=settings.ambiguity,
+        sites=settings.sites,
+    )
+    return TreeLikelihood(
+        alignment,
+        read_tree(settings.tree),
+        model_for_alignment(settings.model, alignment, settings.gamma),
+        engine=settings.engine,
+        precision=settings.precision,
+        threads=settings.threads,
+        multifurcations=settings.multifurcations,
+    )
+
+
+def _data(likelihood: TreeLikelihood) -> dict[str, object]:
+    alignment = likelihood.alignment
+    return {
+        "taxa": alignment.n_taxa,
+        "sites": alignment.n_sites,
+        "patterns": likelihood.n_patterns,
+        "datatype": alignment.alphabet.kind,
+        "states": alignment.alphabet.n_states,
+        "rooted": likelihood.tree.rooted,
+        "alignment_settings": {key: _plain(value) for key, value in alignment.settings.items()},
+    }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def _by_branch(gradient: Gradient, lengths: np.ndarray) -> list[dict[str, object]]:
+    rows = zip(gradient.branch_names, lengths.tolist(), gradient.branch_lengths.tolist())
+    return [{"branch": name, "length": length, "derivative": derivative} for name, length, derivative in rows]
+
+
+def _optimum(optimum: OptimizeResult) -> dict[str, object]:
+    return {
+        "free_numbers": optimum.n_free,
+        "evaluations": optimum.evaluations,
+        "converged": optimum.converged,
+        "largest_derivative": optimum.largest_derivative,
+        "log_likelihood_of_each_start": list(optimum.starting_log_likelihoods),
+    }

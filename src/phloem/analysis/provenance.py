@@ -1,0 +1,56 @@
+"""Where a result comes from: program, machine, files and choices, so that it can be repeated."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from phloem import __version__
+from phloem.engine.hardware import detect_hardware
+from phloem.engine.select import Selection
+from phloem.errors import InputError
+
+
+def provenance(files: Iterable[str | os.PathLike[str]], selection: Selection) -> dict[str, Any]:
+    """Version, platform, engine with its reason, and the SHA-256 of every input file.
+
+    No random number was drawn unless the caller adds a seed.
+    """
+    return {
+        "program": "phloem",
+        "version": __version__,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "platform": platform.platform(),
+        "processor": detect_hardware().cpu,
+        "python": platform.python_version(),
+        "libraries": {name: metadata.version(name) for name in ("numpy", "scipy", "numba")},
+        "engine": {
+            "name": selection.engine,
+            "threads": selection.threads,
+            "precision": selection.precision,
+            "scaling": "exact powers of two, per column and rate category, where needed",
+            "reason": selection.reason,
+        },
+        "files": {os.fspath(file): {"sha256": sha256(file)} for file in files},
+    }
+
+
+def sha256(file: str | os.PathLike[str]) -> str:
+    """Hexadecimal digest of a file's bytes."""
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def refuse_to_overwrite(files: Iterable[str | os.PathLike[str]], redo: bool) -> None:
+    """InputError if any of these files exists already, unless redo."""
+    for file in files:
+        if Path(file).exists() and not redo:
+            raise InputError(
+                "this file exists already", file=os.fspath(file), hint="Add --redo to replace it."
+            )
