@@ -1,0 +1,279 @@
+"""The CPU engine: distinct columns in both passes, compiled kernels, threads that never change a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from phloem.engine.cpu_model import (
+    fill_matrices,
+    has_real_eigensystem,
+    invariant_states,
+    model_numbers,
+    rate_columns,
+    unpack_adjoint,
+)
+from phloem.engine.cpu_storage import ColumnStore, MessageStore, rows_for, shape_of, state_sets_of
+from phloem.engine.cpu_threads import Team
+from phloem.engine.cpu_topology import Topology
+from phloem.engine.interface import EngineGradient, Problem
+from phloem.errors import NumericalError
+from phloem.kernels.numba.records import Down, Matrices, Nodes, RootSites
+from phloem.kernels.numba.root import root_gradient, total_log_likelihood
+from phloem.kernels.numba.run_four import run_down_four, run_up_four
+from phloem.kernels.numba.run_padded import run_down_padded, run_up_padded
+from phloem.kernels.numba.schedule import column_tasks, matrix_tasks
+from phloem.kernels.reference.transition import rate_matrix_adjoint
+from phloem.model.record import SiteModel, SiteModelGradient
+
+# Columns of a node that one task does at least: enough work to pay for taking it (some 10 microseconds).
+SMALLEST_RANGE = {True: 768, False: 192}
+
+
+@dataclass(frozen=True)
+class State:
+    """One evaluated state. It names the region in use of every node, so that accepting or rejecting a proposal is
+    choosing between two of these records. slot: which of the two sets of root arrays it owns."""
+
+    topology: Topology
+    columns_at: np.ndarray
+    messages_at: np.ndarray
+    matrix_at: np.ndarray
+    root_column: np.ndarray
+    lengths: np.ndarray
+    model: SiteModel
+    slot: int
+    log_likelihood: float = np.nan
+
+
+class CpuEvaluator:
+    """Evaluator (engine/interface.py) on the CPU; results are bitwise the same for any number of threads."""
+
+    name = "cpu"
+
+    def __init__(self, problem: Problem, threads: int | None = None) -> None:
+        self._problem, self._team = problem, Team(threads)
+        self._topology = topology = Topology.build(problem.left, problem.right)
+        self._shape, self._sets = shape_of(problem), state_sets_of(problem)
+        self._four = self._shape.padded == 4
+        n_nodes = len(topology.left)
+        class_of = np.empty((n_nodes, problem.tip_codes.shape[1]), np.int32)
+        self._columns = ColumnStore.build(problem, topology.left, topology.right, class_of)
+        self._messages = MessageStore.build(self._columns, self._shape, problem.precision)
+        self._down = np.empty(2 * n_nodes * self._matrix_size, problem.precision)
+        self._up, self._adjoint = np.empty(0, problem.precision), np.empty(0, problem.precision)
+        column, n_root = self._columns.root_column, int(self._columns.size[n_nodes - 1])
+        self._weights = np.bincount(column, problem.pattern_weights, n_root)
+        self._ascertained = np.zeros(n_root, bool)
+        self._ascertained[column] = problem.ascertained
+        self._invariant_states = np.empty(0, np.uint8)
+        self._root = [(np.empty(n_root), np.empty(n_root), np.empty(n_root, np.int64)) for _ in range(2)]
+        self._site_weights = [np.empty(n_root) for _ in range(2)]
+        self._tasks: dict[str, tuple[Topology, np.ndarray]] = {}
+        self._sorted_for: Topology | None = None
+        self._accepted: State | None = None
+        self._proposed: State | None = None
+
+    @property
+    def _matrix_size(self) -> int:
+        return self._shape.matrix * self._shape.blocks
+
+    def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
+        return self._from_scratch(lengths, model, want_up=False).log_likelihood
+
+    def site_log_likelihoods(self) -> np.ndarray:
+        state = self._last()
+        return self._root[state.slot][0][self._columns.root_column]
+
+    def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
+        state = self._from_scratch(lengths, model, want_up=True)
+        d, adjoint = self._pass_down(state, keep_adjoint=parameters)
+        site_model = self._site_model_gradient(state, d, adjoint) if parameters else None
+        return EngineGradient(state.log_likelihood, d @ model.rates, site_model)
+
+    def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
+        if self._proposed is not None:
+            raise RuntimeError("a proposal is pending: accept or reject it first")
+        if (left is None) != (right is None):
+            raise ValueError("a changed topology needs both left and right")
+        old = self._last()
+        state = replace(
+            old, lengths=np.array(lengths, np.float64), model=model or old.model, slot=1 - old.slot
+        )
+        changed = np.asarray(changed, np.int64)
+        dirty = changed
+        n_nodes = len(state.lengths)
+        if model is not None:
+            changed = dirty = np.arange(n_nodes - 1)
+        dirty = state.topology.above(np.append(dirty, n_nodes - 1))
+        state = replace(
+            state,
+            messages_at=_flipped(state.messages_at, dirty),
+            matrix_at=_flipped(state.matrix_at, changed),
+        )
+        for x in dirty:
+            region = state.messages_at[x]
+            self._messages.regions.reserve(region, rows_for(self._columns.size[state.columns_at[x]]))
+        self._messages.grow()
+        self._proposed = self._evaluate(state, changed, dirty, want_up=False)
+        return self._proposed.log_likelihood
+
+    def accept(self) -> None:
+        if self._proposed is None:
+            raise RuntimeError("no proposal is pending")
+        self._accepted, self._proposed = self._proposed, None
+
+    def reject(self) -> None:
+        if self._proposed is None:
+            raise RuntimeError("no proposal is pending")
+        self._proposed = None
+
+    def _last(self) -> State:
+        state = self._proposed or self._accepted
+        if state is None:
+            raise RuntimeError("nothing was evaluated yet: call log_likelihood first")
+        return state
+
+    def _from_scratch(self, lengths, model: SiteModel, want_up: bool) -> State:
+        self._proposed = None
+        lengths = np.array(lengths, np.float64)
+        nodes = np.arange(len(lengths))
+        if self._accepted is None:
+            regions = (nodes, nodes, nodes)
+            state = State(self._topology, *regions, self._columns.root_column, lengths, model, 0)
+        else:
+            state = replace(self._accepted, lengths=lengths, model=model)
+        self._accepted = self._evaluate(state, nodes[:-1], None, want_up)
+        return self._accepted
+
+    def _evaluate(self, state: State, changed: np.ndarray, dirty: np.ndarray | None, want_up: bool) -> State:
+        """Matrices of the changed nodes, messages of the dirty ones (None: all), and the log-likelihood."""
+        n_nodes, model = len(state.lengths), state.model
+        nodes, shape = self._nodes(state), self._shape
+        if want_up and not self._four and len(self._up) < len(self._down):
+            self._up = np.empty_like(self._down)
+        done = np.append(nodes.size, np.ones(n_nodes, np.int64))
+        if has_real_eigensystem(model):
+            done[n_nodes + changed] = 0
+        else:
+            up = self._up if want_up else self._up[:0]
+            fill_matrices(changed, state.matrix_at, state.lengths, model, shape, self._down, up)
+            changed = changed[:0]
+        if dirty is None:
+            done[:n_nodes] = 0
+            columns = self._all_tasks("up", state.topology, nodes.size)
+        else:
+            done[dirty] = 0
+            columns = column_tasks(
+                dirty, nodes.size, len(self._problem.tip_codes), SMALLEST_RANGE[self._four]
+            )
+        self._messages.rescaled[state.messages_at if dirty is None else state.messages_at[dirty]] = 0
+        tasks = np.concatenate([matrix_tasks(changed), columns])
+        numbers, sites = model_numbers(model, shape), self._sites(state, model.invariant > 0)
+        matrices = Matrices(self._down, self._up, self._matrix_size, state.lengths, want_up)
+        run = run_up_four if self._four else run_up_padded
+        fixed = (
+            nodes,
+            self._columns.columns(),
+            self._messages.messages(),
+            matrices,
+            numbers,
+            self._sets,
+            sites,
+            shape,
+        )
+        self._team.run(lambda counter, thread: run(tasks, counter, done, *fixed), len(tasks))
+        value = total_log_likelihood(
+            sites.site_log,
+            self._weights,
+            self._ascertained,
+            self._ascertained.any(),
+            self._site_weights[state.slot],
+        )
+        if np.isnan(value):
+            raise NumericalError("the log-likelihood is not a number")
+        return replace(state, log_likelihood=value)
+
+    def _pass_down(self, state: State, keep_adjoint: bool):
+        """⟨d log L / d P[x, c], Q P[x, c]⟩ (N, C), and d log L / d P (N-1, C, S, S) if kept."""
+        shape, n_nodes, problem = self._shape, len(state.lengths), self._problem
+        if self._sorted_for is not state.topology:
+            self._columns.sort(state.topology.left, state.topology.right, state.columns_at)
+            self._sorted_for = state.topology
+        self._messages.grow_down()
+        nodes = self._nodes(state)
+        tasks = self._all_tasks("down", state.topology, nodes.size)
+        entries = (len(tasks) if keep_adjoint else self._team.threads) * self._matrix_size
+        if len(self._adjoint) < entries:
+            self._adjoint = np.empty(entries, problem.precision)
+        derivative = np.zeros((len(tasks), shape.categories))
+        weights = self._site_weights[state.slot]
+        down = Down(
+            weights,
+            self._messages.q,
+            self._adjoint,
+            derivative,
+            rate_columns(state.model.rate_matrix),
+            keep_adjoint,
+        )
+        matrices = Matrices(self._down, self._up, self._matrix_size, state.lengths, True)
+        numbers, sites = model_numbers(state.model, shape), self._sites(state, False)
+        run, done = run_down_four if self._four else run_down_padded, np.zeros(n_nodes, np.int64)
+        fixed = (
+            nodes,
+            self._columns.columns(),
+            self._messages.messages(),
+            matrices,
+            numbers,
+            self._sets,
+            sites,
+            shape,
+        )
+        self._team.run(lambda counter, thread: run(tasks, counter, done, thread, *fixed, down), len(tasks))
+        total = np.zeros((n_nodes, shape.categories))
+        np.add.at(total, tasks[:, 0], derivative)
+        if not keep_adjoint:
+            return total, None
+        adjoint = np.zeros((n_nodes, self._matrix_size))
+        np.add.at(adjoint, tasks[:, 0], self._adjoint[:entries].reshape(len(tasks), -1))
+        return total, unpack_adjoint(adjoint[:-1], shape)
+
+    def _site_model_gradient(self, state: State, d: np.ndarray, adjoint: np.ndarray) -> SiteModelGradient:
+        """What the adjoints of the transition matrices and the root's columns say about the model's numbers."""
+        shape, model = self._shape, state.model
+        d_frequencies, d_weights = np.zeros(shape.states), np.zeros(shape.categories)
+        d_invariant = root_gradient(
+            len(state.lengths) - 1, self._nodes(state), self._messages.messages(), model_numbers(model, shape),
+            self._sites(state, True), self._site_weights[state.slot], shape, d_frequencies, d_weights,
+        )  # fmt: skip
+        d_q = rate_matrix_adjoint(adjoint, state.lengths[:-1], model)
+        return SiteModelGradient(d_q, d_frequencies, state.lengths @ d, d_weights, d_invariant)
+
+    def _nodes(self, state: State) -> Nodes:
+        t = state.topology
+        return Nodes(
+            t.left, t.right, t.parent, state.columns_at, state.messages_at, state.matrix_at,
+            self._columns.size[state.columns_at],
+        )  # fmt: skip
+
+    def _sites(self, state: State, with_invariant: bool) -> RootSites:
+        if with_invariant and len(self._invariant_states) == 0:
+            column = self._columns.root_column
+            self._invariant_states = invariant_states(self._problem, column, len(self._weights))
+        return RootSites(*self._root[state.slot], self._invariant_states)
+
+    def _all_tasks(self, direction: str, topology: Topology, size: np.ndarray) -> np.ndarray:
+        known = self._tasks.get(direction)
+        if known is None or known[0] is not topology:
+            order = topology.upward() if direction == "up" else topology.downward()
+            tasks = column_tasks(order, size, len(self._problem.tip_codes), SMALLEST_RANGE[self._four])
+            self._tasks[direction] = known = (topology, tasks)
+        return known[1]
+
+
+def _flipped(regions: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """The same regions, but the other one of `nodes`."""
+    n_nodes, result = len(regions), regions.copy()
+    result[nodes] = np.where(result[nodes] < n_nodes, result[nodes] + n_nodes, result[nodes] - n_nodes)
+    return result

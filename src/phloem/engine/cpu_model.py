@@ -1,0 +1,83 @@
+"""Numbers of a model in the layouts of the CPU kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.engine.interface import Problem
+from phloem.kernels.numba.matrix_product import ROWS
+from phloem.kernels.numba.records import ModelNumbers, RateColumns, Shape
+from phloem.kernels.reference.transition import transition_matrices
+from phloem.model.record import SiteModel
+
+
+def has_real_eigensystem(model: SiteModel) -> bool:
+    """Whether compiled code can exponentiate; else the NumPy reference does."""
+    return model.eigen is not None and not np.iscomplexobj(model.eigen.values)
+
+
+def model_numbers(model: SiteModel, shape: Shape) -> ModelNumbers:
+    """The model's arrays, padded as transition_padded wants them."""
+    states = shape.states
+    values, right, left = np.zeros(states), np.zeros((states, states)), np.zeros((states, states))
+    if has_real_eigensystem(model):
+        values, right, left = model.eigen.values, model.eigen.right, model.eigen.left
+    if shape.padded != 4:
+        right = np.pad(right.T, ((0, 0), (0, shape.padded - states)))
+        left = np.pad(left, ((0, 0), (0, -states % ROWS)))
+    arrays = (values, right, left, model.rates, model.weights, model.root_frequencies)
+    return ModelNumbers(*(np.ascontiguousarray(a, np.float64) for a in arrays), float(model.invariant))
+
+
+def rate_columns(rate_matrix: np.ndarray) -> RateColumns:
+    """Q by columns, without zeros."""
+    column, row = np.nonzero(rate_matrix.T)
+    first = np.searchsorted(column, np.arange(len(rate_matrix) + 1)).astype(np.int64)
+    return RateColumns(
+        first, row.astype(np.int64), np.ascontiguousarray(rate_matrix[row, column], np.float64)
+    )
+
+
+def fill_matrices(nodes, matrix_at, lengths, model: SiteModel, shape: Shape, down, up) -> None:
+    """Transition matrices of nodes by the NumPy reference (complex or missing eigensystem)."""
+    p = transition_matrices(lengths[nodes], model)
+    states, lanes = shape.states, len(shape.lanes)
+    rows = shape.matrix // shape.padded
+    for x, matrix in zip(nodes, p):
+        at = matrix_at[x] * shape.matrix * shape.blocks
+        own = down[at : at + shape.matrix * shape.blocks]
+        if shape.padded == 4:
+            own[:] = pack_four(matrix, shape.blocks, lanes)
+            continue
+        own = own.reshape(shape.blocks, rows, shape.padded)
+        own[:], own[:, :states, :states] = 0.0, np.swapaxes(matrix, 1, 2)
+        if len(up):
+            own = up[at : at + shape.matrix * shape.blocks].reshape(shape.blocks, rows, shape.padded)
+            own[:], own[:, :states, :states] = 0.0, matrix
+
+
+def pack_four(matrix: np.ndarray, blocks: int, lanes: int) -> np.ndarray:
+    """(C, parent, child) to (block, child, parent, lane), flat; spare lanes are zero."""
+    packed = np.zeros((blocks * lanes, 4, 4))
+    packed[: len(matrix)] = np.swapaxes(matrix, 1, 2)
+    return packed.reshape(blocks, lanes, 4, 4).transpose(0, 2, 3, 1).reshape(-1)
+
+
+def unpack_adjoint(adjoint: np.ndarray, shape: Shape) -> np.ndarray:
+    """(n, blocks · matrix) as the kernels leave it to (n, C, parent, child)."""
+    n, lanes = len(adjoint), len(shape.lanes)
+    if shape.padded == 4:
+        whole = adjoint.reshape(n, shape.blocks, 4, 4, lanes).transpose(0, 1, 4, 3, 2)
+        return np.ascontiguousarray(whole.reshape(n, shape.blocks * lanes, 4, 4)[:, : shape.categories])
+    whole = adjoint.reshape(n, shape.categories, -1, shape.padded)[:, :, : shape.states, : shape.states]
+    return np.swapaxes(whole, 2, 3)
+
+
+def invariant_states(problem: Problem, root_column: np.ndarray, n_root: int) -> np.ndarray:
+    """(K · S,) uint8: the states that all tips allow at every root column."""
+    allowed = np.ones((len(root_column), problem.state_sets.shape[1]), bool)
+    for codes in problem.tip_codes:
+        allowed &= problem.state_sets[codes]
+    result = np.empty((n_root, allowed.shape[1]), np.uint8)
+    result[root_column] = allowed
+    return result.reshape(-1)

@@ -1,0 +1,53 @@
+"""A topology as the CPU engine's kernels want it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Topology:
+    """left, right, parent: (N,) int64, -1 where there is none; children come before their parents."""
+
+    left: np.ndarray
+    right: np.ndarray
+    parent: np.ndarray
+
+    @staticmethod
+    def build(left: np.ndarray, right: np.ndarray) -> Topology:
+        """left, right: (T-1,) children of the internal nodes."""
+        n_tips = len(left) + 1
+        tips = np.full(n_tips, -1, np.int64)
+        parent = np.full(2 * n_tips - 1, -1, np.int64)
+        parent[left] = parent[right] = np.arange(n_tips, 2 * n_tips - 1)
+        return Topology(
+            np.concatenate([tips, np.asarray(left, np.int64)]),
+            np.concatenate([tips, np.asarray(right, np.int64)]),
+            parent,
+        )
+
+    def upward(self) -> np.ndarray:
+        """Nodes by height, so that independent nodes are neighbours."""
+        height = np.zeros(len(self.left), np.int64)
+        for x in np.flatnonzero(self.left >= 0):
+            height[x] = 1 + max(height[self.left[x]], height[self.right[x]])
+        return np.argsort(height, kind="stable")
+
+    def downward(self) -> np.ndarray:
+        """Nodes by depth."""
+        depth = np.zeros(len(self.left), np.int64)
+        for x in range(len(depth) - 2, -1, -1):
+            depth[x] = 1 + depth[self.parent[x]]
+        return np.argsort(depth, kind="stable")
+
+    def above(self, nodes: np.ndarray) -> np.ndarray:
+        """nodes and everything above them, ascending."""
+        dirty = np.zeros(len(self.left), bool)
+        for node in nodes:
+            x = int(node)
+            while x >= 0 and not dirty[x]:
+                dirty[x] = True
+                x = int(self.parent[x])
+        return np.flatnonzero(dirty)

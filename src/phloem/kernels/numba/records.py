@@ -1,0 +1,133 @@
+"""What the CPU kernels work on: flat arrays, grouped by meaning.
+
+A row is one distinct column of one node. A row of messages holds every category and state of it:
+S = 4: blocks of `lanes` categories, entry (block, state, lane) so that a vector is one state of several categories;
+other S: entry (category, state), the states padded with zeros to whole vectors.
+Rows, classes and matrices lie in regions; a node has two of each, and a proposal swaps which one is current.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Shape(NamedTuple):
+    """states: S; categories: C; padded: states with padding (4, or whole vectors); blocks: how many blocks of
+    lanes hold the categories (C where states are padded); width, exponents: entries of a row of messages and of
+    exponents; matrix: entries of a padded matrix of one category (S = 4: of a block); lanes: a tuple as long as a
+    vector; smallest: rescale when a column's largest entry is below."""
+
+    states: int
+    categories: int
+    padded: int
+    blocks: int
+    width: int
+    exponents: int
+    matrix: int
+    lanes: tuple
+    smallest: float
+
+
+class Nodes(NamedTuple):
+    """left, right, parent: (N,) int64, -1 where there is none; columns_at, messages_at, matrix_at: (N,) int64,
+    the region in use; size: (N,) int64, number of distinct columns."""
+
+    left: np.ndarray
+    right: np.ndarray
+    parent: np.ndarray
+    columns_at: np.ndarray
+    messages_at: np.ndarray
+    matrix_at: np.ndarray
+    size: np.ndarray
+
+
+class Columns(NamedTuple):
+    """Classes of every region: start (2N,) first row of a region; left, right: as in ColumnClasses.
+    For the way down, per parent: left_order, right_order: its rows sorted by the child's class; left_sibling,
+    right_sibling: the other child's class in that order; per child: first (K+1), where each class begins."""
+
+    start: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    first: np.ndarray
+    left_order: np.ndarray
+    left_sibling: np.ndarray
+    right_order: np.ndarray
+    right_sibling: np.ndarray
+
+
+class Messages(NamedTuple):
+    """start: (2N,) first row of a region; values: rows × width; exponents: rows × exponents, int32;
+    rescaled: (2N,) uint8, whether the node itself rescaled any of its columns."""
+
+    start: np.ndarray
+    values: np.ndarray
+    exponents: np.ndarray
+    rescaled: np.ndarray
+
+
+class Matrices(NamedTuple):
+    """down: transition matrices with the child's state first, (2N × size) flat; up: the parent's state first,
+    wanted for the way down the tree only. S = 4: entry (block, child, parent, lane) of `down`, `up` unused; else
+    (category, child, parent), child states padded to whole sixes and parent states to whole vectors.
+    lengths: (N,)."""
+
+    down: np.ndarray
+    up: np.ndarray
+    size: int
+    lengths: np.ndarray
+    want_up: bool
+
+
+class ModelNumbers(NamedTuple):
+    """values (S,), right (S, S), left (S, S): the eigensystem (unused where matrices come from the matrix exponential; for padded
+    states left is padded to whole sixes of columns and right is its transpose, padded); rates, weights (C,);
+    root_frequencies (S,); invariant."""
+
+    values: np.ndarray
+    right: np.ndarray
+    left: np.ndarray
+    rates: np.ndarray
+    weights: np.ndarray
+    root_frequencies: np.ndarray
+    invariant: float
+
+
+class StateSets(NamedTuple):
+    """State sets of the character codes: code k allows states[first[k] : first[k + 1]]."""
+
+    first: np.ndarray
+    states: np.ndarray
+
+
+class RootSites(NamedTuple):
+    """Of the root's columns: site_log: log-likelihood; mantissa, power: the likelihood is mantissa · 2**power;
+    invariant_states: (K × S) uint8, states that all tips allow."""
+
+    site_log: np.ndarray
+    mantissa: np.ndarray
+    power: np.ndarray
+    invariant_states: np.ndarray
+
+
+class RateColumns(NamedTuple):
+    """Q without its zeros, by columns: Q[states[e], j] = values[e] for e in first[j]:first[j + 1]."""
+
+    first: np.ndarray
+    states: np.ndarray
+    values: np.ndarray
+
+
+class Down(NamedTuple):
+    """The way down: site_weights: (K,) d log L / d site log-likelihood; q: Pᵀu, laid out as Messages.values;
+    adjoint: d log L / d P, one per task if keep_adjoint, else one per thread as scratch; derivative: (tasks, C)
+    every task's share of ⟨d log L / d P, Q P⟩."""
+
+    site_weights: np.ndarray
+    q: np.ndarray
+    adjoint: np.ndarray
+    derivative: np.ndarray
+    rate_columns: RateColumns
+    keep_adjoint: bool

@@ -1,0 +1,127 @@
+"""At the root: site likelihoods and their sum (reference/root.py specifies it)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from phloem.kernels.numba.compile import compiled
+
+_NO_POWER = -(1 << 30)
+
+
+@compiled
+def root_sites(x, begin, end, nodes, messages, model, sites, shape):
+    """Site log-likelihood of the root's rows begin:end, and the likelihood as mantissa · 2**power."""
+    lanes = len(shape.lanes) if shape.padded == 4 else 1
+    out = messages.start[nodes.messages_at[x]]
+    part, power = np.empty(shape.categories + 1), np.empty(shape.categories + 1, np.int64)
+    for k in range(begin, end):
+        top = _NO_POWER
+        for c in range(shape.categories):
+            at = (out + k) * shape.width + (c // lanes) * shape.padded * lanes + c % lanes
+            total = 0.0
+            for s in range(shape.states):
+                total += model.root_frequencies[s] * messages.values[at + s * lanes]
+            part[c] = model.weights[c] * total
+            power[c] = messages.exponents[(out + k) * shape.exponents + c]
+            if part[c] > 0:
+                top = max(top, power[c])
+        part[shape.categories], power[shape.categories] = 0.0, 0
+        if model.invariant > 0:
+            part[shape.categories] = model.invariant * constant_part(k, model, sites, shape)
+            if part[shape.categories] > 0:
+                top = max(top, 0)
+        total = 0.0
+        for c in range(shape.categories + 1):
+            if part[c] > 0:
+                total += part[c] if power[c] == top else math.ldexp(part[c], max(power[c] - top, -2000))
+            elif part[c] != 0:
+                total = np.nan
+        sites.mantissa[k], sites.power[k] = total, top
+        sites.site_log[k] = math.log(total) + top * math.log(2.0) if total != 0 else -np.inf
+
+
+@compiled
+def constant_part(k, model, sites, shape):
+    """Σ_s π_s [all tips allow state s at root column k]."""
+    total = 0.0
+    for s in range(shape.states):
+        if sites.invariant_states[k * shape.states + s]:
+            total += model.root_frequencies[s]
+    return total
+
+
+@compiled
+def compensated_sum(values):
+    """Sum with compensation (Neumaier 1974), exact to the last place or so, in the order given."""
+    total, lost = 0.0, 0.0
+    for value in values:
+        new = total + value
+        lost += (total - new) + value if abs(total) >= abs(value) else (value - new) + total
+        total = new
+    return total + lost
+
+
+@compiled
+def total_log_likelihood(site_log, column_weights, ascertained, any_ascertained, weights):
+    """As reference/root.py; weights: out, the derivative in every site log-likelihood."""
+    terms = np.empty(len(site_log) + 1)
+    for k in range(len(site_log)):
+        weights[k] = column_weights[k]
+        terms[k] = weights[k] * site_log[k] if weights[k] != 0 else 0.0
+    terms[-1] = 0.0
+    if any_ascertained:
+        hidden, total = 0.0, 0.0
+        for k in range(len(site_log)):
+            total += column_weights[k]
+            if ascertained[k]:
+                hidden += math.exp(site_log[k])
+        terms[-1] = -total * math.log1p(-hidden)
+        for k in range(len(site_log)):
+            if ascertained[k]:
+                weights[k] += total * math.exp(site_log[k]) / (1 - hidden)
+    return compensated_sum(terms)
+
+
+@compiled
+def root_down(x, begin, end, nodes, messages, model, sites, site_weights, q, shape):
+    """Stored d log L / d p_root = weight / L · w_c π_s · 2**exponent of the root's rows begin:end, into q."""
+    lanes = len(shape.lanes) if shape.padded == 4 else 1
+    out = messages.start[nodes.messages_at[x]]
+    for k in range(begin, end):
+        for c in range(shape.blocks * lanes):
+            at = (out + k) * shape.width + (c // lanes) * shape.padded * lanes + c % lanes
+            scale = 0.0
+            if c < shape.categories:
+                e = messages.exponents[(out + k) * shape.exponents + c] - sites.power[k]
+                scale = site_weights[k] / sites.mantissa[k] * model.weights[c]
+                if e != 0:
+                    scale = math.ldexp(scale, max(min(e, 1000), -2000))
+            for s in range(shape.padded):
+                q[at + s * lanes] = scale * model.root_frequencies[s] if s < shape.states else 0.0
+
+
+@compiled
+def root_gradient(x, nodes, messages, model, sites, site_weights, shape, d_frequencies, d_weights):
+    """What only the root sees: adds to d_frequencies (S,) and d_weights (C,), returns d invariant."""
+    lanes = len(shape.lanes) if shape.padded == 4 else 1
+    out = messages.start[nodes.messages_at[x]]
+    d_invariant = 0.0
+    for k in range(nodes.size[x]):
+        scale = site_weights[k] / sites.mantissa[k]
+        for c in range(shape.categories):
+            at = (out + k) * shape.width + (c // lanes) * shape.padded * lanes + c % lanes
+            e = messages.exponents[(out + k) * shape.exponents + c] - sites.power[k]
+            factor = math.ldexp(scale, max(min(e, 1000), -2000))
+            for s in range(shape.states):
+                value = factor * messages.values[at + s * lanes]
+                d_frequencies[s] += model.weights[c] * value
+                d_weights[c] += model.root_frequencies[s] * value
+        constant = site_weights[k] * math.exp(-sites.site_log[k])
+        for s in range(shape.states):
+            if sites.invariant_states[k * shape.states + s]:
+                d_frequencies[s] += model.invariant * constant
+                d_invariant += constant * model.root_frequencies[s]
+    return d_invariant
