@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
-from phloem.inference.ml.optimize import OptimizeResult, optimize
+from phloem.engine.compilation import on_first_compilation
 from phloem.io.alignment import read_alignment
 from phloem.io.trees import newick_text, read_tree, write_trees
 from phloem.likelihood.gradient import Gradient
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
+
+if TYPE_CHECKING:
+    from phloem.inference.ml.optimize import OptimizeResult
 
 
 @dataclass(frozen=True)
@@ -86,16 +89,21 @@ class LikelihoodResult:
 
 
 def run_likelihood(
-    settings: LikelihoodSettings, progress: Callable[[int, float], None] | None = None
+    settings: LikelihoodSettings,
+    progress: Callable[[int, float], None] | None = None,
+    compiling: Callable[[], None] | None = None,
 ) -> LikelihoodResult:
     """Read, evaluate (and fit), and gather the result; writes settings.out_tree if given.
 
-    progress: called by the optimiser with evaluations and log-likelihood. Errors: PhloemError of every kind.
+    progress: called by the optimiser with evaluations and log-likelihood. compiling: called once if kernels
+    have to be compiled first. Errors: PhloemError of every kind.
     """
     outputs = [settings.out_tree] if settings.out_tree else []
     refuse_to_overwrite(outputs, settings.redo)
     likelihood = build_likelihood(settings)
-    optimum = optimize(likelihood, progress=progress) if settings.optimize else None
+    if compiling is not None:
+        on_first_compilation(likelihood.selection, compiling)
+    optimum = _fit(likelihood, progress) if settings.optimize else None
     gradient = likelihood.gradient() if settings.gradient else None
     value = likelihood.log_likelihood()
     if settings.out_tree:
@@ -113,6 +121,12 @@ def run_likelihood(
         optimum=optimum,
         provenance=provenance([settings.alignment, settings.tree], likelihood.selection),
     )
+
+
+def _fit(likelihood: TreeLikelihood, progress: Callable[[int, float], None] | None) -> OptimizeResult:
+    from phloem.inference.ml.optimize import optimize  # SciPy's optimisers take a quarter of a second to load
+
+    return optimize(likelihood, progress=progress)
 
 
 def build_likelihood(settings: LikelihoodSettings) -> TreeLikelihood:

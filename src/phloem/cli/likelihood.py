@@ -54,6 +54,9 @@ def likelihood(
         result = run_likelihood(
             LikelihoodSettings(**options),
             progress=lambda n, value: status.update(f"fitting: evaluation {n}, log-likelihood {value:.4f}"),
+            compiling=lambda: messages.print(
+                "compiling: the first run after installation takes some seconds"
+            ),
         )
     if json != "-":
         _show(result, Console(highlight=False, width=_WIDTH, soft_wrap=False))
