@@ -13,15 +13,16 @@ def transition_matrices(lengths: np.ndarray, model: SiteModel) -> np.ndarray:
 
     lengths: (B,) effective branch lengths (length × branch rate). Returns (B, C, S, S) float64;
     P[x, c, i, j] is the probability of state j at the child given state i at the parent.
+    P is formed as I + R (exp(Λt) - 1) L: what is subtracted is then of the size of t and not of 1, so that the
+    rare changes of short branches keep their digits (West Nile codons: 7e-4 log units otherwise), and P(0) is I
+    exactly, so that an impossible site has likelihood 0 and not noise.
     """
     t = lengths[:, None] * model.rates[None, :]
     if model.eigen is None:
         return expm(model.rate_matrix * t[..., None, None])
     e = model.eigen
-    p = np.einsum("ik,xck,kj->xcij", e.right, np.exp(t[..., None] * e.values), e.left, optimize=True)
-    p = np.maximum(p.real, 0.0)
-    p[t == 0] = np.eye(len(e.values))  # exactly, so that an impossible site has likelihood 0 and not noise
-    return p
+    p = np.einsum("ik,xck,kj->xcij", e.right, np.expm1(t[..., None] * e.values), e.left, optimize=True)
+    return np.maximum(p.real + np.eye(len(e.values)), 0.0)
 
 
 def rate_matrix_adjoint(adjoint: np.ndarray, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
