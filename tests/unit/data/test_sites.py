@@ -1,0 +1,36 @@
+import pytest
+
+from phloem.data.sites import parse_sites
+from phloem.errors import InputError
+
+CHARSETS = {"one": "1-3", "both": "one, 8", "loop": "pool", "pool": "loop", "a-b": "4"}
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("1-3", [1, 2, 3]),
+        ("1-9\\3", [1, 4, 7]),
+        ("2-.\\3", [2, 5, 8]),
+        ("7-", [7, 8, 9]),
+        (".", [9]),
+        ("1\\4", [1, 5, 9]),
+        ("8-9, 1 1-2", [1, 2, 8, 9]),
+        ("1 - 2", [1, 2]),
+        ("all", list(range(1, 10))),
+        ("ONE", [1, 2, 3]),
+        ("both 5", [1, 2, 3, 5, 8]),
+        ("'a-b'", [4]),
+    ],
+)
+def test_columns(text, expected):
+    assert (parse_sites(text, 9, CHARSETS) + 1).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "0", "0-3", "5-3", "10", "1-10", "1-9\\0", "x", "loop", "1-3x", "-3", "1e3", "9" * 40]
+)
+def test_bad_columns(text):
+    with pytest.raises(InputError) as error:
+        parse_sites(text, 9, CHARSETS)
+    assert error.value.hint
