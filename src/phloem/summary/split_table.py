@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phloem.errors import InputError
 from phloem.tree.sample import TreeSample, concatenate
 from phloem.tree.splits import is_trivial, sample_splits, split_sizes, unique_splits
 
@@ -50,6 +51,9 @@ def split_table(samples: TreeSample | Sequence[TreeSample]) -> SplitTable:
     """Count the splits of a sample, or of several runs over the same taxa in the same order."""
     runs = [samples] if isinstance(samples, TreeSample) else list(samples)
     sample = runs[0] if len(runs) == 1 else concatenate(runs)
+    least = 2 if sample.rooted else 3
+    if sample.n_tips < least:
+        raise InputError(f"trees of fewer than {least} taxa have no splits", hint="Give larger trees.")
     bits = sample_splits(sample)
     n, n_nodes, n_words = bits.shape
     present = sample.parent >= 0
