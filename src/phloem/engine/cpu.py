@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from phloem.engine.cpu_columns import ColumnStore
 from phloem.engine.cpu_model import (
     fill_matrices,
     has_real_eigensystem,
@@ -14,7 +15,7 @@ from phloem.engine.cpu_model import (
     rate_columns,
     unpack_adjoint,
 )
-from phloem.engine.cpu_storage import ColumnStore, MessageStore, rows_for, shape_of, state_sets_of
+from phloem.engine.cpu_storage import MessageStore, rows_for, shape_of, state_sets_of
 from phloem.engine.cpu_threads import Team
 from phloem.engine.cpu_topology import Topology
 from phloem.engine.interface import EngineGradient, Problem
@@ -33,14 +34,13 @@ SMALLEST_RANGE = {True: 768, False: 192}
 
 @dataclass(frozen=True)
 class State:
-    """One evaluated state. It names the region in use of every node, so that accepting or rejecting a proposal is
-    choosing between two of these records. slot: which of the two sets of root arrays it owns."""
+    """One evaluated state. It names the region in use of every node, so that accepting or rejecting a
+    proposal is choosing between two of these records. slot: which of the two sets of root arrays it owns."""
 
     topology: Topology
     columns_at: np.ndarray
     messages_at: np.ndarray
     matrix_at: np.ndarray
-    root_column: np.ndarray
     lengths: np.ndarray
     model: SiteModel
     slot: int
@@ -58,9 +58,8 @@ class CpuEvaluator:
         self._shape, self._sets = shape_of(problem), state_sets_of(problem)
         self._four = self._shape.padded == 4
         n_nodes = len(topology.left)
-        class_of = np.empty((n_nodes, problem.tip_codes.shape[1]), np.int32)
-        self._columns = ColumnStore.build(problem, topology.left, topology.right, class_of)
-        self._messages = MessageStore.build(self._columns, self._shape, problem.precision)
+        self._columns = ColumnStore.build(problem, topology)
+        self._messages = MessageStore.build(self._columns.regions, self._shape, problem.precision)
         self._down = np.empty(2 * n_nodes * self._matrix_size, problem.precision)
         self._up, self._adjoint = np.empty(0, problem.precision), np.empty(0, problem.precision)
         column, n_root = self._columns.root_column, int(self._columns.size[n_nodes - 1])
@@ -101,20 +100,22 @@ class CpuEvaluator:
         state = replace(
             old, lengths=np.array(lengths, np.float64), model=model or old.model, slot=1 - old.slot
         )
-        changed = np.asarray(changed, np.int64)
-        dirty = changed
-        n_nodes = len(state.lengths)
-        if model is not None:
-            changed = dirty = np.arange(n_nodes - 1)
-        dirty = state.topology.above(np.append(dirty, n_nodes - 1))
-        state = replace(
-            state,
-            messages_at=_flipped(state.messages_at, dirty),
-            matrix_at=_flipped(state.matrix_at, changed),
+        root = len(state.lengths) - 1
+        changed = (
+            np.arange(root) if model is not None else np.setdiff1d(np.asarray(changed, np.int64), [root])
         )
+        moved = np.empty(0, np.int64)
+        if left is not None:
+            topology = Topology.build(left, right)
+            moved = topology.above(topology.differs_from(old.topology))
+            at = self._columns.renumber(topology, moved, old.topology, old.columns_at)
+            state = replace(state, topology=topology, columns_at=at)
+        dirty = state.topology.above(np.concatenate([changed, moved, [root]]))
+        messages_at = _flipped(state.messages_at, dirty)
+        state = replace(state, messages_at=messages_at, matrix_at=_flipped(state.matrix_at, changed))
         for x in dirty:
-            region = state.messages_at[x]
-            self._messages.regions.reserve(region, rows_for(self._columns.size[state.columns_at[x]]))
+            rows = rows_for(int(self._columns.size[state.columns_at[x]]))
+            self._messages.regions.reserve(messages_at[x], rows)
         self._messages.grow()
         self._proposed = self._evaluate(state, changed, dirty, want_up=False)
         return self._proposed.log_likelihood
@@ -141,7 +142,7 @@ class CpuEvaluator:
         nodes = np.arange(len(lengths))
         if self._accepted is None:
             regions = (nodes, nodes, nodes)
-            state = State(self._topology, *regions, self._columns.root_column, lengths, model, 0)
+            state = State(self._topology, *regions, lengths, model, 0)
         else:
             state = replace(self._accepted, lengths=lengths, model=model)
         self._accepted = self._evaluate(state, nodes[:-1], None, want_up)
@@ -199,7 +200,7 @@ class CpuEvaluator:
         """⟨d log L / d P[x, c], Q P[x, c]⟩ (N, C), and d log L / d P (N-1, C, S, S) if kept."""
         shape, n_nodes, problem = self._shape, len(state.lengths), self._problem
         if self._sorted_for is not state.topology:
-            self._columns.sort(state.topology.left, state.topology.right, state.columns_at)
+            self._columns.sort(state.topology, state.columns_at)
             self._sorted_for = state.topology
         self._messages.grow_down()
         nodes = self._nodes(state)
@@ -240,12 +241,13 @@ class CpuEvaluator:
         return total, unpack_adjoint(adjoint[:-1], shape)
 
     def _site_model_gradient(self, state: State, d: np.ndarray, adjoint: np.ndarray) -> SiteModelGradient:
-        """What the adjoints of the transition matrices and the root's columns say about the model's numbers."""
+        """What the adjoints of the transition matrices and the root's columns say about the model's
+        numbers."""
         shape, model = self._shape, state.model
         d_frequencies, d_weights = np.zeros(shape.states), np.zeros(shape.categories)
         d_invariant = root_gradient(
-            len(state.lengths) - 1, self._nodes(state), self._messages.messages(), model_numbers(model, shape),
-            self._sites(state, True), self._site_weights[state.slot], shape, d_frequencies, d_weights,
+            len(state.lengths) - 1, self._nodes(state), self._messages.messages(), model_numbers(model,
+            shape), self._sites(state, True), self._site_weights[state.slot], shape, d_frequencies, d_weights,
         )  # fmt: skip
         d_q = rate_matrix_adjoint(adjoint, state.lengths[:-1], model)
         return SiteModelGradient(d_q, d_frequencies, state.lengths @ d, d_weights, d_invariant)

@@ -20,13 +20,20 @@ def model_numbers(model: SiteModel, shape: Shape) -> ModelNumbers:
     """The model's arrays, padded as transition_padded wants them."""
     states = shape.states
     values, right, left = np.zeros(states), np.zeros((states, states)), np.zeros((states, states))
-    if has_real_eigensystem(model):
+    if model.eigen is not None and has_real_eigensystem(model):
         values, right, left = model.eigen.values, model.eigen.right, model.eigen.left
     if shape.padded != 4:
         right = np.pad(right.T, ((0, 0), (0, shape.padded - states)))
         left = np.pad(left, ((0, 0), (0, -states % ROWS)))
-    arrays = (values, right, left, model.rates, model.weights, model.root_frequencies)
-    return ModelNumbers(*(np.ascontiguousarray(a, np.float64) for a in arrays), float(model.invariant))
+    return ModelNumbers(
+        np.ascontiguousarray(values, np.float64),
+        np.ascontiguousarray(right, np.float64),
+        np.ascontiguousarray(left, np.float64),
+        np.ascontiguousarray(model.rates, np.float64),
+        np.ascontiguousarray(model.weights, np.float64),
+        np.ascontiguousarray(model.root_frequencies, np.float64),
+        float(model.invariant),
+    )
 
 
 def rate_columns(rate_matrix: np.ndarray) -> RateColumns:

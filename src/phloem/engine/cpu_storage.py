@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.engine.interface import Problem
-from phloem.kernels.numba.column_classes import number_all, sort_all
 from phloem.kernels.numba.matrix_product import ROWS
-from phloem.kernels.numba.records import Columns, Messages, Shape, StateSets
+from phloem.kernels.numba.records import Messages, Shape, StateSets
 
 LANES = 4  # categories that are done together where S = 4
 
@@ -55,7 +54,8 @@ def rows_for(size: int) -> int:
 
 @dataclass
 class Regions:
-    """Where each region starts and how many rows it has room for; a region that must grow moves to the end."""
+    """Where each region starts and how many rows it has room for; a region that must grow moves to the
+    end."""
 
     start: np.ndarray
     capacity: np.ndarray
@@ -66,60 +66,22 @@ class Regions:
         return Regions(np.zeros(n_regions, np.int64), np.zeros(n_regions, np.int64))
 
     def reserve(self, region: int, rows: int) -> None:
-        if self.capacity[region] < rows:
-            self.start[region], self.capacity[region] = self.rows, rows
-            self.rows += rows
+        if self.capacity[region] >= rows:
+            return
+        if self.capacity[region] > 0:
+            rows += rows // 4
+        self.start[region], self.capacity[region] = self.rows, rows
+        self.rows += rows
 
 
 def grown(array: np.ndarray, entries: int) -> np.ndarray:
-    """The array if it has room for `entries`, else a larger copy (with half as much again, unless it was empty)."""
+    """The array if it has room for `entries`, else a larger copy (with half as much again, unless it was
+    empty)."""
     if len(array) >= entries:
         return array
     larger = np.empty(entries if len(array) == 0 else entries + entries // 2, array.dtype)
     larger[: len(array)] = array
     return larger
-
-
-@dataclass
-class ColumnStore:
-    """Classes of every region; size: (2N,). orders: first, left_order, left_sibling, right_order, right_sibling of
-    records.Columns, made when a gradient first needs them."""
-
-    regions: Regions
-    size: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    root_column: np.ndarray
-    orders: list[np.ndarray]
-
-    @staticmethod
-    def build(problem: Problem, left: np.ndarray, right: np.ndarray, class_of: np.ndarray) -> ColumnStore:
-        """left, right: (N,) children or -1; class_of: out, (>= N, P) int32, every pattern's class at every node."""
-        n_tips, n_patterns = problem.tip_codes.shape
-        n_nodes, n_codes = len(left), len(problem.state_sets)
-        room = n_tips * rows_for(min(n_codes, n_patterns)) + (n_tips - 1) * rows_for(n_patterns)
-        left_class, right_class = np.empty(room, np.int32), np.empty(room, np.int32)
-        regions, size = Regions.none(2 * n_nodes), np.zeros(2 * n_nodes, np.int64)
-        used = number_all(
-            left[n_tips:], right[n_tips:], problem.tip_codes, n_codes, problem.repeats, ROWS,
-            class_of, left_class, right_class, regions.start, size,
-        )  # fmt: skip
-        regions.capacity[:n_nodes] = (size[:n_nodes] // ROWS + 1) * ROWS
-        regions.rows = used
-        orders = [np.empty(0, np.int32)] * 5
-        root_column = class_of[n_nodes - 1].copy()
-        return ColumnStore(
-            regions, size, left_class[:used].copy(), right_class[:used].copy(), root_column, orders
-        )
-
-    def sort(self, left: np.ndarray, right: np.ndarray, region: np.ndarray) -> None:
-        """Sort the rows of every internal node by its children's classes."""
-        self.orders = [grown(array, self.regions.rows) for array in self.orders]
-        sort_all(left, right, region, self.regions.start, self.size, self.left, self.right, *self.orders)
-
-    def columns(self) -> Columns:
-        """As the kernels want it."""
-        return Columns(self.regions.start, self.left, self.right, *self.orders)
 
 
 @dataclass
@@ -134,10 +96,10 @@ class MessageStore:
     q: np.ndarray
 
     @staticmethod
-    def build(columns: ColumnStore, shape: Shape, precision: str) -> MessageStore:
-        """Room for one region of every node."""
-        start, capacity = columns.regions.start, columns.regions.capacity
-        regions = Regions(start.copy(), capacity.copy(), columns.regions.rows)
+    def build(columns: Regions, shape: Shape, precision: str) -> MessageStore:
+        """Room for as many rows as the distinct columns of every node have."""
+        start = columns.start
+        regions = Regions(start.copy(), columns.capacity.copy(), columns.rows)
         empty = np.empty(0, precision)
         store = MessageStore(
             regions, shape, empty, np.empty(0, np.int32), np.zeros(len(start), np.uint8), empty

@@ -42,6 +42,10 @@ class Topology:
             depth[x] = 1 + depth[self.parent[x]]
         return np.argsort(depth, kind="stable")
 
+    def differs_from(self, other: Topology) -> np.ndarray:
+        """Nodes that have other children there."""
+        return np.flatnonzero((self.left != other.left) | (self.right != other.right))
+
     def above(self, nodes: np.ndarray) -> np.ndarray:
         """nodes and everything above them, ascending."""
         dirty = np.zeros(len(self.left), bool)

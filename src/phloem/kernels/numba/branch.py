@@ -1,4 +1,5 @@
-"""From adjoints of transition matrices to derivatives of branch lengths (reference/branch.py specifies it)."""
+"""From adjoints of transition matrices to derivatives of branch lengths (reference/branch.py specifies
+it)."""
 
 from __future__ import annotations
 

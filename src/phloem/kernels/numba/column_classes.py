@@ -32,8 +32,9 @@ def number_tip(codes, code_class, class_of, left):
 def number_pairs(first, second, repeats, table, base, class_of, left, right):
     """Classes of an internal node are the distinct pairs of its children's classes. Returns K.
 
-    first, second: (P,) children's classes of every pattern. table: (power of two > P,) int64 whose entries below
-    base count as empty, so that it need not be cleared: pass base + K next time. class_of, left, right: out.
+    first, second: (P,) children's classes of every pattern. table: (power of two > P,) int64 whose entries
+    below base count as empty, so that it need not be cleared: pass base + K next time. class_of, left,
+    right: out.
     """
     n_patterns = len(first)
     if not repeats:
@@ -68,9 +69,9 @@ def number_pairs(first, second, repeats, table, base, class_of, left, right):
 def sort_by_class(child_class, sibling_class, size, first, order, sibling):
     """Sort a node's rows by one child's class, for the way down.
 
-    child_class, sibling_class: (K,) classes of the node's rows at the child and at its sibling; size: classes of
-    the child. first: out, (size + 1,), where each class begins; order, sibling: out, (K,), rows in that order and
-    their sibling's class.
+    child_class, sibling_class: (K,) classes of the node's rows at the child and at its sibling; size:
+    classes of the child. first: out, (size + 1,), where each class begins; order, sibling: out, (K,), rows
+    in that order and their sibling's class.
     """
     first[: size + 1] = 0
     for row in range(len(child_class)):
@@ -109,9 +110,9 @@ def number_all(
 ):
     """Classes of every node, rows of one node after those of the node before.
 
-    left, right: (T-1,); tip_codes: (T, P); class_of: out, (2T-1, P); left_class, right_class: out, long enough
-    for all rows; start, size: out, (2T-1,). spacing: 1, or start every node at a multiple of it and leave at least
-    one row free. Returns the rows used.
+    left, right: (T-1,); tip_codes: (T, P); class_of: out, (2T-1, P); left_class, right_class: out, long
+    enough for all rows; start, size: out, (2T-1,). spacing: 1, or start every node at a multiple of it and
+    leave at least one row free. Returns the rows used.
     """
     n_tips, n_patterns = tip_codes.shape
     bits = 4

@@ -15,7 +15,7 @@ def compiled(function: Callable | None = None, **options: Any) -> Any:
     """Compile on first use, cached on disk, without the GIL; options as in numba.njit (such as fastmath)."""
     if function is None:
         return lambda f: compiled(f, **options)
-    settings = {"cache": True, "nogil": True, "error_model": "numpy"} | options
+    settings: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"} | options
     dispatcher = numba.njit(**settings)(function)
     _functions.append(dispatcher)
     return dispatcher

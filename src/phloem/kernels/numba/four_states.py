@@ -1,4 +1,5 @@
-"""Four states at once: a column block (x0, x1, x2, x3) of vectors, one vector a state, categories in the lanes."""
+"""Four states at once: a column block (x0, x1, x2, x3) of vectors, one vector a state, categories in the
+lanes."""
 
 from __future__ import annotations
 

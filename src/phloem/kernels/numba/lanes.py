@@ -1,4 +1,5 @@
-"""Vectors of a fixed number of lanes inside compiled functions, so that a kernel's SIMD form is what is written.
+"""Vectors of a fixed number of lanes inside compiled functions, so that a kernel's SIMD form is what is
+written.
 
 The number of lanes is the length of a tuple of integers, known to the compiler; LLVM maps lanes to whatever
 registers the machine has. Arrays are one-dimensional and contiguous, indices count elements.

@@ -1,8 +1,9 @@
 """Matrix products on padded matrices, by a register tile.
 
-A tile of 6 rows by up to 4 vectors stays in registers while it runs along the inner dimension: with 32 registers
-of 64 bytes that is 24 accumulators, 10 loads for 24 multiply-adds, about 90% of the machine's peak for S = 61.
-(The scheme is Goto and van de Geijn 2008, ACM TOMS 34:12, without packing: our operands are small and contiguous.)
+A tile of 6 rows by up to 4 vectors stays in registers while it runs along the inner dimension: with 32
+registers of 64 bytes that is 24 accumulators, 10 loads for 24 multiply-adds, about 90% of the machine's
+peak for S = 61. (The scheme is Goto and van de Geijn 2008, ACM TOMS 34:12, without packing: our operands
+are small and contiguous.)
 """
 
 from __future__ import annotations
@@ -92,8 +93,9 @@ def product(a, a_at, a_row, a_inner, b, b_at, b_row, c, c_at, c_row, rows, colum
     """C = A B, or C += A B if add: C is rows × columns, the inner dimension is n ≥ 1.
 
     a, b, c: flat arrays of one float type. Entry (i, k) of A is a[a_at + i·a_row + k·a_inner], (k, j) of B is
-    b[b_at + k·b_row + j], (i, j) of C is c[c_at + i·c_row + j]. columns: a multiple of a vector. Rows are done in
-    sixes: up to 5 rows past the last are read from A and written to C, whose owner leaves room for them.
+    b[b_at + k·b_row + j], (i, j) of C is c[c_at + i·c_row + j]. columns: a multiple of a vector. Rows are
+    done in sixes: up to 5 rows past the last are read from A and written to C, whose owner leaves room for
+    them.
     """
     lanes = VECTOR_BYTES // a.itemsize
     column = 0

@@ -1,4 +1,5 @@
-"""The way up the tree for four states, categories in the lanes (reference/postorder.py is the specification)."""
+"""The way up the tree for four states, categories in the lanes (reference/postorder.py is the
+specification)."""
 
 from __future__ import annotations
 

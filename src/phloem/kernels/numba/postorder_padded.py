@@ -32,7 +32,8 @@ def tip_messages_padded(x, nodes, columns, messages, matrices, sets, shape):
 
 @compiled
 def gather_product(x, begin, end, c, nodes, columns, messages, shape, scratch):
-    """scratch[k] = m_left[left_class[k]] ∘ m_right[right_class[k]] for rows begin:end of node x, category c."""
+    """scratch[k] = m_left[left_class[k]] ∘ m_right[right_class[k]] for rows begin:end of node x, category
+    c."""
     lanes, values, padded = shape.lanes, messages.values, shape.padded
     n = len(lanes)
     row = columns.start[nodes.columns_at[x]]

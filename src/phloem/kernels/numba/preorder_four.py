@@ -1,7 +1,9 @@
-"""The way down the tree for four states, categories in the lanes (reference/preorder.py is the specification).
+"""The way down the tree for four states, categories in the lanes (reference/preorder.py is the
+specification).
 
-Where the reference scatters a parent's columns over the child's classes, every class here collects its columns, in
-the same order: no two threads write one row, u stays in registers, and the sum does not depend on the thread count.
+Where the reference scatters a parent's columns over the child's classes, every class here collects its
+columns, in the same order: no two threads write one row, u stays in registers, and the sum does not depend
+on the thread count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The way down the tree for any number of states (reference/preorder.py specifies it; see preorder_four.py)."""
+"""The way down the tree for any number of states (reference/preorder.py specifies it; see
+preorder_four.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from phloem.kernels.numba.siblings import beside
 
 @compiled
 def collect(x, begin, end, c, nodes, columns, messages, shape, q, scratch):
-    """scratch[k] = u_x of classes begin:end, category c: Σ of q_parent ∘ m_sibling over the columns in a class."""
+    """scratch[k] = u_x of classes begin:end, category c: Σ of q_parent ∘ m_sibling over the columns in a
+    class."""
     lanes, values, padded = shape.lanes, messages.values, shape.padded
     order, sibling, parent_row, above, sibling_row = beside(x, nodes, columns, messages)
     row = columns.start[nodes.columns_at[x]]
@@ -36,7 +38,8 @@ def collect(x, begin, end, c, nodes, columns, messages, shape, q, scratch):
 
 @compiled
 def shift_rows(x, begin, end, c, nodes, columns, messages, shape, rows, start, row_width):
-    """Multiply rows[start + k·row_width :] by 2**-shift, shift that by which node x itself rescaled column k."""
+    """Multiply rows[start + k·row_width :] by 2**-shift, shift that by which node x itself rescaled column
+    k."""
     e, width = messages.exponents, shape.exponents
     row = columns.start[nodes.columns_at[x]]
     out = messages.start[nodes.messages_at[x]]
@@ -73,8 +76,8 @@ def tip_down_padded(x, nodes, columns, messages, sets, shape, q, adjoint, adjoin
 def node_down_padded(x, begin, end, nodes, columns, messages, matrices, shape, q, adjoint, adjoint_at, u, p):
     """q = Pᵀ u of the classes begin:end of an internal node, and their share of d log L / d P.
 
-    q: as messages.values; the parent's rows are read, x's written. adjoint[adjoint_at:]: out, as matrices.down.
-    u, p: scratch, BATCH rows and a little more each.
+    q: as messages.values; the parent's rows are read, x's written. adjoint[adjoint_at:]: out, as
+    matrices.down. u, p: scratch, BATCH rows and a little more each.
     """
     padded, states = shape.padded, shape.states
     out = messages.start[nodes.messages_at[x]]

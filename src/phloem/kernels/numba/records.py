@@ -1,8 +1,8 @@
 """What the CPU kernels work on: flat arrays, grouped by meaning.
 
 A row is one distinct column of one node. A row of messages holds every category and state of it:
-S = 4: blocks of `lanes` categories, entry (block, state, lane) so that a vector is one state of several categories;
-other S: entry (category, state), the states padded with zeros to whole vectors.
+S = 4: blocks of `lanes` categories, entry (block, state, lane) so that a vector is one state of several
+categories; other S: entry (category, state), the states padded with zeros to whole vectors.
 Rows, classes and matrices lie in regions; a node has two of each, and a proposal swaps which one is current.
 """
 
@@ -15,9 +15,9 @@ import numpy as np
 
 class Shape(NamedTuple):
     """states: S; categories: C; padded: states with padding (4, or whole vectors); blocks: how many blocks of
-    lanes hold the categories (C where states are padded); width, exponents: entries of a row of messages and of
-    exponents; matrix: entries of a padded matrix of one category (S = 4: of a block); lanes: a tuple as long as a
-    vector; smallest: rescale when a column's largest entry is below."""
+    lanes hold the categories (C where states are padded); width, exponents: entries of a row of messages
+    and of exponents; matrix: entries of a padded matrix of one category (S = 4: of a block); lanes: a tuple
+    as long as a vector; smallest: rescale when a column's largest entry is below."""
 
     states: int
     categories: int
@@ -31,8 +31,8 @@ class Shape(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """left, right, parent: (N,) int64, -1 where there is none; columns_at, messages_at, matrix_at: (N,) int64,
-    the region in use; size: (N,) int64, number of distinct columns."""
+    """left, right, parent: (N,) int64, -1 where there is none; columns_at, messages_at, matrix_at: (N,)
+    int64, the region in use; size: (N,) int64, number of distinct columns."""
 
     left: np.ndarray
     right: np.ndarray
@@ -70,8 +70,8 @@ class Messages(NamedTuple):
 
 class Matrices(NamedTuple):
     """down: transition matrices with the child's state first, (2N × size) flat; up: the parent's state first,
-    wanted for the way down the tree only. S = 4: entry (block, child, parent, lane) of `down`, `up` unused; else
-    (category, child, parent), child states padded to whole sixes and parent states to whole vectors.
+    wanted for the way down the tree only. S = 4: entry (block, child, parent, lane) of `down`, `up` unused;
+    else (category, child, parent), child states padded to whole sixes and parent states to whole vectors.
     lengths: (N,)."""
 
     down: np.ndarray
@@ -82,9 +82,9 @@ class Matrices(NamedTuple):
 
 
 class ModelNumbers(NamedTuple):
-    """values (S,), right (S, S), left (S, S): the eigensystem (unused where matrices come from the matrix exponential; for padded
-    states left is padded to whole sixes of columns and right is its transpose, padded); rates, weights (C,);
-    root_frequencies (S,); invariant."""
+    """values (S,), right (S, S), left (S, S): the eigensystem (unused where matrices come from the matrix
+    exponential; for padded states left is padded to whole sixes of columns and right is its transpose,
+    padded); rates, weights (C,); root_frequencies (S,); invariant."""
 
     values: np.ndarray
     right: np.ndarray
@@ -103,8 +103,8 @@ class StateSets(NamedTuple):
 
 
 class RootSites(NamedTuple):
-    """Of the root's columns: site_log: log-likelihood; mantissa, power: the likelihood is mantissa · 2**power;
-    invariant_states: (K × S) uint8, states that all tips allow."""
+    """Of the root's columns: site_log: log-likelihood; mantissa, power: the likelihood is mantissa ·
+    2**power; invariant_states: (K × S) uint8, states that all tips allow."""
 
     site_log: np.ndarray
     mantissa: np.ndarray
@@ -122,8 +122,8 @@ class RateColumns(NamedTuple):
 
 class Down(NamedTuple):
     """The way down: site_weights: (K,) d log L / d site log-likelihood; q: Pᵀu, laid out as Messages.values;
-    adjoint: d log L / d P, one per task if keep_adjoint, else one per thread as scratch; derivative: (tasks, C)
-    every task's share of ⟨d log L / d P, Q P⟩."""
+    adjoint: d log L / d P, one per task if keep_adjoint, else one per thread as scratch; derivative:
+    (tasks, C) every task's share of ⟨d log L / d P, Q P⟩."""
 
     site_weights: np.ndarray
     q: np.ndarray

@@ -13,7 +13,8 @@ from phloem.kernels.numba.transition import transition_four
 
 @compiled
 def run_up_four(tasks, counter, done, nodes, columns, messages, matrices, model, sets, sites, shape):
-    """Transition matrices, branch messages and the root's site likelihoods. done: (2N,), columns then matrices."""
+    """Transition matrices, branch messages and the root's site likelihoods. done: (2N,), columns then
+    matrices."""
     n_nodes = len(nodes.left)
     while True:
         task = next_task(counter)

@@ -15,7 +15,8 @@ from phloem.kernels.numba.transition import transition_padded
 
 @compiled
 def run_up_padded(tasks, counter, done, nodes, columns, messages, matrices, model, sets, sites, shape):
-    """Transition matrices, branch messages and the root's site likelihoods. done: (2N,), columns then matrices."""
+    """Transition matrices, branch messages and the root's site likelihoods. done: (2N,), columns then
+    matrices."""
     n_nodes = len(nodes.left)
     scratch = np.empty(BATCH * shape.padded + 64, messages.values.dtype)
     while True:

@@ -1,9 +1,10 @@
 """Tasks in an order in which everything a task needs was started before it, and how threads share them.
 
-A task is (node, begin, end): a range of the node's columns, or its transition matrix if begin is -1. Every thread
-takes the next task from one counter and waits until what it needs is done; since whatever it waits for was taken
-earlier by a thread that is working on it, this cannot lock up. Ranges depend on the problem, never on the number of
-threads, and every sum has a fixed order, so results are bitwise the same for any number of threads.
+A task is (node, begin, end): a range of the node's columns, or its transition matrix if begin is -1. Every
+thread takes the next task from one counter and waits until what it needs is done; since whatever it waits
+for was taken earlier by a thread that is working on it, this cannot lock up. Ranges depend on the problem,
+never on the number of threads, and every sum has a fixed order, so results are bitwise the same for any
+number of threads.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ from phloem.kernels.numba.compile import compiled
 
 @compiled(forceinline=True)
 def beside(x, nodes, columns, messages):
-    """(order, sibling class, first row of the parent's classes, parent's messages, sibling's messages) of node x."""
+    """(order, sibling class, first row of the parent's classes, parent's messages, sibling's messages) of
+    node x."""
     parent = nodes.parent[x]
     parent_row = columns.start[nodes.columns_at[parent]]
     above = messages.start[nodes.messages_at[parent]]

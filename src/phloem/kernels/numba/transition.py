@@ -10,7 +10,8 @@ from phloem.kernels.numba.matrix_product import product
 
 @compiled
 def transition_four(x, nodes, matrices, model, shape):
-    """Fill P[c, i, j] of the branch above x for S = 4, lanes of categories innermost; spare lanes get zeros."""
+    """Fill P[c, i, j] of the branch above x for S = 4, lanes of categories innermost; spare lanes get
+    zeros."""
     lanes = len(shape.lanes)
     start = nodes.matrix_at[x] * matrices.size
     growth = np.empty(4)
@@ -32,8 +33,8 @@ def transition_four(x, nodes, matrices, model, shape):
 
 @compiled
 def transition_padded(x, nodes, matrices, model, shape):
-    """Fill P[c] of the branch above x: `down` has the child's state first, and `up`, if wanted and x is no tip,
-    the parent's. Padding of states is zero.
+    """Fill P[c] of the branch above x: `down` has the child's state first, and `up`, if wanted and x is no
+    tip, the parent's. Padding of states is zero.
 
     model.left: (S, rows) and model.right: (S, padded), that is Rᵀ, both padded with zeros.
     """
