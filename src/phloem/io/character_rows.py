@@ -108,6 +108,16 @@ def character_matrix(
     return np.stack(coded), {value: members for members, value in sets.items()}
 
 
+def check_sets(source: SourceText, row: CharacterRow) -> None:
+    """InputError at a '{' or '(' of a row that is never closed."""
+    cells = _CELL_OR_SET.findall("".join(row.pieces))
+    opening = next((site for site, cell in enumerate(cells) if cell in ("{", "(")), None)
+    if opening is not None:
+        cell = cells[opening]
+        message, hint = f"the set that opens with '{cell}' never ends", "Write a set as in {AC} or (AC)."
+        raise source.error(message, _offset_of(row, cell), taxon=row.taxon, site=opening + 1, hint=hint)
+
+
 def n_cells(text: str, with_sets: bool) -> int:
     """How many sites a piece of text without comments holds."""
     if with_sets and ("{" in text or "(" in text):
@@ -126,20 +136,13 @@ def _row_values(source: SourceText, row: CharacterRow, sets: dict[str, int] | No
 
 
 def _values_with_sets(source: SourceText, row: CharacterRow, text: str, sets: dict[str, int]) -> np.ndarray:
+    check_sets(source, row)
     cells = _CELL_OR_SET.findall(text)
     values = np.empty(len(cells), np.uint16)
     for site, cell in enumerate(cells):
         if len(cell) > 1:
             members = cell[1:-1].replace(",", "")
             values[site] = sets.setdefault(members, FIRST_SET + len(sets))
-        elif cell in "{(":
-            raise source.error(
-                f"the set that opens with '{cell}' never ends",
-                _offset_of(row, cell),
-                taxon=row.taxon,
-                site=site + 1,
-                hint="Write a set of states as in {AC} or (AC).",
-            )
         elif ord(cell) > 255:
             raise _foreign_character(source, row, cell)
         else:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from phloem.errors import InputError
-from phloem.io.character_rows import CharacterRow, n_cells
+from phloem.io.character_rows import CharacterRow, check_sets, n_cells
 from phloem.io.nexus import Command
 from phloem.io.nexus_tokens import end_of_comment
 from phloem.io.source_text import SourceText
@@ -114,9 +114,10 @@ def _sequential(
         else:
             text, text_start = line, start
         cells = n_cells(text, True)
-        if n_sites is not None and found + cells > n_sites:
-            raise _too_long(source, row, found, cells, n_sites)
         row.add(text, text_start)
+        if n_sites is not None and found + cells > n_sites:
+            check_sets(source, row)
+            raise _too_long(source, row, found, cells, n_sites)
         found += cells
     return list(rows.values())
 
