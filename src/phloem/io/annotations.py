@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 _PAIR = re.compile(r'\s*([^,={}"]+)(?:=(\{[^{}]*\}|"[^"]*"|[^,{}"]*))?\s*(?:,|$)')
+_UNSAFE_IN_KEY = str.maketrans(dict.fromkeys('[]{},="\n', "_"))
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
@@ -98,7 +99,8 @@ def format_annotation(values: Mapping[str, object]) -> str:
     """'[&key=value,…]', or '' if there is nothing to say."""
     if not values:
         return ""
-    fields = (key if value is True else f"{key}={_format(value)}" for key, value in values.items())
+    keyed = ((key.translate(_UNSAFE_IN_KEY), value) for key, value in values.items())
+    fields = (key if value is True else f"{key}={_format(value)}" for key, value in keyed)
     return f"[&{','.join(fields)}]"
 
 

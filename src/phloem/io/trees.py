@@ -15,6 +15,7 @@ from phloem.io.nexus import is_nexus
 from phloem.io.nexus_tokens import quote_name
 from phloem.io.nexus_trees import read_nexus_trees
 from phloem.io.source_text import SourceText, read_source
+from phloem.tree.sample import TreeSample, sample_of_trees
 from phloem.tree.tree import Tree
 
 
@@ -44,6 +45,17 @@ def read_tree(path: str | os.PathLike[str], index: int = 0, *, allow_negative: b
         hint = f"Choose an index from 0 to {len(trees) - 1}."
         raise InputError(f"there is no tree number {index}", file=os.fspath(path), hint=hint)
     return trees[index]
+
+
+def read_tree_sample(path: str | os.PathLike[str], burn_in: float = 0.0) -> TreeSample:
+    """The trees of a sampler's file as arrays, without the first share burn_in of them (rounded down).
+
+    Raises InputError if the trees differ in taxa or in being rooted, or if none is left.
+    """
+    if not 0.0 <= burn_in < 1.0:
+        raise InputError(f"a burn-in of {burn_in} leaves no tree", hint="Give a share from 0 to below 1.")
+    trees = read_trees(path)
+    return sample_of_trees(trees[int(burn_in * len(trees)) :])
 
 
 def write_trees(

@@ -6,7 +6,7 @@ import pytest
 from phloem.errors import InputError
 from phloem.io.newick import parse_newick
 from phloem.io.newick_write import write_newick
-from phloem.io.trees import read_tree, read_trees, write_trees
+from phloem.io.trees import read_tree, read_tree_sample, read_trees, write_trees
 
 
 def one(text, **options):
@@ -180,3 +180,12 @@ def test_files_that_are_no_trees(tmp_path, data):
     with pytest.raises(InputError) as caught:
         read_tree(path)
     assert caught.value.file == str(path)
+
+
+def test_sample_without_burn_in(tmp_path):
+    trees = parse_newick("(a:1,b:1,(c:1,d:1):1);" * 4 + "(a:2,c:2,(b:2,d:2):2);" * 6)
+    write_trees(tmp_path / "x.t", trees)
+    sample = read_tree_sample(tmp_path / "x.t", burn_in=0.45)
+    assert sample.n_trees == 6 and np.all(sample.lengths[:, :-1] == 2)
+    with pytest.raises(InputError, match="leaves no tree"):
+        read_tree_sample(tmp_path / "x.t", burn_in=1.0)
