@@ -24,14 +24,20 @@ from phloem.tree.match import match_taxa
 from phloem.tree.resolve import binary_children, resolve
 
 GOLDEN = Path(__file__).resolve().parents[2] / ".." / "shared" / "golden"
-CASES = json.loads((GOLDEN / "loglik.json").read_text())["cases"] if GOLDEN.exists() else []
+MORE = Path(__file__).with_name("more_loglik.json")
+CASES = [
+    {"id": f"more{i:02d}", **case} if path is MORE else case
+    for path in (GOLDEN / "loglik.json", MORE)
+    if GOLDEN.exists()
+    for i, case in enumerate(json.loads(path.read_text())["cases"])
+]
 
 pytestmark = pytest.mark.skipif(not CASES, reason="../shared/golden is not here")
 
 
 def model_string(case: dict[str, str]) -> str:
     """The JSON writes codon models in prose."""
-    if not case["datatype"].startswith("codon"):
+    if "freqs=" not in case["model"]:
         return case["model"]
     kappa, omega, frequencies = re.match(
         r"GY94/M0 kappa=(\S+) omega=(\S+) freqs=(\w+)", case["model"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from phloem.data.genetic_code import genetic_code
+from phloem.model.codon_frequencies import CodonTable
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
 from phloem.model.record import SiteModel, SiteModelGradient
@@ -16,7 +18,18 @@ NUCLEOTIDE = [
     *("SYM", "TNe", "K3P", "TPM2", "TPM3", "TIM1e", "TIM2e", "TIM3e", "TVMe", "012345", "UNREST"),
     *("UNREST+FROOT", "HKY+FROOT", "JC+G4", "JC+G4a", "JC+I", "JC+I+G4", "JC+I+R3", "JC+R4", "GTR+I+G5"),
 ]
+AMINO_ACID = ["LG+FO", "JTT+FO+G4", "WAG+FO", "Poisson+FO", "GTR20", "GTR20+FQ", "VT+I+R2"]
+CODON = [
+    *(f"{name}+{f}" for name in ("GY94", "MG94", "MG94K") for f in ("FQ", "FO1X4", "FO3X4")),
+    *("GY94+FO", "GY94+FQ+COV", "MG94K+FO3X4+G3"),
+]
+HIDDEN = ["HKY+FO+COV", "GTR+MM2", "JC+MM3+G4", "K80+COV+I", "UNREST+MM2", "UNREST+COV"]
 STATES = ["MK+FO", "ORDERED+FO", "GTRK", "SYMK", "UNRESTK+G4", "MKV+G4"]
+
+
+def codon_table(number: int) -> CodonTable:
+    code = genetic_code(number)
+    return CodonTable(code.sense_codons, "".join(code.translate(c) for c in code.sense_codons))
 
 
 def functional(site_model: SiteModel, weights: SiteModelGradient) -> float:
@@ -101,7 +114,23 @@ def test_any_number_of_states(text: str, n_states: int) -> None:
     assert largest_error(parse_model(text, datatype="standard", n_states=n_states)) < 1e-7
 
 
-@pytest.mark.parametrize("text", ["HKY+FO", "GTR+I+G4", "UNREST", "JC+R3"])
+@pytest.mark.parametrize("text", AMINO_ACID)
+def test_amino_acid(text: str) -> None:
+    assert largest_error(parse_model(text, datatype="protein")) < 1e-7
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("text", CODON)
+def test_codon(text: str, number: int) -> None:
+    assert largest_error(parse_model(text, datatype="codon", codon_table=codon_table(number))) < 1e-7
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_hidden_classes(text: str) -> None:
+    assert largest_error(parse_model(text, datatype="dna")) < 1e-7
+
+
+@pytest.mark.parametrize("text", ["HKY+FO", "GTR+I+G4", "UNREST", "JC+R3", "HKY+COV", "JC+MM2"])
 def test_a_flipped_sign_is_noticed(text: str) -> None:
     assert largest_error(parse_model(text, datatype="dna"), flip=True) > 0.1
 

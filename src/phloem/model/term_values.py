@@ -18,7 +18,7 @@ def with_piece_values(term: Term, piece: Piece | None) -> tuple[Parameter, ...]:
         return term.parameters
     if not term.parameters:
         raise ModelError(f"'{piece.name}' takes no values", column=piece.column, hint="Remove the braces.")
-    numbers = _positional(term, piece) | _named(term, piece)
+    numbers = _named(term, piece) or _positional(term, piece)
     return tuple(_fixed(p, numbers, piece) for p in term.parameters)
 
 

@@ -1,0 +1,211 @@
+"""Model strings: what they mean, what they print, and what is wrong with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phloem.data.genetic_code import genetic_code
+from phloem.errors import ModelError
+from phloem.model.codon_frequencies import CodonTable
+from phloem.model.grammar import parse_model
+from phloem.model.model import Model
+from phloem.model.record import SiteModel
+
+CODE = genetic_code(2)
+TABLE = CodonTable(CODE.sense_codons, "".join(CODE.translate(c) for c in CODE.sense_codons))
+COUNTS = np.array([[3.0, 1, 4, 2], [5, 9, 2, 4], [6, 5, 3, 6]])
+
+
+def parse(text: str, datatype: str = "dna") -> Model:
+    sizes = {"dna": 4, "protein": 20, "codon": 60, "standard": 5}
+    counted = np.arange(1.0, sizes[datatype] + 1)
+    return parse_model(
+        text,
+        datatype=datatype,
+        n_states=5,
+        codon_table=TABLE if datatype == "codon" else None,
+        empirical_frequencies=counted / counted.sum(),
+        codon_position_counts=COUNTS,
+    )
+
+
+def same_numbers(a: SiteModel, b: SiteModel) -> bool:
+    fields = ("rate_matrix", "frequencies", "root_frequencies", "rates", "weights", "invariant")
+    return all(np.array_equal(getattr(a, f), getattr(b, f)) for f in fields)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "free"),
+    [
+        ("JC", "JC", []),
+        ("jc69", "JC", []),
+        ("K2P", "K80", ["kappa"]),
+        ("HKY85", "HKY+FO", ["kappa", "frequencies"]),
+        ("TN+F", "TN93+F", ["kappa_R", "kappa_Y"]),
+        ("TNe", "TNe", ["kappa_R", "kappa_Y"]),
+        ("TrNef", "TNe", ["kappa_R", "kappa_Y"]),
+        ("K81uf+FE", "K3Pu+FQ", ["rate_AG", "rate_AT"]),
+        ("TPM2uf", "TPM2u+FO", ["rate_AC", "rate_AG", "frequencies"]),
+        ("TIM3e", "TIM3e", ["rate_AC", "rate_AG", "rate_CT"]),
+        ("GTR{1,2,3,4,5}+FC+IO+G", "GTR+F+I+G4", ["p_invariable", "alpha"]),
+        (" HKY { kappa = 3.5 } + F + R3 ", "HKY+F+R3", ["weights", "rates"]),
+        ("GTR{rate_CT=3}+FQ", "GTR+FQ", ["rate_AC", "rate_AG", "rate_AT", "rate_CG"]),
+        ("010020+FQ", "010020+FQ", ["rate_AG", "rate_CT"]),
+        ("UNREST+FROOT", "UNREST+FROOT", ["transition_rates", "root_frequencies"]),
+        ("JC+ASC", "JC+ASC", []),
+        ("HKY{2}+F+COV{1,2}", "HKY+F+COV", []),
+    ],
+)
+def test_names_and_free_parameters(text: str, name: str, free: list[str]) -> None:
+    model = parse(text)
+    assert model.name == name
+    assert [p.name for p in model.free] == free
+
+
+ROUND_TRIPS = [
+    ("dna", "GTR{1.2,4.0,0.7,0.9,5.0}+F{0.35,0.30,0.10,0.25}+I{0.2}+G4{0.8}"),
+    ("dna", "GTR{1/2/3/4/5/3}+FU{0.35/0.30/0.10/0.25}+IU{0.2}+G4m{0.8}"),
+    ("dna", "HKY{kappa=3.5}+F+G5a{0.3}"),
+    ("dna", "TPM3u{rate_CG=0.3,rate_CT=3}+F{0.333,0.333,0.167,0.167}+R3{0.3,0.2,0.4,0.9,0.3,2.0}"),
+    ("dna", "UNREST{1,2,3,4,5,6,7,8,9,10,11}+FROOT{0.1,0.2,0.3,0.4}"),
+    ("dna", "GTR{1,2,1,1,2}+FQ+MM2{0.5,0.4,0.2,0.6,1.1}+G4{1}"),
+    ("dna", "HKY{2}+F+COV{switch_on=0.3,switch_off=0.9}"),
+    ("protein", "LG+F+G4{0.4}"),
+    ("protein", "Q.PFAM+R{0.3,0.2,0.7,2.0}"),
+    ("protein", "poisson+FQ"),
+    ("codon", "GY94{omega=0.2,kappa=3}+F3X4+G4{0.5}"),
+    ("codon", "MG94xHKY85{0.2,3}+F1X4"),
+    ("codon", "MG94{0.2}+F3X4"),
+    ("codon", "GY{0.2,3}+F"),
+    ("standard", "MKV+F+G4{0.2}"),
+    ("standard", "GTRK{1,2,3,4,5,6,7,8,9,2}+FQ"),
+    ("standard", "ORDERED+ASC"),
+]
+
+
+@pytest.mark.parametrize(("datatype", "text"), ROUND_TRIPS)
+def test_text_parses_back_to_the_same_numbers(datatype: str, text: str) -> None:
+    model = parse(text, datatype)
+    again = parse_model(
+        model.text(), datatype=datatype, n_states=5, codon_table=TABLE if datatype == "codon" else None
+    )
+    assert again.name == model.name and again.ascertainment == model.ascertainment
+    assert again.text() == model.text()
+    assert same_numbers(model.evaluate(), again.evaluate())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(1e-3, 1e3), min_size=5, max_size=5),
+    st.lists(st.floats(0.01, 1), min_size=4, max_size=4),
+    st.floats(0, 0.99),
+    st.floats(0.01, 100),
+)
+def test_any_value_round_trips(rates, frequencies, p, alpha) -> None:
+    values = dict(zip(("rate_AC", "rate_AG", "rate_AT", "rate_CG", "rate_CT"), rates))
+    pi = np.array(frequencies) / np.sum(frequencies)
+    model = parse("GTR+FO+I+G4")
+    given_values = values | {"frequencies": pi, "p_invariable": p, "alpha": alpha}
+    again = parse_model(model.text(given_values), datatype="dna")
+    assert not again.free
+    assert same_numbers(model.evaluate(given_values), again.evaluate())
+
+
+def test_partly_free_text_keeps_what_is_known() -> None:
+    model = parse("TN93{kappa_Y=2}+FO")
+    assert model.text() == "TN93{kappa_Y=2.0}+FO"
+    assert [p.name for p in parse(model.text()).free] == ["kappa_R", "frequencies"]
+
+
+def test_frequencies_of_the_data() -> None:
+    assert parse("HKY{2}+F").evaluate().frequencies == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    phi = parse("GY94{1,1}", "codon").values()
+    assert phi["frequencies_2"] == pytest.approx(COUNTS[1] / 20)
+    pooled = parse("GY94{1,1}+F1X4", "codon").values()["frequencies"]
+    assert pooled == pytest.approx(COUNTS.sum(0) / COUNTS.sum())
+
+
+def test_mkv_is_mk_with_ascertainment() -> None:
+    assert parse("MKV", "standard").name == "MK+ASC"
+    assert parse("MKV", "standard").ascertainment == "variable"
+    assert parse("MK", "standard").ascertainment == "none"
+
+
+def test_hidden_states_show_base_states() -> None:
+    assert parse("JC+COV").observed_state.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert parse("GY94+FQ+COV", "codon").n_states == 120
+    assert parse("JC").observed_state.tolist() == [0, 1, 2, 3]
+
+
+def test_a_missing_value_is_named() -> None:
+    with pytest.raises(ModelError, match="'kappa' of model HKY"):
+        parse("HKY+F").evaluate()
+    assert parse("HKY+F").evaluate({"kappa": 2.0}) is not None
+    assert parse("HKY+F").with_values({"kappa": 2.0}).text() == "HKY{2.0}+F{0.1,0.2,0.3,0.4}"
+    with pytest.raises(ModelError, match="no parameter 'kapa'"):
+        parse("HKY+F").evaluate({"kapa": 2.0})
+    with pytest.raises(ModelError, match="negative"):
+        parse("HKY+F").with_values({"kappa": -1.0})
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message", "hint"),
+    [
+        ("GTX", 1, "unknown dna model 'GTX'", "Did you mean 'GTR'"),
+        ("HKY{3", 4, "never closed", "Add '}'"),
+        ("HKY}", 4, "unbalanced", "NAME"),
+        ("HKY{3,4}", 1, "takes 1 value", "kappa"),
+        ("GTR+F{.1,.2}", 5, "takes 4 value", "frequency_A"),
+        ("GTR+F{.1,.2,.3,.3}", 5, "sum to 0.9", "sum to 1"),
+        ("GTR+G4+R3", 8, "both set the rate categories", "Keep one"),
+        ("GTR+I+I", 7, "both set the invariable sites", "Keep one"),
+        ("HKY{kapa=3}", 5, "unknown parameter of HKY 'kapa'", "Did you mean 'kappa'"),
+        ("HKY{kappa=3,kappa=4}", 13, "given twice", "once"),
+        ("TN{1,kappa_Y=4}", 6, "mixed with values by position", "once"),
+        ("GTR+Q", 5, "unknown suffix '+Q'", "+FQ"),
+        ("HKY{a}", 5, "'a' is not a number", "1e-3"),
+        ("HKY{nan}", 1, "not a finite number", ""),
+        ("HKY{-1}", 1, "must not be negative", ""),
+        ("", 1, "cannot read ''", "HKY{3.5}"),
+        ("+G", 1, "cannot read ''", "HKY{3.5}"),
+        ("JC+G0", 4, "asks for 0 classes", "1 to 256"),
+        ("UNREST+F", 8, "cannot be combined with +F", "FROOT"),
+        ("JC{1}", 1, "takes no values", "Remove"),
+        ("JC+FROOT+COV", 4, "cannot be combined with hidden", ""),
+        ("GTR+F3X4", 5, "cannot be combined with +F3X4", "+FO"),
+        ("HKY+R2{weight_1=0.5}", 5, "lacks weight_2", "all of its values"),
+        ("LG", 1, "unknown dna model 'LG'", "Known"),
+    ],
+)
+def test_errors_say_where_and_what_is_allowed(text: str, column: int, message: str, hint: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        parse(text)
+    assert caught.value.column == column
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+
+
+def test_counts_are_asked_for() -> None:
+    with pytest.raises(ModelError, match="no data are given"):
+        parse_model("HKY{2}+F", datatype="dna")
+    with pytest.raises(ModelError, match="no data are given"):
+        parse_model("GY94{1,1}+F3X4", datatype="codon", codon_table=TABLE)
+    with pytest.raises(ModelError, match="number of states"):
+        parse_model("MK", datatype="standard")
+    with pytest.raises(ModelError, match="table of sense codons"):
+        parse_model("GY94", datatype="codon")
+    with pytest.raises(ModelError, match="unknown datatype"):
+        parse_model("JC", datatype="dnaa")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="GTRHKYLFIQ+{}=,./;0123456789- eé\n", max_size=30))
+def test_no_string_raises_anything_else(text: str) -> None:
+    try:
+        model = parse(text)
+        model.evaluate(model.start_values())
+    except ModelError:
+        pass

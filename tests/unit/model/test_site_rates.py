@@ -1,0 +1,72 @@
+"""Rates across sites: known values, means of 1, derivatives of the incomplete gamma function."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import gammaln, psi
+
+from phloem.errors import ModelError
+from phloem.model.gamma_rates import gamma_rates, gammainc_derivative
+from phloem.model.grammar import parse_model
+
+
+def test_yang_1994_table() -> None:
+    """Four categories, alpha 0.5, means: Yang 1994 and PAML's manual."""
+    assert gamma_rates(0.5, 4, "mean") == pytest.approx(
+        [0.03338775, 0.25191592, 0.82026848, 2.89442785], abs=1e-8
+    )
+
+
+@pytest.mark.parametrize("kind", ["mean", "median"])
+@pytest.mark.parametrize("alpha", [0.02, 0.1, 0.5, 1.0, 10.0, 100.0, 1000.0])
+@pytest.mark.parametrize("k", [1, 2, 4, 16])
+def test_mean_is_one(alpha: float, k: int, kind: str) -> None:
+    rates = gamma_rates(alpha, k, kind)
+    assert rates.mean() == pytest.approx(1, rel=1e-13)
+    assert (rates >= 0).all() and (np.diff(rates) >= 0).all()
+
+
+@pytest.mark.parametrize("a", [0.02, 0.5, 1.0, 3.7, 30.0, 100.0])
+@pytest.mark.parametrize("relative", [0.05, 0.5, 1.0, 1.5])
+def test_incomplete_gamma_derivative_by_quadrature(a: float, relative: float) -> None:
+    """∂P/∂a = ∫_0^x p_a(t) (ln t - ψ(a)) dt, with t = e^s so that the integrand is smooth."""
+    x = a * relative
+    lower = min(np.log(x) - 40 / min(a, 1.0), -40.0)
+
+    def integrand(s: float) -> float:
+        return np.exp(a * s - np.exp(s) - gammaln(a)) * (s - psi(a))
+
+    points = np.linspace(lower, np.log(x), 60)
+    expected = sum(quad(integrand, u, v, epsabs=1e-15, epsrel=1e-13)[0] for u, v in pairwise(points))
+    assert gammainc_derivative(a, np.array([x]))[0] == pytest.approx(expected, rel=1e-9, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    "suffix", ["+I{0.3}", "+G4{0.5}", "+I{0.3}+G4{0.5}", "+R2{0.4,1,0.6,5}", "+I{0.2}+R2{0.4,1,0.6,5}", ""]
+)
+def test_expected_rate_over_all_sites_is_one(suffix: str) -> None:
+    m = parse_model("JC" + suffix, datatype="dna").evaluate()
+    assert m.weights @ m.rates == pytest.approx(1, rel=1e-13)
+    assert m.weights.sum() + m.invariant == pytest.approx(1, rel=1e-13)
+
+
+def test_mean_and_median_by_option_and_by_name() -> None:
+    mean = parse_model("JC+G4{0.5}", datatype="dna").evaluate().rates
+    assert np.array_equal(mean, parse_model("JC+G4m{0.5}", datatype="dna", gamma="median").evaluate().rates)
+    median = parse_model("JC+G4{0.5}", datatype="dna", gamma="median").evaluate().rates
+    assert np.array_equal(median, parse_model("JC+G4a{0.5}", datatype="dna").evaluate().rates)
+    assert np.array_equal(median, parse_model("JC+GA4{0.5}", datatype="dna").evaluate().rates)
+    assert np.abs(mean - median).max() > 0.01
+
+
+def test_impossible_rates() -> None:
+    with pytest.raises(ModelError, match="above 0"):
+        parse_model("JC+R2{0.5,0,0.5,2}", datatype="dna").evaluate()
+    with pytest.raises(ModelError, match="below 1"):
+        parse_model("JC+I{1}", datatype="dna")
+    with pytest.raises(ModelError, match="alpha"):
+        parse_model("JC+G4{0}", datatype="dna").evaluate()
