@@ -46,12 +46,12 @@ def trees_of(
     names: Sequence[str | None] | None = None,
     allow_negative: bool = False,
 ) -> list[Tree]:
-    """The trees of a clean text; translate maps tip labels to taxa, names are the trees' names."""
+    """The trees of a clean text; translate maps every tip label to a taxon, names are the trees' names."""
     nodes = newick_nodes(clean)
     labels = node_labels(clean, nodes)
     lengths = branch_lengths(clean, nodes, allow_negative)
     if translate:
-        labels = [translate.get(label, label) if tip else label for label, tip in zip(labels, nodes.is_tip)]
+        labels = _translated(clean, nodes, labels, translate)
     number, tree_taxa = _canonical_numbers(clean, nodes, labels, taxa)
     parent, lengths = _canonical_arrays(nodes, lengths, number)
     comments, flags = _comments(clean, nodes, number)
@@ -70,6 +70,19 @@ def trees_of(
         )
         trees.append(_without_unary(tree, k in flags))
     return trees
+
+
+def _translated(
+    clean: CleanText, nodes: NewickNodes, labels: list[str], translate: Mapping[str, str]
+) -> list[str]:
+    """Labels with those of tips replaced; a tip that the table does not know is an error."""
+    named = [translate.get(label) if tip else label for label, tip in zip(labels, nodes.is_tip.tolist())]
+    if None in named:
+        i = named.index(None)
+        message = f"tip '{labels[i]}' is neither in TRANSLATE nor in TAXLABELS"
+        hint = "Add it to the table, or correct its name."
+        raise clean.error(message, int(nodes.label_start[i]), taxon=labels[i], hint=hint)
+    return [label or "" for label in named]
 
 
 def _without_unary(tree: Tree, rootedness_given: bool) -> Tree:

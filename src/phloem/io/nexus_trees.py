@@ -20,7 +20,7 @@ _NAME = re.compile(r"""'((?:[^']|'')*)'|"([^"]*)"|([^\s=\[\]'";]+)""")
 def read_nexus_trees(source: SourceText, *, allow_negative: bool = False) -> list[Tree]:
     """The trees of every TREES block. Tips follow the order of TRANSLATE, or else of the TAXA block.
 
-    A tip label that TRANSLATE does not know is a taxon's name, or its number in the TAXA block.
+    A tip label that TRANSLATE does not know must be a taxon's name, or its number in the TAXA block.
     Raises InputError (line, column, remedy) for a file without trees or with a damaged one.
     """
     blocks = read_blocks(source)
@@ -44,12 +44,11 @@ def _block_trees(block: Block, taxa: list[str], allow_negative: bool) -> list[Tr
     commands = [c for c in block.commands if c.name in ("tree", "utree")]
     if not commands:
         return []
-    translate = {str(i + 1): name for i, name in enumerate(taxa)} | dict.fromkeys(taxa, "")
-    translate = {key: name or key for key, name in translate.items()}
+    translate = {str(i + 1): name for i, name in enumerate(taxa)} | dict(zip(taxa, taxa))
     order = taxa
     for command in (c for c in block.commands if c.name == "translate"):
         table = _translation(command)
-        translate.update(table)
+        translate = dict(zip(table.values(), table.values())) | translate | table
         order = list(table.values())
     names, removed, quotes = _spans(block.source, commands)
     clean = clean_text(block.source, commands[0].begin, commands[-1].end + 1, removed, quotes)

@@ -64,6 +64,7 @@ def test_figtree_can_read_what_is_written():
         ("#NEXUS\nbegin trees;\ntree a = ('1,2);\nend;", 3, "quote"),
         ("#NEXUS\nbegin trees;\ntree a = (1,2);\ntree b = (1,(2,1));\nend;", 4, "stands twice"),
         ("#NEXUS\nbegin trees;\nend;", 1, "no tree"),
+        ("#NEXUS\nbegin trees;\ntranslate 1 A, 2 B;\ntree a = (1,(B,\n 3));\nend;", 5, "tip '3' is neither"),
     ],
 )
 def test_errors_name_the_line(text, line, message):
