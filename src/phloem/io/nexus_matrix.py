@@ -84,7 +84,7 @@ def _interleaved(
             in_block, first_block = set(), False
         row = rows.get(name)
         if name in in_block:
-            raise _repeated(source, name, name_start, rows[name])
+            raise _repeated(source, name, name_start, rows[name], n_taxa)
         if row is None:
             if not first_block:
                 raise source.error(
@@ -134,9 +134,13 @@ def _too_long(source: SourceText, row: CharacterRow, found: int, cells: int, n_s
     return source.error(message, row.name_start, taxon=row.taxon, hint=hint)
 
 
-def _repeated(source: SourceText, name: str, offset: int, first: CharacterRow) -> InputError:
+def _repeated(
+    source: SourceText, name: str, offset: int, first: CharacterRow, n_taxa: int | None = None
+) -> InputError:
     line, _ = source.locate(first.name_start)
     hint = "Rename one of them; add INTERLEAVE to FORMAT if the matrix is in blocks."
+    if n_taxa is not None:
+        hint = f"Rename one of them, or correct NTAX, which says that a block has {n_taxa} taxa."
     return source.error(
         f"the taxon '{name}' is there twice, first in line {line}", offset, taxon=name, hint=hint
     )

@@ -1,0 +1,88 @@
+import pytest
+
+from phloem.errors import InputError
+from phloem.io.nexus import find_block, read_blocks
+from phloem.io.nexus_sets import read_charsets, read_taxsets
+from phloem.io.nexus_tokens import quote_name, tokens
+from phloem.io.source_text import SourceText, decode
+
+TEXT = """#NEXUS
+[comment with 'quote and ; and [nesting]]
+begin foreign;
+  say 'it''s; here' O'Brien's "a;b" [;] (x,y)=z;
+  ;
+end;
+Begin Trees;
+  tree one = [&R] (a[&x={1,2}],'b;c');
+END;
+"""
+
+
+def words(text):
+    return [(token.text, token.quoted) for token in tokens(SourceText(text), 0)]
+
+
+def test_blocks_and_commands():
+    foreign, trees = read_blocks(TEXT)
+    assert (foreign.name, foreign.line, trees.name, trees.line) == ("foreign", 3, "trees", 7)
+    assert [command.name for command in foreign.commands] == ["say", ""]
+    assert foreign.text.startswith("begin foreign;") and foreign.text.endswith("end;")
+    tree = trees.command("tree")
+    assert tree.arguments == " one = [&R] (a[&x={1,2}],'b;c')" and tree.line == 8
+    assert find_block([foreign, trees], "data", "trees") is trees and find_block([foreign], "trees") is None
+
+
+def test_tokens():
+    assert words("a 'it''s' O'B \"q ;\"(x,y)[c[d]]=1e-3 ''") == [
+        ("a", False), ("it's", True), ("O'B", False), ("q ;", True), ("(", False), ("x", False), (",", False),
+        ("y", False), (")", False), ("=", False), ("1e-3", False), ("", True),
+    ]  # fmt: skip
+
+
+def test_quoting_round_trip():
+    for name in ("plain_name", "it's", "a b", "x;y", "[c]", "", "a,b", '"', "'"):
+        assert [token.text for token in tokens(SourceText(quote_name(name)), 0)] == [name]
+    assert quote_name("A.b-c_1") == "A.b-c_1"
+
+
+def test_a_running_trees_block_may_lack_its_end():
+    (block,) = read_blocks("#NEXUS begin trees; tree a = (b,c);\n")
+    assert len(block.commands) == 1
+    with pytest.raises(InputError):
+        read_blocks("#NEXUS begin trees; tree a = (b,c);\ntree b = (b")
+
+
+@pytest.mark.parametrize(
+    "text, line, column",
+    [
+        ("begin data;", 1, 1),
+        ("#NEXUS\nfoo;", 2, 1),
+        ("#NEXUS\nbegin;", 2, 1),
+        ("#NEXUS\nbegin a;\nx;\nbegin b;\nend;", 4, 1),
+        ("#NEXUS\nbegin a;\n x [open;\nend;", 3, 4),
+        ("#NEXUS\nbegin a;\n x 'open;\nend;", 3, 4),
+        ('#NEXUS\nbegin a;\n x "open;\nend;', 3, 4),
+        ("#NEXUS\nbegin a; end;\n end;", 3, 2),
+    ],
+)
+def test_errors(text, line, column):
+    with pytest.raises(InputError) as caught:
+        read_blocks(text, "file.nex")
+    assert (caught.value.file, caught.value.line, caught.value.column) == ("file.nex", line, column)
+    assert caught.value.hint
+
+
+def test_sets():
+    blocks = read_blocks(
+        "#NEXUS begin sets; charset * a = 1 - 9 \\ 3 [x] 12; charset 'b c' = 'a' 13-.; "
+        "taxset t = x 'y z' 3-4; end;"
+        "begin mrbayes; charset COI = 167-1244; end; begin other; charset no = 1; end;"
+    )
+    assert read_charsets(blocks) == {"a": "1-9\\3 12", "b c": "'a' 13-.", "COI": "167-1244"}
+    assert read_taxsets(blocks) == {"t": ("x", "y z", "3-4")}
+    with pytest.raises(InputError):
+        read_charsets(read_blocks("#NEXUS begin sets; charset 1-3; end;"))
+
+
+def test_latin_1_text_is_read():
+    assert decode("Müller".encode("latin-1")) == decode("Müller".encode()) == "Müller"
