@@ -232,13 +232,11 @@ class CpuEvaluator:
             shape,
         )
         self._team.run(lambda counter, thread: run(tasks, counter, done, thread, *fixed, down), len(tasks))
-        total = np.zeros((n_nodes, shape.categories))
-        np.add.at(total, tasks[:, 0], derivative)
+        total = _sum_tasks(derivative, tasks, n_nodes)
         if not keep_adjoint:
             return total, None
-        adjoint = np.zeros((n_nodes, self._matrix_size))
-        np.add.at(adjoint, tasks[:, 0], self._adjoint[:entries].reshape(len(tasks), -1))
-        return total, unpack_adjoint(adjoint[:-1], shape)
+        adjoint = unpack_adjoint(self._adjoint[:entries].reshape(len(tasks), -1), shape)
+        return total, _sum_tasks(adjoint, tasks, n_nodes)[:-1]
 
     def _site_model_gradient(self, state: State, d: np.ndarray, adjoint: np.ndarray) -> SiteModelGradient:
         """What the adjoints of the transition matrices and the root's columns say about the model's
@@ -272,6 +270,14 @@ class CpuEvaluator:
             tasks = column_tasks(order, size, len(self._problem.tip_codes), SMALLEST_RANGE[self._four])
             self._tasks[direction] = known = (topology, tasks)
         return known[1]
+
+
+def _sum_tasks(shares: np.ndarray, tasks: np.ndarray, n_nodes: int) -> np.ndarray:
+    """Sum of every node's tasks, which are neighbours, in their order: (N, ...) float64 from (tasks, ...)."""
+    first = np.flatnonzero(np.diff(tasks[:, 0], prepend=-1))
+    total = np.zeros((n_nodes, *shares.shape[1:]))
+    total[tasks[first, 0]] = np.add.reduceat(shares, first, axis=0, dtype=np.float64)
+    return total
 
 
 def _flipped(regions: np.ndarray, nodes: np.ndarray) -> np.ndarray:

@@ -86,16 +86,24 @@ def total_log_likelihood(site_log, column_weights, ascertained, any_ascertained,
 
 
 @compiled
-def root_down(x, begin, end, nodes, messages, model, sites, site_weights, q, shape):
-    """Stored d log L / d p_root = weight / L · w_c π_s · 2**exponent of the root's rows begin:end, into q."""
+def root_down(x, begin, end, nodes, columns, messages, model, sites, site_weights, q, shape):
+    """What the root passes down: d log L / d p_root = weight / L · w_c π_s of its rows begin:end, into q.
+
+    Scaled by 2**(exponents of its children's messages), that is with the root's own shift taken out already.
+    """
     lanes = len(shape.lanes) if shape.padded == 4 else 1
     out = messages.start[nodes.messages_at[x]]
+    row = columns.start[nodes.columns_at[x]]
+    left_row = messages.start[nodes.messages_at[nodes.left[x]]]
+    right_row = messages.start[nodes.messages_at[nodes.right[x]]]
     for k in range(begin, end):
+        left_at = (left_row + columns.left[row + k]) * shape.exponents
+        right_at = (right_row + columns.right[row + k]) * shape.exponents
         for c in range(shape.blocks * lanes):
             at = (out + k) * shape.width + (c // lanes) * shape.padded * lanes + c % lanes
             scale = 0.0
             if c < shape.categories:
-                e = messages.exponents[(out + k) * shape.exponents + c] - sites.power[k]
+                e = messages.exponents[left_at + c] + messages.exponents[right_at + c] - sites.power[k]
                 scale = site_weights[k] / sites.mantissa[k] * model.weights[c]
                 if e != 0:
                     scale = math.ldexp(scale, max(min(e, 1000), -2000))
@@ -122,6 +130,7 @@ def root_gradient(x, nodes, messages, model, sites, site_weights, shape, d_frequ
         constant = site_weights[k] * math.exp(-sites.site_log[k])
         for s in range(shape.states):
             if sites.invariant_states[k * shape.states + s]:
-                d_frequencies[s] += model.invariant * constant
+                if model.invariant > 0:
+                    d_frequencies[s] += model.invariant * constant
                 d_invariant += constant * model.root_frequencies[s]
     return d_invariant

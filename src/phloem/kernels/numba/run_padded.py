@@ -55,7 +55,7 @@ def run_down_padded(
         x, begin, end = tasks[task, 0], tasks[task, 1], tasks[task, 2]
         parent = nodes.parent[x]
         if parent < 0:
-            root_down(x, begin, end, nodes, messages, model, sites, down.site_weights, down.q, shape)
+            root_down(x, begin, end, nodes, columns, messages, model, sites, down.site_weights, down.q, shape)
             finish(done, x, end - begin)
             continue
         wait_for(done, parent, nodes.size[parent])

@@ -55,7 +55,8 @@ def root_adjoint(partials, exponents, model: SiteModel, invariant_states, site_l
     scale = weights * np.exp(exponents * np.log(2.0) - site_log)
     f = model.root_frequencies
     q = scale[:, None, :] * model.weights[:, None, None] * f[None, :, None]
-    constant = weights * np.exp(-site_log)
+    allowed = invariant_states.any(axis=1)  # elsewhere 1 / L may overflow, and does not matter
+    constant = np.where(allowed, weights * np.exp(-np.where(allowed, site_log, 0.0)), 0.0)
     d_weights = np.einsum("ck,s,csk->c", scale, f, partials)
     d_frequencies = np.einsum("ck,c,csk->s", scale, model.weights, partials)
     d_frequencies = d_frequencies + model.invariant * (constant @ invariant_states)
