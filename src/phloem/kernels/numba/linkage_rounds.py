@@ -35,7 +35,7 @@ def dense_round(
 ):  # fmt: skip
     """Rewrite the rows of the kept clusters start … stop-1: merge rows and columns, drop the dead, rescan.
 
-    distances, bits: (N, N) and its integer view; cluster k's row is slots[k], the first n columns are clusters.
+    distances, bits: (N, N) and its integer view; row slots[k] is cluster k, the first n columns are used.
     keep: positions of the clusters that remain. pair_of: (n,) the pair whose lower member k is, or -1.
     pairs: (m, 2) merged positions, ordered by (distance, lower, upper); pair_weights: (m, 2).
     stale, sizes: (len(keep),) which rows to scan, leaves of the new clusters. sums: entries are sums over

@@ -1,7 +1,7 @@
 """Exact neighbour joining with one lower bound a row.
 
-Row i answers for the pairs (i, j) with j < i. lower_bound[i] never exceeds the smallest q_ij = d_ij - u_i - u_j
-of those pairs. When a join changes every u by Δ, no q of row i falls by more than Δ_i + max Δ, whatever the
+Row i answers for the pairs (i, j) with j < i: lower_bound[i] never exceeds their smallest
+q_ij = d_ij - u_i - u_j. When a join changes every u by Δ, no q of row i falls by more than Δ_i + max Δ, whatever the
 matrix; the one new column is compared directly. Only rows whose bound is below the best q found are read.
 """
 
@@ -172,7 +172,7 @@ def _drop_dead(matrix, slots, n, keep):
 def join_all(distances, variances, slots, names, sizes, lowest, method, pairs, lengths):
     """Join until three clusters are left.
 
-    distances: (N, N), cluster i's row is slots[i], its first n = len(slots) columns the clusters, zero diagonal;
+    distances: (N, N), row slots[i] is cluster i, the first n = len(slots) columns are used, zero diagonal;
     overwritten. variances: the same for BIONJ, else (1, 1). lowest: 0, or the smallest distance if negative.
     method: 0 NJ, 1 BIONJ, 2 UNJ. pairs, lengths: (n-3, 2), filled with names joined and branch lengths.
     Returns (positions of the last three, their slots, their names, rows read).

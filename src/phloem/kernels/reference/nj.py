@@ -12,7 +12,7 @@ JoiningMethod = Literal["nj", "bionj", "unj"]
 def neighbour_joining(
     distances: np.ndarray, method: JoiningMethod = "nj"
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Join the pair of smallest q_ij = d_ij - u_i - u_j, u_i = Σ_k d_ik / (r - 2), until three clusters are left.
+    """Join the pair of smallest q_ij = d_ij - u_i - u_j, u_i = Σ_k d_ik / (r - 2), until three are left.
 
     distances: (n, n) symmetric with zero diagonal, n ≥ 3; arithmetic is float64, entries are kept in the
     input's precision. A cluster is named by its smallest leaf; equal q go to the first (lower, upper).

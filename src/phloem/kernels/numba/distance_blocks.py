@@ -1,0 +1,137 @@
+"""Distances of one block of columns from counts of site pairs, written to the lower triangle.
+
+status: (4,) int64 of the calling thread: saturated pairs, pairs without a common site, and one such pair.
+A saturated pair (no finite distance, or one above `longest`) gets `longest`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.kernels.numba.compile import compiled
+from phloem.kernels.numba.distance_counts import difference_counts, joint_counts, nucleotide_counts
+from phloem.kernels.numba.distance_logarithm import logarithms
+
+
+@compiled
+def _store(values, compared, n, longest, i, first, status, row):
+    """Write values[:n] to row[first:], with the rule for saturated and empty pairs."""
+    for j in range(n):
+        value = values[j]
+        if compared[j] == 0:
+            status[1] += 1
+            status[2], status[3] = i, first + j
+        if not value <= longest:
+            status[0] += 1
+            value = longest
+        row[first + j] = max(value, 0.0)
+
+
+@compiled
+def _phi(w, n, shape):
+    """w[:n] ← -ln w, or shape (w^(-1/shape) - 1) for shape > 0."""
+    logarithms(w, n)
+    if shape > 0:
+        for j in range(n):
+            w[j] = shape * (np.exp(-w[j] / shape) - 1.0)
+    else:
+        for j in range(n):
+            w[j] = -w[j]
+
+
+@compiled
+def nucleotide_block(planes, first, last, terms, shape, longest, status, distances):
+    """terms: (K, 4) of reference.distance.nucleotide_terms; K = 0 gives proportions of differing sites."""
+    width = last - first
+    sites, ag, ct, tv = np.empty((4, width), np.int64)
+    total, w = np.empty(width), np.empty(width)
+    for i in range(first + 1, planes.shape[2]):
+        stop = min(last, i)
+        n = stop - first
+        nucleotide_counts(planes, i, first, stop, sites, ag, ct, tv)
+        if len(terms) == 0:
+            for j in range(n):
+                total[j] = (ag[j] + ct[j] + tv[j]) / sites[j]
+        else:
+            total[:n] = 0
+        for k in range(len(terms)):
+            c, a1, a2, a3 = terms[k, 0], terms[k, 1], terms[k, 2], terms[k, 3]
+            for j in range(n):
+                w[j] = 1.0 - (a1 * ag[j] + a2 * ct[j] + a3 * tv[j]) / sites[j]
+            _phi(w, n, shape)
+            for j in range(n):
+                total[j] += c * w[j]
+        _store(total, sites, n, longest, i, first, status, distances[i])
+
+
+@compiled
+def difference_block(planes, first, last, corrected, quadratic, shape, longest, status, distances):
+    """p, or φ(1 - p - quadratic p²) if corrected; planes as in distance_counts.difference_counts."""
+    width = last - first
+    sites, differences, w = np.empty(width, np.int64), np.empty(width, np.int64), np.empty(width)
+    for i in range(first + 1, planes.shape[2]):
+        stop = min(last, i)
+        n = stop - first
+        difference_counts(planes, i, first, stop, sites, differences)
+        for j in range(n):
+            w[j] = differences[j] / sites[j]
+        if corrected:
+            for j in range(n):
+                w[j] = 1.0 - w[j] - quadratic * w[j] * w[j]
+            _phi(w, n, shape)
+        _store(w, sites, n, longest, i, first, status, distances[i])
+
+
+@compiled
+def _determinant_ratio(counts, n, ratio, total):
+    """ratio ← det(N)² / Π (row sums × column sums) where det N > 0, else -1; 1 for identical sequences."""
+    for j in range(n):
+        a, b, c, d = counts[0, j], counts[1, j], counts[2, j], counts[3, j]
+        e, f, g, h = counts[4, j], counts[5, j], counts[6, j], counts[7, j]
+        i, k, l, m = counts[8, j], counts[9, j], counts[10, j], counts[11, j]
+        p, q, r, s = counts[12, j], counts[13, j], counts[14, j], counts[15, j]
+        ls_mr, ks_mq, kr_lq = l * s - m * r, k * s - m * q, k * r - l * q
+        is_mp, ir_lp, iq_kp = i * s - m * p, i * r - l * p, i * q - k * p
+        determinant = (
+            a * (f * ls_mr - g * ks_mq + h * kr_lq)
+            - b * (e * ls_mr - g * is_mp + h * ir_lp)
+            + c * (e * ks_mq - f * is_mp + h * iq_kp)
+            - d * (e * kr_lq - f * ir_lp + g * iq_kp)
+        )
+        rows = np.float64((a + b + c + d) * (e + f + g + h)) * np.float64((i + k + l + m) * (p + q + r + s))
+        columns = np.float64((a + e + i + p) * (b + f + k + q)) * np.float64(
+            (c + g + l + r) * (d + h + m + s)
+        )
+        total[j] = a + b + c + d + e + f + g + h + i + k + l + m + p + q + r + s
+        value = np.float64(determinant) / rows * np.float64(determinant) / columns
+        value = value if determinant > 0 else -1.0
+        ratio[j] = 1.0 if a + f + l + s == total[j] else value
+
+
+@compiled
+def logdet_block(planes, first, last, longest, status, distances):
+    """LogDet/paralinear distances (reference.distance.logdet); planes one-hot, four states."""
+    width = last - first
+    counts, ratio = np.empty((16, width), np.int64), np.empty(width)
+    sites = np.empty(width, np.int64)
+    for i in range(first + 1, planes.shape[2]):
+        stop = min(last, i)
+        n = stop - first
+        joint_counts(planes, i, first, stop, counts)
+        _determinant_ratio(counts, n, ratio, sites)
+        logarithms(ratio, n)
+        for j in range(n):
+            ratio[j] = -ratio[j] / 8
+        _store(ratio, sites, n, longest, i, first, status, distances[i])
+
+
+@compiled
+def mirror_block(distances, first, last):
+    """Copy the lower triangle's rows first … last-1 to the upper triangle, in tiles; the diagonal is zeroed."""
+    tile = 32
+    for left in range(0, last, tile):
+        for i in range(first, last):
+            for j in range(left, min(left + tile, i)):
+                distances[j, i] = distances[i, j]
+    for i in range(first, last):
+        distances[i, i] = 0.0
