@@ -1,0 +1,126 @@
+"""Everything a run of the sampler was told, with MrBayes' defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from phloem.errors import InputError
+
+
+@dataclass(frozen=True)
+class GammaDirichletPrior:
+    """Tree length Gamma(shape, rate); its shares Dirichlet with weight `tips` for tips' branches and tips · ratio for
+    internal ones. MrBayes 3.2.7a's default, Unconstrained:GammaDir(1,0.1,1,1)."""
+
+    shape: float = 1.0
+    rate: float = 0.1
+    tips: float = 1.0
+    ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive("gammadir", self.shape, self.rate, self.tips, self.ratio)
+
+    def __str__(self) -> str:
+        return f"gammadir({self.shape:g},{self.rate:g},{self.tips:g},{self.ratio:g})"
+
+
+@dataclass(frozen=True)
+class ExponentialPrior:
+    """Independent exponential branch lengths; rate per unit of length (mean 1 / rate)."""
+
+    rate: float = 10.0
+
+    def __post_init__(self) -> None:
+        _positive("exponential", self.rate)
+
+    def __str__(self) -> str:
+        return f"exponential({self.rate:g})"
+
+
+@dataclass(frozen=True)
+class Priors:
+    """MrBayes 3.2.7a's defaults, as its `showmodel` prints them. Topologies are uniform; p_invariable is uniform (0, 1).
+
+    exchangeability, omega, frequency: concentration of the Dirichlet on rate classes, on (dS, dN) and on frequencies; with
+    two classes a Dirichlet(1, 1) is MrBayes' Beta(1, 1) on tratio. alpha_rate: of the exponential on the gamma shape.
+    """
+
+    branch_lengths: GammaDirichletPrior | ExponentialPrior = field(default_factory=GammaDirichletPrior)
+    exchangeability: float = 1.0
+    omega: float = 1.0
+    frequency: float = 1.0
+    alpha_rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive("a prior", self.exchangeability, self.omega, self.frequency, self.alpha_rate)
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """When `until_converged` stops: every threshold must hold, over all runs, after the burn-in fraction.
+
+    asdsf: average standard deviation of split frequencies, over splits above min_split_frequency in some run.
+    ess: smallest bulk effective sample size, and r_hat: largest rank-normalised split R̂ (Vehtari et al. 2021), of every
+    number in the trace and of the presence of every split whose frequency lies within
+    [min_split_frequency, 1 - min_split_frequency].
+    """
+
+    asdsf: float = 0.01
+    ess: float = 200.0
+    r_hat: float = 1.01
+    min_split_frequency: float = 0.1
+
+
+@dataclass(frozen=True)
+class McmcSettings:
+    """One analysis: n_runs independent runs of n_chains Metropolis-coupled chains.
+
+    generations: of every chain (the limit if until_converged). sample_every: generations between samples. burn_in: fraction
+    of the samples that summaries leave out. tuning_generations: moves adapt during the first ones only; None takes
+    burn_in · generations, at most 25,000. heating: chain i runs at 1 / (1 + heating · i). check_every: generations
+    between two looks at convergence, and between checkpoints. use_data: False samples the prior. repeats: work on distinct
+    columns. move_weights: None takes MrBayes' proportions, else move name → weight. log_hastings_bias: move name → number
+    added to its log Hastings ratio: a planted error, for tests that must notice one.
+    """
+
+    seed: int = 1
+    n_runs: int = 2
+    n_chains: int = 4
+    generations: int = 1_000_000
+    sample_every: int = 500
+    until_converged: bool = False
+    check_every: int = 50_000
+    burn_in: float = 0.25
+    tuning_generations: int | None = None
+    heating: float = 0.1
+    priors: Priors = field(default_factory=Priors)
+    convergence: Convergence = field(default_factory=Convergence)
+    use_data: bool = True
+    repeats: bool = True
+    threads: int | None = None
+    move_weights: dict[str, float] | None = None
+    log_hastings_bias: dict[str, float] | None = None
+    branch_length_bounds: tuple[float, float] = (1e-8, 100.0)
+
+    def __post_init__(self) -> None:
+        for name in ("n_runs", "n_chains", "generations", "sample_every", "check_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not 0 <= self.burn_in < 1:
+            raise InputError(f"burn_in is a fraction of the samples, 0 ≤ burn_in < 1, not {self.burn_in}")
+        if self.heating < 0:
+            raise InputError(f"heating must not be negative, got {self.heating}")
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"the seed must lie in 0 … 2**63 - 1, got {self.seed}")
+
+    @property
+    def tuning(self) -> int:
+        """Generations during which moves adapt."""
+        if self.tuning_generations is not None:
+            return self.tuning_generations
+        return int(min(25_000, self.burn_in * self.generations))
+
+
+def _positive(what: str, *numbers: float) -> None:
+    if not all(0 < x < float("inf") for x in numbers):
+        raise InputError(f"{what} needs positive numbers, got {', '.join(f'{x:g}' for x in numbers)}")

@@ -1,0 +1,1 @@
+"""The compiled Metropolis-coupled sampler: records in phloem/kernels/mcmc_records.py, entry run.advance."""
