@@ -1,0 +1,1 @@
+"""The likelihood as a differentiable function of other libraries (PyTorch, JAX), loaded on first use."""

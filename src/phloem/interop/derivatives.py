@@ -1,0 +1,47 @@
+"""Derivatives by the values that an automatic differentiation library holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from phloem.likelihood.tree_likelihood import TreeLikelihood
+
+
+def value_and_derivatives(
+    likelihood: TreeLikelihood, branch_lengths: np.ndarray, parameters: Mapping[str, np.ndarray]
+) -> tuple[float, np.ndarray, dict[str, np.ndarray]]:
+    """log L, d/d branch_lengths (B,) and d/d every parameter given, in the shape of its value.
+
+    A simplex x gets g_i = (d/dz_i) / x_i, z its softmax coordinates: of all gradients that agree along the
+    simplex the one with Σ x_i g_i = 0, so that softmax upstream gives exactly d/dz. Sets the likelihood.
+    """
+    likelihood.set(branch_lengths=branch_lengths, parameters=dict(parameters))
+    gradient = likelihood.gradient()
+    return (
+        gradient.log_likelihood,
+        gradient.branch_lengths,
+        _by_name(likelihood, gradient.parameters, parameters),
+    )
+
+
+def value(
+    likelihood: TreeLikelihood, branch_lengths: np.ndarray, parameters: Mapping[str, np.ndarray]
+) -> float:
+    """log L alone. Sets the likelihood."""
+    likelihood.set(branch_lengths=branch_lengths, parameters=dict(parameters))
+    return likelihood.log_likelihood()
+
+
+def _by_name(
+    likelihood: TreeLikelihood, slopes: Mapping[str, float], names: Mapping[str, object] | Sequence[str]
+):
+    found: dict[str, np.ndarray] = {}
+    for name in names:
+        p = likelihood.model.parameter(name)
+        slope = np.array([slopes[element] for element in p.elements or (p.name,)])
+        if p.kind == "simplex":
+            slope = slope / np.maximum(np.asarray(likelihood.parameters[name]), 1e-300)
+        found[name] = slope if p.elements else slope[0]
+    return found
