@@ -86,7 +86,10 @@ def _amino_acid_families() -> dict[str, Family]:
         family = _empirical(matrix)
         name = matrix.name.upper()
         result |= {n: family for n in (name, *_AMINO_ACID_ALIASES.get(name, ()))}
-    general = Family("GTR20", lambda f: ReversibleModel("GTR20", AMINO_ACIDS, f), "FO", ANY_STATE_FREQUENCIES)
+    start = empirical_matrices()["LG"].exchangeability
+    general = Family(
+        "GTR20", lambda f: ReversibleModel("GTR20", AMINO_ACIDS, f, start), "FO", ANY_STATE_FREQUENCIES
+    )
     irreversible = Family("UNREST", lambda _: IrreversibleModel("UNREST", AMINO_ACIDS), "own", ())
     return result | {"GTR20": general, "GTR": general, "UNREST": irreversible}
 

@@ -40,16 +40,20 @@ class BuiltInFrequencies:
         return {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SimplexFrequencies:
-    """One frequency for every state, elements frequency_<state>."""
+    """One frequency for every state, elements frequency_<state>.
+
+    start: (S,) where free ones start, all above 0; None: equal.
+    """
 
     states: tuple[str, ...]
+    start: np.ndarray | None = None
 
     @property
     def term(self) -> Term:
         elements = tuple(f"frequency_{s}" for s in self.states)
-        return Term("+FO", (simplex("frequencies", elements),), label_with_values="+F")
+        return Term("+FO", (simplex("frequencies", elements, self.start),), label_with_values="+F")
 
     def evaluate(self, values: Values) -> np.ndarray:
         return np.asarray(values["frequencies"])

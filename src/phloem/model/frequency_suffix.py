@@ -52,7 +52,7 @@ def frequency_model(
         free = given or kind.startswith("FO")
         return model, {} if free else _positions(data.codon_positions, model, kind, piece)
     if kind == "FO" or given:
-        return SimplexFrequencies(states), {}
+        return SimplexFrequencies(states, _start(data.states)), {}
     counted = _counted(data.states, (len(states),), kind, piece)
     return SimplexFrequencies(states), {"frequencies": counted / counted.sum()}
 
@@ -65,6 +65,13 @@ def _check_allowed(kind: str, piece: Piece | None, family: Family) -> None:
             column=piece.column if piece else None,
             hint=f"Allowed: {allowed}." if allowed else "Its frequencies follow from its rates; see +FROOT.",
         )
+
+
+def _start(counted: np.ndarray | None) -> np.ndarray | None:
+    """Counted frequencies where every state was seen: a good place to start from."""
+    if counted is None or not (np.asarray(counted) > 0).all():
+        return None
+    return np.asarray(counted, np.float64) / np.sum(counted)
 
 
 def _positions(counted, model: PositionFrequencies, kind: str, piece: Piece | None) -> Counted:

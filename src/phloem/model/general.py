@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,13 +27,17 @@ def pair_name(first: str, second: str) -> str:
     return f"rate_{first}{second}" if letters else f"rate_{first}_{second}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReversibleModel:
-    """Q_ij ∝ r_ij π_j with a rate for every pair i < j; that of the last pair is 1 (Tavaré 1986)."""
+    """Q_ij ∝ r_ij π_j with a rate for every pair i < j; that of the last pair is 1 (Tavaré 1986).
+
+    start: (S, S) exchangeabilities that free ones start from; None: all equal.
+    """
 
     label: str
     states: tuple[str, ...]
     frequencies: FrequencyModel
+    start: np.ndarray | None = None
 
     @property
     def n_states(self) -> int:
@@ -44,6 +48,9 @@ class ReversibleModel:
         rows, columns = np.triu_indices(self.n_states, 1)
         names = tuple(pair_name(self.states[i], self.states[j]) for i, j in zip(rows[:-1], columns[:-1]))
         rates = _rates("exchangeabilities", names)
+        if self.start is not None:
+            by_pair = self.start[rows, columns]
+            rates = (replace(rates[0], start=by_pair[:-1] / by_pair[-1]),)
         return Term(self.label, rates, reference=True), self.frequencies.term
 
     def exchangeability(self, values: Values) -> np.ndarray:
