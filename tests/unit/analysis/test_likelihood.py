@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
+from phloem.errors import InputError, ModelError
+from phloem.io.trees import read_tree
+
+FASTA = ">a\nACGTACGTAAGGTT\n>b\nACGTACGAAAGGTY\n>c\nACTTACGAAAGCTA\n>d\nGCTTACCAAAGCCA\n"
+NEWICK = "(a:0.1,b:0.2,(c:0.15,d:0.3):0.05);\n"
+
+
+@pytest.fixture
+def settings(tmp_path) -> LikelihoodSettings:
+    (tmp_path / "a.fasta").write_text(FASTA)
+    (tmp_path / "a.nwk").write_text(NEWICK)
+    return LikelihoodSettings(
+        str(tmp_path / "a.fasta"), str(tmp_path / "a.nwk"), "HKY{3}+F+G4{0.5}", engine="reference"
+    )
+
+
+def test_record(settings):
+    record = run_likelihood(replace(settings, gradient=True)).to_json()
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert record["log_likelihood"] < 0
+    rows = record["gradient"]["branch_lengths"]
+    assert [r["branch"] for r in rows] == ["a", "b", "c", "d", "mrca(c,d)"]
+    assert [r["length"] for r in rows] == [0.1, 0.2, 0.15, 0.3, 0.05]
+    assert set(record["gradient"]["parameters"]) == {"kappa", "alpha", *(f"frequency_{s}" for s in "ACGT")}
+    assert record["settings"]["model"] == "HKY{3}+F+G4{0.5}"
+    source = record["provenance"]["files"][settings.alignment]["sha256"]
+    assert len(source) == 64 and record["provenance"]["engine"]["name"] == "reference"
+    assert "gradient" not in run_likelihood(settings).to_json()
+
+
+def test_settings_reach_the_computation(settings):
+    value = run_likelihood(settings).log_likelihood
+    changes = {"ambiguity": "missing", "gamma": "median", "sites": "1-10", "model": "JC"}
+    for name, change in changes.items():
+        assert run_likelihood(replace(settings, **{name: change})).log_likelihood != value
+
+
+def test_a_missing_value_is_an_error_unless_optimised(settings, tmp_path):
+    free = replace(settings, model="HKY+F+G4{0.5}", gradient=True)
+    with pytest.raises(ModelError, match="kappa"):
+        run_likelihood(free)
+    out, seen = tmp_path / "fitted.nwk", []
+    fitting = replace(free, optimize=True, out_tree=str(out))
+    result = run_likelihood(fitting, progress=lambda n, value: seen.append(value))
+    assert result.log_likelihood == pytest.approx(max(seen))
+    assert result.log_likelihood > run_likelihood(settings).log_likelihood
+    assert result.model.startswith("HKY{") and "kappa" in result.parameters
+    again = run_likelihood(replace(settings, tree=str(out), model=result.model))
+    assert again.log_likelihood == pytest.approx(result.log_likelihood, abs=1e-6)
+    assert result.to_json()["optimum"]["converged"]
+    assert read_tree(out).taxa
+    with pytest.raises(InputError, match="exists already"):
+        run_likelihood(fitting)
+    run_likelihood(replace(fitting, redo=True))

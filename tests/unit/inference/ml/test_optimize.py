@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phloem.data.alignment import alignment_from_sequences
+from phloem.data.alphabet import alphabet
+from phloem.inference.ml.coordinates import SHORTEST, Coordinates
+from phloem.inference.ml.optimize import optimize
+from phloem.inference.ml.starts import restarts
+from phloem.io.trees import parse_trees
+from phloem.likelihood.tree_likelihood import TreeLikelihood
+
+SEQUENCES = {
+    "a": "ACGTACGTAAGGTTCCAAGTGA",
+    "b": "ACGTACGAAAGGTTCCAACTGA",
+    "c": "ACTTACGAAAGCTTCCATCTAG",
+    "d": "GCTTACCAAAGCTTCGATCTAG",
+    "e": "GCTTATCAACGCTACGTTCTAG",
+}
+
+
+def likelihood(model: str, sequences=SEQUENCES, newick="((a:0.1,b:0.1):0.1,c:0.1,(d:0.1,e:0.1):0.1);"):
+    alignment = alignment_from_sequences(sequences, alphabet("dna"))
+    return TreeLikelihood(alignment, parse_trees(newick)[0], model, engine="reference")
+
+
+@pytest.mark.parametrize("model", ["GTR+FO+I+G4", "HKY+F+R3", "TVM+FO+I+R2", "UNREST"])
+def test_derivative_in_free_coordinates(model):
+    newick = "((a:0.1,b:0.1):0.1,(c:0.1,(d:0.1,e:0.1):0.1):0.05);"
+    l = likelihood(model, newick=newick)
+    coordinates = Coordinates(l.model.free, len(l.branch_names))
+    x = coordinates.pack(l.branch_lengths, l.model.start_values())
+    rng = np.random.default_rng(2)
+    x = np.clip(x + 0.2 * rng.normal(size=len(x)), *coordinates.bounds().T)
+
+    def value(x):
+        lengths, values = coordinates.unpack(x)
+        l.set(branch_lengths=lengths, parameters=values)
+        return l.log_likelihood()
+
+    value(x)
+    found = coordinates.derivative(x, l.gradient())
+    step = 1e-6 * np.eye(len(x))
+    numeric = np.array([(value(x + h) - value(x - h)) / 2e-6 for h in step])
+    np.testing.assert_allclose(found, numeric, rtol=1e-4, atol=1e-5)
+    assert np.abs(-found - numeric).max() > 1e-2
+
+
+def test_pack_and_unpack_are_inverse():
+    l = likelihood("GTR+FO+I+R3")
+    coordinates = Coordinates(l.model.free, 7)
+    values = l.model.start_values()
+    lengths, again = coordinates.unpack(coordinates.pack(l.branch_lengths, values))
+    np.testing.assert_allclose(lengths, l.branch_lengths)
+    for name, value in values.items():
+        np.testing.assert_allclose(again[name], value, rtol=1e-9)
+
+
+def test_two_taxa_under_jukes_cantor_have_a_known_optimum():
+    """Jukes and Cantor 1969: the distance is -3/4 log(1 - 4p/3) and both branches share it."""
+    sequences = {"a": "A" * 80 + "C" * 20, "b": "A" * 80 + "G" * 20, "c": "N" * 100}
+    l = likelihood("JC", sequences, "(a:0.3,b:0.3,c:0.1);")
+    found = dict(zip(l.branch_names, optimize(l).branch_lengths))
+    assert found["a"] + found["b"] == pytest.approx(-0.75 * np.log(1 - 0.8 / 3), rel=1e-4)
+
+
+def test_identical_sequences_have_no_length():
+    same = dict.fromkeys("abcde", "ACGTACGTAAGGTTCCAAGTGA")
+    result = optimize(likelihood("JC", same))
+    assert result.converged and result.branch_lengths.max() < 1e-4
+    assert result.branch_lengths.min() >= SHORTEST * (1 - 1e-9)
+    assert result.log_likelihood == pytest.approx(22 * np.log(0.25), abs=1e-3)
+
+
+def test_free_rates_come_out_sorted_with_mean_one_and_at_least_as_good_as_one_rate():
+    result = optimize(likelihood("HKY+F+R2"))
+    weights, rates = result.parameters["weights"], result.parameters["rates"]
+    assert weights @ rates == pytest.approx(1.0) and (np.diff(rates) >= 0).all()
+    assert result.log_likelihood > optimize(likelihood("HKY+F")).log_likelihood - 1e-4
+    assert result.n_free == 7 + 1 + 1 + 1
+
+
+def test_only_parameters_without_a_value_move():
+    result = optimize(likelihood("HKY{3.5}+F+G4{0.7}"))
+    assert result.parameters["kappa"] == 3.5 and result.parameters["alpha"] == 0.7
+    assert result.n_free == 7
+
+
+def test_restarts_where_there_are_several_peaks():
+    names = [len(restarts(likelihood(m).model.free)) for m in ("JC", "HKY+F+G4", "HKY+F+I+G4", "HKY+F+R3")]
+    assert names == [1, 2, 3, 4]
