@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from phloem.errors import InputError
 _RANGE = re.compile(r"(\d{1,12}|\.)(?:\s*-\s*(\d{1,12}|\.)?)?(?:\s*\\\s*(\d{1,12}))?(?=[\s,]|$)")
 _SEPARATOR = re.compile(r"[\s,]*")
 _WORD = re.compile(r"'(?:[^']|'')*'|[^\s,]+")
+_MAX_NESTING = 50
 _HINT = "Write columns as in '1-900', '1-900\\3', '1-10,20-30', or the name of a CHARSET."
 
 
@@ -23,44 +25,52 @@ def parse_sites(text: str, n_sites: int, charsets: Mapping[str, str] | None = No
     that the alignment does not have.
     """
     named = {name.lower(): definition for name, definition in (charsets or {}).items()}
-    chosen = np.unique(np.concatenate([np.empty(0, np.int64), *_parts(text, n_sites, named, ())]))
+    chosen = _Chooser(n_sites, named).columns(text, ())
     if not len(chosen):
         raise InputError(f"sites '{text}' choose no column", hint=_HINT)
     return chosen
 
 
-def _parts(text: str, n_sites: int, named: Mapping[str, str], inside: tuple[str, ...]) -> list[np.ndarray]:
-    parts: list[np.ndarray] = []
-    position = _end(_SEPARATOR.match(text))
-    while position < len(text):
-        match = _RANGE.match(text, position)
-        if match is None:
-            match = _WORD.match(text, position)
-            assert match is not None
-            parts += _named_columns(match.group(), n_sites, named, inside)
-        else:
-            parts.append(_range(match, n_sites))
-        position = _end(_SEPARATOR.match(text, match.end()))
-    return parts
+@dataclass(frozen=True)
+class _Chooser:
+    """Columns of texts and of character sets; a set that others build on is worked out once."""
+
+    n_sites: int
+    named: Mapping[str, str]
+    known: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def columns(self, text: str, inside: tuple[str, ...]) -> np.ndarray:
+        parts = [np.empty(0, np.int64)]
+        position = _end(_SEPARATOR.match(text))
+        while position < len(text):
+            match = _RANGE.match(text, position)
+            if match is not None:
+                parts.append(_range(match, self.n_sites))
+            else:
+                match = _WORD.match(text, position)
+                assert match is not None
+                parts.append(self.named_columns(match.group(), inside))
+            position = _end(_SEPARATOR.match(text, match.end()))
+        return np.unique(np.concatenate(parts))
+
+    def named_columns(self, word: str, inside: tuple[str, ...]) -> np.ndarray:
+        name = word.strip("'").lower()
+        if name in inside or len(inside) > _MAX_NESTING:
+            message = f"character set '{word}' is defined through itself, or through too many others"
+            raise InputError(message, hint="Correct its definition.")
+        if name in self.named:
+            if name not in self.known:
+                self.known[name] = self.columns(self.named[name], (*inside, name))
+            return self.known[name]
+        if name == "all":
+            return np.arange(self.n_sites, dtype=np.int64)
+        sets = f" Character sets of the file: {', '.join(self.named)}." if self.named else ""
+        raise InputError(f"'{word}' is neither a column, a range nor a character set", hint=_HINT + sets)
 
 
 def _end(match: re.Match[str] | None) -> int:
     assert match is not None
     return match.end()
-
-
-def _named_columns(
-    word: str, n_sites: int, named: Mapping[str, str], inside: tuple[str, ...]
-) -> list[np.ndarray]:
-    name = word.strip("'").lower()
-    if name in inside:
-        raise InputError(f"character set '{word}' is defined through itself", hint="Correct its definition.")
-    if name in named:
-        return _parts(named[name], n_sites, named, (*inside, name))
-    if name == "all":
-        return [np.arange(n_sites, dtype=np.int64)]
-    known = f" Known character sets: {', '.join(named)}." if named else ""
-    raise InputError(f"'{word}' is neither a column, a range nor a character set", hint=_HINT + known)
 
 
 def _range(match: re.Match[str], n_sites: int) -> np.ndarray:

@@ -19,7 +19,7 @@ from phloem.io.nexus_characters import format_nexus, part_of, read_nexus_charact
 from phloem.io.phylip import format_phylip, is_phylip, read_phylip
 from phloem.io.source_text import SourceText, read_source
 
-Path_ = str | os.PathLike[str]
+FilePath = str | os.PathLike[str]
 
 _OTHER_FORMATS = {
     "CLUSTAL": "a Clustal alignment; convert it to FASTA",
@@ -30,7 +30,7 @@ _OTHER_FORMATS = {
 
 
 def read_alignment(
-    path: Path_,
+    path: FilePath,
     datatype: str | Alphabet | None = None,
     genetic_code: int = 1,
     stop_codons: StopCodons = "error",
@@ -53,7 +53,7 @@ def read_alignment(
 
 
 def read_partitions(
-    path: Path_,
+    path: FilePath,
     genetic_code: int = 1,
     stop_codons: StopCodons = "error",
     ambiguity: Ambiguity = "partial",
@@ -78,22 +78,22 @@ def read_partitions(
     }
 
 
-def write_fasta(alignment: Alignment, path: Path_, width: int | None = None) -> None:
+def write_fasta(alignment: Alignment, path: FilePath, width: int | None = None) -> None:
     """Write an alignment as FASTA; `width` wraps the sequences."""
     _write(format_fasta(alignment, width), path)
 
 
-def write_phylip(alignment: Alignment, path: Path_, strict: bool = False) -> None:
+def write_phylip(alignment: Alignment, path: FilePath, strict: bool = False) -> None:
     """Write an alignment as sequential PHYLIP, with relaxed or ten-column names."""
     _write(format_phylip(alignment, strict), path)
 
 
-def write_nexus(alignment: Alignment, path: Path_, foreign: tuple = ()) -> None:
+def write_nexus(alignment: Alignment, path: FilePath, foreign: tuple = ()) -> None:
     """Write an alignment as NEXUS, and blocks of another file (from `read_blocks`) verbatim after it."""
     _write(format_nexus(alignment, foreign), path)
 
 
-def _write(text: str, path: Path_) -> None:
+def _write(text: str, path: FilePath) -> None:
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:

@@ -10,6 +10,7 @@ from phloem.data.codons import triplet_states
 from phloem.errors import InputError
 
 _MISSING = "-"
+_RESERVED = set("()[]{}<>/\\,;:=*'\"`+~&")
 
 
 def sequence_texts(alignment: Alignment, with_sets: bool = False) -> list[str]:
@@ -20,14 +21,7 @@ def sequence_texts(alignment: Alignment, with_sets: bool = False) -> list[str]:
     symbols = _symbols(alignment)
     wide = [code for code, symbol in enumerate(symbols) if len(symbol) != len(symbols[0])]
     if wide and not with_sets:
-        row, site = np.argwhere(np.isin(alignment.codes, wide))[0] if _present(alignment, wide) else (-1, 0)
-        if row >= 0:
-            raise InputError(
-                f"the states {symbols[alignment.codes[row, site]]} have no single character",
-                taxon=alignment.taxa[row],
-                site=int(site) + 1,
-                hint="Write NEXUS, which has sets of states.",
-            )
+        _refuse_sets(alignment, symbols, wide)
     if wide:
         return ["".join([symbols[code] for code in row]) for row in alignment.codes.tolist()]
     width = len(symbols[0])
@@ -35,20 +29,28 @@ def sequence_texts(alignment: Alignment, with_sets: bool = False) -> list[str]:
     return [table[row].tobytes().decode("latin-1") for row in alignment.codes]
 
 
-def _present(alignment: Alignment, codes: list[int]) -> bool:
-    return bool(np.isin(alignment.codes, codes).any())
+def _refuse_sets(alignment: Alignment, symbols: list[str], wide: list[int]) -> None:
+    """InputError at the first character that only a set can write."""
+    written = np.isin(alignment.codes, wide)
+    if written.any():
+        row, site = divmod(int(written.argmax()), alignment.n_sites)
+        raise InputError(
+            f"the states {symbols[alignment.codes[row, site]]} have no single character",
+            taxon=alignment.taxa[row],
+            site=site + 1,
+            hint="Write NEXUS, which has sets of states.",
+        )
 
 
 def _symbols(alignment: Alignment) -> list[str]:
     """The text of every code."""
     alphabet = alignment.alphabet
-    if any(len(state) != len(alphabet.states[0]) for state in alphabet.states) or (
-        alphabet.kind != "codon" and len(alphabet.states[0]) != 1
-    ):
-        raise InputError(
-            "states with names of several letters have no sequence format", hint="Use one letter each."
-        )
-    width = len(alphabet.states[0])
+    width = 3 if alphabet.kind == "codon" else 1
+    for state in alphabet.states:
+        if len(state) != width or not state.isascii() or not state.isprintable() or _RESERVED & set(state):
+            raise InputError(
+                f"the state '{state}' has no place in a file", hint="Use one letter or digit each."
+            )
     symbols = list(alphabet.states) + [_MISSING * width]
     partial = alignment.state_sets[alphabet.n_states + 1 :]
     return symbols + [_set_symbol(alphabet, allowed) for allowed in partial]

@@ -27,6 +27,14 @@ def test_columns(text, expected):
     assert (parse_sites(text, 9, CHARSETS) + 1).tolist() == expected
 
 
+def test_many_sets_of_sets():
+    doubling = {f"s{i}": f"s{i + 1} s{i + 1}" for i in range(45)} | {"s45": "3"}
+    assert parse_sites("s0", 9, doubling).tolist() == [2]
+    chain = {f"s{i}": f"s{i + 1}" for i in range(5000)} | {"s5000": "3"}
+    with pytest.raises(InputError):
+        parse_sites("s0", 9, chain)
+
+
 @pytest.mark.parametrize(
     "text", ["", " ", "0", "0-3", "5-3", "10", "1-10", "1-9\\0", "x", "loop", "1-3x", "-3", "1e3", "9" * 40]
 )

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import phloem
+from phloem.data.alignment import alignment_from_states
 from phloem.data.alphabet import alphabet
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment, read_partitions, write_fasta, write_nexus, write_phylip
@@ -268,6 +269,14 @@ def test_sets_need_nexus(tmp_path):
     with pytest.raises(InputError) as caught:
         write_fasta(alignment, tmp_path / "out")
     assert caught.value.taxon == "a" and caught.value.site == 1
+
+
+@pytest.mark.parametrize("symbols", [["home", "away"], "ab[", "αβ", "x>"])
+def test_states_that_no_file_can_hold(tmp_path, symbols):
+    alignment = alignment_from_states({"a": [symbols[0], symbols[-1]]}, alphabet("custom", symbols=symbols))
+    for write in (write_fasta, write_phylip, write_nexus):
+        with pytest.raises(InputError, match="has no place"):
+            write(alignment, tmp_path / "out")
 
 
 def test_foreign_blocks_come_back_verbatim(tmp_path):
