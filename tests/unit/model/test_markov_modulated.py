@@ -1,0 +1,44 @@
+"""Hidden classes in the limits where the answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from phloem.model.grammar import parse_model
+from phloem.model.model import Model
+
+BASE = "HKY{3}+F{0.1,0.2,0.3,0.4}"
+
+
+def observed_probabilities(model: Model, t: float) -> np.ndarray:
+    """P(observed state at the end | observed state at the start), hidden classes stationary, (4, 4)."""
+    m = model.evaluate()
+    joint = m.frequencies[:, None] * expm(m.rate_matrix * t)
+    shows = model.observed_state[:, None] == np.arange(4)
+    observed = shows.T @ joint @ shows
+    return observed / observed.sum(1, keepdims=True)
+
+
+def base_probabilities(t: float) -> np.ndarray:
+    return expm(parse_model(BASE, datatype="dna").evaluate().rate_matrix * t)
+
+
+@pytest.mark.parametrize(
+    "suffix", ["+COV{2e6,1e6}", "+MM3{1e6,0.2,0.1,0.3,2,0.5,5}", "+COV{1,0}", "+MM2{0.3,0.5,1,0.5,1}"]
+)
+def test_no_variation_or_fast_switching_is_the_base_model(suffix: str) -> None:
+    model = parse_model(BASE + suffix, datatype="dna")
+    assert np.abs(observed_probabilities(model, 0.6) - base_probabilities(0.6)).max() < 1e-6
+
+
+def test_slow_switching_is_a_mixture_over_sites() -> None:
+    model = parse_model(BASE + "+MM2{1e-9,0.25,0.4,0.75,1.2}", datatype="dna")
+    mixture = 0.25 * base_probabilities(0.4 * 0.6) + 0.75 * base_probabilities(1.2 * 0.6)
+    assert np.abs(observed_probabilities(model, 0.6) - mixture).max() < 1e-8
+
+
+def test_classes_matter_in_between() -> None:
+    model = parse_model(BASE + "+COV{1,1}", datatype="dna")
+    assert np.abs(observed_probabilities(model, 0.6) - base_probabilities(0.6)).max() > 1e-2
