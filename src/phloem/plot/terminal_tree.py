@@ -11,6 +11,7 @@ import numpy as np
 from phloem.tree.tree import Tree
 
 _ROOMY_TIPS = 40
+_ROOMY_TIPS_WITH_SUPPORT = 120
 
 
 @dataclass(frozen=True)
@@ -34,22 +35,25 @@ def draw_tree(
 
     support: the annotation shown at internal branches (a clade probability or other number), else the node's
     label; None shows nothing. Clades of probability 1 show as 1. ladderize: smaller clades first.
-    Trees of up to 40 tips get a free row between tips. Without any length all branches are drawn equal.
+    Trees of up to 40 tips (120 with support values) get a free row between tips; values that find no room are
+    counted in a last line. Without any length all branches are drawn equal.
     """
     width = max(width, 30)
     names = _names(tree, width)
     room = width - max(len_shown(name) for name in names) - 1
-    layout = _layout(tree, max(room, 8), ladderize)
+    texts = _support_texts(tree, support)
+    gap = 2 if tree.n_tips <= (_ROOMY_TIPS_WITH_SUPPORT if texts else _ROOMY_TIPS) else 1
+    layout = _layout(tree, max(room, 8), ladderize, gap)
     canvas = [[" "] * max(room, 8) for _ in range(int(layout.row.max()) + 1)]
     _draw_branches(tree, layout, canvas)
-    for node, text in _support_texts(tree, support).items():
-        _write_support(tree, layout, canvas, node, text)
+    for x, name in enumerate(names):  # one cell, so that nothing can be written into a name
+        canvas[int(layout.row[x])][int(layout.column[x]) + 1 :] = [" " + name]
+    crowded = sum(not _write_support(tree, layout, canvas, node, text) for node, text in texts.items())
     lines = ["".join(line).rstrip() for line in canvas]
-    for x, name in enumerate(names):
-        row = int(layout.row[x])
-        lines[row] = "".join(canvas[row][: int(layout.column[x]) + 1]) + " " + name
     if np.isfinite(tree.lengths[:-1]).any() and layout.scale > 0:
         lines += ["", *_scale_bar(layout.scale, max(room, 8))]
+    if crowded:
+        lines += ["", f"({crowded} of {len(texts)} node values not shown for want of room)"[:width]]
     text = "\n".join(lines)
     return text.translate(_ASCII) if ascii_only else text
 
@@ -75,7 +79,7 @@ def _names(tree: Tree, width: int) -> list[str]:
     ]
 
 
-def _layout(tree: Tree, room: int, ladderize: bool) -> Layout:
+def _layout(tree: Tree, room: int, ladderize: bool, gap: int) -> Layout:
     n = tree.n_nodes
     known = np.isfinite(tree.lengths[:-1]).any()
     lengths = np.where(np.isfinite(tree.lengths), np.maximum(tree.lengths, 0.0), 0.0) if known else np.ones(n)
@@ -93,12 +97,11 @@ def _layout(tree: Tree, room: int, ladderize: bool) -> Layout:
     children = [tree.children(x).tolist() for x in range(n)]
     if ladderize:
         children = [sorted(below, key=lambda c: (size[c], c)) for below in children]
-    return Layout(column, _rows(tree, children), children, scale if known else 0.0)
+    return Layout(column, _rows(tree, children, gap), children, scale if known else 0.0)
 
 
-def _rows(tree: Tree, children: list[list[int]]) -> np.ndarray:
+def _rows(tree: Tree, children: list[list[int]], gap: int) -> np.ndarray:
     """Tips in drawing order, one or two rows apart; an internal node between its outer children."""
-    gap = 2 if tree.n_tips <= _ROOMY_TIPS else 1
     row = np.zeros(tree.n_nodes, np.int64)
     stack, next_row = [tree.n_nodes - 1], 0
     while stack:
@@ -153,20 +156,36 @@ def _support_texts(tree: Tree, support: str | None) -> dict[int, str]:
     return texts
 
 
-def _write_support(tree: Tree, layout: Layout, canvas: list[list[str]], node: int, text: str) -> None:
-    """Write a text left of its node: on the branch if it fits there, else in a free row beside it."""
+def _write_support(tree: Tree, layout: Layout, canvas: list[list[str]], node: int, text: str) -> bool:
+    """Write a text at its node: on the branch if it fits there, else in the nearest free cells.
+
+    Returns False, and writes nothing, where the drawing is too dense.
+    """
     row, stop = int(layout.row[node]), int(layout.column[node])
     start = int(layout.column[tree.parent[node]]) + 1
-    line = canvas[row]
     if stop - start >= len(text) + 1:
-        line[stop - len(text) : stop] = text
-        return
-    for other in (row - 1, row + 1):
-        if 0 <= other < len(canvas):
-            begin = stop - len(text)
-            if begin >= 0 and all(c == " " for c in canvas[other][max(begin - 1, 0) : stop]):
-                canvas[other][begin:stop] = text
-                return
+        canvas[row][stop - len(text) : stop] = text
+        return True
+    left, right = stop - len(text), stop + 1
+    for margin in (1, 0):
+        for other, begin in (
+            (row, right),
+            (row - 1, left),
+            (row + 1, left),
+            (row - 1, right),
+            (row + 1, right),
+        ):
+            if _is_free(canvas, other, begin, begin + len(text), margin):
+                canvas[other][begin : begin + len(text)] = text
+                return True
+    return False
+
+
+def _is_free(canvas: list[list[str]], row: int, start: int, stop: int, margin: int) -> bool:
+    """Whether cells, and as many as margin on the far side of the text, are blank."""
+    if not 0 <= row < len(canvas) or start < 0 or stop > len(canvas[row]):
+        return False
+    return all(cell == " " for cell in canvas[row][max(start - margin, 0) : stop + margin])
 
 
 def _scale_bar(scale: float, room: int) -> list[str]:

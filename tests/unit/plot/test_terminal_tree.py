@@ -1,5 +1,7 @@
 """Trees as text: nothing lost, nothing wider than asked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,16 @@ def test_without_lengths_there_is_no_scale():
 def test_zero_lengths():
     tree = parse_newick("((a:0,b:0):0,c:0);")[0]
     assert all(name in draw_tree(tree) for name in "abc")
+
+
+@pytest.mark.parametrize("n", [5, 12, 30, 100, 200])
+def test_every_support_value_is_shown_or_counted(n):
+    tree = uniform_unrooted(n, np.random.default_rng(n))
+    tree = replace(tree, annotations={x: {"prob": 0.5} for x in range(n, tree.n_nodes - 1)})
+    drawn = draw_tree(tree)
+    left_out = int(drawn.splitlines()[-1].split()[0][1:]) if "not shown" in drawn else 0
+    assert drawn.count(".50") + left_out == n - 3
+    assert left_out == 0 or n > 12
 
 
 def test_longer_branches_are_drawn_longer():
