@@ -37,7 +37,7 @@ class InputError(PhloemError):
     def __str__(self) -> str:
         where = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
         text = f"{where}: {self.message}" if where else self.message
-        if self.taxon is not None and self.taxon not in self.message:
+        if self.taxon is not None and f"'{self.taxon}'" not in self.message:
             text += f" (taxon '{self.taxon}')"
         if self.site is not None:
             text += f" (site {self.site})"
