@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.data.alphabet import GAPS, STANDARD_SYMBOLS, nucleotide_characters
+from phloem.data.alphabet import STANDARD_SYMBOLS, nucleotide_characters
 from phloem.data.coding import FIRST_SET
 
 
@@ -13,6 +13,7 @@ def guess_datatype(matrix: np.ndarray) -> str:
 
     Digits only: binary if 0 and 1 only, else standard. Letters of the nucleotide code only, nine in ten or
     more of them A, C, G, T, U, N or X: dna, or rna if there is U and no T. Anything else: protein.
+    Signs such as - ? . * do not count.
     """
     counts = np.zeros(max(256, int(matrix.max(initial=0)) + 1), np.int64)
     for row in matrix:
@@ -20,7 +21,7 @@ def guess_datatype(matrix: np.ndarray) -> str:
     letters: dict[str, int] = {}
     for value in np.flatnonzero(counts[:FIRST_SET]):
         letter = chr(value).upper()
-        if letter not in GAPS:
+        if letter.isalnum():
             letters[letter] = letters.get(letter, 0) + int(counts[value])
     if letters and all(letter.isdigit() for letter in letters):
         return "binary" if set(letters) <= {"0", "1"} else "standard"

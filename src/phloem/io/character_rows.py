@@ -98,7 +98,8 @@ def character_matrix(
     width = len(coded[0]) if n_sites is None else n_sites
     for row, values in zip(rows, coded):
         if len(values) != width:
-            told = f"NCHAR is {width}" if n_sites is not None else f"'{rows[0].taxon}' has {width}"
+            announced = f"NCHAR is {width}" if with_sets else f"the header announces {width}"
+            told = announced if n_sites is not None else f"'{rows[0].taxon}' has {width}"
             raise source.error(
                 f"'{row.taxon}' has {len(values)} characters, {told}",
                 row.name_start,

@@ -81,6 +81,7 @@ def test_no_multiple_of_three():
     with pytest.raises(InputError, match="multiple of three") as error:
         alignment_from_sequences({"a": "ATGA"}, CODON)
     assert error.value.taxon == "a" and error.value.site == 4
+    assert "taxon 'a'" in str(error.value)
 
 
 def test_protein_stop():

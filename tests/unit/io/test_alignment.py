@@ -176,6 +176,7 @@ ERRORS = {
     "unequal fasta": (">a\nACGT\n>b\nACG\n", 3, 2, "b", "3 characters"),
     "unknown fasta": (">a\nACGT\n>b\nAC\nG!\n", 5, 2, "b", "'!'"),
     "dash of a text editor": (">a\nAC–T\n", 2, 3, "a", "'–'"),
+    "point in fasta": (">a\nACGT\n>b\nAC.T\n", 4, 3, "b", "'.' in dna"),
     "nameless fasta": (">a\nACGT\n> \nACGT\n", 3, 1, None, "no name"),
     "empty": ("", None, None, None, "empty"),
     "blank": (" \n\t\n", None, None, None, "empty"),
