@@ -16,7 +16,7 @@ def empirical_frequencies(codes: np.ndarray, state_sets: np.ndarray, weights: np
     codes: (T, P); state_sets: (n_codes, S) bool; weights: (P,) how often each pattern occurs.
     Wholly missing characters are left out. A partly ambiguous character is shared among its states in
     proportion to their frequencies, repeated until the frequencies no longer change or 2,000 times: the EM
-    algorithm for the maximum-likelihood estimate from independent characters (IQ-TREE takes eight such steps).
+    algorithm for the maximum-likelihood estimate from independent characters (IQ-TREE takes eight steps).
     Raises ModelError where nothing is observed.
     """
     sets, counts = _counted_sets(codes, state_sets, weights)

@@ -17,7 +17,7 @@ Values = Mapping[str, ParameterValue]
 SIMPLEX_TOLERANCE = 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Parameter:
     """One parameter of a model: a number, or a vector when it has elements.
 

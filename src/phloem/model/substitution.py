@@ -13,7 +13,7 @@ from phloem.model.parameter import Parameter, Values
 Gradient = dict[str, float | np.ndarray]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Process:
     """A substitution process with every parameter set.
 
@@ -26,7 +26,7 @@ class Process:
     reversible: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Term:
     """One piece of a model string: a label, its parameters, and the order of their values in braces.
 
