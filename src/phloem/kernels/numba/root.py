@@ -61,7 +61,7 @@ def compensated_sum(values):
         new = total + value
         lost += (total - new) + value if abs(total) >= abs(value) else (value - new) + total
         total = new
-    return total + lost
+    return total + lost if math.isfinite(total) else total
 
 
 @compiled
