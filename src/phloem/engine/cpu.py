@@ -236,6 +236,7 @@ class CpuEvaluator:
         if not keep_adjoint:
             return total, None
         adjoint = unpack_adjoint(self._adjoint[:entries].reshape(len(tasks), -1), shape)
+        adjoint[tasks[:, 0] == n_nodes - 1] = 0.0  # the root has no branch, and nothing was written there
         return total, _sum_tasks(adjoint, tasks, n_nodes)[:-1]
 
     def _site_model_gradient(self, state: State, d: np.ndarray, adjoint: np.ndarray) -> SiteModelGradient:
@@ -266,7 +267,7 @@ class CpuEvaluator:
     def _all_tasks(self, direction: str, topology: Topology, size: np.ndarray) -> np.ndarray:
         known = self._tasks.get(direction)
         if known is None or known[0] is not topology:
-            order = topology.upward() if direction == "up" else topology.downward()
+            order = np.arange(len(size)) if direction == "up" else np.arange(len(size))[::-1]
             tasks = column_tasks(order, size, len(self._problem.tip_codes), SMALLEST_RANGE[self._four])
             self._tasks[direction] = known = (topology, tasks)
         return known[1]
