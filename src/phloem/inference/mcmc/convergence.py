@@ -1,0 +1,78 @@
+"""Have the runs found the same distribution, and enough of it? Topologies count as much as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.settings import Convergence
+from phloem.summary.split_frequencies import split_frequency_deviation
+from phloem.summary.split_table import SplitTable, split_table
+from phloem.summary.trace import mixing
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """asdsf: average standard deviation of split frequencies, NaN for one run. ess: smallest bulk ESS, r_hat: largest R̂,
+    over the trace's numbers and over splits of uncertain presence; limiting: what holds the smallest ESS. met: whether
+    every threshold holds. n_draws: a run, after the burn-in."""
+
+    generation: int
+    n_draws: int
+    asdsf: float
+    ess: float
+    r_hat: float
+    limiting: str
+    met: bool
+
+
+def kept(samples: Samples, burn_in: float, tuning: int) -> int:
+    """Index of the first sample that summaries use: after the burn-in fraction, and after the tuning."""
+    return max(int(burn_in * samples.n), int(np.searchsorted(samples.generation, tuning, side="right")))
+
+
+def diagnose(
+    samples: Sequence[Samples],
+    names: tuple[str, ...],
+    taxa: tuple[str, ...],
+    first: int,
+    thresholds: Convergence,
+) -> Diagnosis:
+    """Compare the runs from sample `first` on. names: of the columns of samples[r].numbers."""
+    generation, n_draws = int(samples[0].generation[-1]), samples[0].n - first
+    if n_draws < 4:
+        return Diagnosis(generation, max(n_draws, 0), np.nan, np.nan, np.nan, "too few samples", False)
+    table = split_table([s.tree_sample(taxa, first) for s in samples])
+    asdsf = np.nan
+    if len(samples) > 1:
+        asdsf = split_frequency_deviation(table, thresholds.min_split_frequency).average
+    draws = np.stack([s.numbers[first:] for s in samples])
+    presence, labels = _split_presence(table, len(samples), n_draws, thresholds.min_split_frequency)
+    ess, _, r_hat = mixing(np.concatenate([draws, presence], axis=2))
+    which = [*names, *labels]
+    if not np.isfinite(ess).any():
+        return Diagnosis(generation, n_draws, asdsf, np.nan, np.nan, "nothing moves", False)
+    worst = int(np.nanargmin(ess))
+    met = bool(
+        np.nanmin(ess) > thresholds.ess
+        and np.nanmax(r_hat) < thresholds.r_hat
+        and (len(samples) == 1 or asdsf < thresholds.asdsf)
+    )
+    return Diagnosis(
+        generation, n_draws, asdsf, float(np.nanmin(ess)), float(np.nanmax(r_hat)), which[worst], met
+    )
+
+
+def _split_presence(table: SplitTable, n_runs: int, n_draws: int, minimum: float) -> tuple[np.ndarray, list[str]]:
+    """(n_runs, n, m) 0/1 of every split whose frequency lies within [minimum, 1 - minimum], and a name for each."""
+    uncertain = np.flatnonzero(
+        ~table.trivial & (table.probability >= minimum) & (table.probability <= 1 - minimum)
+    )
+    presence = np.zeros((n_runs * n_draws, len(uncertain)))
+    for column, split in enumerate(uncertain):
+        presence[:, column] = (table.which == split).any(axis=1)
+    labels = [f"a split of {table.sizes[s]} taxa" for s in uncertain]
+    return presence.reshape(n_runs, n_draws, len(uncertain)), labels

@@ -1,0 +1,120 @@
+"""All runs of an analysis: threads, checkpoints, trace files, progress, stopping."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from phloem.errors import InputError
+from phloem.inference.mcmc.checkpoint import load, save
+from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept
+from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.run import Run, advanced, new_run
+from phloem.inference.mcmc.settings import McmcSettings
+from phloem.inference.mcmc.structure import ModelStructure
+from phloem.inference.mcmc.trace_files import close_trace, write_trace
+
+PROGRESS_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Progress:
+    """generation: of the slowest run; of `total` at most. speed: chain-generations a second, all chains of all runs.
+    seconds_left: to total. diagnosis: the last look at convergence, if any."""
+
+    generation: int
+    total: int
+    speed: float
+    seconds_left: float
+    diagnosis: Diagnosis | None
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """What came out: runs with their samples; the last diagnosis; seconds and chain-generations of this call (less where it
+    resumed); resumed_at: the generation it resumed at, or None."""
+
+    runs: tuple[Run, ...]
+    diagnosis: Diagnosis
+    seconds: float
+    chain_generations: int
+    resumed_at: int | None
+
+
+def sample(
+    observed: Observations,
+    structure: ModelStructure,
+    settings: McmcSettings,
+    prefix: str | None = None,
+    identity: dict | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Sampled:
+    """Run the chains to the end of settings.generations, or until they have converged.
+
+    prefix: of the trace files and of the checkpoint PREFIX.ckp.npz; None keeps everything in memory. identity: what must be
+    equal for a checkpoint to be resumed. One thread a run, at most settings.threads; numbers do not depend on it.
+    Raises InputError for a checkpoint of another analysis.
+    """
+    checkpoint = Path(f"{prefix}.ckp.npz") if prefix else None
+    stored = load(checkpoint, identity or {}) if checkpoint and checkpoint.exists() else None
+    if stored and len(stored) != settings.n_runs:
+        raise InputError("the checkpoint has another number of runs", file=str(checkpoint))
+    runs = [
+        new_run(r, observed, structure, settings, *(stored[r] if stored else ())) for r in range(settings.n_runs)
+    ]
+    resumed_at = runs[0].generation if stored else None
+    written = [write_trace(prefix, run, observed.taxa, 0) if prefix else 0 for run in runs]
+    names = ("LnL", "LnPr", *runs[0].columns.names)
+    begun, start = time.monotonic(), runs[0].generation
+    diagnosis = _diagnosis(runs, names, observed.taxa, settings)
+    while runs[0].generation < settings.generations and not (settings.until_converged and diagnosis.met):
+        at = runs[0].generation
+        block = min(settings.check_every - at % settings.check_every, settings.generations - at)
+        runs = _advance_all(runs, block, settings, _reporter(progress, runs, settings, begun, start, diagnosis))
+        if prefix and checkpoint:
+            save(checkpoint, identity or {}, runs)
+            written = [write_trace(prefix, run, observed.taxa, n) for run, n in zip(runs, written)]
+        last = runs[0].generation >= settings.generations
+        if settings.until_converged or last or progress is not None:
+            diagnosis = _diagnosis(runs, names, observed.taxa, settings)
+    for run in runs:
+        if prefix:
+            close_trace(prefix, run)
+    done = (runs[0].generation - start) * settings.n_chains * settings.n_runs
+    return Sampled(tuple(runs), diagnosis, time.monotonic() - begun, done, resumed_at)
+
+
+def _advance_all(runs: list[Run], block: int, settings: McmcSettings, report: Callable[[], None]) -> list[Run]:
+    """Every run by `block` generations, in threads; an interrupt stops them at their next sample."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(min(len(runs), settings.threads or len(runs))) as pool:
+        futures = [pool.submit(advanced, run, block, stop.is_set) for run in runs]
+        try:
+            while wait(futures, timeout=PROGRESS_SECONDS).not_done:
+                report()
+        except BaseException:
+            stop.set()
+            raise
+    return [future.result() for future in futures]
+
+
+def _reporter(progress, runs: list[Run], settings: McmcSettings, begun: float, start: int, diagnosis: Diagnosis):
+    def report() -> None:
+        if progress is None:
+            return
+        slowest = min(run.generation for run in runs)
+        each = settings.n_chains * settings.n_runs
+        speed = max(slowest - start, 0) * each / max(time.monotonic() - begun, 1e-9)
+        left = (settings.generations - slowest) * each / speed if speed > 0 else float("nan")
+        progress(Progress(slowest, settings.generations, speed, left, diagnosis))
+
+    return report
+
+
+def _diagnosis(runs: list[Run], names, taxa, settings: McmcSettings) -> Diagnosis:
+    first = kept(runs[0].samples, settings.burn_in, settings.tuning)
+    return diagnose([run.samples for run in runs], names, taxa, first, settings.convergence)

@@ -1,0 +1,75 @@
+"""What a run has drawn so far: numbers and trees as arrays that grow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.inference.mcmc.columns import TraceColumns
+from phloem.kernels.mcmc_records import ChainState
+from phloem.tree.sample import TreeSample
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """n draws of one run's cold chain. generation: (n,). numbers: (n, 2 + k): log-likelihood, log prior, then the
+    trace's columns. parent: (n, 2T-2) and lengths: (n, 2T-2), trees in the order of phloem.tree (tips first, children before
+    parents, a basal node of three children last)."""
+
+    generation: np.ndarray
+    numbers: np.ndarray
+    parent: np.ndarray
+    lengths: np.ndarray
+
+    @property
+    def n(self) -> int:
+        return len(self.generation)
+
+    def tree_sample(self, taxa: tuple[str, ...], first: int = 0) -> TreeSample:
+        return TreeSample(taxa, self.parent[first:], self.lengths[first:], False)
+
+
+def no_samples(n_columns: int, n_nodes: int) -> Samples:
+    """Where a run starts."""
+    return Samples(
+        np.zeros(0, np.int64),
+        np.zeros((0, 2 + n_columns)),
+        np.zeros((0, n_nodes), np.int32),
+        np.zeros((0, n_nodes)),
+    )
+
+
+def extended(samples: Samples, drawn: list[Samples]) -> Samples:
+    """All of them, one after the other."""
+    parts = [samples, *drawn]
+    return Samples(
+        *(np.concatenate([getattr(p, name) for p in parts]) for name in ("generation", "numbers", "parent", "lengths"))
+    )
+
+
+def draw(state: ChainState, columns: TraceColumns) -> Samples:
+    """The present state of the chain at temperature 1."""
+    h = int(np.flatnonzero(state.rank == 0)[0])
+    s = int(state.slot[h])
+    parent, lengths = renumbered(state.parent[h, s], state.length[h, s], state.postorder[h, s])
+    numbers = columns.values(float(state.length[h, s, 1:].sum()), state.parameters[h, s])
+    row = np.concatenate([[state.log_likelihood[h], state.log_prior[h]], numbers])
+    return Samples(state.generation.copy(), row[None], parent[None], lengths[None])
+
+
+def renumbered(parent: np.ndarray, length: np.ndarray, postorder: np.ndarray):
+    """A tree that hangs from tip 0, in the order of phloem.tree: the node next to tip 0 becomes the root."""
+    n_tips = (len(parent) + 2) // 2
+    inner = postorder[postorder >= n_tips]
+    number = np.empty(len(parent), np.int32)
+    number[:n_tips] = np.arange(n_tips)
+    number[inner] = np.arange(n_tips, len(parent))
+    root = inner[-1]
+    new_parent = np.empty(len(parent), np.int32)
+    new_length = np.zeros(len(parent))
+    new_parent[number[1:]] = number[parent[1:]]
+    new_length[number[1:]] = length[1:]
+    new_parent[0], new_length[0] = number[root], length[root]
+    new_parent[-1], new_length[-1] = -1, 0.0
+    return new_parent, new_length

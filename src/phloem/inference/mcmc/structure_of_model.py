@@ -1,0 +1,122 @@
+"""The structure of any reversible model of phloem.model, found by asking the model itself.
+
+Every free rate (kappa, omega, rate_AC …) multiplies some of the exchangeabilities E_ij = Q_ij / π_j. Doubling one rate
+shows which: relative to the others, those entries double. So no family needs a twin here, and what the sampler builds is
+by construction what the likelihood uses; a model that is not of this form is refused.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.errors import ModelError
+from phloem.inference.mcmc.structure import Block, ModelStructure, constant
+from phloem.model.model import Model
+from phloem.model.parameter import Parameter
+
+_PAIRS = {f"rate_{a}{b}": f"r({a}<->{b})" for a in "ACGT" for b in "ACGT"}
+
+
+def structure_of_model(model: Model) -> ModelStructure:
+    """What the sampler needs of a model. ModelError where it cannot sample it, naming what stands in the way."""
+    _refuse(model)
+    rates = [p for p in model.free if p.name not in ("frequencies", "alpha", "p_invariable")]
+    start = model.start_values()
+    ones = start | {p.name: 1.0 for p in rates}
+    base = _exchangeabilities(model, ones)
+    omega = [p for p in rates if p.name == "omega"]
+    others = [p for p in rates if p.name != "omega"]
+    class_a = _classes(model, base, ones, others)
+    class_b = _classes(model, base, ones, omega)
+    names = {p.name for p in model.parameters}
+    site_rates, weights, p = model.site_rates.evaluate(start)
+    gamma = "alpha" in names
+    return ModelStructure(
+        name=model.name,
+        base=base,
+        class_a=class_a,
+        class_b=class_b,
+        exchangeability=_rate_block(class_a, base, others, start),
+        omega=_rate_block(class_b, base, omega, start),
+        frequency=_frequencies(model, start),
+        alpha=_number(model, "alpha", "alpha", start) if gamma else None,
+        p_invariable=_number(model, "p_invariable", "pinvar", start) if "p_invariable" in names else constant(0.0),
+        n_categories=model.n_categories,
+        gamma_mean=getattr(model.site_rates.categories, "kind", "mean") == "mean",
+        rates=site_rates * (1 - p),
+        weights=weights / (1 - p),
+        ascertained=model.ascertainment == "variable",
+    )
+
+
+def _refuse(model: Model) -> None:
+    """ModelError for what the sampler has no moves or no unrooted tree for."""
+    known = {"frequencies", "alpha", "p_invariable"}
+    substitution = {p.name for term in model.substitution.terms for p in term.parameters}
+    for p in model.free:
+        sampled = p.name in known or (p.name in substitution and p.kind == "positive")
+        if not sampled:
+            raise ModelError(
+                f"phloem mcmc has no move for the free parameter '{p.name}' of {model.name}",
+                hint="Give it a value in braces, for instance the one that phloem likelihood --optimize finds.",
+            )
+    process = model.substitution.evaluate(model.start_values())
+    if not process.reversible or model.root_term is not None:
+        raise ModelError(
+            f"{model.name} needs a root, and phloem mcmc samples unrooted trees", hint="Choose a reversible model."
+        )
+    if len(model.observed_state) != len(set(model.observed_state.tolist())):
+        raise ModelError(f"phloem mcmc does not sample hidden states yet ({model.name})")
+
+
+def _exchangeabilities(model: Model, values) -> np.ndarray:
+    """Q_ij / π_j with a zero diagonal, scaled to a largest entry of 1."""
+    process = model.substitution.evaluate(values)
+    e = process.rate_matrix / process.frequencies
+    np.fill_diagonal(e, 0.0)
+    return (e + e.T) / (2.0 * e.max())
+
+
+def _classes(model: Model, base: np.ndarray, ones, rates: list[Parameter]) -> np.ndarray:
+    """(S, S) int32: the entries that rate k multiplies have class k + 1, those that none does class 0."""
+    classes = np.zeros(base.shape, np.int32)
+    changing = base > 0
+    for k, p in enumerate(rates):
+        ratio = _exchangeabilities(model, ones | {p.name: 2.0})[changing] / base[changing]
+        mine = np.zeros(base.shape, bool)
+        mine[changing] = ratio > 1.5 * ratio.min()
+        if np.any(classes[mine] > 0) or not np.allclose(ratio[ratio > 1.5 * ratio.min()], 2 * ratio.min()):
+            raise ModelError(f"'{p.name}' of {model.name} does not multiply rates of its own; it cannot be sampled")
+        classes[mine] = k + 1
+    return classes
+
+
+def _rate_block(classes: np.ndarray, base: np.ndarray, rates: list[Parameter], start) -> Block:
+    """The simplex of relative rates: the reference class 0 first, then one entry for each free rate.
+
+    Printed as MrBayes prints them: all six of GTR as r(A<->C) …, which sum to one, otherwise each rate relative to the
+    reference under its own name.
+    """
+    if not rates:
+        return constant(1.0)
+    if not np.any((classes == 0) & (base > 0)):
+        raise ModelError("every rate is free and none is a reference: fix one of them")
+    values = np.array([1.0, *(float(start[p.name]) for p in rates)])
+    full = [p.aliases or (p.name,) for p in rates]
+    gtr = len(base) == 4 and len(rates) == 5 and all(len(a) == 1 and a[0] in _PAIRS for a in full)
+    names = ("r(G<->T)", *(_PAIRS[a[0]] for a in full)) if gtr else ("", *(p.name for p in rates))
+    return Block(names, values / values.sum(), True)
+
+
+def _frequencies(model: Model, start) -> Block:
+    pi = model.substitution.evaluate(start).frequencies
+    for p in model.parameters:
+        if p.name == "frequencies":
+            names = tuple(f"pi({e.removeprefix('frequency_')})" for e in p.elements)
+            return Block(names, np.asarray(start["frequencies"], np.float64), p.is_free)
+    return Block((), np.asarray(pi, np.float64), False)
+
+
+def _number(model: Model, name: str, printed: str, start) -> Block:
+    p = model.parameter(name)
+    return Block((printed,), np.array([float(start[name])]), p.is_free)
