@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Literal
 
 from phloem.engine.hardware import Hardware, detect_hardware
 from phloem.errors import PhloemError
@@ -42,12 +43,15 @@ _MODEL = "GTR{1.2,4.0,0.7,0.9,5.0}+F{0.35,0.30,0.10,0.25}+G4{0.5}"
 KNOWN_LOG_LIKELIHOOD = -506.5918
 _TOLERANCE = {"float64": 2e-4, "float32": 5e-3}
 
+Engine = Literal["reference", "cpu", "gpu"]
+Precision = Literal["float64", "float32"]
+
 _LIBRARIES = ("numpy", "scipy", "numba", "torch", "triton", "matplotlib", "mpi4py", "arviz-stats")
 
 
 @dataclass(frozen=True)
 class KnownAnswer:
-    """One engine's answer. seconds: first call, compilation included. error: what it raised, None if it ran."""
+    """One engine's answer. seconds: the first call, with compilation. error: what it raised, None if it ran."""
 
     engine: str
     precision: str
@@ -76,7 +80,11 @@ class Diagnosis:
 def diagnose() -> Diagnosis:
     """Look at the machine and run the known-answer test on every engine that can run here."""
     hardware = detect_hardware()
-    engines = [("reference", "float64"), ("cpu", "float64"), ("cpu", "float32")]
+    engines: list[tuple[Engine, Precision]] = [
+        ("reference", "float64"),
+        ("cpu", "float64"),
+        ("cpu", "float32"),
+    ]
     if hardware.accelerators and hardware.torch_installed:
         engines += [("gpu", "float64"), ("gpu", "float32")]
     cache, writable = _cache()
@@ -86,7 +94,7 @@ def diagnose() -> Diagnosis:
     return Diagnosis(hardware, platform.python_version(), versions, cache, writable, answers)
 
 
-def known_answer(engine: str, precision: str, folder: Path) -> KnownAnswer:
+def known_answer(engine: Engine, precision: Precision, folder: Path) -> KnownAnswer:
     """Read, build and evaluate the known problem on one engine."""
     from phloem.io.alignment import read_alignment
     from phloem.io.trees import read_tree

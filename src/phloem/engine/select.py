@@ -77,11 +77,12 @@ def _why_not_gpu() -> str:
 
 
 def _gpu(problem: Problem) -> Selection:
-    if find_spec("phloem.engine.gpu") is None:
-        raise DeviceError("this version of phloem has no GPU engine; use --engine cpu")
-    from phloem.engine import gpu
+    if find_spec("torch") is None:
+        raise DeviceError("the GPU engine needs PyTorch, which is not installed: pip install 'phloem[gpu]'")
+    from phloem.engine.gpu import GpuEvaluator, find_device
 
-    return gpu.select(problem)
+    device = find_device()
+    return Selection("gpu", 1, problem.precision, f"asked for: {device}", lambda p: GpuEvaluator(p, device))
 
 
 def _make_reference(problem: Problem) -> Evaluator:

@@ -1,0 +1,82 @@
+"""`phloem plan`: memory, time and engine of a run, forecast."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import typer
+
+
+def plan(
+    alignment: str = typer.Argument(..., help="FASTA, PHYLIP or NEXUS file, gzip-compressed or not."),
+    model: str = typer.Option(..., "--model", "-m", help="Model string, such as GTR+G4 or GY94+F3X4."),
+    tree: str | None = typer.Option(None, "--tree", "-t", help="Tree; without it, an upper bound."),
+    datatype: str | None = typer.Option(
+        None, help="dna, rna, protein, codon, binary, standard; else guessed."
+    ),
+    genetic_code: int = typer.Option(1, help="NCBI's number of the genetic code, for codons."),
+    stop_codons: Literal["error", "mask"] = typer.Option("error", help="What a stop codon is."),
+    sites: str | None = typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'."),
+    ambiguity: Literal["partial", "missing"] = typer.Option("partial", help="Partly ambiguous characters."),
+    engine: Literal["auto", "reference", "cpu", "gpu"] = typer.Option("auto", help="Where to compute."),
+    precision: Literal["float64", "float32"] = typer.Option("float64", help="Precision of the messages."),
+    threads: int | None = typer.Option(None, help="Threads; chosen by problem size if not given."),
+) -> None:
+    """Forecast memory and time of a run, and say which engine would be chosen and why."""
+    options: dict[str, Any] = dict(locals())
+    from rich.console import Console
+
+    from phloem.analysis.plan import PlanSettings, run_plan
+
+    console = Console(highlight=False, width=80)
+    messages = Console(stderr=True, highlight=False)
+    with messages.status("counting, and timing a sample …"):
+        result = run_plan(
+            PlanSettings(**options),
+            compiling=lambda: messages.print("compiling: the first run takes some seconds"),
+        )
+    console.print(_table(result))
+    if result.fits is False:
+        console.print("[red]This does not fit in the memory that is free now.[/]")
+    if result.random_tree:
+        console.print("No tree given: forecast on a random one, an upper bound for a good tree.")
+
+
+def _table(result):
+    from rich.markup import escape
+    from rich.table import Table
+
+    forecast, work = result.forecast, result.forecast.work
+    table = Table(show_header=False, width=80)
+    table.add_row("data", f"{result.taxa:,} taxa, {result.sites:,} sites, {result.patterns:,} patterns")
+    table.add_row("model", f"{result.states} states, {result.categories} rate categories")
+    table.add_row("engine", f"{result.selection.engine}, {result.selection.precision}")
+    table.add_row("why", escape(result.selection.reason))
+    table.add_row("distinct columns", f"{work.columns:,}, {work.share:.1%} of nodes × patterns")
+    table.add_row("memory", _bytes(forecast.memory_bytes))
+    table.add_row("likelihood", _cost(work.likelihood_flop, forecast.likelihood_seconds))
+    table.add_row("with gradient", _cost(work.gradient_flop, forecast.gradient_seconds))
+    fit = result.optimisation_evaluations * forecast.gradient_seconds
+    table.add_row("--optimize", f"about {_seconds(fit)} ({result.optimisation_evaluations} gradients)")
+    table.add_row("timed on", f"{forecast.sampled_patterns:,} patterns, scaled by operations")
+    return table
+
+
+def _cost(flop: float, seconds: float) -> str:
+    return f"{flop / 1e9:,.3g} GFLOP, {_seconds(seconds)}, {flop / seconds / 1e9:.3g} GFLOP/s"
+
+
+def _bytes(n: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if n < 1024 or unit == "GiB":
+            return f"{n:,.4g} {unit}"
+        n /= 1024
+    raise AssertionError
+
+
+def _seconds(s: float) -> str:
+    if s < 1e-3:
+        return f"{s * 1e6:.3g} µs"
+    if s < 1:
+        return f"{s * 1e3:.3g} ms"
+    return f"{s:.3g} s" if s < 600 else f"{s / 3600:.3g} h"
