@@ -30,10 +30,10 @@ BLOCK_BYTES = 400_000  # of bit planes: what a core's cache keeps while a block'
 class DistanceSettings:
     """How to measure distances.
 
-    method: p (proportion of differing sites), jc69, k80, f84, tn93, logdet for nucleotides; p, poisson, kimura
-        for amino acids and other states; ml under `model` for any.
+    method: p (proportion of differing sites), jc69, k80, f84, tn93, logdet for nucleotides; p, poisson,
+        kimura for amino acids and other states; ml under `model` for any.
     shape: gamma shape of rates across sites in jc69, k80, f84, tn93 and poisson, or None for equal rates.
-    deletion: leave out a site for the pairs that lack it, or for all. An ambiguous character counts as lacking.
+    deletion: leave out a site for the pairs that lack it, or for all. An ambiguous character lacks it.
     saturated: a pair without a finite distance, or farther than `longest`, gets `longest`, or is an error.
     longest: expected substitutions per site.
     frequencies: of A, C, G, T for f84 and tn93; None takes those of the alignment.

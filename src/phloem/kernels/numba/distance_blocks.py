@@ -127,7 +127,7 @@ def logdet_block(planes, first, last, longest, status, distances):
 
 @compiled
 def mirror_block(distances, first, last):
-    """Copy the lower triangle's rows first … last-1 to the upper triangle, in tiles; the diagonal is zeroed."""
+    """Copy the lower triangle's rows first … last-1 to the upper triangle, in tiles; zero the diagonal."""
     tile = 32
     for left in range(0, last, tile):
         for i in range(first, last):

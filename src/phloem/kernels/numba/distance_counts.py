@@ -1,7 +1,8 @@
 """Counts of site pairs from bit planes: 64 sites a word, words first, sequences last (one a lane).
 
-planes: (W, K, n) uint64. Nucleotides: plane 0 pyrimidine (C, T), 1 keto (G, T), 2 observed. One-hot planes: plane
-s marks the sites in state s. Amino acids: planes 0–4 the bits of the state, 5 observed. Unobserved sites are 0.
+planes: (W, K, n) uint64. Nucleotides: plane 0 pyrimidine (C, T), 1 keto (G, T), 2 observed. One-hot planes:
+plane s marks the sites in state s. Other states: the bits of the state's number, then observed. Unobserved
+sites are 0 in every plane.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def nucleotide_counts(planes, i, first, last, sites, ag, ct, tv):
 
 @compiled
 def difference_counts(planes, i, first, last, sites, differences):
-    """Compared and differing sites of sequence i with each of first … last-1; the last plane is 'observed'."""
+    """Compared and differing sites of sequence i with first … last-1; the last plane is 'observed'."""
     width, top = last - first, planes.shape[1] - 1
     sites[:width], differences[:width] = 0, 0
     different = np.empty(width, np.uint64)

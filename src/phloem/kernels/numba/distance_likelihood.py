@@ -1,7 +1,7 @@
 """Maximum-likelihood distances of all pairs from tables of the score on a grid of distances.
 
-With x = ln t, S(x) = Σ_sites d ln P_ab(e^x) / dx and its slope H are sums of table entries. Newton steps on the
-grid bracket the root between two neighbouring nodes; a cubic through S and H at both ends then places it
+With x = ln t, S(x) = Σ_sites d ln P_ab(e^x) / dx and its slope H are sums of table entries. Newton steps on
+the grid bracket the root between two neighbouring nodes; a cubic through S and H at both ends then places it
 (Hermite; error h⁴/384 of the fourth derivative, about 1e-8 of t at a node spacing of 5%).
 """
 

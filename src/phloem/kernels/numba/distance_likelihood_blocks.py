@@ -1,4 +1,4 @@
-"""Maximum-likelihood distances of one block of columns; status and the rule for saturation as in distance_blocks."""
+"""Maximum-likelihood distances of a block of columns; status and saturation as in distance_blocks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Exact neighbour joining with one lower bound a row.
 
 Row i answers for the pairs (i, j) with j < i: lower_bound[i] never exceeds their smallest
-q_ij = d_ij - u_i - u_j. When a join changes every u by Δ, no q of row i falls by more than Δ_i + max Δ, whatever the
-matrix; the one new column is compared directly. Only rows whose bound is below the best q found are read.
+q_ij = d_ij - u_i - u_j. When a join changes every u by Δ, no q of row i falls by more than Δ_i + max Δ,
+whatever the matrix; the one new column is compared directly. Only rows whose bound is below the best q found are read.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 counts[a, b] is the number of sites at which one sequence shows state a and the other b (both unambiguous).
 Every correction is a sum Σ_k c_k φ(w_k) with w_k linear in proportions of sites and φ(w) = -ln w, or
-a (w^(-1/a) - 1) for gamma-distributed rates of shape a (Jin and Nei 1990). w_k ≤ 0: the pair is saturated, NaN.
+a (w^(-1/a) - 1) for gamma-distributed rates of shape a (Jin and Nei 1990). w_k ≤ 0: saturated, NaN.
 """
 
 from __future__ import annotations
