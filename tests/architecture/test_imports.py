@@ -15,7 +15,7 @@ ALLOWED = {
     "tree": set(),
     "model": set(),
     "kernels": {"model"},
-    "io": {"data", "tree"},
+    "io": {"data", "tree", "kernels"},  # kernels: numbers parsed from bytes
     "engine": {"kernels", "model"},
     "distance": {"engine", "kernels", "data", "tree", "model"},
     "likelihood": {"engine", "kernels", "data", "tree", "model"},
