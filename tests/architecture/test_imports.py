@@ -21,7 +21,7 @@ ALLOWED = {
     "likelihood": {"engine", "kernels", "data", "tree", "model"},
     "interop": {"likelihood"},
     "summary": {"tree", "data"},
-    "inference": {"likelihood", "distance", "engine", "kernels", "data", "tree", "model"},
+    "inference": {"summary", "likelihood", "distance", "engine", "kernels", "io", "data", "tree", "model"},
     "plot": {"tree", "summary"},
     "analysis": {
         "plot",
