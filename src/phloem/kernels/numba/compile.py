@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core import event
 
 _functions: list[Any] = []
+_KERNELS = Path(__file__).parents[1]
+_IMPORT = re.compile(r"^from phloem\.kernels\.?([\w.]*) import \(?([\w\s,]+)", re.MULTILINE)
 
 
 def compiled(function: Callable | None = None, **options: Any) -> Any:
@@ -17,8 +23,42 @@ def compiled(function: Callable | None = None, **options: Any) -> Any:
         return lambda f: compiled(f, **options)
     settings: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"} | options
     dispatcher = numba.njit(**settings)(function)
+    if settings["cache"]:
+        _stamp_with_imports(dispatcher, function)
     _functions.append(dispatcher)
     return dispatcher
+
+
+def _stamp_with_imports(dispatcher: Any, function: Callable) -> None:
+    """Numba's cache looks at a function's own file only; compiled code holds its callees too, so that a
+    changed callee would go unnoticed. Stamp the cache with every kernel file that the function's file
+    imports."""
+    cache_file = getattr(dispatcher._cache, "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = _sources_digest(Path(function.__code__.co_filename))
+
+
+@cache
+def _sources_digest(file: Path) -> str:
+    """SHA-256 over a kernel file and all kernel files that it imports, directly or not."""
+    waiting, found = [file], {}
+    while waiting:
+        file = waiting.pop()
+        if file not in found and file.is_file():
+            found[file], imported = _read(file)
+            waiting += imported
+    return hashlib.sha256(b"".join(found[name] for name in sorted(found))).hexdigest()
+
+
+@cache
+def _read(file: Path) -> tuple[bytes, list[Path]]:
+    """A file's bytes and the kernel files it may import."""
+    text, imported = file.read_bytes(), []
+    for module, names in _IMPORT.findall(text.decode()):
+        folder = _KERNELS.joinpath(*module.split(".")) if module else _KERNELS
+        imported.append(folder.with_suffix(".py"))
+        imported += [folder / f"{name.strip()}.py" for name in names.split(",")]
+    return text, imported
 
 
 def compiled_function_count() -> int:
