@@ -24,7 +24,7 @@ from phloem.kernels.numba.records import Down, Matrices, Nodes, RootSites
 from phloem.kernels.numba.root import root_gradient, total_log_likelihood
 from phloem.kernels.numba.run_four import run_down_four, run_up_four
 from phloem.kernels.numba.run_padded import run_down_padded, run_up_padded
-from phloem.kernels.numba.schedule import column_tasks, matrix_tasks
+from phloem.kernels.numba.schedule import column_tasks, in_blocks, site_tasks, with_matrices
 from phloem.kernels.reference.transition import rate_matrix_adjoint
 from phloem.model.record import SiteModel, SiteModelGradient
 
@@ -60,8 +60,9 @@ class CpuEvaluator:
         n_nodes = len(topology.left)
         self._columns = ColumnStore.build(problem, topology)
         self._messages = MessageStore.build(self._columns.regions, self._shape, problem.precision)
-        self._down = np.empty(2 * n_nodes * self._matrix_size, problem.precision)
-        self._up, self._adjoint = np.empty(0, problem.precision), np.empty(0, problem.precision)
+        self._down = np.empty((self._shape.blocks, 2 * n_nodes * self._shape.matrix), problem.precision)
+        self._up = np.empty((self._shape.blocks, 0), problem.precision)
+        self._adjoint = np.empty(0, problem.precision)
         column, n_root = self._columns.root_column, int(self._columns.size[n_nodes - 1])
         self._weights = np.bincount(column, problem.pattern_weights, n_root)
         self._ascertained = np.zeros(n_root, bool)
@@ -69,14 +70,9 @@ class CpuEvaluator:
         self._invariant_states = np.empty(0, np.uint8)
         self._root = [(np.empty(n_root), np.empty(n_root), np.empty(n_root, np.int64)) for _ in range(2)]
         self._site_weights = [np.empty(n_root) for _ in range(2)]
-        self._tasks: dict[str, tuple[Topology, np.ndarray]] = {}
         self._sorted_for: Topology | None = None
         self._accepted: State | None = None
         self._proposed: State | None = None
-
-    @property
-    def _matrix_size(self) -> int:
-        return self._shape.matrix * self._shape.blocks
 
     def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
         return self._from_scratch(lengths, model, want_up=False).log_likelihood
@@ -150,94 +146,70 @@ class CpuEvaluator:
 
     def _evaluate(self, state: State, changed: np.ndarray, dirty: np.ndarray | None, want_up: bool) -> State:
         """Matrices of the changed nodes, messages of the dirty ones (None: all), and the log-likelihood."""
-        n_nodes, model = len(state.lengths), state.model
-        nodes, shape = self._nodes(state), self._shape
-        if want_up and not self._four and len(self._up) < len(self._down):
+        model, shape, nodes = state.model, self._shape, self._nodes(state)
+        n_nodes, root = len(nodes.size), len(nodes.size) - 1
+        if want_up and not self._four and self._up.size < self._down.size:
             self._up = np.empty_like(self._down)
         done = np.append(nodes.size, np.ones(n_nodes, np.int64))
         if has_real_eigensystem(model):
             done[n_nodes + changed] = 0
         else:
-            up = self._up if want_up else self._up[:0]
+            up = self._up if want_up else self._up[:, :0]
             fill_matrices(changed, state.matrix_at, state.lengths, model, shape, self._down, up)
             changed = changed[:0]
-        if dirty is None:
-            done[:n_nodes] = 0
-            columns = self._all_tasks("up", state.topology, nodes.size)
-        else:
-            done[dirty] = 0
-            columns = column_tasks(
-                dirty, nodes.size, len(self._problem.tip_codes), SMALLEST_RANGE[self._four]
-            )
-        self._messages.rescaled[state.messages_at if dirty is None else state.messages_at[dirty]] = 0
-        tasks = np.concatenate([matrix_tasks(changed), columns])
-        numbers, sites = model_numbers(model, shape), self._sites(state, model.invariant > 0)
-        matrices = Matrices(self._down, self._up, self._matrix_size, state.lengths, want_up)
-        run = run_up_four if self._four else run_up_padded
-        fixed = (
-            nodes,
-            self._columns.columns(),
-            self._messages.messages(),
-            matrices,
-            numbers,
-            self._sets,
-            sites,
-            shape,
-        )
+        dirty = np.arange(n_nodes) if dirty is None else dirty
+        done[dirty] = 0
+        self._messages.rescaled[:, state.messages_at[dirty]] = 0
+        tasks = self._column_tasks(dirty, nodes.size)
+        ahead = 0 if self._team.threads == 1 else 2 * self._team.threads
+        columns = in_blocks(with_matrices(tasks, changed, ahead), shape.blocks)
+        tasks = np.concatenate([columns, site_tasks(tasks, root)])
+        done = np.tile(done, shape.blocks)
+        sites, run = self._sites(state, model.invariant > 0), run_up_four if self._four else run_up_padded
+        fixed = self._arguments(state, nodes, sites, want_up)
         self._team.run(lambda counter, thread: run(tasks, counter, done, *fixed), len(tasks))
-        value = total_log_likelihood(
-            sites.site_log,
-            self._weights,
-            self._ascertained,
-            self._ascertained.any(),
-            self._site_weights[state.slot],
-        )
+        weights = self._site_weights[state.slot]
+        hidden = self._ascertained
+        value = total_log_likelihood(sites.site_log, self._weights, hidden, hidden.any(), weights)
         if np.isnan(value):
             raise NumericalError("the log-likelihood is not a number")
         return replace(state, log_likelihood=value)
 
     def _pass_down(self, state: State, keep_adjoint: bool):
         """⟨d log L / d P[x, c], Q P[x, c]⟩ (N, C), and d log L / d P (N-1, C, S, S) if kept."""
-        shape, n_nodes, problem = self._shape, len(state.lengths), self._problem
+        shape, nodes = self._shape, self._nodes(state)
+        n_nodes = len(nodes.size)
         if self._sorted_for is not state.topology:
             self._columns.sort(state.topology, state.columns_at)
             self._sorted_for = state.topology
         self._messages.grow_down()
-        nodes = self._nodes(state)
-        tasks = self._all_tasks("down", state.topology, nodes.size)
-        entries = (len(tasks) if keep_adjoint else self._team.threads) * self._matrix_size
+        tasks = in_blocks(self._column_tasks(np.arange(n_nodes)[::-1], nodes.size), shape.blocks)
+        entries = (len(tasks) if keep_adjoint else self._team.threads) * shape.matrix
         if len(self._adjoint) < entries:
-            self._adjoint = np.empty(entries, problem.precision)
-        derivative = np.zeros((len(tasks), shape.categories))
-        weights = self._site_weights[state.slot]
-        down = Down(
-            weights,
-            self._messages.q,
-            self._adjoint,
-            derivative,
-            rate_columns(state.model.rate_matrix),
-            keep_adjoint,
-        )
-        matrices = Matrices(self._down, self._up, self._matrix_size, state.lengths, True)
-        numbers, sites = model_numbers(state.model, shape), self._sites(state, False)
-        run, done = run_down_four if self._four else run_down_padded, np.zeros(n_nodes, np.int64)
-        fixed = (
-            nodes,
-            self._columns.columns(),
-            self._messages.messages(),
-            matrices,
-            numbers,
-            self._sets,
-            sites,
-            shape,
+            self._adjoint = np.empty(entries, self._problem.precision)
+        share = np.zeros((len(tasks), shape.exponents))
+        weights, q = self._site_weights[state.slot], self._messages.q
+        rates = rate_columns(state.model.rate_matrix)
+        down = Down(weights, q, self._adjoint, share, rates, keep_adjoint)
+        done = np.zeros(2 * n_nodes * shape.blocks, np.int64)
+        run, fixed = (
+            run_down_four if self._four else run_down_padded,
+            self._arguments(state, nodes, self._sites(state, False), True),
         )
         self._team.run(lambda counter, thread: run(tasks, counter, done, thread, *fixed, down), len(tasks))
-        total = _sum_tasks(derivative, tasks, n_nodes)
+        total = _sum_tasks(share, tasks, n_nodes, shape.blocks).reshape(n_nodes, -1)[:, : shape.categories]
         if not keep_adjoint:
             return total, None
-        adjoint = unpack_adjoint(self._adjoint[:entries].reshape(len(tasks), -1), shape)
-        adjoint[tasks[:, 0] == n_nodes - 1] = 0.0  # the root has no branch, and nothing was written there
-        return total, _sum_tasks(adjoint, tasks, n_nodes)[:-1]
+        adjoint = self._adjoint[:entries].reshape(len(tasks), -1)
+        adjoint[tasks[:, 0] == n_nodes - 1] = 0.0  # the root has no branch: nothing was written there
+        return total, unpack_adjoint(_sum_tasks(adjoint, tasks, n_nodes, shape.blocks)[:-1], shape)
+
+    def _arguments(self, state: State, nodes: Nodes, sites: RootSites, want_up: bool) -> tuple:
+        """What every pass takes."""
+        matrices = Matrices(self._down, self._up, state.lengths, want_up)
+        numbers = model_numbers(state.model, self._shape)
+        columns, messages = self._columns.columns(), self._messages.messages()
+        return nodes, columns, messages, matrices, numbers, self._sets, sites, self._shape
 
     def _site_model_gradient(self, state: State, d: np.ndarray, adjoint: np.ndarray) -> SiteModelGradient:
         """What the adjoints of the transition matrices and the root's columns say about the model's
@@ -264,20 +236,15 @@ class CpuEvaluator:
             self._invariant_states = invariant_states(self._problem, column, len(self._weights))
         return RootSites(*self._root[state.slot], self._invariant_states)
 
-    def _all_tasks(self, direction: str, topology: Topology, size: np.ndarray) -> np.ndarray:
-        known = self._tasks.get(direction)
-        if known is None or known[0] is not topology:
-            order = np.arange(len(size)) if direction == "up" else np.arange(len(size))[::-1]
-            tasks = column_tasks(order, size, len(self._problem.tip_codes), SMALLEST_RANGE[self._four])
-            self._tasks[direction] = known = (topology, tasks)
-        return known[1]
+    def _column_tasks(self, order: np.ndarray, size: np.ndarray) -> np.ndarray:
+        return column_tasks(order, size, len(self._problem.tip_codes), SMALLEST_RANGE[self._four])
 
 
-def _sum_tasks(shares: np.ndarray, tasks: np.ndarray, n_nodes: int) -> np.ndarray:
-    """Sum of every node's tasks, which are neighbours, in their order: (N, ...) float64 from (tasks, ...)."""
+def _sum_tasks(shares: np.ndarray, tasks: np.ndarray, n_nodes: int, blocks: int) -> np.ndarray:
+    """Sum over a node's tasks, which are neighbours, in order: (N, blocks, ...) float64 from (tasks, ...)."""
     first = np.flatnonzero(np.diff(tasks[:, 0], prepend=-1))
-    total = np.zeros((n_nodes, *shares.shape[1:]))
-    total[tasks[first, 0]] = np.add.reduceat(shares, first, axis=0, dtype=np.float64)
+    total = np.zeros((n_nodes, blocks, *shares.shape[1:]))
+    total[tasks[first, 0], tasks[first, 3]] = np.add.reduceat(shares, first, axis=0, dtype=np.float64)
     return total
 
 

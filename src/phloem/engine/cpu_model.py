@@ -46,38 +46,32 @@ def rate_columns(rate_matrix: np.ndarray) -> RateColumns:
 
 
 def fill_matrices(nodes, matrix_at, lengths, model: SiteModel, shape: Shape, down, up) -> None:
-    """Transition matrices of nodes by the NumPy reference (complex or missing eigensystem)."""
+    """Transition matrices of nodes by the NumPy reference (complex or missing eigensystem).
+
+    down, up: (blocks, 2N · matrix); up may be empty.
+    """
     p = transition_matrices(lengths[nodes], model)
-    states, lanes = shape.states, len(shape.lanes)
-    rows = shape.matrix // shape.padded
+    places = down.reshape(shape.blocks, -1, shape.matrix), up.reshape(shape.blocks, -1, shape.matrix)
     for x, matrix in zip(nodes, p):
-        at = matrix_at[x] * shape.matrix * shape.blocks
-        own = down[at : at + shape.matrix * shape.blocks]
-        if shape.padded == 4:
-            own[:] = pack_four(matrix, shape.blocks, lanes)
-            continue
-        own = own.reshape(shape.blocks, rows, shape.padded)
-        own[:], own[:, :states, :states] = 0.0, np.swapaxes(matrix, 1, 2)
-        if len(up):
-            own = up[at : at + shape.matrix * shape.blocks].reshape(shape.blocks, rows, shape.padded)
-            own[:], own[:, :states, :states] = 0.0, matrix
+        places[0][:, matrix_at[x]] = _packed(np.swapaxes(matrix, 1, 2), shape)
+        if up.size:
+            places[1][:, matrix_at[x]] = _packed(matrix, shape)
 
 
-def pack_four(matrix: np.ndarray, blocks: int, lanes: int) -> np.ndarray:
-    """(C, parent, child) to (block, child, parent, lane), flat; spare lanes are zero."""
-    packed = np.zeros((blocks * lanes, 4, 4))
-    packed[: len(matrix)] = np.swapaxes(matrix, 1, 2)
-    return packed.reshape(blocks, lanes, 4, 4).transpose(0, 2, 3, 1).reshape(-1)
+def _packed(matrix: np.ndarray, shape: Shape) -> np.ndarray:
+    """(C, S, S) to (blocks, matrix), with zeros for padding."""
+    n = shape.exponents
+    packed = np.zeros((shape.blocks * n, shape.matrix // (n * shape.padded), shape.padded))
+    packed[: shape.categories, : shape.states, : shape.states] = matrix
+    return packed.reshape(shape.blocks, n, -1).swapaxes(1, 2).reshape(shape.blocks, -1)
 
 
 def unpack_adjoint(adjoint: np.ndarray, shape: Shape) -> np.ndarray:
-    """(n, blocks · matrix) as the kernels leave it to (n, C, parent, child)."""
-    n, lanes = len(adjoint), len(shape.lanes)
-    if shape.padded == 4:
-        whole = adjoint.reshape(n, shape.blocks, 4, 4, lanes).transpose(0, 1, 4, 3, 2)
-        return np.ascontiguousarray(whole.reshape(n, shape.blocks * lanes, 4, 4)[:, : shape.categories])
-    whole = adjoint.reshape(n, shape.categories, -1, shape.padded)[:, :, : shape.states, : shape.states]
-    return np.swapaxes(whole, 2, 3)
+    """(n, blocks, matrix), child's state first, to (n, C, parent, child)."""
+    lanes, padded = shape.exponents, shape.padded
+    whole = adjoint.reshape(len(adjoint), shape.blocks, -1, padded, lanes).transpose(0, 1, 4, 3, 2)
+    whole = whole.reshape(len(adjoint), shape.blocks * lanes, padded, -1)
+    return whole[:, : shape.categories, : shape.states, : shape.states]
 
 
 def invariant_states(problem: Problem, root_column: np.ndarray, n_root: int) -> np.ndarray:

@@ -19,25 +19,12 @@ def shape_of(problem: Problem) -> Shape:
     single = problem.precision == "float32"
     smallest = 2.0**-31 if single else 2.0**-257
     if states == 4:
-        lanes = 1 if categories == 1 else LANES
-        blocks = -(-categories // lanes)
-        return Shape(
-            4, categories, 4, blocks, blocks * 4 * lanes, blocks * lanes, 16 * lanes, (0,) * lanes, smallest
-        )
-    lanes = 16 if single else 8
-    padded = -(-states // lanes) * lanes
+        n = 1 if categories == 1 else LANES
+        return Shape(4, categories, 4, -(-categories // n), 4 * n, n, 16 * n, (0,) * n, smallest)
+    n = 16 if single else 8
+    padded = -(-states // n) * n
     matrix = -(-states // ROWS) * ROWS * padded
-    return Shape(
-        states,
-        categories,
-        padded,
-        categories,
-        categories * padded,
-        categories,
-        matrix,
-        (0,) * lanes,
-        smallest,
-    )
+    return Shape(states, categories, padded, categories, padded, 1, matrix, (0,) * n, smallest)
 
 
 def state_sets_of(problem: Problem) -> StateSets:
@@ -75,12 +62,13 @@ class Regions:
 
 
 def grown(array: np.ndarray, entries: int) -> np.ndarray:
-    """The array if it has room for `entries`, else a larger copy (with half as much again, unless it was
-    empty)."""
-    if len(array) >= entries:
+    """The array if its last axis has room for `entries`, else a copy: with half as much again, unless it was
+    empty."""
+    if array.shape[-1] >= entries:
         return array
-    larger = np.empty(entries if len(array) == 0 else entries + entries // 2, array.dtype)
-    larger[: len(array)] = array
+    entries = entries if array.shape[-1] == 0 else entries + entries // 2
+    larger = np.empty((*array.shape[:-1], entries), array.dtype)
+    larger[..., : array.shape[-1]] = array
     return larger
 
 
@@ -100,10 +88,10 @@ class MessageStore:
         """Room for as many rows as the distinct columns of every node have."""
         start = columns.start
         regions = Regions(start.copy(), columns.capacity.copy(), columns.rows)
-        empty = np.empty(0, precision)
-        store = MessageStore(
-            regions, shape, empty, np.empty(0, np.int32), np.zeros(len(start), np.uint8), empty
-        )
+        empty = np.empty((shape.blocks, 0), precision)
+        exponents = np.empty((shape.blocks, 0), np.int32)
+        rescaled = np.zeros((shape.blocks, len(start)), np.uint8)
+        store = MessageStore(regions, shape, empty, exponents, rescaled, empty)
         store.grow()
         return store
 
@@ -114,8 +102,8 @@ class MessageStore:
 
     def grow_down(self) -> None:
         """Make room for the pre-order vectors."""
-        if len(self.q) < len(self.values):
-            self.q = np.empty(len(self.values), self.values.dtype)
+        if self.q.shape[1] < self.values.shape[1]:
+            self.q = np.empty_like(self.values)
 
     def messages(self) -> Messages:
         """As the kernels want it."""

@@ -28,20 +28,6 @@ class Topology:
             parent,
         )
 
-    def upward(self) -> np.ndarray:
-        """Nodes by height, so that independent nodes are neighbours."""
-        height = np.zeros(len(self.left), np.int64)
-        for x in np.flatnonzero(self.left >= 0):
-            height[x] = 1 + max(height[self.left[x]], height[self.right[x]])
-        return np.argsort(height, kind="stable")
-
-    def downward(self) -> np.ndarray:
-        """Nodes by depth."""
-        depth = np.zeros(len(self.left), np.int64)
-        for x in range(len(depth) - 2, -1, -1):
-            depth[x] = 1 + depth[self.parent[x]]
-        return np.argsort(depth, kind="stable")
-
     def differs_from(self, other: Topology) -> np.ndarray:
         """Nodes that have other children there."""
         return np.flatnonzero((self.left != other.left) | (self.right != other.right))

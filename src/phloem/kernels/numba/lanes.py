@@ -175,6 +175,19 @@ def any_below(typing_context, value, limit):
 
 
 @intrinsic
+def any_above(typing_context, value, limit):
+    """Is any lane at least limit?"""
+
+    def generate(context, builder, signature, arguments):
+        vector, bound = arguments
+        count = vector.type.count
+        hit = builder.fcmp_ordered(">=", vector, splat(builder, bound, count))
+        return builder.icmp_unsigned("!=", builder.bitcast(hit, ir.IntType(count)), ir.IntType(count)(0))
+
+    return types.boolean(value, value.dtype), generate
+
+
+@intrinsic
 def largest(typing_context, value):
     """The largest lane (no NaN expected)"""
 

@@ -1,69 +1,66 @@
-"""The way up the tree for four states, categories in the lanes (reference/postorder.py is the
-specification)."""
+"""The way up the tree for four states, categories in the lanes (reference/postorder.py specifies it)."""
 
 from __future__ import annotations
 
 import math
 
 from phloem.kernels.numba.compile import compiled
-from phloem.kernels.numba.four_states import combine_four, largest_four, load_four, multiply_four, store_four
+from phloem.kernels.numba.four_states import (
+    combine_four,
+    largest_four,
+    load_four,
+    multiply_four,
+    store_four,
+)
 from phloem.kernels.numba.lanes import any_below
 
 
 @compiled
-def tip_messages_four(x, nodes, columns, messages, matrices, sets, shape):
+def tip_messages_four(x, block, nodes, columns, messages, matrices, sets, shape):
     """m_x of a tip: for every code the sum of P's columns over the states it allows. No exponents."""
-    lanes = len(shape.lanes)
+    n, down = len(shape.lanes), matrices.down[block]
+    values, exponents = messages.values[block], messages.exponents[block]
     row = columns.start[nodes.columns_at[x]]
     out = messages.start[nodes.messages_at[x]]
+    matrix = nodes.matrix_at[x] * shape.matrix
     for k in range(nodes.size[x]):
         code = columns.left[row + k]
-        for e in range(shape.exponents):
-            messages.exponents[(out + k) * shape.exponents + e] = 0
-        for block in range(shape.blocks):
-            matrix = nodes.matrix_at[x] * matrices.size + block * 16 * lanes
-            at = (out + k) * shape.width + block * 4 * lanes
-            for i in range(4):
-                for lane in range(lanes):
-                    total = 0.0
-                    for s in range(sets.first[code], sets.first[code + 1]):
-                        total += matrices.down[matrix + (4 * sets.states[s] + i) * lanes + lane]
-                    messages.values[at + i * lanes + lane] = total
+        for lane in range(n):
+            exponents[(out + k) * n + lane] = 0
+        for entry in range(4 * n):
+            total = 0.0
+            for s in range(sets.first[code], sets.first[code + 1]):
+                total += down[matrix + sets.states[s] * 4 * n + entry]
+            values[(out + k) * 4 * n + entry] = total
 
 
 @compiled
-def node_messages_four(x, begin, end, nodes, columns, messages, matrices, shape):
+def node_messages_four(x, begin, end, block, nodes, columns, messages, matrices, shape):
     """m_x (at the root: p) of the rows begin:end of an internal node, and their exponents."""
-    lanes, values, width = shape.lanes, messages.values, shape.width
-    n = len(lanes)
+    lanes, n, down = shape.lanes, len(shape.lanes), matrices.down[block]
+    values, exponents = messages.values[block], messages.exponents[block]
     row = columns.start[nodes.columns_at[x]]
     out = messages.start[nodes.messages_at[x]]
     left_row = messages.start[nodes.messages_at[nodes.left[x]]]
     right_row = messages.start[nodes.messages_at[nodes.right[x]]]
     top = nodes.parent[x] < 0
-    for block in range(shape.blocks):
-        matrix = 0 if top else nodes.matrix_at[x] * matrices.size + block * 16 * n
-        column0 = load_four(matrices.down, matrix, lanes)
-        column1 = load_four(matrices.down, matrix + 4 * n, lanes)
-        column2 = load_four(matrices.down, matrix + 8 * n, lanes)
-        column3 = load_four(matrices.down, matrix + 12 * n, lanes)
-        for k in range(begin, end):
-            left_at, right_at = left_row + columns.left[row + k], right_row + columns.right[row + k]
-            p = multiply_four(
-                load_four(values, left_at * width + block * 4 * n, lanes),
-                load_four(values, right_at * width + block * 4 * n, lanes),
-            )
-            at = (out + k) * width + block * 4 * n
-            a, b = left_at * shape.exponents + block * n, right_at * shape.exponents + block * n
-            e = (out + k) * shape.exponents + block * n
-            for lane in range(n):
-                messages.exponents[e + lane] = messages.exponents[a + lane] + messages.exponents[b + lane]
-            if any_below(largest_four(p), shape.smallest):
-                store_four(values, at, p, lanes)
-                rescale_four(values, at, messages.exponents, e, n, shape.smallest)
-                messages.rescaled[nodes.messages_at[x]] = 1
-                p = load_four(values, at, lanes)
-            store_four(values, at, p if top else combine_four(column0, column1, column2, column3, p), lanes)
+    matrix = 0 if top else nodes.matrix_at[x] * shape.matrix
+    column0 = load_four(down, matrix, lanes)
+    column1 = load_four(down, matrix + 4 * n, lanes)
+    column2 = load_four(down, matrix + 8 * n, lanes)
+    column3 = load_four(down, matrix + 12 * n, lanes)
+    for k in range(begin, end):
+        a, b = left_row + columns.left[row + k], right_row + columns.right[row + k]
+        p = multiply_four(load_four(values, a * 4 * n, lanes), load_four(values, b * 4 * n, lanes))
+        at, e = (out + k) * 4 * n, (out + k) * n
+        for lane in range(n):
+            exponents[e + lane] = exponents[a * n + lane] + exponents[b * n + lane]
+        if any_below(largest_four(p), shape.smallest):
+            store_four(values, at, p, lanes)
+            rescale_four(values, at, exponents, e, n, shape.smallest)
+            messages.rescaled[block, nodes.messages_at[x]] = 1
+            p = load_four(values, at, lanes)
+        store_four(values, at, p if top else combine_four(column0, column1, column2, column3, p), lanes)
 
 
 @compiled

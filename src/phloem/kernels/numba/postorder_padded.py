@@ -5,95 +5,93 @@ from __future__ import annotations
 import math
 
 from phloem.kernels.numba.compile import compiled
-from phloem.kernels.numba.lanes import largest, load, maximum, multiply, store, zeros
+from phloem.kernels.numba.lanes import any_above, largest, load, maximum, multiply, store, zeros
 from phloem.kernels.numba.matrix_product import ROWS, product
 
 BATCH = 8 * ROWS  # rows that stay in the first-level cache between the steps of one product
 
 
 @compiled
-def tip_messages_padded(x, nodes, columns, messages, matrices, sets, shape):
+def tip_messages_padded(x, c, nodes, columns, messages, matrices, sets, shape):
     """m_x of a tip: for every code the sum of P's columns over the states it allows. No exponents."""
-    padded = shape.padded
+    padded, down = shape.padded, matrices.down[c]
+    values, exponents = messages.values[c], messages.exponents[c]
     row = columns.start[nodes.columns_at[x]]
     out = messages.start[nodes.messages_at[x]]
+    matrix = nodes.matrix_at[x] * shape.matrix
     for k in range(nodes.size[x]):
-        code = columns.left[row + k]
-        for c in range(shape.categories):
-            messages.exponents[(out + k) * shape.exponents + c] = 0
-            matrix = nodes.matrix_at[x] * matrices.size + c * shape.matrix
-            at = (out + k) * shape.width + c * padded
-            messages.values[at : at + padded] = 0
-            for s in range(sets.first[code], sets.first[code + 1]):
-                line = matrix + sets.states[s] * padded
-                for i in range(padded):
-                    messages.values[at + i] += matrices.down[line + i]
+        exponents[out + k] = 0
+        code, at = columns.left[row + k], (out + k) * padded
+        values[at : at + padded] = 0
+        for s in range(sets.first[code], sets.first[code + 1]):
+            line = matrix + sets.states[s] * padded
+            for i in range(padded):
+                values[at + i] += down[line + i]
 
 
 @compiled
 def gather_product(x, begin, end, c, nodes, columns, messages, shape, scratch):
     """scratch[k] = m_left[left_class[k]] ∘ m_right[right_class[k]] for rows begin:end of node x, category
     c."""
-    lanes, values, padded = shape.lanes, messages.values, shape.padded
-    n = len(lanes)
+    lanes, values, padded = shape.lanes, messages.values[c], shape.padded
     row = columns.start[nodes.columns_at[x]]
     left_row = messages.start[nodes.messages_at[nodes.left[x]]]
     right_row = messages.start[nodes.messages_at[nodes.right[x]]]
     for k in range(begin, end):
-        a = (left_row + columns.left[row + k]) * shape.width + c * padded
-        b = (right_row + columns.right[row + k]) * shape.width + c * padded
+        a = (left_row + columns.left[row + k]) * padded
+        b = (right_row + columns.right[row + k]) * padded
         at = (k - begin) * padded
-        for i in range(0, padded, n):
+        for i in range(0, padded, len(lanes)):
             store(scratch, at + i, multiply(load(values, a + i, lanes), load(values, b + i, lanes)))
 
 
 @compiled
-def rescale_rows(x, begin, end, c, nodes, columns, messages, shape, scratch):
-    """Exponents of rows begin:end of node x; rows of scratch that are too small are rescaled."""
-    lanes, padded = shape.lanes, shape.padded
-    exponents = messages.exponents
+def gather_rescaled(x, begin, end, c, nodes, columns, messages, shape, scratch):
+    """gather_product; rows of scratch that are too small are rescaled. Fills x's exponents."""
+    lanes, values, padded = shape.lanes, messages.values[c], shape.padded
+    exponents = messages.exponents[c]
     row = columns.start[nodes.columns_at[x]]
     out = messages.start[nodes.messages_at[x]]
     left_row = messages.start[nodes.messages_at[nodes.left[x]]]
     right_row = messages.start[nodes.messages_at[nodes.right[x]]]
     for k in range(begin, end):
-        at = (k - begin) * padded
+        left, right = left_row + columns.left[row + k], right_row + columns.right[row + k]
+        a, b, at = left * padded, right * padded, (k - begin) * padded
         best = zeros(scratch, lanes)
         for i in range(0, padded, len(lanes)):
-            best = maximum(best, load(scratch, at + i, lanes))
-        top = largest(best)
-        e = exponents[(left_row + columns.left[row + k]) * shape.exponents + c]
-        e += exponents[(right_row + columns.right[row + k]) * shape.exponents + c]
-        if 0 < top < shape.smallest:
-            _, power = math.frexp(top)
-            for i in range(padded):
-                scratch[at + i] = math.ldexp(scratch[at + i], -power)
-            e += power
-            messages.rescaled[nodes.messages_at[x]] = 1
-        exponents[(out + k) * shape.exponents + c] = e
+            p = multiply(load(values, a + i, lanes), load(values, b + i, lanes))
+            store(scratch, at + i, p)
+            best = maximum(best, p)
+        e = exponents[left] + exponents[right]
+        if not any_above(best, shape.smallest):
+            top = largest(best)
+            if top > 0:
+                _, power = math.frexp(top)
+                for i in range(padded):
+                    scratch[at + i] = math.ldexp(scratch[at + i], -power)
+                e += power
+                messages.rescaled[c, nodes.messages_at[x]] = 1
+        exponents[out + k] = e
 
 
 @compiled
-def node_messages_padded(x, begin, end, nodes, columns, messages, matrices, shape, scratch):
-    """m_x (at the root: p) of the rows begin:end of an internal node, and their exponents.
+def node_messages_padded(x, begin, end, c, nodes, columns, messages, matrices, shape, scratch):
+    """m_x (at the root: p) of the rows begin:end of an internal node in category c, and their exponents.
 
-    begin: a multiple of 6. scratch: at least BATCH rows of padded states.
+    begin: a multiple of 6. scratch: at least BATCH rows of padded states and a little more.
     """
-    padded = shape.padded
+    padded, values, down = shape.padded, messages.values[c], matrices.down[c]
     out = messages.start[nodes.messages_at[x]]
+    matrix = nodes.matrix_at[x] * shape.matrix
     for first in range(begin, end, BATCH):
         last = min(first + BATCH, end)
-        for c in range(shape.categories):
-            gather_product(x, first, last, c, nodes, columns, messages, shape, scratch)
-            rescale_rows(x, first, last, c, nodes, columns, messages, shape, scratch)
-            at = (out + first) * shape.width + c * padded
-            if nodes.parent[x] < 0:
-                for k in range(last - first):
-                    for i in range(padded):
-                        messages.values[at + k * shape.width + i] = scratch[k * padded + i]
-                continue
-            matrix = nodes.matrix_at[x] * matrices.size + c * shape.matrix
-            product(
-                scratch, 0, padded, 1, matrices.down, matrix, padded, messages.values, at, shape.width,
-                last - first, padded, shape.states, False,
-            )  # fmt: skip
+        gather_rescaled(x, first, last, c, nodes, columns, messages, shape, scratch)
+        at = (out + first) * padded
+        if nodes.parent[x] < 0:
+            for entry in range((last - first) * padded):
+                values[at + entry] = scratch[entry]
+            continue
+        product(
+            scratch, 0, padded, 1, down, matrix, padded, values, at, padded,
+            last - first, padded, shape.states, False,
+        )  # fmt: skip

@@ -1,8 +1,9 @@
 """What the CPU kernels work on: flat arrays, grouped by meaning.
 
-A row is one distinct column of one node. A row of messages holds every category and state of it:
-S = 4: blocks of `lanes` categories, entry (block, state, lane) so that a vector is one state of several
-categories; other S: entry (category, state), the states padded with zeros to whole vectors.
+A row is one distinct column of one node. Categories come in blocks, the first axis of every array: nothing
+couples them between the tips and the root, so that one block's messages stay in the cache.
+S = 4: a block is up to four categories, its row is (state, lane), so that a vector is one state of them all;
+other S: a block is one category, its row is its states, padded with zeros to whole vectors.
 Rows, classes and matrices lie in regions; a node has two of each, and a proposal swaps which one is current.
 """
 
@@ -14,10 +15,10 @@ import numpy as np
 
 
 class Shape(NamedTuple):
-    """states: S; categories: C; padded: states with padding (4, or whole vectors); blocks: how many blocks of
-    lanes hold the categories (C where states are padded); width, exponents: entries of a row of messages
-    and of exponents; matrix: entries of a padded matrix of one category (S = 4: of a block); lanes: a tuple
-    as long as a vector; smallest: rescale when a column's largest entry is below."""
+    """states: S; categories: C; padded: states with padding (4, or whole vectors); blocks: of categories;
+    width, exponents, matrix: entries that a row of messages, a row of exponents and a transition matrix
+    have in one block; lanes: a tuple as long as a vector; smallest: rescale when a column's largest entry
+    is below."""
 
     states: int
     categories: int
@@ -59,8 +60,8 @@ class Columns(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """start: (2N,) first row of a region; values: rows × width; exponents: rows × exponents, int32;
-    rescaled: (2N,) uint8, whether the node itself rescaled any of its columns."""
+    """start: (2N,) first row of a region; values: (blocks, rows · width); exponents: (blocks, rows ·
+    exponents), int32; rescaled: (blocks, 2N) uint8, whether the node itself rescaled any of its columns."""
 
     start: np.ndarray
     values: np.ndarray
@@ -69,14 +70,12 @@ class Messages(NamedTuple):
 
 
 class Matrices(NamedTuple):
-    """down: transition matrices with the child's state first, (2N × size) flat; up: the parent's state first,
-    wanted for the way down the tree only. S = 4: entry (block, child, parent, lane) of `down`, `up` unused;
-    else (category, child, parent), child states padded to whole sixes and parent states to whole vectors.
-    lengths: (N,)."""
+    """Transition matrices, (blocks, 2N · matrix): `down` has the child's state first, `up`, wanted for the
+    way down the tree only, the parent's. S = 4: (child, parent, lane), `up` unused; else child states are
+    padded to whole sixes of rows and parent states to whole vectors. lengths: (N,)."""
 
     down: np.ndarray
     up: np.ndarray
-    size: int
     lengths: np.ndarray
     want_up: bool
 
@@ -122,8 +121,8 @@ class RateColumns(NamedTuple):
 
 class Down(NamedTuple):
     """The way down: site_weights: (K,) d log L / d site log-likelihood; q: Pᵀu, laid out as Messages.values;
-    adjoint: d log L / d P, one per task if keep_adjoint, else one per thread as scratch; derivative:
-    (tasks, C) every task's share of ⟨d log L / d P, Q P⟩."""
+    adjoint: d log L / d P laid out as Matrices.down, one per task if keep_adjoint, else one per thread as
+    scratch; derivative: (tasks, exponents) every task's share of ⟨d log L / d P, Q P⟩ in its block."""
 
     site_weights: np.ndarray
     q: np.ndarray

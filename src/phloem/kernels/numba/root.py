@@ -14,18 +14,18 @@ _NO_POWER = -(1 << 30)
 @compiled
 def root_sites(x, begin, end, nodes, messages, model, sites, shape):
     """Site log-likelihood of the root's rows begin:end, and the likelihood as mantissa · 2**power."""
-    lanes = len(shape.lanes) if shape.padded == 4 else 1
+    n = shape.exponents  # categories of a block, innermost in its rows
     out = messages.start[nodes.messages_at[x]]
     part, power = np.empty(shape.categories + 1), np.empty(shape.categories + 1, np.int64)
     for k in range(begin, end):
         top = _NO_POWER
         for c in range(shape.categories):
-            at = (out + k) * shape.width + (c // lanes) * shape.padded * lanes + c % lanes
+            block, at = c // n, (out + k) * shape.width + c % n
             total = 0.0
             for s in range(shape.states):
-                total += model.root_frequencies[s] * messages.values[at + s * lanes]
+                total += model.root_frequencies[s] * messages.values[block, at + s * n]
             part[c] = model.weights[c] * total
-            power[c] = messages.exponents[(out + k) * shape.exponents + c]
+            power[c] = messages.exponents[c // n, (out + k) * n + c % n]
             if part[c] > 0:
                 top = max(top, power[c])
         part[shape.categories], power[shape.categories] = 0.0, 0
@@ -86,48 +86,48 @@ def total_log_likelihood(site_log, column_weights, ascertained, any_ascertained,
 
 
 @compiled
-def root_down(x, begin, end, nodes, columns, messages, model, sites, site_weights, q, shape):
+def root_down(x, begin, end, block, nodes, columns, messages, model, sites, site_weights, q, shape):
     """What the root passes down: d log L / d p_root = weight / L · w_c π_s of its rows begin:end, into q.
 
     Scaled by 2**(exponents of its children's messages), that is with the root's own shift taken out already.
     """
-    lanes = len(shape.lanes) if shape.padded == 4 else 1
+    n = shape.exponents  # categories of a block, innermost in its rows
+    exponents = messages.exponents[block]
     out = messages.start[nodes.messages_at[x]]
     row = columns.start[nodes.columns_at[x]]
     left_row = messages.start[nodes.messages_at[nodes.left[x]]]
     right_row = messages.start[nodes.messages_at[nodes.right[x]]]
     for k in range(begin, end):
-        left_at = (left_row + columns.left[row + k]) * shape.exponents
-        right_at = (right_row + columns.right[row + k]) * shape.exponents
-        for c in range(shape.blocks * lanes):
-            at = (out + k) * shape.width + (c // lanes) * shape.padded * lanes + c % lanes
-            scale = 0.0
-            if c < shape.categories:
-                e = messages.exponents[left_at + c] + messages.exponents[right_at + c] - sites.power[k]
-                scale = site_weights[k] / sites.mantissa[k] * model.weights[c]
+        left_at, right_at = (left_row + columns.left[row + k]) * n, (right_row + columns.right[row + k]) * n
+        whole = site_weights[k] / sites.mantissa[k] if site_weights[k] != 0 else 0.0
+        for lane in range(n):
+            at, scale = (out + k) * shape.width + lane, 0.0
+            if block * n + lane < shape.categories:
+                scale = whole * model.weights[block * n + lane]
+                e = exponents[left_at + lane] + exponents[right_at + lane] - sites.power[k]
                 if e != 0:
                     scale = math.ldexp(scale, max(min(e, 1000), -2000))
             for s in range(shape.padded):
-                q[at + s * lanes] = scale * model.root_frequencies[s] if s < shape.states else 0.0
+                q[at + s * n] = scale * model.root_frequencies[s] if s < shape.states else 0.0
 
 
 @compiled
 def root_gradient(x, nodes, messages, model, sites, site_weights, shape, d_frequencies, d_weights):
     """What only the root sees: adds to d_frequencies (S,) and d_weights (C,), returns d invariant."""
-    lanes = len(shape.lanes) if shape.padded == 4 else 1
+    n = shape.exponents  # categories of a block, innermost in its rows
     out = messages.start[nodes.messages_at[x]]
     d_invariant = 0.0
     for k in range(nodes.size[x]):
-        scale = site_weights[k] / sites.mantissa[k]
+        scale = site_weights[k] / sites.mantissa[k] if site_weights[k] != 0 else 0.0
         for c in range(shape.categories):
-            at = (out + k) * shape.width + (c // lanes) * shape.padded * lanes + c % lanes
-            e = messages.exponents[(out + k) * shape.exponents + c] - sites.power[k]
+            block, at = c // n, (out + k) * shape.width + c % n
+            e = messages.exponents[c // n, (out + k) * n + c % n] - sites.power[k]
             factor = math.ldexp(scale, max(min(e, 1000), -2000))
             for s in range(shape.states):
-                value = factor * messages.values[at + s * lanes]
+                value = factor * messages.values[block, at + s * n]
                 d_frequencies[s] += model.weights[c] * value
                 d_weights[c] += model.root_frequencies[s] * value
-        constant = site_weights[k] * math.exp(-sites.site_log[k])
+        constant = site_weights[k] * math.exp(-sites.site_log[k]) if site_weights[k] != 0 else 0.0
         for s in range(shape.states):
             if sites.invariant_states[k * shape.states + s]:
                 if model.invariant > 0:

@@ -15,29 +15,33 @@ from phloem.kernels.numba.transition import transition_padded
 
 @compiled
 def run_up_padded(tasks, counter, done, nodes, columns, messages, matrices, model, sets, sites, shape):
-    """Transition matrices, branch messages and the root's site likelihoods. done: (2N,), columns then
-    matrices."""
+    """Transition matrices, branch messages and the root's site likelihoods."""
     n_nodes = len(nodes.left)
     scratch = np.empty(BATCH * shape.padded + 64, messages.values.dtype)
+    scaled, p = np.empty(model.left.size), np.empty(shape.matrix)
     while True:
         task = next_task(counter)
         if task >= len(tasks):
             break
-        x, begin, end = tasks[task, 0], tasks[task, 1], tasks[task, 2]
-        if begin < 0:
-            transition_padded(x, nodes, matrices, model, shape)
-            finish(done, n_nodes + x, 1)
+        x, begin, end, block = tasks[task, 0], tasks[task, 1], tasks[task, 2], tasks[task, 3]
+        if block < 0:
+            for other in range(shape.blocks):
+                wait_for(done, other * 2 * n_nodes + x, nodes.size[x])
+            root_sites(x, begin, end, nodes, messages, model, sites, shape)
             continue
-        wait_for(done, n_nodes + x, 1)
+        at = block * 2 * n_nodes
+        if begin < 0:
+            transition_padded(x, block, nodes, matrices, model, shape, scaled, p)
+            finish(done, at + n_nodes + x, 1)
+            continue
+        wait_for(done, at + n_nodes + x, 1)
         if nodes.left[x] < 0:
-            tip_messages_padded(x, nodes, columns, messages, matrices, sets, shape)
+            tip_messages_padded(x, block, nodes, columns, messages, matrices, sets, shape)
         else:
-            wait_for(done, nodes.left[x], nodes.size[nodes.left[x]])
-            wait_for(done, nodes.right[x], nodes.size[nodes.right[x]])
-            node_messages_padded(x, begin, end, nodes, columns, messages, matrices, shape, scratch)
-            if nodes.parent[x] < 0:
-                root_sites(x, begin, end, nodes, messages, model, sites, shape)
-        finish(done, x, end - begin)
+            wait_for(done, at + nodes.left[x], nodes.size[nodes.left[x]])
+            wait_for(done, at + nodes.right[x], nodes.size[nodes.right[x]])
+            node_messages_padded(x, begin, end, block, nodes, columns, messages, matrices, shape, scratch)
+        finish(done, at + x, end - begin)
 
 
 @compiled
@@ -45,28 +49,32 @@ def run_down_padded(
     tasks, counter, done, thread, nodes, columns, messages, matrices, model, sets, sites, shape, down
 ):
     """Pre-order vectors, and every task's share of the branch derivatives (and of d log L / d P if kept)."""
-    size = matrices.size
+    n_nodes, adjoint = len(nodes.left), down.adjoint
     u = np.empty(BATCH * shape.padded + 64, messages.values.dtype)
     p = np.empty(BATCH * shape.padded + 64, messages.values.dtype)
+    slope, product = np.empty(shape.padded), np.empty(shape.padded)
     while True:
         task = next_task(counter)
         if task >= len(tasks):
             break
-        x, begin, end = tasks[task, 0], tasks[task, 1], tasks[task, 2]
-        parent = nodes.parent[x]
+        x, begin, end, block = tasks[task, 0], tasks[task, 1], tasks[task, 2], tasks[task, 3]
+        parent, ready, q = nodes.parent[x], block * 2 * n_nodes, down.q[block]
         if parent < 0:
-            root_down(x, begin, end, nodes, columns, messages, model, sites, down.site_weights, down.q, shape)
-            finish(done, x, end - begin)
+            root_down(
+                x, begin, end, block, nodes, columns, messages, model, sites, down.site_weights, q, shape
+            )
+            finish(done, ready + x, end - begin)
             continue
-        wait_for(done, parent, nodes.size[parent])
-        at = task * size if down.keep_adjoint else thread * size
+        wait_for(done, ready + parent, nodes.size[parent])
+        at = (task if down.keep_adjoint else thread) * shape.matrix
         if nodes.left[x] < 0:
-            tip_down_padded(x, nodes, columns, messages, sets, shape, down.q, down.adjoint, at, u)
+            tip_down_padded(x, block, nodes, columns, messages, sets, shape, q, adjoint, at, u)
         else:
             node_down_padded(
-                x, begin, end, nodes, columns, messages, matrices, shape, down.q, down.adjoint, at, u, p
+                x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at, u, p
             )
-            finish(done, x, end - begin)
+            finish(done, ready + x, end - begin)
+        matrix, derivative = nodes.matrix_at[x] * shape.matrix, down.derivative[task]
         branch_derivative_padded(
-            nodes.matrix_at[x], matrices, down.rate_columns, down.adjoint, at, shape, down.derivative[task]
+            matrix, matrices.down[block], down.rate_columns, adjoint, at, shape, derivative, slope, product
         )

@@ -9,55 +9,50 @@ from phloem.kernels.numba.matrix_product import product
 
 
 @compiled
-def transition_four(x, nodes, matrices, model, shape):
-    """Fill P[c, i, j] of the branch above x for S = 4, lanes of categories innermost; spare lanes get
-    zeros."""
-    lanes = len(shape.lanes)
-    start = nodes.matrix_at[x] * matrices.size
+def transition_four(x, block, nodes, matrices, model, shape):
+    """Fill P of the branch above x for S = 4 and one block of categories; spare lanes get zeros."""
+    lanes, down = len(shape.lanes), matrices.down[block]
     growth = np.empty(4)
-    for c in range(shape.blocks * lanes):
-        at = start + (c // lanes) * 16 * lanes + c % lanes
+    for lane in range(lanes):
+        c = block * lanes + lane
+        at = nodes.matrix_at[x] * shape.matrix + lane
         for k in range(4):
-            growth[k] = (
-                np.exp(model.values[k] * model.rates[c] * matrices.lengths[x])
-                if c < shape.categories
-                else 0.0
-            )
+            growth[k] = 0.0
+            if c < shape.categories:
+                growth[k] = np.exp(model.values[k] * model.rates[c] * matrices.lengths[x])
         for i in range(4):
             for j in range(4):
                 total = 0.0
                 for k in range(4):
                     total += model.right[i, k] * growth[k] * model.left[k, j]
-                matrices.down[at + (4 * j + i) * lanes] = max(total, 0.0)
+                down[at + (4 * j + i) * lanes] = max(total, 0.0)
 
 
 @compiled
-def transition_padded(x, nodes, matrices, model, shape):
-    """Fill P[c] of the branch above x: `down` has the child's state first, and `up`, if wanted and x is no
-    tip, the parent's. Padding of states is zero.
+def transition_padded(x, c, nodes, matrices, model, shape, scaled, p):
+    """Fill P of the branch above x for category c: `down`, and `up` if it is wanted and x is no tip.
 
     model.left: (S, rows) and model.right: (S, padded), that is Rᵀ, both padded with zeros.
+    scaled: scratch as large as model.left; p: scratch as large as a matrix.
     """
-    states, padded = shape.states, shape.padded
+    states, padded, down = shape.states, shape.padded, matrices.down[c]
     rows = model.left.shape[1]
-    scaled, p = np.empty((states, rows)), np.empty(rows * padded)
+    for k in range(states):
+        growth = np.exp(model.values[k] * model.rates[c] * matrices.lengths[x])
+        for j in range(rows):
+            scaled[k * rows + j] = model.left[k, j] * growth
     right = model.right.ravel()
-    for c in range(shape.categories):
-        for k in range(states):
-            growth = np.exp(model.values[k] * model.rates[c] * matrices.lengths[x])
-            for j in range(rows):
-                scaled[k, j] = model.left[k, j] * growth
-        product(scaled.ravel(), 0, 1, rows, right, 0, padded, p, 0, padded, states, padded, states, False)
-        at = nodes.matrix_at[x] * matrices.size + c * shape.matrix
-        for entry in range(states * padded):
-            matrices.down[at + entry] = max(p[entry], 0.0)
-        if matrices.want_up and nodes.left[x] >= 0:
-            transpose(matrices.down, at, matrices.up, states, padded)
+    product(scaled, 0, 1, rows, right, 0, padded, p, 0, padded, states, padded, states, False)
+    at = nodes.matrix_at[x] * shape.matrix
+    for entry in range(states * padded):
+        down[at + entry] = max(p[entry], 0.0)
+    if matrices.want_up and nodes.left[x] >= 0:
+        transpose(down, matrices.up[c], at, states, padded)
 
 
 @compiled
-def transpose(down, at, up, states, padded):
-    """up[i, j] = down[j, i] for one matrix at `at`, with zero padding."""
+def transpose(down, up, at, states, padded):
+    """up[i, j] = down[j, i] for the matrix at `at`, with zero padding."""
     for i in range(states):
         for j in range(states):
             up[at + i * padded + j] = down[at + j * padded + i]
