@@ -41,7 +41,8 @@ def trace_summary(names: tuple[str, ...], draws: np.ndarray, mass: float = 0.95)
         raise InputError(f"a trace of shape {draws.shape} does not hold {len(names)} numbers of several runs")
     if draws.shape[1] < 4:
         raise InputError(
-            f"only {draws.shape[1]} samples a run are left after the burn-in", hint="Run for more generations."
+            f"only {draws.shape[1]} samples a run are left after the burn-in",
+            hint="Run for more generations.",
         )
     pooled = draws.reshape(-1, draws.shape[2])
     intervals = np.array([hpd_interval(column, mass) for column in pooled.T]).reshape(-1, 2)

@@ -21,7 +21,9 @@ FORMAT = 1
 def save(path: Path, identity: dict, runs: Sequence[Run]) -> None:
     """Write a checkpoint. A file that exists is replaced in one step, so a kill leaves the old one or the new one."""
     arrays: dict[str, np.ndarray] = {
-        "identity": np.frombuffer(json.dumps({"format": FORMAT} | identity, sort_keys=True).encode(), np.uint8)
+        "identity": np.frombuffer(
+            json.dumps({"format": FORMAT} | identity, sort_keys=True).encode(), np.uint8
+        )
     }
     for run in runs:
         for name, array in run.state._asdict().items():

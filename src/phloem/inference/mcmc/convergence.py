@@ -66,7 +66,9 @@ def diagnose(
     )
 
 
-def _split_presence(table: SplitTable, n_runs: int, n_draws: int, minimum: float) -> tuple[np.ndarray, list[str]]:
+def _split_presence(
+    table: SplitTable, n_runs: int, n_draws: int, minimum: float
+) -> tuple[np.ndarray, list[str]]:
     """(n_runs, n, m) 0/1 of every split whose frequency lies within [minimum, 1 - minimum], and a name for each."""
     uncertain = np.flatnonzero(
         ~table.trivial & (table.probability >= minimum) & (table.probability <= 1 - minimum)

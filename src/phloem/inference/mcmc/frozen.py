@@ -19,7 +19,9 @@ def frozen_warnings(runs: Sequence[Run]) -> list[str]:
         tried, accepted = run.state.tried, run.state.accepted
         label = f"run {run.number + 1}"
         for m in np.flatnonzero((tried[0] >= ENOUGH_TRIES) & (accepted[0] == 0)):
-            warnings.append(f"{label}: move {run.moves[m].name} was tried {tried[0, m]:,} times and never accepted")
+            warnings.append(
+                f"{label}: move {run.moves[m].name} was tried {tried[0, m]:,} times and never accepted"
+            )
         for rank in np.flatnonzero((tried.sum(axis=1) >= ENOUGH_TRIES) & (accepted.sum(axis=1) == 0)):
             warnings.append(f"{label}: the chain of heat rank {rank} accepted nothing")
         swaps = run.state.swaps_tried[0].sum(), run.state.swaps_accepted[0].sum()

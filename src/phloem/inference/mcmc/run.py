@@ -11,7 +11,7 @@ from phloem.inference.mcmc.columns import TraceColumns, trace_columns
 from phloem.inference.mcmc.moves import Move, chosen_moves
 from phloem.inference.mcmc.observations import Observations
 from phloem.inference.mcmc.samples import Samples, draw, extended, no_samples
-from phloem.inference.mcmc.settings import McmcSettings
+from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.start import chain_data, chain_state, chain_work
 from phloem.inference.mcmc.structure import ModelStructure
 from phloem.kernels.mcmc_records import ChainData, ChainState, ChainWork
@@ -22,7 +22,7 @@ class Run:
     """Records of one run; the arrays of state and work change in place, samples are replaced."""
 
     number: int
-    settings: McmcSettings
+    settings: ChainSettings
     moves: tuple[Move, ...]
     columns: TraceColumns
     data: ChainData
@@ -36,7 +36,12 @@ class Run:
 
 
 def new_run(
-    number: int, observed: Observations, structure: ModelStructure, settings: McmcSettings, state=None, samples=None
+    number: int,
+    observed: Observations,
+    structure: ModelStructure,
+    settings: ChainSettings,
+    state=None,
+    samples=None,
 ) -> Run:
     """A run at its start, or where state and samples say that it was; its caches are filled.
 

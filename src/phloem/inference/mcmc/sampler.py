@@ -14,7 +14,7 @@ from phloem.inference.mcmc.checkpoint import load, save
 from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept
 from phloem.inference.mcmc.observations import Observations
 from phloem.inference.mcmc.run import Run, advanced, new_run
-from phloem.inference.mcmc.settings import McmcSettings
+from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ModelStructure
 from phloem.inference.mcmc.trace_files import close_trace, write_trace
 
@@ -48,7 +48,7 @@ class Sampled:
 def sample(
     observed: Observations,
     structure: ModelStructure,
-    settings: McmcSettings,
+    settings: ChainSettings,
     prefix: str | None = None,
     identity: dict | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -64,9 +64,12 @@ def sample(
     if stored and len(stored) != settings.n_runs:
         raise InputError("the checkpoint has another number of runs", file=str(checkpoint))
     runs = [
-        new_run(r, observed, structure, settings, *(stored[r] if stored else ())) for r in range(settings.n_runs)
+        new_run(r, observed, structure, settings, *(stored[r] if stored else ()))
+        for r in range(settings.n_runs)
     ]
     resumed_at = runs[0].generation if stored else None
+    if checkpoint and not stored:
+        save(checkpoint, identity or {}, runs)  # before any trace file, so that whoever finds one finds both
     written = [write_trace(prefix, run, observed.taxa, 0) if prefix else 0 for run in runs]
     names = ("LnL", "LnPr", *runs[0].columns.names)
     begun, start = time.monotonic(), runs[0].generation
@@ -74,7 +77,9 @@ def sample(
     while runs[0].generation < settings.generations and not (settings.until_converged and diagnosis.met):
         at = runs[0].generation
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
-        runs = _advance_all(runs, block, settings, _reporter(progress, runs, settings, begun, start, diagnosis))
+        runs = _advance_all(
+            runs, block, settings, _reporter(progress, runs, settings, begun, start, diagnosis)
+        )
         if prefix and checkpoint:
             save(checkpoint, identity or {}, runs)
             written = [write_trace(prefix, run, observed.taxa, n) for run, n in zip(runs, written)]
@@ -88,7 +93,9 @@ def sample(
     return Sampled(tuple(runs), diagnosis, time.monotonic() - begun, done, resumed_at)
 
 
-def _advance_all(runs: list[Run], block: int, settings: McmcSettings, report: Callable[[], None]) -> list[Run]:
+def _advance_all(
+    runs: list[Run], block: int, settings: ChainSettings, report: Callable[[], None]
+) -> list[Run]:
     """Every run by `block` generations, in threads; an interrupt stops them at their next sample."""
     stop = threading.Event()
     with ThreadPoolExecutor(min(len(runs), settings.threads or len(runs))) as pool:
@@ -102,7 +109,9 @@ def _advance_all(runs: list[Run], block: int, settings: McmcSettings, report: Ca
     return [future.result() for future in futures]
 
 
-def _reporter(progress, runs: list[Run], settings: McmcSettings, begun: float, start: int, diagnosis: Diagnosis):
+def _reporter(
+    progress, runs: list[Run], settings: ChainSettings, begun: float, start: int, diagnosis: Diagnosis
+):
     def report() -> None:
         if progress is None:
             return
@@ -115,6 +124,6 @@ def _reporter(progress, runs: list[Run], settings: McmcSettings, begun: float, s
     return report
 
 
-def _diagnosis(runs: list[Run], names, taxa, settings: McmcSettings) -> Diagnosis:
+def _diagnosis(runs: list[Run], names, taxa, settings: ChainSettings) -> Diagnosis:
     first = kept(runs[0].samples, settings.burn_in, settings.tuning)
     return diagnose([run.samples for run in runs], names, taxa, first, settings.convergence)

@@ -44,7 +44,10 @@ def extended(samples: Samples, drawn: list[Samples]) -> Samples:
     """All of them, one after the other."""
     parts = [samples, *drawn]
     return Samples(
-        *(np.concatenate([getattr(p, name) for p in parts]) for name in ("generation", "numbers", "parent", "lengths"))
+        *(
+            np.concatenate([getattr(p, name) for p in parts])
+            for name in ("generation", "numbers", "parent", "lengths")
+        )
     )
 
 

@@ -1,4 +1,4 @@
-"""Everything a run of the sampler was told, with MrBayes' defaults."""
+"""Everything the chains were told, with MrBayes' defaults."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class Convergence:
 
 
 @dataclass(frozen=True)
-class McmcSettings:
-    """One analysis: n_runs independent runs of n_chains Metropolis-coupled chains.
+class ChainSettings:
+    """What the chains do: n_runs independent runs of n_chains Metropolis-coupled chains.
 
     generations: of every chain (the limit if until_converged). sample_every: generations between samples. burn_in: fraction
     of the samples that summaries leave out. tuning_generations: moves adapt during the first ones only; None takes
@@ -119,6 +119,22 @@ class McmcSettings:
         if self.tuning_generations is not None:
             return self.tuning_generations
         return int(min(25_000, self.burn_in * self.generations))
+
+
+def parse_length_prior(text: str) -> GammaDirichletPrior | ExponentialPrior:
+    """Read gammadir(shape,rate,tips,ratio) or exponential(rate), as MrBayes writes them."""
+    name, _, rest = text.strip().lower().partition("(")
+    try:
+        numbers = [float(part) for part in rest.removesuffix(")").split(",")] if rest.endswith(")") else []
+    except ValueError:
+        numbers = []
+    if name in ("exponential", "exp") and len(numbers) == 1:
+        return ExponentialPrior(*numbers)
+    if name == "gammadir" and len(numbers) == 4:
+        return GammaDirichletPrior(*numbers)
+    raise InputError(
+        f"'{text}' is no prior on branch lengths", hint="Write gammadir(1,0.1,1,1) or exponential(10)."
+    )
 
 
 def _positive(what: str, *numbers: float) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from phloem.errors import InputError
 from phloem.inference.mcmc.moves import Move
 from phloem.inference.mcmc.seeds import START, SWAPS, stream
-from phloem.inference.mcmc.settings import ExponentialPrior, McmcSettings
+from phloem.inference.mcmc.settings import ExponentialPrior, ChainSettings
 from phloem.inference.mcmc.structure import ModelStructure
 from phloem.kernels.mcmc_records import (
     EXPONENTIAL,
@@ -74,7 +74,7 @@ def chain_data(
     )
 
 
-def _prior_fields(settings: McmcSettings, structure: ModelStructure) -> dict:
+def _prior_fields(settings: ChainSettings, structure: ModelStructure) -> dict:
     priors = settings.priors
     lengths = priors.branch_lengths
     exponential = isinstance(lengths, ExponentialPrior)
@@ -92,7 +92,7 @@ def _prior_fields(settings: McmcSettings, structure: ModelStructure) -> dict:
 
 
 def chain_state(
-    data: ChainData, structure: ModelStructure, moves, settings: McmcSettings, run: int
+    data: ChainData, structure: ModelStructure, moves, settings: ChainSettings, run: int
 ) -> ChainState:
     """Random trees and the parameters' starting values, for every chain of one run."""
     n_tips, n_chains, n_moves = data.tip_codes.shape[0], settings.n_chains, len(moves)

@@ -40,7 +40,9 @@ def structure_of_model(model: Model) -> ModelStructure:
         omega=_rate_block(class_b, base, omega, start),
         frequency=_frequencies(model, start),
         alpha=_number(model, "alpha", "alpha", start) if gamma else None,
-        p_invariable=_number(model, "p_invariable", "pinvar", start) if "p_invariable" in names else constant(0.0),
+        p_invariable=_number(model, "p_invariable", "pinvar", start)
+        if "p_invariable" in names
+        else constant(0.0),
         n_categories=model.n_categories,
         gamma_mean=getattr(model.site_rates.categories, "kind", "mean") == "mean",
         rates=site_rates * (1 - p),
@@ -63,7 +65,8 @@ def _refuse(model: Model) -> None:
     process = model.substitution.evaluate(model.start_values())
     if not process.reversible or model.root_term is not None:
         raise ModelError(
-            f"{model.name} needs a root, and phloem mcmc samples unrooted trees", hint="Choose a reversible model."
+            f"{model.name} needs a root, and phloem mcmc samples unrooted trees",
+            hint="Choose a reversible model.",
         )
     if len(model.observed_state) != len(set(model.observed_state.tolist())):
         raise ModelError(f"phloem mcmc does not sample hidden states yet ({model.name})")
@@ -86,7 +89,9 @@ def _classes(model: Model, base: np.ndarray, ones, rates: list[Parameter]) -> np
         mine = np.zeros(base.shape, bool)
         mine[changing] = ratio > 1.5 * ratio.min()
         if np.any(classes[mine] > 0) or not np.allclose(ratio[ratio > 1.5 * ratio.min()], 2 * ratio.min()):
-            raise ModelError(f"'{p.name}' of {model.name} does not multiply rates of its own; it cannot be sampled")
+            raise ModelError(
+                f"'{p.name}' of {model.name} does not multiply rates of its own; it cannot be sampled"
+            )
         classes[mine] = k + 1
     return classes
 

@@ -1,0 +1,188 @@
+"""`phloem mcmc`: from an alignment to a posterior."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from phloem.analysis.mcmc import McmcResult, McmcSettings
+
+_WIDTH = 80
+
+
+def mcmc(
+    alignment: str = typer.Argument(..., help="FASTA, PHYLIP or NEXUS file, gzip-compressed or not."),
+    model: str | None = typer.Option(
+        None, "--model", "-m", help="Such as GTR+I+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
+    ),
+    prefix: str | None = typer.Option(
+        None, "--prefix", "-p", help="Of the files written; the alignment's name."
+    ),
+    generations: int = typer.Option(1_000_000, help="Of every chain; with --until-converged at most."),
+    until_converged: bool = typer.Option(
+        False, "--until-converged", help="Stop at ASDSF < 0.01, every ESS > 200, every R-hat < 1.01."
+    ),
+    runs: int = typer.Option(2, help="Independent runs, to compare with each other."),
+    chains: int = typer.Option(4, help="Metropolis-coupled chains in each run."),
+    seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),
+    sample_every: int = typer.Option(500, help="Generations between samples."),
+    check_every: int = typer.Option(50_000, help="Generations between checkpoints."),
+    burn_in: float = typer.Option(0.25, help="Share of the samples that summaries leave out."),
+    heating: float = typer.Option(0.1, help="Chain i runs at 1 / (1 + heating i)."),
+    branch_prior: str = typer.Option(
+        "gammadir(1,0.1,1,1)", help="Prior on branch lengths, or exponential(10)."
+    ),
+    prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
+    datatype: str | None = typer.Option(
+        None, help="dna, rna, protein, codon, binary, standard; else guessed."
+    ),
+    genetic_code: int = typer.Option(1, help="NCBI's number of the genetic code, for codons."),
+    stop_codons: Literal["error", "mask"] = typer.Option(
+        "error", help="What a stop codon is: error, or missing."
+    ),
+    sites: str | None = typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'."),
+    ambiguity: Literal["partial", "missing"] = typer.Option("partial", help="Partly ambiguous characters."),
+    gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
+    threads: int | None = typer.Option(None, help="At most one for each run is used."),
+    redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
+) -> None:
+    """Bayesian analysis: trees, branch lengths and parameters sampled by Metropolis-coupled MCMC.
+
+    An interrupted analysis is resumed from its checkpoint when the same command is given again.
+    """
+    from phloem.analysis.mcmc import McmcSettings
+    from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
+
+    settings = McmcSettings(
+        alignment, model, prefix, redo, datatype, genetic_code, stop_codons, sites, ambiguity, gamma,
+        ChainSettings(
+            seed=seed,
+            n_runs=runs,
+            n_chains=chains,
+            generations=generations,
+            sample_every=sample_every,
+            until_converged=until_converged,
+            check_every=check_every,
+            burn_in=burn_in,
+            heating=heating,
+            priors=Priors(branch_lengths=parse_length_prior(branch_prior)),
+            use_data=not prior_only,
+            threads=threads,
+        ),
+    )  # fmt: skip
+    _show(_run(settings))
+
+
+def _run(settings: McmcSettings) -> McmcResult:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from phloem.analysis.mcmc import run_mcmc
+
+    console = Console(stderr=True, highlight=False, width=_WIDTH)
+    columns = (
+        BarColumn(16),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+        TextColumn("{task.fields[speed]}"),
+        TextColumn("{task.fields[agreement]}"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=settings.chains.generations, speed="", agreement="")
+
+        def report(now) -> None:
+            asdsf = now.diagnosis.asdsf if now.diagnosis else float("nan")
+            agreement = f"ASDSF {asdsf:.4f}" if asdsf == asdsf else ""
+            bar.update(
+                task,
+                completed=now.generation,
+                total=now.total,
+                speed=f"{now.speed:,.0f} chain-gen/s",
+                agreement=agreement,
+            )
+
+        return run_mcmc(
+            settings,
+            progress=report,
+            started=lambda model, data, _: _introduce(settings, model, data),
+            compiling=lambda: console.print(
+                "compiling: the first run after installation takes half a minute"
+            ),
+        )
+
+
+def _introduce(settings: McmcSettings, model, data) -> None:
+    c = settings.chains
+    _line(
+        f"{data.n_taxa} taxa, {data.n_sites:,} sites, {data.alphabet.kind} ({data.alphabet.n_states} states), "
+        f"ambiguous characters: {settings.ambiguity}"
+    )
+    _line(f"model:   {model.text()}{'' if settings.model else '  (default for this kind of data)'}")
+    _line(f"prior:   branch lengths {c.priors.branch_lengths}, uniform topologies, flat")
+    _line("         Dirichlet rates and frequencies, exponential(1) alpha, uniform p_invariable")
+    _line(
+        f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {c.heating:g}, seed {c.seed}, {_length(c)}"
+    )
+    if not c.use_data:
+        _line("data:    ignored; this samples the prior")
+
+
+def _length(chains) -> str:
+    until = "until converged, at most " if chains.until_converged else ""
+    return f"{until}{chains.generations:,} generations"
+
+
+def _line(text: str) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(highlight=False, width=_WIDTH).print(Text(text, overflow="fold"))
+
+
+def _show(result: McmcResult) -> None:
+    from rich.console import Console
+
+    from phloem.plot.terminal_tree import draw_tree
+
+    console = Console(highlight=False, width=_WIDTH)
+    console.print("\nMajority-rule consensus, clade probabilities at its branches\n")
+    print(draw_tree(result.consensus, _WIDTH))
+    console.print()
+    console.print(_parameters(result))
+    _show_convergence(result, console)
+    for warning in result.warnings:
+        console.print(f"[yellow]warning:[/] {warning}")
+    resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
+    console.print(f"{result.seconds:.1f} s, {result.speed:,.0f} chain-generations/s{resumed}")
+    console.print("Files written:")
+    for file, content in result.files.items():
+        _line(f"  {file}  {content}")
+
+
+def _show_convergence(result: McmcResult, console) -> None:
+    d, wanted = result.diagnosis, result.settings.chains.convergence
+    verdict = "[green]all thresholds met[/]" if d.met else "[yellow]thresholds not met: run for longer[/]"
+    console.print(
+        f"Average standard deviation of split frequencies: {d.asdsf:.6f}  (want < {wanted.asdsf:g})"
+    )
+    console.print(f"Smallest ESS {d.ess:.0f} ({d.limiting}; want > {wanted.ess:g}), ", end="")
+    console.print(f"largest R-hat {d.r_hat:.4f} (want < {wanted.r_hat:g})")
+    console.print(f"{verdict}; {d.n_draws:,} samples a run after the burn-in, {d.generation:,} generations")
+
+
+def _parameters(result: McmcResult) -> Any:
+    from rich.table import Table
+
+    p = result.parameters
+    table = Table(title="Parameters", title_justify="left")
+    table.add_column("parameter", overflow="fold")
+    for name in ("mean", "sd", f"{100 * p.mass:g}% HPD", "ESS", "R-hat"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for i, name in enumerate(p.names):
+        interval = f"{p.hpd_low[i]:.5g} … {p.hpd_high[i]:.5g}"
+        table.add_row(
+            name, f"{p.mean[i]:.5g}", f"{p.sd[i]:.3g}", interval, f"{p.ess[i]:.0f}", f"{p.r_hat[i]:.4f}"
+        )
+    return table
