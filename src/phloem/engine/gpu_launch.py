@@ -44,6 +44,9 @@ class Launcher:
             for chain in batch.chains
         ]
         self._ranges = self._to_device(np.concatenate(ranges))
+        self._states = torch.full(
+            (batch.n_chains,), batch.problem.state_sets.shape[1], dtype=torch.int32, device=batch.device
+        )
         self._constants = self._compile_constants()
 
     def _empty(self, shape, dtype) -> torch.Tensor:
@@ -136,32 +139,37 @@ class Launcher:
         self._partial = {name: self._to_device(rows) for name, rows in lists.items()}
 
     def run(self, what: str, on_device: bool, partial: bool) -> None:
-        lists = self._partial if partial else self._full
-        self.arrays["counters"].zero_()
+        lists, keep = self._partial if partial else self._full, what == "parameters"
         if on_device and len(lists["jobs"]):
             self._matrices(lists["jobs"])
+        else:
+            self.arrays["counters"].zero_()
         if len(lists["post"]):
             self._postorder(lists)
-        keep = what == "parameters"
-        self._root(lists, keep)
-        if what == "likelihood":
-            return
-        self._root_adjoint(lists)
-        self._preorder(lists, keep)
-        a, b = self.arrays, self._batch
-        grid = (len(self._ranges), b.problem.n_categories)
-        branch_sums[grid](
-            self._ranges, a["partial"], a["result"], b.problem.n_categories,
-            CHUNKS=b.sizes.chunks, LANES=128, num_warps=1,
-        )  # fmt: skip
+        adjoint = what != "likelihood"
+        self._root(lists, keep, adjoint and not self._ascertained)
+        if self._ascertained or not adjoint:
+            self._total()
+        if adjoint:
+            if self._ascertained:
+                self._root_adjoint(lists)
+            self._preorder(lists, keep)
+            self._sums()
 
     def _matrices(self, jobs: torch.Tensor) -> None:
         n, c = self._batch.numbers.device, self._batch.problem.n_categories
+        counters = self.arrays["counters"]
         grid = (len(jobs), c, self._batch.sizes.chunks ** 2)
         transition_matrices[grid](
-            jobs, n["lengths"], n["rates"], n["values"], n["right"], n["left"], self.arrays["transition"], c,
-            **self._constants, num_warps=4,
+            jobs, n["lengths"], n["rates"], n["values"], n["right"], n["left"], self._states,
+            self.arrays["transition"], counters, len(counters), c,
+            **{**self._constants, "BLOCK": self._matrix_block}, num_warps=4,
         )  # fmt: skip
+
+    @property
+    def _matrix_block(self) -> int:
+        """tl.dot wants 16 rows at least."""
+        return max(16, self._batch.sizes.block)
 
     def _postorder(self, lists: dict[str, torch.Tensor]) -> None:
         a, sizes = self.arrays, self._batch.sizes
@@ -170,19 +178,44 @@ class Launcher:
             lists["post"], lists["sizes"], a["counters"], a["messages"], a["exponents"], a["shifts"], a["transition"],
             a["left_class"], a["right_class"], a["state_sets"], self._batch.problem.n_categories,
             **self._constants, TILE=sizes.post_tile, PRODUCT=self._product, num_warps=sizes.post_warps,
+            **self._registers(sizes.post_registers),
         )  # fmt: skip
 
-    def _root(self, lists: dict[str, torch.Tensor], keep: bool) -> None:
+    def _registers(self, limit: int) -> dict[str, int]:
+        """A register limit, where the compiler knows one (NVIDIA)."""
+        return {"maxnreg": limit} if limit and torch.version.hip is None else {}
+
+    def _root(self, lists: dict[str, torch.Tensor], keep: bool, adjoint: bool) -> None:
         a, n, b = self.arrays, self._batch.numbers.device, self._batch
         site_likelihoods[(len(lists["root"]),)](
             lists["root"], lists["sizes"], a["messages"], a["exponents"], a["shifts"], a["left_class"],
-            a["right_class"], n["frequencies"], n["weights"], n["invariant"], a["invariant_states"], a["mantissa"],
-            a["power"], a["site_log"], b.problem.n_categories,
-            **self._constants, TILE=b.sizes.root_tile, KEEP=keep, num_warps=4,
+            a["right_class"], n["frequencies"], n["weights"], n["invariant"], a["invariant_states"],
+            a["column_weights"], a["mantissa"], a["power"], a["site_log"], self._q() if adjoint else a["messages"],
+            b.problem.n_categories,
+            **self._constants, TILE=b.sizes.root_tile, UNROLL=1 if b.problem.n_categories == 1 else 4, KEEP=keep,
+            ADJOINT=adjoint, num_warps=4,
         )  # fmt: skip
-        total_log_likelihood[(b.n_chains,)](
+
+    def _q(self) -> torch.Tensor:
+        if "q" not in self.arrays:
+            shape = (self._batch.problem.n_categories, self._n_pre_columns, self._batch.sizes.width)
+            self.arrays["q"] = self._empty(shape, self._dtype)
+        return self.arrays["q"]
+
+    def _total(self) -> None:
+        a = self.arrays
+        total_log_likelihood[(self._batch.n_chains,)](
             self._chains, a["column_weights"], a["ascertained"], a["site_log"], a["result"], self._n_result,
             LANES=1024, ASCERTAINED=self._ascertained, num_warps=8,
+        )  # fmt: skip
+
+    def _sums(self) -> None:
+        a, b = self.arrays, self._batch
+        n_totals = 0 if self._ascertained else b.n_chains
+        branch_sums[(n_totals + len(self._ranges), b.problem.n_categories)](
+            self._ranges, a["partial"], self._chains, n_totals, a["column_weights"], a["ascertained"], a["site_log"],
+            a["result"], self._n_result, b.problem.n_categories,
+            CHUNKS=b.sizes.chunks, LANES=1024, num_warps=8,
         )  # fmt: skip
 
     @property
@@ -191,12 +224,10 @@ class Launcher:
 
     def _root_adjoint(self, lists: dict[str, torch.Tensor]) -> None:
         a, n, b = self.arrays, self._batch.numbers.device, self._batch
-        if "q" not in a:
-            a["q"] = self._empty((b.problem.n_categories, self._n_pre_columns, b.sizes.width), self._dtype)
         root_adjoint[(len(lists["root"]), b.problem.n_categories)](
             lists["root"], lists["sizes"], a["exponents"], a["shifts"], n["frequencies"], n["weights"],
             a["column_weights"], a["ascertained"], a["mantissa"], a["power"], a["site_log"], a["result"],
-            self._n_result, a["q"], b.problem.n_categories,
+            self._n_result, self._q(), b.problem.n_categories,
             **self._constants, TILE=b.sizes.root_tile, ASCERTAINED=self._ascertained, num_warps=4,
         )  # fmt: skip
 
@@ -210,7 +241,7 @@ class Launcher:
             a["u"] if keep_u else a["q"], a["transition"], b.numbers.device["generator"], a["pre_class"],
             a["entry_parent"], a["entry_sibling"], a["partial"], b.problem.n_categories,
             **self._constants, TILE=sizes.pre_tile, UNROLL=sizes.unroll, PRODUCT=self._product, KEEP_U=keep_u,
-            num_warps=sizes.pre_warps,
+            num_warps=sizes.pre_warps, **self._registers(sizes.pre_registers),
         )  # fmt: skip
 
     def adjoint(self, chain: schedule.Chain, nodes: np.ndarray) -> torch.Tensor:
@@ -222,7 +253,7 @@ class Launcher:
         transition_adjoint[(len(nodes), c, sizes.chunks ** 2)](
             jobs, self._full["sizes"], a["messages"], a["shifts"], a["u"], a["pre_class"], a["left_class"],
             a["right_class"], a["state_sets"], out, c,
-            **self._constants, TILE=32, num_warps=4,
+            **{**self._constants, "BLOCK": self._matrix_block}, TILE=32, num_warps=4,
         )  # fmt: skip
         return out
 

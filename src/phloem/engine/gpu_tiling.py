@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Tiling:
     """width: states in memory (a multiple of 4). block: states of one matrix tile. chunks: blocks that cover width.
     post_tile, pre_tile: columns of a step. longest: columns summed into one pre-order column.
-    unroll: of that sum. warps: of post-order and pre-order programs; programs: of each a multiprocessor runs."""
+    unroll: of that sum. warps: of post-order and pre-order programs; programs: of each a multiprocessor runs.
+    registers: limit for a thread, 0 none; fewer registers let more programs run at a time."""
 
     width: int
     block: int
@@ -23,16 +24,18 @@ class Tiling:
     pre_warps: int
     post_programs: int
     pre_programs: int
+    post_registers: int
+    pre_registers: int
 
 
 def tiling(n_states: int, precision: str) -> Tiling:
     """The tiling measured fastest on an H100 for this number of states (docs/gpu.md has the table)."""
     width = 4 if n_states <= 4 else -(-n_states // 4) * 4
     if width == 4:
-        return Tiling(4, 16, 1, 128, 128, 64, 8, 4, 4, 4, 4, 4)
+        return Tiling(4, 4, 1, 128, 128, 64, 4, 3, 4, 4, 4, 4, 0, 0)
     block = 16
     while block < min(n_states, 64):
         block *= 2
     chunks = -(-n_states // block)
     tile = 32 if block == 64 else 64
-    return Tiling(width, block, chunks, tile, tile, 16, 8, 2, 4, 4, 4, 3)
+    return Tiling(width, block, chunks, tile, tile, 16, 5, 2, 4, 4, 4, 4, 0, 0)

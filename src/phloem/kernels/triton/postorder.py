@@ -5,6 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from phloem.kernels.triton.product import fetch, times
 from phloem.kernels.triton.schedule import announce, await_ready
 from phloem.kernels.triton.scaling import rescale_shift, scale_down
 
@@ -24,13 +25,15 @@ def node_columns(item, rows, left_class, right_class):
 
 
 @triton.jit
-def node_exponents(item, live, first, second, rows, exponents, shifts, shift, WRITE: tl.constexpr):
-    """Sum of the children's exponents and this node's shift, and where they are kept."""
-    total = tl.load(exponents + first, mask=live, other=0) + tl.load(exponents + second, mask=live, other=0) + shift
-    if WRITE:
-        place = tl.load(item + 1) + rows
-        tl.store(exponents + place, total, mask=live)
-        tl.store(shifts + place, shift, mask=live)
+def write_exponents(place, live, is_tip, first, second, exponents, shifts, shift):
+    """Keep this node's shift, and the sum of it and the children's exponents, which is returned."""
+    total = shift
+    if is_tip:
+        total = shift * 0
+    else:
+        total += tl.load(exponents + first, mask=live, other=0) + tl.load(exponents + second, mask=live, other=0)
+    tl.store(exponents + place, total, mask=live)
+    tl.store(shifts + place, shift, mask=live)
     return total
 
 
@@ -47,18 +50,46 @@ def _product(first, second, state, live, is_tip, state_sets, messages, WIDTH: tl
 
 
 @triton.jit
-def _tile(
-    item, c, chunk, columns, messages, exponents, shifts, transition, left_class, right_class, state_sets, C,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
-    PRODUCT: tl.constexpr,
+def _tile_whole(
+    item, c, columns, counters, messages, exponents, shifts, transition, left_class, right_class, state_sets, C,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
-    """m = p Pᵀ for TILE columns (reference/postorder.py), states along the last axis."""
-    rows = tl.arange(0, TILE)
+    """m = p Pᵀ for TILE columns (reference/postorder.py), states along the last axis, all of them in one block.
+
+    What does not depend on the children is fetched before they are awaited.
+    """
+    rows, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
     is_tip = tl.load(item) == 0
+    place = tl.load(item + 1) + rows
     live, first, second = node_columns(item, rows, left_class, right_class)
     messages += c * columns * WIDTH
     exponents += c * columns
     shifts += c * columns
+    matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
+    operand = fetch(matrix, False, WIDTH, BLOCK, DTYPE)
+    await_ready(counters, item, 7)
+    p = _product(first, second, state, live, is_tip, state_sets, messages, WIDTH)
+    shift = rescale_shift(tl.max(p, axis=1), DTYPE)
+    write_exponents(place, live, is_tip, first, second, exponents, shifts, shift)
+    total = times(scale_down(p, shift[:, None], DTYPE), operand, False, WIDTH, TILE, DTYPE, PRODUCT)
+    tl.store(messages + place[:, None] * WIDTH + state[None, :], total,
+             mask=live[:, None] & (state < WIDTH)[None, :])  # fmt: skip
+    announce(counters, item, 9)
+
+
+@triton.jit
+def _tile_blocks(
+    item, c, chunk, columns, counters, messages, exponents, shifts, transition, left_class, right_class, state_sets,
+    C,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
+    PRODUCT: tl.constexpr,
+):  # fmt: skip
+    """The same where the states take CHUNKS blocks: this program writes block `chunk` of every message."""
+    rows = tl.arange(0, TILE)
+    is_tip = tl.load(item) == 0
+    live, first, second = node_columns(item, rows, left_class, right_class)
+    messages += c * columns * WIDTH
+    await_ready(counters, item, 7)
     largest = tl.zeros((TILE,), DTYPE)
     for step in tl.static_range(CHUNKS):
         state = step * BLOCK + tl.arange(0, BLOCK)
@@ -68,63 +99,19 @@ def _tile(
     target = chunk * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((TILE, BLOCK), DTYPE)
     matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
-    for step in tl.static_range(CHUNKS):
+    for step in range(CHUNKS):
         state = step * BLOCK + tl.arange(0, BLOCK)
-        if CHUNKS > 1:
-            p = _product(first, second, state, live, is_tip, state_sets, messages, WIDTH)
+        p = _product(first, second, state, live, is_tip, state_sets, messages, WIDTH)
         inside = (state < WIDTH)[:, None] & (target < WIDTH)[None, :]
         p_matrix = tl.load(matrix + state[:, None] * WIDTH + target[None, :], mask=inside, other=0.0)
         scaled = scale_down(p, shift[:, None], DTYPE)
         total = tl.dot(scaled, p_matrix, acc=total, input_precision=PRODUCT, out_dtype=DTYPE)
-    if chunk == 0:
-        if is_tip:
-            first, second = rows.to(tl.int64) * 0, rows.to(tl.int64) * 0
-            tl.store(exponents + tl.load(item + 1) + rows, rows * 0, mask=live)
-            tl.store(shifts + tl.load(item + 1) + rows, rows * 0, mask=live)
-        else:
-            node_exponents(item, live, first, second, rows, exponents, shifts, shift, True)
-    place = messages + (tl.load(item + 1) + rows)[:, None] * WIDTH + target[None, :]
-    tl.store(place, total, mask=live[:, None] & (target < WIDTH)[None, :])
-
-
-@triton.jit
-def _tile_4(
-    item, c, columns, messages, exponents, shifts, transition, left_class, right_class, state_sets, C,
-    TILE: tl.constexpr, DTYPE: tl.constexpr,
-):  # fmt: skip
-    """The same for four states or fewer, each a vector of columns: one matrix, 16 scalars, a program."""
-    rows = tl.arange(0, TILE)
-    is_tip = tl.load(item) == 0
-    live, first, second = node_columns(item, rows, left_class, right_class)
-    messages += c * columns * 4
-    exponents += c * columns
-    shifts += c * columns
-    if is_tip:
-        p0 = tl.load(state_sets + first * 4, mask=live, other=0.0)
-        p1 = tl.load(state_sets + first * 4 + 1, mask=live, other=0.0)
-        p2 = tl.load(state_sets + first * 4 + 2, mask=live, other=0.0)
-        p3 = tl.load(state_sets + first * 4 + 3, mask=live, other=0.0)
-    else:
-        x, y = messages + first * 4, messages + second * 4
-        p0 = tl.load(x, mask=live, other=0.0) * tl.load(y, mask=live, other=0.0)
-        p1 = tl.load(x + 1, mask=live, other=0.0) * tl.load(y + 1, mask=live, other=0.0)
-        p2 = tl.load(x + 2, mask=live, other=0.0) * tl.load(y + 2, mask=live, other=0.0)
-        p3 = tl.load(x + 3, mask=live, other=0.0) * tl.load(y + 3, mask=live, other=0.0)
-    shift = rescale_shift(tl.maximum(tl.maximum(p0, p1), tl.maximum(p2, p3)), DTYPE)
     place = tl.load(item + 1) + rows
-    if is_tip:
-        tl.store(exponents + place, rows * 0, mask=live)
-        tl.store(shifts + place, rows * 0, mask=live)
-    else:
-        node_exponents(item, live, first, second, rows, exponents, shifts, shift, True)
-    p0, p1 = scale_down(p0, shift, DTYPE), scale_down(p1, shift, DTYPE)
-    p2, p3 = scale_down(p2, shift, DTYPE), scale_down(p3, shift, DTYPE)
-    matrix = transition + (tl.load(item + 5) * C + c) * 16
-    out = messages + place * 4
-    for i in tl.static_range(4):
-        m = p0 * tl.load(matrix + i) + p1 * tl.load(matrix + 4 + i)
-        m += p2 * tl.load(matrix + 8 + i) + p3 * tl.load(matrix + 12 + i)
-        tl.store(out + i, m, mask=live)
+    if chunk == 0:
+        write_exponents(place, live, is_tip, first, second, exponents + c * columns, shifts + c * columns, shift)
+    tl.store(messages + place[:, None] * WIDTH + target[None, :], total,
+             mask=live[:, None] & (target < WIDTH)[None, :])  # fmt: skip
+    announce(counters, item, 9)
 
 
 @triton.jit
@@ -142,14 +129,14 @@ def postorder(
     n_steps = tl.load(sizes + 1) * parts
     step = tl.atomic_add(counters, 1).to(tl.int64)
     while step < n_steps:
+        following = tl.atomic_add(counters, 1).to(tl.int64)
         item = items + (step // parts) * 16
-        c, chunk = (step % parts) // CHUNKS, step % CHUNKS
-        await_ready(counters, item, 7)
-        if WIDTH == 4:
-            _tile_4(item, c, columns, messages, exponents, shifts, transition, left_class, right_class, state_sets,
-                    C, TILE, DTYPE)  # fmt: skip
+        c = (step % parts) // CHUNKS
+        if CHUNKS == 1:
+            _tile_whole(item, c, columns, counters, messages, exponents, shifts, transition, left_class,
+                        right_class, state_sets, C, WIDTH, BLOCK, TILE, DTYPE, PRODUCT)  # fmt: skip
         else:
-            _tile(item, c, chunk, columns, messages, exponents, shifts, transition, left_class, right_class,
-                  state_sets, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE, PRODUCT)  # fmt: skip
-        announce(counters, item, 9)
-        step = tl.atomic_add(counters, 1).to(tl.int64)
+            _tile_blocks(item, c, step % CHUNKS, columns, counters, messages, exponents, shifts, transition,
+                         left_class, right_class, state_sets, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE,
+                         PRODUCT)  # fmt: skip
+        step = following

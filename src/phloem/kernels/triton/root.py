@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.kernels.triton.postorder import node_columns, node_exponents
+from phloem.kernels.triton.postorder import node_columns, write_exponents
 from phloem.kernels.triton.scaling import power_of_two, rescale_shift, scale_down
 
 # A root item has the columns of a post-order item, and 10 first pre-order column · 13 model · 14 chain
@@ -40,8 +40,9 @@ def _category(
         if KEEP:
             place = messages + (tl.load(item + 1) + rows)[:, None] * WIDTH + state[None, :]
             tl.store(place, p, mask=live[:, None] & (state < WIDTH)[None, :])
-    exponent = node_exponents(item, live, first, second, rows, exponents + c * columns, shifts + c * columns,
-                              shift, True)  # fmt: skip
+    place = tl.load(item + 1) + rows
+    exponent = write_exponents(place, live, False, first, second, exponents + c * columns, shifts + c * columns,
+                               shift)  # fmt: skip
     return value, exponent
 
 
@@ -55,13 +56,34 @@ def _fold(total, top, value, exponent):
 
 
 @triton.jit
+def _write_q(
+    item, c, sizes, rows, live, scale, top, exponents, shifts, frequencies, weight, q,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, DTYPE: tl.constexpr,
+):  # fmt: skip
+    """q[column, state] = scale · 2**(exponent - top) · weight · π, less the root's own shift."""
+    columns, pre_columns = tl.load(sizes), tl.load(sizes + 2)
+    column = c * columns + tl.load(item + 1) + rows
+    down = top - tl.load(exponents + column, mask=live, other=0)
+    scale = scale_down(scale * weight, tl.minimum(tl.maximum(down, -1000), 1900), tl.float64)
+    shift = tl.load(shifts + column, mask=live, other=0)
+    out = q + (c * pre_columns + tl.load(item + 10) + rows)[:, None] * WIDTH
+    for step in tl.static_range(CHUNKS):
+        state = step * BLOCK + tl.arange(0, BLOCK)
+        f = tl.load(frequencies + state, mask=state < WIDTH, other=0.0)
+        value = scale_down(scale[:, None] * f[None, :], shift[:, None], tl.float64).to(DTYPE)
+        tl.store(out + state[None, :], value, mask=live[:, None] & (state < WIDTH)[None, :])
+
+
+@triton.jit
 def site_likelihoods(
     items, sizes, messages, exponents, shifts, left_class, right_class, frequencies, weights, invariant,
-    invariant_states, mantissa, power, site_log, C,
+    invariant_states, column_weights, mantissa, power, site_log, q, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
-    KEEP: tl.constexpr,
+    UNROLL: tl.constexpr, KEEP: tl.constexpr, ADJOINT: tl.constexpr,
 ):  # fmt: skip
     """L = mantissa · 2**power of every root column, and log L (reference/root.py). Grid: root items.
+
+    ADJOINT: also what root_adjoint does, where no pattern is ascertained and the weights are thus known.
 
     frequencies: (models, WIDTH), weights: (models, C), invariant: (models,) float64.
     """
@@ -83,10 +105,21 @@ def site_likelihoods(
             frequency = tl.load(f + state, mask=state < WIDTH, other=0.0)
             total += share * tl.sum(allowed.to(tl.float64) * frequency[None, :], axis=1)
         top = tl.where(total > 0, 0, top)
-    for c in range(C):
-        value, exponent = _category(item, c, columns, rows, live, first, second, messages, exponents, shifts, f,
-                                    WIDTH, BLOCK, CHUNKS, DTYPE, KEEP)  # fmt: skip
-        total, top = _fold(total, top, value * tl.load(weights + model * C + c), exponent)
+    for start in range(0, C, UNROLL):
+        for ahead in tl.static_range(UNROLL):
+            c = start + ahead
+            there = live & (rows * 0 + c < C)
+            value, exponent = _category(item, c, columns, rows, there, first, second, messages, exponents, shifts,
+                                        f, WIDTH, BLOCK, CHUNKS, DTYPE, KEEP)  # fmt: skip
+            weight = tl.load(weights + model * C + c, mask=c < C, other=0.0)
+            total, top = _fold(total, top, value * weight, exponent)
+    if ADJOINT:
+        tl.debug_barrier()
+        weight = tl.load(column_weights + place, mask=live, other=0.0)
+        scale = weight / tl.where(live, total, 1.0)
+        for c in range(C):
+            _write_q(item, c, sizes, rows, live, scale, top, exponents, shifts, f, tl.load(weights + model * C + c),
+                     q, WIDTH, BLOCK, CHUNKS, DTYPE)  # fmt: skip
     tl.store(mantissa + place, total, mask=live)
     tl.store(power + place, top, mask=live)
     tl.store(site_log + place, tl.log(total) + top.to(tl.float64) * 0.6931471805599453, mask=live)
@@ -102,15 +135,11 @@ def _two_sum(high_a, low_a, high_b, low_b):
 
 
 @triton.jit
-def total_log_likelihood(
-    chains, column_weights, ascertained, site_log, result, stride,
+def _total(
+    chain, chains, column_weights, ascertained, site_log, result, stride,
     LANES: tl.constexpr, ASCERTAINED: tl.constexpr,
 ):  # fmt: skip
-    """result[chain] = Σ w log L - W log(1 - Σ hidden L), and W / (1 - Σ hidden L) behind it. Grid: chains.
-
-    chains: (H, 2) int64, first root column and number of them.
-    """
-    chain = tl.program_id(0)
+    """What total_log_likelihood does for one chain."""
     first, n = tl.load(chains + 2 * chain), tl.load(chains + 2 * chain + 1)
     lane = tl.arange(0, LANES)
     high = tl.zeros((LANES,), tl.float64)
@@ -145,6 +174,18 @@ def total_log_likelihood(
 
 
 @triton.jit
+def total_log_likelihood(
+    chains, column_weights, ascertained, site_log, result, stride,
+    LANES: tl.constexpr, ASCERTAINED: tl.constexpr,
+):  # fmt: skip
+    """result[chain] = Σ w log L - W log(1 - Σ hidden L), and W / (1 - Σ hidden L) behind it. Grid: chains.
+
+    chains: (H, 2) int64, first root column and number of them.
+    """
+    _total(tl.program_id(0), chains, column_weights, ascertained, site_log, result, stride, LANES, ASCERTAINED)
+
+
+@triton.jit
 def root_adjoint(
     items, sizes, exponents, shifts, frequencies, weights, column_weights, ascertained, mantissa, power, site_log,
     result, stride, q, C,
@@ -154,7 +195,6 @@ def root_adjoint(
     """q of the root with its own shift applied, as the children's sums want it. Grid: (root items, C)."""
     item = items + tl.program_id(0).to(tl.int64) * 16
     c = tl.program_id(1)
-    columns, pre_columns = tl.load(sizes), tl.load(sizes + 2)
     rows = tl.arange(0, TILE)
     live = rows < tl.load(item + 2)
     place = tl.load(item + 12) + rows
@@ -164,35 +204,36 @@ def root_adjoint(
         hidden = tl.load(ascertained + place, mask=live, other=0) != 0
         factor = tl.load(result + tl.load(item + 14) * stride + 1)
         weight += tl.where(hidden, factor * tl.exp(tl.load(site_log + place, mask=live, other=0.0)), 0.0)
-    column = c * columns + tl.load(item + 1) + rows
-    exponent = tl.load(exponents + column, mask=live, other=0) - tl.load(power + place, mask=live, other=0)
-    scale = weight / tl.load(mantissa + place, mask=live, other=1.0) * tl.load(weights + model * C + c)
-    scale = scale_down(scale, tl.minimum(tl.maximum(0 - exponent, -1000), 1900), tl.float64)
-    shift = tl.load(shifts + column, mask=live, other=0)
-    out = q + (c * pre_columns + tl.load(item + 10) + rows)[:, None] * WIDTH
-    for step in tl.static_range(CHUNKS):
-        state = step * BLOCK + tl.arange(0, BLOCK)
-        f = tl.load(frequencies + model * WIDTH + state, mask=state < WIDTH, other=0.0)
-        value = scale_down(scale[:, None] * f[None, :], shift[:, None], tl.float64).to(DTYPE)
-        tl.store(out + state[None, :], value, mask=live[:, None] & (state < WIDTH)[None, :])
+    scale = weight / tl.load(mantissa + place, mask=live, other=1.0)
+    top = tl.load(power + place, mask=live, other=0)
+    _write_q(item, c, sizes, rows, live, scale, top, exponents, shifts, frequencies + model * WIDTH,
+             tl.load(weights + model * C + c), q, WIDTH, BLOCK, CHUNKS, DTYPE)  # fmt: skip
 
 
 @triton.jit
-def branch_sums(ranges, partial, result, C, CHUNKS: tl.constexpr, LANES: tl.constexpr):
-    """D[branch, c] = Σ of its items' partials, compensated, in a fixed order. Grid: (branches, C).
+def branch_sums(
+    ranges, partial, chains, n_chains, column_weights, ascertained, site_log, result, stride, C,
+    CHUNKS: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """D[branch, c] = Σ of its items' partials, compensated, in a fixed order; and the chains' totals.
 
-    ranges: (branches, 3) int64: first partial, end, place in result.
+    ranges: (branches, 3) int64: first partial, end, place in result. Grid: (n_chains + branches, C). Totals under
+    ascertainment are known by then (total_log_likelihood): n_chains is 0.
     """
-    job = ranges + tl.program_id(0).to(tl.int64) * 3
     c = tl.program_id(1)
-    first, n = tl.load(job), (tl.load(job + 1) - tl.load(job)) * CHUNKS
-    lane = tl.arange(0, LANES)
-    high = tl.zeros((LANES,), tl.float64)
-    low = high
-    for start in range(0, n, LANES):
-        part = start + lane
-        place = ((first + part // CHUNKS) * C + c) * CHUNKS + part % CHUNKS
-        term = tl.load(partial + place, mask=part < n, other=0.0)
-        high, low = _two_sum(high, low, term, term * 0)
-    high, low = tl.reduce((high, low), 0, _two_sum)
-    tl.store(result + tl.load(job + 2) + c, high + low)
+    if tl.program_id(0) < n_chains:
+        if c == 0:
+            _total(tl.program_id(0), chains, column_weights, ascertained, site_log, result, stride, LANES, False)
+    else:
+        job = ranges + (tl.program_id(0) - n_chains).to(tl.int64) * 3
+        first, n = tl.load(job), (tl.load(job + 1) - tl.load(job)) * CHUNKS
+        lane = tl.arange(0, LANES)
+        high = tl.zeros((LANES,), tl.float64)
+        low = high
+        for start in range(0, n, LANES):
+            part = start + lane
+            place = ((first + part // CHUNKS) * C + c) * CHUNKS + part % CHUNKS
+            term = tl.load(partial + place, mask=part < n, other=0.0)
+            high, low = _two_sum(high, low, term, term * 0)
+        high, low = tl.reduce((high, low), 0, _two_sum)
+        tl.store(result + tl.load(job + 2) + c, high + low)

@@ -7,17 +7,30 @@ import triton.language as tl
 
 
 @triton.jit
+def _expm1(x):
+    """exp(x) - 1 to a few units in the last place (Kahan's quotient where x is small)."""
+    y = tl.exp(x)
+    middle = (x > -1.0) & (x < 1.0) & (y != 1.0)
+    quotient = (y - 1.0) * x / tl.log(tl.where(middle, y, 2.0))
+    return tl.where(middle, quotient, tl.where(y == 1.0, x, y - 1.0))
+
+
+@triton.jit
 def transition_matrices(
-    jobs, lengths, rates, values, right, left, transition, C,
+    jobs, lengths, rates, values, right, left, states, transition, counters, n_counters, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, DTYPE: tl.constexpr,
 ):  # fmt: skip
-    """transition[slot, c, j, i] = P[i, j] = Σ_k right[i, k] exp(values[k] · rates[c] · length) left[k, j].
+    """transition[slot, c, j, i] = P[i, j] = [i = j] + Σ_k right[i, k] (exp(values[k] rates[c] length) - 1) left[k, j].
 
     jobs: (n, 4) int64: place in lengths, slot, model. Stored transposed, the child's state first, so that a
     tip's message is one row. right, left: (models, WIDTH, WIDTH) float64, zero outside the model's states.
-    Grid: (n, C, CHUNKS²).
+    Grid: (n, C, CHUNKS²). The first program also clears the counters that the passes wait on.
     """
-    job = jobs + tl.program_id(0) * 4
+    if tl.program_id(0) + tl.program_id(1) + tl.program_id(2) == 0:
+        for start in range(0, n_counters, 1024):
+            place = start + tl.arange(0, 1024)
+            tl.store(counters + place, tl.zeros((1024,), tl.int32), mask=place < n_counters)
+    job = jobs + tl.program_id(0).to(tl.int64) * 4
     c = tl.program_id(1)
     source, slot, model = tl.load(job), tl.load(job + 1), tl.load(job + 2)
     j = (tl.program_id(2) // CHUNKS) * BLOCK + tl.arange(0, BLOCK)
@@ -28,12 +41,13 @@ def transition_matrices(
     total = tl.zeros((BLOCK, BLOCK), tl.float64)
     for step in tl.static_range(CHUNKS):
         k = step * BLOCK + tl.arange(0, BLOCK)
-        growth = tl.exp(tl.load(values + model * WIDTH + k, mask=k < WIDTH, other=0.0) * time)
+        growth = _expm1(tl.load(values + model * WIDTH + k, mask=k < WIDTH, other=0.0) * time)
         inside = (j < WIDTH)[:, None] & (k < WIDTH)[None, :]
         from_left = tl.load(left + k[None, :] * WIDTH + j[:, None], mask=inside, other=0.0)
         inside = (k < WIDTH)[:, None] & (i < WIDTH)[None, :]
         from_right = tl.load(right + i[None, :] * WIDTH + k[:, None], mask=inside, other=0.0)
         total = tl.dot(from_left * growth[None, :], from_right, acc=total, out_dtype=tl.float64)
+    total += tl.where((j[:, None] == i[None, :]) & (tl.load(states + model) > i)[None, :], 1.0, 0.0)
     place = transition + (slot * C + c) * WIDTH * WIDTH + j[:, None] * WIDTH + i[None, :]
     inside = (j < WIDTH)[:, None] & (i < WIDTH)[None, :]
     tl.store(place, tl.maximum(total, 0.0).to(DTYPE), mask=inside)
