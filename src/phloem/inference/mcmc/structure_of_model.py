@@ -7,22 +7,59 @@ by construction what the likelihood uses; a model that is not of this form is re
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from phloem.errors import ModelError
 from phloem.inference.mcmc.structure import Block, ModelStructure, constant
 from phloem.model.model import Model
-from phloem.model.parameter import Parameter
+from phloem.model.parameter import Values
 
 _PAIRS = {f"rate_{a}{b}": f"r({a}<->{b})" for a in "ACGT" for b in "ACGT"}
+
+
+@dataclass(frozen=True)
+class _Rate:
+    """One free rate: a parameter, or element `index` of one. name: for the trace; alias: as a nucleotide pair, or ''."""
+
+    parameter: str
+    index: int | None
+    name: str
+    alias: str = ""
+
+    def set(self, values: Values, x: float) -> dict:
+        if self.index is None:
+            return {**values, self.parameter: x}
+        vector = np.array(values[self.parameter], np.float64)
+        vector[self.index] = x
+        return {**values, self.parameter: vector}
+
+    def get(self, values: Values) -> float:
+        return float(np.atleast_1d(values[self.parameter])[self.index or 0])
+
+
+def _free_rates(model: Model) -> list[_Rate]:
+    rates = []
+    for p in model.free:
+        if p.name in ("frequencies", "alpha", "p_invariable"):
+            continue
+        if p.elements:
+            rates += [_Rate(p.name, i, element) for i, element in enumerate(p.elements)]
+        else:
+            names = p.aliases or (p.name,)
+            rates.append(_Rate(p.name, None, p.name, _PAIRS.get(names[0], "") if len(names) == 1 else ""))
+    return rates
 
 
 def structure_of_model(model: Model) -> ModelStructure:
     """What the sampler needs of a model. ModelError where it cannot sample it, naming what stands in the way."""
     _refuse(model)
-    rates = [p for p in model.free if p.name not in ("frequencies", "alpha", "p_invariable")]
+    rates = _free_rates(model)
     start = model.start_values()
-    ones = start | {p.name: 1.0 for p in rates}
+    ones = start
+    for rate in rates:
+        ones = rate.set(ones, 1.0)
     base = _exchangeabilities(model, ones)
     omega = [p for p in rates if p.name == "omega"]
     others = [p for p in rates if p.name != "omega"]
@@ -57,6 +94,7 @@ def _refuse(model: Model) -> None:
     substitution = {p.name for term in model.substitution.terms for p in term.parameters}
     for p in model.free:
         sampled = p.name in known or (p.name in substitution and p.kind == "positive")
+        sampled &= p.name != "frequencies" or p.size == model.n_states
         if not sampled:
             raise ModelError(
                 f"phloem mcmc has no move for the free parameter '{p.name}' of {model.name}",
@@ -80,12 +118,12 @@ def _exchangeabilities(model: Model, values) -> np.ndarray:
     return (e + e.T) / (2.0 * e.max())
 
 
-def _classes(model: Model, base: np.ndarray, ones, rates: list[Parameter]) -> np.ndarray:
+def _classes(model: Model, base: np.ndarray, ones, rates: list[_Rate]) -> np.ndarray:
     """(S, S) int32: the entries that rate k multiplies have class k + 1, those that none does class 0."""
     classes = np.zeros(base.shape, np.int32)
     changing = base > 0
     for k, p in enumerate(rates):
-        ratio = _exchangeabilities(model, ones | {p.name: 2.0})[changing] / base[changing]
+        ratio = _exchangeabilities(model, p.set(ones, 2.0))[changing] / base[changing]
         mine = np.zeros(base.shape, bool)
         mine[changing] = ratio > 1.5 * ratio.min()
         if np.any(classes[mine] > 0) or not np.allclose(ratio[ratio > 1.5 * ratio.min()], 2 * ratio.min()):
@@ -96,7 +134,7 @@ def _classes(model: Model, base: np.ndarray, ones, rates: list[Parameter]) -> np
     return classes
 
 
-def _rate_block(classes: np.ndarray, base: np.ndarray, rates: list[Parameter], start) -> Block:
+def _rate_block(classes: np.ndarray, base: np.ndarray, rates: list[_Rate], start) -> Block:
     """The simplex of relative rates: the reference class 0 first, then one entry for each free rate.
 
     Printed as MrBayes prints them: all six of GTR as r(A<->C) …, which sum to one, otherwise each rate relative to the
@@ -106,17 +144,16 @@ def _rate_block(classes: np.ndarray, base: np.ndarray, rates: list[Parameter], s
         return constant(1.0)
     if not np.any((classes == 0) & (base > 0)):
         raise ModelError("every rate is free and none is a reference: fix one of them")
-    values = np.array([1.0, *(float(start[p.name]) for p in rates)])
-    full = [p.aliases or (p.name,) for p in rates]
-    gtr = len(base) == 4 and len(rates) == 5 and all(len(a) == 1 and a[0] in _PAIRS for a in full)
-    names = ("r(G<->T)", *(_PAIRS[a[0]] for a in full)) if gtr else ("", *(p.name for p in rates))
+    values = np.array([1.0, *(p.get(start) for p in rates)])
+    gtr = len(base) == 4 and len(rates) == 5 and all(p.alias for p in rates)
+    names = ("r(G<->T)", *(p.alias for p in rates)) if gtr else ("", *(p.name for p in rates))
     return Block(names, values / values.sum(), True)
 
 
 def _frequencies(model: Model, start) -> Block:
     pi = model.substitution.evaluate(start).frequencies
     for p in model.parameters:
-        if p.name == "frequencies":
+        if p.name == "frequencies" and p.size == len(pi):  # not those of nucleotides in a codon model
             names = tuple(f"pi({e.removeprefix('frequency_')})" for e in p.elements)
             return Block(names, np.asarray(start["frequencies"], np.float64), p.is_free)
     return Block((), np.asarray(pi, np.float64), False)
