@@ -53,13 +53,14 @@ class DistanceSettings:
 
 
 def pairwise_distances(
-    alignment: Alignment, settings: DistanceSettings = DistanceSettings(), progress: Callable | None = None
+    alignment: Alignment, settings: DistanceSettings | None = None, progress: Callable | None = None
 ) -> DistanceMatrix:
     """All pairwise distances; the matrix's settings hold the choices and how many pairs were saturated.
 
     progress(done, total) is called now and then. Raises InputError for a method that does not fit the data,
     for two sequences without a common site, and for saturated pairs where these are to be errors.
     """
+    settings = settings or DistanceSettings()
     nucleotides = alignment.alphabet.kind in ("dna", "rna")
     _check(settings, nucleotides, alignment.alphabet.kind)
     if settings.deletion == "complete":

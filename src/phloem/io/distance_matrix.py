@@ -31,8 +31,9 @@ def read_distance_matrix(
     """Read a square, lower or upper triangular PHYLIP matrix, a CSV or TSV table with names, or a .npy array.
 
     names: a file with one name a line, for .npy (without it the taxa are called taxon_1 …).
-    precision: of the matrix; "auto" is float64 up to 4,096 taxa, float32 beyond. tolerance: d(i, j) and d(j, i)
-    may differ by tolerance × max(1, distance) and become their mean. progress(rows read, rows) is called often.
+    precision: of the matrix; "auto" is float64 up to 4,096 taxa, float32 beyond.
+    tolerance: d(i, j) and d(j, i) may differ by tolerance × max(1, distance) and become their mean.
+    progress(rows read, rows) is called often.
     Raises InputError for anything that is no distance matrix, naming line, column and taxa.
     """
     source = str(path)

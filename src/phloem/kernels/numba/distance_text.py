@@ -118,7 +118,7 @@ def _number(text, k, stop):
 
 @compiled
 def _is_end(text, k, stop):
-    return k >= stop or text[k] <= _SPACE or text[k] == _COMMA or text[k] == _SEMICOLON
+    return k >= stop or text[k] <= _SPACE or text[k] in (_COMMA, _SEMICOLON)
 
 
 @compiled
@@ -173,7 +173,7 @@ def count_words(text, start, stop):
 
 @compiled
 def check_rows(values, first, last, tolerance, where):
-    """Check rows first … last-1 against their columns and replace both by their mean; the diagonal becomes zero.
+    """Check rows first … last-1 against their columns, replace both by their mean, zero the diagonal.
 
     Returns 0, or what is wrong at where[0], where[1]: 1 not finite, 2 negative, 3 diagonal, 4 asymmetric.
     """

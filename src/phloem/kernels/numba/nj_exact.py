@@ -2,7 +2,8 @@
 
 Row i answers for the pairs (i, j) with j < i: lower_bound[i] never exceeds their smallest
 q_ij = d_ij - u_i - u_j. When a join changes every u by Δ, no q of row i falls by more than Δ_i + max Δ,
-whatever the matrix; the one new column is compared directly. Only rows whose bound is below the best q found are read.
+whatever the matrix; the one new column is compared directly. Only rows whose bound is below the best q found
+are read.
 """
 
 from __future__ import annotations
