@@ -7,15 +7,17 @@ from scipy.linalg import expm
 
 from phloem.model.record import SiteModel
 
+_ENTRIES_AT_ONCE = 1 << 20  # numbers in one block of adjoints, to bound memory
+
 
 def transition_matrices(lengths: np.ndarray, model: SiteModel) -> np.ndarray:
     """P[x, c] = exp(Q · rates[c] · lengths[x]) for every branch x.
 
     lengths: (B,) effective branch lengths (length × branch rate). Returns (B, C, S, S) float64;
     P[x, c, i, j] is the probability of state j at the child given state i at the parent.
-    P is formed as I + R (exp(Λt) - 1) L: what is subtracted is then of the size of t and not of 1, so that the
-    rare changes of short branches keep their digits (West Nile codons: 7e-4 log units otherwise), and P(0) is I
-    exactly, so that an impossible site has likelihood 0 and not noise.
+    P is formed as I + R (exp(Λt) - 1) L: what is subtracted is then of the size of t and not of 1, so that
+    the rare changes of short branches keep their digits (West Nile codons: 7e-4 log units otherwise), and
+    P(0) is I exactly, so that an impossible site has likelihood 0 and not noise.
     """
     t = lengths[:, None] * model.rates[None, :]
     if model.eigen is None:
@@ -37,25 +39,23 @@ def rate_matrix_adjoint(adjoint: np.ndarray, lengths: np.ndarray, model: SiteMod
         return _adjoint_by_blocks(adjoint, t, model.rate_matrix)
     e = model.eigen
     total = np.zeros_like(e.right)
-    for a, tx in zip(adjoint, t):
-        g = np.einsum("ik,cij,lj->ckl", e.right, a, e.left, optimize=True)
-        total = total + (g * _divided_difference(e.values, tx)).sum(0)
+    step = max(1, _ENTRIES_AT_ONCE // adjoint[0].size)
+    for k in range(0, len(adjoint), step):
+        g = e.right.T @ adjoint[k : k + step] @ e.left.T
+        total = total + (g * _divided_difference(e.values, t[k : k + step])).sum((0, 1))
     return (e.left.T @ total @ e.right.T).real
 
 
 def _divided_difference(values: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """(exp(λ_k t) - exp(λ_l t)) / (λ_k - λ_l); near ties as t exp(mean t) sinh(z)/z, which does not cancel.
+    """(exp(λ_k t) - exp(λ_l t)) / (λ_k - λ_l); near ties t exp(mean t) (1 + z²/6), which does not cancel.
 
-    values: (S,), t: (C, 1, 1). Returns (C, S, S).
+    z = (λ_k - λ_l) t / 2. values: (S,), t: (…, 1, 1). Returns (…, S, S).
     """
-    mean, half = (values[:, None] + values) / 2, (values[:, None] - values) / 2
-    z = half * t
-    far = np.abs(z) > 1
-    near_z = np.where(far, 0, z)
-    sinhc = np.where(np.abs(z) < 1e-4, 1 + near_z**2 / 6, np.sinh(near_z) / np.where(near_z == 0, 1, near_z))
-    e = np.exp(values * t)
-    difference = (np.swapaxes(e, 1, 2) - e) / np.where(half == 0, 1, 2 * half)
-    return np.where(far, difference, t * np.exp(mean * t) * sinhc)
+    gap = values[:, None] - values
+    z = gap * t / 2
+    e, root = np.exp(values * t), np.exp(values * t / 2)
+    far = (np.swapaxes(e, -1, -2) - e) / np.where(gap == 0, 1, gap)
+    return np.where(np.abs(z) > 1e-3, far, t * (np.swapaxes(root, -1, -2) * root) * (1 + z * z / 6))
 
 
 def _adjoint_by_blocks(adjoint: np.ndarray, t: np.ndarray, q: np.ndarray) -> np.ndarray:
