@@ -85,7 +85,7 @@ def _show(result: LikelihoodResult, console) -> None:
         f"ambiguous characters: {result.settings.ambiguity}"
     )
     console.print(Text(f"engine: {engine['name']}, {engine['precision']}; {engine['reason']}"))
-    console.print(Text(f"model:  {result.model}", overflow="fold"))
+    console.print(Text(f"{'fitted ' if result.optimum else ''}model: {result.model}"), soft_wrap=True)
     console.print(f"log-likelihood: [bold]{result.log_likelihood:.6f}[/]")
     if result.optimum is not None:
         _show_optimum(result.optimum, result.settings.out_tree, console)

@@ -16,6 +16,7 @@ class Gradient:
     parameters: by element name (kappa, rate_AC, frequency_A, alpha, …); those of a simplex are in softmax
     coordinates z, x = softmax(z) (docs/architecture.md), and sum to 0.
     root_frequencies: (S,) d/d entry of the root distribution, entries taken as independent.
+    Without parameters asked for, parameters is empty and root_frequencies None.
     """
 
     log_likelihood: float
@@ -23,4 +24,4 @@ class Gradient:
     branch_lengths: np.ndarray
     branch_rates: np.ndarray
     parameters: dict[str, float]
-    root_frequencies: np.ndarray
+    root_frequencies: np.ndarray | None

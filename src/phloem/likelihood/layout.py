@@ -52,6 +52,14 @@ class TreeLayout:
             raise InputError(f"the tree has no branch '{name}'", hint=hint)
         return self._number[name]
 
+    def subtree(self, name: str) -> tuple[str, ...]:
+        """Names of a branch and of every branch below it, as the tree is drawn."""
+        inside = np.zeros(self.tree.n_nodes, bool)
+        inside[self.branch(name)] = True
+        for x in range(self.tree.n_nodes - 2, -1, -1):
+            inside[x] |= inside[self.tree.parent[x]]
+        return tuple(self.names[x] for x in np.flatnonzero(inside[:-1]))
+
     def internal_node(self, name: str) -> int:
         """The binary tree's node below the internal branch of that name; "root" is the base of the tree."""
         if name == "root":

@@ -76,6 +76,10 @@ class TreeLikelihood:
         """B names; a branch's number is that of the node below it in tree."""
         return self._accepted.layout.names
 
+    def subtree(self, branch: str) -> tuple[str, ...]:
+        """Names of a branch and of every branch below it, as the tree is drawn; for changes to a subtree."""
+        return self._accepted.layout.subtree(branch)
+
     @property
     def branch_lengths(self) -> np.ndarray:
         """(B,) a copy, aligned with branch_names."""
@@ -120,24 +124,26 @@ class TreeLikelihood:
         hidden = np.exp(by_pattern[self._problem.ascertained]).sum()
         return by_pattern[self._patterns.site_pattern] - np.log1p(-hidden)
 
-    def gradient(self) -> Gradient:
-        """Derivatives with respect to everything, in one backward pass."""
+    def gradient(self, parameters: bool = True) -> Gradient:
+        """Derivatives with respect to everything, in one backward pass; parameters=False: branches only."""
         state = self._ready()
-        result = self._evaluator.gradient(state.effective(), state.point.site_model, parameters=True)
+        result = self._evaluator.gradient(state.effective(), state.point.site_model, parameters)
         self._evaluated = True
         require_possible(result.log_likelihood, self._evaluator, self._patterns)
-        if result.site_model is None:
-            raise NumericalError(f"engine {self._evaluator.name} returned no derivatives of the model")
         effective = state.layout.to_branches(np.asarray(result.branch_lengths))
-        parameters = self.model.backpropagate(state.point.values, result.site_model)
+        by_name, root_frequencies = {}, None
+        if result.site_model is not None:
+            slopes = self.model.backpropagate(state.point.values, result.site_model)
+            by_name = by_element(self.model.parameters, slopes)
+            root_frequencies = np.asarray(result.site_model.root_frequencies)
         return require_finite(
             Gradient(
                 log_likelihood=result.log_likelihood,
                 branch_names=state.layout.names,
                 branch_lengths=effective * state.rates,
                 branch_rates=effective * state.lengths,
-                parameters=by_element(self.model.parameters, parameters),
-                root_frequencies=np.asarray(result.site_model.root_frequencies),
+                parameters=by_name,
+                root_frequencies=root_frequencies,
             )
         )
 

@@ -118,6 +118,29 @@ def test_propose_accept_reject():
         l.log_likelihood()
 
 
+def test_branches_alone_and_a_subtree():
+    l = likelihood()
+    alone = l.gradient(parameters=False)
+    np.testing.assert_allclose(alone.branch_lengths, l.gradient().branch_lengths, rtol=1e-12)
+    assert alone.parameters == {} and alone.root_frequencies is None
+    assert set(l.subtree("mrca(d,e)")) == {"d", "e", "mrca(d,e)"} and l.subtree("a") == ("a",)
+
+
+def test_covarion_hides_a_switch_behind_every_state():
+    """Eight states, of which the tips show four."""
+    covarion = "JC+COV{switch_on=0.5,switch_off=0.8}"
+    l = likelihood(covarion)
+    assert l.model.n_states == 8 and l.ancestral_states().shape == (22, 4)
+    np.testing.assert_allclose(l.ancestral_states().sum(1), 1.0, rtol=1e-12)
+    assert l.site_log_likelihoods().sum() == pytest.approx(l.log_likelihood(), rel=1e-12)
+    start, h = l.branch_lengths[0], 1e-6
+    up = l.propose(branch_lengths={"a": start + h})
+    l.reject()
+    down = l.propose(branch_lengths={"a": start - h})
+    l.reject()
+    assert l.gradient().branch_lengths[0] == pytest.approx((up - down) / (2 * h), rel=1e-5)
+
+
 def test_propose_another_topology():
     l = likelihood()
     newick = "((a:0.1,c:0.12):0.05,b:0.2,(d:0.08,e:0.25):0.11);"

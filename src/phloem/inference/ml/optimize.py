@@ -103,7 +103,7 @@ class _Search:
         self.evaluations += 1
         try:
             self.likelihood.set(branch_lengths=lengths, parameters=values)
-            gradient = self.likelihood.gradient()
+            gradient = self.likelihood.gradient(parameters=bool(self.coordinates.parameters))
         except (NumericalError, ModelError):
             if not np.isfinite(self._last):
                 raise
@@ -117,7 +117,7 @@ class _Search:
         """In log coordinates a branch near zero hardly moves even where log L rises with it: lift it."""
         lengths, values = self.coordinates.unpack(vector)
         self.likelihood.set(branch_lengths=lengths, parameters=values)
-        slope = self.likelihood.gradient().branch_lengths
+        slope = self.likelihood.gradient(parameters=False).branch_lengths
         stuck = np.flatnonzero((lengths < _BUMPED_LENGTH / 10) & (slope * _BUMPED_LENGTH > self._tolerance))
         lifted = vector.copy()
         lifted[stuck] = np.log(_BUMPED_LENGTH)
