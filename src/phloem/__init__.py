@@ -19,6 +19,7 @@ _PUBLIC = {
     "Tree": "phloem.tree.tree",
     "parse_model": "phloem.model.grammar",
     "TreeLikelihood": "phloem.likelihood.tree_likelihood",
+    "optimize": "phloem.inference.ml.optimize",
     "PhloemError": "phloem.errors",
     "InputError": "phloem.errors",
     "ModelError": "phloem.errors",

@@ -179,6 +179,8 @@ def _by_branch(gradient: Gradient, lengths: np.ndarray) -> list[dict[str, object
 def _optimum(optimum: OptimizeResult) -> dict[str, object]:
     return {
         "free_numbers": optimum.n_free,
+        "aic": optimum.aic,
+        "bic": optimum.bic,
         "evaluations": optimum.evaluations,
         "converged": optimum.converged,
         "largest_derivative": optimum.largest_derivative,

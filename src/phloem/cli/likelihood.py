@@ -101,6 +101,7 @@ def _show_optimum(optimum: OptimizeResult, out_tree: str | None, console) -> Non
         f"fitted {optimum.n_free} numbers in {optimum.evaluations} evaluations from "
         f"{len(optimum.starting_log_likelihoods)} start(s): {state}"
     )
+    console.print(f"AIC {optimum.aic:.4f}, BIC {optimum.bic:.4f}")
     if out_tree:
         console.print(f"tree written to {out_tree}")
 

@@ -106,6 +106,11 @@ class TreeLikelihood:
         return self.model.text(self._accepted.point.values)
 
     @property
+    def root_is_free(self) -> bool:
+        """Whether the likelihood is the same wherever the root is put (reversible model, stationary root)."""
+        return self._accepted.point.reversible
+
+    @property
     def n_patterns(self) -> int:
         """Distinct site patterns of the alignment."""
         return len(self._patterns.weights)

@@ -29,7 +29,8 @@ class OptimizeResult:
     branch_lengths (B,) aligned with branch_names; parameters: every parameter's value; tree and model_text
     carry them. starting_log_likelihoods: what each start reached. converged: whether the last round gained
     less than the tolerance. largest_derivative: of log L in the free coordinates (log lengths, …).
-    n_free: numbers fitted, branch lengths included.
+    n_free: numbers fitted, branch lengths included (the two at the base of a tree count once if the model is
+    reversible). aic: 2 n_free - 2 log L. bic: n_free log(sites) - 2 log L.
     """
 
     log_likelihood: float
@@ -43,6 +44,8 @@ class OptimizeResult:
     evaluations: int
     converged: bool
     largest_derivative: float
+    aic: float
+    bic: float
 
 
 def optimize(
@@ -129,24 +132,30 @@ def _result(search: _Search, runs) -> OptimizeResult:
     _, vector, converged = max(runs, key=lambda run: run[0])
     slope = search.objective(vector)[1]
     likelihood.set(parameters=_mean_rate_one(likelihood.parameters))
+    value, n_free = likelihood.log_likelihood(), _free_numbers(likelihood, len(vector))
     return OptimizeResult(
-        log_likelihood=likelihood.log_likelihood(),
+        log_likelihood=value,
         branch_names=likelihood.branch_names,
         branch_lengths=likelihood.branch_lengths,
         parameters=likelihood.parameters,
         tree=likelihood.tree,
         model_text=likelihood.model_text,
         starting_log_likelihoods=tuple(run[0] for run in runs),
-        n_free=len(vector) - sum(_redundant(p.kind, p.name) for p in likelihood.model.free),
+        n_free=n_free,
         evaluations=search.evaluations,
         converged=converged,
         largest_derivative=float(np.abs(slope).max(initial=0.0)),
+        aic=2 * n_free - 2 * value,
+        bic=n_free * float(np.log(likelihood.alignment.n_sites)) - 2 * value,
     )
 
 
-def _redundant(kind: str, name: str) -> bool:
-    """A simplex and relative rates have one number more than they have degrees of freedom."""
-    return kind == "simplex" or name == "rates"
+def _free_numbers(likelihood: TreeLikelihood, n_coordinates: int) -> int:
+    """Coordinates less the redundant: one a simplex, one of relative rates, one of two basal branches."""
+    tree = likelihood.tree
+    one_basal_branch = likelihood.root_is_free and len(tree.children(tree.n_nodes - 1)) == 2
+    redundant = sum(p.kind == "simplex" or p.name == "rates" for p in likelihood.model.free)
+    return n_coordinates - redundant - one_basal_branch
 
 
 def _mean_rate_one(values: dict[str, ParameterValue]) -> dict[str, ParameterValue]:

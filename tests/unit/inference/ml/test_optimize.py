@@ -85,6 +85,14 @@ def test_only_parameters_without_a_value_move():
     result = optimize(likelihood("HKY{3.5}+F+G4{0.7}"))
     assert result.parameters["kappa"] == 3.5 and result.parameters["alpha"] == 0.7
     assert result.n_free == 7
+    assert result.aic == 14 - 2 * result.log_likelihood
+    assert result.bic == pytest.approx(7 * np.log(22) - 2 * result.log_likelihood)
+
+
+def test_two_basal_branches_count_once_where_the_root_is_free():
+    rooted = "((a:0.1,b:0.1):0.1,(c:0.1,(d:0.1,e:0.1):0.1):0.05);"
+    free, fixed = optimize(likelihood("JC", newick=rooted)), optimize(likelihood("UNREST", newick=rooted))
+    assert free.n_free == 7 and fixed.n_free == 8 + 11
 
 
 def test_restarts_where_there_are_several_peaks():
