@@ -1,11 +1,14 @@
 """From adjoints of transition matrices to derivatives of branch lengths.
 
-reference/branch.py specifies it; only the entries of Q that are not zero are visited, and Q P = P Q.
+reference/branch.py specifies it; only the entries of Q that are not zero are visited, and Q P = P Q. Where
+nobody asks for d log L / d P = u pᵀ itself, u mᵀ does as well, without gathering p again: ⟨u pᵀ, Q P⟩ = ⟨u
+mᵀ, Q⟩.
 """
 
 from __future__ import annotations
 
 from phloem.kernels.numba.compile import compiled
+from phloem.kernels.numba.lanes import fill, load, multiply_add, sum_lanes, zeros
 
 
 @compiled
@@ -25,19 +28,41 @@ def branch_derivative_four(matrix, down, rate_columns, adjoint, at, shape, deriv
 
 
 @compiled
-def branch_derivative_padded(matrix, down, rate_columns, adjoint, at, shape, derivative, slope, product):
-    """The same for padded states. slope, product: scratch, a row each."""
-    padded = shape.padded
-    product[:padded] = 0
-    for j in range(shape.states):
-        slope[:padded] = 0
-        for e in range(rate_columns.first[j], rate_columns.first[j + 1]):
-            rate, line = rate_columns.values[e], matrix + rate_columns.states[e] * padded
-            for i in range(padded):
-                slope[i] += rate * down[line + i]
-        for i in range(padded):
-            product[i] += slope[i] * adjoint[at + j * padded + i]
+def branch_derivative_padded(matrix, down, rate_columns, adjoint, at, shape, derivative):
+    """The same for padded states."""
+    lanes, padded = shape.lanes, shape.padded
     total = 0.0
-    for i in range(padded):
-        total += product[i]
+    for i in range(0, padded, len(lanes)):
+        share = zeros(down, lanes)
+        for j in range(shape.states):
+            slope = zeros(down, lanes)
+            for e in range(rate_columns.first[j], rate_columns.first[j + 1]):
+                rate = fill(down, rate_columns.values[e], lanes)
+                slope = multiply_add(
+                    rate, load(down, matrix + rate_columns.states[e] * padded + i, lanes), slope
+                )
+            share = multiply_add(slope, load(adjoint, at + j * padded + i, lanes), share)
+        total += sum_lanes(share)
     derivative[0] = total
+
+
+@compiled
+def message_derivative_padded(rate_columns, outer, at, shape, derivative):
+    """derivative = Σ_ij Q[i, j] outer[j, i] where outer[j, i] = Σ over columns of m_j u_i."""
+    total = 0.0
+    for j in range(shape.states):
+        for e in range(rate_columns.first[j], rate_columns.first[j + 1]):
+            total += rate_columns.values[e] * outer[at + j * shape.padded + rate_columns.states[e]]
+    derivative[0] = total
+
+
+@compiled
+def message_derivative_four(rate_columns, outer, at, shape, derivative):
+    """The same for every lane."""
+    n = len(shape.lanes)
+    for lane in range(n):
+        total = 0.0
+        for j in range(4):
+            for e in range(rate_columns.first[j], rate_columns.first[j + 1]):
+                total += rate_columns.values[e] * outer[at + (4 * j + rate_columns.states[e]) * n + lane]
+        derivative[lane] = total

@@ -107,6 +107,33 @@ def broadcast(typing_context, array, index, lanes):
 
 
 @intrinsic
+def prefetch(typing_context, array, index):
+    """Ask for the cache line of array[index], which is needed soon"""
+
+    def generate(context, builder, signature, arguments):
+        pointer = element_pointer(context, builder, array, arguments[0], arguments[1])
+        pointer, i32 = builder.bitcast(pointer, ir.IntType(8).as_pointer()), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [pointer, i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+@intrinsic
+def fill(typing_context, array, value, lanes):
+    """value in every lane, in array's type"""
+    result = Lanes(array.dtype, len(lanes))
+
+    def generate(context, builder, signature, arguments):
+        scalar = context.cast(builder, arguments[1], value, array.dtype)
+        return splat(builder, scalar, result.count)
+
+    return result(array, value, lanes), generate
+
+
+@intrinsic
 def zeros(typing_context, array, lanes):
     """A zero vector of array's type"""
     result = Lanes(array.dtype, len(lanes))
@@ -192,15 +219,31 @@ def largest(typing_context, value):
     """The largest lane (no NaN expected)"""
 
     def generate(context, builder, signature, arguments):
-        (vector,) = arguments
-        count, undefined = vector.type.count, ir.Constant(vector.type, ir.Undefined)
-        while count > 1:
-            count //= 2
-            order = [(lane + count) % vector.type.count for lane in range(vector.type.count)]
-            other = builder.shuffle_vector(
-                vector, undefined, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
-            )
-            vector = builder.select(builder.fcmp_ordered(">", vector, other), vector, other)
-        return builder.extract_element(vector, ir.IntType(32)(0))
+        def larger(a, b):
+            return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+        return _fold(builder, arguments[0], larger)
 
     return value.dtype(value), generate
+
+
+@intrinsic
+def sum_lanes(typing_context, value):
+    """Sum of all lanes, halves first"""
+
+    def generate(context, builder, signature, arguments):
+        return _fold(builder, arguments[0], builder.fadd)
+
+    return value.dtype(value), generate
+
+
+def _fold(builder, vector, combine):
+    """Combine the halves of a vector until one lane is left."""
+    count, undefined = vector.type.count, ir.Constant(vector.type, ir.Undefined)
+    lanes = count
+    while count > 1:
+        count //= 2
+        order = [(lane + count) % lanes for lane in range(lanes)]
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), order)
+        vector = combine(vector, builder.shuffle_vector(vector, undefined, mask))
+    return builder.extract_element(vector, ir.IntType(32)(0))

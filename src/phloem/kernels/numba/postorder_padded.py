@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from phloem.kernels.numba.compile import compiled
-from phloem.kernels.numba.lanes import any_above, largest, load, maximum, multiply, store, zeros
+from phloem.kernels.numba.lanes import add, any_above, largest, load, maximum, multiply, store, zeros
 from phloem.kernels.numba.matrix_product import ROWS, product
 
 BATCH = 8 * ROWS  # rows that stay in the first-level cache between the steps of one product
@@ -14,7 +14,7 @@ BATCH = 8 * ROWS  # rows that stay in the first-level cache between the steps of
 @compiled
 def tip_messages_padded(x, c, nodes, columns, messages, matrices, sets, shape):
     """m_x of a tip: for every code the sum of P's columns over the states it allows. No exponents."""
-    padded, down = shape.padded, matrices.down[c]
+    lanes, padded, down = shape.lanes, shape.padded, matrices.down[c]
     values, exponents = messages.values[c], messages.exponents[c]
     row = columns.start[nodes.columns_at[x]]
     out = messages.start[nodes.messages_at[x]]
@@ -22,11 +22,11 @@ def tip_messages_padded(x, c, nodes, columns, messages, matrices, sets, shape):
     for k in range(nodes.size[x]):
         exponents[out + k] = 0
         code, at = columns.left[row + k], (out + k) * padded
-        values[at : at + padded] = 0
-        for s in range(sets.first[code], sets.first[code + 1]):
-            line = matrix + sets.states[s] * padded
-            for i in range(padded):
-                values[at + i] += down[line + i]
+        for i in range(0, padded, len(lanes)):
+            total = zeros(values, lanes)
+            for s in range(sets.first[code], sets.first[code + 1]):
+                total = add(total, load(down, matrix + sets.states[s] * padded + i, lanes))
+            store(values, at + i, total)
 
 
 @compiled

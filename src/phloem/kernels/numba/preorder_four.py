@@ -57,10 +57,13 @@ def tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, a
 
 
 @compiled
-def node_down_four(x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, adjoint_at):
-    """u, and q = Pᵀ u, of the classes begin:end of an internal node, and their share of d log L / d P.
+def node_down_four(
+    x, begin, end, block, nodes, columns, messages, matrices, shape, q, outer, outer_at, with_partials
+):
+    """q = Pᵀ u of the classes begin:end of an internal node, and into outer[outer_at:] the sum over them of
+    p uᵀ, that is d log L / d P laid out as Matrices.down, if with_partials, else of m uᵀ.
 
-    q: as messages.values[block]; the parent's rows are read, x's written. adjoint[adjoint_at:]: out.
+    q: as messages.values[block]; the parent's rows are read, x's written.
     """
     lanes, n, values, down = shape.lanes, len(shape.lanes), messages.values[block], matrices.down[block]
     order, sibling, parent_row, above, sibling_row = beside(x, nodes, columns, messages)
@@ -76,20 +79,24 @@ def node_down_four(x, begin, end, block, nodes, columns, messages, matrices, sha
     for k in range(begin, end):
         first, last = parent_row + columns.first[row + k], parent_row + columns.first[row + k + 1]
         u = collect_four(first, last, above, order, sibling_row, sibling, q, values, lanes)
-        a, b = left_row + columns.left[row + k], right_row + columns.right[row + k]
-        p = multiply_four(load_four(values, a * 4 * n, lanes), load_four(values, b * 4 * n, lanes))
         y = transposed_product_four(down, matrix, u, lanes)
+        p = load_four(values, (out + k) * 4 * n, lanes)
+        a, b = left_row + columns.left[row + k], right_row + columns.right[row + k]
+        if with_partials:
+            p = multiply_four(load_four(values, a * 4 * n, lanes), load_four(values, b * 4 * n, lanes))
         if rescaled:
             shift_factors(messages.exponents[block], (out + k) * n, a * n, b * n, n, factors)
             f, g = load(factors, 0, lanes), load(factors, n, lanes)
-            p, y = scale_four(scale_four(p, f), g), scale_four(scale_four(y, f), g)
+            y = scale_four(scale_four(y, f), g)
+            if with_partials:
+                p = scale_four(scale_four(p, f), g)
         store_four(q, (out + k) * 4 * n, y, lanes)
         a0, a1 = add_scaled_four(a0, u, p[0]), add_scaled_four(a1, u, p[1])
         a2, a3 = add_scaled_four(a2, u, p[2]), add_scaled_four(a3, u, p[3])
-    store_four(adjoint, adjoint_at, a0, lanes)
-    store_four(adjoint, adjoint_at + 4 * n, a1, lanes)
-    store_four(adjoint, adjoint_at + 8 * n, a2, lanes)
-    store_four(adjoint, adjoint_at + 12 * n, a3, lanes)
+    store_four(outer, outer_at, a0, lanes)
+    store_four(outer, outer_at + 4 * n, a1, lanes)
+    store_four(outer, outer_at + 8 * n, a2, lanes)
+    store_four(outer, outer_at + 12 * n, a3, lanes)
 
 
 @compiled

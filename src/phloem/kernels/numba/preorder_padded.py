@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from phloem.kernels.numba.compile import compiled
-from phloem.kernels.numba.lanes import load, multiply, multiply_add, store
+from phloem.kernels.numba.lanes import add, load, multiply, multiply_add, store, zeros
 from phloem.kernels.numba.matrix_product import product
 from phloem.kernels.numba.postorder_padded import BATCH, gather_product
 from phloem.kernels.numba.siblings import beside
@@ -48,47 +48,63 @@ def shift_rows(x, begin, end, c, nodes, columns, messages, shape, rows, start):
 
 
 @compiled
-def tip_down_padded(x, c, nodes, columns, messages, sets, shape, q, adjoint, adjoint_at, scratch):
-    """d log L / d P of a tip's branch in category c, laid out as Matrices.down, into adjoint[adjoint_at:]."""
-    padded = shape.padded
+def tip_down_padded(x, c, nodes, columns, messages, sets, shape, q, outer, outer_at, with_partials, u):
+    """What node_down_padded does, at a tip: p is the indicator of the states that a code allows."""
+    lanes, padded, values = shape.lanes, shape.padded, messages.values[c]
     row = columns.start[nodes.columns_at[x]]
-    for entry in range(shape.matrix):
-        adjoint[adjoint_at + entry] = 0
-    for k in range(nodes.size[x]):
-        collect(x, k, k + 1, c, nodes, columns, messages, shape, q, scratch)
-        code = columns.left[row + k]
-        for s in range(sets.first[code], sets.first[code + 1]):
-            at = adjoint_at + sets.states[s] * padded
-            for i in range(padded):
-                adjoint[at + i] += scratch[i]
+    at = messages.start[nodes.messages_at[x]] * padded
+    if with_partials:
+        for entry in range(0, shape.matrix, len(lanes)):
+            store(outer, outer_at + entry, zeros(outer, lanes))
+    for first in range(0, nodes.size[x], BATCH):
+        rows = min(nodes.size[x] - first, BATCH)
+        collect(x, first, first + rows, c, nodes, columns, messages, shape, q, u)
+        if with_partials:
+            for k in range(rows):
+                add_to_states(outer, outer_at, sets, columns.left[row + first + k], u, k * padded, shape)
+        else:
+            product(
+                values, at + first * padded, 1, padded, u, 0, padded, outer, outer_at, padded,
+                shape.states, padded, rows, first > 0,
+            )  # fmt: skip
+
+
+@compiled
+def add_to_states(outer, outer_at, sets, code, u, at, shape):
+    """Add the row u[at:] to the row of every state that code allows."""
+    lanes, padded = shape.lanes, shape.padded
+    for s in range(sets.first[code], sets.first[code + 1]):
+        to = outer_at + sets.states[s] * padded
+        for i in range(0, padded, len(lanes)):
+            store(outer, to + i, add(load(outer, to + i, lanes), load(u, at + i, lanes)))
 
 
 @compiled
 def node_down_padded(
-    x, begin, end, c, nodes, columns, messages, matrices, shape, q, adjoint, adjoint_at, u, p
+    x, begin, end, c, nodes, columns, messages, matrices, shape, q, outer, outer_at, with_partials, u, p
 ):
-    """q = Pᵀ u of the classes begin:end of an internal node, and their share of d log L / d P.
+    """q = Pᵀ u of the classes begin:end of an internal node, and into outer[outer_at:] the sum over them of
+    p uᵀ, that is d log L / d P laid out as Matrices.down, if with_partials, else of m uᵀ.
 
-    q: as messages.values[c]; the parent's rows are read, x's written. adjoint[adjoint_at:]: out.
-    u, p: scratch, BATCH rows and a little more each.
+    q: as messages.values[c]; the parent's rows are read, x's written. u, p: scratch, BATCH rows and a
+    little more.
     """
-    padded, states = shape.padded, shape.states
+    padded, states, values = shape.padded, shape.states, messages.values[c]
     out = messages.start[nodes.messages_at[x]]
     matrix = nodes.matrix_at[x] * shape.matrix
     rescaled = messages.rescaled[c, nodes.messages_at[x]] != 0
     for first in range(begin, end, BATCH):
         last = min(first + BATCH, end)
+        at, rows = (out + first) * padded, last - first
         collect(x, first, last, c, nodes, columns, messages, shape, q, u)
-        gather_product(x, first, last, c, nodes, columns, messages, shape, p)
-        at = (out + first) * padded
-        product(
-            u, 0, padded, 1, matrices.up[c], matrix, padded, q, at, padded,
-            last - first, padded, states, False,
-        )  # fmt: skip
+        product(u, 0, padded, 1, matrices.up[c], matrix, padded, q, at, padded, rows, padded, states, False)
         if rescaled:
-            shift_rows(x, first, last, c, nodes, columns, messages, shape, p, 0)
             shift_rows(x, first, last, c, nodes, columns, messages, shape, q, at)
-        product(
-            p, 0, 1, padded, u, 0, padded, adjoint, adjoint_at, padded,
-            states, padded, last - first, first > begin,
-        )  # fmt: skip
+        more = first > begin
+        if with_partials:
+            gather_product(x, first, last, c, nodes, columns, messages, shape, p)
+            if rescaled:
+                shift_rows(x, first, last, c, nodes, columns, messages, shape, p, 0)
+            product(p, 0, 1, padded, u, 0, padded, outer, outer_at, padded, states, padded, rows, more)
+        else:
+            product(values, at, 1, padded, u, 0, padded, outer, outer_at, padded, states, padded, rows, more)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phloem.kernels.numba.branch import branch_derivative_four
+from phloem.kernels.numba.branch import branch_derivative_four, message_derivative_four
 from phloem.kernels.numba.compile import compiled
 from phloem.kernels.numba.postorder_four import node_messages_four, tip_messages_four
 from phloem.kernels.numba.preorder_four import node_down_four, tip_down_four
@@ -60,12 +60,16 @@ def run_down_four(
             continue
         wait_for(done, ready + parent, nodes.size[parent])
         at = (task if down.keep_adjoint else thread) * shape.matrix
-        if nodes.left[x] < 0:
+        matrix, share, keep = nodes.matrix_at[x] * shape.matrix, down.derivative[task], down.keep_adjoint
+        tip = nodes.left[x] < 0
+        if tip:
             tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, at)
         else:
-            node_down_four(x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at)
+            node_down_four(
+                x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at, keep
+            )
             finish(done, ready + x, end - begin)
-        matrix, derivative = nodes.matrix_at[x] * shape.matrix, down.derivative[task]
-        branch_derivative_four(
-            matrix, matrices.down[block], down.rate_columns, adjoint, at, shape, derivative
-        )
+        if tip or keep:
+            branch_derivative_four(matrix, matrices.down[block], down.rate_columns, adjoint, at, shape, share)
+        else:
+            message_derivative_four(down.rate_columns, adjoint, at, shape, share)

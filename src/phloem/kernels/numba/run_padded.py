@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.kernels.numba.branch import branch_derivative_padded
+from phloem.kernels.numba.branch import branch_derivative_padded, message_derivative_padded
 from phloem.kernels.numba.compile import compiled
 from phloem.kernels.numba.postorder_padded import BATCH, node_messages_padded, tip_messages_padded
 from phloem.kernels.numba.preorder_padded import node_down_padded, tip_down_padded
@@ -52,7 +52,6 @@ def run_down_padded(
     n_nodes, adjoint = len(nodes.left), down.adjoint
     u = np.empty(BATCH * shape.padded + 64, messages.values.dtype)
     p = np.empty(BATCH * shape.padded + 64, messages.values.dtype)
-    slope, product = np.empty(shape.padded), np.empty(shape.padded)
     while True:
         task = next_task(counter)
         if task >= len(tasks):
@@ -67,14 +66,18 @@ def run_down_padded(
             continue
         wait_for(done, ready + parent, nodes.size[parent])
         at = (task if down.keep_adjoint else thread) * shape.matrix
-        if nodes.left[x] < 0:
-            tip_down_padded(x, block, nodes, columns, messages, sets, shape, q, adjoint, at, u)
+        matrix, share, keep = nodes.matrix_at[x] * shape.matrix, down.derivative[task], down.keep_adjoint
+        tip = nodes.left[x] < 0
+        if tip:
+            tip_down_padded(x, block, nodes, columns, messages, sets, shape, q, adjoint, at, keep, u)
         else:
             node_down_padded(
-                x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at, u, p
+                x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at, keep, u, p
             )
             finish(done, ready + x, end - begin)
-        matrix, derivative = nodes.matrix_at[x] * shape.matrix, down.derivative[task]
-        branch_derivative_padded(
-            matrix, matrices.down[block], down.rate_columns, adjoint, at, shape, derivative, slope, product
-        )
+        if keep:
+            branch_derivative_padded(
+                matrix, matrices.down[block], down.rate_columns, adjoint, at, shape, share
+            )
+        else:
+            message_derivative_padded(down.rate_columns, adjoint, at, shape, share)

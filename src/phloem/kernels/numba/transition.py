@@ -39,13 +39,15 @@ def transition_padded(x, c, nodes, matrices, model, shape, scaled, p):
     rows = model.left.shape[1]
     for k in range(states):
         growth = np.exp(model.values[k] * model.rates[c] * matrices.lengths[x])
+        line, left = scaled[k * rows : (k + 1) * rows], model.left[k]
         for j in range(rows):
-            scaled[k * rows + j] = model.left[k, j] * growth
+            line[j] = left[j] * growth
     right = model.right.ravel()
     product(scaled, 0, 1, rows, right, 0, padded, p, 0, padded, states, padded, states, False)
     at = nodes.matrix_at[x] * shape.matrix
+    own = down[at : at + states * padded]
     for entry in range(states * padded):
-        down[at + entry] = max(p[entry], 0.0)
+        own[entry] = max(p[entry], 0.0)
     if matrices.want_up and nodes.left[x] >= 0:
         transpose(down, matrices.up[c], at, states, padded)
 
@@ -53,8 +55,9 @@ def transition_padded(x, c, nodes, matrices, model, shape, scaled, p):
 @compiled
 def transpose(down, up, at, states, padded):
     """up[i, j] = down[j, i] for the matrix at `at`, with zero padding."""
+    down = down[at : at + states * padded]
     for i in range(states):
+        line = up[at + i * padded : at + (i + 1) * padded]
         for j in range(states):
-            up[at + i * padded + j] = down[at + j * padded + i]
-        for j in range(states, padded):
-            up[at + i * padded + j] = 0.0
+            line[j] = down[j * padded + i]
+        line[states:] = 0.0
