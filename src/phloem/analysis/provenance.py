@@ -17,12 +17,13 @@ from phloem.engine.select import Selection
 from phloem.errors import InputError
 
 
-def provenance(files: Iterable[str | os.PathLike[str]], selection: Selection) -> dict[str, Any]:
-    """Version, platform, engine with its reason, and the SHA-256 of every input file.
+def provenance(files: Iterable[str | os.PathLike[str]], selection: Selection | None = None) -> dict[str, Any]:
+    """Version, platform, engine with its reason if one ran, and the SHA-256 of every input file.
 
     No random number was drawn unless the caller adds a seed.
     """
-    return {
+    engine = {} if selection is None else {"engine": _engine(selection)}
+    return engine | {
         "program": "phloem",
         "version": __version__,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -30,14 +31,17 @@ def provenance(files: Iterable[str | os.PathLike[str]], selection: Selection) ->
         "processor": detect_hardware().cpu,
         "python": platform.python_version(),
         "libraries": {name: metadata.version(name) for name in ("numpy", "scipy", "numba")},
-        "engine": {
-            "name": selection.engine,
-            "threads": selection.threads,
-            "precision": selection.precision,
-            "scaling": "exact powers of two, per column and rate category, where needed",
-            "reason": selection.reason,
-        },
         "files": {os.fspath(file): {"sha256": sha256(file)} for file in files},
+    }
+
+
+def _engine(selection: Selection) -> dict[str, Any]:
+    return {
+        "name": selection.engine,
+        "threads": selection.threads,
+        "precision": selection.precision,
+        "scaling": "exact powers of two, per column and rate category, where needed",
+        "reason": selection.reason,
     }
 
 
