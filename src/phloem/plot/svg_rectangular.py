@@ -23,7 +23,7 @@ MARGIN, FOOT = 18.0, 46.0
 
 
 def rectangular(tree: Tree, settings: DrawSettings) -> Drawing:
-    """Draw the tree; it is as tall as the tips need up to settings.tallest, then rows close up, labels thin out."""
+    """Draw the tree as tall as its tips need, up to settings.tallest; then rows close up and labels thin out."""
     place, size = layout(tree, settings.ladderize), settings.font_size
     longest = max((text_width(name, size) for name in tree.taxa), default=0.0) if settings.labels else 0.0
     label_room = min(longest + 8, 0.45 * settings.width)

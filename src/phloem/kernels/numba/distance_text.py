@@ -132,7 +132,7 @@ def parse_numbers(text, start, stop, out, most):
     one, k, end, count = np.uint64(1), np.uint64(start), np.uint64(stop), 0
     while k < end:
         c = text[k]
-        if c <= _SPACE or c == _COMMA or c == _SEMICOLON:
+        if c <= _SPACE or c in (_COMMA, _SEMICOLON):
             k += one
             continue
         first, digits = k, 0

@@ -1,0 +1,270 @@
+"""`phloem distances`, `phloem upgma`, `phloem nj`: from an alignment or a matrix to distances and a tree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from phloem.analysis.provenance import provenance, refuse_to_overwrite
+from phloem.data.alignment import Alignment
+from phloem.data.distance_matrix import DistanceMatrix
+from phloem.distance.alignment_distances import DistanceMethod, DistanceSettings, pairwise_distances
+from phloem.distance.bootstrap import bootstrap_support
+from phloem.distance.compilation import on_first_compilation
+from phloem.distance.cophenetic import cophenetic_correlation
+from phloem.distance.linkage import linkage
+from phloem.distance.neighbour_joining import NegativeBranches, neighbour_joining
+from phloem.engine.hardware import detect_hardware, usable_cores
+from phloem.errors import InputError
+from phloem.io.alignment import read_alignment
+from phloem.io.distance_matrix import LARGE, is_distance_matrix, read_distance_matrix, write_distance_matrix
+from phloem.io.trees import newick_text, write_trees
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.tree.reroot import root_at_midpoint
+from phloem.tree.tree import Tree
+
+JOINING = ("nj", "bionj", "unj")
+Method = Literal["upgma", "wpgma", "single", "complete", "nj", "bionj", "unj"]
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class DistanceAnalysisSettings:
+    """Everything that the distance commands can be told; field names are those of their options.
+
+    input: an alignment, or a distance matrix. method: None for the distances alone. distance: None for jc69
+    with nucleotides, poisson with amino acids, p with anything else; ml where a model is given.
+    precision: of the matrix, "auto" is float64 up to 4,096 taxa. bootstrap: replicates, from an alignment.
+    negative: what becomes of negative branches in neighbour joining. midpoint: root the joined tree there.
+    out: file of the tree, or of the matrix where method is None; replaced only with redo.
+    """
+
+    input: str
+    method: Method | None = None
+    distance: DistanceMethod | None = None
+    model: str | None = None
+    shape: float | None = None
+    deletion: Literal["pairwise", "complete"] = "pairwise"
+    saturated: Literal["longest", "error"] = "longest"
+    longest: float = 5.0
+    datatype: str | None = None
+    sites: str | None = None
+    names: str | None = None
+    tolerance: float = 1e-5
+    precision: Literal["auto", "float32", "float64"] = "auto"
+    bootstrap: int = 0
+    seed: int = 1
+    negative: NegativeBranches = "keep"
+    midpoint: bool = False
+    cophenetic: bool = False
+    digits: int | None = None
+    out: str | None = None
+    redo: bool = False
+    threads: int | None = None
+
+    @property
+    def cpu_threads(self) -> int:
+        return self.threads or usable_cores()[0]
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceAnalysisResult:
+    """matrix: the distances, None where a tree was made in their memory. tree: None for distances alone.
+
+    choices: how the distances came about. seconds: by step.
+    """
+
+    settings: DistanceAnalysisSettings
+    taxa: int
+    matrix: DistanceMatrix | None
+    tree: Tree | None
+    cophenetic: float | None
+    choices: dict[str, object]
+    seconds: dict[str, float]
+    provenance: dict[str, Any]
+
+    def to_json(self) -> dict[str, object]:
+        """A record of plain numbers, strings and dictionaries."""
+        return {
+            "taxa": self.taxa,
+            "distances": self.choices,
+            "cophenetic_correlation": self.cophenetic,
+            "seconds": self.seconds,
+            "settings": asdict(self.settings),
+            "provenance": self.provenance,
+        }
+
+
+def run_distance_analysis(
+    settings: DistanceAnalysisSettings,
+    progress: Progress | None = None,
+    compiling: Callable[[], None] | None = None,
+) -> DistanceAnalysisResult:
+    """Read, measure, cluster or join, and write settings.out if given.
+
+    progress(step, done, total); compiling: called once if kernels have to be compiled first.
+    Errors: InputError for data and settings that do not go together.
+    """
+    refuse_to_overwrite([settings.out] if settings.out else [], settings.redo)
+    if compiling is not None:
+        on_first_compilation(compiling)
+    seconds: dict[str, float] = {}
+    start = time.perf_counter()
+    alignment = None if is_distance_matrix(settings.input) else _read(settings)
+    matrix = _distances(settings, alignment, progress)
+    seconds["distances"] = time.perf_counter() - start
+    tree, cophenetic = None, None
+    if settings.method is not None:
+        start = time.perf_counter()
+        keep = settings.cophenetic
+        tree = build_tree(matrix, settings, overwrite=not keep)
+        seconds["tree"] = time.perf_counter() - start
+        cophenetic = cophenetic_correlation(tree, matrix.values) if keep else None
+        tree = _with_support(tree, alignment, settings, seconds, progress)
+        if settings.midpoint and settings.method in JOINING and tree.n_tips > 2:
+            tree = root_at_midpoint(tree)
+    if settings.out:
+        _write(settings, matrix, tree)
+    return DistanceAnalysisResult(
+        settings=settings,
+        taxa=matrix.n_taxa,
+        matrix=matrix if tree is None else None,
+        tree=tree,
+        cophenetic=cophenetic,
+        choices=dict(matrix.settings),
+        seconds=seconds,
+        provenance=provenance([settings.input]),
+    )
+
+
+def tree_text(result: DistanceAnalysisResult) -> str:
+    """The tree as Newick."""
+    return (
+        newick_text([result.tree], precision=result.settings.digits).strip()
+        if result.tree is not None
+        else ""
+    )
+
+
+def build_tree(matrix: DistanceMatrix, settings: DistanceAnalysisSettings, overwrite: bool = False) -> Tree:
+    """The tree of a matrix by settings.method; overwrite: in the matrix's own memory, which is lost."""
+    if matrix.n_taxa < 2:
+        raise InputError("a tree needs two taxa", file=settings.input, hint="Add a sequence.")
+    method = settings.method or "upgma"
+    if method == "nj" or method == "bionj" or method == "unj":
+        joins = neighbour_joining(matrix.values, method, overwrite=overwrite)
+        return joins.tree(matrix.taxa, settings.negative)
+    merges = linkage(matrix.values, method, overwrite=overwrite, threads=settings.cpu_threads)
+    return merges.tree(matrix.taxa)
+
+
+def _read(settings: DistanceAnalysisSettings) -> Alignment:
+    return read_alignment(settings.input, datatype=settings.datatype, sites=settings.sites)
+
+
+def _distances(
+    settings: DistanceAnalysisSettings, alignment: Alignment | None, progress: Progress | None
+) -> DistanceMatrix:
+    if alignment is None:
+        _refuse_alignment_options(settings)
+        return read_distance_matrix(
+            settings.input,
+            names=settings.names,
+            precision=settings.precision,
+            tolerance=settings.tolerance,
+            progress=None if progress is None else lambda done, total: progress("reading", done, total),
+        )
+    measure = distance_settings(settings, alignment)
+    _check_memory(alignment.n_taxa, measure.precision, settings)
+    return pairwise_distances(
+        alignment,
+        measure,
+        None if progress is None else lambda done, total: progress("distances", done, total),
+    )
+
+
+def distance_settings(settings: DistanceAnalysisSettings, alignment: Alignment) -> DistanceSettings:
+    """The choices left open made for this alignment."""
+    kind = alignment.alphabet.kind
+    usual = {"dna": "jc69", "rna": "jc69", "protein": "poisson"}.get(kind, "p")
+    method = settings.distance or ("ml" if settings.model is not None else usual)
+    precision = settings.precision
+    if precision == "auto":
+        precision = "float64" if alignment.n_taxa <= LARGE else "float32"
+    model = model_for_alignment(settings.model, alignment).evaluate() if settings.model is not None else None
+    return DistanceSettings(
+        method=method,  # type: ignore[arg-type]
+        shape=settings.shape,
+        deletion=settings.deletion,
+        saturated=settings.saturated,
+        longest=settings.longest,
+        model=model,
+        precision=precision,
+        threads=settings.cpu_threads,
+    )
+
+
+def _refuse_alignment_options(settings: DistanceAnalysisSettings) -> None:
+    """A distance matrix cannot be measured again or resampled: say so rather than ignore the option."""
+    for name in ("distance", "model", "shape", "datatype", "sites", "bootstrap"):
+        if getattr(settings, name):
+            raise InputError(
+                f"--{name} needs an alignment, and this is a distance matrix",
+                file=settings.input,
+                hint="Give the alignment instead.",
+            )
+
+
+def matrix_bytes(n: int, precision: str, settings: DistanceAnalysisSettings) -> int:
+    """Memory of the matrices that live at once."""
+    copies = 1 + (settings.method == "bionj") + (settings.method is not None and settings.cophenetic)
+    return copies * n * n * np.dtype(precision).itemsize
+
+
+def _check_memory(n: int, precision: str, settings: DistanceAnalysisSettings) -> None:
+    need, free = matrix_bytes(n, precision, settings), detect_hardware().available_bytes
+    if free is not None and need > free:
+        raise InputError(
+            f"{n:,} taxa need {need / 1e9:.1f} GB for distances in {precision}, {free / 1e9:.1f} GB are free",
+            file=settings.input,
+            hint="Use --precision float32, fewer sequences, or a machine with more memory.",
+        )
+
+
+def _with_support(
+    tree: Tree,
+    alignment: Alignment | None,
+    settings: DistanceAnalysisSettings,
+    seconds: dict[str, float],
+    progress: Progress | None,
+) -> Tree:
+    if settings.bootstrap <= 0 or alignment is None:
+        return tree
+    start = time.perf_counter()
+    measure = distance_settings(settings, alignment)
+
+    def build(replicate: Alignment) -> Tree:
+        return build_tree(pairwise_distances(replicate, measure), settings, overwrite=True)
+
+    supported = bootstrap_support(
+        tree,
+        alignment,
+        build,
+        settings.bootstrap,
+        settings.seed,
+        None if progress is None else lambda done, total: progress("bootstrap", done, total),
+    )
+    seconds["bootstrap"] = time.perf_counter() - start
+    return supported
+
+
+def _write(settings: DistanceAnalysisSettings, matrix: DistanceMatrix, tree: Tree | None) -> None:
+    assert settings.out is not None
+    if tree is None:
+        write_distance_matrix(matrix, settings.out, settings.digits or 9)
+    else:
+        write_trees(settings.out, tree, precision=settings.digits)

@@ -1,0 +1,187 @@
+"""`phloem distances`, `phloem upgma`, `phloem nj`: distances and the trees made from them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import typer
+
+_INPUT = typer.Argument(
+    ..., help="Alignment (FASTA, PHYLIP, NEXUS), or distance matrix (PHYLIP, CSV, TSV, .npy)."
+)
+_DISTANCE = typer.Option(
+    None, "--distance", "-d", help="p, jc69, k80, f84, tn93, logdet; poisson, kimura; ml. Else by data type."
+)
+_MODEL = typer.Option(
+    None, "--model", "-m", help="Maximum-likelihood distances under this model, as LG+G4{0.8}."
+)
+_SHAPE = typer.Option(None, help="Shape of gamma-distributed rates across sites, for a correction.")
+_DELETION = typer.Option("pairwise", help="Leave out a site for pairs that lack it, or for all.")
+_SATURATED = typer.Option("longest", help="Pairs too different to measure: set to --longest, or error.")
+_LONGEST = typer.Option(5.0, help="Longest distance, expected substitutions per site.")
+_DATATYPE = typer.Option(None, help="dna, rna, protein, codon, binary, standard; else guessed.")
+_SITES = typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'.")
+_NAMES = typer.Option(None, help="File of names for a .npy matrix, one a line.")
+_TOLERANCE = typer.Option(1e-5, help="How far d(i, j) and d(j, i) may lie apart.")
+_PRECISION = typer.Option("auto", help="Of the matrix; auto: float64 up to 4,096 taxa.")
+_BOOTSTRAP = typer.Option(0, "--bootstrap", "-b", help="Replicates of the alignment's columns, for support.")
+_SEED = typer.Option(1, help="Of the bootstrap.")
+_COPHENETIC = typer.Option(False, "--cophenetic", help="Correlation of path lengths with distances.")
+_DIGITS = typer.Option(None, help="Significant digits of numbers written; all that are needed by default.")
+_OUT = typer.Option(None, "--out", "-o", help="Newick (or .nex) file; else the tree goes to standard output.")
+_PICTURE = typer.Option(None, "--picture", help="Draw the tree: .svg, .png or .pdf file.")
+_CIRCULAR = typer.Option(False, "--circular", help="Draw the picture around the root.")
+_JSON = typer.Option(None, "--json", help="Write choices and provenance as JSON; - is standard output.")
+_REDO = typer.Option(False, "--redo", help="Replace files that exist.")
+_THREADS = typer.Option(None, help="CPU threads; all usable cores if not given.")
+
+Auto = Literal["auto", "float32", "float64"]
+
+
+def distances(
+    input: str = _INPUT,
+    distance: str | None = _DISTANCE,
+    model: str | None = _MODEL,
+    shape: float | None = _SHAPE,
+    deletion: Literal["pairwise", "complete"] = _DELETION,
+    saturated: Literal["longest", "error"] = _SATURATED,
+    longest: float = _LONGEST,
+    datatype: str | None = _DATATYPE,
+    sites: str | None = _SITES,
+    precision: Auto = _PRECISION,
+    digits: int | None = _DIGITS,
+    out: str = typer.Option(..., "--out", "-o", help="Matrix: .npy, .csv, .tsv, any other name is PHYLIP."),
+    json: str | None = _JSON,
+    redo: bool = _REDO,
+    threads: int | None = _THREADS,
+) -> None:
+    """Pairwise distances of an alignment's sequences."""
+    _run(dict(locals()), None, None, False)
+
+
+def upgma(
+    input: str = _INPUT,
+    method: Literal["upgma", "wpgma", "single", "complete"] = typer.Option("upgma", help="Linkage."),
+    distance: str | None = _DISTANCE,
+    model: str | None = _MODEL,
+    shape: float | None = _SHAPE,
+    deletion: Literal["pairwise", "complete"] = _DELETION,
+    saturated: Literal["longest", "error"] = _SATURATED,
+    longest: float = _LONGEST,
+    datatype: str | None = _DATATYPE,
+    sites: str | None = _SITES,
+    names: str | None = _NAMES,
+    tolerance: float = _TOLERANCE,
+    precision: Auto = _PRECISION,
+    bootstrap: int = _BOOTSTRAP,
+    seed: int = _SEED,
+    cophenetic: bool = _COPHENETIC,
+    digits: int | None = _DIGITS,
+    out: str | None = _OUT,
+    picture: str | None = _PICTURE,
+    circular: bool = _CIRCULAR,
+    json: str | None = _JSON,
+    redo: bool = _REDO,
+    threads: int | None = _THREADS,
+) -> None:
+    """Ultrametric tree by average linkage (UPGMA), or WPGMA, single or complete linkage."""
+    options = dict(locals())
+    del options["picture"], options["circular"]
+    _run(options, method, picture, circular)
+
+
+def nj(
+    input: str = _INPUT,
+    method: Literal["nj", "bionj", "unj"] = typer.Option("nj", help="Neighbour joining, BIONJ or UNJ."),
+    distance: str | None = _DISTANCE,
+    model: str | None = _MODEL,
+    shape: float | None = _SHAPE,
+    deletion: Literal["pairwise", "complete"] = _DELETION,
+    saturated: Literal["longest", "error"] = _SATURATED,
+    longest: float = _LONGEST,
+    datatype: str | None = _DATATYPE,
+    sites: str | None = _SITES,
+    names: str | None = _NAMES,
+    tolerance: float = _TOLERANCE,
+    precision: Auto = _PRECISION,
+    negative: Literal["keep", "zero", "transfer"] = typer.Option(
+        "keep", help="Negative branches: keep, set to zero, or also shorten the sister branch by as much."
+    ),
+    midpoint: bool = typer.Option(
+        False, "--midpoint", help="Root the tree in the middle of its longest path."
+    ),
+    bootstrap: int = _BOOTSTRAP,
+    seed: int = _SEED,
+    cophenetic: bool = _COPHENETIC,
+    digits: int | None = _DIGITS,
+    out: str | None = _OUT,
+    picture: str | None = _PICTURE,
+    circular: bool = _CIRCULAR,
+    json: str | None = _JSON,
+    redo: bool = _REDO,
+    threads: int | None = _THREADS,
+) -> None:
+    """Neighbour-joining tree (exact), or BIONJ or UNJ."""
+    options = dict(locals())
+    del options["picture"], options["circular"]
+    _run(options, method, picture, circular)
+
+
+def _run(options: dict[str, Any], method: str | None, picture: str | None, circular: bool) -> None:
+    from rich.console import Console
+
+    from phloem.analysis.distance import DistanceAnalysisSettings, run_distance_analysis
+    from phloem.analysis.draw import DrawSettings, check_picture_name, save_picture
+    from phloem.analysis.provenance import refuse_to_overwrite
+
+    json, redo = options.pop("json"), options["redo"]
+    files = [name for name in (picture, json) if name not in (None, "-")]
+    refuse_to_overwrite(files, redo)
+    if picture is not None:
+        check_picture_name(picture)
+    messages = Console(stderr=True, highlight=False)
+    with messages.status("reading …") as status:
+        result = run_distance_analysis(
+            DistanceAnalysisSettings(**(options | {"method": method})),
+            progress=lambda step, done, total: status.update(f"{step}: {done:,} of {total:,}"),
+            compiling=lambda: messages.print("compiling: the first run takes some seconds"),
+        )
+    _show(result, messages)
+    if picture is not None:
+        save_picture(result.tree, picture, DrawSettings(shape="circular" if circular else "rectangular"))
+        messages.print(f"picture written to {picture}")
+    if json is not None:
+        _write_json(result, json)
+    elif result.tree is not None and result.settings.out is None:
+        from phloem.analysis.distance import tree_text
+
+        print(tree_text(result))
+
+
+def _write_json(result, target: str) -> None:
+    from json import dumps
+    from pathlib import Path
+
+    text = dumps(result.to_json(), indent=1, allow_nan=False, default=str)
+    if target == "-":
+        print(text)
+    else:
+        Path(target).write_text(text + "\n")
+
+
+def _show(result, console) -> None:
+    from rich.markup import escape
+
+    known = [(name, value) for name, value in result.choices.items() if value is not None]
+    choices = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in known)
+    console.print(f"{result.taxa:,} taxa; {escape(choices)}")
+    if result.choices.get("saturated_pairs"):
+        console.print(
+            f"[yellow]{result.choices['saturated_pairs']:,} pairs are saturated: "
+            f"{result.choices['saturated']}[/]"
+        )
+    console.print("; ".join(f"{name} {seconds:.2f} s" for name, seconds in result.seconds.items()))
+    if result.cophenetic is not None:
+        console.print(f"cophenetic correlation {result.cophenetic:.4f}")
+    if result.settings.out is not None:
+        console.print(f"{'tree' if result.tree is not None else 'matrix'} written to {result.settings.out}")

@@ -1,0 +1,50 @@
+"""`phloem draw`: a tree in the terminal or as a picture."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import typer
+
+
+def draw(
+    tree: str = typer.Argument(..., help="Newick or NEXUS tree, annotated or not."),
+    out: str | None = typer.Option(
+        None, "--out", "-o", help=".svg, .png or .pdf; else drawn in the terminal."
+    ),
+    index: int = typer.Option(0, help="Which tree of the file, from 0."),
+    circular: bool = typer.Option(False, "--circular", help="Draw around the root."),
+    root: Literal["file", "midpoint"] = typer.Option("file", help="Root as in the file, or at the midpoint."),
+    width: float | None = typer.Option(
+        None, help="Pixels of a picture (900), characters in the terminal (80)."
+    ),
+    height: float | None = typer.Option(None, help="Pixels of a picture; else as the tips need."),
+    font_size: float = typer.Option(12.0, help="Pixels."),
+    ladderize: bool = typer.Option(True, help="Smaller clades first."),
+    labels: bool = typer.Option(True, help="Tip names, thinned out where they would touch."),
+    support: str | None = typer.Option(None, help="Annotation at the nodes, or none; else the usual ones."),
+    intervals: str | None = typer.Option(None, help="Annotation with node-height intervals, or none."),
+    colour_by: str | None = typer.Option(
+        None, "--colour-by", help="Annotation that colours branches, as rate."
+    ),
+    scale_bar: bool = typer.Option(True, help="Draw a scale bar."),
+    redo: bool = typer.Option(False, "--redo", help="Replace the file if it exists."),
+) -> None:
+    """Draw a tree, with node-height intervals, support and branch colours from its annotations."""
+    from phloem.analysis.draw import DrawSettings, DrawTreeSettings, run_draw
+
+    picture = DrawSettings(
+        shape="circular" if circular else "rectangular",
+        width=(width or 900.0) if out is not None else 900.0,
+        height=height,
+        font_size=font_size,
+        ladderize=ladderize,
+        labels=labels,
+        support=support,
+        intervals=intervals,
+        colour_by=colour_by,
+        scale_bar=scale_bar,
+    )
+    columns = int(width or 80) if out is None else 80
+    text = run_draw(DrawTreeSettings(tree, out, index, root, redo, columns, picture))
+    print(text if text is not None else f"picture written to {out}")

@@ -1,0 +1,44 @@
+"""Support of a tree's clades by resampling the alignment's columns (Felsenstein 1985)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from phloem.data.alignment import Alignment
+from phloem.tree.sample import sample_of_trees
+from phloem.tree.splits import sample_splits, tree_splits
+from phloem.tree.tree import Tree
+
+
+def bootstrap_support(
+    tree: Tree,
+    alignment: Alignment,
+    build: Callable[[Alignment], Tree],
+    replicates: int,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Tree:
+    """The tree labelled with the percentage of replicate trees that have each split (clade, if rooted).
+
+    build: alignment → tree of the same taxa. Replicate k draws its columns from the stream (seed, k), so any
+    one can be repeated alone.
+    """
+    splits = sample_splits(sample_of_trees([tree]))[0]
+    keys = [split.tobytes() for split in splits]
+    counts = dict.fromkeys(keys, 0)
+    for k in range(replicates):
+        columns = np.random.default_rng([seed, k]).integers(0, alignment.n_sites, alignment.n_sites)
+        replicate = dataclasses.replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, columns]))
+        for split in tree_splits(build(replicate)):
+            if (key := split.tobytes()) in counts:
+                counts[key] += 1
+        if progress is not None:
+            progress(k + 1, replicates)
+    inner = range(tree.n_tips, tree.n_nodes - 1)
+    labels: list[str | None] = [None] * tree.n_nodes
+    for x in inner:
+        labels[x] = f"{100 * counts[keys[x]] / replicates:.0f}"
+    return dataclasses.replace(tree, labels=tuple(labels))
