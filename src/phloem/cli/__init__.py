@@ -7,6 +7,10 @@ from importlib import import_module
 
 # Command → "module:function". A command's module imports only typer at its top, so that --help stays quick.
 COMMANDS = {
+    "upgma": "phloem.cli.distance:upgma",
+    "nj": "phloem.cli.distance:nj",
+    "distances": "phloem.cli.distance:distances",
+    "draw": "phloem.cli.draw:draw",
     "likelihood": "phloem.cli.likelihood:likelihood",
     "mcmc": "phloem.cli.mcmc:mcmc",
     "plan": "phloem.cli.plan:plan",
