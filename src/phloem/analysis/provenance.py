@@ -52,9 +52,12 @@ def sha256(file: str | os.PathLike[str]) -> str:
 
 
 def refuse_to_overwrite(files: Iterable[str | os.PathLike[str]], redo: bool) -> None:
-    """InputError if any of these files exists already, unless redo."""
+    """InputError if any of these outputs exists already, unless redo, or cannot be written."""
     for file in files:
-        if Path(file).exists() and not redo:
-            raise InputError(
-                "this file exists already", file=os.fspath(file), hint="Add --redo to replace it."
-            )
+        path, name = Path(file), os.fspath(file)
+        if path.exists() and not redo:
+            raise InputError("this file exists already", file=name, hint="Add --redo to replace it.")
+        if not path.parent.is_dir():
+            raise InputError(f"there is no folder '{path.parent}'", file=name, hint="Make the folder first.")
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise InputError("this file cannot be written", file=name, hint="Choose another place.")

@@ -26,7 +26,9 @@ def likelihood(
     sites: str | None = typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'."),
     ambiguity: Literal["partial", "missing"] = typer.Option("partial", help="Partly ambiguous characters."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
-    multifurcations: bool = typer.Option(False, help="Resolve multifurcations by zero-length branches."),
+    multifurcations: bool = typer.Option(
+        False, "--multifurcations", help="Resolve multifurcations by zero-length branches."
+    ),
     gradient: bool = typer.Option(False, "--gradient", help="Derivatives by every branch and parameter."),
     optimize: bool = typer.Option(
         False, "--optimize", help="Fit branch lengths and parameters without a value."

@@ -60,3 +60,6 @@ def test_a_missing_value_is_an_error_unless_optimised(settings, tmp_path):
     with pytest.raises(InputError, match="exists already"):
         run_likelihood(fitting)
     run_likelihood(replace(fitting, redo=True))
+    for place in (tmp_path / "nowhere" / "t.nwk", tmp_path):
+        with pytest.raises(InputError, match=r"no folder|cannot be written"):
+            run_likelihood(replace(fitting, redo=True, out_tree=str(place)))
