@@ -150,7 +150,7 @@ def test_propose_another_topology():
     assert "mrca(a,c)" in l.branch_names and l.log_likelihood() == pytest.approx(value, rel=1e-12)
 
 
-@pytest.mark.parametrize("engine", ["reference"])
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
 def test_an_impossible_site_is_named_and_the_proposal_undone(engine):
     l = likelihood("JC", engine=engine)
     before = l.log_likelihood()
