@@ -18,11 +18,12 @@ _IMPORT = re.compile(r"^from phloem\.kernels\.?([\w.]*) import \(?([\w\s,]+)", r
 
 
 def compiled(function: Callable | None = None, **options: Any) -> Any:
-    """Compile on first use, cached on disk, without the GIL; options as in numba.njit (such as fastmath)."""
+    """Compile on first use, cached on disk, without the GIL; options as in numba.njit (e.g. fastmath)."""
     if function is None:
         return lambda f: compiled(f, **options)
     settings: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"} | options
     dispatcher = numba.njit(**settings)(function)
+    _stamp_cache(dispatcher, Path(function.__code__.co_filename).parent)
     if settings["cache"]:
         _stamp_with_imports(dispatcher, function)
     _functions.append(dispatcher)
@@ -59,6 +60,23 @@ def _read(file: Path) -> tuple[bytes, list[Path]]:
         imported.append(folder.with_suffix(".py"))
         imported += [folder / f"{name.strip()}.py" for name in names.split(",")]
     return text, imported
+
+
+def _stamp_cache(dispatcher: Any, folder: Path) -> None:
+    """Let a change of any file in the folder invalidate what was compiled from one of them.
+
+    Numba looks at a function's own file only, yet compiled code holds the functions and constants of other
+    files that it called: after an upgrade, or an edit, it would go on running the old ones.
+    """
+    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = _folder_stamp(folder)
+
+
+@cache
+def _folder_stamp(folder: Path) -> tuple:
+    files = [(path.name, path.stat()) for path in sorted(folder.glob("*.py"))]
+    return tuple((name, status.st_mtime_ns, status.st_size) for name, status in files)
 
 
 def compiled_function_count() -> int:

@@ -107,21 +107,6 @@ def broadcast(typing_context, array, index, lanes):
 
 
 @intrinsic
-def prefetch(typing_context, array, index):
-    """Ask for the cache line of array[index], which is needed soon"""
-
-    def generate(context, builder, signature, arguments):
-        pointer = element_pointer(context, builder, array, arguments[0], arguments[1])
-        pointer, i32 = builder.bitcast(pointer, ir.IntType(8).as_pointer()), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [pointer, i32(0), i32(3), i32(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), generate
-
-
-@intrinsic
 def fill(typing_context, array, value, lanes):
     """value in every lane, in array's type"""
     result = Lanes(array.dtype, len(lanes))

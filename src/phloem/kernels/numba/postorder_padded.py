@@ -8,7 +8,7 @@ from phloem.kernels.numba.compile import compiled
 from phloem.kernels.numba.lanes import add, any_above, largest, load, maximum, multiply, store, zeros
 from phloem.kernels.numba.matrix_product import ROWS, product
 
-BATCH = 8 * ROWS  # rows that stay in the first-level cache between the steps of one product
+BATCH = 16 * ROWS  # rows that stay in the cache between the steps of one product
 
 
 @compiled

@@ -1,4 +1,8 @@
-"""Transition matrices P = R exp(Λ r t) L of one branch, in the layouts of records.py."""
+"""Transition matrices P = I + R (exp(Λ r t) − 1) L of one branch, in the layouts of records.py.
+
+The identity apart, as in the reference: on a short branch R exp(Λ r t) L would leave rounding errors where a
+rare change has its probability, and a branch of length zero would allow every change.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,10 @@ def transition_four(x, block, nodes, matrices, model, shape):
         for k in range(4):
             growth[k] = 0.0
             if c < shape.categories:
-                growth[k] = np.exp(model.values[k] * model.rates[c] * matrices.lengths[x])
+                growth[k] = np.expm1(model.values[k] * model.rates[c] * matrices.lengths[x])
         for i in range(4):
             for j in range(4):
-                total = 0.0
+                total = 1.0 if i == j and c < shape.categories else 0.0
                 for k in range(4):
                     total += model.right[i, k] * growth[k] * model.left[k, j]
                 down[at + (4 * j + i) * lanes] = max(total, 0.0)
@@ -38,7 +42,7 @@ def transition_padded(x, c, nodes, matrices, model, shape, scaled, p):
     states, padded, down = shape.states, shape.padded, matrices.down[c]
     rows = model.left.shape[1]
     for k in range(states):
-        growth = np.exp(model.values[k] * model.rates[c] * matrices.lengths[x])
+        growth = np.expm1(model.values[k] * model.rates[c] * matrices.lengths[x])
         line, left = scaled[k * rows : (k + 1) * rows], model.left[k]
         for j in range(rows):
             line[j] = left[j] * growth
@@ -46,6 +50,8 @@ def transition_padded(x, c, nodes, matrices, model, shape, scaled, p):
     product(scaled, 0, 1, rows, right, 0, padded, p, 0, padded, states, padded, states, False)
     at = nodes.matrix_at[x] * shape.matrix
     own = down[at : at + states * padded]
+    for state in range(states):
+        p[state * (padded + 1)] += 1.0
     for entry in range(states * padded):
         own[entry] = max(p[entry], 0.0)
     if matrices.want_up and nodes.left[x] >= 0:
