@@ -39,8 +39,8 @@ class ChainData(NamedTuple):
     length_prior_kind, length_prior: see kernels/numba/mcmc/prior.py. length_bounds: (2,). block_bounds: (5, 2).
     alpha_prior_rate: of the exponential prior on alpha. concentration: (3,) of the Dirichlet priors.
     move_kind, move_block: (M,). move_cumulative: (M,) ends at 1. move_target: (M,) acceptance aimed at while
-    tuning (0: not tuned). move_bounds: (M, 2) of the tuning parameter. hastings_bias: (M,) is added to the log
-    Hastings ratio: 0, except where a test plants an error. heat: (H,) inverse temperatures by rank.
+    tuning (0: not tuned). move_bounds: (M, 2) of the tuning parameter. hastings_factor: (M,) multiplies the log
+    Hastings ratio: 1, except where a test plants an error. p_extend: of extending SPR and TBR. heat: (H,) inverse temperatures by rank.
     """
 
     tip_codes: np.ndarray
@@ -73,7 +73,8 @@ class ChainData(NamedTuple):
     move_cumulative: np.ndarray
     move_target: np.ndarray
     move_bounds: np.ndarray
-    hastings_bias: np.ndarray
+    hastings_factor: np.ndarray
+    p_extend: float
     heat: np.ndarray
 
 

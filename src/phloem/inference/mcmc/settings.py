@@ -79,8 +79,9 @@ class ChainSettings:
     of the samples that summaries leave out. tuning_generations: moves adapt during the first ones only; None takes
     burn_in · generations, at most 25,000. heating: chain i runs at 1 / (1 + heating · i). check_every: generations
     between two looks at convergence, and between checkpoints. use_data: False samples the prior. repeats: work on distinct
-    columns. move_weights: None takes MrBayes' proportions, else move name → weight. log_hastings_bias: move name → number
-    added to its log Hastings ratio: a planted error, for tests that must notice one.
+    columns. move_weights: None takes MrBayes' proportions, else move name → weight. hastings_factor: move name → factor
+    of its log Hastings ratio: a planted error, for tests that must notice one. p_extend: probability that the
+    walk of extending SPR and TBR goes on.
     """
 
     seed: int = 1
@@ -99,7 +100,8 @@ class ChainSettings:
     repeats: bool = True
     threads: int | None = None
     move_weights: dict[str, float] | None = None
-    log_hastings_bias: dict[str, float] | None = None
+    hastings_factor: dict[str, float] | None = None
+    p_extend: float = 0.5
     branch_length_bounds: tuple[float, float] = (1e-8, 100.0)
 
     def __post_init__(self) -> None:
@@ -108,6 +110,8 @@ class ChainSettings:
                 raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
         if not 0 <= self.burn_in < 1:
             raise InputError(f"burn_in is a fraction of the samples, 0 ≤ burn_in < 1, not {self.burn_in}")
+        if not 0 <= self.p_extend < 1:
+            raise InputError(f"p_extend is a probability below 1, not {self.p_extend}")
         if self.heating < 0:
             raise InputError(f"heating must not be negative, got {self.heating}")
         if not 0 <= self.seed < 2**63:

@@ -42,7 +42,7 @@ def chain_data(
     cumulative = np.cumsum([m.weight for m in moves])
     cumulative = cumulative / cumulative[-1]
     cumulative[-1] = 1.0
-    bias = settings.log_hastings_bias or {}
+    factor = settings.hastings_factor or {}
     return ChainData(
         tip_codes=np.ascontiguousarray(codes, np.int32),
         code_sets=np.ascontiguousarray(code_sets, np.float64),
@@ -69,7 +69,8 @@ def chain_data(
         move_cumulative=cumulative,
         move_target=np.array([m.target for m in moves]),
         move_bounds=np.array([m.bounds for m in moves]),
-        hastings_bias=np.array([bias.get(m.name, 0.0) for m in moves]),
+        hastings_factor=np.array([factor.get(m.name, 1.0) for m in moves]),
+        p_extend=settings.p_extend,
         heat=1.0 / (1.0 + settings.heating * np.arange(settings.n_chains)),
     )
 

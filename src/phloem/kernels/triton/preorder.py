@@ -5,9 +5,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from phloem.kernels.triton.postorder import block
 from phloem.kernels.triton.product import fetch, times
 from phloem.kernels.triton.scaling import scale_down
-from phloem.kernels.triton.schedule import announce, await_ready
+from phloem.kernels.triton.schedule import announce, await_ready, next_step
 
 # Columns of a pre-order item (int64): 0 kind (0 tip, 1 internal) · 1 first pre-order column · 2 columns in the
 # tile · 3 first pre-order column of the parent · 4 first column of the sibling · 5 matrix · 6 first entry ·
@@ -16,30 +17,33 @@ from phloem.kernels.triton.schedule import announce, await_ready
 
 
 @triton.jit
-def _entry(item, rows, step, entry_parent, entry_sibling, WIDTH: tl.constexpr, TILE: tl.constexpr):
-    """One entry of every column: is there one, and where its parent's q and its sibling's message begin."""
-    place = tl.load(item + 6) + rows + step * TILE
+def _entry(item, rows, step, entry_parent, entry_sibling, TILE: tl.constexpr):
+    """One entry of every column: a column of the parent's q (-1: there is none) and one of the sibling."""
+    first = tl.load(item + 6)
     inside = rows * 0 + step < tl.load(item + 11)
-    a = tl.load(entry_parent + place, mask=inside, other=-1).to(tl.int64)
-    b = tl.load(entry_sibling + place, mask=inside, other=0).to(tl.int64)
-    return a >= 0, (tl.load(item + 3) + a) * WIDTH, (tl.load(item + 4) + b) * WIDTH
+    a = tl.load(entry_parent + first + (rows + step * TILE), mask=inside, other=-1)
+    return a, tl.load(entry_sibling + first + (rows + step * TILE), mask=inside, other=0)
 
 
 @triton.jit
-def _block(base, start, live, state, WIDTH: tl.constexpr):
-    return tl.load(base + start[:, None] + state[None, :], mask=live[:, None] & (state < WIDTH)[None, :], other=0.0)
+def _sum_entries(
+    u, item, rows, state, first, above, beside, entry_parent, entry_sibling, WIDTH: tl.constexpr, TILE: tl.constexpr
+):
+    """Add the column's entries from `first` on to u = Σ q_parent ∘ m_sibling: no atomics, a fixed order.
 
-
-@triton.jit
-def _more_entries(
-    u, item, rows, state, first, q, messages, entry_parent, entry_sibling,
-    WIDTH: tl.constexpr, TILE: tl.constexpr, UNROLL: tl.constexpr,
-):  # fmt: skip
-    """Add the column's entries from `first` on to u = Σ q_parent ∘ m_sibling: no atomics, a fixed order."""
-    for start in range(first, tl.load(item + 11).to(tl.int32), UNROLL):
-        for ahead in tl.static_range(UNROLL):
-            live, a, b = _entry(item, rows, start + ahead, entry_parent, entry_sibling, WIDTH, TILE)
-            u += _block(q, a, live, state, WIDTH) * _block(messages, b, live, state, WIDTH)
+    Two at a time, and the places of the next two are fetched along with them. above: the parent's q, beside: the
+    sibling's messages.
+    """
+    longest = tl.load(item + 11).to(tl.int32)
+    a, b = _entry(item, rows, first, entry_parent, entry_sibling, TILE)
+    a_next, b_next = _entry(item, rows, first + 1, entry_parent, entry_sibling, TILE)
+    for start in range(first, longest, 2):
+        x, y = block(above, a, a >= 0, state, WIDTH), block(beside, b, a >= 0, state, WIDTH)
+        z, w = block(above, a_next, a_next >= 0, state, WIDTH), block(beside, b_next, a_next >= 0, state, WIDTH)
+        a, b = _entry(item, rows, start + 2, entry_parent, entry_sibling, TILE)
+        a_next, b_next = _entry(item, rows, start + 3, entry_parent, entry_sibling, TILE)
+        u += x * y
+        u += z * w
     return u
 
 
@@ -47,7 +51,7 @@ def _more_entries(
 def _tile_whole(
     item, c, columns, pre_columns, counters, messages, shifts, q, u_kept, transition, generator, pre_class,
     entry_parent, entry_sibling, partial, C,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr, UNROLL: tl.constexpr, DTYPE: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
     PRODUCT: tl.constexpr, KEEP_U: tl.constexpr,
 ):  # fmt: skip
     """q = u P and the partial ⟨u, Q m⟩ of the branch derivative, all states in one block.
@@ -58,27 +62,28 @@ def _tile_whole(
     live = rows < tl.load(item + 2)
     messages += c * columns * WIDTH
     q += c * pre_columns * WIDTH
-    out = tl.load(item + 1) + rows
-    own = tl.load(pre_class + out, mask=live, other=0).to(tl.int64) + tl.load(item + 10)
-    matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
-    generator += tl.load(item + 13) * WIDTH * WIDTH
-    m = _block(messages, own * WIDTH, live, state, WIDTH)
-    operand = fetch(generator, False, WIDTH, BLOCK, DTYPE)
+    above, beside = q + tl.load(item + 3) * WIDTH, messages + tl.load(item + 4) * WIDTH
+    own = tl.load(pre_class + tl.load(item + 1) + rows, mask=live, other=0)
+    m = block(messages + tl.load(item + 10) * WIDTH, own, live, state, WIDTH)
+    operand = fetch(generator + tl.load(item + 13) * WIDTH * WIDTH, False, WIDTH, BLOCK, DTYPE)
     change = times(m, operand, False, WIDTH, TILE, DTYPE, PRODUCT)
-    present, a, b = _entry(item, rows, 0, entry_parent, entry_sibling, WIDTH, TILE)
-    beside = _block(messages, b, present, state, WIDTH)
+    a, b = _entry(item, rows, 0, entry_parent, entry_sibling, TILE)
+    first = block(beside, b, a >= 0, state, WIDTH)
+    shift = tl.load(shifts + c * columns + tl.load(item + 10) + own, mask=live, other=0)
     await_ready(counters, item, 7)
-    u = _block(q, a, present, state, WIDTH) * beside
-    u = _more_entries(u, item, rows, state, 1, q, messages, entry_parent, entry_sibling, WIDTH, TILE, UNROLL)
+    operand = fetch(transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH, True, WIDTH, BLOCK, DTYPE)
+    u = block(above, a, a >= 0, state, WIDTH) * first
+    if tl.load(item + 11) > 1:
+        u = _sum_entries(u, item, rows, state, 1, above, beside, entry_parent, entry_sibling, WIDTH, TILE)
+    place = rows[:, None] * WIDTH + state[None, :]
     mask = live[:, None] & (state < WIDTH)[None, :]
     if tl.load(item) == 1:
-        passed = times(u, fetch(matrix, True, WIDTH, BLOCK, DTYPE), True, WIDTH, TILE, DTYPE, PRODUCT)
-        shift = tl.load(shifts + c * columns + own, mask=live, other=0)
+        passed = times(u, operand, True, WIDTH, TILE, DTYPE, PRODUCT)
         passed = scale_down(passed, shift[:, None], DTYPE)
-        tl.store(q + out[:, None] * WIDTH + state[None, :], passed, mask=mask)
+        tl.store(q + tl.load(item + 1) * WIDTH + place, passed, mask=mask)
         announce(counters, item, 9)
     if KEEP_U:
-        tl.store(u_kept + (c * pre_columns + out)[:, None] * WIDTH + state[None, :], u, mask=mask)
+        tl.store(u_kept + (c * pre_columns + tl.load(item + 1)) * WIDTH + place, u, mask=mask)
     derivative = tl.sum(tl.sum(u.to(tl.float64) * change.to(tl.float64), axis=1), axis=0)
     tl.store(partial + tl.load(item + 12) * C + c, derivative)
 
@@ -87,7 +92,7 @@ def _tile_whole(
 def _tile_blocks(
     item, c, chunk, columns, pre_columns, counters, messages, shifts, q, u_kept, transition, generator, pre_class,
     entry_parent, entry_sibling, partial, C,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, UNROLL: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr,
     DTYPE: tl.constexpr, PRODUCT: tl.constexpr, KEEP_U: tl.constexpr,
 ):  # fmt: skip
     """The same where the states take CHUNKS blocks: this program writes block `chunk` of every q."""
@@ -95,9 +100,8 @@ def _tile_blocks(
     live = rows < tl.load(item + 2)
     messages += c * columns * WIDTH
     q += c * pre_columns * WIDTH
-    u_kept += c * pre_columns * WIDTH
-    out = tl.load(item + 1) + rows
-    own = tl.load(pre_class + out, mask=live, other=0).to(tl.int64) + tl.load(item + 10)
+    above, beside = q + tl.load(item + 3) * WIDTH, messages + tl.load(item + 4) * WIDTH
+    own = tl.load(pre_class + tl.load(item + 1) + rows, mask=live, other=0)
     matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
     generator += tl.load(item + 13) * WIDTH * WIDTH
     target = chunk * BLOCK + tl.arange(0, BLOCK)
@@ -106,28 +110,29 @@ def _tile_blocks(
     derivative = tl.zeros((1,), tl.float64)
     for step in range(CHUNKS):
         state = step * BLOCK + tl.arange(0, BLOCK)
-        m = _block(messages, own * WIDTH, live, state, WIDTH)
+        m = block(messages + tl.load(item + 10) * WIDTH, own, live, state, WIDTH)
         inside = (state < WIDTH)[:, None] & (target < WIDTH)[None, :]
-        g = tl.load(generator + state[:, None] * WIDTH + target[None, :], mask=inside, other=0.0).to(DTYPE)
+        g = tl.load(generator + (state[:, None] * WIDTH + target[None, :]), mask=inside, other=0.0).to(DTYPE)
         change = tl.dot(m, g, acc=change, input_precision=PRODUCT, out_dtype=DTYPE)
     await_ready(counters, item, 7)
+    place = rows[:, None] * WIDTH + target[None, :]
     mask = live[:, None] & (target < WIDTH)[None, :]
     for step in range(CHUNKS):
         state = step * BLOCK + tl.arange(0, BLOCK)
         u = tl.zeros((TILE, BLOCK), DTYPE)
-        u = _more_entries(u, item, rows, state, 0, q, messages, entry_parent, entry_sibling, WIDTH, TILE, UNROLL)
+        u = _sum_entries(u, item, rows, state, 0, above, beside, entry_parent, entry_sibling, WIDTH, TILE)
         if step == chunk:
             derivative += tl.sum(tl.sum(u.to(tl.float64) * change.to(tl.float64), axis=1), axis=0)
             if KEEP_U:
-                tl.store(u_kept + out[:, None] * WIDTH + target[None, :], u, mask=mask)
+                tl.store(u_kept + (c * pre_columns + tl.load(item + 1)) * WIDTH + place, u, mask=mask)
         if tl.load(item) == 1:
             inside = (state < WIDTH)[:, None] & (target < WIDTH)[None, :]
-            p = tl.load(matrix + target[None, :] * WIDTH + state[:, None], mask=inside, other=0.0)
+            p = tl.load(matrix + (target[None, :] * WIDTH + state[:, None]), mask=inside, other=0.0)
             passed = tl.dot(u, p, acc=passed, input_precision=PRODUCT, out_dtype=DTYPE)
     if tl.load(item) == 1:
-        shift = tl.load(shifts + c * columns + own, mask=live, other=0)
+        shift = tl.load(shifts + c * columns + tl.load(item + 10) + own, mask=live, other=0)
         passed = scale_down(passed, shift[:, None], DTYPE)
-        tl.store(q + out[:, None] * WIDTH + target[None, :], passed, mask=mask)
+        tl.store(q + tl.load(item + 1) * WIDTH + place, passed, mask=mask)
     place = partial + (tl.load(item + 12) * C + c) * CHUNKS + chunk + tl.arange(0, 1)
     tl.store(place, derivative)
     announce(counters, item, 9)
@@ -137,7 +142,7 @@ def _tile_blocks(
 def preorder(
     items, sizes, counters, messages, shifts, q, u_kept, transition, generator, pre_class, entry_parent,
     entry_sibling, partial, C,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, UNROLL: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr,
     DTYPE: tl.constexpr, PRODUCT: tl.constexpr, KEEP_U: tl.constexpr,
 ):  # fmt: skip
     """Every item from the root's children to the tips in one launch (reference/preorder.py, schedule.py).
@@ -148,17 +153,17 @@ def preorder(
     columns, pre_columns = tl.load(sizes), tl.load(sizes + 2)
     parts = C * CHUNKS
     n_steps = tl.load(sizes + 3) * parts
-    step = tl.atomic_add(counters + 1, 1).to(tl.int64)
+    step = next_step(counters + 1)
     while step < n_steps:
-        following = tl.atomic_add(counters + 1, 1).to(tl.int64)
+        following = next_step(counters + 1)
         item = items + (step // parts) * 16
         c = (step % parts) // CHUNKS
         if CHUNKS == 1:
             _tile_whole(item, c, columns, pre_columns, counters, messages, shifts, q, u_kept, transition,
-                        generator, pre_class, entry_parent, entry_sibling, partial, C, WIDTH, BLOCK, TILE, UNROLL,
-                        DTYPE, PRODUCT, KEEP_U)  # fmt: skip
+                               generator, pre_class, entry_parent, entry_sibling, partial, C, WIDTH, BLOCK, TILE,
+                               DTYPE, PRODUCT, KEEP_U)  # fmt: skip
         else:
             _tile_blocks(item, c, step % CHUNKS, columns, pre_columns, counters, messages, shifts, q, u_kept,
-                         transition, generator, pre_class, entry_parent, entry_sibling, partial, C, WIDTH, BLOCK,
-                         CHUNKS, TILE, UNROLL, DTYPE, PRODUCT, KEEP_U)  # fmt: skip
+                                transition, generator, pre_class, entry_parent, entry_sibling, partial, C, WIDTH,
+                                BLOCK, CHUNKS, TILE, DTYPE, PRODUCT, KEEP_U)  # fmt: skip
         step = following

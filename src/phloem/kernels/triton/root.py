@@ -5,22 +5,21 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.kernels.triton.postorder import node_columns, write_exponents
+from phloem.kernels.triton.postorder import block, exponents_below, node_columns
 from phloem.kernels.triton.scaling import power_of_two, rescale_shift, scale_down
 
 # A root item has the columns of a post-order item, and 10 first pre-order column · 13 model · 14 chain
 
 
 @triton.jit
-def _root_partials(messages, first, second, state, live, WIDTH: tl.constexpr):
-    inside = live[:, None] & (state < WIDTH)[None, :]
-    p = tl.load(messages + first[:, None] * WIDTH + state[None, :], mask=inside, other=0.0)
-    return p * tl.load(messages + second[:, None] * WIDTH + state[None, :], mask=inside, other=0.0)
+def _root_partials(item, messages, left, right, state, live, WIDTH: tl.constexpr):
+    p = block(messages + tl.load(item + 3) * WIDTH, left, live, state, WIDTH)
+    return p * block(messages + tl.load(item + 4) * WIDTH, right, live, state, WIDTH)
 
 
 @triton.jit
 def _category(
-    item, c, columns, rows, live, first, second, messages, exponents, shifts, frequencies,
+    item, c, columns, rows, live, left, right, messages, exponents, shifts, frequencies,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, DTYPE: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     """Σ_s π_s p[s] of one category (float64) and its exponent; keeps p itself where asked for."""
@@ -28,12 +27,12 @@ def _category(
     largest = (rows * 0).to(DTYPE)
     for step in tl.static_range(CHUNKS):
         state = step * BLOCK + tl.arange(0, BLOCK)
-        largest = tl.maximum(largest, tl.max(_root_partials(messages, first, second, state, live, WIDTH), axis=1))
+        largest = tl.maximum(largest, tl.max(_root_partials(item, messages, left, right, state, live, WIDTH), axis=1))
     shift = rescale_shift(largest, DTYPE)
     value = (rows * 0).to(tl.float64)
     for step in tl.static_range(CHUNKS):
         state = step * BLOCK + tl.arange(0, BLOCK)
-        p = _root_partials(messages, first, second, state, live, WIDTH)
+        p = _root_partials(item, messages, left, right, state, live, WIDTH)
         p = scale_down(p, shift[:, None], DTYPE)
         f = tl.load(frequencies + state, mask=state < WIDTH, other=0.0)
         value += tl.sum(p.to(tl.float64) * f[None, :], axis=1)
@@ -41,8 +40,9 @@ def _category(
             place = messages + (tl.load(item + 1) + rows)[:, None] * WIDTH + state[None, :]
             tl.store(place, p, mask=live[:, None] & (state < WIDTH)[None, :])
     place = tl.load(item + 1) + rows
-    exponent = write_exponents(place, live, False, first, second, exponents + c * columns, shifts + c * columns,
-                               shift)  # fmt: skip
+    exponent = exponents_below(item, live, left, right, exponents + c * columns) + shift
+    tl.store(exponents + c * columns + place, exponent, mask=live)
+    tl.store(shifts + c * columns + place, shift, mask=live)
     return value, exponent
 
 
@@ -90,7 +90,7 @@ def site_likelihoods(
     item = items + tl.program_id(0).to(tl.int64) * 16
     columns = tl.load(sizes)
     rows = tl.arange(0, TILE)
-    live, first, second = node_columns(item, rows, left_class, right_class)
+    live, left, right = node_columns(item, rows, left_class, right_class)
     model = tl.load(item + 13)
     f = frequencies + model * WIDTH
     place = tl.load(item + 12) + rows
@@ -109,7 +109,7 @@ def site_likelihoods(
         for ahead in tl.static_range(UNROLL):
             c = start + ahead
             there = live & (rows * 0 + c < C)
-            value, exponent = _category(item, c, columns, rows, there, first, second, messages, exponents, shifts,
+            value, exponent = _category(item, c, columns, rows, there, left, right, messages, exponents, shifts,
                                         f, WIDTH, BLOCK, CHUNKS, DTYPE, KEEP)  # fmt: skip
             weight = tl.load(weights + model * C + c, mask=c < C, other=0.0)
             total, top = _fold(total, top, value * weight, exponent)

@@ -12,7 +12,11 @@ import triton.language as tl
 
 @triton.jit
 def await_ready(counters, item, FIELD: tl.constexpr):
-    """Wait until counter item[FIELD] has reached item[FIELD + 1]; then what its raisers stored is visible."""
+    """Wait until counter item[FIELD] has reached item[FIELD + 1]; then what its raisers stored is visible.
+
+    One thread polls, by adding 0: an acquiring load in every thread would empty the first-level cache each time
+    (measured three times slower on an H100).
+    """
     target = tl.load(item + FIELD + 1)
     if target > 0:
         place = counters + tl.load(item + FIELD)
@@ -27,3 +31,9 @@ def announce(counters, item, FIELD: tl.constexpr):
     """Raise counter item[FIELD] once every thread of this program has stored its part."""
     tl.debug_barrier()
     tl.atomic_add(counters + tl.load(item + FIELD), 1, sem="release")
+
+
+@triton.jit
+def next_step(ticket):
+    """Take the next step of the list."""
+    return tl.atomic_add(ticket, 1).to(tl.int64)

@@ -24,8 +24,6 @@ from phloem.kernels.numba.mcmc.move_tbr import extending_tbr
 from phloem.kernels.numba.mcmc.move_tree_multiplier import tree_multiplier
 from phloem.kernels.numba.mcmc.unrooted import hang, unroot
 
-P_EXTEND = 0.5
-
 
 @merged
 def begin(state, h):
@@ -61,9 +59,9 @@ def propose(data, state, work, h, move):
         if kind == NNI:
             ratio = nearest_neighbour_interchange(adjacency, edge, n_tips, rng)
         elif kind == SPR:
-            ratio = extending_spr(adjacency, edge, n_tips, bounds, rng, tuned, P_EXTEND)
+            ratio = extending_spr(adjacency, edge, n_tips, bounds, rng, tuned, data.p_extend)
         else:
-            ratio = extending_tbr(adjacency, edge, n_tips, bounds, rng, tuned, P_EXTEND)
+            ratio = extending_tbr(adjacency, edge, n_tips, bounds, rng, tuned, data.p_extend)
         hang(
             adjacency,
             edge,

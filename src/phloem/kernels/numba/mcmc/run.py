@@ -48,7 +48,9 @@ def step(data, state, work, h, tune, refresh):
         u = uniform(state.rng[h])
         while data.move_cumulative[move] < u:
             move += 1
-        ratio = propose(data, state, work, h, move) + data.hastings_bias[move]
+        ratio = propose(data, state, work, h, move)
+        if ratio > -math.inf:
+            ratio *= data.hastings_factor[move]
     taken = False
     if ratio > -math.inf:
         prior = log_prior(data, state, h)

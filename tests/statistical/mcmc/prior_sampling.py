@@ -1,0 +1,81 @@
+"""Chains that ignore the data, and what their draws must look like."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.run import advanced, new_run
+from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.structure import Block, ModelStructure, constant
+from phloem.summary.topologies import topology_table
+from phloem.summary.trace import mixing
+
+PAIRS = ("A<->C", "A<->G", "A<->T", "C<->G", "C<->T", "G<->T")
+
+
+def gtr(n_categories: int = 4, p_invariable: bool = False) -> ModelStructure:
+    """GTR+G4, with +I on request, everything free."""
+    classes = np.zeros((4, 4), np.int32)
+    classes[np.triu_indices(4, 1)] = range(6)
+    return ModelStructure(
+        name="GTR",
+        base=1.0 - np.eye(4),
+        class_a=classes + classes.T,
+        class_b=np.zeros((4, 4), np.int32),
+        exchangeability=Block(tuple(f"r({p})" for p in PAIRS), np.full(6, 1 / 6), True),
+        frequency=Block(tuple(f"pi({s})" for s in "ACGT"), np.full(4, 0.25), True),
+        alpha=Block(("alpha",), np.ones(1), True),
+        p_invariable=Block(("pinvar",), np.array([0.3]), True) if p_invariable else constant(0.0),
+        n_categories=n_categories,
+        rates=np.ones(n_categories),
+        weights=np.full(n_categories, 1 / n_categories),
+    )
+
+
+def no_data(n_tips: int) -> Observations:
+    """One pattern that says nothing."""
+    return Observations(
+        tuple(f"t{i}" for i in range(n_tips)), np.zeros((n_tips, 1), np.int32), np.ones((1, 4)), np.ones(1)
+    )
+
+
+def prior_draws(n_tips: int, n: int, structure: ModelStructure | None = None, **settings):
+    """n draws from the prior by the sampler itself: (column names after LnL and LnPr, samples without the first 10%)."""
+    every = settings.setdefault("sample_every", 100)
+    settings.setdefault("n_chains", 1)
+    settings.setdefault("tuning_generations", n * every // 10)
+    chains = ChainSettings(use_data=False, n_runs=1, generations=n * every, **settings)
+    run = new_run(0, no_data(n_tips), structure or gtr(), chains)
+    samples = advanced(run, n * every).samples
+    first = n // 10 + 1
+    kept = Samples(*(getattr(samples, f)[first:] for f in ("generation", "numbers", "parent", "lengths")))
+    return run.columns.names, kept
+
+
+def topology_p_value(samples: Samples, n_topologies: int) -> float:
+    """Of the hypothesis that all topologies are equally frequent: chi-square, deflated to the effective sample size
+    (the median over the topologies' indicators), since draws of a chain are correlated."""
+    taxa = tuple(f"t{i}" for i in range((samples.parent.shape[1] + 2) // 2))
+    which = topology_table(samples.tree_sample(taxa)).of_tree
+    counts = np.bincount(which, minlength=n_topologies)
+    assert len(counts) == n_topologies
+    ess, _, _ = mixing((which[:, None] == np.arange(n_topologies)).astype(float)[None])
+    effective = min(float(np.nanmedian(ess)) / len(which), 1.0)
+    return float(stats.chi2.sf(stats.chisquare(counts).statistic * effective, n_topologies - 1))
+
+
+def ks_p_value(draws: np.ndarray, distribution) -> float:
+    """Of the hypothesis that draws follow a scipy distribution: Kolmogorov and Smirnov's statistic, its sample size
+    replaced by the effective one, since draws of a chain are correlated."""
+    ess, _, _ = mixing(draws[None, :, None])
+    n = max(int(min(ess[0], len(draws))), 5)
+    return float(stats.kstwo.sf(stats.ks_1samp(draws, distribution.cdf).statistic, n))
+
+
+def tip_lengths(samples: Samples) -> np.ndarray:
+    """(n, T) lengths of the tips' branches."""
+    n_tips = (samples.parent.shape[1] + 2) // 2
+    return samples.lengths[:, :n_tips]

@@ -1,0 +1,101 @@
+"""Simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018, arXiv:1804.06788).
+
+Parameters and a tree are drawn from the prior, data from them; among thinned posterior draws the true value's rank is then
+uniform, for every quantity. Data are simulated with the NumPy reference, so the likelihood is tested along.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.run import advanced, new_run
+from phloem.inference.mcmc.samples import renumbered
+from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, Priors
+from phloem.inference.mcmc.start import random_tree
+from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.kernels.reference.transition import transition_matrices
+from phloem.model.grammar import parse_model
+
+N_TIPS, N_SITES, N_DRAWS, EVERY = 5, 80, 63, 150
+MODEL = parse_model("HKY+FO+G4", datatype="dna")
+PRIORS = Priors(branch_lengths=ExponentialPrior(5.0))
+
+
+def simulate(rng: np.random.Generator):
+    """True values of what is ranked, and an alignment (T, P) of state codes."""
+    parent, _, _, length, postorder = random_tree(N_TIPS, rng)
+    length[1:] = rng.exponential(0.2, len(length) - 1)
+    shares, pi, alpha = rng.dirichlet([1, 1]), rng.dirichlet([1, 1, 1, 1]), max(rng.exponential(), 1e-3)
+    kappa = shares[1] / shares[0]
+    site_model = MODEL.evaluate({"kappa": kappa, "frequencies": pi, "alpha": alpha})
+    p = transition_matrices(length, site_model)
+    category = rng.choice(len(site_model.rates), size=N_SITES, p=site_model.weights)
+    states = np.empty((len(parent), N_SITES), np.int64)
+    states[0] = rng.choice(4, size=N_SITES, p=pi)
+    for x in postorder[::-1]:
+        cumulative = p[x, category, states[parent[x]]].cumsum(axis=1)
+        states[x] = np.minimum((rng.random(N_SITES)[:, None] > cumulative).sum(axis=1), 3)
+    tree_parent, tree_lengths = renumbered(parent, length, postorder)
+    truth = {
+        "TL": length[1:].sum(),
+        "kappa": kappa,
+        "pi(A)": pi[0],
+        "alpha": alpha,
+        "tip": tree_lengths[1],
+        "together": float(together(tree_parent)),
+    }
+    return truth, states[:N_TIPS]
+
+
+def together(parent: np.ndarray) -> bool:
+    """Whether tips 1 and 2 are neighbours (tip 0 is next to the basal node, so neighbours never meet there)."""
+    return bool(parent[1] == parent[2])
+
+
+def ranks(n_replicates: int, seed: int, **settings) -> dict[str, np.ndarray]:
+    """Rank (0 … N_DRAWS, ties broken at random) of every true value among its posterior draws."""
+    structure, rng = structure_of_model(MODEL), np.random.default_rng(seed)
+    result: dict[str, list[int]] = {}
+    for replicate in range(n_replicates):
+        truth, codes = simulate(rng)
+        observed = Observations(
+            tuple(f"t{i}" for i in range(N_TIPS)), codes.astype(np.int32), np.eye(4), np.ones(N_SITES)
+        )
+        chains = ChainSettings(
+            seed=replicate, n_runs=1, n_chains=1, sample_every=EVERY, priors=PRIORS, tuning_generations=4500, **settings
+        )
+        run = new_run(0, observed, structure, chains)
+        samples = advanced(run, EVERY * (N_DRAWS + 30)).samples
+        names, numbers = run.columns.names, samples.numbers[-N_DRAWS:, 2:]
+        draws = {name: numbers[:, names.index(name)] for name in ("TL", "kappa", "pi(A)", "alpha")}
+        draws["tip"] = samples.lengths[-N_DRAWS:, 1]
+        draws["together"] = np.array([together(p) for p in samples.parent[-N_DRAWS:]], float)
+        for name, values in draws.items():
+            low, equal = (values < truth[name]).sum(), (values == truth[name]).sum()
+            result.setdefault(name, []).append(int(low + rng.integers(equal + 1)))
+    return {name: np.array(r) for name, r in result.items()}
+
+
+def p_value(rank: np.ndarray) -> float:
+    """Chi-square of the ranks in eight bins."""
+    return float(stats.chisquare(np.bincount(rank * 8 // (N_DRAWS + 1), minlength=8)).pvalue)
+
+
+def test_ranks_are_uniform():
+    for name, rank in ranks(240, seed=5).items():
+        assert p_value(rank) > 1e-3, (name, rank)
+
+
+@pytest.mark.parametrize("move", ["branch_multiplier", "alpha_multiplier"])
+def test_a_wrong_hastings_ratio_makes_ranks_uneven(move):
+    smallest = min(p_value(rank) for rank in ranks(240, seed=6, hastings_factor={move: -1.0}).values())
+    assert smallest < 1e-5
+
+
+@pytest.mark.slow
+def test_ranks_are_uniform_over_many_replicates():
+    for name, rank in ranks(3000, seed=7).items():
+        assert p_value(rank) > 1e-3, name

@@ -1,0 +1,142 @@
+"""Without data the chains must return the prior: the strictest test of moves and of their Hastings ratios."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from statistical.mcmc.prior_sampling import gtr, ks_p_value, prior_draws, tip_lengths, topology_p_value
+
+from phloem.inference.mcmc.settings import ExponentialPrior, GammaDirichletPrior, Priors
+
+ACCEPT = 1e-4  # smallest p-value of a right sampler: about 90 of them are asked here, at fixed seeds
+REJECT = 1e-6  # a planted error must push it below this
+
+EXPONENTIAL = Priors(branch_lengths=ExponentialPrior(10.0))
+UNEQUAL = Priors(branch_lengths=GammaDirichletPrior(3.0, 2.0, 1.5, 0.5))
+
+# every length move, alone or with the least that makes it irreducible
+LENGTH_MOVES = {
+    "branch_multiplier": {"branch_multiplier": 1},
+    "tree_multiplier": {"tree_multiplier": 1, "node_slider": 1},
+    "node_slider": {"node_slider": 1},
+    "spr": {"spr": 3, "branch_multiplier": 1},
+    "tbr": {"tbr": 3, "branch_multiplier": 1},
+    "nni": {"nni": 3, "branch_multiplier": 1},
+}
+TOPOLOGY_MOVES = {name: LENGTH_MOVES[name] for name in ("nni", "spr", "tbr")}
+
+
+def length_p_values(samples, n_tips: int) -> list[float]:
+    """Tree length and single branches against gammadir(1, 0.1, 1, 1)."""
+    n_branches = 2 * n_tips - 3
+    total = samples.lengths.sum(axis=1)
+    shares = tip_lengths(samples) / total[:, None]
+    share = stats.beta(1, n_branches - 1)
+    return [ks_p_value(total, stats.gamma(1, scale=10)), *(ks_p_value(shares[:, t], share) for t in (0, 1, n_tips - 1))]
+
+
+@pytest.mark.parametrize("move", TOPOLOGY_MOVES)
+@pytest.mark.parametrize(("n_tips", "n_topologies"), [(5, 15), (6, 105)])
+@pytest.mark.parametrize("p_extend", [0.5, 0.8])
+def test_topologies_are_uniform(move, n_tips, n_topologies, p_extend):
+    _, samples = prior_draws(n_tips, 8000, move_weights=TOPOLOGY_MOVES[move], sample_every=60, p_extend=p_extend)
+    assert topology_p_value(samples, n_topologies) > ACCEPT
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0])
+def test_a_wrong_hastings_ratio_of_the_walks_shows_in_topologies(factor):
+    """At p_extend = ½ a walk's ratio is 1; elsewhere trees of many cherries get too rare. (SPR proposes every topology as
+    often as it leaves it, whatever its ratio: test_move_reversibility holds that ratio.)"""
+    _, samples = prior_draws(
+        6, 20000, move_weights={"tbr": 1}, sample_every=20, p_extend=0.9, hastings_factor={"tbr": factor}
+    )
+    assert topology_p_value(samples, 105) < REJECT
+
+
+@pytest.mark.parametrize("move", LENGTH_MOVES)
+def test_branch_lengths_follow_the_gamma_dirichlet_prior(move):
+    _, samples = prior_draws(5, 6000, move_weights=LENGTH_MOVES[move], sample_every=150)
+    assert min(length_p_values(samples, 5)) > ACCEPT
+
+
+@pytest.mark.parametrize("move", ["branch_multiplier", "tree_multiplier", "node_slider", "spr", "tbr"])
+@pytest.mark.parametrize("factor", [0.0, -1.0])
+def test_a_wrong_hastings_ratio_of_a_length_move_is_noticed(move, factor):
+    weights = {move: 1} if move in ("spr", "tbr") else LENGTH_MOVES[move]
+    _, samples = prior_draws(5, 6000, move_weights=weights, sample_every=150, hastings_factor={move: factor})
+    assert min(length_p_values(samples, 5)) < REJECT
+
+
+@pytest.mark.parametrize("move", LENGTH_MOVES)
+def test_branch_lengths_follow_the_exponential_prior(move):
+    _, samples = prior_draws(5, 4000, move_weights=LENGTH_MOVES[move], sample_every=150, priors=EXPONENTIAL)
+    tips = tip_lengths(samples)
+    assert min(ks_p_value(tips[:, t], stats.expon(scale=0.1)) for t in range(5)) > ACCEPT
+    assert ks_p_value(samples.lengths.sum(axis=1), stats.gamma(7, scale=0.1)) > ACCEPT
+
+
+@pytest.mark.parametrize("moves", [None, *TOPOLOGY_MOVES.values()])
+def test_tips_and_internal_branches_of_unequal_weight(moves):
+    """Topology moves turn tips' branches into internal ones and back; the prior tells them apart."""
+    _, samples = prior_draws(6, 6000, move_weights=moves, sample_every=150, priors=UNEQUAL)
+    total = samples.lengths.sum(axis=1)
+    share = tip_lengths(samples).sum(axis=1) / total
+    assert ks_p_value(total, stats.gamma(3, scale=0.5)) > ACCEPT
+    assert ks_p_value(share, stats.beta(6 * 1.5, 3 * 0.75)) > ACCEPT
+    assert topology_p_value(samples, 105) > ACCEPT
+
+
+@pytest.mark.parametrize("move", ["dirichlet", "slider"])
+def test_simplexes_follow_their_dirichlet_priors(move):
+    weights = {f"exchangeability_{move}": 1, f"frequency_{move}": 1}
+    names, samples = prior_draws(3, 6000, move_weights=weights, sample_every=60)
+    for name, rest in (("r(A<->G)", 5), ("r(G<->T)", 5), ("pi(A)", 3), ("pi(T)", 3)):
+        assert ks_p_value(samples.numbers[:, 2 + names.index(name)], stats.beta(1, rest)) > ACCEPT
+
+
+def test_a_dirichlet_prior_that_is_not_flat():
+    priors = Priors(exchangeability=2.0, frequency=5.0)
+    names, samples = prior_draws(3, 6000, priors=priors, sample_every=300)
+    assert ks_p_value(samples.numbers[:, 2 + names.index("r(C<->T)")], stats.beta(2, 10)) > ACCEPT
+    assert ks_p_value(samples.numbers[:, 2 + names.index("pi(C)")], stats.beta(5, 15)) > ACCEPT
+
+
+@pytest.mark.parametrize("block", ["exchangeability", "frequency"])
+def test_a_wrong_hastings_ratio_of_the_dirichlet_move_is_noticed(block):
+    move = f"{block}_dirichlet"
+    weights = {move: 1, f"{block}_slider": 1}  # the slider keeps the chain moving where the planted error would hold it
+    names, samples = prior_draws(3, 6000, move_weights=weights, sample_every=60, hastings_factor={move: 0.0})
+    name, rest = ("r(A<->C)", 5) if block == "exchangeability" else ("pi(A)", 3)
+    assert ks_p_value(samples.numbers[:, 2 + names.index(name)], stats.beta(1, rest)) < REJECT
+
+
+def test_alpha_and_p_invariable_follow_their_priors():
+    weights = {"alpha_multiplier": 1, "p_invariable_slider": 1}
+    names, samples = prior_draws(3, 6000, gtr(p_invariable=True), move_weights=weights, sample_every=40)
+    assert ks_p_value(samples.numbers[:, 2 + names.index("alpha")], stats.expon()) > ACCEPT
+    assert ks_p_value(samples.numbers[:, 2 + names.index("pinvar")], stats.uniform()) > ACCEPT
+
+
+def test_a_wrong_hastings_ratio_of_the_alpha_move_is_noticed():
+    names, samples = prior_draws(
+        3, 6000, move_weights={"alpha_multiplier": 1}, sample_every=40, hastings_factor={"alpha_multiplier": 0.0}
+    )
+    assert ks_p_value(samples.numbers[:, 2 + names.index("alpha")], stats.expon()) < REJECT
+
+
+def test_all_moves_and_heated_chains_together():
+    names, samples = prior_draws(6, 8000, gtr(p_invariable=True), n_chains=4, heating=0.5, sample_every=150)
+    assert topology_p_value(samples, 105) > ACCEPT
+    assert ks_p_value(samples.numbers[:, 2 + names.index("alpha")], stats.expon()) > ACCEPT
+    assert ks_p_value(samples.numbers[:, 2 + names.index("r(A<->G)")], stats.beta(1, 5)) > ACCEPT
+    assert min(length_p_values(samples, 6)) > ACCEPT
+
+
+def test_swaps_without_their_ratio_would_be_noticed():
+    """A heated chain alone does not follow the prior: what the cold chain receives from it has to be weighed."""
+    names, samples = prior_draws(4, 6000, n_chains=4, heating=2.0, sample_every=100)
+    assert ks_p_value(samples.numbers[:, 2 + names.index("alpha")], stats.expon()) > ACCEPT
+    heated = stats.expon(scale=1 + 2.0 * 3)
+    assert ks_p_value(samples.numbers[:, 2 + names.index("alpha")], heated) < REJECT
+    assert np.isfinite(samples.numbers).all()
