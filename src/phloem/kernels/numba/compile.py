@@ -23,7 +23,6 @@ def compiled(function: Callable | None = None, **options: Any) -> Any:
         return lambda f: compiled(f, **options)
     settings: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"} | options
     dispatcher = numba.njit(**settings)(function)
-    _stamp_cache(dispatcher, Path(function.__code__.co_filename).parent)
     if settings["cache"]:
         _stamp_with_imports(dispatcher, function)
     _functions.append(dispatcher)
@@ -31,9 +30,11 @@ def compiled(function: Callable | None = None, **options: Any) -> Any:
 
 
 def _stamp_with_imports(dispatcher: Any, function: Callable) -> None:
-    """Numba's cache looks at a function's own file only; compiled code holds its callees too, so that a
-    changed callee would go unnoticed. Stamp the cache with every kernel file that the function's file
-    imports."""
+    """Stamp the cache with every kernel file that the function's file imports.
+
+    Numba looks at a function's own file only, yet compiled code holds the functions and constants of other
+    files that it called: after an upgrade, or an edit, it would go on running the old ones.
+    """
     cache_file = getattr(dispatcher._cache, "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = _sources_digest(Path(function.__code__.co_filename))
@@ -60,23 +61,6 @@ def _read(file: Path) -> tuple[bytes, list[Path]]:
         imported.append(folder.with_suffix(".py"))
         imported += [folder / f"{name.strip()}.py" for name in names.split(",")]
     return text, imported
-
-
-def _stamp_cache(dispatcher: Any, folder: Path) -> None:
-    """Let a change of any file in the folder invalidate what was compiled from one of them.
-
-    Numba looks at a function's own file only, yet compiled code holds the functions and constants of other
-    files that it called: after an upgrade, or an edit, it would go on running the old ones.
-    """
-    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if cache_file is not None:
-        cache_file._source_stamp = _folder_stamp(folder)
-
-
-@cache
-def _folder_stamp(folder: Path) -> tuple:
-    files = [(path.name, path.stat()) for path in sorted(folder.glob("*.py"))]
-    return tuple((name, status.st_mtime_ns, status.st_size) for name, status in files)
 
 
 def compiled_function_count() -> int:
