@@ -17,6 +17,8 @@ from phloem.tree.tree import Tree
 
 Progress = Callable[[int, float], None]
 
+_FIRST_LENGTHS = 1e-6, 2.0  # the tree's own lengths are moved in here; above, log L hardly feels a branch
+_PLAIN_LENGTH = 0.1  # of every branch, where the tree's own lengths are a worse start
 _BUMPED_LENGTH = 1e-3  # where a branch that was stuck near zero starts again
 _WALL = 1e8  # added to -log L where a trial step leaves the model's domain
 _MOST_ROUNDS = 20
@@ -59,7 +61,7 @@ def optimize(
     """
     search = _Search(likelihood, tolerance, progress)
     runs = []
-    lengths = np.maximum(likelihood.branch_lengths, 1e-6)
+    lengths = search.first_lengths()
     for start in restarts(likelihood.model.free):
         value, vector, converged = search.run(lengths, start)
         runs.append((value, vector, converged))
@@ -77,6 +79,13 @@ class _Search:
         self._tolerance, self._progress = tolerance, progress
         self._bounds = self.coordinates.bounds()
         self._last = -np.inf
+
+    def first_lengths(self) -> np.ndarray:
+        """The tree's branch lengths, or equal ones if these fit better: a tree may have none, or be in years."""
+        own = np.clip(self.likelihood.branch_lengths, *_FIRST_LENGTHS)
+        values = self.likelihood.model.start_values()
+        candidates = [own, np.full_like(own, _PLAIN_LENGTH)]
+        return min(candidates, key=lambda lengths: self.objective(self.coordinates.pack(lengths, values))[0])
 
     def run(self, lengths: np.ndarray, start: Start) -> tuple[float, np.ndarray, bool]:
         """Climb from one start: (log-likelihood, vector, whether the last round gained almost nothing)."""

@@ -98,3 +98,12 @@ def test_two_basal_branches_count_once_where_the_root_is_free():
 def test_restarts_where_there_are_several_peaks():
     names = [len(restarts(likelihood(m).model.free)) for m in ("JC", "HKY+F+G4", "HKY+F+I+G4", "HKY+F+R3")]
     assert names == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("length", [0.0, 1e-6, 70.0, 3e6])
+def test_lengths_in_years_or_none_at_all_lead_to_the_same_optimum(length):
+    newick = "((a:0.1,b:0.1):0.1,c:0.1,(d:0.1,e:0.1):0.1);"
+    expected = optimize(likelihood("HKY+FQ", newick=newick)).log_likelihood
+    found = optimize(likelihood("HKY+FQ", newick=newick.replace("0.1", repr(length))))
+    assert found.log_likelihood == pytest.approx(expected, abs=1e-4)
+    assert found.branch_lengths.max() < 5
