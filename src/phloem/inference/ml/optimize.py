@@ -81,7 +81,7 @@ class _Search:
         self._last = -np.inf
 
     def first_lengths(self) -> np.ndarray:
-        """The tree's branch lengths, or equal ones if these fit better: a tree may have none, or be in years."""
+        """The tree's branch lengths, or equal ones that fit better: a tree may have none, or be in years."""
         own = np.clip(self.likelihood.branch_lengths, *_FIRST_LENGTHS)
         values = self.likelihood.model.start_values()
         candidates = [own, np.full_like(own, _PLAIN_LENGTH)]
