@@ -25,7 +25,7 @@ def forecast_bytes(problem: Problem, sizes: np.ndarray) -> int:
     shape = shape_of(problem)
     entry = np.dtype(problem.precision).itemsize
     rows = sum(rows_for(int(size)) for size in sizes)
-    row_bytes = 2 * shape.width * entry + shape.exponents * 4 + 7 * 4
+    row_bytes = shape.blocks * (2 * shape.width * entry + shape.exponents * 4) + 7 * 4
     matrix_bytes = shape.matrix * shape.blocks * entry
     numbering = 4 * len(sizes) * problem.tip_codes.shape[1]
     return int(rows * row_bytes + 4 * len(sizes) * matrix_bytes + numbering)
