@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from phloem.errors import InputError
 from phloem.kernels.numba import distance_text
 
 Form = Literal["square", "lower", "lower with diagonal", "upper", "upper with diagonal"]
+_QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 NAME_BYTES = 4096  # of a row that are searched for its name
 
 
@@ -153,8 +156,8 @@ def table_rows(text: np.ndarray, source: str) -> RowSpans:
     if len(starts) < 2:
         raise InputError("a table needs a row of names and a row a taxon", file=source, hint="Add the names.")
     header = bytes(text[starts[0] : stops[0]])
-    separator = b"," if b"," in header else b"\t"
-    taxa = [_unquoted(x, source, int(numbers[0])) for x in header.rstrip(b"\r").split(separator)[1:]]
+    separator = "\t" if header.count(b"\t") >= header.count(b",") else ","
+    taxa = _cells(_decoded(header, source, int(numbers[0])), separator)[1:]
     n = len(taxa)
     if len(starts) - 1 != n:
         raise InputError(
@@ -165,8 +168,10 @@ def table_rows(text: np.ndarray, source: str) -> RowSpans:
         )
     begins = np.empty(n, np.int64)
     for i, (a, b, line) in enumerate(zip(starts[1:].tolist(), stops[1:].tolist(), numbers[1:].tolist())):
-        cell = bytes(text[a : min(b, a + NAME_BYTES)]).split(separator, 1)[0]
-        if (name := _unquoted(cell, source, line)) != taxa[i]:
+        head = bytes(text[a : min(b, a + NAME_BYTES)])
+        cell = _QUOTED.match(head) if head.startswith(b'"') else None
+        raw = cell.group() if cell is not None else head.split(separator.encode(), 1)[0]
+        if (name := _cells(_decoded(raw, source, line), separator)[0]) != taxa[i]:
             raise InputError(
                 f"row {i + 1} is '{name}', column {i + 1} is '{taxa[i]}'",
                 file=source,
@@ -174,13 +179,13 @@ def table_rows(text: np.ndarray, source: str) -> RowSpans:
                 taxon=name,
                 hint="Rows and columns must have the same names in the same order.",
             )
-        begins[i] = a + len(cell)
+        begins[i] = a + len(raw)
     return RowSpans(taxa, begins, stops[1:], numbers[1:], "square")
 
 
-def _unquoted(cell: bytes, source: str, line: int) -> str:
-    name = _decoded(cell.strip(), source, line)
-    return name[1:-1].replace('""', '"') if len(name) > 1 and name[0] == name[-1] == '"' else name
+def _cells(line: str, separator: str) -> list[str]:
+    """The cells of a line, quotes resolved."""
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [""])]
 
 
 def fill_matrix(

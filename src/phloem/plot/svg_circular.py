@@ -29,7 +29,12 @@ def circular(tree: Tree, settings: DrawSettings) -> Drawing:
         texts, strokes = texts + names, [guides, *strokes]
     if settings.support != "none":
         texts += _support(tree, angle, radius, centre, settings)
-    if place.timed and settings.scale_bar and (bar := scale_bar(MARGIN, side + 8, scale, 0.2 * side, size)):
+    if (
+        place.timed
+        and place.depth.max() > 0
+        and settings.scale_bar
+        and (bar := scale_bar(MARGIN, side + 8, scale, 0.2 * side, size))
+    ):
         strokes.append(bar[0])
         texts.append(bar[1])
     return Drawing(side, side + FOOT, strokes, texts)

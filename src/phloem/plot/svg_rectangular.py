@@ -23,7 +23,7 @@ MARGIN, FOOT = 18.0, 46.0
 
 
 def rectangular(tree: Tree, settings: DrawSettings) -> Drawing:
-    """Draw the tree as tall as its tips need, up to settings.tallest; then rows close up and labels thin out."""
+    """Draw the tree as tall as its tips need, up to settings.tallest; then rows close up and labels thin."""
     place, size = layout(tree, settings.ladderize), settings.font_size
     longest = max((text_width(name, size) for name in tree.taxa), default=0.0) if settings.labels else 0.0
     label_room = min(longest + 8, 0.45 * settings.width)
@@ -45,6 +45,7 @@ def rectangular(tree: Tree, settings: DrawSettings) -> Drawing:
     texts += fitting_support(shown, x, y, tree.parent, 0.8 * size)
     if (
         place.timed
+        and place.depth.max() > 0
         and settings.scale_bar
         and (bar := scale_bar(MARGIN, height - FOOT + 10, scale, 0.25 * room, size))
     ):

@@ -1,0 +1,136 @@
+"""Rounds of reciprocal neighbours against one merge at a time, and against SciPy where nothing ties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import linkage as scipy_linkage
+from scipy.spatial.distance import squareform
+
+import phloem.distance.linkage as module
+from phloem.distance.linkage import linkage
+from phloem.kernels.reference.linkage import combine, counting_unit
+from phloem.kernels.reference.linkage import linkage as reference
+
+METHODS = ("upgma", "wpgma", "single", "complete")
+
+
+def symmetric(values):
+    upper = np.triu(values, 1)
+    return upper + upper.T
+
+
+def tied(rng, n, kind):
+    if kind == "few values":
+        return symmetric(rng.integers(0, 4, (n, n)).astype(float))
+    if kind == "thirds":
+        return symmetric(rng.integers(0, 4, (n, n)).astype(float)) / 29903
+    if kind == "counts of differences":
+        sequences = rng.integers(0, 2, (n, 12))
+        return (sequences[:, None] != sequences).sum(-1).astype(float)
+    if kind == "all equal":
+        return symmetric(np.full((n, n), 0.1))
+    return symmetric(rng.random((n, n)))
+
+
+KINDS = ("few values", "thirds", "counts of differences", "all equal", "distinct")
+
+
+@pytest.fixture(params=[256, 4], ids=["sparse", "dense"])
+def small(request, monkeypatch):
+    """Matrices of up to so many clusters finish in sparse rounds; 4 sends the rest through dense ones."""
+    monkeypatch.setattr(module, "SMALL", request.param)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_equals_the_sequential_greedy_tree_on_any_input(method, kind, small):
+    rng = np.random.default_rng(7)
+    for _ in range(25):
+        d = tied(rng, int(rng.integers(2, 40)), kind)
+        lower, upper, distance = reference(d, method)
+        merges = linkage(d, method)
+        np.testing.assert_array_equal(merges.lower, lower)
+        np.testing.assert_array_equal(merges.upper, upper)
+        np.testing.assert_allclose(merges.distance, distance, rtol=1e-13)
+
+
+def test_a_larger_matrix_goes_through_every_kind_of_round():
+    rng = np.random.default_rng(3)
+    genomes = np.zeros((700, 400), bool)
+    for i in range(1, 700):
+        genomes[i] = genomes[rng.integers(max(0, i - 30), i)]
+        genomes[i, rng.integers(0, 400, rng.poisson(0.7))] = True
+    d = (genomes[:, None] != genomes).sum(-1).astype(float)
+    lower, upper, distance = reference(d, "upgma")
+    for threads in (1, 2):
+        merges = linkage(d, "upgma", threads=threads)
+        np.testing.assert_array_equal(np.c_[merges.lower, merges.upper], np.c_[lower, upper])
+        np.testing.assert_allclose(merges.distance, distance, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 1e-6)])
+@pytest.mark.parametrize(
+    "method, name",
+    [("upgma", "average"), ("wpgma", "weighted"), ("single", "single"), ("complete", "complete")],
+)
+def test_equals_scipy_without_ties(method, name, dtype, tolerance):
+    rng = np.random.default_rng(11)
+    d = symmetric(rng.random((300, 300)).astype(dtype))
+    expected = scipy_linkage(squareform(d.astype(np.float64), checks=False), name)
+    found = linkage(d, method).linkage_matrix()
+    np.testing.assert_allclose(found[:, 2], expected[:, 2], rtol=tolerance)
+    np.testing.assert_array_equal(found[:, [0, 1, 3]], expected[:, [0, 1, 3]])
+
+
+def test_scipy_would_notice_the_wrong_method():
+    d = symmetric(np.random.default_rng(11).random((60, 60)))
+    expected = scipy_linkage(squareform(d, checks=False), "average")
+    assert not np.allclose(linkage(d, "wpgma").linkage_matrix()[:, 2], expected[:, 2], rtol=1e-6)
+
+
+def test_the_order_of_ties_matters_to_the_comparison():
+    """Negative control: the greedy tree of the reversed taxa is another one where distances tie."""
+    d = tied(np.random.default_rng(5), 30, "few values")
+    n = len(d)
+    lower, upper, _ = reference(d[::-1, ::-1].copy(), "upgma")
+    merges = linkage(d, "upgma")
+    mirrored = np.sort(np.c_[n - 1 - lower, n - 1 - upper], axis=1)
+    assert not np.array_equal(np.c_[merges.lower, merges.upper], mirrored)
+
+
+def test_input_is_kept_unless_overwritten():
+    d = tied(np.random.default_rng(1), 20, "distinct")
+    before = d.copy()
+    linkage(d)
+    np.testing.assert_array_equal(d, before)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("method", METHODS)
+def test_few_taxa(n, method):
+    d = symmetric(np.arange(9.0).reshape(3, 3))[:n, :n]
+    tree = linkage(d.copy(), method).tree([f"t{k}" for k in range(n)])
+    assert tree.n_nodes == 2 * n - 1
+    if n == 2:
+        np.testing.assert_allclose(tree.lengths[:2], d[0, 1] / 2)
+
+
+def test_combine_is_above_the_smaller_and_keeps_equals():
+    x = np.array([0.1, 1.0, 0.0, 3.0])
+    y = np.array([0.1, np.nextafter(1.0, 2), 1.0, 2.0])
+    for weights in ((1 / 3, 2 / 3), (1e-9, 1 - 1e-9), (0.5, 0.5)):
+        z = combine(x, y, *weights)
+        assert z[0] == 0.1
+        assert np.all(z[1:] > np.minimum(x, y)[1:])
+        assert np.all(z <= np.maximum(x, y))
+
+
+def test_counting_unit():
+    counts = symmetric(np.random.default_rng(0).integers(0, 9, (12, 12)).astype(float))
+    assert counting_unit(counts) == 1.0
+    assert counting_unit(counts / 997) == pytest.approx(1 / 997)
+    assert counting_unit(symmetric(np.random.default_rng(0).random((12, 12)))) == 0.0
+    assert counting_unit(counts.astype(np.float32)) == 0.0
+    counts[0, 1] = counts[1, 0] = 1.5
+    assert counting_unit(counts) == 0.0

@@ -1,0 +1,169 @@
+"""Distance matrices in all forms that are read, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from phloem.data.distance_matrix import DistanceMatrix
+from phloem.errors import InputError
+from phloem.io.distance_matrix import is_distance_matrix, read_distance_matrix, write_distance_matrix
+from phloem.kernels.numba.distance_text import parse_numbers
+
+VALUES = np.array([[0, 1.5, 2, 4], [1.5, 0, 2.25, 3], [2, 2.25, 0, 1e-3], [4, 3, 1e-3, 0]])
+TAXA = ("Homo", "Pan", "Gorilla_g", "Pongo")
+
+
+def row_text(numbers):
+    return " ".join(repr(float(x)) for x in numbers)
+
+
+FORMS = {
+    "square": [VALUES[i] for i in range(4)],
+    "lower": [VALUES[i, :i] for i in range(4)],
+    "lower with diagonal": [VALUES[i, : i + 1] for i in range(4)],
+    "upper": [VALUES[i, i + 1 :] for i in range(4)],
+    "upper with diagonal": [VALUES[i, i:] for i in range(4)],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_phylip_forms(tmp_path, form):
+    file = tmp_path / "m.phy"
+    rows = [f"{name}  {row_text(row)}" for name, row in zip(TAXA, FORMS[form])]
+    file.write_text("  4\n" + "\n".join(rows) + "\n")
+    matrix = read_distance_matrix(file)
+    assert matrix.taxa == TAXA and matrix.settings["format"] == form
+    np.testing.assert_array_equal(matrix.values, VALUES)
+    assert is_distance_matrix(file)
+
+
+def test_rows_over_several_lines_windows_ends_and_gzip(tmp_path):
+    rows = [f"{name} {row_text(row[:2])}\r\n   {row_text(row[2:])}" for name, row in zip(TAXA, VALUES)]
+    file = tmp_path / "m.phy.gz"
+    file.write_bytes(gzip.compress(("4\r\n" + "\r\n".join(rows) + "\r\n\r\n").encode()))
+    np.testing.assert_array_equal(read_distance_matrix(file).values, VALUES)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".npy", ".phy"])
+def test_round_trip(tmp_path, ending):
+    rng = np.random.default_rng(0)
+    upper = np.triu(rng.random((70, 70)), 1)
+    taxa = tuple(f"taxon{k}" for k in range(70))
+    if ending in (".csv", ".tsv"):
+        taxa = ('a "quoted", name', "Homo sapiens", *taxa[2:])
+    matrix = DistanceMatrix(taxa, upper + upper.T)
+    write_distance_matrix(matrix, tmp_path / f"m{ending}", digits=17)
+    again = read_distance_matrix(tmp_path / f"m{ending}")
+    assert again.taxa == taxa
+    np.testing.assert_array_equal(again.values, matrix.values)
+
+
+def test_numbers_are_correctly_rounded():
+    rng = np.random.default_rng(1)
+    numbers = [float(x) for x in np.exp(rng.uniform(-40, 40, 3000))]
+    words = [repr(x) for x in numbers] + [f"{x:.3e}" for x in numbers] + [f"{x:.30f}" for x in numbers[:300]]
+    words += ["0", "00.5", ".5", "5.", "+1", "1E3", "1e-300", "123456789012345678901234567890"]
+    text = np.frombuffer("\n".join(words).encode(), np.uint8)
+    out = np.empty(len(words))
+    assert parse_numbers(text, 0, len(text), out, len(out)) == (len(words), -1)
+    np.testing.assert_array_equal(out, [float(word) for word in words])
+
+
+@pytest.mark.parametrize("word", ["x", "1.2.3", "1e", "--1", ".", "0.1x", "nan", "1_0"])
+def test_what_is_no_number_is_pointed_at(word):
+    text = np.frombuffer(f"0.5 {word} 1".encode(), np.uint8)
+    assert parse_numbers(text, 0, len(text), np.empty(3), 3)[1] == 4
+
+
+def test_single_precision_is_the_nearest(tmp_path):
+    file = tmp_path / "m.phy"
+    file.write_text("2\na 0 0.1234567890123\nb 0.1234567890123 0\n")
+    assert read_distance_matrix(file, precision="float32").values[0, 1] == np.float32(0.1234567890123)
+
+
+def test_names_of_an_array(tmp_path):
+    np.save(tmp_path / "m.npy", VALUES)
+    assert read_distance_matrix(tmp_path / "m.npy").taxa[3] == "taxon_4"
+    (tmp_path / "names.txt").write_text("\n".join(TAXA))
+    assert read_distance_matrix(tmp_path / "m.npy", names=tmp_path / "names.txt").taxa == TAXA
+    (tmp_path / "names.txt").write_text("Homo\n")
+    with pytest.raises(InputError, match="1 names for 4 rows"):
+        read_distance_matrix(tmp_path / "m.npy", names=tmp_path / "names.txt")
+
+
+def test_small_asymmetry_becomes_the_mean_and_is_bounded(tmp_path):
+    file = tmp_path / "m.csv"
+    file.write_text(",a,b\na,0,1.000004\nb,1,0\n")
+    matrix = read_distance_matrix(file)
+    assert matrix.values[0, 1] == matrix.values[1, 0] == pytest.approx(1.000002)
+    with pytest.raises(InputError, match="the other way round"):
+        read_distance_matrix(file, tolerance=1e-7)
+
+
+def test_progress_reaches_the_end(tmp_path):
+    n = 150
+    write_distance_matrix(DistanceMatrix(tuple(map(str, range(n))), np.zeros((n, n))), tmp_path / "m.phy")
+    seen = []
+    read_distance_matrix(tmp_path / "m.phy", progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (n, n) and len(seen) > 1
+
+
+BAD = {
+    "2\na 0 1\nb 2 0\n": "'b'.*'a'.*2.*1",
+    "2\na 0.5 1\nb 1 0\n": "to itself",
+    "2\na 0 -1\nb -1 0\n": "negative",
+    "2\na 0 1e999\nb 1e999 0\n": "not finite",
+    "2\na 0 1\na 1 0\n": "occurs twice",
+    "3\na 0 1\nb 1 0\n": "3 taxa announced",
+    "2\na 0 1 2\nb 1 0 3\n": "no square or triangular",
+    "2\na 0 x\nb 1 0\n": "'x' is no number",
+    "3\na 0 1 2\nb 1 0\nc 2 1 0\n": "2 distances where 3 belong",
+    "hello\n": "starts with the number of taxa",
+    ",a,b\na,0,1\n": "2 names in the first row, 1 rows",
+    ",a,b\na,0,1\nc,1,0\n": "row 2 is 'c', column 2 is 'b'",
+    "0\n": "starts with the number of taxa",
+    "\n\n": "starts with the number of taxa",
+    "": "empty",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_refusals(tmp_path, text):
+    file = tmp_path / "m.txt"
+    file.write_text(text)
+    with pytest.raises(InputError, match=f"(?s){BAD[text]}") as error:
+        read_distance_matrix(file)
+    assert error.value.file == str(file) and error.value.hint
+
+
+def test_the_place_of_a_bad_number(tmp_path):
+    file = tmp_path / "m.txt"
+    file.write_text("3\na 0 1 2\nb 1 0 oops\nc 2 1 0\n")
+    with pytest.raises(InputError) as error:
+        read_distance_matrix(file)
+    assert (error.value.line, error.value.column, error.value.taxon) == (3, 7, "b")
+
+
+def test_no_file_and_no_array(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        read_distance_matrix(tmp_path / "absent.phy")
+    (tmp_path / "m.npy").write_bytes(b"not an array")
+    with pytest.raises(InputError, match="not a NumPy array"):
+        read_distance_matrix(tmp_path / "m.npy")
+    np.save(tmp_path / "m.npy", np.zeros((2, 3)))
+    with pytest.raises(InputError, match=r"\(2, 3\)"):
+        read_distance_matrix(tmp_path / "m.npy")
+
+
+def test_an_alignment_is_no_matrix(tmp_path):
+    for text in (">a\nACGT\n", " 2 4\na ACGT\nb ACGT\n", "#NEXUS\n"):
+        (tmp_path / "a").write_text(text)
+        assert not is_distance_matrix(tmp_path / "a")
+
+
+def test_blanks_in_phylip_names_are_refused(tmp_path):
+    with pytest.raises(InputError, match="blank"):
+        write_distance_matrix(DistanceMatrix(("a b", "c"), np.zeros((2, 2))), tmp_path / "m.phy")
