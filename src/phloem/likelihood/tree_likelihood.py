@@ -154,7 +154,8 @@ class TreeLikelihood:
 
     def site_branch_derivatives(self) -> np.ndarray:
         """(B, L) d site log-likelihood / d branch length; rows sum to gradient().branch_lengths."""
-        state, evaluator = self._ready(), self._site_derivatives()
+        self.log_likelihood()  # names a site of likelihood 0, which has no derivative
+        state, evaluator = self._accepted, self._site_derivatives()
         by_pattern = evaluator.site_branch_derivatives(state.effective(), state.point.site_model)
         by_site = by_pattern[:, self._patterns.site_pattern]
         if self._problem.ascertained.any():
@@ -165,7 +166,8 @@ class TreeLikelihood:
 
     def second_derivatives(self) -> np.ndarray:
         """(B,) d² log L / d length² of each branch on its own (the Hessian's diagonal)."""
-        state, evaluator = self._ready(), self._site_derivatives()
+        self.log_likelihood()
+        state, evaluator = self._accepted, self._site_derivatives()
         by_node = evaluator.second_derivatives(state.effective(), state.point.site_model)
         return state.layout.to_branches(by_node) * state.rates**2
 
@@ -175,7 +177,8 @@ class TreeLikelihood:
         S counts the alphabet's states; hidden classes of a Markov-modulated model are summed. Always computed
         by the reference engine. Source: Yang, Kumar and Nei 1995.
         """
-        state = self._ready()
+        self.log_likelihood()
+        state = self._accepted
         number = state.layout.internal_node(node)
         posterior = self._reference().node_posterior(state.effective(), state.point.site_model, number)
         shows = self.model.observed_state[:, None] == np.arange(self.alignment.alphabet.n_states)
@@ -256,7 +259,6 @@ class TreeLikelihood:
     def _site_derivatives(self):
         """The engine where it offers SiteDerivatives, else the reference engine on the same problem."""
         if isinstance(self._evaluator, SiteDerivatives):
-            self._evaluated = True
             return self._evaluator
         return self._reference()
 

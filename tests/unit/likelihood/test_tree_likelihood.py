@@ -157,8 +157,18 @@ def test_an_impossible_site_is_named_and_the_proposal_undone(engine):
     with pytest.raises(NumericalError, match="site 1 "):
         l.propose(branch_lengths=np.zeros(7))
     assert l.log_likelihood() == before
-    with pytest.raises(NumericalError, match="site 1 "):
-        likelihood("JC", "((a:0,b:0):0,c:0,(d:0,e:0):0);", engine=engine).log_likelihood()
+    impossible = likelihood("JC", "((a:0,b:0):0,c:0,(d:0,e:0):0);", engine=engine)
+    asked = (
+        impossible.log_likelihood,
+        impossible.gradient,
+        impossible.site_log_likelihoods,
+        impossible.site_branch_derivatives,
+        impossible.second_derivatives,
+        impossible.ancestral_states,
+    )
+    for question in asked:
+        with np.errstate(all="ignore"), pytest.raises(NumericalError, match="site 1 "):
+            question()
 
 
 def test_a_parameter_without_a_value_is_an_error_that_names_it():
