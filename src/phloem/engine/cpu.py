@@ -20,16 +20,17 @@ from phloem.engine.cpu_threads import Team
 from phloem.engine.cpu_topology import Topology
 from phloem.engine.interface import EngineGradient, Problem
 from phloem.errors import NumericalError
+from phloem.kernels.numba.rate_matrix_adjoint import rate_matrix_adjoint
 from phloem.kernels.numba.records import Down, Matrices, Nodes, RootSites
 from phloem.kernels.numba.root import root_gradient, total_log_likelihood
 from phloem.kernels.numba.run_four import run_down_four, run_up_four
 from phloem.kernels.numba.run_padded import run_down_padded, run_up_padded
 from phloem.kernels.numba.schedule import column_tasks, in_blocks, site_tasks, with_matrices
-from phloem.kernels.reference.transition import rate_matrix_adjoint
+from phloem.kernels.reference import transition as reference
 from phloem.model.record import SiteModel, SiteModelGradient
 
 # Columns of a node that one task does at least: enough work to pay for taking it (some 10 microseconds).
-SMALLEST_RANGE = {True: 768, False: 192}
+SMALLEST_RANGE = {True: 384, False: 192}
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class CpuEvaluator:
         self._invariant_states = np.empty(0, np.uint8)
         self._root = [(np.empty(n_root), np.empty(n_root), np.empty(n_root, np.int64)) for _ in range(2)]
         self._site_weights = [np.empty(n_root) for _ in range(2)]
+        self._tasks: dict[str, tuple[Topology, np.ndarray]] = {}
         self._sorted_for: Topology | None = None
         self._accepted: State | None = None
         self._proposed: State | None = None
@@ -147,7 +149,7 @@ class CpuEvaluator:
     def _evaluate(self, state: State, changed: np.ndarray, dirty: np.ndarray | None, want_up: bool) -> State:
         """Matrices of the changed nodes, messages of the dirty ones (None: all), and the log-likelihood."""
         model, shape, nodes = state.model, self._shape, self._nodes(state)
-        n_nodes, root = len(nodes.size), len(nodes.size) - 1
+        n_nodes = len(nodes.size)
         if want_up and not self._four and self._up.size < self._down.size:
             self._up = np.empty_like(self._down)
         done = np.append(nodes.size, np.ones(n_nodes, np.int64))
@@ -157,13 +159,15 @@ class CpuEvaluator:
             up = self._up if want_up else self._up[:, :0]
             fill_matrices(changed, state.matrix_at, state.lengths, model, shape, self._down, up)
             changed = changed[:0]
+        everything = dirty is None
         dirty = np.arange(n_nodes) if dirty is None else dirty
         done[dirty] = 0
         self._messages.rescaled[:, state.messages_at[dirty]] = 0
-        tasks = self._column_tasks(dirty, nodes.size)
-        ahead = 0 if self._team.threads == 1 else 2 * self._team.threads
-        columns = in_blocks(with_matrices(tasks, changed, ahead), shape.blocks)
-        tasks = np.concatenate([columns, site_tasks(tasks, root)])
+        tasks = self._known_tasks("up", state.topology) if everything and len(changed) else None
+        if tasks is None:
+            tasks = self._tasks_up(dirty, changed, nodes.size)
+            if everything and len(changed):
+                self._tasks["up"] = state.topology, tasks
         done = np.tile(done, shape.blocks)
         sites, run = self._sites(state, model.invariant > 0), run_up_four if self._four else run_up_padded
         fixed = self._arguments(state, nodes, sites, want_up)
@@ -183,7 +187,10 @@ class CpuEvaluator:
             self._columns.sort(state.topology, state.columns_at)
             self._sorted_for = state.topology
         self._messages.grow_down()
-        tasks = in_blocks(self._column_tasks(np.arange(n_nodes)[::-1], nodes.size), shape.blocks)
+        tasks = self._known_tasks("down", state.topology)
+        if tasks is None:
+            tasks = in_blocks(self._column_tasks(np.arange(n_nodes)[::-1], nodes.size), shape.blocks)
+            self._tasks["down"] = state.topology, tasks
         entries = (len(tasks) if keep_adjoint else self._team.threads) * shape.matrix
         if len(self._adjoint) < entries:
             self._adjoint = np.empty(entries, self._problem.precision)
@@ -220,7 +227,8 @@ class CpuEvaluator:
             len(state.lengths) - 1, self._nodes(state), self._messages.messages(), model_numbers(model,
             shape), self._sites(state, True), self._site_weights[state.slot], shape, d_frequencies, d_weights,
         )  # fmt: skip
-        d_q = rate_matrix_adjoint(adjoint, state.lengths[:-1], model)
+        through = rate_matrix_adjoint if has_real_eigensystem(model) else reference.rate_matrix_adjoint
+        d_q = through(adjoint, state.lengths[:-1], model)
         return SiteModelGradient(d_q, d_frequencies, state.lengths @ d, d_weights, d_invariant)
 
     def _nodes(self, state: State) -> Nodes:
@@ -235,6 +243,18 @@ class CpuEvaluator:
             column = self._columns.root_column
             self._invariant_states = invariant_states(self._problem, column, len(self._weights))
         return RootSites(*self._root[state.slot], self._invariant_states)
+
+    def _known_tasks(self, direction: str, topology: Topology) -> np.ndarray | None:
+        """Tasks of a whole pass, kept while the topology stays."""
+        known = self._tasks.get(direction)
+        return known[1] if known is not None and known[0] is topology else None
+
+    def _tasks_up(self, dirty: np.ndarray, changed: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Matrices of the changed nodes, columns of the dirty ones, then the root's site likelihoods."""
+        tasks = self._column_tasks(dirty, size)
+        ahead = 0 if self._team.threads == 1 else 2 * self._team.threads
+        columns = in_blocks(with_matrices(tasks, changed, ahead), self._shape.blocks)
+        return np.concatenate([columns, site_tasks(tasks, len(size) - 1)])
 
     def _column_tasks(self, order: np.ndarray, size: np.ndarray) -> np.ndarray:
         return column_tasks(order, size, len(self._problem.tip_codes), SMALLEST_RANGE[self._four])
