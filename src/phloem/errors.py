@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class PhloemError(Exception):
     """Base of all errors that phloem raises on purpose."""
@@ -34,8 +37,13 @@ class InputError(PhloemError):
         self.site = site
         self.hint = hint
 
+    @property
+    def place(self) -> str:
+        """Where the error is, as file:line:column."""
+        return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+
     def __str__(self) -> str:
-        where = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        where = self.place
         text = f"{where}: {self.message}" if where else self.message
         if self.taxon is not None and f"'{self.taxon}'" not in self.message:
             text += f" (taxon '{self.taxon}')"
@@ -45,7 +53,23 @@ class InputError(PhloemError):
 
 
 class ModelError(InputError):
-    """A model string or a parameter value that makes no model."""
+    """A model string or a parameter value that makes no model; column counts in the model string."""
+
+    @property
+    def place(self) -> str:
+        return "" if self.column is None else f"model string, column {self.column}"
+
+
+@contextmanager
+def in_file(file: str | None) -> Iterator[None]:
+    """InputErrors raised inside that name no file, and are not about the model string, name this one."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except InputError as error:
+        error.file = error.file or file
+        raise
 
 
 class NumericalError(PhloemError):

@@ -11,6 +11,7 @@ import numpy as np
 
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.engine.compilation import on_first_compilation
+from phloem.errors import in_file
 from phloem.io.alignment import read_alignment
 from phloem.io.trees import newick_text, read_tree, write_trees
 from phloem.likelihood.gradient import Gradient
@@ -139,15 +140,17 @@ def build_likelihood(settings: LikelihoodSettings) -> TreeLikelihood:
         ambiguity=settings.ambiguity,
         sites=settings.sites,
     )
-    return TreeLikelihood(
-        alignment,
-        read_tree(settings.tree),
-        model_for_alignment(settings.model, alignment, settings.gamma),
-        engine=settings.engine,
-        precision=settings.precision,
-        threads=settings.threads,
-        multifurcations=settings.multifurcations,
-    )
+    tree, model = read_tree(settings.tree), model_for_alignment(settings.model, alignment, settings.gamma)
+    with in_file(settings.tree):
+        return TreeLikelihood(
+            alignment,
+            tree,
+            model,
+            engine=settings.engine,
+            precision=settings.precision,
+            threads=settings.threads,
+            multifurcations=settings.multifurcations,
+        )
 
 
 def _data(likelihood: TreeLikelihood) -> dict[str, object]:

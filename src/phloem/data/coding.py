@@ -108,7 +108,7 @@ def code_characters(
                     "stop codon '*' in a protein sequence",
                     taxon=taxa[row],
                     site=int(columns[column]) + 1,
-                    hint="Remove the column, or treat stops as missing data (stop_codons='mask').",
+                    hint="Remove the column, or treat stops as missing data (--stop-codons mask).",
                 )
             n_masked, allowed = int((matrix == value).sum()), tuple(range(n_states))
         if allowed is None:

@@ -62,12 +62,16 @@ def _constant_patterns(patterns: SitePatterns) -> np.ndarray:
 
 
 def _refuse_constant_sites(patterns: SitePatterns) -> None:
-    constant = np.flatnonzero((patterns.codes == patterns.codes[:1]).all(0))
-    constant = constant[patterns.codes[0, constant] < patterns.alphabet.n_states]
+    """InputError where some state would do for every taxon: such a character may not have been collected."""
+    shared = np.ones((patterns.codes.shape[1], patterns.alphabet.n_states), bool)
+    for codes in patterns.codes:
+        shared &= patterns.state_sets[codes]
+    constant = np.flatnonzero(shared.any(1)[patterns.site_pattern]) + 1
     if len(constant):
-        site = int(np.flatnonzero(patterns.site_pattern == constant[0])[0]) + 1
+        listed = ", ".join(str(site) for site in constant[:10]) + (", …" if len(constant) > 10 else "")
         raise InputError(
-            "a constant character cannot occur under ascertainment of variable characters (Mkv)",
-            site=site,
-            hint="Leave +ASC out, or remove the constant characters.",
+            f"{len(constant)} of {len(patterns.site_pattern)} characters are constant, or would be but for "
+            f"missing data; under +ASC (Mkv) none can occur: {listed}",
+            site=int(constant[0]),
+            hint="Leave +ASC out, or remove these characters (--sites names those to keep).",
         )

@@ -13,7 +13,7 @@ from phloem.data.patterns import site_patterns
 from phloem.engine.interface import Evaluator, SiteDerivatives
 from phloem.engine.reference import ReferenceEvaluator
 from phloem.engine.select import Selection, select_engine
-from phloem.errors import InputError, NumericalError
+from phloem.errors import InputError, NumericalError, in_file
 from phloem.likelihood.gradient import Gradient
 from phloem.likelihood.layout import tree_layout
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -58,7 +58,8 @@ class TreeLikelihood:
         self._multifurcations = multifurcations
         self._patterns = site_patterns(alignment)
         layout = tree_layout(tree, alignment.taxa, multifurcations)
-        self._problem = engine_problem(self._patterns, self.model, layout.children, precision, repeats)
+        with in_file(alignment.source):
+            self._problem = engine_problem(self._patterns, self.model, layout.children, precision, repeats)
         self.selection: Selection = select_engine(engine, self._problem, threads)
         self._evaluator: Evaluator = self.selection.make(self._problem)
         self._accepted = initial_state(layout, self.model).changed(branch_rates=branch_rates)

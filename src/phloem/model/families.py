@@ -56,6 +56,24 @@ def families(datatype: str, states: tuple[str, ...], table: CodonTable | None) -
     return _state_families(states)
 
 
+_CODON_NAMES = {
+    "GY94": ("GY94", "GY", "M0"),
+    "MG94": ("MG94", "MG"),
+    "MG94K": ("MG94K", "MGK", "MG94HKY85", "MG94XHKY85", "MG94×HKY85"),
+}
+
+
+def datatypes_of(name: str) -> tuple[str, ...]:
+    """The data types that have a model of that name."""
+    names = {
+        "dna": set(_nucleotide_families()),
+        "protein": set(_amino_acid_families()),
+        "codon": {alias for aliases in _CODON_NAMES.values() for alias in aliases},
+        "standard": set(_state_families(("0", "1"))),
+    }
+    return tuple(kind for kind, known in names.items() if name.upper() in known)
+
+
 def named_code(name: str) -> Family | None:
     """A six-digit nucleotide code, such as 010020, as a family."""
     return _nucleotide(code_name(name)) if len(name) == 6 and name.isdigit() else None
@@ -104,8 +122,8 @@ def _codon_families(table: CodonTable) -> dict[str, Family]:
     gy = Family("GY94", lambda f: GY94(table, f), "F3X4", any_codon)
     mg = Family("MG94", lambda f: _mg94(table, f, False), "F3X4", POSITION_FREQUENCIES)
     mgk = Family("MG94K", lambda f: _mg94(table, f, True), "F3X4", POSITION_FREQUENCIES)
-    result = dict.fromkeys(("GY94", "GY", "M0"), gy) | dict.fromkeys(("MG94", "MG"), mg)
-    return result | dict.fromkeys(("MG94K", "MGK", "MG94HKY85", "MG94XHKY85", "MG94×HKY85"), mgk)
+    by_name = {"GY94": gy, "MG94": mg, "MG94K": mgk}
+    return {alias: by_name[name] for name, aliases in _CODON_NAMES.items() for alias in aliases}
 
 
 def _mg94(table: CodonTable, frequencies: FrequencyModel, with_kappa: bool) -> MG94:

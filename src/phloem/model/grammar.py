@@ -9,7 +9,7 @@ import numpy as np
 
 from phloem.errors import ModelError
 from phloem.model.codon_frequencies import CodonTable
-from phloem.model.families import Family, default_states, families, named_code
+from phloem.model.families import Family, datatypes_of, default_states, families, named_code
 from phloem.model.frequency_suffix import FrequencyData, frequency_model
 from phloem.model.gamma_rates import GammaCategories
 from phloem.model.markov_modulated import MarkovModulated
@@ -97,9 +97,20 @@ def _family(head: Piece, request: _Request) -> Family:
     if family is None and request.datatype in ("dna", "rna"):
         family = named_code(head.name)
     if family is None:
-        names = {f.canonical for f in known.values()} | {"MKV"} & set(known)
-        raise unknown_name(f"{request.datatype} model", head.name, names, head.column)
+        raise _unknown_model(head, {f.canonical for f in known.values()} | {"MKV"} & set(known), request)
     return family
+
+
+def _unknown_model(head: Piece, names: set[str], request: _Request) -> ModelError:
+    """Says, where other data have a model of that name, how to read the alignment as such data."""
+    error = unknown_name(f"{request.datatype} model", head.name, names, head.column)
+    homes = datatypes_of(head.name)
+    if homes:
+        error.hint = (
+            f"{head.name} is a model of {' and '.join(homes)} data, these are read as {request.datatype}: "
+            f"--datatype {homes[0]}, or one of {', '.join(sorted(names, key=str.upper))}."
+        )
+    return error
 
 
 def _substitution(

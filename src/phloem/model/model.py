@@ -89,7 +89,8 @@ class Model:
             if value is None:
                 raise ModelError(
                     f"parameter '{p.name}' of model {self.name} has no value",
-                    hint=f"Write it in braces after the model ({self._example(p)}) or optimise it.",
+                    hint=f"Write it in braces after the model ({self._example(p)}), or fit it (--optimize)"
+                    + ("; +F counts frequencies in the data." if p.name == "frequencies" else "."),
                 )
             result[p.name] = p.checked(value)
         return result

@@ -54,11 +54,15 @@ class Parameter:
         if array.shape != shape:
             raise ModelError(f"parameter '{self.name}' needs {self.size} value(s), got {array.size}")
         if not np.isfinite(array).all():
-            raise ModelError(f"parameter '{self.name}' is not a finite number: {array}")
+            raise ModelError(
+                f"parameter '{self.name}' is not a finite number: {array}", hint="Give a number."
+            )
         if self.kind != "real" and (array < 0).any():
-            raise ModelError(f"parameter '{self.name}' must not be negative: {array}")
+            raise ModelError(f"parameter '{self.name}' must not be negative: {array}", hint="Give 0 or more.")
         if self.kind == "unit" and (array >= 1).any():
-            raise ModelError(f"parameter '{self.name}' must be at least 0 and below 1: {array}")
+            raise ModelError(
+                f"parameter '{self.name}' must be at least 0 and below 1: {array}", hint="Give a proportion."
+            )
         if self.kind == "simplex":
             array = self._normalised(array)
         return array if self.elements else float(array)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,8 @@ from phloem.errors import ModelError
 from phloem.model.model_string import Piece, number, unknown_name
 from phloem.model.parameter import Parameter
 from phloem.model.substitution import Term
+
+_MOST_LISTED = 20  # names in a hint
 
 
 def with_piece_values(term: Term, piece: Piece | None) -> tuple[Parameter, ...]:
@@ -35,18 +38,23 @@ def _positional(term: Term, piece: Piece) -> dict[str, float]:
         raise ModelError(
             f"{piece.name} takes {len(slots)} value(s), got {len(given)}",
             column=piece.column,
-            hint=f"Order: {piece.name}{{{','.join(slots)}}}; leave the braces out for free parameters.",
+            hint=f"Order: {piece.name}{{{_listed(slots)}}}; leave the braces out for free parameters.",
         )
     return dict(zip(slots, given))
+
+
+def _listed(slots: Sequence[str]) -> str:
+    return ",".join(slots if len(slots) <= _MOST_LISTED else (*slots[:3], "…", slots[-1]))
 
 
 def _named(term: Term, piece: Piece) -> dict[str, float]:
     names = {e: e for p in term.parameters for e in (p.elements or (p.name,))}
     names |= {alias: p.name for p in term.parameters for alias in p.aliases}
     result: dict[str, float] = {}
-    for column, key, text in piece.named:
-        if key not in names:
-            raise unknown_name(f"parameter of {piece.name}", key, names, column)
+    for column, given, text in piece.named:
+        key = _in_any_case(given, names)
+        if key is None:
+            raise unknown_name(f"parameter of {piece.name}", given, names, column)
         if names[key] in result or piece.positional:
             raise ModelError(
                 f"'{key}' of {piece.name} is given twice or mixed with values by position",
@@ -55,6 +63,12 @@ def _named(term: Term, piece: Piece) -> dict[str, float]:
             )
         result[names[key]] = number(text, column)
     return result
+
+
+def _in_any_case(given: str, names: Iterable[str]) -> str | None:
+    """The parameter's name as it is spelled, or the only one that is the same but for case."""
+    same = [name for name in names if name.lower() == given.lower()]
+    return given if given in same else same[0] if len(same) == 1 else None
 
 
 def _fixed(parameter: Parameter, numbers: dict[str, float], piece: Piece) -> Parameter:

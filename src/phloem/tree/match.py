@@ -48,7 +48,7 @@ def _mismatch(only_tree: list[str], only_alignment: list[str], file: str | None)
     guesses = [(name, near) for name in only_tree[:50] if (near := likely_name(name, only_alignment))]
     if guesses:
         said = "; ".join(f"is '{name}' the alignment's '{near}'?" for name, near in guesses[:3])
-        hint = said[0].upper() + said[1:]
+        hint = f"{said[0].upper()}{said[1:]} Rename it in one file; blanks in a name need 'quotes' in a tree."
     elif only_tree and only_alignment:
         hint = "Use the same names in both files."
     elif only_tree:

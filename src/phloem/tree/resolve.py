@@ -64,9 +64,10 @@ def _multifurcation_error(tree: Tree, node: int, degree: int) -> InputError:
     while below >= tree.n_tips:
         below = int(tree.children(below)[0])
     return InputError(
-        f"a node above '{tree.taxa[below]}' has {degree} children",
+        f"the tree has a multifurcation: a node above '{tree.taxa[below]}' has {degree} children",
         taxon=tree.taxa[below],
-        hint="Resolve multifurcations by zero-length branches on request (multifurcations=True).",
+        hint="Resolve it, or ask for zero-length branches that do: --multifurcations "
+        "(multifurcations=True in Python).",
     )
 
 

@@ -42,6 +42,8 @@ def test_sites_and_their_derivatives_sum_to_the_whole():
     assert gradient[0] == pytest.approx((up - down) / (2 * h), rel=1e-5)
 
 
-def test_a_constant_character_is_an_error():
-    with pytest.raises(InputError, match="constant character"):
-        TreeLikelihood(characters([[0, 1], [0, 1], [0, 0], [0, 1]]), TREE, "MKV", engine="reference")
+@pytest.mark.parametrize("last", [0, 2])  # constant, or constant but for missing data (code 2)
+def test_a_constant_character_is_an_error(last):
+    with pytest.raises(InputError, match="1 of 2 characters are constant.*: 2 ") as caught:
+        TreeLikelihood(characters([[0, 0], [0, 0], [0, 0], [1, last]]), TREE, "MKV", engine="reference")
+    assert caught.value.site == 2

@@ -177,7 +177,7 @@ def test_a_missing_value_is_named() -> None:
         ("JC+FROOT+COV", 4, "cannot be combined with hidden", ""),
         ("GTR+F3X4", 5, "cannot be combined with +F3X4", "+FO"),
         ("HKY+R2{weight_1=0.5}", 5, "lacks weight_2", "all of its values"),
-        ("LG", 1, "unknown dna model 'LG'", "Known"),
+        ("LG", 1, "unknown dna model 'LG'", "--datatype protein"),
     ],
 )
 def test_errors_say_where_and_what_is_allowed(text: str, column: int, message: str, hint: str) -> None:
@@ -209,3 +209,19 @@ def test_no_string_raises_anything_else(text: str) -> None:
         model.evaluate(model.start_values())
     except ModelError:
         pass
+
+
+def test_a_model_of_other_data_says_how_to_read_them():
+    with pytest.raises(ModelError) as caught:
+        parse_model("LG+G4", datatype="dna")
+    assert "LG is a model of protein data" in caught.value.hint and "--datatype protein" in caught.value.hint
+
+
+def test_parameter_names_in_any_case():
+    assert parse_model("HKY{KAPPA=3.5}+FQ", datatype="dna").parameter("kappa").value == 3.5
+
+
+def test_a_long_list_of_parameters_is_cut_in_the_hint():
+    with pytest.raises(ModelError) as caught:
+        parse_model("GTR20{1,2,3}", datatype="protein")
+    assert "rate_AR,rate_AN,rate_AD,…,rate_WV" in caught.value.hint

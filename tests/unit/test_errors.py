@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import pytest
+
+from phloem.errors import InputError, ModelError, in_file
+
+
+def test_the_column_of_a_model_error_is_not_a_line_of_a_file():
+    assert str(ModelError("unknown model", column=3)).startswith("model string, column 3: ")
+    assert str(InputError("odd", file="a.fa", line=2, column=3)).startswith("a.fa:2:3: ")
+
+
+def test_a_file_is_added_where_none_is_named():
+    with pytest.raises(InputError, match="^a.nwk: odd$"), in_file("a.nwk"):
+        raise InputError("odd")
+    with pytest.raises(InputError, match="^b.fa: odd$"), in_file("a.nwk"):
+        raise InputError("odd", file="b.fa")
+    with pytest.raises(ModelError, match="^odd$"), in_file("a.nwk"):
+        raise ModelError("odd")
