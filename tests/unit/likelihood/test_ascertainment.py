@@ -44,6 +44,6 @@ def test_sites_and_their_derivatives_sum_to_the_whole():
 
 @pytest.mark.parametrize("last", [0, 2])  # constant, or constant but for missing data (code 2)
 def test_a_constant_character_is_an_error(last):
-    with pytest.raises(InputError, match="1 of 2 characters are constant.*: 2 ") as caught:
+    with pytest.raises(InputError, match=r"1 of 2 characters are constant.*: 2 ") as caught:
         TreeLikelihood(characters([[0, 0], [0, 0], [0, 0], [1, last]]), TREE, "MKV", engine="reference")
     assert caught.value.site == 2
