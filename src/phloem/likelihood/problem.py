@@ -66,7 +66,7 @@ def _refuse_constant_sites(patterns: SitePatterns) -> None:
     shared = np.ones((patterns.codes.shape[1], patterns.alphabet.n_states), bool)
     for codes in patterns.codes:
         shared &= patterns.state_sets[codes]
-    constant = np.flatnonzero(shared.any(1)[patterns.site_pattern]) + 1
+    constant = np.flatnonzero(np.any(shared, axis=1)[patterns.site_pattern]) + 1
     if len(constant):
         listed = ", ".join(str(site) for site in constant[:10]) + (", …" if len(constant) > 10 else "")
         raise InputError(
