@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from numba.core import types
+import sys
+
+from llvmlite import ir
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from phloem.kernels.numba.lanes import element_pointer
@@ -28,3 +31,18 @@ def read_shared(typing_context, array, index):
         return builder.load_atomic(pointer, "acquire", 8)
 
     return types.int64(array, types.int64), generate
+
+
+_YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+
+
+@intrinsic
+def give_way(typing_context):
+    """Let the operating system run another thread on this core, if one waits for it."""
+
+    def generate(context, builder, signature, arguments):
+        kind = ir.FunctionType(ir.IntType(32), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, _YIELD), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.kernels.numba.atomic import fetch_add, read_shared
+from phloem.kernels.numba.atomic import fetch_add, give_way, read_shared
 from phloem.kernels.numba.compile import compiled
 
+_PATIENCE = 2000  # looks at a counter, some microseconds, before a waiting thread offers its core to others
 MOST_RANGES = 16  # of one node: bounds the memory of partial adjoints
 
 
@@ -28,8 +29,11 @@ def next_task(counter):
 def wait_for(done, index, amount):
     """Return when `amount` columns are done. done: (blocks · 2N,) int64, of a block: columns, then
     matrices."""
+    patience = _PATIENCE
     while read_shared(done, index) < amount:
-        pass
+        patience -= 1
+        if patience < 0:
+            give_way()
 
 
 @compiled(forceinline=True)
