@@ -42,7 +42,7 @@ def code_codons(
             f"{matrix.shape[1]} columns are not a multiple of three, so they are no codons",
             taxon=taxa[0],
             site=int(columns[-1]) + 1,
-            hint="Choose the coding columns (sites='1-…'), or check the reading frame.",
+            hint="Choose the coding columns (--sites 1-…), or check the reading frame.",
         )
     masks = _nucleotide_masks(taxa, matrix, columns, alphabet, sets)
     triplets = masks[:, 0::3].astype(np.uint16) << 8

@@ -113,9 +113,8 @@ def _read_characters(source: SourceText) -> tuple[CharacterRows, tuple[tuple[str
     start = text.lstrip()
     for opening, what in _OTHER_FORMATS.items():
         if start.startswith(opening):
-            raise source.error(
-                f"this looks like {what.split(';')[0]}", 0, hint=what.split("; ")[1].capitalize() + "."
-            )
+            guess, remedy = what.split("; ")
+            raise source.error(f"this looks like {guess}", 0, hint=f"{remedy[0].upper()}{remedy[1:]}.")
     raise source.error(
         "this is neither FASTA, PHYLIP nor NEXUS", 0, hint="Start with '>name', 'ntax nchar' or '#NEXUS'."
     )

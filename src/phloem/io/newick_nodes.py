@@ -98,7 +98,11 @@ def _check_grammar(clean: CleanText, position, kind, depth) -> None:
         "Add the missing ')'; the file may have been cut off.",
     )
     rule((kind == COMMA) & (depth == 0), "',' outside the brackets", "Enclose the tree in '(' and ')'.")
-    rule((kind == COLON) & (previous == COLON), "two ':' in one node", "Quote names that contain ':'.")
+    rule(
+        (kind == COLON) & (previous == COLON),
+        "two ':' in one node",
+        "Check for a missing ')'; quote names that contain ':'.",
+    )
     after = (previous == CLOSE) | (previous == COLON)
     rule((kind == OPEN) & (after | _text_before(clean, position, kind)), "'(' where a ',' or ')' must stand",
          "Separate subtrees by ',' and quote names that contain brackets.")  # fmt: skip

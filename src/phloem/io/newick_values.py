@@ -51,7 +51,7 @@ def branch_lengths(clean: CleanText, nodes: NewickNodes, allow_negative: bool) -
     negative = np.flatnonzero(lengths < 0)
     if len(negative) and not allow_negative:
         i = int(negative[0])
-        hint = "Estimate the tree again with non-negative lengths, or pass allow_negative=True."
+        hint = "Set it to 0, or estimate the tree again (allow_negative=True reads it in Python)."
         raise clean.error(f"negative branch length {lengths[i]:g}", int(nodes.label_stop[i]) + 1, hint=hint)
     return lengths
 

@@ -37,6 +37,9 @@ def read_nexus_characters(source: SourceText) -> tuple[CharacterRows, tuple[tupl
     command = block.command("matrix")
     if command is None:
         raise block.error(f"block '{block.name}' has no MATRIX", hint="Add 'matrix' and the characters.")
+    dropped = block.command("eliminate")
+    if dropped is not None:
+        raise dropped.error("ELIMINATE cannot be read", hint="Delete it, and choose the sites by --sites.")
     form = read_format(block)
     n_taxa, n_sites = _n_taxa(blocks, block), read_dimension(block, "nchar")
     rows = read_rows(command, form.interleave, n_taxa, n_sites)

@@ -66,7 +66,7 @@ def read_phylip(source: SourceText) -> CharacterRows:
         try:
             return _checked(source, layout(source, lines, n_taxa, n_sites, strict), n_taxa, n_sites)
         except InputError as error:
-            if likeliest is None or (layout is _interleaved and not strict and len(lines) > n_taxa):
+            if likeliest is None or (layout is _interleaved and not strict and len(lines) % n_taxa == 0):
                 likeliest = error
     assert likeliest is not None
     raise likeliest
@@ -105,8 +105,10 @@ def _sequential(
             missing -= n_cells(line.text, False)
         if missing < 0:
             row = rows[-1]
+            counted = n_sites - missing - n_cells(row.pieces[-1], False)
+            before = f"{counted} or " if len(row.pieces) > 1 else ""
             raise source.error(
-                f"'{row.taxon}' has {n_sites - missing} characters, the header announces {n_sites}",
+                f"'{row.taxon}' has {before}{n_sites - missing} characters, the header announces {n_sites}",
                 row.name_start,
                 taxon=row.taxon,
                 hint="Correct the header or the sequence.",

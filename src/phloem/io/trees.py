@@ -35,6 +35,8 @@ def parse_trees(text: str | SourceText, *, allow_negative: bool = False) -> list
     if source.text.lstrip()[:1] == ">":
         hint = "Give a Newick or NEXUS file as the tree."
         raise source.error("this is a FASTA file, not a tree", 0, hint=hint)
+    if not set("(;") & set(source.text):
+        raise source.error("this is no tree", 0, hint="Give a Newick or NEXUS file as the tree.")
     return parse_newick(source, allow_negative=allow_negative)
 
 

@@ -12,7 +12,11 @@ def require_lengths(tree: Tree, *, file: str | None = None) -> np.ndarray:
     """The branch lengths (N,), or an InputError that names the first missing or negative one."""
     above = tree.lengths[:-1]
     for wrong, what, hint in (
-        (~np.isfinite(above), "has no length", "Give every branch a length (':0.1' after the name)."),
+        (
+            ~np.isfinite(above),
+            "has no length",
+            "Give every branch a length (':0.1' after the name), or fit them (--optimize).",
+        ),
         (above < 0, "has a negative length", "Branch lengths are expected substitutions: zero or more."),
     ):
         found = np.flatnonzero(wrong)

@@ -316,3 +316,28 @@ def test_mrbayes_examples(name, taxa, sites, kind):
     assert {part.n_taxa for part in parts.values()} == {taxa}
     assert sum(part.n_sites for part in parts.values()) == sites
     assert all(part.alphabet.kind == key for key, part in parts.items())
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("2 5\na ACGT\nb ACGT\n", "'a' has 4 characters, the header announces 5"),
+        ("2 4\na ACGT\nb ACG\n", "'b' has 3 characters, the header announces 4"),
+        ("3 8\na ACGT\nACG\nb ACGTACGT\nc ACGTACGT\n", "'a' has 7 or 16 characters, the header announces 8"),
+    ],
+)
+def test_a_short_phylip_row_is_counted_without_the_next(text, message, tmp_path):
+    path = tmp_path / "a.phy"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_alignment(path)
+
+
+def test_eliminated_characters_are_not_kept_silently(tmp_path):
+    path = tmp_path / "a.nex"
+    path.write_text(
+        "#NEXUS\nbegin data;\ndimensions ntax=2 nchar=4;\neliminate 2;\nmatrix\na ACGT\nb ACGT\n;\nend;\n"
+    )
+    with pytest.raises(InputError, match="ELIMINATE") as caught:
+        read_alignment(path)
+    assert caught.value.line == 4

@@ -6,7 +6,7 @@ import pytest
 from phloem.errors import InputError
 from phloem.io.newick import parse_newick
 from phloem.io.newick_write import write_newick
-from phloem.io.trees import read_tree, read_tree_sample, read_trees, write_trees
+from phloem.io.trees import parse_trees, read_tree, read_tree_sample, read_trees, write_trees
 
 
 def one(text, **options):
@@ -189,3 +189,11 @@ def test_sample_without_burn_in(tmp_path):
     assert sample.n_trees == 6 and np.all(sample.lengths[:, :-1] == 2)
     with pytest.raises(InputError, match="leaves no tree"):
         read_tree_sample(tmp_path / "x.t", burn_in=1.0)
+
+
+def test_a_text_without_brackets_is_no_tree():
+    with pytest.raises(InputError, match="no tree"):
+        parse_trees("<html>404</html>")
+    with pytest.raises(InputError, match="two ':'") as caught:
+        parse_trees("((a:1,b:1:1,c:1);")
+    assert "missing ')'" in caught.value.hint
