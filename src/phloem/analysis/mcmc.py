@@ -21,7 +21,7 @@ from phloem.inference.mcmc.convergence import Diagnosis, kept
 from phloem.inference.mcmc.frozen import frozen_warnings
 from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.sampler import Progress, Sampled, sample
-from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
 from phloem.inference.mcmc.structure_of_model import structure_of_model
 from phloem.inference.mcmc.trace_files import paths
 from phloem.io.alignment import read_alignment
@@ -32,14 +32,17 @@ from phloem.summary.consensus import consensus_tree
 from phloem.summary.trace import TraceSummary, trace_summary
 from phloem.tree.tree import Tree
 
+__all__ = ["ChainSettings", "McmcResult", "McmcSettings", "Priors", "parse_length_prior", "run_mcmc"]
+
 DEFAULT_MODELS = {"dna": "GTR+G4", "rna": "GTR+G4", "protein": "LG+G4", "codon": "GY94+F3X4"}
 
 
 @dataclass(frozen=True)
 class McmcSettings:
-    """One analysis. alignment and the options after it are those of `phloem likelihood`; model None takes the default for the
-    data type (DEFAULT_MODELS, MK+G4 for other characters). prefix: of every file written; None takes the alignment's name in
-    the working directory. redo: replace files that exist. chains: what the sampler does."""
+    """One analysis. alignment and the options after it are those of `phloem likelihood`; model None takes
+    the default for the data type (DEFAULT_MODELS, MK+G4 for other characters). prefix: of every file
+    written; None takes the alignment's name in the working directory. redo: replace files that exist.
+    chains: what the sampler does."""
 
     alignment: str
     model: str | None = None
@@ -60,9 +63,10 @@ class McmcSettings:
 
 @dataclass(frozen=True, eq=False)
 class McmcResult:
-    """consensus: majority rule, prob at its nodes. parameters: log-likelihood, tree length and every free number. diagnosis:
-    convergence at the end. acceptance: move → (tried, accepted share, tuning) of the cold chains. swaps: accepted share of the
-    swaps between neighbouring ranks of heat. speed: chain-generations a second. files: name → what it holds."""
+    """consensus: majority rule, prob at its nodes. parameters: log-likelihood, tree length and every free
+    number. diagnosis: convergence at the end. acceptance: move → (tried, accepted share, tuning) of the
+    cold chains. swaps: accepted share of the swaps between neighbouring ranks of heat. speed:
+    chain-generations a second. files: name → what it holds."""
 
     settings: McmcSettings
     model: str
@@ -117,10 +121,11 @@ def run_mcmc(
     started: Callable[[Model, Alignment, int | None], None] | None = None,
     compiling: Callable[[], None] | None = None,
 ) -> McmcResult:
-    """Sample, summarise, write. An analysis that was interrupted is resumed; a finished one is an error unless redo.
+    """Sample, summarise, write. An analysis that was interrupted is resumed; a finished one is an error
+    unless redo.
 
-    started: called once with model, alignment and the generation it resumes at. compiling: once if kernels must be compiled.
-    Errors: PhloemError of every kind.
+    started: called once with model, alignment and the generation it resumes at. compiling: once if kernels
+    must be compiled. Errors: PhloemError of every kind.
     """
     prefix, chains = settings.file_prefix, settings.chains
     checkpoint = Path(f"{prefix}.ckp.npz")
@@ -156,7 +161,8 @@ def _files(prefix: str, n_runs: int) -> dict[str, str]:
 
 
 def _make_room(prefix: str, checkpoint: Path, files: dict[str, str], redo: bool) -> None:
-    """Refuse to touch a finished analysis or someone else's files, and with redo remove what is in the way."""
+    """Refuse to touch a finished analysis or someone else's files, and with redo remove what is in the
+    way."""
     if redo:
         for file in files:
             Path(file).unlink(missing_ok=True)

@@ -52,27 +52,18 @@ def mcmc(
 
     An interrupted analysis is resumed from its checkpoint when the same command is given again.
     """
-    from phloem.analysis.mcmc import McmcSettings
-    from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
+    _show(_run(_settings(dict(locals()))))
 
-    settings = McmcSettings(
-        alignment, model, prefix, redo, datatype, genetic_code, stop_codons, sites, ambiguity, gamma,
-        ChainSettings(
-            seed=seed,
-            n_runs=runs,
-            n_chains=chains,
-            generations=generations,
-            sample_every=sample_every,
-            until_converged=until_converged,
-            check_every=check_every,
-            burn_in=burn_in,
-            heating=heating,
-            priors=Priors(branch_lengths=parse_length_prior(branch_prior)),
-            use_data=not prior_only,
-            threads=threads,
-        ),
-    )  # fmt: skip
-    _show(_run(settings))
+
+def _settings(options: dict[str, Any]) -> McmcSettings:
+    """The options of the command, sorted into the records of phloem.analysis.mcmc."""
+    from phloem.analysis.mcmc import ChainSettings, McmcSettings, Priors, parse_length_prior
+
+    prior = Priors(branch_lengths=parse_length_prior(options.pop("branch_prior")))
+    options |= {"n_runs": options.pop("runs"), "n_chains": options.pop("chains"), "priors": prior}
+    options["use_data"] = not options.pop("prior_only")
+    of_chains = {name: options.pop(name) for name in ChainSettings.__dataclass_fields__ if name in options}
+    return McmcSettings(**options, chains=ChainSettings(**of_chains))
 
 
 def _run(settings: McmcSettings) -> McmcResult:
@@ -116,12 +107,14 @@ def _run(settings: McmcSettings) -> McmcResult:
 def _introduce(settings: McmcSettings, model, data) -> None:
     c = settings.chains
     _line(
-        f"{data.n_taxa} taxa, {data.n_sites:,} sites, {data.alphabet.kind} ({data.alphabet.n_states} states), "
+        f"{data.n_taxa} taxa, {data.n_sites:,} sites, {data.alphabet.kind} "
+        f"({data.alphabet.n_states} states), "
         f"ambiguous characters: {settings.ambiguity}"
     )
     _line(f"model:   {model.text()}{'' if settings.model else '  (default for this kind of data)'}")
     _line(f"prior:   branch lengths {c.priors.branch_lengths}, uniform topologies, flat")
-    _line("         Dirichlet rates and frequencies, exponential(1) alpha, uniform p_invariable")
+    _line("         Dirichlet rates and frequencies, exponential(1) alpha, uniform")
+    _line("         proportion of invariable sites")
     _line(
         f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {c.heating:g}, seed {c.seed}, {_length(c)}"
     )

@@ -1,8 +1,8 @@
 """Flat records that the compiled Metropolis-coupled sampler works on: one of each for every run.
 
-H chains, T tips, N = 2T-2 nodes, S states, C rate categories. An unrooted tree hangs from tip 0: tip 0 has one
-child, every internal node T … N-1 has two; the branch above a node belongs to it; tip 0 has none.
-All are NamedTuples of arrays, because numba reads those without conversion and they save as they are.
+H chains, T tips, N = 2T-2 nodes, S states, C rate categories. An unrooted tree hangs from tip 0: tip 0 has
+one child, every internal node T … N-1 has two; the branch above a node belongs to it; tip 0 has none. All are
+NamedTuples of arrays, because numba reads those without conversion and they save as they are.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class ChainData(NamedTuple):
     """What never changes during a run.
 
     tip_codes: (T, P) int32, rows of code_sets. code_sets: (n_codes, S) 0/1. weights: (P,) pattern weights.
-    constant_sets: (P, S) 1 where every tip allows the state. n_hidden: the first n_hidden patterns have weight 0
-    and stand for what cannot be observed (Lewis 2001, Mkv).
-    n_categories: C. width: doubles a column of messages takes. use_data: 0 samples the prior.
-    repeats: 1 works on distinct columns, 0 on all patterns. rescale: 1 guards long products against underflow.
-    base: (S, S) fixed symmetric factor of the exchangeabilities; class_a, class_b: (S, S) which entry of the
-    blocks EXCHANGEABILITY and OMEGA multiplies it. block_start, block_size: (5,) where each block lies.
-    gamma: 1 if rates follow a discrete gamma; gamma_median: 1 for medians. fixed_rates, fixed_weights: (C,) used
-    if gamma is 0 (weights in any case).
-    length_prior_kind, length_prior: see kernels/numba/mcmc/prior.py. length_bounds: (2,). block_bounds: (5, 2).
-    alpha_prior_rate: of the exponential prior on alpha. concentration: (3,) of the Dirichlet priors.
+    constant_sets: (P, S) 1 where every tip allows the state. n_hidden: the first n_hidden patterns have
+    weight 0 and stand for what cannot be observed (Lewis 2001, Mkv). n_categories: C. width: doubles a column
+    of messages takes. use_data: 0 samples the prior. repeats: 1 works on distinct columns, 0 on all patterns.
+    rescale: 1 guards long products against underflow. base: (S, S) fixed symmetric factor of the
+    exchangeabilities; class_a, class_b: (S, S) which entry of the blocks EXCHANGEABILITY and OMEGA multiplies
+    it. block_start, block_size: (5,) where each block lies. gamma: 1 if rates follow a discrete gamma;
+    gamma_median: 1 for medians. fixed_rates, fixed_weights: (C,) used if gamma is 0 (weights in any case).
+    length_prior_kind, length_prior: see kernels/numba/mcmc/prior.py. length_bounds: (2,). block_bounds: (5,
+    2). alpha_prior_rate: of the exponential prior on alpha. concentration: (3,) of the Dirichlet priors.
     move_kind, move_block: (M,). move_cumulative: (M,) ends at 1. move_target: (M,) acceptance aimed at while
-    tuning (0: not tuned). move_bounds: (M, 2) of the tuning parameter. hastings_factor: (M,) multiplies the log
-    Hastings ratio: 1, except where a test plants an error. p_extend: of extending SPR and TBR. heat: (H,) inverse temperatures by rank.
+    tuning (0: not tuned). move_bounds: (M, 2) of the tuning parameter. hastings_factor: (M,) multiplies the
+    log Hastings ratio: 1, except where a test plants an error. p_extend: of extending SPR and TBR. heat: (H,)
+    inverse temperatures by rank.
     """
 
     tip_codes: np.ndarray
@@ -81,12 +81,12 @@ class ChainData(NamedTuple):
 class ChainState(NamedTuple):
     """Everything a run needs to go on: the checkpoint is this record.
 
-    Trees have two slots for each chain: slot[h] is the accepted one, the other the proposal's.
-    parent, left, right: (H, 2, N) int32. length: (H, 2, N). postorder: (H, 2, N-1) int32, tip 0 left out.
-    parameters: (H, 2, n) all blocks. log_likelihood, log_prior: (H,). rank: (H,) place in the heat ladder.
-    rng: (H, 4) uint64 and swap_rng: (4,) uint64, states of xoshiro256++.
-    tuning: (H, M) by rank and move. tried, accepted: (H, M) since the start; batch_tried, batch_accepted: since the
-    last tuning. swaps_tried, swaps_accepted: (H, H) by rank. generation: (1,).
+    Trees have two slots for each chain: slot[h] is the accepted one, the other the proposal's. parent, left,
+    right: (H, 2, N) int32. length: (H, 2, N). postorder: (H, 2, N-1) int32, tip 0 left out. parameters: (H,
+    2, n) all blocks. log_likelihood, log_prior: (H,). rank: (H,) place in the heat ladder. rng: (H, 4) uint64
+    and swap_rng: (4,) uint64, states of xoshiro256++. tuning: (H, M) by rank and move. tried, accepted: (H,
+    M) since the start; batch_tried, batch_accepted: since the last tuning. swaps_tried, swaps_accepted: (H,
+    H) by rank. generation: (1,).
     """
 
     parent: np.ndarray
@@ -112,16 +112,18 @@ class ChainState(NamedTuple):
 
 
 class ChainWork(NamedTuple):
-    """Caches that follow from data and state, and scratch. Double-buffered ones keep the slot in use in *_slot.
+    """Caches that follow from data and state, and scratch. Double-buffered ones keep the slot in use in
+    *_slot.
 
-    messages: (H, total) columns of width doubles; layout in kernels/numba/mcmc/layout.py.
-    exponents: (H, 2, T-2, P) int32, powers of two taken out of internal messages (one column unless rescale).
-    matrices: (H, 2, N, C S S) transition matrices in the order their kernel reads.
-    class_of: (H, T + 2 (T-2), P) int32, representative: (H, 2 (T-2), P) int32, n_classes: (H, 2 (T-2)) int32,
-    tip_sets: (H, T + 2 (T-2), words) uint64. eigenvalues: (H, 2, S), right, left: (H, 2, S, S), Q = right Λ left;
-    rates, category_weights: (H, 2, C). message_slot, matrix_slot, class_slot: (H, N) int8; model_slot: (H,) int8.
-    new_*: the proposal's slots, not of any chain in particular. adjacency, edge: (N, 3) scratch of topology moves. dirty: (N,)
-    0 nothing, 1 the message, 2 the classes changed too. site, site_exponent: (P,). root_tip: (n_codes width,). every: (P,) 0, 1, 2 …
+    messages: (H, total) columns of width doubles; layout in kernels/numba/mcmc/layout.py. exponents: (H, 2,
+    T-2, P) int32, powers of two taken out of internal messages (one column unless rescale). matrices: (H, 2,
+    N, C S S) transition matrices in the order their kernel reads. class_of: (H, T + 2 (T-2), P) int32,
+    representative: (H, 2 (T-2), P) int32, n_classes: (H, 2 (T-2)) int32, tip_sets: (H, T + 2 (T-2), words)
+    uint64. eigenvalues: (H, 2, S), right, left: (H, 2, S, S), Q = right Λ left; rates, category_weights: (H,
+    2, C). message_slot, matrix_slot, class_slot: (H, N) int8; model_slot: (H,) int8. new_*: the proposal's
+    slots, not of any chain in particular. adjacency, edge: (N, 3) scratch of topology moves. dirty: (N,) 0
+    nothing, 1 the message, 2 the classes changed too. site, site_exponent: (P,). root_tip: (n_codes width,).
+    every: (P,) 0, 1, 2 …
     """
 
     messages: np.ndarray

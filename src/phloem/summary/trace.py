@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -14,9 +15,10 @@ from phloem.summary.intervals import hpd_interval
 class TraceSummary:
     """One row a name; all arrays (k,).
 
-    mean, sd: over the pooled draws of all runs. hpd_low, hpd_high: shortest interval that holds `mass` of them. ess: bulk,
-    ess_tail: of the 5% and 95% quantiles; r_hat: rank-normalised split R̂. mcse: Monte Carlo standard error of the mean.
-    ess and r_hat are NaN for a number that never changed, and r_hat for a single run is that of its halves.
+    mean, sd: over the pooled draws of all runs. hpd_low, hpd_high: shortest interval that holds `mass` of
+    them. ess: bulk, ess_tail: of the 5% and 95% quantiles; r_hat: rank-normalised split R̂. mcse: Monte Carlo
+    standard error of the mean. ess and r_hat are NaN for a number that never changed, and r_hat for a single
+    run is that of its halves.
     """
 
     names: tuple[str, ...]
@@ -34,8 +36,8 @@ class TraceSummary:
 def trace_summary(names: tuple[str, ...], draws: np.ndarray, mass: float = 0.95) -> TraceSummary:
     """Summarise draws (n_runs, n, k) of k numbers, burn-in already left out.
 
-    ESS and R̂ after Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021 (Bayesian Analysis 16:667), by arviz-stats.
-    InputError for fewer than four draws a run.
+    ESS and R̂ after Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021 (Bayesian Analysis 16:667), by
+    arviz-stats. InputError for fewer than four draws a run.
     """
     if draws.ndim != 3 or draws.shape[2] != len(names):
         raise InputError(f"a trace of shape {draws.shape} does not hold {len(names)} numbers of several runs")
@@ -46,25 +48,34 @@ def trace_summary(names: tuple[str, ...], draws: np.ndarray, mass: float = 0.95)
         )
     pooled = draws.reshape(-1, draws.shape[2])
     intervals = np.array([hpd_interval(column, mass) for column in pooled.T]).reshape(-1, 2)
-    ess, tail, r_hat = mixing(draws)
+    ess, r_hat = mixing(draws)
+    tail, _ = mixing(draws, "tail")
     sd = pooled.std(axis=0, ddof=1)
     return TraceSummary(
-        tuple(names), pooled.mean(axis=0), sd, intervals[:, 0], intervals[:, 1], ess, tail, r_hat, sd / np.sqrt(ess),
-        mass,
-    )  # fmt: skip
+        names=tuple(names),
+        mean=pooled.mean(axis=0),
+        sd=sd,
+        hpd_low=intervals[:, 0],
+        hpd_high=intervals[:, 1],
+        ess=ess,
+        ess_tail=tail,
+        r_hat=r_hat,
+        mcse=sd / np.sqrt(ess),
+        mass=mass,
+    )
 
 
-def mixing(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bulk ESS, tail ESS and R̂ of draws (n_runs, n, k), each (k,); NaN where a number never changed."""
+def mixing(draws: np.ndarray, part: Literal["bulk", "tail"] = "bulk") -> tuple[np.ndarray, np.ndarray]:
+    """ESS of the bulk, or of the 5% and 95% quantiles, and R̂ of draws (n_runs, n, k), each (k,); NaN
+    where a number never changed."""
     from arviz_stats.base import array_stats  # half a second to load: only a summary pays for it
 
-    k = draws.shape[2]
-    ess, tail, r_hat = (np.full(k, np.nan) for _ in range(3))
+    ess, r_hat = np.full(draws.shape[2], np.nan), np.full(draws.shape[2], np.nan)
     moving = np.flatnonzero(np.ptp(draws, axis=(0, 1)) > 0)
     if len(moving):
         x = np.ascontiguousarray(np.moveaxis(draws[:, :, moving], 2, 0))
+        quantiles = {} if part == "bulk" else {"prob": (0.05, 0.95)}
         with np.errstate(divide="ignore", invalid="ignore"):
-            ess[moving] = array_stats.ess(x, chain_axis=1, draw_axis=2, method="bulk")
-            tail[moving] = array_stats.ess(x, chain_axis=1, draw_axis=2, method="tail", prob=(0.05, 0.95))
+            ess[moving] = array_stats.ess(x, chain_axis=1, draw_axis=2, method=part, **quantiles)
             r_hat[moving] = array_stats.rhat(x, chain_axis=1, draw_axis=2, method="rank")
-    return ess, tail, r_hat
+    return ess, r_hat

@@ -43,7 +43,8 @@ def no_data(n_tips: int) -> Observations:
 
 
 def prior_draws(n_tips: int, n: int, structure: ModelStructure | None = None, **settings):
-    """n draws from the prior by the sampler itself: (column names after LnL and LnPr, samples without the first 10%)."""
+    """n draws from the prior by the sampler itself: (column names after LnL and LnPr, samples without the
+    first 10%)."""
     every = settings.setdefault("sample_every", 100)
     settings.setdefault("n_chains", 1)
     settings.setdefault("tuning_generations", n * every // 10)
@@ -56,21 +57,21 @@ def prior_draws(n_tips: int, n: int, structure: ModelStructure | None = None, **
 
 
 def topology_p_value(samples: Samples, n_topologies: int) -> float:
-    """Of the hypothesis that all topologies are equally frequent: chi-square, deflated to the effective sample size
-    (the median over the topologies' indicators), since draws of a chain are correlated."""
+    """Of the hypothesis that all topologies are equally frequent: chi-square, deflated to the effective
+    sample size (the median over the topologies' indicators), since draws of a chain are correlated."""
     taxa = tuple(f"t{i}" for i in range((samples.parent.shape[1] + 2) // 2))
     which = topology_table(samples.tree_sample(taxa)).of_tree
     counts = np.bincount(which, minlength=n_topologies)
     assert len(counts) == n_topologies
-    ess, _, _ = mixing((which[:, None] == np.arange(n_topologies)).astype(float)[None])
+    ess, _ = mixing((which[:, None] == np.arange(n_topologies)).astype(float)[None])
     effective = min(float(np.nanmedian(ess)) / len(which), 1.0)
     return float(stats.chi2.sf(stats.chisquare(counts).statistic * effective, n_topologies - 1))
 
 
 def ks_p_value(draws: np.ndarray, distribution) -> float:
-    """Of the hypothesis that draws follow a scipy distribution: Kolmogorov and Smirnov's statistic, its sample size
-    replaced by the effective one, since draws of a chain are correlated."""
-    ess, _, _ = mixing(draws[None, :, None])
+    """Of the hypothesis that draws follow a scipy distribution: Kolmogorov and Smirnov's statistic, its
+    sample size replaced by the effective one, since draws of a chain are correlated."""
+    ess, _ = mixing(draws[None, :, None])
     n = max(int(min(ess[0], len(draws))), 5)
     return float(stats.kstwo.sf(stats.ks_1samp(draws, distribution.cdf).statistic, n))
 

@@ -1,7 +1,8 @@
 """Simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018, arXiv:1804.06788).
 
-Parameters and a tree are drawn from the prior, data from them; among thinned posterior draws the true value's rank is then
-uniform, for every quantity. Data are simulated with the NumPy reference, so the likelihood is tested along.
+Parameters and a tree are drawn from the prior, data from them; among thinned posterior draws the true value's
+rank is then uniform, for every quantity. Data are simulated with the NumPy reference, so the likelihood is
+tested along.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def simulate(rng: np.random.Generator):
 
 
 def together(parent: np.ndarray) -> bool:
-    """Whether tips 1 and 2 are neighbours (tip 0 is next to the basal node, so neighbours never meet there)."""
+    """Whether tips 1 and 2 are neighbours (tip 0 is next to the basal node, so neighbours never meet
+    there)."""
     return bool(parent[1] == parent[2])
 
 
@@ -65,7 +67,13 @@ def ranks(n_replicates: int, seed: int, **settings) -> dict[str, np.ndarray]:
             tuple(f"t{i}" for i in range(N_TIPS)), codes.astype(np.int32), np.eye(4), np.ones(N_SITES)
         )
         chains = ChainSettings(
-            seed=replicate, n_runs=1, n_chains=1, sample_every=EVERY, priors=PRIORS, tuning_generations=4500, **settings
+            seed=replicate,
+            n_runs=1,
+            n_chains=1,
+            sample_every=EVERY,
+            priors=PRIORS,
+            tuning_generations=4500,
+            **settings,
         )
         run = new_run(0, observed, structure, chains)
         samples = advanced(run, EVERY * (N_DRAWS + 30)).samples

@@ -1,4 +1,5 @@
-"""The primates under GTR+G4: phloem's posterior against that of MrBayes 3.2.7a (golden/mrbayes_primates_gtr_g4.json)."""
+"""The primates under GTR+G4: phloem's posterior against that of MrBayes 3.2.7a
+(golden/mrbayes_primates_gtr_g4.json)."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def primates():
 def posterior(generations: int, **settings):
     """(trace summary, clade → probability, draws a run, runs)."""
     observed, structure = primates()
-    chains = ChainSettings(seed=11, generations=generations, sample_every=200, check_every=generations, **settings)
+    chains = ChainSettings(
+        seed=11, generations=generations, sample_every=200, check_every=generations, **settings
+    )
     runs = sample(observed, structure, chains).runs
     first = kept(runs[0].samples, chains.burn_in, chains.tuning)
     draws = np.stack([run.samples.numbers[first:] for run in runs])
@@ -57,7 +60,8 @@ def clade_key(names, taxa) -> frozenset:
 
 
 def z_scores(summary) -> dict[str, float]:
-    """Difference of means over its Monte Carlo standard error. LnPr differs by a constant: see its own test."""
+    """Difference of means over its Monte Carlo standard error. LnPr differs by a constant: see its own
+    test."""
     result = {}
     for i, name in enumerate(summary.names):
         if name != "LnPr":
@@ -101,7 +105,8 @@ def test_a_long_run_agrees_too():
 
 
 def test_log_prior_is_mrbayes_less_a_constant():
-    """MrBayes' first sample prints LnPr = 42.62056 at 21 branches of 0.02, equal rates and frequencies, alpha 1.
+    """MrBayes' first sample prints LnPr = 42.62056 at 21 branches of 0.02, equal rates and frequencies, alpha
+    1.
 
     It counts the uniform prior on the (2·12 - 5)!! topologies, which phloem leaves out.
     """

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-from statistical.mcmc.prior_sampling import gtr, ks_p_value, prior_draws, tip_lengths, topology_p_value
 
 from phloem.inference.mcmc.settings import ExponentialPrior, GammaDirichletPrior, Priors
+from statistical.mcmc.prior_sampling import gtr, ks_p_value, prior_draws, tip_lengths, topology_p_value
 
 ACCEPT = 1e-4  # smallest p-value of a right sampler: about 90 of them are asked here, at fixed seeds
 REJECT = 1e-6  # a planted error must push it below this
@@ -33,21 +33,27 @@ def length_p_values(samples, n_tips: int) -> list[float]:
     total = samples.lengths.sum(axis=1)
     shares = tip_lengths(samples) / total[:, None]
     share = stats.beta(1, n_branches - 1)
-    return [ks_p_value(total, stats.gamma(1, scale=10)), *(ks_p_value(shares[:, t], share) for t in (0, 1, n_tips - 1))]
+    return [
+        ks_p_value(total, stats.gamma(1, scale=10)),
+        *(ks_p_value(shares[:, t], share) for t in (0, 1, n_tips - 1)),
+    ]
 
 
 @pytest.mark.parametrize("move", TOPOLOGY_MOVES)
 @pytest.mark.parametrize(("n_tips", "n_topologies"), [(5, 15), (6, 105)])
 @pytest.mark.parametrize("p_extend", [0.5, 0.8])
 def test_topologies_are_uniform(move, n_tips, n_topologies, p_extend):
-    _, samples = prior_draws(n_tips, 8000, move_weights=TOPOLOGY_MOVES[move], sample_every=60, p_extend=p_extend)
+    _, samples = prior_draws(
+        n_tips, 8000, move_weights=TOPOLOGY_MOVES[move], sample_every=60, p_extend=p_extend
+    )
     assert topology_p_value(samples, n_topologies) > ACCEPT
 
 
 @pytest.mark.parametrize("factor", [0.0, -1.0])
 def test_a_wrong_hastings_ratio_of_the_walks_shows_in_topologies(factor):
-    """At p_extend = ½ a walk's ratio is 1; elsewhere trees of many cherries get too rare. (SPR proposes every topology as
-    often as it leaves it, whatever its ratio: test_move_reversibility holds that ratio.)"""
+    """At p_extend = ½ a walk's ratio is 1; elsewhere trees of many cherries get too rare. (SPR proposes
+    every topology as often as it leaves it, whatever its ratio: unit/kernels/mcmc/test_moves_reverse.py
+    holds its ratio.)"""
     _, samples = prior_draws(
         6, 20000, move_weights={"tbr": 1}, sample_every=20, p_extend=0.9, hastings_factor={"tbr": factor}
     )
@@ -105,7 +111,10 @@ def test_a_dirichlet_prior_that_is_not_flat():
 @pytest.mark.parametrize("block", ["exchangeability", "frequency"])
 def test_a_wrong_hastings_ratio_of_the_dirichlet_move_is_noticed(block):
     move = f"{block}_dirichlet"
-    weights = {move: 1, f"{block}_slider": 1}  # the slider keeps the chain moving where the planted error would hold it
+    weights = {
+        move: 1,
+        f"{block}_slider": 1,
+    }  # the slider keeps the chain moving where the planted error would hold it
     names, samples = prior_draws(3, 6000, move_weights=weights, sample_every=60, hastings_factor={move: 0.0})
     name, rest = ("r(A<->C)", 5) if block == "exchangeability" else ("pi(A)", 3)
     assert ks_p_value(samples.numbers[:, 2 + names.index(name)], stats.beta(1, rest)) < REJECT
@@ -120,7 +129,11 @@ def test_alpha_and_p_invariable_follow_their_priors():
 
 def test_a_wrong_hastings_ratio_of_the_alpha_move_is_noticed():
     names, samples = prior_draws(
-        3, 6000, move_weights={"alpha_multiplier": 1}, sample_every=40, hastings_factor={"alpha_multiplier": 0.0}
+        3,
+        6000,
+        move_weights={"alpha_multiplier": 1},
+        sample_every=40,
+        hastings_factor={"alpha_multiplier": 0.0},
     )
     assert ks_p_value(samples.numbers[:, 2 + names.index("alpha")], stats.expon()) < REJECT
 
@@ -134,7 +147,8 @@ def test_all_moves_and_heated_chains_together():
 
 
 def test_swaps_without_their_ratio_would_be_noticed():
-    """A heated chain alone does not follow the prior: what the cold chain receives from it has to be weighed."""
+    """A heated chain alone does not follow the prior: what the cold chain receives from it has to be
+    weighed."""
     names, samples = prior_draws(4, 6000, n_chains=4, heating=2.0, sample_every=100)
     assert ks_p_value(samples.numbers[:, 2 + names.index("alpha")], stats.expon()) > ACCEPT
     heated = stats.expon(scale=1 + 2.0 * 3)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -19,7 +21,8 @@ FORMAT = 1
 
 
 def save(path: Path, identity: dict, runs: Sequence[Run]) -> None:
-    """Write a checkpoint. A file that exists is replaced in one step, so a kill leaves the old one or the new one."""
+    """Write a checkpoint. A file that exists is replaced in one step, so a kill leaves the old one or the
+    new one."""
     arrays: dict[str, np.ndarray] = {
         "identity": np.frombuffer(
             json.dumps({"format": FORMAT} | identity, sort_keys=True).encode(), np.uint8
@@ -54,7 +57,7 @@ def load(path: Path, identity: dict) -> list[tuple[ChainState, Samples]]:
         with np.load(path) as archive:
             arrays = {name: archive[name] for name in archive.files}
         found = json.loads(bytes(arrays.pop("identity")))
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise InputError(
             f"this is not a readable checkpoint ({error})", file=str(path), hint="Start afresh with --redo."
         ) from None

@@ -16,9 +16,9 @@ from phloem.summary.trace import mixing
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """asdsf: average standard deviation of split frequencies, NaN for one run. ess: smallest bulk ESS, r_hat: largest R̂,
-    over the trace's numbers and over splits of uncertain presence; limiting: what holds the smallest ESS. met: whether
-    every threshold holds. n_draws: a run, after the burn-in."""
+    """asdsf: average standard deviation of split frequencies, NaN for one run. ess: smallest bulk ESS,
+    r_hat: largest R̂, over the trace's numbers and over splits of uncertain presence; limiting: what holds
+    the smallest ESS. met: whether every threshold holds. n_draws: a run, after the burn-in."""
 
     generation: int
     n_draws: int
@@ -51,7 +51,7 @@ def diagnose(
         asdsf = split_frequency_deviation(table, thresholds.min_split_frequency).average
     draws = np.stack([s.numbers[first:] for s in samples])
     presence, labels = _split_presence(table, len(samples), n_draws, thresholds.min_split_frequency)
-    ess, _, r_hat = mixing(np.concatenate([draws, presence], axis=2))
+    ess, r_hat = mixing(np.concatenate([draws, presence], axis=2))
     which = [*names, *labels]
     if not np.isfinite(ess).any():
         return Diagnosis(generation, n_draws, asdsf, np.nan, np.nan, "nothing moves", False)
@@ -69,7 +69,8 @@ def diagnose(
 def _split_presence(
     table: SplitTable, n_runs: int, n_draws: int, minimum: float
 ) -> tuple[np.ndarray, list[str]]:
-    """(n_runs, n, m) 0/1 of every split whose frequency lies within [minimum, 1 - minimum], and a name for each."""
+    """(n_runs, n, m) 0/1 of every split whose frequency lies within [minimum, 1 - minimum], and a name for
+    each."""
     uncertain = np.flatnonzero(
         ~table.trivial & (table.probability >= minimum) & (table.probability <= 1 - minimum)
     )

@@ -12,8 +12,8 @@ ENOUGH_TRIES = 2000
 
 
 def frozen_warnings(runs: Sequence[Run]) -> list[str]:
-    """One sentence for each move that the cold chain tried often and never saw accepted, each rank of the heat ladder where
-    nothing is, and each run whose cold chain never swapped."""
+    """One sentence for each move that the cold chain tried often and never saw accepted, each rank of the
+    heat ladder where nothing is, and each run whose cold chain never swapped."""
     warnings = []
     for run in runs:
         tried, accepted = run.state.tried, run.state.accepted

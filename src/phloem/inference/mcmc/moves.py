@@ -11,10 +11,12 @@ from phloem.kernels import mcmc_records as r
 
 @dataclass(frozen=True)
 class Move:
-    """One row. kind, block: numbers of phloem.kernels.mcmc_records. weight: relative, as MrBayes 3.2.7a's relprob.
+    """One row. kind, block: numbers of phloem.kernels.mcmc_records. weight: relative, as MrBayes 3.2.7a's
+    relprob.
 
-    tuning: its parameter at the start (a width in log space, a window, a Dirichlet's count per entry; TBR and SPR: the
-    width of the multipliers that go with them). target: acceptance aimed at while tuning, 0: not tuned. bounds: of tuning.
+    tuning: its parameter at the start (a width in log space, a window, a Dirichlet's count per entry; TBR and
+    SPR: the width of the multipliers that go with them). target: acceptance aimed at while tuning, 0: not
+    tuned. bounds: of tuning.
     """
 
     name: str
@@ -40,7 +42,8 @@ _SIMPLEXES = (("exchangeability", r.EXCHANGEABILITY), ("omega", r.OMEGA), ("freq
 
 
 def available_moves(structure: ModelStructure, n_tips: int) -> tuple[Move, ...]:
-    """Every move that can change something. A topology can from four tips on, extending moves then find three branches."""
+    """Every move that can change something. A topology can from four tips on, extending moves then find
+    three branches."""
     moves = list(_LENGTHS)
     if n_tips > 3:
         moves += _TOPOLOGY

@@ -13,8 +13,8 @@ from phloem.errors import InputError
 
 @dataclass(frozen=True)
 class Observations:
-    """taxa: T names. codes: (T, P) rows of code_sets (n_codes, S). weights: (P,). The first n_hidden patterns are
-    the constant ones that an ascertained data set cannot show (weight 0)."""
+    """taxa: T names. codes: (T, P) rows of code_sets (n_codes, S). weights: (P,). The first n_hidden
+    patterns are the constant ones that an ascertained data set cannot show (weight 0)."""
 
     taxa: tuple[str, ...]
     codes: np.ndarray
@@ -26,7 +26,8 @@ class Observations:
 def observations(alignment: Alignment, ascertained: bool = False) -> Observations:
     """Site patterns of an alignment with only the codes that occur.
 
-    Raises InputError for fewer than three taxa, and for a constant site where ascertainment says there is none.
+    Raises InputError for fewer than three taxa, and for a constant site where ascertainment says there is
+    none.
     """
     if alignment.n_taxa < 3:
         raise InputError(
@@ -56,7 +57,7 @@ def _refuse_constant(alignment: Alignment, patterns) -> None:
     sites = np.flatnonzero(possible[patterns.site_pattern])
     if len(sites):
         raise InputError(
-            f"{len(sites)} site(s) could be constant, but the model says that constant sites cannot be observed",
+            f"{len(sites)} site(s) could be constant, and the model says that such sites are never seen",
             file=alignment.source,
             site=int(sites[0]) + 1,
             hint="Leave out these sites, or use a model without ascertainment correction.",

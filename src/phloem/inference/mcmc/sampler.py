@@ -23,8 +23,8 @@ PROGRESS_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Progress:
-    """generation: of the slowest run; of `total` at most. speed: chain-generations a second, all chains of all runs.
-    seconds_left: to total. diagnosis: the last look at convergence, if any."""
+    """generation: of the slowest run; of `total` at most. speed: chain-generations a second, all chains of
+    all runs. seconds_left: to total. diagnosis: the last look at convergence, if any."""
 
     generation: int
     total: int
@@ -35,8 +35,8 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """What came out: runs with their samples; the last diagnosis; seconds and chain-generations of this call (less where it
-    resumed); resumed_at: the generation it resumed at, or None."""
+    """What came out: runs with their samples; the last diagnosis; seconds and chain-generations of this
+    call (less where it resumed); resumed_at: the generation it resumed at, or None."""
 
     runs: tuple[Run, ...]
     diagnosis: Diagnosis
@@ -55,9 +55,9 @@ def sample(
 ) -> Sampled:
     """Run the chains to the end of settings.generations, or until they have converged.
 
-    prefix: of the trace files and of the checkpoint PREFIX.ckp.npz; None keeps everything in memory. identity: what must be
-    equal for a checkpoint to be resumed. One thread a run, at most settings.threads; numbers do not depend on it.
-    Raises InputError for a checkpoint of another analysis.
+    prefix: of the trace files and of the checkpoint PREFIX.ckp.npz; None keeps everything in memory.
+    identity: what must be equal for a checkpoint to be resumed. One thread a run, at most settings.threads;
+    numbers do not depend on it. Raises InputError for a checkpoint of another analysis.
     """
     checkpoint = Path(f"{prefix}.ckp.npz") if prefix else None
     stored = load(checkpoint, identity or {}) if checkpoint and checkpoint.exists() else None

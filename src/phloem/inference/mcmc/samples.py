@@ -13,9 +13,9 @@ from phloem.tree.sample import TreeSample
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """n draws of one run's cold chain. generation: (n,). numbers: (n, 2 + k): log-likelihood, log prior, then the
-    trace's columns. parent: (n, 2T-2) and lengths: (n, 2T-2), trees in the order of phloem.tree (tips first, children before
-    parents, a basal node of three children last)."""
+    """n draws of one run's cold chain. generation: (n,). numbers: (n, 2 + k): log-likelihood, log prior,
+    then the trace's columns. parent: (n, 2T-2) and lengths: (n, 2T-2), trees in the order of phloem.tree
+    (tips first, children before parents, a basal node of three children last)."""
 
     generation: np.ndarray
     numbers: np.ndarray

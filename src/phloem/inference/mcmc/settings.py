@@ -9,8 +9,8 @@ from phloem.errors import InputError
 
 @dataclass(frozen=True)
 class GammaDirichletPrior:
-    """Tree length Gamma(shape, rate); its shares Dirichlet with weight `tips` for tips' branches and tips · ratio for
-    internal ones. MrBayes 3.2.7a's default, Unconstrained:GammaDir(1,0.1,1,1)."""
+    """Tree length Gamma(shape, rate); its shares Dirichlet with weight `tips` for tips' branches and tips
+    · ratio for internal ones. MrBayes 3.2.7a's default, Unconstrained:GammaDir(1,0.1,1,1)."""
 
     shape: float = 1.0
     rate: float = 0.1
@@ -39,10 +39,12 @@ class ExponentialPrior:
 
 @dataclass(frozen=True)
 class Priors:
-    """MrBayes 3.2.7a's defaults, as its `showmodel` prints them. Topologies are uniform; p_invariable is uniform (0, 1).
+    """MrBayes 3.2.7a's defaults, as its `showmodel` prints them. Topologies are uniform; p_invariable is
+    uniform (0, 1).
 
-    exchangeability, omega, frequency: concentration of the Dirichlet on rate classes, on (dS, dN) and on frequencies; with
-    two classes a Dirichlet(1, 1) is MrBayes' Beta(1, 1) on tratio. alpha_rate: of the exponential on the gamma shape.
+    exchangeability, omega, frequency: concentration of the Dirichlet on rate classes, on (dS, dN) and on
+    frequencies; with two classes a Dirichlet(1, 1) is MrBayes' Beta(1, 1) on tratio. alpha_rate: of the
+    exponential on the gamma shape.
     """
 
     branch_lengths: GammaDirichletPrior | ExponentialPrior = field(default_factory=GammaDirichletPrior)
@@ -60,8 +62,8 @@ class Convergence:
     """When `until_converged` stops: every threshold must hold, over all runs, after the burn-in fraction.
 
     asdsf: average standard deviation of split frequencies, over splits above min_split_frequency in some run.
-    ess: smallest bulk effective sample size, and r_hat: largest rank-normalised split R̂ (Vehtari et al. 2021), of every
-    number in the trace and of the presence of every split whose frequency lies within
+    ess: smallest bulk effective sample size, and r_hat: largest rank-normalised split R̂ (Vehtari et al.
+    2021), of every number in the trace and of the presence of every split whose frequency lies within
     [min_split_frequency, 1 - min_split_frequency].
     """
 
@@ -75,13 +77,14 @@ class Convergence:
 class ChainSettings:
     """What the chains do: n_runs independent runs of n_chains Metropolis-coupled chains.
 
-    generations: of every chain (the limit if until_converged). sample_every: generations between samples. burn_in: fraction
-    of the samples that summaries leave out. tuning_generations: moves adapt during the first ones only; None takes
-    burn_in · generations, at most 25,000. heating: chain i runs at 1 / (1 + heating · i). check_every: generations
-    between two looks at convergence, and between checkpoints. use_data: False samples the prior. repeats: work on distinct
-    columns. move_weights: None takes MrBayes' proportions, else move name → weight. hastings_factor: move name → factor
-    of its log Hastings ratio: a planted error, for tests that must notice one. p_extend: probability that the
-    walk of extending SPR and TBR goes on.
+    generations: of every chain (the limit if until_converged). sample_every: generations between samples.
+    burn_in: fraction of the samples that summaries leave out. tuning_generations: moves adapt during the
+    first ones only; None takes burn_in · generations, at most 25,000. heating: chain i runs at 1 / (1 +
+    heating · i). check_every: generations between two looks at convergence, and between checkpoints.
+    use_data: False samples the prior. repeats: work on distinct columns. move_weights: None takes MrBayes'
+    proportions, else move name → weight. hastings_factor: move name → factor of its log Hastings ratio: a
+    planted error, for tests that must notice one. p_extend: probability that the walk of extending SPR and
+    TBR goes on.
     """
 
     seed: int = 1

@@ -7,7 +7,7 @@ import numpy as np
 from phloem.errors import InputError
 from phloem.inference.mcmc.moves import Move
 from phloem.inference.mcmc.seeds import START, SWAPS, stream
-from phloem.inference.mcmc.settings import ExponentialPrior, ChainSettings
+from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior
 from phloem.inference.mcmc.structure import ModelStructure
 from phloem.kernels.mcmc_records import (
     EXPONENTIAL,
@@ -33,8 +33,9 @@ def message_width(structure: ModelStructure) -> int:
 def chain_data(
     codes, code_sets, weights, n_hidden, structure, settings, moves: tuple[Move, ...]
 ) -> ChainData:
-    """Constants of a run. codes: (T, P) rows of code_sets (n_codes, S); the first n_hidden patterns are unobservable."""
-    n_tips, n_patterns = codes.shape
+    """Constants of a run. codes: (T, P) rows of code_sets (n_codes, S); the first n_hidden patterns are
+    unobservable."""
+    n_tips = len(codes)
     if n_tips < 3:
         raise InputError(f"an unrooted tree needs at least three taxa, got {n_tips}")
     blocks = structure.blocks
@@ -79,12 +80,15 @@ def _prior_fields(settings: ChainSettings, structure: ModelStructure) -> dict:
     priors = settings.priors
     lengths = priors.branch_lengths
     exponential = isinstance(lengths, ExponentialPrior)
-    numbers = [lengths.rate] if exponential else [lengths.shape, lengths.rate, lengths.tips, lengths.ratio]
+    if isinstance(lengths, ExponentialPrior):
+        numbers = [lengths.rate, 0.0, 0.0, 0.0]
+    else:
+        numbers = [lengths.shape, lengths.rate, lengths.tips, lengths.ratio]
     free = [b.free for b in structure.blocks]
     concentration = [priors.exchangeability, priors.omega, priors.frequency]
     return {
         "length_prior_kind": EXPONENTIAL if exponential else GAMMA_DIRICHLET,
-        "length_prior": np.array(numbers + [0.0] * (4 - len(numbers))),
+        "length_prior": np.array(numbers),
         "length_bounds": np.array(settings.branch_length_bounds),
         "block_bounds": BLOCK_BOUNDS.copy(),
         "alpha_prior_rate": priors.alpha_rate if free[3] else 0.0,
@@ -110,25 +114,32 @@ def chain_state(
     counts = [np.zeros((n_chains, n_moves), np.int64) for _ in range(4)]
     swaps = [np.zeros((n_chains, n_chains), np.int64) for _ in range(2)]
     return ChainState(
-        *integers,
-        length,
-        postorder,
-        np.zeros(n_chains, np.int64),
-        np.tile(values, (n_chains, 2, 1)),
-        np.zeros(n_chains),
-        np.zeros(n_chains),
-        np.arange(n_chains),
-        np.stack([stream(settings.seed, run, h) for h in range(n_chains)]),
-        stream(settings.seed, run, SWAPS),
-        np.tile(np.array([m.tuning for m in moves]), (n_chains, 1)),
-        *counts,
-        *swaps,
-        np.zeros(1, np.int64),
+        parent=integers[0],
+        left=integers[1],
+        right=integers[2],
+        length=length,
+        postorder=postorder,
+        slot=np.zeros(n_chains, np.int64),
+        parameters=np.tile(values, (n_chains, 2, 1)),
+        log_likelihood=np.zeros(n_chains),
+        log_prior=np.zeros(n_chains),
+        rank=np.arange(n_chains),
+        rng=np.stack([stream(settings.seed, run, h) for h in range(n_chains)]),
+        swap_rng=stream(settings.seed, run, SWAPS),
+        tuning=np.tile(np.array([m.tuning for m in moves]), (n_chains, 1)),
+        tried=counts[0],
+        accepted=counts[1],
+        batch_tried=counts[2],
+        batch_accepted=counts[3],
+        swaps_tried=swaps[0],
+        swaps_accepted=swaps[1],
+        generation=np.zeros(1, np.int64),
     )
 
 
 def random_tree(n_tips: int, rng: np.random.Generator):
-    """A tree grown by attaching tips to branches chosen uniformly: parent, left, right, length (N,), postorder (N-1,)."""
+    """A tree grown by attaching tips to branches chosen uniformly: parent, left, right, length (N,),
+    postorder (N-1,)."""
     n = 2 * n_tips - 2
     parent, left, right = (np.full(n, -1, np.int32) for _ in range(3))
     first = n_tips
@@ -218,8 +229,7 @@ def chain_work(data: ChainData, n_chains: int) -> ChainWork:
 
 def code_columns(data: ChainData) -> np.ndarray:
     """(n_codes, width): the states every character code allows, laid out as message columns."""
-    n_codes, s = data.code_sets.shape
-    if s != 4:
+    if data.code_sets.shape[1] != 4:
         return np.tile(data.code_sets, (1, data.n_categories))
     block = np.repeat(data.code_sets, LANES, axis=1)
     return np.tile(block, (1, data.width // block.shape[1]))

@@ -1,4 +1,5 @@
-"""What the compiled sampler needs to know of a model: which numbers it has, and how they make a rate matrix."""
+"""What the compiled sampler needs to know of a model: which numbers it has, and how they make a rate
+matrix."""
 
 from __future__ import annotations
 
@@ -32,9 +33,10 @@ def constant(value: float) -> Block:
 class ModelStructure:
     """Q_ij ∝ base_ij · exchangeability[class_a_ij] · omega[class_b_ij] · frequency_j, and rates across sites.
 
-    name: as in the model string. base: (S, S) symmetric; class_a, class_b: (S, S) int32. gamma_mean: categories of a
-    discrete gamma by their mean (else by their median). n_categories: C. rates, weights: (C,) fixed ones where there
-    is no gamma. ascertained: the data lack constant sites and the likelihood is conditioned on that (Mkv).
+    name: as in the model string. base: (S, S) symmetric; class_a, class_b: (S, S) int32. gamma_mean:
+    categories of a discrete gamma by their mean (else by their median). n_categories: C. rates, weights: (C,)
+    fixed ones where there is no gamma. ascertained: the data lack constant sites and the likelihood is
+    conditioned on that (Mkv).
     """
 
     name: str
@@ -58,7 +60,8 @@ class ModelStructure:
 
     @property
     def blocks(self) -> tuple[Block, Block, Block, Block, Block]:
-        """In the order of phloem.kernels.mcmc_records: exchangeability, omega, frequency, alpha, p_invariable."""
+        """In the order of phloem.kernels.mcmc_records: exchangeability, omega, frequency, alpha,
+        p_invariable."""
         return (
             self.exchangeability,
             self.omega,

@@ -1,8 +1,8 @@
 """The structure of any reversible model of phloem.model, found by asking the model itself.
 
-Every free rate (kappa, omega, rate_AC …) multiplies some of the exchangeabilities E_ij = Q_ij / π_j. Doubling one rate
-shows which: relative to the others, those entries double. So no family needs a twin here, and what the sampler builds is
-by construction what the likelihood uses; a model that is not of this form is refused.
+Every free rate (kappa, omega, rate_AC …) multiplies some of the exchangeabilities E_ij = Q_ij / π_j. Doubling
+one rate shows which: relative to the others, those entries double. So no family needs a twin here, and what
+the sampler builds is by construction what the likelihood uses; a model that is not of this form is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _PAIRS = {f"rate_{a}{b}": f"r({a}<->{b})" for a in "ACGT" for b in "ACGT"}
 
 @dataclass(frozen=True)
 class _Rate:
-    """One free rate: a parameter, or element `index` of one. name: for the trace; alias: as a nucleotide pair, or ''."""
+    """One free rate: a parameter, or element `index` of one. name: for the trace; alias: as a nucleotide
+    pair, or ''."""
 
     parameter: str
     index: int | None
@@ -53,7 +54,8 @@ def _free_rates(model: Model) -> list[_Rate]:
 
 
 def structure_of_model(model: Model) -> ModelStructure:
-    """What the sampler needs of a model. ModelError where it cannot sample it, naming what stands in the way."""
+    """What the sampler needs of a model. ModelError where it cannot sample it, naming what stands in the
+    way."""
     _refuse(model)
     rates = _free_rates(model)
     start = model.start_values()
@@ -98,7 +100,7 @@ def _refuse(model: Model) -> None:
         if not sampled:
             raise ModelError(
                 f"phloem mcmc has no move for the free parameter '{p.name}' of {model.name}",
-                hint="Give it a value in braces, for instance the one that phloem likelihood --optimize finds.",
+                hint="Give it a value in braces, such as the one phloem likelihood --optimize finds.",
             )
     process = model.substitution.evaluate(model.start_values())
     if not process.reversible or model.root_term is not None:
@@ -137,8 +139,8 @@ def _classes(model: Model, base: np.ndarray, ones, rates: list[_Rate]) -> np.nda
 def _rate_block(classes: np.ndarray, base: np.ndarray, rates: list[_Rate], start) -> Block:
     """The simplex of relative rates: the reference class 0 first, then one entry for each free rate.
 
-    Printed as MrBayes prints them: all six of GTR as r(A<->C) …, which sum to one, otherwise each rate relative to the
-    reference under its own name.
+    Printed as MrBayes prints them: all six of GTR as r(A<->C) …, which sum to one, otherwise each rate
+    relative to the reference under its own name.
     """
     if not rates:
         return constant(1.0)

@@ -1,4 +1,5 @@
-"""PREFIX.run1.p and PREFIX.run1.t as MrBayes writes them, so that sump, sumt, Tracer and FigTree read them."""
+"""PREFIX.run1.p and PREFIX.run1.t as MrBayes writes them, so that sump, sumt, Tracer and FigTree read
+them."""
 
 from __future__ import annotations
 

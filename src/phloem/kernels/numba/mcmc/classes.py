@@ -1,7 +1,8 @@
 """Distinct columns below a node (site repeats: Kobert, Flouri, Stamatakis 2017) while topologies change.
 
-Numbered in order of first appearance, the classes of a node depend on the set of tips below it and on nothing else. A move
-that keeps the set therefore keeps the classes, and only nodes whose set changed are numbered anew: one for an NNI.
+Numbered in order of first appearance, the classes of a node depend on the set of tips below it and on nothing
+else. A move that keeps the set therefore keeps the classes, and only nodes whose set changed are numbered
+anew: one for an NNI.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from phloem.kernels.numba.mcmc.compile import compiled
 
 @compiled
 def number_classes(left, right, repeats, class_of, representative, key, value):
-    """Number the pairs (left[p], right[p]) into class_of (P,); representative[k] is the first pattern of class k.
+    """Number the pairs (left[p], right[p]) into class_of (P,); representative[k] is the first pattern of
+    class k.
 
     key, value: scratch of an open-addressing table, a power of two of at least 2 P entries. Returns how many.
     """

@@ -1,9 +1,10 @@
 """One column of the four-state kernel, as vector instructions.
 
-A column of messages is 16 doubles, state-major with four categories inside: x[4 s + c]. Two AVX-512 registers, or four of
-AVX2, hold it, so that fetching a column by its class is a plain load and not a gather: that is why this kernel's column
-axis comes first (docs/mcmc.md). A matrix is 64 doubles: P[c, i, j] at 8 (4 (i // 2) + j) + 4 (i % 2) + c.
-LLVM does not find this by itself (it would gather across columns), so the few instructions are written out.
+A column of messages is 16 doubles, state-major with four categories inside: x[4 s + c]. Two AVX-512
+registers, or four of AVX2, hold it, so that fetching a column by its class is a plain load and not a gather:
+that is why this kernel's column axis comes first (docs/mcmc.md). A matrix is 64 doubles: P[c, i, j] at 8 (4
+(i // 2) + j) + 4 (i % 2) + c. LLVM does not find this by itself (it would gather across columns), so the few
+instructions are written out.
 """
 
 from __future__ import annotations

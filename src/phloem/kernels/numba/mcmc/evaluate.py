@@ -1,7 +1,7 @@
 """The log-likelihood of a chain's proposal, recomputing only what differs from its accepted state.
 
-Every message, matrix and numbering of classes has two buffers. What changed is written to the buffer not in use; accept
-exchanges indices, reject forgets them; neither copies.
+Every message, matrix and numbering of classes has two buffers. What changed is written to the buffer not in
+use; accept exchanges indices, reject forgets them; neither copies.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ def evaluate(data, state, work, h, everything):
 
 @compiled
 def _differ(a, b):
+    differ = False
     for i in range(a.shape[0]):
-        if a[i] != b[i]:
-            return True
-    return False
+        differ = differ or a[i] != b[i]
+    return differ
 
 
 @merged
 def _update_classes(data, state, work, h, x, root, everything):
-    """Number the classes of x anew if the set of tips below it changed (dirty[x] = 2, else 0); True if x's children, or
-    anything below them, are not what they were."""
+    """Number the classes of x anew if the set of tips below it changed (dirty[x] = 2, else 0); True if x's
+    children, or anything below them, are not what they were."""
     new, n_tips = 1 - state.slot[h], data.tip_codes.shape[0]
     work.new_class_slot[x] = work.class_slot[h, x]
     work.dirty[x] = 0

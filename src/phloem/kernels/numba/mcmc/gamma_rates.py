@@ -74,7 +74,8 @@ def gamma_quantile(a, p):
 
 @compiled
 def discrete_gamma(alpha, median, n, rates):
-    """Rates of n equally likely categories with mean 1, into rates[:n]: category means, or medians scaled to mean 1."""
+    """Rates of n equally likely categories with mean 1, into rates[:n]: category means, or medians scaled
+    to mean 1."""
     if n == 1:
         rates[0] = 1.0
         return

@@ -1,7 +1,8 @@
 """Where messages lie in the one long array of a chain.
 
-First the columns of every character code (the tips' own partials), then one column of ones (the second factor of a tip),
-then two buffers of n_codes columns for each tip, then two buffers of P columns for each internal node.
+First the columns of every character code (the tips' own partials), then one column of ones (the second factor
+of a tip), then two buffers of n_codes columns for each tip, then two buffers of P columns for each internal
+node.
 """
 
 from __future__ import annotations

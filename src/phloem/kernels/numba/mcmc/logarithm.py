@@ -16,8 +16,9 @@ _HALF_RANGE = np.int64(0x6A09E667F3BCD)  # mantissa bits of √2
 def weighted_log_sum(x, exponent, weights):
     """Σ weights (log x + exponent log 2); x: (P,) ≥ 0, destroyed. -inf where a positive weight meets a 0.
 
-    x = m 2**e with m in [√½, √2); log m = 2 artanh s, s = (m-1)/(m+1), |s| < 0.1716, the series cut after s**19
-    (error below 2e-17). Library logarithms are not vectorised and would take half of a generation's time.
+    x = m 2**e with m in [√½, √2); log m = 2 artanh s, s = (m-1)/(m+1), |s| < 0.1716, the series cut after
+    s**19 (error below 2e-17). Library logarithms are not vectorised and would take half of a generation's
+    time.
     """
     bits = x.view(np.int64)
     total = 0.0

@@ -10,8 +10,8 @@ from phloem.kernels.numba.mcmc.compile import compiled
 
 @compiled
 def message_4(x, width, out_at, left_at, right_at, left_class, right_class, representative, count, matrix):
-    """Four states. x: messages of the chain; column k of the node is at out_at + k width, made from the columns
-    left_class[representative[k]] and right_class[representative[k]] of its children."""
+    """Four states. x: messages of the chain; column k of the node is at out_at + k width, made from the
+    columns left_class[representative[k]] and right_class[representative[k]] of its children."""
     for k in range(count):
         p = representative[k]
         l, r, o = left_at + left_class[p] * width, right_at + right_class[p] * width, out_at + k * width
@@ -41,8 +41,8 @@ def message(
 
 @compiled
 def tip_message(x, n_states, width, out_at, n_codes, matrix):
-    """The message of a tip: one column for every character code, from the codes' own columns at the start of x, times the
-    column of ones that follows them."""
+    """The message of a tip: one column for every character code, from the codes' own columns at the start
+    of x, times the column of ones that follows them."""
     ones_at = n_codes * width
     for code in range(n_codes):
         o, l = out_at + code * width, code * width
@@ -62,7 +62,8 @@ def tip_message(x, n_states, width, out_at, n_codes, matrix):
 
 @compiled
 def child_exponents(taken, child_class, representative, count, begin, exponent):
-    """Add a child's powers of two to those of its parent's columns (begin: to zero; taken: empty for a tip)."""
+    """Add a child's powers of two to those of its parent's columns (begin: to zero; taken: empty for a
+    tip)."""
     for k in range(count):
         power = 0 if begin else exponent[k]
         exponent[k] = power + taken[child_class[representative[k]]] if taken.shape[0] > 0 else power
@@ -70,10 +71,11 @@ def child_exponents(taken, child_class, representative, count, begin, exponent):
 
 @compiled
 def rescale(x, width, out_at, count, exponent):
-    """Take an exact power of two out of every column whose largest entry is below 2**-256, and add it to exponent.
+    """Take an exact power of two out of every column whose largest entry is below 2**-256, and add it to
+    exponent.
 
-    One power for all categories: a category can be smaller than another by far, but what it can gain on it higher up
-    is bounded by exp(tree length × rate), so what underflows here never mattered.
+    One power for all categories: a category can be smaller than another by far, but what it can gain on it
+    higher up is bounded by exp(tree length × rate), so what underflows here never mattered.
     """
     for k in range(count):
         o = out_at + k * width

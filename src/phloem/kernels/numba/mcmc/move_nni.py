@@ -9,8 +9,9 @@ from phloem.kernels.numba.mcmc.unrooted import replace
 
 @compiled
 def nearest_neighbour_interchange(adjacency, edge, n_tips, rng):
-    """Exchange two subtrees, with their branches, across an internal branch u–v; one of the two ways out of the present
-    topology, uniformly. The reverse has the same probability: log Hastings ratio 0 (Lakner et al. 2008)."""
+    """Exchange two subtrees, with their branches, across an internal branch u–v; one of the two ways out
+    of the present topology, uniformly. The reverse has the same probability: log Hastings ratio 0 (Lakner
+    et al. 2008)."""
     u, v = internal_branch(adjacency, rng, n_tips)
     i, j = 0, 0
     while adjacency[u, i] != v:
@@ -29,7 +30,8 @@ def nearest_neighbour_interchange(adjacency, edge, n_tips, rng):
 
 @compiled
 def internal_branch(adjacency, rng, n_tips):
-    """Both ends of an internal branch, uniformly among the T - 3: a uniform directed branch, until both are internal."""
+    """Both ends of an internal branch, uniformly among the T - 3: a uniform directed branch, until both
+    are internal."""
     while True:
         u = n_tips + below(rng, n_tips - 2)
         v = adjacency[u, below(rng, 3)]

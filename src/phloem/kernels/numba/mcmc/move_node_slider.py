@@ -10,9 +10,10 @@ from phloem.kernels.numba.mcmc.random import below, uniform
 
 @compiled
 def node_slider(lengths, left, right, n_tips, bounds, rng, width):
-    """An internal node and two of its three branches, of lengths a + b = x: x' = m x with m = exp(width (U - ½)), and
-    the node anew at a uniform place, a' = U' x'. Log Hastings ratio 2 log m: the density of (a', b') given (a, b) is
-    1 / (width x') · 1 / x' (the branch-length part of LOCAL: Larget and Simon 1999, Mol. Biol. Evol. 16:750)."""
+    """An internal node and two of its three branches, of lengths a + b = x: x' = m x with m = exp(width (U
+    - ½)), and the node anew at a uniform place, a' = U' x'. Log Hastings ratio 2 log m: the density of
+    (a', b') given (a, b) is 1 / (width x') · 1 / x' (the branch-length part of LOCAL: Larget and Simon
+    1999, Mol. Biol. Evol. 16:750)."""
     node = n_tips + below(rng, n_tips - 2)
     first, second = left[node], right[node]
     which = below(rng, 3)

@@ -11,8 +11,9 @@ from phloem.kernels.numba.mcmc.reflect import shifted
 
 @compiled
 def simplex_dirichlet(x, rng, concentration, low, scratch):
-    """x' ~ Dirichlet(concentration · K · x), x changed in place; concentration is a count per entry, K their number.
-    Log Hastings ratio log Dir(x; x') - log Dir(x'; x) (Larget and Simon 1999; MrBayes 3.2 manual, appendix)."""
+    """x' ~ Dirichlet(concentration · K · x), x changed in place; concentration is a count per entry, K
+    their number. Log Hastings ratio log Dir(x; x') - log Dir(x'; x) (Larget and Simon 1999; MrBayes 3.2
+    manual, appendix)."""
     k = x.shape[0]
     total = 0.0
     for i in range(k):
@@ -34,8 +35,9 @@ def simplex_dirichlet(x, rng, concentration, low, scratch):
 
 @compiled
 def simplex_slider(x, rng, window, low):
-    """Two entries trade within their sum: share y = x_i / (x_i + x_j), y' uniform in a window around y, reflected so
-    that both stay above low. Symmetric: log Hastings ratio 0 (MrBayes 3.2 manual, "sliding window")."""
+    """Two entries trade within their sum: share y = x_i / (x_i + x_j), y' uniform in a window around y,
+    reflected so that both stay above low. Symmetric: log Hastings ratio 0 (MrBayes 3.2 manual, "sliding
+    window")."""
     k = x.shape[0]
     i = below(rng, k)
     j = (i + 1 + below(rng, k - 1)) % k

@@ -13,9 +13,10 @@ from phloem.kernels.numba.mcmc.unrooted import place, set_distance
 
 @compiled
 def extending_spr(adjacency, edge, n_tips, bounds, rng, width, p_extend):
-    """A subtree s at an internal node v, uniformly among the 3 (T - 2) directed branches, slides (slide.py); its branch
-    and the one carried along are each multiplied by exp(width (U - ½)). Log Hastings ratio: that of the slide plus the
-    logs of both multipliers (Lakner et al. 2008). A subtree that cannot move makes the proposal impossible."""
+    """A subtree s at an internal node v, uniformly among the 3 (T - 2) directed branches, slides
+    (slide.py); its branch and the one carried along are each multiplied by exp(width (U - ½)). Log
+    Hastings ratio: that of the slide plus the logs of both multipliers (Lakner et al. 2008). A subtree
+    that cannot move makes the proposal impossible."""
     v = n_tips + below(rng, n_tips - 2)
     s = adjacency[v, below(rng, 3)]
     moved, carried, ratio = slide(adjacency, edge, rng, n_tips, v, s, p_extend)

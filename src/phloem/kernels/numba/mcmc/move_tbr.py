@@ -12,9 +12,10 @@ from phloem.kernels.numba.mcmc.slide import slide
 
 @compiled
 def extending_tbr(adjacency, edge, n_tips, bounds, rng, width, p_extend):
-    """Cut an internal branch u–v, uniformly; slide each end along its own half (slide.py); an end between two tips stays,
-    and so it would in reverse. The cut branch and those carried along are multiplied by exp(width (U - ½)). Log Hastings
-    ratio: both slides' plus the logs of the multipliers (Lakner et al. 2008)."""
+    """Cut an internal branch u–v, uniformly; slide each end along its own half (slide.py); an end between
+    two tips stays, and so it would in reverse. The cut branch and those carried along are multiplied by
+    exp(width (U - ½)). Log Hastings ratio: both slides' plus the logs of the multipliers (Lakner et al.
+    2008)."""
     u, v = internal_branch(adjacency, rng, n_tips)
     moved_u, carried_u, ratio_u = slide(adjacency, edge, rng, n_tips, u, v, p_extend)
     moved_v, carried_v, ratio_v = slide(adjacency, edge, rng, n_tips, v, u, p_extend)

@@ -1,4 +1,5 @@
-"""Log prior density of a chain's proposal. Constants of the parameter priors are kept, so that the value can be compared."""
+"""Log prior density of a chain's proposal. Constants of the parameter priors are kept, so that the value
+can be compared."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from phloem.kernels.numba.mcmc.compile import compiled, merged
 
 @merged
 def log_prior(data, state, h):
-    """Branch lengths, three simplexes, gamma shape; uniform topologies and a uniform proportion of invariable sites add a
-    constant, which is left out."""
+    """Branch lengths, three simplexes, gamma shape; uniform topologies and a uniform proportion of
+    invariable sites add a constant, which is left out."""
     s = 1 - state.slot[h]
     total = log_length_prior(data.length_prior_kind, data.length_prior, state.left[h, s], state.length[h, s])
     parameters = state.parameters[h, s]
@@ -30,10 +31,10 @@ def log_prior(data, state, h):
 
 @compiled
 def log_length_prior(kind, prior, left, length):
-    """EXPONENTIAL: independent with rate prior[0]. GAMMA_DIRICHLET(α, β, a, c): tree length Gamma(α, rate β), its
-    shares Dirichlet with a for tips' branches and a c for internal ones; B lengths, T their sum, A = Σ a_x:
-    p(b) = β^α / Γ(α) T^(α - A) exp(-β T) · Γ(A) / Π Γ(a_x) · Π b_x^(a_x - 1)
-    (Rannala, Zhu and Yang 2012, Mol. Biol. Evol. 29:325; Zhang, Rannala and Yang 2012, Syst. Biol. 61:779)."""
+    """EXPONENTIAL: independent with rate prior[0]. GAMMA_DIRICHLET(α, β, a, c): tree length Gamma(α, rate
+    β), its shares Dirichlet with a for tips' branches and a c for internal ones; B lengths, T their sum, A
+    = Σ a_x: p(b) = β^α / Γ(α) T^(α - A) exp(-β T) · Γ(A) / Π Γ(a_x) · Π b_x^(a_x - 1) (Rannala, Zhu and
+    Yang 2012, Mol. Biol. Evol. 29:325; Zhang, Rannala and Yang 2012, Syst. Biol. 61:779)."""
     n = length.shape[0]
     total = 0.0
     for x in range(1, n):

@@ -42,7 +42,8 @@ def begin(state, h):
 
 @merged
 def propose(data, state, work, h, move):
-    """Change the proposal's slot by one move; returns the log Hastings ratio, -inf for an impossible proposal."""
+    """Change the proposal's slot by one move; returns the log Hastings ratio, -inf for an impossible
+    proposal."""
     kind, tuned, rng = data.move_kind[move], state.tuning[state.rank[h], move], state.rng[h]
     s, n_tips, bounds = 1 - state.slot[h], data.tip_codes.shape[0], data.length_bounds
     lengths, left, right = state.length[h, s], state.left[h, s], state.right[h, s]

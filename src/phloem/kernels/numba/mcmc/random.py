@@ -1,6 +1,8 @@
-"""Random numbers inside compiled code: one xoshiro256++ stream for each chain, its state an array of four words.
+"""Random numbers inside compiled code: one xoshiro256++ stream for each chain, its state an array of four
+words.
 
-Blackman and Vigna 2021, ACM Trans. Math. Softw. 47:36. Own streams make a run's numbers independent of threads.
+Blackman and Vigna 2021, ACM Trans. Math. Softw. 47:36. Own streams make a run's numbers independent of
+threads.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ def below(s, n):
 
 @compiled
 def normal(s):
-    """Standard normal by the polar method (Marsaglia and Bray 1964); the second value is not kept, on purpose:
-    then the stream's state alone says what comes next."""
+    """Standard normal by the polar method (Marsaglia and Bray 1964); the second value is not kept, on
+    purpose: then the stream's state alone says what comes next."""
     while True:
         x, y = 2.0 * uniform(s) - 1.0, 2.0 * uniform(s) - 1.0
         r = x * x + y * y
@@ -55,7 +57,8 @@ def normal(s):
 
 @compiled
 def gamma(s, shape):
-    """Gamma with unit scale (Marsaglia and Tsang 2000); below shape 1 through Gamma(a) = Gamma(a + 1) U**(1/a)."""
+    """Gamma with unit scale (Marsaglia and Tsang 2000); below shape 1 through Gamma(a) = Gamma(a + 1)
+    U**(1/a)."""
     boost = 1.0
     if shape < 1.0:
         boost = uniform(s) ** (1.0 / shape)

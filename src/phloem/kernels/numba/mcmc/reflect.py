@@ -9,8 +9,8 @@ from phloem.kernels.numba.mcmc.compile import compiled
 
 @compiled
 def multiplied(value, log_factor, low, high):
-    """value · exp(log_factor), reflected in log space at low and high; the reflection has Jacobian 1 there, so the
-    Hastings ratio stays new value / old value."""
+    """value · exp(log_factor), reflected in log space at low and high; the reflection has Jacobian 1
+    there, so the Hastings ratio stays new value / old value."""
     z, a, b = math.log(value) + log_factor, math.log(low), math.log(high)
     while z < a or z > b:
         z = 2.0 * a - z if z < a else 2.0 * b - z

@@ -11,7 +11,8 @@ from phloem.kernels.numba.mcmc.logarithm import weighted_log_sum
 
 @compiled
 def set_root_tip(pi, weights, width, n_codes, x, tip_at, root_tip):
-    """root_tip (n_codes · width): for every code, weight_c π_s m_tip0[c, s], laid out as message columns. weights: (C,)."""
+    """root_tip (n_codes · width): for every code, weight_c π_s m_tip0[c, s], laid out as message columns.
+    weights: (C,)."""
     s = pi.shape[0]
     for code in range(n_codes):
         for at in range(width):
@@ -53,8 +54,8 @@ def add_invariable(p_invariable, pi, constant_sets, site, exponent):
 
 @compiled
 def total_log_likelihood(site, exponent, weights, n_hidden):
-    """Σ weights log L, less W log(1 - Σ hidden L) where the first n_hidden patterns cannot be observed (Lewis 2001).
-    site and exponent are destroyed."""
+    """Σ weights log L, less W log(1 - Σ hidden L) where the first n_hidden patterns cannot be observed
+    (Lewis 2001). site and exponent are destroyed."""
     correction = 0.0
     if n_hidden > 0:
         hidden, total = 0.0, 0.0

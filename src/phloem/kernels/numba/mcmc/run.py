@@ -18,8 +18,9 @@ TUNING_BATCH = 100
 def advance(data, state, work, n_generations, tune, refresh):
     """n_generations of every chain, each followed by one attempt to swap temperatures.
 
-    tune: adapt the moves, which only burn-in may (a chain that adapts is not a Markov chain). refresh: first fill the caches
-    of every chain, its log-likelihood and log prior, from its accepted state (a start, or a checkpoint).
+    tune: adapt the moves, which only burn-in may (a chain that adapts is not a Markov chain). refresh: first
+    fill the caches of every chain, its log-likelihood and log prior, from its accepted state (a start, or a
+    checkpoint).
     """
     for generation in range(-refresh, n_generations):
         for h in range(state.slot.shape[0]):
@@ -40,8 +41,8 @@ def advance(data, state, work, n_generations, tune, refresh):
 
 @merged
 def step(data, state, work, h, tune, refresh):
-    """One Metropolis–Hastings step of chain h at its temperature: posterior**heat (Altekar et al. 2004). refresh: propose
-    the present state itself, trusting no cache, and take it."""
+    """One Metropolis–Hastings step of chain h at its temperature: posterior**heat (Altekar et al. 2004).
+    refresh: propose the present state itself, trusting no cache, and take it."""
     begin(state, h)
     rank, move, ratio = state.rank[h], 0, math.inf
     if not refresh:
@@ -71,8 +72,9 @@ def step(data, state, work, h, tune, refresh):
 
 @merged
 def _tune(data, state, rank, move, taken):
-    """Every TUNING_BATCH attempts, widen or narrow by exp(± min(0.5, 1/√batch)) towards the target acceptance
-    (Roberts and Rosenthal 2009, J. Comput. Graph. Stat. 18:349). A Dirichlet's concentration is a width's inverse."""
+    """Every TUNING_BATCH attempts, widen or narrow by exp(± min(0.5, 1/√batch)) towards the target
+    acceptance (Roberts and Rosenthal 2009, J. Comput. Graph. Stat. 18:349). A Dirichlet's concentration is
+    a width's inverse."""
     state.batch_tried[rank, move] += 1
     state.batch_accepted[rank, move] += taken
     if state.batch_tried[rank, move] == TUNING_BATCH:
@@ -89,8 +91,9 @@ def _tune(data, state, rank, move, taken):
 
 @compiled
 def swap(heat, log_likelihood, log_prior, rank, rng, tried, accepted):
-    """Two chains, uniformly, exchange temperatures with probability min(1, exp[(β_i - β_j)(log p_j - log p_i)]), p the
-    posterior (Geyer 1991; Altekar, Dwarkadas, Huelsenbeck and Ronquist 2004, Bioinformatics 20:407)."""
+    """Two chains, uniformly, exchange temperatures with probability min(1, exp[(β_i - β_j)(log p_j - log
+    p_i)]), p the posterior (Geyer 1991; Altekar, Dwarkadas, Huelsenbeck and Ronquist 2004, Bioinformatics
+    20:407)."""
     n = rank.shape[0]
     i = below(rng, n)
     j = (i + 1 + below(rng, n - 1)) % n

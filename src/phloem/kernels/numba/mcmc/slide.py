@@ -14,16 +14,19 @@ from phloem.kernels.numba.mcmc.unrooted import place, replace
 
 @compiled
 def slide(adjacency, edge, rng, n_tips, v, s, p_extend):
-    """Move internal node v, which carries s, along the rest of the tree. Returns (moved, carried, log Hastings ratio).
+    """Move internal node v, which carries s, along the rest of the tree. Returns (moved, carried, log
+    Hastings ratio).
 
-    v leaves its place between a and b, walks towards a across at least one node, at every node into either of the
-    two branches ahead with probability ½, and goes on with probability p_extend until it stops or meets a tip. The
-    branch between v and the side it walked along (returned as carried: v's neighbour) keeps its length, the one left
-    behind passes to a–b, and the branch cut keeps its length beyond v: lengths are permuted, the Jacobian is 1.
+    v leaves its place between a and b, walks towards a across at least one node, at every node into either of
+    the two branches ahead with probability ½, and goes on with probability p_extend until it stops or meets a
+    tip. The branch between v and the side it walked along (returned as carried: v's neighbour) keeps its
+    length, the one left behind passes to a–b, and the branch cut keeps its length beyond v: lengths are
+    permuted, the Jacobian is 1.
 
-    With b behind and f ahead at the end, forward and reverse walks share all factors but the choice of direction (½,
-    or 1 where the other way is a tip) and of stopping (1 - p_extend, or 1 at a tip):
-    ratio = [d(f) / d(b)] [stop(b) / stop(f)], d(tip) = 1, d(internal) = ½, stop(tip) = 1, stop(internal) = 1 - p_extend.
+    With b behind and f ahead at the end, forward and reverse walks share all factors but the choice of
+    direction (½, or 1 where the other way is a tip) and of stopping (1 - p_extend, or 1 at a tip): ratio =
+    [d(f) / d(b)] [stop(b) / stop(f)], d(tip) = 1, d(internal) = ½, stop(tip) = 1, stop(internal) = 1 -
+    p_extend.
     """
     i = 0
     while adjacency[v, i] != s:

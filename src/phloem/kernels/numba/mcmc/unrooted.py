@@ -1,6 +1,7 @@
 """The unrooted view of a tree that topology moves edit: who is next to whom, and how far.
 
-adjacency[x] holds the neighbours of x (three, or one for a tip, in place 0), edge[x] the lengths of those branches.
+adjacency[x] holds the neighbours of x (three, or one for a tip, in place 0), edge[x] the lengths of those
+branches.
 """
 
 from __future__ import annotations

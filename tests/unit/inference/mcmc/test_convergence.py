@@ -1,0 +1,132 @@
+"""Diagnosis of runs that agree, that do not, and that are stuck."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phloem.errors import InputError
+from phloem.inference.mcmc.convergence import diagnose, kept
+from phloem.inference.mcmc.frozen import frozen_warnings
+from phloem.inference.mcmc.moves import chosen_moves
+from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.run import advanced, new_run
+from phloem.inference.mcmc.sampler import sample
+from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.settings import (
+    ChainSettings,
+    Convergence,
+    ExponentialPrior,
+    GammaDirichletPrior,
+    parse_length_prior,
+)
+from phloem.inference.mcmc.structure import Block, ModelStructure, constant
+
+TAXA = ("a", "b", "c", "d")
+NAMES = ("LnL", "LnPr", "TL")
+# ((a,b),c,d) and ((a,c),b,d) in phloem.tree's order
+AB = np.array([4, 4, 5, 5, 5, -1], np.int32)
+AC = np.array([4, 5, 4, 5, 5, -1], np.int32)
+
+
+def samples_of(rng, n: int, share_ab: float, shift: float = 0.0) -> Samples:
+    ab = rng.random(n) < share_ab
+    return Samples(
+        np.arange(n) * 10,
+        rng.normal(size=(n, 3)) + [0, 0, shift],
+        np.where(ab[:, None], AB, AC).astype(np.int32),
+        np.where(np.arange(6) < 5, 0.1, 0.0) * np.ones((n, 1)),
+    )
+
+
+def verdict(shares=(0.5, 0.5), shift=0.0, n=4000):
+    rng = np.random.default_rng(1)
+    runs = [samples_of(rng, n, shares[0]), samples_of(rng, n, shares[1], shift)]
+    return diagnose(runs, NAMES, TAXA, 0, Convergence(asdsf=0.02))
+
+
+def test_runs_that_agree():
+    found = verdict()
+    assert found.met and found.asdsf < 0.02 and found.ess > 3000 and found.r_hat < 1.01
+
+
+def test_runs_that_differ_in_topology_only():
+    found = verdict(shares=(0.8, 0.4))
+    assert not found.met and found.asdsf > 0.1 and found.r_hat > 1.05
+    assert found.limiting == "a split of 2 taxa"
+
+
+def test_runs_that_differ_in_a_number_only():
+    found = verdict(shift=1.0)
+    assert not found.met and found.r_hat > 1.1 and found.asdsf < 0.02
+
+
+def test_too_few_samples_are_no_convergence():
+    assert not verdict(n=3).met
+
+
+def test_burn_in_covers_the_tuning():
+    s = samples_of(np.random.default_rng(0), 100, 0.5)
+    assert kept(s, 0.25, 0) == 25 and kept(s, 0.25, 500) == 51 and kept(s, 0.0, 0) == 1
+
+
+def jukes_cantor() -> ModelStructure:
+    zero = np.zeros((4, 4), np.int32)
+    return ModelStructure("JC", 1 - np.eye(4), zero, zero, constant(1.0), Block((), np.full(4, 0.25), False))
+
+
+def random_data(n_tips=5) -> Observations:
+    codes = np.random.default_rng(0).integers(0, 4, (n_tips, 30)).astype(np.int32)
+    return Observations(tuple("abcdefgh"[:n_tips]), codes, np.eye(4), np.ones(30))
+
+
+def test_until_converged_stops_early_and_says_why():
+    settings = ChainSettings(generations=400_000, sample_every=20, check_every=10_000, until_converged=True)
+    result = sample(random_data(), jukes_cantor(), settings)
+    assert result.diagnosis.met and result.runs[0].generation < 400_000
+    assert result.diagnosis.ess > 200 and result.diagnosis.asdsf < 0.01 and result.diagnosis.r_hat < 1.01
+
+
+def test_frozen_chains_are_noticed():
+    run = new_run(0, random_data(), jukes_cantor(), ChainSettings(tuning_generations=0))
+    run = advanced(run, 8000)
+    assert frozen_warnings([run]) == []
+    nni = [m.name for m in run.moves].index("nni")
+    run.state.accepted[:, nni] = 0
+    run.state.tried[:, nni] = 5000
+    assert frozen_warnings([run]) == ["run 1: move nni was tried 5,000 times and never accepted"]
+    run.state.accepted[:] = 0
+    run.state.swaps_accepted[:] = 0
+    text = "\n".join(frozen_warnings([run]))
+    assert "heat rank 3 accepted nothing" in text and "never swapped" in text
+
+
+def test_priors_and_moves_are_read_and_checked():
+    assert parse_length_prior("exponential(10)") == ExponentialPrior(10.0)
+    assert parse_length_prior(" GammaDir(1, 0.1, 1, 1) ") == GammaDirichletPrior()
+    for text in ("gammadir(1,2)", "exponential(0)", "uniform(0,1)", "exponential(10", "exponential(a)"):
+        with pytest.raises(InputError):
+            parse_length_prior(text)
+    with pytest.raises(InputError, match="no move 'sqr'"):
+        chosen_moves(jukes_cantor(), 5, {"sqr": 1.0})
+    for wrong in ({"n_runs": 0}, {"burn_in": 1.0}, {"heating": -1.0}, {"seed": -1}, {"p_extend": 1.0}):
+        with pytest.raises(InputError):
+            ChainSettings(**wrong)
+
+
+def test_three_taxa_have_one_topology():
+    run = advanced(new_run(0, random_data(3), jukes_cantor(), ChainSettings(sample_every=10)), 200)
+    assert np.all(run.samples.parent == run.samples.parent[0])
+    assert {m.name for m in run.moves} == {"branch_multiplier", "node_slider", "tree_multiplier"}
+
+
+def test_tuning_reaches_its_targets_and_then_stops():
+    run = new_run(0, random_data(8), jukes_cantor(), ChainSettings(tuning_generations=30_000))
+    run = advanced(run, 30_000)
+    tuned, tried, accepted = run.state.tuning.copy(), run.state.tried.copy(), run.state.accepted.copy()
+    run = advanced(run, 30_000)
+    assert np.array_equal(tuned, run.state.tuning)
+    rate = (run.state.accepted - accepted)[0] / (run.state.tried - tried)[0]
+    for m, move in enumerate(run.moves):
+        if move.target:
+            assert abs(rate[m] - move.target) < 0.08, (move.name, rate[m])
