@@ -53,7 +53,7 @@ def unknown_character(
     """The error for a character that the alphabet does not have."""
     shown = "{" + sets[value] + "}" if value in sets else chr(value)
     accepted = "".join(alphabet.characters)
-    hint = f"{alphabet.kind} data have the characters {accepted[:60]}; correct it, or set the data type (--datatype)."
+    hint = f"{alphabet.kind} data have the characters {accepted[:60]}; correct it, or set --datatype."
     if shown == ".":
         hint = "If '.' means 'as in the first taxon', use NEXUS with MATCHCHAR=. ; if it is a gap, write '-'."
     return InputError(
