@@ -77,4 +77,8 @@ class NumericalError(PhloemError):
 
 
 class DeviceError(PhloemError):
-    """A device, or a library that drives it, that is missing, too small or broken."""
+    """A device, or a library that drives it, that is missing, too small or broken; hint is the remedy."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{message}\n  hint: {hint}" if hint else message)
+        self.hint = hint
