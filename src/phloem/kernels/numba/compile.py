@@ -14,7 +14,7 @@ from numba.core import event
 
 _functions: list[Any] = []
 _KERNELS = Path(__file__).parents[1]
-_IMPORT = re.compile(r"^from phloem\.kernels\.?([\w.]*) import \(?([\w\s,]+)", re.MULTILINE)
+_IMPORT = re.compile(r"^from phloem\.kernels\.?([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
 def compiled(function: Callable | None = None, **options: Any) -> Any:
@@ -59,7 +59,7 @@ def _read(file: Path) -> tuple[bytes, list[Path]]:
     for module, names in _IMPORT.findall(text.decode()):
         folder = _KERNELS.joinpath(*module.split(".")) if module else _KERNELS
         imported.append(folder.with_suffix(".py"))
-        imported += [folder / f"{name.strip()}.py" for name in names.split(",")]
+        imported += [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
     return text, imported
 
 
