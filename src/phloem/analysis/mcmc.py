@@ -34,6 +34,7 @@ from phloem.tree.tree import Tree
 
 __all__ = ["ChainSettings", "McmcResult", "McmcSettings", "Priors", "parse_length_prior", "run_mcmc"]
 
+LEAST_SAMPLES = 10
 DEFAULT_MODELS = {"dna": "GTR+G4", "rna": "GTR+G4", "protein": "LG+G4", "codon": "GY94+F3X4"}
 
 
@@ -118,28 +119,30 @@ class McmcResult:
 def run_mcmc(
     settings: McmcSettings,
     progress: Callable[[Progress], None] | None = None,
-    started: Callable[[Model, Alignment, int | None], None] | None = None,
+    started: Callable[[Model, Alignment], None] | None = None,
     compiling: Callable[[], None] | None = None,
 ) -> McmcResult:
     """Sample, summarise, write. An analysis that was interrupted is resumed; a finished one is an error
     unless redo.
 
-    started: called once with model, alignment and the generation it resumes at. compiling: once if kernels
-    must be compiled. Errors: PhloemError of every kind.
+    started: called once, before sampling, with model and alignment. compiling: once if kernels must be
+    compiled. Errors: PhloemError of every kind.
     """
     prefix, chains = settings.file_prefix, settings.chains
     checkpoint = Path(f"{prefix}.ckp.npz")
     files = _files(prefix, chains.n_runs)
-    _make_room(prefix, checkpoint, files, settings.redo)
+    _refuse_finished(prefix, checkpoint, files, settings.redo)
+    _refuse_short(chains)
     alignment = _read(settings)
     model = model_for_alignment(settings.model or _default_model(alignment), alignment, settings.gamma)
     structure = structure_of_model(model)
     selection = _selection(chains)
     if started is not None:
-        started(model, alignment, None)
+        started(model, alignment)
     if compiling is not None:
         on_first_compilation(selection, compiling)
     observed = observations(alignment, structure.ascertained)
+    _make_room(prefix, files, settings.redo)
     sampled = sample(observed, structure, chains, prefix, _identity(settings, model), progress)
     result = _summarised(settings, model, alignment, sampled, selection, files)
     write_atomically(Path(f"{prefix}.con.tre"), nexus_text([result.consensus]).encode())
@@ -160,12 +163,9 @@ def _files(prefix: str, n_runs: int) -> dict[str, str]:
     return files
 
 
-def _make_room(prefix: str, checkpoint: Path, files: dict[str, str], redo: bool) -> None:
-    """Refuse to touch a finished analysis or someone else's files, and with redo remove what is in the
-    way."""
+def _refuse_finished(prefix: str, checkpoint: Path, files: dict[str, str], redo: bool) -> None:
+    """InputError for a finished analysis, and for files that no unfinished one of ours explains."""
     if redo:
-        for file in files:
-            Path(file).unlink(missing_ok=True)
         return
     if Path(f"{prefix}.json").exists():
         raise InputError(
@@ -174,10 +174,26 @@ def _make_room(prefix: str, checkpoint: Path, files: dict[str, str], redo: bool)
             hint="Add --redo to replace it, or choose another --prefix.",
         )
     if not checkpoint.exists():
-        refuse_to_overwrite(files, redo)
-    folder = Path(prefix).parent
-    if not folder.is_dir():
-        raise InputError(f"there is no folder '{folder}' to write to", hint="Create it first.")
+        refuse_to_overwrite([file for file in files if Path(file).exists()], redo)
+
+
+def _refuse_short(chains: ChainSettings) -> None:
+    """InputError where burn-in and tuning would leave nothing to summarise."""
+    samples = chains.generations // chains.sample_every + 1
+    left = samples - max(int(chains.burn_in * samples), chains.tuning // chains.sample_every + 1)
+    if left < LEAST_SAMPLES:
+        raise InputError(
+            f"{chains.generations:,} generations, one sample every {chains.sample_every:,}, leave "
+            f"{max(left, 0)} samples a run after burn-in and tuning; {LEAST_SAMPLES} are the least",
+            hint="Raise --generations, or lower --sample-every.",
+        )
+
+
+def _make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
+    """Remove what is to be replaced, only now that the input has proved readable; make the folder."""
+    for file in files if redo else ():
+        Path(file).unlink(missing_ok=True)
+    Path(prefix).parent.mkdir(parents=True, exist_ok=True)
 
 
 def _read(settings: McmcSettings) -> Alignment:
@@ -231,11 +247,6 @@ def _summarised(
     runs, chains = sampled.runs, settings.chains
     first = kept(runs[0].samples, chains.burn_in, chains.tuning)
     draws = np.stack([run.samples.numbers[first:] for run in runs])
-    if draws.shape[1] < 4:
-        raise InputError(
-            f"only {draws.shape[1]} samples a run are left after burn-in and tuning",
-            hint="Raise --generations, or lower --sample-every.",
-        )
     summary = trace_summary(("LnL", "LnPr", *runs[0].columns.names), draws)
     consensus = consensus_tree([run.samples.tree_sample(alignment.taxa, first) for run in runs])
     tried = np.sum([run.state.tried[0] for run in runs], axis=0)

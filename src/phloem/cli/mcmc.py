@@ -97,7 +97,7 @@ def _run(settings: McmcSettings) -> McmcResult:
         return run_mcmc(
             settings,
             progress=report,
-            started=lambda model, data, _: _introduce(settings, model, data),
+            started=lambda model, data: _introduce(settings, model, data),
             compiling=lambda: console.print(
                 "compiling: the first run after installation takes half a minute"
             ),

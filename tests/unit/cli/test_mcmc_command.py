@@ -1,0 +1,102 @@
+"""`phloem mcmc` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from phloem.cli import build_app
+from phloem.errors import InputError
+from phloem.io.trees import read_tree
+
+PRIMATES = Path(__file__).resolve().parents[3] / "examples/primates.nex"
+SHORT = ["--generations", "6000", "--sample-every", "50", "--check-every", "3000"]
+FILES = {"x.run1.p", "x.run1.t", "x.run2.p", "x.run2.t", "x.con.tre", "x.json", "x.ckp.npz"}
+
+
+def command(*arguments: str):
+    return CliRunner().invoke(build_app(), ["mcmc", str(PRIMATES), *arguments])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mcmc") / "made" / "on the way"
+    return command("--prefix", str(folder / "x"), *SHORT), folder
+
+
+def test_what_is_printed_fits_a_terminal(finished):
+    result, _ = finished
+    assert result.exit_code == 0, result.exception
+    for line in result.stdout.splitlines():
+        assert len(line) <= 80 or str(line).lstrip().startswith("/"), line
+    for text in (
+        "Majority-rule consensus",
+        "Gorilla",
+        "alpha",
+        "HPD",
+        "ESS",
+        "R-hat",
+        "split frequencies",
+        "x.con.tre",
+    ):
+        assert text in result.stdout
+
+
+def test_files_are_written(finished):
+    _, folder = finished
+    assert {file.name for file in folder.iterdir()} == FILES
+    record = json.loads((folder / "x.json").read_text())
+    assert record["finished"] and record["settings"]["chains"]["seed"] == 1
+    assert record["provenance"]["files"][str(PRIMATES)]["sha256"]
+    assert {row["name"] for row in record["parameters"]} >= {"LnL", "TL", "alpha", "r(A<->G)", "pi(T)"}
+    assert set(record["acceptance"]) >= {"spr", "tbr", "nni", "branch_multiplier", "alpha_multiplier"}
+    tree = read_tree(folder / "x.con.tre")
+    assert tree.n_tips == 12 and any("prob" in notes for notes in tree.annotations.values())
+    assert "[&prob=" in (folder / "x.con.tre").read_text()
+
+
+def test_nothing_is_overwritten_without_redo(finished):
+    _, folder = finished
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    again = command("--prefix", str(folder / "x"), *SHORT)
+    assert isinstance(again.exception, InputError) and "finished" in str(again.exception)
+    (folder / "y.run1.p").write_text("mine")
+    other = command("--prefix", str(folder / "y"), *SHORT)
+    assert isinstance(other.exception, InputError) and "exists already" in str(other.exception)
+    (folder / "y.run1.p").unlink()
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+def test_redo_replaces_but_not_before_the_input_is_read(finished):
+    _, folder = finished
+    trace = (folder / "x.run1.p").read_text()
+    wrong = command("--prefix", str(folder / "x"), "--redo", "--model", "GTR+X9", *SHORT)
+    assert wrong.exception is not None and (folder / "x.run1.p").read_text() == trace
+    assert command("--prefix", str(folder / "x"), "--redo", *SHORT).exit_code == 0
+    assert (folder / "x.run1.p").read_text() == trace, "same seed, same numbers"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--generations", "100"], "leave 0 samples"),
+        (["--model", "UNREST"], "root"),
+        (["--branch-prior", "gamma(1)"], "no prior on branch lengths"),
+        (["--runs", "0"], "n_runs"),
+        (["--threads", "0"], "threads"),
+    ],
+)
+def test_wrong_settings_are_the_users_errors(arguments, words, tmp_path):
+    result = command("--prefix", str(tmp_path / "x"), *arguments)
+    assert isinstance(result.exception, InputError) and words in str(result.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_prior_alone(tmp_path):
+    result = command("--prefix", str(tmp_path / "x"), "--prior-only", "--model", "HKY", *SHORT)
+    assert result.exit_code == 0 and "samples the prior" in result.stdout
+    numbers = (tmp_path / "x.run1.p").read_text().splitlines()[5].split("\t")
+    assert float(numbers[1]) == 0.0
