@@ -1,0 +1,26 @@
+"""The CPU engine on real alignments against the values that BEAGLE 4 printed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from phloem.engine.cpu import CpuEvaluator
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+problems = pytest.importorskip("problems")
+
+
+@pytest.mark.skipif(
+    not (ROOT / ".." / "shared" / "bench" / "problems.py").exists(), reason="../shared is not there"
+)
+@pytest.mark.parametrize("name", ["carnivores_nuc", "carnivores_codon"])
+@pytest.mark.parametrize("precision, tolerance", [("float64", 1e-11), ("float32", 1e-5)])
+def test_value_and_gradient_sum(name, precision, tolerance):
+    case = problems.named(name, precision)
+    got = CpuEvaluator(case.problem, threads=2).gradient(case.lengths, case.model)
+    assert got.log_likelihood == pytest.approx(case.value, rel=tolerance)
+    assert got.branch_lengths.sum() == pytest.approx(case.gradient_sum, rel=10 * tolerance)
