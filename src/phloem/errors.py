@@ -62,13 +62,12 @@ class ModelError(InputError):
 
 @contextmanager
 def in_file(file: str | None) -> Iterator[None]:
-    """InputErrors raised inside that name no file, and are not about the model string, name this one."""
+    """InputErrors raised inside that point at a taxon or site, and name no file, name this one."""
     try:
         yield
-    except ModelError:
-        raise
     except InputError as error:
-        error.file = error.file or file
+        if error.taxon is not None or error.site is not None:
+            error.file = error.file or file
         raise
 
 

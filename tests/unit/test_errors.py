@@ -11,9 +11,9 @@ def test_the_column_of_a_model_error_is_not_a_line_of_a_file():
 
 
 def test_a_file_is_added_where_none_is_named():
-    with pytest.raises(InputError, match=r"^a\.nwk: odd$"), in_file("a.nwk"):
+    with pytest.raises(InputError, match=r"^a\.nwk: odd \(taxon 'odd'\) \(site 2\)$"), in_file("a.nwk"):
+        raise InputError("odd", taxon="odd", site=2)
+    with pytest.raises(InputError, match=r"^b\.fa: odd \(site 2\)$"), in_file("a.nwk"):
+        raise InputError("odd", file="b.fa", site=2)
+    with pytest.raises(InputError, match=r"^odd$"), in_file("a.nwk"):
         raise InputError("odd")
-    with pytest.raises(InputError, match=r"^b\.fa: odd$"), in_file("a.nwk"):
-        raise InputError("odd", file="b.fa")
-    with pytest.raises(ModelError, match=r"^odd$"), in_file("a.nwk"):
-        raise ModelError("odd")

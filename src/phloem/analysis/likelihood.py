@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,10 +13,11 @@ from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.engine.compilation import on_first_compilation
 from phloem.errors import in_file
 from phloem.io.alignment import read_alignment
-from phloem.io.trees import newick_text, read_tree, write_trees
+from phloem.io.trees import newick_text, read_trees, write_trees
 from phloem.likelihood.gradient import Gradient
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
     from phloem.inference.ml.optimize import OptimizeResult
@@ -100,8 +101,9 @@ def run_likelihood(
     have to be compiled first. Errors: PhloemError of every kind.
     """
     outputs = [settings.out_tree] if settings.out_tree else []
-    refuse_to_overwrite(outputs, settings.redo)
-    likelihood = build_likelihood(settings)
+    refuse_to_overwrite(outputs, settings.redo, [settings.alignment, settings.tree])
+    trees = read_trees(settings.tree)
+    likelihood = build_likelihood(settings, trees[0])
     if compiling is not None:
         on_first_compilation(likelihood.selection, compiling)
     optimum = _fit(likelihood, progress) if settings.optimize else None
@@ -117,7 +119,7 @@ def run_likelihood(
         branch_names=likelihood.branch_names,
         branch_lengths=likelihood.branch_lengths,
         tree=newick_text([likelihood.tree]).strip(),
-        data=_data(likelihood),
+        data=_data(likelihood) | {"trees_in_file": len(trees)},
         gradient=gradient,
         optimum=optimum,
         provenance=provenance([settings.alignment, settings.tree], likelihood.selection),
@@ -130,8 +132,13 @@ def _fit(likelihood: TreeLikelihood, progress: Callable[[int, float], None] | No
     return optimize(likelihood, progress=progress)
 
 
-def build_likelihood(settings: LikelihoodSettings) -> TreeLikelihood:
-    """The likelihood that the settings describe, nothing evaluated yet."""
+def build_likelihood(settings: LikelihoodSettings, tree: Tree) -> TreeLikelihood:
+    """The likelihood that the settings describe, nothing evaluated yet.
+
+    A tree without branch lengths is one to fit: its lengths are 0.1 where optimize is asked for.
+    """
+    if settings.optimize and np.isnan(tree.lengths[:-1]).all():
+        tree = replace(tree, lengths=np.append(np.full(tree.n_nodes - 1, 0.1), 0.0))
     alignment = read_alignment(
         settings.alignment,
         datatype=settings.datatype,
@@ -140,7 +147,7 @@ def build_likelihood(settings: LikelihoodSettings) -> TreeLikelihood:
         ambiguity=settings.ambiguity,
         sites=settings.sites,
     )
-    tree, model = read_tree(settings.tree), model_for_alignment(settings.model, alignment, settings.gamma)
+    model = model_for_alignment(settings.model, alignment, settings.gamma)
     with in_file(settings.tree):
         return TreeLikelihood(
             alignment,

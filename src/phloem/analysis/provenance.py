@@ -51,10 +51,15 @@ def sha256(file: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def refuse_to_overwrite(files: Iterable[str | os.PathLike[str]], redo: bool) -> None:
-    """InputError if any of these outputs exists already, unless redo, or cannot be written."""
+def refuse_to_overwrite(
+    files: Iterable[str | os.PathLike[str]], redo: bool, inputs: Iterable[str | os.PathLike[str]] = ()
+) -> None:
+    """InputError if any of these outputs exists already, unless redo, is an input, or cannot be written."""
+    read = {Path(file).resolve() for file in inputs}
     for file in files:
         path, name = Path(file), os.fspath(file)
+        if path.resolve() in read:
+            raise InputError("this file is an input", file=name, hint="Choose another name for the output.")
         if path.exists() and not redo:
             raise InputError("this file exists already", file=name, hint="Add --redo to replace it.")
         if not path.parent.is_dir():

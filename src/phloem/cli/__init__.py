@@ -66,6 +66,9 @@ def main() -> None:
     except PhloemError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:  # a full disk, a file whose permissions changed meanwhile
+        print(f"error: {error.filename or 'file'}: {error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)

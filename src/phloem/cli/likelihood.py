@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from phloem.analysis.likelihood import Gradient, LikelihoodResult, OptimizeResult
 
 _WIDTH = 80
+_SIMPLEX = ("frequency", "root_frequency", "weight", "class_weight")
 
 
 def likelihood(
@@ -50,7 +51,7 @@ def likelihood(
     from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
     from phloem.analysis.provenance import refuse_to_overwrite
 
-    refuse_to_overwrite([json] if json not in (None, "-") else [], redo)
+    refuse_to_overwrite([json] if json not in (None, "-") else [], redo, [alignment, tree])
     messages = Console(stderr=True, highlight=False)
     with messages.status("computing …") as status:
         result = run_likelihood(
@@ -81,11 +82,10 @@ def _show(result: LikelihoodResult, console) -> None:
     from rich.text import Text
 
     data, engine = result.data, result.provenance["engine"]
-    console.print(
-        f"{data['taxa']} taxa, {data['sites']:,} sites, {data['patterns']:,} patterns, "
-        f"{data['datatype']} ({data['states']} states), "
-        f"ambiguous characters: {result.settings.ambiguity}"
-    )
+    console.print(f"{data['taxa']} taxa, {data['sites']:,} sites, {data['patterns']:,} patterns")
+    console.print(_reading(data))
+    if data["trees_in_file"] != 1:
+        console.print(f"[yellow]tree: the first of the {data['trees_in_file']:,} in its file[/]")
     console.print(Text(f"engine: {engine['name']}, {engine['precision']}; {engine['reason']}"))
     console.print(Text(f"{'fitted ' if result.optimum else ''}model: {result.model}"), soft_wrap=True)
     console.print(f"log-likelihood: [bold]{result.log_likelihood:.6f}[/]")
@@ -93,8 +93,23 @@ def _show(result: LikelihoodResult, console) -> None:
         _show_optimum(result.optimum, result.settings.out_tree, console)
     if result.parameters:
         console.print(_parameters(result))
+    if result.gradient is not None and any(name.startswith(_SIMPLEX) for name in result.parameters):
+        console.print("frequencies and weights: derivatives by z, where x = exp(z) / sum(exp(z))")
     if result.gradient is not None:
         console.print(_branches(result.gradient, result.branch_lengths))
+
+
+def _reading(data: dict[str, Any]) -> str:
+    """How the characters were read."""
+    chosen = data["alignment_settings"]
+    parts = [f"{data['datatype']}{' (guessed)' if chosen['datatype_guessed'] else ''}"]
+    if "genetic_code" in chosen:
+        parts.append(f"genetic code {chosen['genetic_code']}")
+    parts += [f"{data['states']} states", f"ambiguous characters: {chosen['ambiguity']}"]
+    parts[-1] += f" ({chosen['n_ambiguous']:,} found)"
+    if chosen.get("n_stop_codons_masked"):
+        parts.append(f"{chosen['n_stop_codons_masked']:,} stop codons masked")
+    return ", ".join(parts)
 
 
 def _show_optimum(optimum: OptimizeResult, out_tree: str | None, console) -> None:
@@ -117,7 +132,7 @@ def _parameters(result: LikelihoodResult):
 
 
 def _branches(gradient: Gradient, lengths):
-    table = _table("Branches", "branch", "length", "d log L")
+    table = _table("Branches", "branch", "length (subst./site)", "d log L")
     for name, length, slope in zip(gradient.branch_names, lengths, gradient.branch_lengths):
         table.add_row(name, f"{length:.8g}", f"{slope:.6f}")
     return table

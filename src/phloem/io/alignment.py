@@ -49,7 +49,13 @@ def read_alignment(
     characters, parts = _read_characters(read_source(path))
     if parts and datatype is None:
         datatype = _part_datatype(characters, parts, sites)
-    return _alignment(characters, datatype, genetic_code, stop_codons, ambiguity, sites)
+    alignment = _alignment(characters, datatype, genetic_code, stop_codons, ambiguity, sites)
+    kind = alignment.alphabet.kind
+    if genetic_code != 1 and kind != "codon":
+        message = f"genetic code {genetic_code} is chosen, and the data are read as {kind}"
+        hint = "Add --datatype codon, or leave the genetic code out."
+        raise InputError(message, file=characters.source.file, hint=hint)
+    return alignment
 
 
 def read_partitions(

@@ -63,3 +63,27 @@ def test_a_missing_value_is_an_error_unless_optimised(settings, tmp_path):
     for place in (tmp_path / "nowhere" / "t.nwk", tmp_path):
         with pytest.raises(InputError, match=r"no folder|cannot be written"):
             run_likelihood(replace(fitting, redo=True, out_tree=str(place)))
+
+
+def test_a_tree_without_lengths_can_be_fitted(settings, tmp_path):
+    bare = tmp_path / "bare.nwk"
+    bare.write_text("(a,b,(c,d));\n")
+    expected = run_likelihood(replace(settings, optimize=True)).log_likelihood
+    fitted = run_likelihood(replace(settings, tree=str(bare), optimize=True)).log_likelihood
+    assert fitted == pytest.approx(expected, abs=1e-5)
+    with pytest.raises(InputError, match=r"bare\.nwk: .*has no length") as caught:
+        run_likelihood(replace(settings, tree=str(bare)))
+    assert "--optimize" in caught.value.hint
+
+
+def test_inputs_are_never_replaced(settings):
+    for file in (settings.tree, settings.alignment):
+        with pytest.raises(InputError, match="this file is an input"):
+            run_likelihood(replace(settings, out_tree=file, optimize=True, redo=True))
+
+
+def test_the_number_of_trees_in_the_file_is_kept(settings, tmp_path):
+    several = tmp_path / "several.nwk"
+    several.write_text(NEWICK * 3)
+    assert run_likelihood(replace(settings, tree=str(several))).data["trees_in_file"] == 3
+    assert run_likelihood(settings).data["trees_in_file"] == 1

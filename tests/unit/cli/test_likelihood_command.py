@@ -55,3 +55,10 @@ def test_optimise_prints_the_fitted_model(run):
     result = run("--model", "K80", "--optimize")
     assert "fitted 4 numbers" in result.stdout and "K80{" in result.stdout
     assert "has no value" in str(run("--model", "K80").exception)
+
+
+def test_how_the_characters_were_read_is_printed(run):
+    output = run("--model", "HKY{2}+F", "--gradient").stdout
+    assert "dna (guessed), 4 states, ambiguous characters: partial (0 found)" in output
+    assert "derivatives by z" in output
+    assert "derivatives by z" not in run("--model", "K80{2}", "--gradient").stdout

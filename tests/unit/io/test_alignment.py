@@ -341,3 +341,11 @@ def test_eliminated_characters_are_not_kept_silently(tmp_path):
     with pytest.raises(InputError, match="ELIMINATE") as caught:
         read_alignment(path)
     assert caught.value.line == 4
+
+
+def test_a_genetic_code_without_codons_is_an_error(tmp_path):
+    path = tmp_path / "a.fa"
+    path.write_text(">a\nACGTAA\n>b\nACGTAC\n")
+    with pytest.raises(InputError, match="genetic code 2 is chosen, and the data are read as dna"):
+        read_alignment(path, genetic_code=2)
+    assert read_alignment(path, datatype="codon", genetic_code=2, stop_codons="mask").n_sites == 2
