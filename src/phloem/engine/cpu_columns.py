@@ -82,9 +82,11 @@ def _number(problem: Problem, topology: Topology, class_of: np.ndarray):
     left, right = np.empty(room, np.int32), np.empty(room, np.int32)
     regions, size = Regions.none(2 * n_nodes), np.zeros(2 * n_nodes, np.int64)
     children = topology.left[n_tips:], topology.right[n_tips:]
+    # A copy of one type, contiguous and writable, so that number_all is compiled once only.
+    codes = np.array(problem.tip_codes, np.uint8 if n_codes <= 256 else np.int32, order="C")
     used = number_all(
         *children,
-        problem.tip_codes,
+        codes,
         n_codes,
         problem.repeats,
         ROWS,

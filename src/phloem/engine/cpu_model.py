@@ -26,14 +26,19 @@ def model_numbers(model: SiteModel, shape: Shape) -> ModelNumbers:
         right = np.pad(right.T, ((0, 0), (0, shape.padded - states)))
         left = np.pad(left, ((0, 0), (0, -states % ROWS)))
     return ModelNumbers(
-        np.ascontiguousarray(values, np.float64),
-        np.ascontiguousarray(right, np.float64),
-        np.ascontiguousarray(left, np.float64),
-        np.ascontiguousarray(model.rates, np.float64),
-        np.ascontiguousarray(model.weights, np.float64),
-        np.ascontiguousarray(model.root_frequencies, np.float64),
+        _own(values),
+        _own(right),
+        _own(left),
+        _own(model.rates),
+        _own(model.weights),
+        _own(model.root_frequencies),
         float(model.invariant),
     )
+
+
+def _own(array: np.ndarray) -> np.ndarray:
+    """A writable contiguous copy: Numba compiles once more for a read-only array."""
+    return np.array(array, np.float64, order="C")
 
 
 def rate_columns(rate_matrix: np.ndarray) -> RateColumns:

@@ -55,6 +55,8 @@ def rate_matrix_adjoint(adjoint: np.ndarray, lengths: np.ndarray, model: SiteMod
     wide = np.pad(right, ((0, 0), (0, -states % ROWS))).reshape(-1)
     padded = np.pad(left.T, ((0, 0), (0, -states % lanes))).reshape(-1)
     total = np.zeros((states, states))
-    adjoint = np.ascontiguousarray(adjoint, np.float64)
-    sum_in_eigenbasis(adjoint, lengths, model.rates, values, wide, padded, total)
+    adjoint, lengths, rates, values = (
+        np.array(array, np.float64, order="C") for array in (adjoint, lengths, model.rates, values)
+    )  # copies of one type each: Numba compiles once more for read-only arrays
+    sum_in_eigenbasis(adjoint, lengths, rates, values, wide, padded, total)
     return left.T @ total @ right.T
