@@ -69,6 +69,7 @@ class LikelihoodResult:
     gradient: Gradient | None
     optimum: OptimizeResult | None
     provenance: dict[str, Any]
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """A record of plain numbers, strings, lists and dictionaries."""
@@ -78,6 +79,7 @@ class LikelihoodResult:
             "parameters": self.parameters,
             "tree": self.tree,
             "data": self.data,
+            "warnings": list(self.warnings),
         }
         if self.gradient is not None:
             record["gradient"] = {
@@ -119,11 +121,24 @@ def run_likelihood(
         branch_names=likelihood.branch_names,
         branch_lengths=likelihood.branch_lengths,
         tree=newick_text([likelihood.tree]).strip(),
-        data=_data(likelihood) | {"trees_in_file": len(trees)},
+        data=_data(likelihood),
         gradient=gradient,
         optimum=optimum,
         provenance=provenance([settings.alignment, settings.tree], likelihood.selection),
+        warnings=_warnings(likelihood.branch_lengths, len(trees)),
     )
+
+
+def _warnings(lengths: np.ndarray, n_trees: int) -> tuple[str, ...]:
+    found = []
+    if n_trees > 1:
+        found.append(f"the tree file has {n_trees:,} trees: this is the first")
+    if lengths.mean() > 1.0:
+        found.append(
+            f"branches have {lengths.mean():.3g} substitutions per site on average: "
+            "is the tree in units of time?"
+        )
+    return tuple(found)
 
 
 def _fit(likelihood: TreeLikelihood, progress: Callable[[int, float], None] | None) -> OptimizeResult:

@@ -84,10 +84,10 @@ def _show(result: LikelihoodResult, console) -> None:
     data, engine = result.data, result.provenance["engine"]
     console.print(f"{data['taxa']} taxa, {data['sites']:,} sites, {data['patterns']:,} patterns")
     console.print(_reading(data))
-    if data["trees_in_file"] != 1:
-        console.print(f"[yellow]tree: the first of the {data['trees_in_file']:,} in its file[/]")
     console.print(Text(f"engine: {engine['name']}, {engine['precision']}; {engine['reason']}"))
     console.print(Text(f"{'fitted ' if result.optimum else ''}model: {result.model}"), soft_wrap=True)
+    for warning in result.warnings:
+        console.print(f"[yellow]warning:[/] {warning}")
     console.print(f"log-likelihood: [bold]{result.log_likelihood:.6f}[/]")
     if result.optimum is not None:
         _show_optimum(result.optimum, result.settings.out_tree, console)

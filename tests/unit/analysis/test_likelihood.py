@@ -82,8 +82,12 @@ def test_inputs_are_never_replaced(settings):
             run_likelihood(replace(settings, out_tree=file, optimize=True, redo=True))
 
 
-def test_the_number_of_trees_in_the_file_is_kept(settings, tmp_path):
-    several = tmp_path / "several.nwk"
-    several.write_text(NEWICK * 3)
-    assert run_likelihood(replace(settings, tree=str(several))).data["trees_in_file"] == 3
-    assert run_likelihood(settings).data["trees_in_file"] == 1
+def test_several_trees_and_lengths_in_years_give_warnings(settings, tmp_path):
+    other = tmp_path / "other.nwk"
+    other.write_text(NEWICK * 3)
+    (warning,) = run_likelihood(replace(settings, tree=str(other))).warnings
+    assert "3 trees" in warning
+    other.write_text(NEWICK.replace("0.", "10."))
+    (warning,) = run_likelihood(replace(settings, tree=str(other))).warnings
+    assert "units of time" in warning
+    assert run_likelihood(settings).warnings == ()
