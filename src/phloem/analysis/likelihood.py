@@ -133,7 +133,7 @@ def _warnings(lengths: np.ndarray, n_trees: int) -> tuple[str, ...]:
     found = []
     if n_trees > 1:
         found.append(f"the tree file has {n_trees:,} trees: this is the first")
-    if lengths.mean() > 1.0:
+    if lengths.mean() > 0.5:
         found.append(
             f"branches have {lengths.mean():.3g} substitutions per site on average: "
             "is the tree in units of time?"
