@@ -10,8 +10,10 @@ import torch
 
 from phloem.engine import gpu_schedule as schedule
 from phloem.engine.gpu_batch import GpuBatch
+from phloem.engine.gpu_blocks import RESERVED_BYTES, GpuBlockEvaluator, plan_blocks
 from phloem.engine.gpu_gradient import site_model_gradient
-from phloem.engine.interface import EngineGradient, Problem
+from phloem.engine.gpu_layout import TreeLayout
+from phloem.engine.interface import EngineGradient, Evaluator, Problem
 from phloem.errors import DeviceError, NumericalError
 from phloem.model.record import SiteModel
 
@@ -25,24 +27,55 @@ def find_device() -> torch.device:
     raise DeviceError("PyTorch finds no GPU here; use --engine cpu")
 
 
+def make_evaluator(problem: Problem, available_bytes: int | None = None) -> Evaluator:
+    """An evaluator on the GPU, in blocks of columns where the memory (by default what is free) asks for it."""
+    device = find_device()
+    if available_bytes is None:
+        available_bytes = free_bytes(device)
+    blocks = plan_blocks(problem, available_bytes)
+    if len(blocks) == 1:
+        return GpuEvaluator(problem, device, [blocks[0][1]])
+    return GpuBlockEvaluator(problem, blocks, device)
+
+
+def free_bytes(device: torch.device) -> int:
+    if device.type != "cuda":
+        return 1 << 62  # the interpreter's memory is the host's
+    return max(0, torch.cuda.mem_get_info(device)[0] - RESERVED_BYTES)
+
+
+def select(problem: Problem):
+    """What engine/select.py returns for --engine gpu; DeviceError where there is none."""
+    from phloem.engine.select import Selection
+
+    device = find_device()
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "Triton's interpreter"
+    return Selection("gpu", 1, problem.precision, f"GPU asked for: {name}", make_evaluator)
+
+
 class GpuEvaluator:
     """Evaluator on one GPU. A proposal on the same topology recomputes the changed matrices and the steps above
     them, into a second slot; a new topology gets buffers of its own."""
 
     name = "gpu"
 
-    def __init__(self, problem: Problem, device: torch.device | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        device: torch.device | None = None,
+        layouts: list[TreeLayout] | None = None,
+    ) -> None:
         self._problem = problem
         self._device = device or find_device()
-        self._batch = self._make_batch(problem.left, problem.right, 1)
+        self._batch = self._make_batch(problem.left, problem.right, 1, layouts)
         self._chain = self._batch.chains[0]
         self._accepted: tuple[np.ndarray, SiteModel] | None = None
         self._proposed: tuple[np.ndarray, SiteModel] | None = None
         self._before: tuple[GpuBatch, schedule.Chain] | None = None
         self._sites_stale = False
 
-    def _make_batch(self, left: np.ndarray, right: np.ndarray, slots: int) -> GpuBatch:
-        return GpuBatch(self._problem, left[None], right[None], self._device, slots)
+    def _make_batch(self, left: np.ndarray, right: np.ndarray, slots: int, layouts=None) -> GpuBatch:
+        return GpuBatch(self._problem, left[None], right[None], self._device, slots, layouts=layouts)
 
     def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
         return self._evaluate("likelihood", lengths, model)

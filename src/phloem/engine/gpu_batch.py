@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from phloem.engine import gpu_schedule as schedule
-from phloem.engine.gpu_buffers import ModelNumbers, Sizes, has_real_eigensystem, padded_state_sets
+from phloem.engine.gpu_buffers import ModelNumbers, has_real_eigensystem
 from phloem.engine.gpu_launch import Launcher
 from phloem.engine.gpu_layout import TreeLayout, tree_layout
 from phloem.engine.gpu_tiling import Tiling, tiling
@@ -22,6 +22,8 @@ class GpuBatch:
     """Buffers, schedules and captured graphs for H chains of one problem; chains differ in topology, lengths, model.
 
     lefts, rights: (H, T-1). slots: 2 keeps two versions of every message, so that a proposal can be undone.
+    layouts: of the chains, where they are known already. pool: byte arrays to lay the messages into, by name
+    (gpu_memory.SHARED); several batches that are evaluated one after the other may share them.
     """
 
     def __init__(
@@ -32,11 +34,13 @@ class GpuBatch:
         device: torch.device,
         slots: int = 1,
         sizes: Tiling | None = None,
+        layouts: list[TreeLayout] | None = None,
+        pool: dict[str, torch.Tensor] | None = None,
     ) -> None:
-        n_states = problem.state_sets.shape[1]
         self.problem, self.device, self.slots = problem, device, slots
-        self.sizes = sizes or tiling(n_states, problem.precision)
-        self.layouts = [self._layout(a, b) for a, b in zip(lefts, rights)]
+        self.sizes = sizes or tiling(problem.state_sets.shape[1], problem.precision)
+        self.layouts = layouts or [layout_of(problem, self.sizes, a, b) for a, b in zip(lefts, rights)]
+        self.pool = {} if pool is None else pool
         self.chains = _place(self.layouts, self.sizes, slots)
         self.n_nodes, self.n_chains = 2 * len(problem.tip_codes) - 1, len(self.layouts)
         dtype = torch.float64 if problem.precision == "float64" else torch.float32
@@ -45,10 +49,6 @@ class GpuBatch:
         )
         self.launch = Launcher(self, dtype)
         self._graphs: dict[tuple[str, bool, bool], Callable[[], None]] = {}
-
-    def _layout(self, left: np.ndarray, right: np.ndarray) -> TreeLayout:
-        classes = column_classes(left, right, self.problem.tip_codes, self.problem.repeats)
-        return tree_layout(classes, self.sizes.pre_tile, self.sizes.longest)
 
     @property
     def parts(self) -> int:
@@ -91,7 +91,9 @@ class GpuBatch:
             self.launch.run(*key)
         return graph.replay
 
-    def _upload_matrices(self, lengths: np.ndarray, models: list[SiteModel], jobs: np.ndarray | None = None) -> None:
+    def _upload_matrices(
+        self, lengths: np.ndarray, models: list[SiteModel], jobs: np.ndarray | None = None
+    ) -> None:
         """Without a real eigensystem the host exponentiates, branch by branch."""
         s = self.problem.state_sets.shape[1]
         if jobs is None:
@@ -124,6 +126,11 @@ class GpuBatch:
         return columns.cpu().numpy()[classes.pattern_column]
 
 
+def layout_of(problem: Problem, sizes: Tiling, left: np.ndarray, right: np.ndarray) -> TreeLayout:
+    classes = column_classes(left, right, problem.tip_codes, problem.repeats)
+    return tree_layout(classes, sizes.pre_tile, sizes.longest)
+
+
 def _place(layouts: list[TreeLayout], sizes: Tiling, slots: int) -> list[schedule.Chain]:
     """Lay chains one after the other in every buffer."""
     n_nodes = layouts[0].classes.n_nodes
@@ -144,25 +151,3 @@ def _place(layouts: list[TreeLayout], sizes: Tiling, slots: int) -> list[schedul
         root += layout.classes.size(n_nodes - 1)
         partial += int(layout.tile_offset[-1])
     return chains
-
-
-def batch_sizes(batch: GpuBatch) -> Sizes:
-    """The numbers device_arrays needs."""
-    layouts, t = batch.layouts, batch.sizes
-    root = 2 * len(batch.problem.tip_codes) - 2
-    n_steps = sum(int((-(-np.diff(l.classes.offset) // t.post_tile)).sum()) for l in layouts)
-    n_partials = sum(int(l.tile_offset[-1]) for l in layouts)
-    n_root = sum(l.classes.size(root) for l in layouts)
-    return Sizes(
-        n_chains=len(layouts),
-        n_nodes=root + 1,
-        n_categories=batch.problem.n_categories,
-        n_columns=sum(int(l.classes.offset[-1]) for l in layouts),
-        n_pre_columns=sum(int(l.pre_offset[-1]) for l in layouts),
-        n_entries=sum(len(l.entry_parent) for l in layouts),
-        n_root_columns=n_root,
-        n_partials=n_partials,
-        n_steps=n_steps + n_partials + sum(-(-l.classes.size(root) // t.root_tile) for l in layouts),
-        n_codes=len(batch.problem.state_sets),
-        slots=batch.slots,
-    )

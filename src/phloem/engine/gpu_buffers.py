@@ -1,13 +1,10 @@
-"""Device memory of the GPU engine: what is uploaded, what the kernels fill, and how much of it there is."""
+"""What the GPU engine uploads for every evaluation."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from phloem.engine.gpu_tiling import Tiling
 from phloem.engine.interface import Problem
 from phloem.model.record import SiteModel
 
@@ -19,7 +16,9 @@ class ModelNumbers:
     right, left, generator = Qᵀ (H, W, W). Everything outside a model's states is 0.
     """
 
-    def __init__(self, n_chains: int, n_nodes: int, n_categories: int, width: int, device: torch.device) -> None:
+    def __init__(
+        self, n_chains: int, n_nodes: int, n_categories: int, width: int, device: torch.device
+    ) -> None:
         h, w, c = n_chains, width, n_categories
         shapes = {
             "lengths": (h, n_nodes),
@@ -69,48 +68,6 @@ class ModelNumbers:
 
 def has_real_eigensystem(model: SiteModel) -> bool:
     return model.eigen is not None and not np.iscomplexobj(model.eigen.values)
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """What decides how much memory a batch takes. slots: 2 once proposals are made, else 1."""
-
-    n_chains: int
-    n_nodes: int
-    n_categories: int
-    n_columns: int
-    n_pre_columns: int
-    n_entries: int
-    n_root_columns: int
-    n_partials: int
-    n_steps: int
-    n_codes: int
-    slots: int
-
-
-def device_arrays(n: Sizes, sizes: Tiling, precision: str, parameters: bool) -> dict[str, tuple[int, int]]:
-    """Elements and bytes an element of every large array on the device."""
-    real = 8 if precision == "float64" else 4
-    c, w = n.n_categories, sizes.width
-    n_matrices = n.n_chains * (n.n_nodes - 1) * c * w * w
-    return {
-        "messages": (c * n.n_columns * n.slots * w, real),
-        "exponents": (c * n.n_columns * n.slots, 4),
-        "shifts": (c * n.n_columns * n.slots, 4),
-        "transition": (n_matrices * n.slots, real),
-        "q": (c * n.n_pre_columns * w, real),
-        "u": (c * n.n_pre_columns * w if parameters else 0, real),
-        "adjoint": (n_matrices if parameters else 0, 8),
-        "classes": (2 * n.n_columns + n.n_pre_columns + 2 * n.n_entries, 4),
-        "steps": (n.n_steps * 16, 8),
-        "partial": (n.n_partials * c * sizes.chunks, 8),
-        "root": (n.n_root_columns * (5 * 8 + w), 1),
-        "models": (n.n_chains * (n.n_nodes + 3 * w * w + 2 * w + 2 * c + 1), 8),
-        "state_sets": (n.n_codes * w, real),
-        "counters": (2 * n.n_chains * n.n_nodes + 2, 4),
-        "jobs": (n.n_chains * n.n_nodes * (4 + 3 + 8), 8),
-        "result": (n.n_chains * (2 + n.n_nodes * c), 8),
-    }
 
 
 def padded_state_sets(problem: Problem, width: int, dtype: torch.dtype) -> torch.Tensor:

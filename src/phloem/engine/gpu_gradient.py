@@ -7,12 +7,10 @@ import torch
 
 from phloem.engine.gpu_batch import GpuBatch
 from phloem.engine.gpu_buffers import has_real_eigensystem
+from phloem.engine.gpu_memory import ADJOINT_BYTES
 from phloem.kernels.reference.root import root_adjoint, total_log_likelihood
 from phloem.kernels.reference.transition import rate_matrix_adjoint
 from phloem.model.record import SiteModel, SiteModelGradient
-
-# Branches whose adjoints are held at a time: 20,000 branches at S = 256 in float64 would need 10 GB a category.
-BYTES_HELD = 512 << 20
 
 
 def site_model_gradient(
@@ -22,7 +20,7 @@ def site_model_gradient(
     place, s = batch.chains[chain], len(model.root_frequencies)
     lengths = np.asarray(lengths, np.float64)
     width = batch.sizes.width
-    block = max(1, BYTES_HELD // (8 * width * width * len(model.rates)))
+    block = max(1, ADJOINT_BYTES // (8 * width * width * len(model.rates)))
     d_q = np.zeros((s, s))
     for first in range(0, batch.n_nodes - 1, block):
         nodes = np.arange(first, min(first + block, batch.n_nodes - 1))
@@ -68,7 +66,5 @@ def _root_gradient(batch: GpuBatch, chain: int, model: SiteModel):
         for name in ("site_log", "column_weights", "ascertained", "invariant_states")
     )
     _, weights = total_log_likelihood(site_log, weights, ascertained.astype(bool))
-    _, *gradients = root_adjoint(
-        partials, exponents, model, invariant[:, :s].astype(bool), site_log, weights
-    )
+    _, *gradients = root_adjoint(partials, exponents, model, invariant[:, :s].astype(bool), site_log, weights)
     return gradients

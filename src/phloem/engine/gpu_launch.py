@@ -52,6 +52,14 @@ class Launcher:
     def _empty(self, shape, dtype) -> torch.Tensor:
         return torch.empty(shape, dtype=dtype, device=self._batch.device)
 
+    def _large(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """An array that column blocks of one problem share, where the batch was given a pool for it."""
+        pool = self._batch.pool.get(name)
+        if pool is None:
+            return self._empty(shape, dtype)
+        n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        return pool[:n_bytes].view(dtype).view(shape)
+
     def _to_device(self, array: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self._batch.device)
 
@@ -62,9 +70,9 @@ class Launcher:
         self._n_pre_columns = sum(int(l.pre_offset[-1]) for l in b.layouts)
         n_partials = sum(int(l.tile_offset[-1]) for l in b.layouts)
         n_matrices = b.slots * b.n_chains * (b.n_nodes - 1)
-        self.arrays["messages"] = self._empty((c, self._n_columns, w), self._dtype)
-        self.arrays["exponents"] = self._empty((c, self._n_columns), torch.int32)
-        self.arrays["shifts"] = self._empty((c, self._n_columns), torch.int32)
+        self.arrays["messages"] = self._large("messages", (c, self._n_columns, w), self._dtype)
+        self.arrays["exponents"] = self._large("exponents", (c, self._n_columns), torch.int32)
+        self.arrays["shifts"] = self._large("shifts", (c, self._n_columns), torch.int32)
         self.arrays["transition"] = self._empty((n_matrices, c, w, w), self._dtype)
         self.arrays["partial"] = self._empty((n_partials, c, sizes.chunks), torch.float64)
         self.arrays["counters"] = torch.zeros(
@@ -159,17 +167,17 @@ class Launcher:
     def _matrices(self, jobs: torch.Tensor) -> None:
         n, c = self._batch.numbers.device, self._batch.problem.n_categories
         counters = self.arrays["counters"]
-        grid = (len(jobs), c, self._batch.sizes.chunks ** 2)
-        transition_matrices[grid](
+        sizes = self._batch.sizes
+        constants = self._matrix_constants(sizes.matrix_block)
+        transition_matrices[(len(jobs), c, constants["CHUNKS"] ** 2)](
             jobs, n["lengths"], n["rates"], n["values"], n["right"], n["left"], self._states,
-            self.arrays["transition"], counters, len(counters), c,
-            **{**self._constants, "BLOCK": self._matrix_block}, num_warps=4,
+            self.arrays["transition"], counters, len(counters), c, **constants, num_warps=sizes.matrix_warps,
         )  # fmt: skip
 
-    @property
-    def _matrix_block(self) -> int:
-        """tl.dot wants 16 rows at least."""
-        return max(16, self._batch.sizes.block)
+    def _matrix_constants(self, block: int) -> dict[str, Any]:
+        """Constants of a kernel over whole matrices, in tiles of `block` states (tl.dot wants 16 at least)."""
+        width = self._batch.sizes.width
+        return {**self._constants, "BLOCK": block, "CHUNKS": -(-width // block)}
 
     def _postorder(self, lists: dict[str, torch.Tensor]) -> None:
         a, sizes = self.arrays, self._batch.sizes
@@ -177,13 +185,18 @@ class Launcher:
         postorder[grid](
             lists["post"], lists["sizes"], a["counters"], a["messages"], a["exponents"], a["shifts"], a["transition"],
             a["left_class"], a["right_class"], a["state_sets"], self._batch.problem.n_categories,
-            **self._constants, TILE=sizes.post_tile, PRODUCT=self._product, num_warps=sizes.post_warps,
+            **self._constants, TILE=sizes.post_tile, PRODUCT=self._product,
+            num_warps=sizes.post_warps,
             **self._registers(sizes.post_registers),
         )  # fmt: skip
 
     def _registers(self, limit: int) -> dict[str, int]:
         """A register limit, where the compiler knows one (NVIDIA)."""
-        return {"maxnreg": limit} if limit and torch.version.hip is None else {}
+        return (
+            {"maxnreg": limit}
+            if limit and self._batch.device.type == "cuda" and torch.version.hip is None
+            else {}
+        )
 
     def _root(self, lists: dict[str, torch.Tensor], keep: bool, adjoint: bool) -> None:
         a, n, b = self.arrays, self._batch.numbers.device, self._batch
@@ -199,7 +212,7 @@ class Launcher:
     def _q(self) -> torch.Tensor:
         if "q" not in self.arrays:
             shape = (self._batch.problem.n_categories, self._n_pre_columns, self._batch.sizes.width)
-            self.arrays["q"] = self._empty(shape, self._dtype)
+            self.arrays["q"] = self._large("q", shape, self._dtype)
         return self.arrays["q"]
 
     def _total(self) -> None:
@@ -234,13 +247,13 @@ class Launcher:
     def _preorder(self, lists: dict[str, torch.Tensor], keep_u: bool) -> None:
         a, b, sizes = self.arrays, self._batch, self._batch.sizes
         if keep_u and "u" not in a:
-            a["u"] = torch.empty_like(a["q"])
+            a["u"] = self._large("u", tuple(a["q"].shape), self._dtype)
         grid = (self._programs(sizes.pre_programs, len(lists["pre"])),)
         preorder[grid](
             lists["pre"], lists["sizes"], a["counters"], a["messages"], a["shifts"], a["q"],
             a["u"] if keep_u else a["q"], a["transition"], b.numbers.device["generator"], a["pre_class"],
             a["entry_parent"], a["entry_sibling"], a["partial"], b.problem.n_categories,
-            **self._constants, TILE=sizes.pre_tile, UNROLL=sizes.unroll, PRODUCT=self._product, KEEP_U=keep_u,
+            **self._constants, TILE=sizes.pre_tile, PRODUCT=self._product, KEEP_U=keep_u,
             num_warps=sizes.pre_warps, **self._registers(sizes.pre_registers),
         )  # fmt: skip
 
@@ -250,10 +263,11 @@ class Launcher:
         c, w = b.problem.n_categories, sizes.width
         out = self._empty((len(nodes), c, w, w), torch.float64)
         jobs = self._to_device(schedule.adjoint_jobs(chain, nodes))
-        transition_adjoint[(len(nodes), c, sizes.chunks ** 2)](
+        constants = self._matrix_constants(max(16, sizes.block))
+        transition_adjoint[(len(nodes), c, constants["CHUNKS"] ** 2)](
             jobs, self._full["sizes"], a["messages"], a["shifts"], a["u"], a["pre_class"], a["left_class"],
             a["right_class"], a["state_sets"], out, c,
-            **{**self._constants, "BLOCK": self._matrix_block}, TILE=32, num_warps=4,
+            **constants, TILE=32, num_warps=4,
         )  # fmt: skip
         return out
 

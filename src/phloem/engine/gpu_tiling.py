@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Tiling:
-    """width: states in memory (a multiple of 4). block: states of one matrix tile. chunks: blocks that cover width.
+    """width: states in memory (a multiple of 4). block: states of one matrix tile (matrix_block where matrices are made). chunks: blocks that cover width.
     post_tile, pre_tile: columns of a step. longest: columns summed into one pre-order column.
-    unroll: of that sum. warps: of post-order and pre-order programs; programs: of each a multiprocessor runs.
+    warps: of post-order and pre-order programs; programs: of each a multiprocessor runs.
     registers: limit for a thread, 0 none; fewer registers let more programs run at a time."""
 
     width: int
@@ -19,23 +19,25 @@ class Tiling:
     pre_tile: int
     root_tile: int
     longest: int
-    unroll: int
     post_warps: int
     pre_warps: int
     post_programs: int
     pre_programs: int
     post_registers: int
     pre_registers: int
+    matrix_warps: int
+    matrix_block: int
 
 
 def tiling(n_states: int, precision: str) -> Tiling:
     """The tiling measured fastest on an H100 for this number of states (docs/gpu.md has the table)."""
-    width = 4 if n_states <= 4 else -(-n_states // 4) * 4
+    width = -(-n_states // 4) * 4
     if width == 4:
-        return Tiling(4, 4, 1, 128, 128, 64, 4, 3, 4, 4, 4, 4, 0, 0)
+        return Tiling(4, 4, 1, 128, 256, 64, 3, 4, 4, 4, 4, 0, 0, 4, 16)
     block = 16
     while block < min(n_states, 64):
         block *= 2
     chunks = -(-n_states // block)
-    tile = 32 if block == 64 else 64
-    return Tiling(width, block, chunks, tile, tile, 16, 5, 2, 4, 4, 4, 4, 0, 0)
+    if block < 64:
+        return Tiling(width, block, chunks, 64, 32, 16, 9, 4, 4, 4, 4, 0, 168, 4, block)
+    return Tiling(width, block, chunks, 32, 16, 16, 5, 4, 4, 4, 4, 0, 128, 4, 64)

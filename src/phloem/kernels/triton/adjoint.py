@@ -47,5 +47,7 @@ def transition_adjoint(
         inside = (i < WIDTH)[:, None] & live[None, :]
         u = tl.load(u_kept + column[None, :] * WIDTH + i[:, None], mask=inside, other=0.0)
         total = tl.dot(u.to(tl.float64), p.to(tl.float64), acc=total, out_dtype=tl.float64)
-    place = adjoint + (tl.program_id(0).to(tl.int64) * C + c) * WIDTH * WIDTH + i[:, None] * WIDTH + j[None, :]
+    place = (
+        adjoint + (tl.program_id(0).to(tl.int64) * C + c) * WIDTH * WIDTH + i[:, None] * WIDTH + j[None, :]
+    )
     tl.store(place, total, mask=(i < WIDTH)[:, None] & (j < WIDTH)[None, :])

@@ -6,8 +6,8 @@ import triton
 import triton.language as tl
 
 from phloem.kernels.triton.product import fetch, times
-from phloem.kernels.triton.schedule import announce, await_ready, next_step
 from phloem.kernels.triton.scaling import rescale_shift, scale_down
+from phloem.kernels.triton.schedule import announce, await_ready, next_step
 
 # Columns of a post-order item (int64): what engine/gpu_schedule.py writes and the kernels read.
 # 0 kind (0 tip, 1 internal) · 1 first column written · 2 columns in the tile · 3, 4 first column of the left
@@ -28,10 +28,10 @@ def node_columns(item, rows, left_class, right_class):
 
 
 @triton.jit
-def exponents_below(item, live, left, right, exponents):
+def exponents_below(live, left, right, first_left, first_right, exponents):
     """Sum of the children's exponents. exponents: those of one category."""
-    total = tl.load(exponents + tl.load(item + 3) + left, mask=live, other=0)
-    return total + tl.load(exponents + tl.load(item + 4) + right, mask=live, other=0)
+    total = tl.load(exponents + first_left + left, mask=live, other=0)
+    return total + tl.load(exponents + first_right + right, mask=live, other=0)
 
 
 @triton.jit
@@ -42,19 +42,17 @@ def block(base, column, live, state, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def _product(item, left, right, state, live, state_sets, messages, WIDTH: tl.constexpr):
+def _product(kind, left, right, state, live, state_sets, from_left, from_right, WIDTH: tl.constexpr):
     """p[column, state] of an internal node, or the indicator of the allowed states of a tip."""
-    if tl.load(item) == 0:
+    if kind == 0:
         p = block(state_sets, left, live, state, WIDTH)
     else:
-        p = block(messages + tl.load(item + 3) * WIDTH, left, live, state, WIDTH)
-        p *= block(messages + tl.load(item + 4) * WIDTH, right, live, state, WIDTH)
+        p = block(from_left, left, live, state, WIDTH) * block(from_right, right, live, state, WIDTH)
     return p
 
 
 @triton.jit
-def _write_exponents(item, c, columns, rows, live, below, shift, exponents, shifts):
-    place = c * columns + tl.load(item + 1)
+def _write_exponents(place, rows, live, below, shift, exponents, shifts):
     tl.store(exponents + place + rows, below + shift, mask=live)
     tl.store(shifts + place + rows, shift, mask=live)
 
@@ -71,20 +69,31 @@ def _tile_whole(
     """
     rows, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
     live, left, right = node_columns(item, rows, left_class, right_class)
-    internal = rows < tl.load(item + 2) * tl.load(item)
+    kind, out, first_left, first_right = (
+        tl.load(item),
+        tl.load(item + 1),
+        tl.load(item + 3),
+        tl.load(item + 4),
+    )
+    internal = rows < tl.load(item + 2) * kind
+    ready, raised, target_count = (
+        counters + tl.load(item + 7),
+        counters + tl.load(item + 9),
+        tl.load(item + 8),
+    )
     messages += c * columns * WIDTH
+    from_left, from_right = messages + first_left * WIDTH, messages + first_right * WIDTH
     matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
     operand = fetch(matrix, False, WIDTH, BLOCK, DTYPE)
-    await_ready(counters, item, 7)
-    p = _product(item, left, right, state, live, state_sets, messages, WIDTH)
-    below = exponents_below(item, internal, left, right, exponents + c * columns)
+    await_ready(ready, target_count)
+    p = _product(kind, left, right, state, live, state_sets, from_left, from_right, WIDTH)
+    below = exponents_below(internal, left, right, first_left, first_right, exponents + c * columns)
     shift = rescale_shift(tl.max(p, axis=1), DTYPE)
     total = times(scale_down(p, shift[:, None], DTYPE), operand, False, WIDTH, TILE, DTYPE, PRODUCT)
-    out = messages + tl.load(item + 1) * WIDTH
-    tl.store(out + (rows[:, None] * WIDTH + state[None, :]), total,
+    tl.store(messages + out * WIDTH + (rows[:, None] * WIDTH + state[None, :]), total,
              mask=live[:, None] & (state < WIDTH)[None, :])  # fmt: skip
-    _write_exponents(item, c, columns, rows, live, below, shift, exponents, shifts)
-    announce(counters, item, 9)
+    _write_exponents(c * columns + out, rows, live, below, shift, exponents, shifts)
+    announce(raised)
 
 
 @triton.jit
@@ -97,32 +106,43 @@ def _tile_blocks(
     """The same where the states take CHUNKS blocks: this program writes block `chunk` of every message."""
     rows = tl.arange(0, TILE)
     live, left, right = node_columns(item, rows, left_class, right_class)
-    internal = rows < tl.load(item + 2) * tl.load(item)
+    kind, out, first_left, first_right = (
+        tl.load(item),
+        tl.load(item + 1),
+        tl.load(item + 3),
+        tl.load(item + 4),
+    )
+    internal = rows < tl.load(item + 2) * kind
+    ready, raised, target_count = (
+        counters + tl.load(item + 7),
+        counters + tl.load(item + 9),
+        tl.load(item + 8),
+    )
     messages += c * columns * WIDTH
-    await_ready(counters, item, 7)
-    below = exponents_below(item, internal, left, right, exponents + c * columns)
+    from_left, from_right = messages + first_left * WIDTH, messages + first_right * WIDTH
+    matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
+    await_ready(ready, target_count)
+    below = exponents_below(internal, left, right, first_left, first_right, exponents + c * columns)
     largest = tl.zeros((TILE,), DTYPE)
     for step in tl.static_range(CHUNKS):
         state = step * BLOCK + tl.arange(0, BLOCK)
-        p = _product(item, left, right, state, live, state_sets, messages, WIDTH)
+        p = _product(kind, left, right, state, live, state_sets, from_left, from_right, WIDTH)
         largest = tl.maximum(largest, tl.max(p, axis=1))
     shift = rescale_shift(largest, DTYPE)
     target = chunk * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((TILE, BLOCK), DTYPE)
-    matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
     for step in range(CHUNKS):
         state = step * BLOCK + tl.arange(0, BLOCK)
-        p = _product(item, left, right, state, live, state_sets, messages, WIDTH)
+        p = _product(kind, left, right, state, live, state_sets, from_left, from_right, WIDTH)
         inside = (state < WIDTH)[:, None] & (target < WIDTH)[None, :]
         p_matrix = tl.load(matrix + (state[:, None] * WIDTH + target[None, :]), mask=inside, other=0.0)
         scaled = scale_down(p, shift[:, None], DTYPE)
         total = tl.dot(scaled, p_matrix, acc=total, input_precision=PRODUCT, out_dtype=DTYPE)
     if chunk == 0:
-        _write_exponents(item, c, columns, rows, live, below, shift, exponents, shifts)
-    out = messages + tl.load(item + 1) * WIDTH
-    tl.store(out + (rows[:, None] * WIDTH + target[None, :]), total,
+        _write_exponents(c * columns + out, rows, live, below, shift, exponents, shifts)
+    tl.store(messages + out * WIDTH + (rows[:, None] * WIDTH + target[None, :]), total,
              mask=live[:, None] & (target < WIDTH)[None, :])  # fmt: skip
-    announce(counters, item, 9)
+    announce(raised)
 
 
 @triton.jit

@@ -17,31 +17,34 @@ from phloem.kernels.triton.schedule import announce, await_ready, next_step
 
 
 @triton.jit
-def _entry(item, rows, step, entry_parent, entry_sibling, TILE: tl.constexpr):
+def _entry(entry_parent, entry_sibling, rows, step, longest, TILE: tl.constexpr):
     """One entry of every column: a column of the parent's q (-1: there is none) and one of the sibling."""
-    first = tl.load(item + 6)
-    inside = rows * 0 + step < tl.load(item + 11)
-    a = tl.load(entry_parent + first + (rows + step * TILE), mask=inside, other=-1)
-    return a, tl.load(entry_sibling + first + (rows + step * TILE), mask=inside, other=0)
+    place = rows + step * TILE
+    inside = rows * 0 + step < longest
+    a = tl.load(entry_parent + place, mask=inside, other=-1)
+    return a, tl.load(entry_sibling + place, mask=inside, other=0)
 
 
 @triton.jit
 def _sum_entries(
-    u, item, rows, state, first, above, beside, entry_parent, entry_sibling, WIDTH: tl.constexpr, TILE: tl.constexpr
-):
-    """Add the column's entries from `first` on to u = Σ q_parent ∘ m_sibling: no atomics, a fixed order.
+    u, rows, state, start, longest, above, beside, entry_parent, entry_sibling, WIDTH: tl.constexpr,
+    TILE: tl.constexpr,
+):  # fmt: skip
+    """Add the column's entries from `start` on to u = Σ q_parent ∘ m_sibling: no atomics, a fixed order.
 
     Two at a time, and the places of the next two are fetched along with them. above: the parent's q, beside: the
     sibling's messages.
     """
-    longest = tl.load(item + 11).to(tl.int32)
-    a, b = _entry(item, rows, first, entry_parent, entry_sibling, TILE)
-    a_next, b_next = _entry(item, rows, first + 1, entry_parent, entry_sibling, TILE)
-    for start in range(first, longest, 2):
+    a, b = _entry(entry_parent, entry_sibling, rows, start, longest, TILE)
+    a_next, b_next = _entry(entry_parent, entry_sibling, rows, start + 1, longest, TILE)
+    for step in range(start, longest, 2):
         x, y = block(above, a, a >= 0, state, WIDTH), block(beside, b, a >= 0, state, WIDTH)
-        z, w = block(above, a_next, a_next >= 0, state, WIDTH), block(beside, b_next, a_next >= 0, state, WIDTH)
-        a, b = _entry(item, rows, start + 2, entry_parent, entry_sibling, TILE)
-        a_next, b_next = _entry(item, rows, start + 3, entry_parent, entry_sibling, TILE)
+        z, w = (
+            block(above, a_next, a_next >= 0, state, WIDTH),
+            block(beside, b_next, a_next >= 0, state, WIDTH),
+        )
+        a, b = _entry(entry_parent, entry_sibling, rows, step + 2, longest, TILE)
+        a_next, b_next = _entry(entry_parent, entry_sibling, rows, step + 3, longest, TILE)
         u += x * y
         u += z * w
     return u
@@ -59,33 +62,48 @@ def _tile_whole(
     Only q of the parent is awaited; the messages and what is made of them come before.
     """
     rows, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
-    live = rows < tl.load(item + 2)
+    kind, out, n, longest = (
+        tl.load(item),
+        tl.load(item + 1),
+        tl.load(item + 2),
+        tl.load(item + 11).to(tl.int32),
+    )
+    ready, raised, target_count = (
+        counters + tl.load(item + 7),
+        counters + tl.load(item + 9),
+        tl.load(item + 8),
+    )
+    partial += tl.load(item + 12) * C + c
+    entry_parent += tl.load(item + 6)
+    entry_sibling += tl.load(item + 6)
+    live = rows < n
     messages += c * columns * WIDTH
     q += c * pre_columns * WIDTH
     above, beside = q + tl.load(item + 3) * WIDTH, messages + tl.load(item + 4) * WIDTH
-    own = tl.load(pre_class + tl.load(item + 1) + rows, mask=live, other=0)
+    own = tl.load(pre_class + out + rows, mask=live, other=0)
     m = block(messages + tl.load(item + 10) * WIDTH, own, live, state, WIDTH)
     operand = fetch(generator + tl.load(item + 13) * WIDTH * WIDTH, False, WIDTH, BLOCK, DTYPE)
     change = times(m, operand, False, WIDTH, TILE, DTYPE, PRODUCT)
-    a, b = _entry(item, rows, 0, entry_parent, entry_sibling, TILE)
+    matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
+    a, b = _entry(entry_parent, entry_sibling, rows, 0, longest, TILE)
     first = block(beside, b, a >= 0, state, WIDTH)
     shift = tl.load(shifts + c * columns + tl.load(item + 10) + own, mask=live, other=0)
-    await_ready(counters, item, 7)
-    operand = fetch(transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH, True, WIDTH, BLOCK, DTYPE)
+    await_ready(ready, target_count)
+    operand = fetch(matrix, True, WIDTH, BLOCK, DTYPE)
     u = block(above, a, a >= 0, state, WIDTH) * first
-    if tl.load(item + 11) > 1:
-        u = _sum_entries(u, item, rows, state, 1, above, beside, entry_parent, entry_sibling, WIDTH, TILE)
+    if longest > 1:
+        u = _sum_entries(u, rows, state, 1, longest, above, beside, entry_parent, entry_sibling, WIDTH, TILE)
     place = rows[:, None] * WIDTH + state[None, :]
     mask = live[:, None] & (state < WIDTH)[None, :]
-    if tl.load(item) == 1:
+    if kind == 1:
         passed = times(u, operand, True, WIDTH, TILE, DTYPE, PRODUCT)
         passed = scale_down(passed, shift[:, None], DTYPE)
-        tl.store(q + tl.load(item + 1) * WIDTH + place, passed, mask=mask)
-        announce(counters, item, 9)
+        tl.store(q + out * WIDTH + place, passed, mask=mask)
+        announce(raised)
     if KEEP_U:
-        tl.store(u_kept + (c * pre_columns + tl.load(item + 1)) * WIDTH + place, u, mask=mask)
+        tl.store(u_kept + (c * pre_columns + out) * WIDTH + place, u, mask=mask)
     derivative = tl.sum(tl.sum(u.to(tl.float64) * change.to(tl.float64), axis=1), axis=0)
-    tl.store(partial + tl.load(item + 12) * C + c, derivative)
+    tl.store(partial, derivative)
 
 
 @triton.jit
@@ -97,11 +115,25 @@ def _tile_blocks(
 ):  # fmt: skip
     """The same where the states take CHUNKS blocks: this program writes block `chunk` of every q."""
     rows = tl.arange(0, TILE)
-    live = rows < tl.load(item + 2)
+    kind, out, n, longest = (
+        tl.load(item),
+        tl.load(item + 1),
+        tl.load(item + 2),
+        tl.load(item + 11).to(tl.int32),
+    )
+    ready, raised, target_count = (
+        counters + tl.load(item + 7),
+        counters + tl.load(item + 9),
+        tl.load(item + 8),
+    )
+    partial += (tl.load(item + 12) * C + c) * CHUNKS
+    entry_parent += tl.load(item + 6)
+    entry_sibling += tl.load(item + 6)
+    live = rows < n
     messages += c * columns * WIDTH
     q += c * pre_columns * WIDTH
     above, beside = q + tl.load(item + 3) * WIDTH, messages + tl.load(item + 4) * WIDTH
-    own = tl.load(pre_class + tl.load(item + 1) + rows, mask=live, other=0)
+    own = tl.load(pre_class + out + rows, mask=live, other=0)
     matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
     generator += tl.load(item + 13) * WIDTH * WIDTH
     target = chunk * BLOCK + tl.arange(0, BLOCK)
@@ -114,28 +146,27 @@ def _tile_blocks(
         inside = (state < WIDTH)[:, None] & (target < WIDTH)[None, :]
         g = tl.load(generator + (state[:, None] * WIDTH + target[None, :]), mask=inside, other=0.0).to(DTYPE)
         change = tl.dot(m, g, acc=change, input_precision=PRODUCT, out_dtype=DTYPE)
-    await_ready(counters, item, 7)
+    shift = tl.load(shifts + c * columns + tl.load(item + 10) + own, mask=live, other=0)
+    await_ready(ready, target_count)
     place = rows[:, None] * WIDTH + target[None, :]
     mask = live[:, None] & (target < WIDTH)[None, :]
     for step in range(CHUNKS):
         state = step * BLOCK + tl.arange(0, BLOCK)
         u = tl.zeros((TILE, BLOCK), DTYPE)
-        u = _sum_entries(u, item, rows, state, 0, above, beside, entry_parent, entry_sibling, WIDTH, TILE)
+        u = _sum_entries(u, rows, state, 0, longest, above, beside, entry_parent, entry_sibling, WIDTH, TILE)
         if step == chunk:
             derivative += tl.sum(tl.sum(u.to(tl.float64) * change.to(tl.float64), axis=1), axis=0)
             if KEEP_U:
-                tl.store(u_kept + (c * pre_columns + tl.load(item + 1)) * WIDTH + place, u, mask=mask)
-        if tl.load(item) == 1:
+                tl.store(u_kept + (c * pre_columns + out) * WIDTH + place, u, mask=mask)
+        if kind == 1:
             inside = (state < WIDTH)[:, None] & (target < WIDTH)[None, :]
             p = tl.load(matrix + (target[None, :] * WIDTH + state[:, None]), mask=inside, other=0.0)
             passed = tl.dot(u, p, acc=passed, input_precision=PRODUCT, out_dtype=DTYPE)
-    if tl.load(item) == 1:
-        shift = tl.load(shifts + c * columns + tl.load(item + 10) + own, mask=live, other=0)
+    if kind == 1:
         passed = scale_down(passed, shift[:, None], DTYPE)
-        tl.store(q + tl.load(item + 1) * WIDTH + place, passed, mask=mask)
-    place = partial + (tl.load(item + 12) * C + c) * CHUNKS + chunk + tl.arange(0, 1)
-    tl.store(place, derivative)
-    announce(counters, item, 9)
+        tl.store(q + out * WIDTH + place, passed, mask=mask)
+    tl.store(partial + chunk + tl.arange(0, 1), derivative)
+    announce(raised)
 
 
 @triton.jit

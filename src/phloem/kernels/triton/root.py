@@ -27,7 +27,9 @@ def _category(
     largest = (rows * 0).to(DTYPE)
     for step in tl.static_range(CHUNKS):
         state = step * BLOCK + tl.arange(0, BLOCK)
-        largest = tl.maximum(largest, tl.max(_root_partials(item, messages, left, right, state, live, WIDTH), axis=1))
+        largest = tl.maximum(
+            largest, tl.max(_root_partials(item, messages, left, right, state, live, WIDTH), axis=1)
+        )
     shift = rescale_shift(largest, DTYPE)
     value = (rows * 0).to(tl.float64)
     for step in tl.static_range(CHUNKS):
@@ -40,7 +42,10 @@ def _category(
             place = messages + (tl.load(item + 1) + rows)[:, None] * WIDTH + state[None, :]
             tl.store(place, p, mask=live[:, None] & (state < WIDTH)[None, :])
     place = tl.load(item + 1) + rows
-    exponent = exponents_below(item, live, left, right, exponents + c * columns) + shift
+    exponent = (
+        exponents_below(live, left, right, tl.load(item + 3), tl.load(item + 4), exponents + c * columns)
+        + shift
+    )
     tl.store(exponents + c * columns + place, exponent, mask=live)
     tl.store(shifts + c * columns + place, shift, mask=live)
     return value, exponent
@@ -101,7 +106,9 @@ def site_likelihoods(
         for step in tl.static_range(CHUNKS):
             state = step * BLOCK + tl.arange(0, BLOCK)
             inside = live[:, None] & (state < WIDTH)[None, :]
-            allowed = tl.load(invariant_states + place[:, None] * WIDTH + state[None, :], mask=inside, other=0)
+            allowed = tl.load(
+                invariant_states + place[:, None] * WIDTH + state[None, :], mask=inside, other=0
+            )
             frequency = tl.load(f + state, mask=state < WIDTH, other=0.0)
             total += share * tl.sum(allowed.to(tl.float64) * frequency[None, :], axis=1)
         top = tl.where(total > 0, 0, top)
@@ -182,7 +189,9 @@ def total_log_likelihood(
 
     chains: (H, 2) int64, first root column and number of them.
     """
-    _total(tl.program_id(0), chains, column_weights, ascertained, site_log, result, stride, LANES, ASCERTAINED)
+    _total(
+        tl.program_id(0), chains, column_weights, ascertained, site_log, result, stride, LANES, ASCERTAINED
+    )
 
 
 @triton.jit
@@ -223,7 +232,9 @@ def branch_sums(
     c = tl.program_id(1)
     if tl.program_id(0) < n_chains:
         if c == 0:
-            _total(tl.program_id(0), chains, column_weights, ascertained, site_log, result, stride, LANES, False)
+            _total(
+                tl.program_id(0), chains, column_weights, ascertained, site_log, result, stride, LANES, False
+            )
     else:
         job = ranges + (tl.program_id(0) - n_chains).to(tl.int64) * 3
         first, n = tl.load(job), (tl.load(job + 1) - tl.load(job)) * CHUNKS

@@ -9,7 +9,7 @@ import triton.language as tl
 @triton.jit
 def power_of_two(n, DTYPE: tl.constexpr):
     """2**n for n in the range of normal numbers of DTYPE, exact."""
-    if DTYPE == tl.float64:
+    if tl.float64 == DTYPE:
         return ((n.to(tl.int64) + 1023) << 52).to(tl.float64, bitcast=True)
     else:
         return ((n.to(tl.int32) + 127) << 23).to(tl.float32, bitcast=True)
@@ -29,7 +29,7 @@ def rescale_shift(largest, DTYPE: tl.constexpr):
     The power is frexp's: largest = f · 2**power with f in [0.5, 1), subnormal numbers included.
     """
     lifted = largest * 18446744073709551616.0
-    if DTYPE == tl.float64:
+    if tl.float64 == DTYPE:
         field = ((largest.to(tl.int64, bitcast=True) >> 52) & 0x7FF).to(tl.int32)
         lifted_field = ((lifted.to(tl.int64, bitcast=True) >> 52) & 0x7FF).to(tl.int32)
         power = tl.where(field > 0, field - 1022, lifted_field - 1086)

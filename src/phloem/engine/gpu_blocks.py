@@ -1,0 +1,170 @@
+"""Problems larger than the device's memory: blocks of columns, one after the other in the same buffers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import fsum
+
+import numpy as np
+import torch
+
+from phloem.engine.gpu_batch import GpuBatch, layout_of
+from phloem.engine.gpu_gradient import site_model_gradient
+from phloem.engine.gpu_layout import TreeLayout
+from phloem.engine.gpu_memory import LARGEST_NODE, SHARED, batch_sizes, device_arrays, largest_node
+from phloem.engine.gpu_tiling import tiling
+from phloem.engine.interface import EngineGradient, Problem
+from phloem.errors import DeviceError, NumericalError
+from phloem.model.record import SiteModel, SiteModelGradient
+
+# Left to the driver, to PyTorch's allocator and to the kernels themselves.
+RESERVED_BYTES = 512 << 20
+MOST_BLOCKS = 4096
+
+
+def forecast_device_bytes(
+    problem: Problem, gradient: bool = True, parameters: bool = False, slots: int = 1
+) -> int:
+    """Bytes of device memory an evaluator of this problem allocates (PyTorch's count, without the CUDA context)."""
+    tiles = tiling(problem.state_sets.shape[1], problem.precision)
+    layout = layout_of(problem, tiles, problem.left, problem.right)
+    return sum(_arrays(problem, layout, gradient, parameters, slots).values())
+
+
+def _arrays(
+    problem: Problem, layout: TreeLayout, gradient: bool, parameters: bool, slots: int
+) -> dict[str, int]:
+    tiles = tiling(problem.state_sets.shape[1], problem.precision)
+    sizes = batch_sizes([layout], tiles, problem.n_categories, len(problem.state_sets), slots)
+    return device_arrays(sizes, tiles, problem.precision, gradient, parameters)
+
+
+def plan_blocks(problem: Problem, available_bytes: int) -> list[tuple[np.ndarray, TreeLayout]]:
+    """Patterns of every block (one block: all of them) and its layout; DeviceError with the numbers if none will do."""
+    tiles = tiling(problem.state_sets.shape[1], problem.precision)
+    n_patterns = problem.tip_codes.shape[1]
+    n_blocks, needed = 1, 0
+    while n_blocks <= min(MOST_BLOCKS, n_patterns):
+        patterns = np.array_split(np.arange(n_patterns), n_blocks)
+        first = layout_of(block_of(problem, patterns[0]), tiles, problem.left, problem.right)
+        arrays = _arrays(block_of(problem, patterns[0]), first, True, True, 1)
+        shared = sum(arrays[name] for name in SHARED)
+        needed = shared + (sum(arrays.values()) - shared) * n_blocks
+        if needed <= available_bytes and largest_node([first], tiles) <= LARGEST_NODE:
+            rest = [layout_of(block_of(problem, p), tiles, problem.left, problem.right) for p in patterns[1:]]
+            return list(zip(patterns, [first, *rest]))
+        if problem.ascertained.any():
+            break  # the unobservable patterns tie all columns together
+        n_blocks *= 2
+    raise DeviceError(
+        f"the problem needs {needed / 2**30:.2f} GiB of device memory in {n_blocks} block(s) of columns and "
+        f"{available_bytes / 2**30:.2f} GiB are free; use --precision float32, --engine cpu or a larger GPU"
+    )
+
+
+def block_of(problem: Problem, patterns: np.ndarray) -> Problem:
+    return replace(
+        problem,
+        tip_codes=problem.tip_codes[:, patterns],
+        pattern_weights=problem.pattern_weights[patterns],
+        ascertained=problem.ascertained[patterns],
+    )
+
+
+class GpuBlockEvaluator:
+    """Evaluator of a problem in blocks. Every proposal is evaluated from scratch: nothing of a block survives the
+    next one. Block totals are added exactly rounded (math.fsum)."""
+
+    name = "gpu"
+
+    def __init__(
+        self, problem: Problem, blocks: list[tuple[np.ndarray, TreeLayout]], device: torch.device
+    ) -> None:
+        self._problem, self._device = problem, device
+        self._build(blocks)
+        self._accepted: tuple[np.ndarray, SiteModel] | None = None
+        self._proposed: tuple[np.ndarray, SiteModel] | None = None
+        self._site_log = np.empty(problem.tip_codes.shape[1])
+
+    def _build(self, blocks: list[tuple[np.ndarray, TreeLayout]]) -> None:
+        n_bytes = dict.fromkeys(SHARED, 0)
+        for patterns, layout in blocks:
+            arrays = _arrays(block_of(self._problem, patterns), layout, True, True, 1)
+            n_bytes = {name: max(n_bytes[name], arrays[name]) for name in SHARED}
+        pool = {name: torch.empty(n, dtype=torch.uint8, device=self._device) for name, n in n_bytes.items()}
+        self._patterns = [patterns for patterns, _ in blocks]
+        left, right = self._problem.left[None], self._problem.right[None]
+        self._batches = [
+            GpuBatch(
+                block_of(self._problem, patterns), left, right, self._device, layouts=[layout], pool=pool
+            )
+            for patterns, layout in blocks
+        ]
+
+    def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
+        self._proposed = None
+        value = self._evaluate("likelihood", lengths, model)
+        self._accepted = (np.array(lengths, np.float64), model)
+        return value
+
+    def site_log_likelihoods(self) -> np.ndarray:
+        return self._site_log.copy()
+
+    def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
+        self._proposed, what = None, "parameters" if parameters else "gradient"
+        values, branches, models = [], [], []
+        for patterns, batch in zip(self._patterns, self._batches):
+            values.append(self._evaluate_block(batch, patterns, what, lengths, model))
+            d = batch.derivatives()[0].copy()
+            branches.append(np.append(d @ model.rates, 0.0))
+            if parameters:
+                models.append(site_model_gradient(batch, 0, lengths, model, d))
+        self._accepted = (np.array(lengths, np.float64), model)
+        return EngineGradient(fsum(values), np.sum(branches, axis=0), _sum_models(models) if models else None)
+
+    def _evaluate(self, what: str, lengths: np.ndarray, model: SiteModel) -> float:
+        pairs = zip(self._patterns, self._batches)
+        return fsum(
+            [self._evaluate_block(batch, patterns, what, lengths, model) for patterns, batch in pairs]
+        )
+
+    def _evaluate_block(self, batch: GpuBatch, patterns: np.ndarray, what: str, lengths, model) -> float:
+        batch.evaluate(what, np.asarray(lengths, np.float64)[None], [model])
+        self._site_log[patterns] = batch.site_log_likelihoods(0)
+        value = float(batch.log_likelihoods()[0])
+        if np.isnan(value):
+            raise NumericalError("the log-likelihood is not a number")
+        return value
+
+    def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
+        if self._proposed is not None:
+            raise RuntimeError("a proposal is pending: accept or reject it first")
+        if self._accepted is None:
+            raise RuntimeError("nothing was evaluated yet: call log_likelihood first")
+        if left is not None or right is not None:
+            raise DeviceError(
+                "a problem split over column blocks keeps its topology; use --engine cpu for searches"
+            )
+        self._proposed = (np.array(lengths, np.float64), model or self._accepted[1])
+        self._site_log_before = self._site_log.copy()
+        return self._evaluate("likelihood", *self._proposed)
+
+    def accept(self) -> None:
+        if self._proposed is None:
+            raise RuntimeError("no proposal is pending")
+        self._accepted, self._proposed = self._proposed, None
+
+    def reject(self) -> None:
+        if self._proposed is None:
+            raise RuntimeError("no proposal is pending")
+        self._proposed, self._site_log = None, self._site_log_before
+
+
+def _sum_models(models: list[SiteModelGradient]) -> SiteModelGradient:
+    return SiteModelGradient(
+        np.sum([m.rate_matrix for m in models], axis=0),
+        np.sum([m.root_frequencies for m in models], axis=0),
+        np.sum([m.rates for m in models], axis=0),
+        np.sum([m.weights for m in models], axis=0),
+        fsum(m.invariant for m in models),
+    )
