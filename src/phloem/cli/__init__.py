@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -16,6 +17,10 @@ COMMANDS = {
     "plan": "phloem.cli.plan:plan",
     "doctor": "phloem.cli.doctor:doctor",
 }
+
+# The kernels have threads of their own. Those of BLAS only get small matrices here, and where other programs
+# keep the cores busy they wait for each other: a fit took four times as long with two of them.
+_BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def build_app():
@@ -61,6 +66,8 @@ def main() -> None:
     """Entry point of the command `phloem`: what the user can mend is printed, exit status 2."""
     from phloem.errors import PhloemError
 
+    for library in _BLAS_THREADS:
+        os.environ.setdefault(library, "1")
     try:
         build_app()()
     except PhloemError as error:
