@@ -1,0 +1,133 @@
+"""UPGMA, WPGMA and complete linkage on a GPU: one launch from matrix to merges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import triton.language as tl
+
+from phloem.engine.gpu_distance_device import as_work_matrix, distance_device, launch_options, programs
+from phloem.kernels.triton.linkage_rounds import COUNTERS, ROUNDS, linkage_rounds
+from phloem.kernels.triton.linkage_steps import (
+    ALIVE,
+    FIELDS,
+    LOWER,
+    MERGED,
+    NAME,
+    REALS,
+    SLOT,
+    UPPER,
+)
+
+GPU_METHODS = ("upgma", "wpgma", "complete")
+
+
+@dataclass(frozen=True)
+class LinkageTiling:
+    """scan: entries of a row in flight. merge, columns: columns of a merging and of a rewriting step.
+    lanes: clusters a step of bookkeeping looks at. dense: rewrite where more than n / dense clusters merge.
+    small: never rewrite fewer clusters. warps; per_processor: programs a multiprocessor runs;
+    registers: limit for a thread, so that as many programs fit."""
+
+    scan: int = 4096
+    merge: int = 1024
+    columns: int = 2048
+    lanes: int = 128
+    dense: int = 24
+    small: int = 512
+    warps: int = 8
+    per_processor: int = 2
+    registers: int = 128
+
+
+SINGLE_PRECISION = LinkageTiling()
+DOUBLE_PRECISION = LinkageTiling(scan=2048, merge=512, columns=1024, per_processor=1, registers=0)
+
+
+def linkage_merges(
+    distances: np.ndarray | torch.Tensor,
+    method: str = "upgma",
+    *,
+    overwrite: bool = False,
+    tiling: LinkageTiling | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """(lower, upper, distance, rounds) as distance.merges.Merges wants them, ordered by those three.
+
+    distances: (n, n) symmetric, non-negative, float32 or float64, in host memory or on the device, n ≥ 2.
+    overwrite: work inside a matrix that is on the device already (rows a multiple of 16 entries apart).
+    """
+    device = distances.device if isinstance(distances, torch.Tensor) else distance_device()
+    work, n = as_work_matrix(distances, device, overwrite), len(distances)
+    unit = _counting_unit(work[:, :n]) if method != "complete" else 0.0
+    if unit > 0:
+        work[:, :n].div_(unit).round_()
+    work.diagonal().fill_(torch.inf)
+    tiling = tiling or (DOUBLE_PRECISION if work.dtype == torch.float64 else SINGLE_PRECISION)
+    state, reals, counters = _run(work, n, method, unit > 0 and method == "upgma", tiling)
+    return (*_ordered(state, reals, n, unit or 1.0), int(counters[ROUNDS.value]))
+
+
+def _run(work: torch.Tensor, n: int, method: str, sums: bool, tiling: LinkageTiling):
+    device, dtype = work.device, work.dtype
+    padded = -(-(n + 16) // 16) * 16
+    state = torch.zeros((FIELDS, padded), dtype=torch.int32, device=device)
+    for field in (SLOT, NAME):
+        state[field.value, :n] = torch.arange(n, dtype=torch.int32, device=device)
+    state[ALIVE.value, :n] = 1
+    reals = torch.zeros((REALS, padded), dtype=dtype, device=device)
+    sizes = torch.ones((2, padded), dtype=torch.float64, device=device)
+    info = torch.finfo(dtype)
+    constants = torch.tensor(
+        (0.0, 0.0, 2.0) if sums else (1 + info.eps, info.tiny, 1.0), dtype=dtype, device=device
+    )
+    count = programs(device, tiling.per_processor)
+    counters = torch.zeros(COUNTERS, dtype=torch.int32, device=device)
+    survivors = torch.zeros(count, dtype=torch.int32, device=device)
+    linkage_rounds[(count,)](
+        work, work.stride(0), state, reals, sizes, padded, n, constants, counters, survivors,
+        SCAN=tiling.scan, MERGE=tiling.merge, COLUMNS=tiling.columns, LANES=tiling.lanes,
+        PROGRAMS=1 << (count - 1).bit_length(), DENSE=tiling.dense, SMALL=tiling.small,
+        DTYPE=tl.float64 if dtype == torch.float64 else tl.float32,
+        WEIGHTING=2 if sums else ("upgma", "wpgma", "complete").index(method), SUMS=sums,
+        NATIVE=device.type == "cuda" and torch.version.hip is None,
+        num_warps=tiling.warps, **launch_options(device, tiling.registers),
+    )  # fmt: skip
+    return state, reals, counters
+
+
+def _ordered(
+    state: torch.Tensor, reals: torch.Tensor, n: int, unit: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Merges in order of (distance, lower, upper), on the host."""
+    lower, upper = (state[field.value, : n - 1].long() for field in (LOWER, UPPER))
+    order = torch.argsort(lower * n + upper)
+    distance = reals[MERGED.value, : n - 1][order]
+    order = order[torch.argsort(distance, stable=True)]
+    distance = reals[MERGED.value, : n - 1][order].double() * unit
+    packed = torch.stack([lower[order], upper[order], distance.view(torch.int64)]).cpu().numpy()
+    return packed[0], packed[1], packed[2].view(np.float64)
+
+
+def _counting_unit(distances: torch.Tensor) -> float:
+    """reference.linkage.counting_unit on the device."""
+    n = len(distances)
+    if distances.dtype != torch.float64 or not torch.any(distances[0] > 0):
+        return 0.0
+    rows = max(1, 2**24 // n)
+    smallest, largest = torch.inf, 0.0
+    for part in distances.split(rows):
+        smallest = min(smallest, float(torch.where(part > 0, part, torch.inf).min()))
+        largest = max(largest, float(part.max()))
+    for unit in (1.0, smallest):
+        if largest / unit * (n * n / 4) < 2.0**52 and all(
+            _whole(part, unit) for part in distances.split(rows)
+        ):
+            return unit
+    return 0.0
+
+
+def _whole(part: torch.Tensor, unit: float) -> bool:
+    count = part / unit
+    return bool(torch.all((count - count.round()).abs() <= 4 * torch.finfo(torch.float64).eps * count))
