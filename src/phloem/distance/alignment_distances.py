@@ -134,10 +134,10 @@ def _block_kernel(
             )
         ), _width(planes)
     if nucleotides:
-        planes, terms = nucleotide_planes(alignment), _terms(alignment, settings)
+        (planes, observed, complete), terms = nucleotide_planes(alignment), _terms(alignment, settings)
         return (
             lambda first, last, status: distance_blocks.nucleotide_block(
-                planes, first, last, terms, shape, longest, status, values
+                planes, observed, complete, first, last, terms, shape, longest, status, values
             )
         ), _width(planes)
     planes, quadratic = state_planes(alignment), 0.2 if settings.method == "kimura" else 0.0
@@ -193,7 +193,7 @@ def _likelihood_kernel(
 
 def _width(planes: np.ndarray) -> int:
     """Columns of a block whose planes stay in a core's cache, a multiple of 32."""
-    return max(32, BLOCK_BYTES // (8 * planes.shape[0] * planes.shape[1]) // 32 * 32)
+    return max(64, BLOCK_BYTES // (8 * planes.shape[1] * max(planes.shape[2], 1)) // 32 * 32)
 
 
 def _run(block: Callable, n: int, width: int, threads: int, progress: Callable | None) -> np.ndarray:

@@ -141,20 +141,30 @@ def _dense(state: _State, pairs: np.ndarray, method: LinkageMethod) -> None:
     state.sizes[pairs[:, 0]] += state.sizes[pairs[:, 1]]
     merged = np.zeros(state.n, bool)
     merged[pairs] = True
+    into = np.arange(state.n)
+    into[pairs[:, 1]] = pairs[:, 0]
     keep = np.delete(np.arange(state.n), pairs[:, 1])
-    _rewrite(state, keep, pairs, weights, stale=(merged | merged[state.nearest])[keep])
+    _rewrite(state, keep, into, pairs, weights, stale=(merged | merged[state.nearest])[keep])
 
 
 def _rewrite(
-    state: _State, keep: np.ndarray, pairs: np.ndarray, weights: np.ndarray, stale: np.ndarray
+    state: _State,
+    keep: np.ndarray,
+    into: np.ndarray,
+    pairs: np.ndarray,
+    weights: np.ndarray,
+    stale: np.ndarray,
 ) -> None:
-    """Reduce the matrix to the clusters in keep, merging the pairs, and rescan the stale ones."""
+    """Reduce the matrix to the clusters in keep, merging the pairs, and rescan the stale ones.
+
+    into: (n,) the cluster in keep that each becomes part of.
+    """
     n = state.n
     pair_of = np.full(n, -1)
     pair_of[pairs[:, 0]] = np.arange(len(pairs))
     place = np.zeros(n, np.int64)
     place[keep] = np.arange(len(keep))
-    nearest, nearest_bits = place[state.nearest[keep]], state.nearest_bits[keep]
+    nearest, nearest_bits = place[into[state.nearest[keep]]], state.nearest_bits[keep]
     mask, sizes = np.zeros(len(keep), state.bits.dtype), state.sizes[keep]
 
     def rewrite(start: int, stop: int) -> None:
@@ -189,6 +199,7 @@ def _sparse(state: _State, method: LinkageMethod) -> None:
         _rewrite(
             state,
             keep,
+            np.arange(n),
             np.empty((0, 2), np.int64),
             np.empty((0, 2), state.distances.dtype),
             np.zeros(n, bool),
@@ -213,7 +224,9 @@ def _collapse_duplicates(state: _State) -> None:
         scale = state.sizes[keep]
         for k, size in zip(keep, scale):
             state.distances[k, keep] *= size * scale
-    _rewrite(state, keep, np.empty((0, 2), np.int64), np.empty((0, 2), state.distances.dtype), stale[keep])
+    _rewrite(
+        state, keep, first, np.empty((0, 2), np.int64), np.empty((0, 2), state.distances.dtype), stale[keep]
+    )
 
 
 def _single(state: _State) -> Merges:

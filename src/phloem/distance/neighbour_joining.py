@@ -69,7 +69,7 @@ def neighbour_joining(
     """
     n = len(distances)
     if n <= 3:
-        return Joins(np.empty((0, 2), np.int64), np.empty((0, 2)), np.arange(n), _centre(distances), 0)
+        return Joins(np.empty((0, 2), np.int64), np.empty((0, 2)), np.arange(n), centre(distances), 0)
     work = distances if overwrite else distances.copy()
     variances = work.copy() if method == "bionj" else np.empty((1, 1), work.dtype)
     pairs, lengths = np.empty((n - 3, 2), np.int64), np.empty((n - 3, 2))
@@ -77,10 +77,10 @@ def neighbour_joining(
         work, variances, np.arange(n), np.arange(n), np.ones(n), min(0.0, float(work.min())),
         METHODS.index(method), pairs, lengths,
     )  # fmt: skip
-    return Joins(pairs, lengths, names, _centre(work[np.ix_(slots, last)]), int(read))
+    return Joins(pairs, lengths, names, centre(work[np.ix_(slots, last)]), int(read))
 
 
-def _centre(distances: np.ndarray) -> np.ndarray:
+def centre(distances: np.ndarray) -> np.ndarray:
     """Branches from at most three clusters to the point between them."""
     d = distances.astype(np.float64)
     if len(d) < 3:

@@ -9,7 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from phloem.kernels.numba.compile import compiled
-from phloem.kernels.numba.distance_counts import difference_counts, joint_counts, nucleotide_counts
+from phloem.kernels.numba.distance_counts import (
+    add_observed,
+    block_of,
+    difference_counts,
+    joint_counts,
+    nucleotide_counts,
+)
 from phloem.kernels.numba.distance_logarithm import logarithms
 
 
@@ -40,15 +46,21 @@ def _phi(w, n, shape):
 
 
 @compiled
-def nucleotide_block(planes, first, last, terms, shape, longest, status, distances):
-    """terms: (K, 4) of reference.distance.nucleotide_terms; K = 0 gives proportions of differing sites."""
-    width = last - first
-    sites, ag, ct, tv = np.empty((4, width), np.int64)
-    total, w = np.empty(width), np.empty(width)
-    for i in range(first + 1, planes.shape[2]):
+def nucleotide_block(planes, observed, complete, first, last, terms, shape, longest, status, distances):
+    """terms: (K, 4) of reference.distance.nucleotide_terms; K = 0 gives proportions of differing sites.
+
+    planes: of the sites where sequences differ; observed: (n, 1, V) of the others that some sequence lacks;
+    complete: how many sites all have and agree on.
+    """
+    width, block = last - first, block_of(planes, first, last)
+    sites, ag = np.empty(width, np.int64), np.empty(width, np.int64)
+    ct, tv = np.empty(width, np.int64), np.empty(width, np.int64)
+    total, w, constant = np.empty(width), np.empty(width), block_of(observed, first, last)
+    for i in range(first + 1, len(planes)):
         stop = min(last, i)
         n = stop - first
-        nucleotide_counts(planes, i, first, stop, sites, ag, ct, tv)
+        nucleotide_counts(planes[i], block, n, sites, ag, ct, tv)
+        add_observed(observed[i], constant, n, complete, sites)
         if len(terms) == 0:
             for j in range(n):
                 total[j] = (ag[j] + ct[j] + tv[j]) / sites[j]
@@ -67,12 +79,12 @@ def nucleotide_block(planes, first, last, terms, shape, longest, status, distanc
 @compiled
 def difference_block(planes, first, last, corrected, quadratic, shape, longest, status, distances):
     """p, or φ(1 - p - quadratic p²) if corrected; planes as in distance_counts.difference_counts."""
-    width = last - first
+    width, block = last - first, block_of(planes, first, last)
     sites, differences, w = np.empty(width, np.int64), np.empty(width, np.int64), np.empty(width)
-    for i in range(first + 1, planes.shape[2]):
+    for i in range(first + 1, len(planes)):
         stop = min(last, i)
         n = stop - first
-        difference_counts(planes, i, first, stop, sites, differences)
+        difference_counts(planes[i], block, n, sites, differences)
         for j in range(n):
             w[j] = differences[j] / sites[j]
         if corrected:
@@ -111,13 +123,13 @@ def _determinant_ratio(counts, n, ratio, total):
 @compiled
 def logdet_block(planes, first, last, longest, status, distances):
     """LogDet/paralinear distances (reference.distance.logdet); planes one-hot, four states."""
-    width = last - first
+    width, block = last - first, block_of(planes, first, last)
     counts, ratio = np.empty((16, width), np.int64), np.empty(width)
     sites = np.empty(width, np.int64)
-    for i in range(first + 1, planes.shape[2]):
+    for i in range(first + 1, len(planes)):
         stop = min(last, i)
         n = stop - first
-        joint_counts(planes, i, first, stop, counts)
+        joint_counts(planes[i], block, n, counts)
         _determinant_ratio(counts, n, ratio, sites)
         logarithms(ratio, n)
         for j in range(n):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from phloem.kernels.numba.compile import compiled
-from phloem.kernels.numba.distance_counts import joint_counts
+from phloem.kernels.numba.distance_counts import block_of, joint_counts
 from phloem.kernels.numba.distance_likelihood import most_likely
 
 
@@ -69,8 +69,8 @@ def _from_counts(counts, n, tables, nodes, guesses, i, first, longest, status, r
 @compiled
 def counted_block(planes, first, last, tables, nodes, guesses, longest, status, distances):
     """Distances of four-state sequences; planes one-hot, tables (nodes, 16, 2)."""
-    counts = np.empty((16, last - first), np.int64)
-    for i in range(first + 1, planes.shape[2]):
+    counts, block = np.empty((16, last - first), np.int64), block_of(planes, first, last)
+    for i in range(first + 1, len(planes)):
         stop = min(last, i)
-        joint_counts(planes, i, first, stop, counts)
+        joint_counts(planes[i], block, stop - first, counts)
         _from_counts(counts, stop - first, tables, nodes, guesses, i, first, longest, status, distances[i])

@@ -38,8 +38,8 @@ def dense_round(
     distances, bits: (N, N) and its integer view; row slots[k] is cluster k, the first n columns are used.
     keep: positions of the clusters that remain. pair_of: (n,) the pair whose lower member k is, or -1.
     pairs: (m, 2) merged positions, ordered by (distance, lower, upper); pair_weights: (m, 2).
-    stale, sizes: (len(keep),) which rows to scan, leaves of the new clusters. sums: entries are sums over
-    leaf pairs. constants: see `combined`; mask: zeros.
+    stale, sizes: (len(keep),) whose nearest neighbour (nearest: where it went) merged, and leaves of the new
+    clusters. sums: entries are sums over leaf pairs. constants: see `combined`; mask: zeros.
     A row belongs to one new cluster only, so threads may share the work by ranges of keep.
     """
     entries = np.empty(len(pairs), distances.dtype)
@@ -60,10 +60,25 @@ def dense_round(
                 row[c] = combined(row[c], row[d], pair_weights[q, 0], pair_weights[q, 1], constants)
         for j in range(len(keep)):
             row[j] = row[keep[j]]
-        if stale[i]:
+        if not stale[i]:
+            continue
+        near = nearest[i]
+        if p >= 0 or not _unmoved(row, bits[slots[k]], near, sizes, i, sums, nearest_bits[i]):
             nearest_bits[i], nearest[i] = nearest_neighbour(
                 row, bits[slots[k]], mask, len(keep), infinity, sizes, sizes[i], sums
             )
+
+
+@compiled()
+def _unmoved(row, bits, a, sizes, k, sums, nearest_bits):
+    """True if the merged cluster a is as near to cluster k as its nearest neighbour was.
+
+    Then both members were equally near (combine never falls to the smaller of two), a the first of them, and
+    nothing else came nearer: a is the nearest neighbour, and the row need not be read.
+    """
+    if sums:
+        return np.float64(row[a] / (sizes[k] * sizes[a])).view(np.int64) == nearest_bits
+    return bits[a] == nearest_bits
 
 
 @compiled()
@@ -115,7 +130,7 @@ def sparse_rounds(
     """
     made, rounds, left = 0, 0, int(alive[:n].sum())
     pairs, weights = np.empty((n, 2), np.int64), np.empty((n, 2), distances.dtype)
-    touched = np.zeros(n, np.bool_)
+    touched, into = np.zeros(n, np.bool_), np.arange(n)
     while left > 1:
         m = _reciprocal_pairs(nearest, nearest_bits, alive, n, pairs)
         if m > dense_share * n or left <= fewest_alive:
@@ -131,12 +146,20 @@ def sparse_rounds(
             weights[p, 1] = sizes[b] / total if weighting == 0 else (0.5 if weighting == 1 else 1.0)
             sizes[a] = total
             touched[a], touched[b] = True, True
+            into[a], into[b] = a, a
             mask[b] = infinity
         left -= m
         _merge_rows(distances, slots, n, pairs[:m], weights[:m], alive, constants)
         for k in range(n):
-            if alive[k] and (touched[k] or touched[nearest[k]]):
-                s = slots[k]
+            if not alive[k] or not (touched[k] or touched[nearest[k]]):
+                continue
+            s = slots[k]
+            near = into[nearest[k]]
+            if not touched[k] and _unmoved(
+                distances[s], bits[s], near, sizes, k, weighting == 3, nearest_bits[k]
+            ):
+                nearest[k] = near
+            else:
                 nearest_bits[k], nearest[k] = nearest_neighbour(
                     distances[s], bits[s], mask, n, infinity, sizes, sizes[k], weighting == 3
                 )
