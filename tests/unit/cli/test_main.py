@@ -1,17 +1,15 @@
 from __future__ import annotations
 
 import os
-
-import pytest
+import subprocess
+import sys
 
 import phloem.cli
 
 
 def called(monkeypatch, *arguments: str) -> int:
     monkeypatch.setattr("sys.argv", ["phloem", *arguments])
-    with pytest.raises(SystemExit) as left:
-        phloem.cli.main()
-    return left.value.code
+    return phloem.cli.run()
 
 
 def test_blas_has_one_thread_unless_the_user_says_otherwise(monkeypatch):
@@ -23,7 +21,7 @@ def test_blas_has_one_thread_unless_the_user_says_otherwise(monkeypatch):
 
 def test_what_the_user_can_mend_is_printed_without_a_traceback(monkeypatch, capsys):
     assert called(monkeypatch, "likelihood", "no-such.fa", "--tree", "no-such.nwk", "--model", "JC") == 2
-    assert "no-such" in capsys.readouterr().err
+    assert "no such file" in capsys.readouterr().err
 
     def full_disk():
         raise OSError(28, "No space left on device", "out.json")
@@ -31,3 +29,11 @@ def test_what_the_user_can_mend_is_printed_without_a_traceback(monkeypatch, caps
     monkeypatch.setattr("phloem.cli.build_app", full_disk)
     assert called(monkeypatch) == 2
     assert capsys.readouterr().err == "error: out.json: No space left on device\n"
+
+
+def test_the_process_ends_with_the_status_and_all_output():
+    command = [sys.executable, "-m", "phloem"]
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout.startswith("phloem ")
+    wrong = subprocess.run([*command, "likelihood", "no-such.fa", "-t", "x", "-m", "JC"], capture_output=True)
+    assert wrong.returncode == 2 and b"no such file" in wrong.stderr
