@@ -23,7 +23,7 @@ Deletion = Literal["pairwise", "complete"]
 Saturated = Literal["longest", "error"]
 NUCLEOTIDE_METHODS = ("p", "jc69", "k80", "f84", "tn93", "logdet", "ml")
 OTHER_METHODS = ("p", "poisson", "kimura", "ml")
-BLOCK_BYTES = 400_000  # of bit planes: what a core's cache keeps while a block's rows pass
+BLOCK_BYTES = 800_000  # of bit planes: what a core's cache keeps while a block's rows pass
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _likelihood_kernel(
 
 def _width(planes: np.ndarray) -> int:
     """Columns of a block whose planes stay in a core's cache, a multiple of 32."""
-    return max(64, BLOCK_BYTES // (8 * planes.shape[1] * max(planes.shape[2], 1)) // 32 * 32)
+    return max(192, BLOCK_BYTES // (8 * planes.shape[1] * max(planes.shape[2], 1)) // 32 * 32)
 
 
 def _run(block: Callable, n: int, width: int, threads: int, progress: Callable | None) -> np.ndarray:

@@ -15,6 +15,7 @@ from phloem.kernels.numba.distance_counts import (
     difference_counts,
     joint_counts,
     nucleotide_counts,
+    nucleotide_differences,
 )
 from phloem.kernels.numba.distance_logarithm import logarithms
 
@@ -55,11 +56,16 @@ def nucleotide_block(planes, observed, complete, first, last, terms, shape, long
     width, block = last - first, block_of(planes, first, last)
     sites, ag = np.empty(width, np.int64), np.empty(width, np.int64)
     ct, tv = np.empty(width, np.int64), np.empty(width, np.int64)
+    ag[:], ct[:] = 0, 0
+    alike = np.all(terms[:, 1] == terms[:, 3]) and np.all(terms[:, 2] == terms[:, 3])
     total, w, constant = np.empty(width), np.empty(width), block_of(observed, first, last)
     for i in range(first + 1, len(planes)):
         stop = min(last, i)
         n = stop - first
-        nucleotide_counts(planes[i], block, n, sites, ag, ct, tv)
+        if alike:
+            nucleotide_differences(planes[i], block, n, sites, tv)
+        else:
+            nucleotide_counts(planes[i], block, n, sites, ag, ct, tv)
         add_observed(observed[i], constant, n, complete, sites)
         if len(terms) == 0:
             for j in range(n):

@@ -46,7 +46,7 @@ def nucleotide_counts(mine, block, width, sites, ag, ct, tv):
 
 @compiled
 def nucleotide_differences(mine, block, width, sites, differences):
-    """Compared and differing sites of a sequence (K, W) with those of a block: half the work of all counts."""
+    """Compared and differing sites of a sequence (K, W) with those of a block: half the work of all four."""
     sites[:width], differences[:width] = 0, 0
     for w in range(len(block)):
         y_i, k_i, v_i = mine[0, w], mine[1, w], mine[2, w]
