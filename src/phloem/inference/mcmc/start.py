@@ -177,7 +177,7 @@ def chain_work(data: ChainData, n_chains: int) -> ChainWork:
     n_codes, s = data.code_sets.shape
     h, n, inner, c = n_chains, 2 * n_tips - 2, n_tips - 2, data.n_categories
     total = data.width * (n_codes + 1 + 2 * n_tips * n_codes + 2 * inner * p)
-    messages = np.empty((h, total))
+    messages = aligned(h, total)
     columns = code_columns(data)
     messages[:, : columns.size] = columns.ravel()
     messages[:, columns.size : columns.size + data.width] = 1.0
@@ -194,7 +194,7 @@ def chain_work(data: ChainData, n_chains: int) -> ChainWork:
     return ChainWork(
         messages=messages,
         exponents=np.zeros((h, 2, inner, p if data.rescale else 1), np.int32),
-        matrices=np.zeros((h, 2, n, matrix)),
+        matrices=aligned(h, 2, n, matrix),
         class_of=class_of,
         representative=np.zeros((h, 2 * inner, p), np.int32),
         n_classes=np.zeros((h, 2 * inner), np.int32),
@@ -215,7 +215,7 @@ def chain_work(data: ChainData, n_chains: int) -> ChainWork:
         dirty=np.zeros(n, np.int8),
         site=np.zeros(p),
         site_exponent=np.zeros(p, np.int32),
-        root_tip=np.zeros(n_codes * data.width),
+        root_tip=aligned(n_codes * data.width),
         every=np.arange(p, dtype=np.int32),
         hash_key=np.zeros(table, np.int64),
         hash_value=np.zeros(table, np.int32),
@@ -225,6 +225,15 @@ def chain_work(data: ChainData, n_chains: int) -> ChainWork:
         shares=np.zeros(max(3, int(data.block_size.max()))),
         scratch=np.zeros((s, s)),
     )
+
+
+def aligned(*shape: int) -> np.ndarray:
+    """Uninitialised float64 that starts at a cache line: columns of 128 bytes then touch two lines and not three,
+    which halves the time of the four-state kernels."""
+    size = int(np.prod(shape))
+    whole = np.empty(size + 7)
+    first = -(whole.ctypes.data // 8) % 8
+    return whole[first : first + size].reshape(shape)
 
 
 def code_columns(data: ChainData) -> np.ndarray:
