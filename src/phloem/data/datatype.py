@@ -11,7 +11,7 @@ from phloem.data.coding import FIRST_SET
 def guess_datatype(matrix: np.ndarray) -> str:
     """dna, rna, binary, standard or protein, from a (T, L) matrix of character values.
 
-    Digits only: binary if 0 and 1 only, else standard. Letters of the nucleotide code only, nine in ten or
+    Digits only: binary if 0 and 1 only, else standard. Letters of the nucleotide code only, half or
     more of them A, C, G, T, U, N or X: dna, or rna if there is U and no T. Anything else: protein.
     Signs such as - ? . * do not count.
     """
@@ -26,7 +26,7 @@ def guess_datatype(matrix: np.ndarray) -> str:
     if letters and all(letter.isdigit() for letter in letters):
         return "binary" if set(letters) <= {"0", "1"} else "standard"
     plain = sum(letters.get(letter, 0) for letter in "ACGTUNX")
-    if set(letters) <= set(nucleotide_characters()) and plain >= 0.9 * sum(letters.values()):
+    if set(letters) <= set(nucleotide_characters()) and plain >= 0.5 * sum(letters.values()):
         return "rna" if "U" in letters and "T" not in letters else "dna"
     return "protein"
 

@@ -349,3 +349,11 @@ def test_a_genetic_code_without_codons_is_an_error(tmp_path):
     with pytest.raises(InputError, match="genetic code 2 is chosen, and the data are read as dna"):
         read_alignment(path, genetic_code=2)
     assert read_alignment(path, datatype="codon", genetic_code=2, stop_codons="mask").n_sites == 2
+
+
+def test_much_ambiguity_does_not_make_nucleotides_a_protein(tmp_path):
+    path = tmp_path / "a.fa"
+    path.write_text(">a\nACGTRYKMACGT\n>b\nACGTRYSWACGT\n")
+    assert read_alignment(path).alphabet.kind == "dna"
+    path.write_text(">a\nACGTRYKMACGL\n>b\nACGTRYSWACGT\n")
+    assert read_alignment(path).alphabet.kind == "protein"
