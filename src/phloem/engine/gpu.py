@@ -19,7 +19,7 @@ from phloem.model.record import SiteModel
 
 
 def find_device() -> torch.device:
-    """The GPU, or the CPU where Triton's interpreter was asked for (TRITON_INTERPRET=1); DeviceError otherwise."""
+    """The GPU, or the CPU under Triton's interpreter (TRITON_INTERPRET=1); DeviceError otherwise."""
     if torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device())
     if os.environ.get("TRITON_INTERPRET") == "1":
@@ -28,7 +28,7 @@ def find_device() -> torch.device:
 
 
 def make_evaluator(problem: Problem, available_bytes: int | None = None) -> Evaluator:
-    """An evaluator on the GPU, in blocks of columns where the memory (by default what is free) asks for it."""
+    """An evaluator on the GPU, in blocks of columns where memory (by default what is free) is short."""
     device = find_device()
     if available_bytes is None:
         available_bytes = free_bytes(device)
@@ -54,8 +54,8 @@ def select(problem: Problem):
 
 
 class GpuEvaluator:
-    """Evaluator on one GPU. A proposal on the same topology recomputes the changed matrices and the steps above
-    them, into a second slot; a new topology gets buffers of its own."""
+    """Evaluator on one GPU. A proposal on the same topology recomputes the changed matrices and the steps
+    above them, into a second slot; a new topology gets buffers of its own."""
 
     name = "gpu"
 

@@ -13,13 +13,14 @@ from phloem.engine.gpu_launch import Launcher
 from phloem.engine.gpu_layout import TreeLayout, tree_layout
 from phloem.engine.gpu_tiling import Tiling, tiling
 from phloem.engine.interface import Problem
-from phloem.kernels.reference.column_classes import column_classes
+from phloem.kernels.numba.column_classes import column_classes
 from phloem.kernels.reference.transition import transition_matrices
 from phloem.model.record import SiteModel
 
 
 class GpuBatch:
-    """Buffers, schedules and captured graphs for H chains of one problem; chains differ in topology, lengths, model.
+    """Buffers, schedules and captured graphs for H chains of one problem, which differ in topology, lengths
+    and model.
 
     lefts, rights: (H, T-1). slots: 2 keeps two versions of every message, so that a proposal can be undone.
     layouts: of the chains, where they are known already. pool: byte arrays to lay the messages into, by name
@@ -63,7 +64,8 @@ class GpuBatch:
         self._replay((what, on_device, False))
 
     def evaluate_dirty(self, lengths, models, jobs: np.ndarray, items: np.ndarray, roots: np.ndarray) -> None:
-        """The log-likelihood after a change: only these matrices (jobs) and steps (items, roots) are recomputed."""
+        """The log-likelihood after a change: these matrices (jobs) and steps (items, roots) are
+        recomputed."""
         on_device = all(has_real_eigensystem(m) for m in models)
         self.numbers.load(lengths, models)
         if not on_device:

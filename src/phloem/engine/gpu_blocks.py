@@ -25,7 +25,8 @@ MOST_BLOCKS = 4096
 def forecast_device_bytes(
     problem: Problem, gradient: bool = True, parameters: bool = False, slots: int = 1
 ) -> int:
-    """Bytes of device memory an evaluator of this problem allocates (PyTorch's count, without the CUDA context)."""
+    """Bytes of device memory an evaluator of this problem allocates (PyTorch's count, without the CUDA
+    context)."""
     tiles = tiling(problem.state_sets.shape[1], problem.precision)
     layout = layout_of(problem, tiles, problem.left, problem.right)
     return sum(_arrays(problem, layout, gradient, parameters, slots).values())
@@ -40,7 +41,8 @@ def _arrays(
 
 
 def plan_blocks(problem: Problem, available_bytes: int) -> list[tuple[np.ndarray, TreeLayout]]:
-    """Patterns of every block (one block: all of them) and its layout; DeviceError with the numbers if none will do."""
+    """Patterns of every block (one block: all of them) and its layout; DeviceError with the numbers if none
+    will do."""
     tiles = tiling(problem.state_sets.shape[1], problem.precision)
     n_patterns = problem.tip_codes.shape[1]
     n_blocks, needed = 1, 0
@@ -72,8 +74,8 @@ def block_of(problem: Problem, patterns: np.ndarray) -> Problem:
 
 
 class GpuBlockEvaluator:
-    """Evaluator of a problem in blocks. Every proposal is evaluated from scratch: nothing of a block survives the
-    next one. Block totals are added exactly rounded (math.fsum)."""
+    """Evaluator of a problem in blocks. Every proposal is evaluated from scratch: nothing of a block
+    survives the next one. Block totals are added exactly rounded (math.fsum)."""
 
     name = "gpu"
 

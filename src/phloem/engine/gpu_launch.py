@@ -73,7 +73,7 @@ class Launcher:
         self.arrays["messages"] = self._large("messages", (c, self._n_columns, w), self._dtype)
         self.arrays["exponents"] = self._large("exponents", (c, self._n_columns), torch.int32)
         self.arrays["shifts"] = self._large("shifts", (c, self._n_columns), torch.int32)
-        self.arrays["transition"] = self._empty((n_matrices, c, w, w), self._dtype)
+        self.arrays["transition"] = self._large("transition", (n_matrices, c, w, w), self._dtype)
         self.arrays["partial"] = self._empty((n_partials, c, sizes.chunks), torch.float64)
         self.arrays["counters"] = torch.zeros(
             2 + 2 * b.n_chains * b.n_nodes, dtype=torch.int32, device=b.device
@@ -130,7 +130,8 @@ class Launcher:
 
     @property
     def _product(self) -> str:
-        """float32 products as three tf32 products keep float32's digits; "ieee" leaves the tensor cores unused."""
+        """float32 products as three tf32 products keep float32's digits; "ieee" leaves the tensor cores
+        unused."""
         return "ieee" if self._dtype == torch.float64 else "tf32x3"
 
     def _programs(self, per_processor: int, n_steps: int) -> int:
@@ -175,7 +176,8 @@ class Launcher:
         )  # fmt: skip
 
     def _matrix_constants(self, block: int) -> dict[str, Any]:
-        """Constants of a kernel over whole matrices, in tiles of `block` states (tl.dot wants 16 at least)."""
+        """Constants of a kernel over whole matrices, in tiles of `block` states (tl.dot wants 16 at
+        least)."""
         width = self._batch.sizes.width
         return {**self._constants, "BLOCK": block, "CHUNKS": -(-width // block)}
 
@@ -183,7 +185,8 @@ class Launcher:
         a, sizes = self.arrays, self._batch.sizes
         grid = (self._programs(sizes.post_programs, len(lists["post"])),)
         postorder[grid](
-            lists["post"], lists["sizes"], a["counters"], a["messages"], a["exponents"], a["shifts"], a["transition"],
+            lists["post"], lists["sizes"], a["counters"], a["messages"], a["exponents"], a["shifts"],
+            a["transition"],
             a["left_class"], a["right_class"], a["state_sets"], self._batch.problem.n_categories,
             **self._constants, TILE=sizes.post_tile, PRODUCT=self._product,
             num_warps=sizes.post_warps,
@@ -203,9 +206,10 @@ class Launcher:
         site_likelihoods[(len(lists["root"]),)](
             lists["root"], lists["sizes"], a["messages"], a["exponents"], a["shifts"], a["left_class"],
             a["right_class"], n["frequencies"], n["weights"], n["invariant"], a["invariant_states"],
-            a["column_weights"], a["mantissa"], a["power"], a["site_log"], self._q() if adjoint else a["messages"],
-            b.problem.n_categories,
-            **self._constants, TILE=b.sizes.root_tile, UNROLL=1 if b.problem.n_categories == 1 else 4, KEEP=keep,
+            a["column_weights"], a["mantissa"], a["power"], a["site_log"], self._q() if adjoint else
+            a["messages"], b.problem.n_categories,
+            **self._constants, TILE=b.sizes.root_tile, UNROLL=1 if b.problem.n_categories == 1 else 4,
+            KEEP=keep,
             ADJOINT=adjoint, num_warps=4,
         )  # fmt: skip
 
@@ -219,17 +223,23 @@ class Launcher:
         a = self.arrays
         total_log_likelihood[(self._batch.n_chains,)](
             self._chains, a["column_weights"], a["ascertained"], a["site_log"], a["result"], self._n_result,
-            LANES=1024, ASCERTAINED=self._ascertained, num_warps=8,
+            LANES=self._lanes, ASCERTAINED=self._ascertained, num_warps=8,
         )  # fmt: skip
 
     def _sums(self) -> None:
         a, b = self.arrays, self._batch
         n_totals = 0 if self._ascertained else b.n_chains
         branch_sums[(n_totals + len(self._ranges), b.problem.n_categories)](
-            self._ranges, a["partial"], self._chains, n_totals, a["column_weights"], a["ascertained"], a["site_log"],
+            self._ranges, a["partial"], self._chains, n_totals, a["column_weights"], a["ascertained"],
+            a["site_log"],
             a["result"], self._n_result, b.problem.n_categories,
-            CHUNKS=b.sizes.chunks, LANES=1024, num_warps=8,
+            CHUNKS=b.sizes.chunks, LANES=self._lanes, num_warps=8,
         )  # fmt: skip
+
+    @property
+    def _lanes(self) -> int:
+        """Partial sums of a long sum; the interpreter adds lane by lane."""
+        return 1024 if self._batch.device.type == "cuda" else 16
 
     @property
     def _ascertained(self) -> bool:

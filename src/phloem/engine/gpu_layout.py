@@ -13,12 +13,13 @@ from phloem.kernels.records import ColumnClasses
 class TreeLayout:
     """level: (N,) edges to the furthest tip below; depth: (N,) edges from the root; parent, sibling: (N,).
 
-    Pre-order columns: node x owns pre_offset[x]:pre_offset[x+1]; pre_class: the column of x each one stands for.
-    A class that gathers more than `longest` columns of the parent is kept as several pre-order columns: q = Pᵀu is
-    linear, so the children's sums may add them up instead, and no sum is ever long.
+    Pre-order columns: node x owns pre_offset[x]:pre_offset[x+1]; pre_class: the column of x each stands for.
+    A class that gathers more than `longest` columns of the parent is kept as several pre-order columns:
+    q = Pᵀu is linear, so the children's sums may add them up instead, and no sum is ever long.
     Tiles (of pre_tile pre-order columns, node after node): tile_offset: (N+1,); tile_longest: entries of the
-    longest column; tile_entry: first entry. Entries lie as (longest, pre_tile) blocks: entry_parent is a pre-order
-    column of the parent (-1 none), entry_sibling a column of the sibling, both counted from their node's first.
+    longest column; tile_entry: first entry. Entries lie as (longest, pre_tile) blocks: entry_parent is a
+    pre-order column of the parent (-1 none), entry_sibling a column of the sibling, both counted from their
+    node's first.
     """
 
     classes: ColumnClasses
@@ -80,7 +81,8 @@ def _levels(classes: ColumnClasses, parent: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _sums(own: np.ndarray, other: np.ndarray, pre_tile: int, longest: int) -> _NodeSums:
-    """Group the parent's pre-order columns by the child's class, at most `longest` in a group, long groups first."""
+    """Group the parent's pre-order columns by the child's class, at most `longest` a group, long groups
+    first."""
     n = len(own)
     order = np.argsort(own, kind="stable")
     ordered = own[order]

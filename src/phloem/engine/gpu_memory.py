@@ -62,7 +62,8 @@ def largest_node(layouts: list[TreeLayout], tiles: Tiling) -> int:
 def device_arrays(
     n: Sizes, tiles: Tiling, precision: str, gradient: bool, parameters: bool
 ) -> dict[str, int]:
-    """Bytes of every array on the device. The first five are shared by the column blocks of a split problem."""
+    """Bytes of every array on the device. The first six are shared by the column blocks of a split
+    problem."""
     real = 8 if precision == "float64" else 4
     c, w = n.n_categories, tiles.width
     matrices = n.n_chains * (n.n_nodes - 1) * c * w * w
@@ -86,7 +87,7 @@ def device_arrays(
     }
 
 
-# Adjoints of transition matrices held at a time: 20,000 branches at S = 256 in float64 would need 10 GB a category.
-# Their transform by the eigensystem holds about three more of the same size.
+# Adjoints of transition matrices held at a time: 20,000 branches at S = 256 in float64 would need 10 GB a
+# category. Their transform by the eigensystem holds about three more of the same size.
 ADJOINT_BYTES = 256 << 20
-SHARED = ("messages", "exponents", "shifts", "q", "u")
+SHARED = ("messages", "exponents", "shifts", "q", "u", "transition")

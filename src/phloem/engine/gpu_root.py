@@ -12,8 +12,8 @@ from phloem.kernels.records import ColumnClasses
 
 @dataclass(frozen=True)
 class RootColumns:
-    """column_weights: (K,) float64; ascertained: (K,) uint8; invariant_states: (K, width) uint8, the states that
-    every tip allows."""
+    """column_weights: (K,) float64; ascertained: (K,) uint8; invariant_states: (K, width) uint8, the states
+    that every tip allows."""
 
     column_weights: np.ndarray
     ascertained: np.ndarray

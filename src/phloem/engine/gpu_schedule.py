@@ -19,9 +19,10 @@ ROW = 16
 class Chain:
     """Where one tree lives in the buffers of its batch.
 
-    index: of the chain, and of its model. first_column, first_pre_column, first_class, first_entry, first_root,
-    first_partial: offsets of its parts. columns_in_all: distance between the two slots of a message.
-    message_slot, matrix_slot: (N,) 0 or 1, the slot that holds (or will hold) each node's message and matrix.
+    index: of the chain, and of its model. first_column, first_pre_column, first_class, first_entry,
+    first_root, first_partial: offsets of its parts. columns_in_all: distance between the two slots of a
+    message. message_slot, matrix_slot: (N,) 0 or 1, the slot that holds (or will hold) each node's message
+    and matrix.
     """
 
     layout: TreeLayout
@@ -61,7 +62,8 @@ def matrix_jobs(chain: Chain, branches: np.ndarray) -> np.ndarray:
 
 
 def postorder_items(chain: Chain, sizes: Tiling, parts: int, dirty: np.ndarray) -> np.ndarray:
-    """Steps of the dirty nodes (N,) bool, root excluded, lower levels first. parts: programs that share a step."""
+    """Steps of the dirty nodes (N,) bool, root excluded, lower levels first. parts: programs that share a
+    step."""
     layout, classes = chain.layout, chain.layout.classes
     nodes = np.flatnonzero(dirty[:-1])
     nodes = nodes[np.argsort(layout.level[nodes], kind="stable")]

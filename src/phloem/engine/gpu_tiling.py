@@ -1,4 +1,5 @@
-"""Sizes the GPU kernels are compiled for: they depend on states and precision only, never on the data's size."""
+"""Sizes the GPU kernels are compiled for: they depend on states and precision only, never on the data's
+size."""
 
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Tiling:
-    """width: states in memory (a multiple of 4). block: states of one matrix tile (matrix_block where matrices are made). chunks: blocks that cover width.
-    post_tile, pre_tile: columns of a step. longest: columns summed into one pre-order column.
-    warps: of post-order and pre-order programs; programs: of each a multiprocessor runs.
-    registers: limit for a thread, 0 none; fewer registers let more programs run at a time."""
+    """width: states in memory (a multiple of 4). block: states of one matrix tile (matrix_block where
+    matrices are made). chunks: blocks that cover width. post_tile, pre_tile: columns of a step. longest:
+    columns summed into one pre-order column. warps: of post-order and pre-order programs; programs: of each
+    a multiprocessor runs. registers: limit for a thread, 0 none; fewer registers let more programs run at a
+    time."""
 
     width: int
     block: int

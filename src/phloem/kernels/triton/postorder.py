@@ -11,7 +11,8 @@ from phloem.kernels.triton.schedule import announce, await_ready, next_step
 
 # Columns of a post-order item (int64): what engine/gpu_schedule.py writes and the kernels read.
 # 0 kind (0 tip, 1 internal) · 1 first column written · 2 columns in the tile · 3, 4 first column of the left
-# and right child · 5 matrix · 6 place in the class arrays · 7 counter to await · 8 its target · 9 counter to raise
+# and right child · 5 matrix · 6 place in the class arrays · 7 counter to await · 8 its target · 9 counter
+# to raise
 
 
 @triton.jit
@@ -59,11 +60,13 @@ def _write_exponents(place, rows, live, below, shift, exponents, shifts):
 
 @triton.jit
 def _tile_whole(
-    item, c, columns, counters, messages, exponents, shifts, transition, left_class, right_class, state_sets, C,
+    item, c, columns, counters, messages, exponents, shifts, transition, left_class, right_class,
+    state_sets, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr, PRODUCT: tl.constexpr,
    
 ):  # fmt: skip
-    """m = p Pᵀ for TILE columns (reference/postorder.py), states along the last axis, all of them in one block.
+    """m = p Pᵀ for TILE columns (reference/postorder.py), states along the last axis, all of them in one
+    block.
 
     What does not depend on the children is fetched before they are awaited.
     """
@@ -98,7 +101,8 @@ def _tile_whole(
 
 @triton.jit
 def _tile_blocks(
-    item, c, chunk, columns, counters, messages, exponents, shifts, transition, left_class, right_class, state_sets,
+    item, c, chunk, columns, counters, messages, exponents, shifts, transition, left_class, right_class,
+    state_sets,
     C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
     PRODUCT: tl.constexpr,

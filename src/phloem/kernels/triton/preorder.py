@@ -10,10 +10,10 @@ from phloem.kernels.triton.product import fetch, times
 from phloem.kernels.triton.scaling import scale_down
 from phloem.kernels.triton.schedule import announce, await_ready, next_step
 
-# Columns of a pre-order item (int64): 0 kind (0 tip, 1 internal) · 1 first pre-order column · 2 columns in the
-# tile · 3 first pre-order column of the parent · 4 first column of the sibling · 5 matrix · 6 first entry ·
-# 7 counter to await · 8 its target · 9 counter to raise · 10 first column of this node · 11 longest sum ·
-# 12 place of the partial derivative · 13 model
+# Columns of a pre-order item (int64): 0 kind (0 tip, 1 internal) · 1 first pre-order column · 2 columns in
+# the tile · 3 first pre-order column of the parent · 4 first column of the sibling · 5 matrix · 6 first
+# entry · 7 counter to await · 8 its target · 9 counter to raise · 10 first column of this node · 11 longest
+# sum · 12 place of the partial derivative · 13 model
 
 
 @triton.jit
@@ -32,8 +32,8 @@ def _sum_entries(
 ):  # fmt: skip
     """Add the column's entries from `start` on to u = Σ q_parent ∘ m_sibling: no atomics, a fixed order.
 
-    Two at a time, and the places of the next two are fetched along with them. above: the parent's q, beside: the
-    sibling's messages.
+    Two at a time, and the places of the next two are fetched along with them. above: the parent's q,
+    beside: the sibling's messages.
     """
     a, b = _entry(entry_parent, entry_sibling, rows, start, longest, TILE)
     a_next, b_next = _entry(entry_parent, entry_sibling, rows, start + 1, longest, TILE)
@@ -108,7 +108,8 @@ def _tile_whole(
 
 @triton.jit
 def _tile_blocks(
-    item, c, chunk, columns, pre_columns, counters, messages, shifts, q, u_kept, transition, generator, pre_class,
+    item, c, chunk, columns, pre_columns, counters, messages, shifts, q, u_kept, transition, generator,
+    pre_class,
     entry_parent, entry_sibling, partial, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr,
     DTYPE: tl.constexpr, PRODUCT: tl.constexpr, KEEP_U: tl.constexpr,
@@ -191,10 +192,12 @@ def preorder(
         c = (step % parts) // CHUNKS
         if CHUNKS == 1:
             _tile_whole(item, c, columns, pre_columns, counters, messages, shifts, q, u_kept, transition,
-                               generator, pre_class, entry_parent, entry_sibling, partial, C, WIDTH, BLOCK, TILE,
+                               generator, pre_class, entry_parent, entry_sibling, partial, C, WIDTH, BLOCK,
+                               TILE,
                                DTYPE, PRODUCT, KEEP_U)  # fmt: skip
         else:
             _tile_blocks(item, c, step % CHUNKS, columns, pre_columns, counters, messages, shifts, q, u_kept,
-                                transition, generator, pre_class, entry_parent, entry_sibling, partial, C, WIDTH,
+                                transition, generator, pre_class, entry_parent, entry_sibling, partial, C,
+                                WIDTH,
                                 BLOCK, CHUNKS, TILE, DTYPE, PRODUCT, KEEP_U)  # fmt: skip
         step = following

@@ -35,7 +35,8 @@ def _times_four(x, matrix, STEP: tl.constexpr, STRIDE: tl.constexpr, TILE: tl.co
 
 @triton.jit
 def fetch(matrix, TRANSPOSED: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, DTYPE: tl.constexpr):
-    """The operand of `times`: the matrix itself, or where it lies for four states. TRANSPOSED: use its transpose."""
+    """The operand of `times`: the matrix itself, or where it lies for four states. TRANSPOSED: use its
+    transpose."""
     if WIDTH == 4:
         return matrix
     else:

@@ -116,7 +116,8 @@ def site_likelihoods(
         for ahead in tl.static_range(UNROLL):
             c = start + ahead
             there = live & (rows * 0 + c < C)
-            value, exponent = _category(item, c, columns, rows, there, left, right, messages, exponents, shifts,
+            value, exponent = _category(item, c, columns, rows, there, left, right, messages, exponents,
+            shifts,
                                         f, WIDTH, BLOCK, CHUNKS, DTYPE, KEEP)  # fmt: skip
             weight = tl.load(weights + model * C + c, mask=c < C, other=0.0)
             total, top = _fold(total, top, value * weight, exponent)
@@ -125,7 +126,8 @@ def site_likelihoods(
         weight = tl.load(column_weights + place, mask=live, other=0.0)
         scale = weight / tl.where(live, total, 1.0)
         for c in range(C):
-            _write_q(item, c, sizes, rows, live, scale, top, exponents, shifts, f, tl.load(weights + model * C + c),
+            _write_q(item, c, sizes, rows, live, scale, top, exponents, shifts, f,
+            tl.load(weights + model * C + c),
                      q, WIDTH, BLOCK, CHUNKS, DTYPE)  # fmt: skip
     tl.store(mantissa + place, total, mask=live)
     tl.store(power + place, top, mask=live)
@@ -196,7 +198,8 @@ def total_log_likelihood(
 
 @triton.jit
 def root_adjoint(
-    items, sizes, exponents, shifts, frequencies, weights, column_weights, ascertained, mantissa, power, site_log,
+    items, sizes, exponents, shifts, frequencies, weights, column_weights, ascertained, mantissa, power,
+    site_log,
     result, stride, q, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
     ASCERTAINED: tl.constexpr,
@@ -226,8 +229,8 @@ def branch_sums(
 ):  # fmt: skip
     """D[branch, c] = Σ of its items' partials, compensated, in a fixed order; and the chains' totals.
 
-    ranges: (branches, 3) int64: first partial, end, place in result. Grid: (n_chains + branches, C). Totals under
-    ascertainment are known by then (total_log_likelihood): n_chains is 0.
+    ranges: (branches, 3) int64: first partial, end, place in result. Grid: (n_chains + branches, C). Totals
+    under ascertainment are known by then (total_log_likelihood): n_chains is 0.
     """
     c = tl.program_id(1)
     if tl.program_id(0) < n_chains:

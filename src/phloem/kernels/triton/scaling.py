@@ -24,7 +24,8 @@ def scale_down(value, shift, DTYPE: tl.constexpr):
 
 @triton.jit
 def rescale_shift(largest, DTYPE: tl.constexpr):
-    """Power of two of each column's largest entry where that is below the limit, else 0 (reference/postorder.py).
+    """Power of two of each column's largest entry where that is below the limit, else 0
+    (reference/postorder.py).
 
     The power is frexp's: largest = f · 2**power with f in [0.5, 1), subnormal numbers included.
     """

@@ -1,7 +1,7 @@
 """How steps of one launch wait for each other.
 
-Steps are taken in the order of a ticket counter, and the list is sorted so that a step only depends on earlier
-ones. The lowest unfinished ticket can therefore always proceed, however few programs run at a time.
+Steps are taken in the order of a ticket counter, and the list is sorted so that a step only depends on
+earlier ones. The lowest unfinished ticket can therefore always proceed, however few programs run at a time.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import triton.language as tl
 def await_ready(place, target):
     """Wait until a counter has reached its target; then what its raisers stored is visible.
 
-    One thread polls, by adding 0: an acquiring load in every thread would empty the first-level cache each time
-    (measured three times slower on an H100). That cache is empty afterwards, so fetch what you need before.
+    One thread polls, by adding 0: an acquiring load in every thread would empty the first-level cache each
+    time (measured three times slower on an H100). That cache is empty afterwards, so fetch what you need
+    before.
     """
     if target > 0:
         reached = tl.atomic_add(place, 0, sem="acquire")

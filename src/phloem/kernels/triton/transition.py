@@ -20,7 +20,8 @@ def transition_matrices(
     jobs, lengths, rates, values, right, left, states, transition, counters, n_counters, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, DTYPE: tl.constexpr,
 ):  # fmt: skip
-    """transition[slot, c, j, i] = P[i, j] = [i = j] + Σ_k right[i, k] (exp(values[k] rates[c] length) - 1) left[k, j].
+    """transition[slot, c, j, i] = P[i, j] = [i = j] + Σ_k right[i, k] (exp(values[k] rates[c] length) - 1)
+    left[k, j].
 
     jobs: (n, 4) int64: place in lengths, slot, model. Stored transposed, the child's state first, so that a
     tip's message is one row. right, left: (models, WIDTH, WIDTH) float64, zero outside the model's states.

@@ -1,0 +1,136 @@
+"""The GPU engine against the NumPy reference: value, site values and the whole gradient."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpu.random_problems import random_case
+from phloem.engine.reference import ReferenceEvaluator
+from phloem.model.record import SiteModel
+
+TABLE = [  # tips, patterns, states, categories
+    (2, 1, 4, 1),
+    (2, 63, 4, 4),
+    (3, 63, 2, 2),
+    (5, 150, 4, 4),
+    (17, 63, 4, 1),
+    (5, 63, 20, 2),
+    (9, 40, 20, 1),
+    (5, 63, 61, 1),
+    (3, 20, 61, 4),
+    (4, 17, 8, 2),
+    (3, 11, 122, 1),
+]
+
+
+def relative(a, b) -> float:
+    a, b = np.asarray(a), np.asarray(b)
+    return float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-300))
+
+
+def compare(case, value_bound: float, gradient_bound: float) -> None:
+    from phloem.engine.gpu import GpuEvaluator
+
+    gpu, reference = GpuEvaluator(case.problem), ReferenceEvaluator(case.problem)
+    found = gpu.gradient(case.lengths, case.model, parameters=True)
+    wanted = reference.gradient(case.lengths, case.model, parameters=True)
+    assert relative(found.log_likelihood, wanted.log_likelihood) < value_bound
+    assert relative(gpu.site_log_likelihoods(), reference.site_log_likelihoods()) < 10 * value_bound
+    assert relative(found.branch_lengths, wanted.branch_lengths) < gradient_bound
+    assert found.site_model is not None and wanted.site_model is not None
+    for name in ("rate_matrix", "root_frequencies", "rates", "weights", "invariant"):
+        bound = gradient_bound * max(1.0, np.abs(np.asarray(getattr(wanted.site_model, name))).max())
+        difference = np.asarray(getattr(found.site_model, name)) - getattr(wanted.site_model, name)
+        assert np.abs(difference).max() < bound, name
+    assert gpu.log_likelihood(case.lengths, case.model) == found.log_likelihood
+
+
+@pytest.mark.parametrize("size", TABLE)
+def test_float64(size, poisoned):
+    compare(random_case(*size), 1e-12, 1e-10)
+
+
+@pytest.mark.parametrize("size", [(5, 150, 4, 4), (5, 63, 20, 2), (5, 40, 61, 1), (3, 11, 122, 1)])
+def test_float32(size, poisoned):
+    """Site values to 1e-5 relative; sums over a few dozen patterns are closer."""
+    compare(random_case(*size, precision="float32"), 1e-6, 1e-5)
+
+
+@pytest.mark.parametrize("n_states", [4, 20])
+@pytest.mark.parametrize("ascertained", [False, True])
+def test_invariable_sites_and_ascertainment(n_states, ascertained, poisoned):
+    compare(random_case(6, 41, n_states, 2, invariant=0.2, ascertained=ascertained), 1e-12, 1e-10)
+
+
+@pytest.mark.parametrize("size", [(4, 30, 4, 2), (4, 30, 20, 1)])
+def test_without_distinct_columns(size):
+    case = random_case(*size)
+    compare(replace(case, problem=replace(case.problem, repeats=False)), 1e-12, 1e-10)
+
+
+def test_without_an_eigensystem(poisoned):
+    """A nearly defective matrix: the host exponentiates."""
+    case = random_case(4, 30, 4, 2)
+    compare(replace(case, model=replace(case.model, eigen=None)), 1e-12, 1e-9)
+
+
+def test_complex_eigenvalues():
+    from phloem.model.record import EigenSystem
+
+    q = np.array([[-1.0, 1.0, 0.0, 0.0], [0.0, -1.0, 1.0, 0.0], [0.0, 0.0, -1.0, 1.0], [1.0, 0.0, 0.0, -1.0]])
+    values, right = np.linalg.eig(q)
+    frequencies = np.full(4, 0.25)
+    model = SiteModel(
+        q, frequencies, frequencies, EigenSystem(values, right, np.linalg.inv(right)), np.ones(1), np.ones(1)
+    )
+    compare(replace(random_case(4, 30, 4, 1), model=model), 1e-12, 1e-9)
+
+
+@pytest.mark.parametrize("precision, bound", [("float64", 1e-12), ("float32", 1e-5)])
+@pytest.mark.parametrize("shape", ["caterpillar", "balanced"])
+def test_long_trees_are_rescaled(precision, bound, shape):
+    """Enough tips that unscaled messages would leave the numbers of either precision."""
+    case = random_case(90, 3, 20, 1, precision, shape=shape, mean_length=1.0)
+    from phloem.engine.gpu import GpuEvaluator
+
+    wanted = ReferenceEvaluator(replace(case.problem, precision="float64")).gradient(case.lengths, case.model)
+    found = GpuEvaluator(case.problem).gradient(case.lengths, case.model)
+    assert relative(found.log_likelihood, wanted.log_likelihood) < bound
+    assert relative(found.branch_lengths, wanted.branch_lengths) < 20 * bound
+
+
+def test_zero_lengths_are_the_identity():
+    case = random_case(4, 20, 4, 2)
+    lengths = case.lengths.copy()
+    lengths[1] = 0.0
+    compare(replace(case, lengths=lengths), 1e-12, 1e-10)
+
+
+def test_a_planted_error_is_seen():
+    """Negative control: a weight forgotten, a length mistaken."""
+    case = random_case(5, 40, 4, 2)
+    weights = case.problem.pattern_weights.copy()
+    weights[3] += 1
+    from phloem.engine.gpu import GpuEvaluator
+
+    wanted = ReferenceEvaluator(case.problem).gradient(case.lengths, case.model)
+    wrong = GpuEvaluator(replace(case.problem, pattern_weights=weights)).gradient(case.lengths, case.model)
+    assert relative(wrong.log_likelihood, wanted.log_likelihood) > 1e-4
+    lengths = case.lengths.copy()
+    lengths[2] *= 1.001
+    wrong = GpuEvaluator(case.problem).gradient(lengths, case.model)
+    assert relative(wrong.branch_lengths, wanted.branch_lengths) > 1e-7
+
+
+def test_impossible_sites_are_minus_infinity():
+    case = random_case(3, 10, 4, 1)
+    codes = np.zeros_like(case.problem.tip_codes)
+    codes[1, 4] = 1
+    from phloem.engine.gpu import GpuEvaluator
+
+    gpu = GpuEvaluator(replace(case.problem, tip_codes=codes))
+    assert gpu.log_likelihood(np.zeros(5), case.model) == -np.inf
+    assert np.isneginf(gpu.site_log_likelihoods()[4])

@@ -1,0 +1,123 @@
+"""The chain axis, determinism, the memory forecast and column blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpu.random_problems import random_case, random_model, random_topology
+from phloem.engine.reference import ReferenceEvaluator
+from phloem.errors import DeviceError
+
+
+@pytest.mark.parametrize("n_states", [4, 20])
+def test_chains_of_different_trees_and_models(n_states):
+    from dataclasses import replace
+
+    from phloem.engine.gpu import find_device
+    from phloem.engine.gpu_chains import GpuChains
+
+    case, rng = random_case(6, 30, n_states, 2), np.random.default_rng(5)
+    topologies = [random_topology(6, rng) for _ in range(3)]
+    models = [random_model(n_states, 2, rng) for _ in topologies]
+    lengths = np.stack([np.append(rng.exponential(0.2, 10), 0.0) for _ in topologies])
+    left, right = (np.stack([t[side] for t in topologies]) for side in (0, 1))
+    chains = GpuChains(case.problem, left, right, find_device())
+    found = chains.gradients(lengths, models)
+    assert np.array_equal(chains.log_likelihoods(lengths, models), found.log_likelihoods)
+    for h, (topology, model) in enumerate(zip(topologies, models)):
+        problem = replace(case.problem, left=topology[0], right=topology[1])
+        wanted = ReferenceEvaluator(problem).gradient(lengths[h], model)
+        assert abs(found.log_likelihoods[h] - wanted.log_likelihood) < 1e-11 * abs(wanted.log_likelihood)
+        assert np.allclose(found.branch_lengths[h], wanted.branch_lengths, rtol=1e-9, atol=1e-9)
+        alone = GpuChains(case.problem, left[h : h + 1], right[h : h + 1], find_device())
+        single = alone.gradients(lengths[h : h + 1], models[h : h + 1])
+        assert single.log_likelihoods[0] == found.log_likelihoods[h]
+        assert np.array_equal(single.branch_lengths[0], found.branch_lengths[h])
+
+
+def test_the_same_twice():
+    from phloem.engine.gpu import GpuEvaluator
+
+    case = random_case(8, 200, 4, 4)
+    first, second = (GpuEvaluator(case.problem).gradient(case.lengths, case.model, True) for _ in range(2))
+    assert first.log_likelihood == second.log_likelihood
+    assert np.array_equal(first.branch_lengths, second.branch_lengths)
+    assert np.array_equal(first.site_model.rate_matrix, second.site_model.rate_matrix)
+
+
+def test_blocks_of_columns_add_up():
+    from phloem.engine.gpu import GpuEvaluator, make_evaluator
+    from phloem.engine.gpu_blocks import GpuBlockEvaluator, forecast_device_bytes
+
+    case = random_case(6, 4000, 4, 1)
+    whole = GpuEvaluator(case.problem)
+    limit = int(0.8 * forecast_device_bytes(case.problem, parameters=True))
+    split = make_evaluator(case.problem, limit)
+    assert isinstance(split, GpuBlockEvaluator)
+    wanted = whole.gradient(case.lengths, case.model, True)
+    found = split.gradient(case.lengths, case.model, True)
+    assert abs(found.log_likelihood - wanted.log_likelihood) < 1e-12 * abs(wanted.log_likelihood)
+    assert np.allclose(found.branch_lengths, wanted.branch_lengths, rtol=1e-10, atol=1e-10)
+    assert np.allclose(found.site_model.rate_matrix, wanted.site_model.rate_matrix, rtol=1e-9, atol=1e-9)
+    assert np.allclose(split.site_log_likelihoods(), whole.site_log_likelihoods(), rtol=1e-12)
+    before = split.propose(case.lengths * 2, np.arange(10))
+    assert before == pytest.approx(whole.log_likelihood(case.lengths * 2, case.model), rel=1e-12)
+    split.reject()
+    assert np.allclose(split.site_log_likelihoods(), reference_sites(case), rtol=1e-11)
+
+
+def reference_sites(case):
+    reference = ReferenceEvaluator(case.problem)
+    reference.log_likelihood(case.lengths, case.model)
+    return reference.site_log_likelihoods()
+
+
+def test_too_large_is_refused_with_the_numbers():
+    from phloem.engine.gpu import make_evaluator
+
+    case = random_case(6, 120, 20, 2)
+    with pytest.raises(DeviceError, match="GiB of device memory"):
+        make_evaluator(case.problem, 1000)
+
+
+@pytest.mark.parametrize("size", [(9, 300, 4, 4), (6, 120, 20, 2), (4, 40, 122, 1)])
+def test_the_forecast_is_what_is_allocated(size):
+    """Within 10% of the bytes of every tensor the engine holds."""
+    from phloem.engine.gpu import GpuEvaluator
+    from phloem.engine.gpu_blocks import forecast_device_bytes
+
+    case = random_case(*size)
+    gpu = GpuEvaluator(case.problem)
+    gpu.gradient(case.lengths, case.model)
+    launch = gpu._batch.launch
+    held = [*launch.arrays.values(), *launch._full.values(), launch._ranges, launch._chains, launch._states]
+    held.append(gpu._batch.numbers._device)
+    found = sum(t.numel() * t.element_size() for t in held)
+    assert abs(forecast_device_bytes(case.problem) - found) < 0.1 * found
+
+
+def test_no_kernel_is_compiled_for_a_size():
+    """Sizes are arguments: two problems that differ in tips, patterns and categories share every kernel."""
+    import os
+
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        pytest.skip("the interpreter compiles nothing")
+    from phloem.engine.gpu import GpuEvaluator
+    from phloem.kernels.triton import postorder, preorder, root, transition
+
+    kernels = [
+        postorder.postorder,
+        preorder.preorder,
+        root.site_likelihoods,
+        root.branch_sums,
+        transition.transition_matrices,
+    ]
+
+    def run(*size):
+        case = random_case(*size)
+        GpuEvaluator(case.problem).gradient(case.lengths, case.model)
+        return [sum(len(cache[0]) for cache in kernel.device_caches.values()) for kernel in kernels]
+
+    first = run(5, 63, 20, 3)
+    assert run(17, 1000, 20, 5) == first

@@ -1,0 +1,67 @@
+"""Partial updates: what a proposal finds, and what accept and reject leave behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpu.random_problems import random_case, random_model, random_topology
+from phloem.engine.reference import ReferenceEvaluator
+
+
+def both(case):
+    from phloem.engine.gpu import GpuEvaluator
+
+    pair = GpuEvaluator(case.problem), ReferenceEvaluator(case.problem)
+    for engine in pair:
+        engine.log_likelihood(case.lengths, case.model)
+    return pair
+
+
+@pytest.mark.parametrize("size", [(7, 40, 4, 2), (6, 25, 20, 1)])
+def test_a_walk_of_proposals(size):
+    case = random_case(*size)
+    rng = np.random.default_rng(3)
+    gpu, reference = both(case)
+    lengths, model = case.lengths, case.model
+    for step in range(7):
+        changed = rng.choice(len(lengths) - 1, 1 + step % 2, replace=False)
+        proposed = lengths.copy()
+        proposed[changed] *= rng.uniform(0.5, 2.0, len(changed))
+        new_model = random_model(size[2], size[3], rng) if step % 4 == 3 else None
+        topology = random_topology(size[0], rng) if step == 5 else (None, None)
+        found = gpu.propose(proposed, changed, new_model, *topology)
+        wanted = reference.propose(proposed, changed, new_model, *topology)
+        assert abs(found - wanted) < 1e-11 * abs(wanted)
+        if rng.random() < 0.5:
+            gpu.accept(), reference.accept()
+            lengths, model = proposed, new_model or model
+        else:
+            gpu.reject(), reference.reject()
+        assert np.allclose(gpu.site_log_likelihoods(), reference.site_log_likelihoods(), rtol=1e-11)
+    found, wanted = gpu.gradient(lengths, model), reference.gradient(lengths, model)
+    assert np.allclose(found.branch_lengths, wanted.branch_lengths, rtol=1e-9)
+
+
+def test_a_change_that_is_not_named_is_not_seen():
+    """Negative control: only the named branches are recomputed."""
+    case = random_case(6, 30, 4, 1)
+    gpu, _ = both(case)
+    before = gpu.propose(case.lengths, np.array([0]))
+    gpu.reject()
+    moved = case.lengths.copy()
+    moved[3] *= 2
+    assert gpu.propose(moved, np.array([0])) == before
+
+
+def test_misuse_is_refused():
+    case = random_case(4, 10, 4, 1)
+    gpu, _ = both(case)
+    with pytest.raises(RuntimeError, match="no proposal"):
+        gpu.accept()
+    gpu.propose(case.lengths, np.array([0]))
+    with pytest.raises(RuntimeError, match="pending"):
+        gpu.propose(case.lengths, np.array([0]))
+    gpu.reject()
+    with pytest.raises(RuntimeError, match="no proposal"):
+        gpu.reject()
