@@ -167,9 +167,12 @@ def _rewrite(
     nearest, nearest_bits = place[into[state.nearest[keep]]], state.nearest_bits[keep]
     mask, sizes = np.zeros(len(keep), state.bits.dtype), state.sizes[keep]
 
+    columns, merged = keep.astype(np.uint32), pairs.astype(np.uint32)
+
     def rewrite(start: int, stop: int) -> None:
         linkage_rounds.dense_round(
-            state.distances, state.bits, state.slots, n, start, stop, keep, pair_of, pairs, weights, stale,
+            state.distances, state.bits, state.slots, n, start, stop, columns, pair_of, merged, weights,
+            stale,
             sizes, state.sums, state.constants, mask, state.infinity, nearest, nearest_bits,
         )  # fmt: skip
 

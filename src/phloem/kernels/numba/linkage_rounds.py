@@ -9,23 +9,41 @@ from phloem.kernels.numba.linkage_rows import combine_rows, combined, nearest_ne
 
 
 @compiled()
-def _pair_entries(row, other, weights, pairs, pair, pair_weights, constants, entries):
+def _clamped(x, y, weight_x, weight_y, n, constants):
+    """x[:n] ← combined(x, y) with weights per entry."""
+    one_up, tiny, cap = constants
+    for q in range(n):
+        low, high = min(x[q], y[q]), max(x[q], y[q])
+        value = x[q] * weight_x[q] + y[q] * weight_y[q]
+        x[q] = min(max(value, low * one_up + tiny), high * cap)
+
+
+@compiled()
+def _pair_entries(row, other, pairs, pair, weight_lower, weight_upper, constants, x, y, z, entries):
     """Distances between pair `pair` (rows `row`, `other`) and every pair: the earlier pair averages first.
 
-    Both pairs of an entry see the same four numbers in the same order: symmetric to the last bit.
+    Both pairs of an entry see the same four numbers in the same order: symmetric to the last bit. x, y, z:
+    scratch.
     """
-    wa, wb = weights[0], weights[1]
+    m, wa, wb = len(pairs), weight_lower[pair], weight_upper[pair]
+    for q in range(m):
+        entries[q], x[q] = row[pairs[q, 0]], row[pairs[q, 1]]
+        y[q], z[q] = other[pairs[q, 0]], other[pairs[q, 1]]
+    _clamped(entries, x, weight_lower, weight_upper, pair, constants)
+    _clamped(y, z, weight_lower, weight_upper, pair, constants)
+    combine_rows(entries, y, m, wa, wb, constants)
+    combine_rows(x[pair:], z[pair:], m - pair, wa, wb, constants)
+    _clamped(entries[pair:], x[pair:], weight_lower[pair:], weight_upper[pair:], m - pair, constants)
+
+
+@compiled()
+def _merge_columns(row, pairs, weight_lower, weight_upper, constants, x, y):
+    """row[lower] ← combined(row[lower], row[upper]) for all pairs; x, y: scratch."""
     for q in range(len(pairs)):
-        c, d = pairs[q, 0], pairs[q, 1]
-        wc, wd = pair_weights[q, 0], pair_weights[q, 1]
-        if pair < q:
-            x = combined(row[c], other[c], wa, wb, constants)
-            y = combined(row[d], other[d], wa, wb, constants)
-            entries[q] = combined(x, y, wc, wd, constants)
-        else:
-            x = combined(row[c], row[d], wc, wd, constants)
-            y = combined(other[c], other[d], wc, wd, constants)
-            entries[q] = combined(x, y, wa, wb, constants)
+        x[q], y[q] = row[pairs[q, 0]], row[pairs[q, 1]]
+    _clamped(x, y, weight_lower, weight_upper, len(pairs), constants)
+    for q in range(len(pairs)):
+        row[pairs[q, 0]] = x[q]
 
 
 @compiled()
@@ -36,28 +54,30 @@ def dense_round(
     """Rewrite the rows of the kept clusters start … stop-1: merge rows and columns, drop the dead, rescan.
 
     distances, bits: (N, N) and its integer view; row slots[k] is cluster k, the first n columns are used.
-    keep: positions of the clusters that remain. pair_of: (n,) the pair whose lower member k is, or -1.
+    keep: positions of the clusters that remain; unsigned, as are pairs, which spares tests for negative
+    indices. pair_of: (n,) the pair whose lower member k is, or -1.
     pairs: (m, 2) merged positions, ordered by (distance, lower, upper); pair_weights: (m, 2).
     stale, sizes: (len(keep),) whose nearest neighbour (nearest: where it went) merged, and leaves of the new
     clusters. sums: entries are sums over leaf pairs. constants: see `combined`; mask: zeros.
     A row belongs to one new cluster only, so threads may share the work by ranges of keep.
     """
-    entries = np.empty(len(pairs), distances.dtype)
+    m = len(pairs)
+    x, y = np.empty(m, distances.dtype), np.empty(m, distances.dtype)
+    z, entries = np.empty(m, distances.dtype), np.empty(m, distances.dtype)
+    weight_lower, weight_upper = pair_weights[:, 0].copy(), pair_weights[:, 1].copy()
     for i in range(start, stop):
         k = keep[i]
         row = distances[slots[k]]
         p = pair_of[k]
         if p >= 0:
             other = distances[slots[pairs[p, 1]]]
-            _pair_entries(row, other, pair_weights[p], pairs, p, pair_weights, constants, entries)
-            combine_rows(row, other, n, pair_weights[p, 0], pair_weights[p, 1], constants)
+            _pair_entries(row, other, pairs, p, weight_lower, weight_upper, constants, x, y, z, entries)
+            combine_rows(row, other, n, weight_lower[p], weight_upper[p], constants)
             for q in range(len(pairs)):
                 row[pairs[q, 0]] = entries[q]
             row[k] = np.inf
         else:
-            for q in range(len(pairs)):
-                c, d = pairs[q, 0], pairs[q, 1]
-                row[c] = combined(row[c], row[d], pair_weights[q, 0], pair_weights[q, 1], constants)
+            _merge_columns(row, pairs, weight_lower, weight_upper, constants, x, y)
         for j in range(len(keep)):
             row[j] = row[keep[j]]
         if not stale[i]:
