@@ -29,7 +29,7 @@ TEST_READY := $(VENV)/.installed-test
 endif
 
 demo: $(VENV)/.installed
-	$(BIN)/phloem mcmc examples/primates.nex --model GTR+G4 --generations 100000 --seed 1 \
+	$(BIN)/phloem mcmc examples/primates.nex --model GTR+G4 --generations 500000 --seed 1 \
 	  --prefix demo-output/primates --redo
 
 test: $(TEST_READY)

@@ -2,10 +2,11 @@
 
     python benchmarks/mcmc_speed.py [--generations 100000] [--repeats 5]
 
-12 taxa, 413 patterns, GTR+G4, 2 runs × 4 chains, and variations. First checked: what the chains carry along after
-thousands of partial updates is, bit for bit, what an evaluation of everything gives. On a red check nothing is
-reported and the exit status is 1. Writes results/mcmc_speed.csv beside this file. For comparison, MrBayes 3.2.7a
-with BEAGLE 3 (SSE, double) does about 29,000 on one core of the machine that docs/performance.md describes.
+12 taxa, 413 patterns, GTR+G4, 2 runs × 4 chains, and variations. First checked: what the chains carry along
+after thousands of partial updates is, bit for bit, what an evaluation of everything gives. On a red check
+nothing is reported and the exit status is 1. Writes results/mcmc_speed.csv beside this file. For comparison,
+MrBayes 3.2.7a with BEAGLE 3 (SSE, double) does about 29,000 on one core of the machine that
+docs/performance.md describes.
 """
 
 from __future__ import annotations

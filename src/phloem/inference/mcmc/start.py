@@ -228,7 +228,7 @@ def chain_work(data: ChainData, n_chains: int) -> ChainWork:
 
 
 def aligned(*shape: int) -> np.ndarray:
-    """Uninitialised float64 that starts at a cache line: columns of 128 bytes then touch two lines and not three,
+    """Uninitialised float64 that starts at a cache line: columns of 128 bytes then touch two lines, not three,
     which halves the time of the four-state kernels."""
     size = int(np.prod(shape))
     whole = np.empty(size + 7)
