@@ -24,6 +24,8 @@ def parse_sites(text: str, n_sites: int, charsets: Mapping[str, str] | None = No
     `charsets` (any case) stand for their definitions. Raises InputError for anything else and for columns
     that the alignment does not have.
     """
+    if not isinstance(text, str):
+        raise InputError(f"sites are given as text, not as {type(text).__name__}", hint=_HINT)
     named = {name.lower(): definition for name, definition in (charsets or {}).items()}
     chosen = _Chooser(n_sites, named).columns(text, ())
     if not len(chosen):

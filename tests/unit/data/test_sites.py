@@ -42,3 +42,8 @@ def test_bad_columns(text):
     with pytest.raises(InputError) as error:
         parse_sites(text, 9, CHARSETS)
     assert error.value.hint
+
+
+def test_sites_are_text():
+    with pytest.raises(InputError, match="as text, not as int"):
+        parse_sites(5, 10)
