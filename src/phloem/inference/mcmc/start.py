@@ -228,8 +228,8 @@ def chain_work(data: ChainData, n_chains: int) -> ChainWork:
 
 
 def aligned(*shape: int) -> np.ndarray:
-    """Uninitialised float64 that starts at a cache line: columns of 128 bytes then touch two lines, not three,
-    which halves the time of the four-state kernels."""
+    """Uninitialised float64 that starts at a cache line: columns of 128 bytes then touch two lines, not
+    three, which halves the time of the four-state kernels."""
     size = int(np.prod(shape))
     whole = np.empty(size + 7)
     first = -(whole.ctypes.data // 8) % 8
