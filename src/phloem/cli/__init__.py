@@ -24,6 +24,8 @@ COMMANDS = {
 # keep the cores busy they wait for each other: a fit took four times as long with two of them.
 _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
+_INTERRUPTED = 130  # exit status
+
 
 def build_app():
     """The typer application with every command of COMMANDS."""
@@ -71,23 +73,29 @@ def main() -> None:
 
 def run() -> int:
     """Run the command and return its exit status: 2 for what the user can mend, which is printed."""
-    from phloem.errors import PhloemError
-
     for library in _BLAS_THREADS:
         os.environ.setdefault(library, "1")
+    status = _status()
+    if status == _INTERRUPTED:  # typer catches the interrupt, and says nothing
+        print("interrupted", file=sys.stderr)
+    return status
+
+
+def _status() -> int:
+    from phloem.errors import PhloemError
+
     try:
         build_app()()
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else int(left.code is not None)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     except PhloemError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:  # a full disk, a file whose permissions changed meanwhile
         print(f"error: {error.filename or 'file'}: {error.strerror or error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
     return 0
 
 

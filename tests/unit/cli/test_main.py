@@ -37,3 +37,12 @@ def test_the_process_ends_with_the_status_and_all_output():
     assert version.stdout.startswith("phloem ")
     wrong = subprocess.run([*command, "likelihood", "no-such.fa", "-t", "x", "-m", "JC"], capture_output=True)
     assert wrong.returncode == 2 and b"no such file" in wrong.stderr
+
+
+def test_an_interrupt_is_said(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("phloem.analysis.doctor.diagnose", interrupted)
+    assert called(monkeypatch, "doctor") == 130
+    assert capsys.readouterr().err.endswith("interrupted\n")
