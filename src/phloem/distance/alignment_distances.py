@@ -12,6 +12,7 @@ import numpy as np
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.distance.planes import nucleotide_planes, one_hot_planes, state_planes
+from phloem.engine.select import Device, select_distance_device
 from phloem.errors import InputError, NumericalError
 from phloem.kernels.numba import distance_blocks, distance_likelihood_blocks
 from phloem.kernels.reference.distance import nucleotide_terms
@@ -23,6 +24,7 @@ Deletion = Literal["pairwise", "complete"]
 Saturated = Literal["longest", "error"]
 NUCLEOTIDE_METHODS = ("p", "jc69", "k80", "f84", "tn93", "logdet", "ml")
 OTHER_METHODS = ("p", "poisson", "kimura", "ml")
+CPU_SECONDS = 3.3e-13  # per pair, site and state
 BLOCK_BYTES = 800_000  # of bit planes: what a core's cache keeps while a block's rows pass
 
 
@@ -39,6 +41,7 @@ class DistanceSettings:
     frequencies: of A, C, G, T for f84 and tn93; None takes those of the alignment.
     model: numbers of a reversible model, for ml.
     precision: of the matrix. threads: CPU threads.
+    device: see engine.select.select_distance_device; the GPU has all but maximum likelihood.
     """
 
     method: DistanceMethod = "jc69"
@@ -50,6 +53,7 @@ class DistanceSettings:
     model: SiteModel | None = None
     precision: Literal["float32", "float64"] = "float64"
     threads: int = 2
+    device: Device = "cpu"
 
 
 def pairwise_distances(
@@ -67,8 +71,13 @@ def pairwise_distances(
         alignment = _complete_sites(alignment)
     n = alignment.n_taxa
     values = np.zeros((n, n), settings.precision)
-    block, width = _block_kernel(alignment, settings, nucleotides, values)
-    status = _run(block, n, width, settings.threads, progress)
+    missing = "maximum-likelihood distances" if settings.method == "ml" else None
+    forecast = CPU_SECONDS * n * n * alignment.n_sites * alignment.alphabet.n_states
+    if select_distance_device(settings.device, forecast, missing)[0] == "gpu":
+        status = _on_gpu(alignment, settings, nucleotides, values)
+    else:
+        block, width = _block_kernel(alignment, settings, nucleotides, values)
+        status = _run(block, n, width, settings.threads, progress)
     _report(alignment, settings, status)
     _mirror(values, settings.threads)
     return DistanceMatrix(alignment.taxa, values, alignment.source, _record(alignment, settings, status))
@@ -159,6 +168,24 @@ def _terms(alignment: Alignment, settings: DistanceSettings) -> np.ndarray:
             hint="Use jc69 or k80, or give the frequencies.",
         )
     return nucleotide_terms(settings.method, np.asarray(frequencies, float))
+
+
+def _on_gpu(
+    alignment: Alignment, settings: DistanceSettings, nucleotides: bool, values: np.ndarray
+) -> np.ndarray:
+    """Fill the lower triangle; returns status (4,) as _run does."""
+    from phloem.engine.gpu_distance_alignment import Formula, fill_lower_triangle
+
+    quadratic = 0.2 if settings.method == "kimura" else 0.0
+    formula = Formula(
+        _terms(alignment, settings) if nucleotides and settings.method != "logdet" else None,
+        settings.method == "logdet", settings.method != "p", quadratic, settings.shape or 0.0,
+        settings.longest,
+    )  # fmt: skip
+    saturated, empty, pair = fill_lower_triangle(
+        alignment.codes, alignment.alphabet.n_states, nucleotides, formula, values
+    ).tolist()
+    return np.array([saturated, empty, max(pair, 0) >> 32, max(pair, 0) & 0xFFFFFFFF])
 
 
 def _likelihood_kernel(

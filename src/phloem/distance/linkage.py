@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from phloem.distance.merges import Merges
+from phloem.engine.select import Device, select_distance_device
+from phloem.errors import InputError, NumericalError
 from phloem.kernels.numba import linkage_duplicates, linkage_rounds, linkage_rows, linkage_single
 from phloem.kernels.reference.linkage import LinkageMethod, counting_unit
 
 DENSE_SHARE = 1 / 24  # a round that merges more than this share of the clusters rewrites the whole matrix
+CPU_SECONDS = 6e-9  # per entry of the matrix, two cores
 SMALL = 256  # so few clusters finish in one call
 
 
@@ -51,7 +54,12 @@ class _State:
 
 
 def linkage(
-    distances: np.ndarray, method: LinkageMethod = "upgma", *, overwrite: bool = False, threads: int = 2
+    distances: np.ndarray,
+    method: LinkageMethod = "upgma",
+    *,
+    overwrite: bool = False,
+    threads: int = 2,
+    device: Device = "cpu",
 ) -> Merges:
     """Cluster by merging the closest pair until one cluster is left.
 
@@ -60,10 +68,17 @@ def linkage(
     Equal distances are resolved by (smallest leaf, larger smallest leaf), so the result does not depend on
     the order of computation. All reciprocal nearest neighbours merge in one round: exact, since these
     methods are reducible (Bruynooghe 1978; Murtagh 1983).
+    device: see engine.select.select_distance_device; the GPU has no single linkage, gives the CPU's result to
+    the last bit, and never overwrites a matrix in host memory.
     """
     n = len(distances)
     if n < 2:
         return Merges(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    missing = "single linkage" if method == "single" else None
+    if select_distance_device(device, CPU_SECONDS * n * n, missing)[0] == "gpu":
+        from phloem.engine.gpu_distance_linkage import linkage_merges
+
+        return Merges(*linkage_merges(distances, method))
     work = distances if overwrite else distances.copy()
     with ThreadPoolExecutor(threads) as workers:
         state = _start(work, workers, threads, method)
@@ -115,6 +130,8 @@ def _start(work: np.ndarray, workers: ThreadPoolExecutor, threads: int, method: 
         )  # fmt: skip
 
     state.in_threads(scan, n)
+    if state.nearest_bits.min() < 0:
+        raise InputError("a distance is negative", hint="Distances are zero or more.")
     return state
 
 
@@ -239,7 +256,13 @@ def _single(state: _State) -> Merges:
         state.bits, state.nearest, state.nearest_bits, state.infinity, merged, merged_bits
     )
     distance = merged_bits.view(state.distances.dtype).astype(np.float64)
+    _check_finite(distance)
     return Merges(merged[:, 0].copy(), merged[:, 1].copy(), distance)
+
+
+def _check_finite(distance: np.ndarray) -> None:
+    if not np.all(np.isfinite(distance)):
+        raise NumericalError("clustering met a distance that is not finite")
 
 
 def _ordered(state: _State) -> Merges:
@@ -247,4 +270,5 @@ def _ordered(state: _State) -> Merges:
     lower, upper, distance = (np.concatenate(part) for part in zip(*state.merges))
     order = np.lexsort((upper, lower, distance))
     distance = distance[order].astype(np.float64) * (state.unit or 1.0)
+    _check_finite(distance)
     return Merges(lower[order], upper[order], distance, state.rounds)

@@ -8,11 +8,14 @@ from typing import Literal
 
 import numpy as np
 
+from phloem.engine.select import Device, select_distance_device
+from phloem.errors import NumericalError
 from phloem.kernels.numba import nj_exact
 from phloem.kernels.reference.nj import JoiningMethod
 from phloem.tree.tree import Tree
 
 NegativeBranches = Literal["keep", "zero", "transfer"]
+CPU_SECONDS = 1.7e-8  # per entry of the matrix
 METHODS: tuple[JoiningMethod, ...] = ("nj", "bionj", "unj")
 
 
@@ -59,17 +62,21 @@ def _without_negatives(lengths: np.ndarray, negative: NegativeBranches) -> np.nd
 
 
 def neighbour_joining(
-    distances: np.ndarray, method: JoiningMethod = "nj", *, overwrite: bool = False
+    distances: np.ndarray, method: JoiningMethod = "nj", *, overwrite: bool = False, device: Device = "cpu"
 ) -> Joins:
     """Join the pair that minimises the NJ criterion until three clusters are left (reference.nj).
 
     distances: (n, n) symmetric with zero diagonal, float32 or float64, kept in that precision; sums, the
     criterion and branch lengths are float64. overwrite: work inside `distances` (it is lost).
     The criterion is minimised exactly (to rounding) at every join.
+    device: see engine.select.select_distance_device; the GPU has NJ only, and never overwrites host memory.
     """
     n = len(distances)
     if n <= 3:
         return Joins(np.empty((0, 2), np.int64), np.empty((0, 2)), np.arange(n), centre(distances), 0)
+    missing = None if method == "nj" else method
+    if select_distance_device(device, CPU_SECONDS * n * n, missing)[0] == "gpu":
+        return _on_gpu(distances)
     work = distances if overwrite else distances.copy()
     variances = work.copy() if method == "bionj" else np.empty((1, 1), work.dtype)
     pairs, lengths = np.empty((n - 3, 2), np.int64), np.empty((n - 3, 2))
@@ -77,7 +84,16 @@ def neighbour_joining(
         work, variances, np.arange(n), np.arange(n), np.ones(n), min(0.0, float(work.min())),
         METHODS.index(method), pairs, lengths,
     )  # fmt: skip
+    if not np.all(np.isfinite(lengths)):
+        raise NumericalError("neighbour joining met a distance that is not finite")
     return Joins(pairs, lengths, names, centre(work[np.ix_(slots, last)]), int(read))
+
+
+def _on_gpu(distances: np.ndarray) -> Joins:
+    from phloem.engine.gpu_distance_nj import joins
+
+    found = joins(distances)
+    return Joins(found.pairs, found.lengths, found.last, found.last_lengths, found.rows_read)
 
 
 def centre(distances: np.ndarray) -> np.ndarray:

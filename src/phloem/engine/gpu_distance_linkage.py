@@ -9,7 +9,8 @@ import torch
 import triton.language as tl
 
 from phloem.engine.gpu_distance_device import as_work_matrix, distance_device, launch_options, programs
-from phloem.kernels.triton.linkage_rounds import COUNTERS, ROUNDS, linkage_rounds
+from phloem.errors import NumericalError
+from phloem.kernels.triton.linkage_rounds import COUNTERS, MADE, ROUNDS, linkage_rounds
 from phloem.kernels.triton.linkage_steps import (
     ALIVE,
     FIELDS,
@@ -33,9 +34,9 @@ class LinkageTiling:
 
     scan: int = 4096
     merge: int = 1024
-    columns: int = 2048
+    columns: int = 1024
     lanes: int = 128
-    dense: int = 24
+    dense: int = 8
     small: int = 512
     warps: int = 8
     per_processor: int = 2
@@ -43,7 +44,7 @@ class LinkageTiling:
 
 
 SINGLE_PRECISION = LinkageTiling()
-DOUBLE_PRECISION = LinkageTiling(scan=2048, merge=512, columns=1024, per_processor=1, registers=0)
+DOUBLE_PRECISION = LinkageTiling(scan=2048, merge=512, columns=512, per_processor=1, registers=0)
 
 
 def linkage_merges(
@@ -66,7 +67,11 @@ def linkage_merges(
     work.diagonal().fill_(torch.inf)
     tiling = tiling or (DOUBLE_PRECISION if work.dtype == torch.float64 else SINGLE_PRECISION)
     state, reals, counters = _run(work, n, method, unit > 0 and method == "upgma", tiling)
-    return (*_ordered(state, reals, n, unit or 1.0), int(counters[ROUNDS.value]))
+    lower, upper, distance = _ordered(state, reals, n, unit or 1.0)
+    rounds, made = counters[[ROUNDS.value, MADE.value]].tolist()
+    if made != n - 1 or not np.all(np.isfinite(distance)):
+        raise NumericalError("clustering met a distance that is not finite")
+    return lower, upper, distance, rounds
 
 
 def _run(work: torch.Tensor, n: int, method: str, sums: bool, tiling: LinkageTiling):

@@ -9,6 +9,7 @@ import torch
 import triton.language as tl
 
 from phloem.engine.gpu_distance_device import as_work_matrix, distance_device, launch_options, programs
+from phloem.errors import NumericalError
 from phloem.kernels.reference.nj import neighbour_joining
 from phloem.kernels.triton.nj_exact import COUNTERS, ROWS_READ, SIDE, TURN, nj_exact
 from phloem.kernels.triton.nj_steps import (
@@ -62,6 +63,8 @@ def joins(
     """
     device = distances.device if isinstance(distances, torch.Tensor) else distance_device()
     work, n = as_work_matrix(distances, device, overwrite), len(distances)
+    if not np.isfinite(float(work[:, :n].sum(dtype=torch.float64))):
+        raise NumericalError("neighbour joining met a distance that is not finite")
     state, reals, counters = _run(work, n, tiling)
     packed = counters.cpu().numpy()
     side, turn = int(packed[SIDE.value]), int(packed[TURN.value])

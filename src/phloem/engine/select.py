@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Literal
 
 from phloem.engine.hardware import usable_cores
 from phloem.engine.interface import Evaluator, Problem
@@ -50,6 +51,37 @@ def select_engine(requested: str, problem: Problem, threads: int | None = None) 
     return Selection(
         "cpu", chosen, problem.precision, f"CPU {why}; {why_threads}", lambda p: _make_cpu(p, chosen)
     )
+
+
+Device = Literal["auto", "cpu", "gpu"]
+GPU_WORTH_SECONDS = 5.0  # loading PyTorch takes about as long
+
+
+def select_distance_device(
+    requested: str, cpu_seconds: float, missing: str | None = None
+) -> tuple[Literal["cpu", "gpu"], str]:
+    """Where distances, linkage or neighbour joining run, and why.
+
+    requested: "auto", "cpu" or "gpu". cpu_seconds: forecast for two cores. missing: what the GPU kernels lack
+    for this task. Raises InputError or DeviceError as select_engine does.
+    """
+    if requested not in ("auto", "cpu", "gpu"):
+        raise InputError(f"unknown device '{requested}'", hint="choose auto, cpu or gpu")
+    if requested == "gpu":
+        if missing is not None:
+            raise InputError(f"the GPU kernels have no {missing}", hint="Choose the CPU.")
+        if find_spec("torch") is None:
+            raise DeviceError("the GPU needs PyTorch, which is not installed: pip install 'phloem[gpu]'")
+        return "gpu", "GPU asked for"
+    if requested == "cpu":
+        return "cpu", "CPU asked for"
+    if missing is not None:
+        return "cpu", f"CPU chosen: the GPU kernels have no {missing}"
+    if find_spec("torch") is None or not os.path.exists("/dev/nvidiactl"):
+        return "cpu", f"CPU chosen: {_why_not_gpu()}"
+    if cpu_seconds < GPU_WORTH_SECONDS:
+        return "cpu", f"CPU chosen: about {cpu_seconds:.1g} s, less than a GPU takes to start"
+    return "gpu", f"GPU chosen: about {cpu_seconds:.0f} s on two cores"
 
 
 def _choose_threads(problem: Problem, threads: int | None) -> tuple[int, str]:

@@ -36,7 +36,8 @@ COPIES = tl.constexpr(2)
 PAIRS = tl.constexpr(3)  # this round's and the next one's
 TO_SCAN = tl.constexpr(5)
 ROUNDS = tl.constexpr(7)
-COUNTERS = 8
+MADE = tl.constexpr(8)  # merges: fewer than n - 1 if a distance is not a number
+COUNTERS = 9
 
 
 @triton.jit
@@ -140,7 +141,7 @@ def linkage_rounds(
         if tl.program_id(0) == 0:
             tl.store(counters + PAIRS + 1 - now, 0)
             tl.store(counters + TO_SCAN + 1 - now, 0)
-        left -= pairs
+        left = tl.where(pairs > 0, left - pairs, 0)
         made += pairs
         rounds += 1
         if (n > SMALL) & ((pairs * DENSE > n) | (left * 4 < n * 3)):
@@ -161,3 +162,4 @@ def linkage_rounds(
         grid_barrier(counters + ARRIVED, arrivals, NATIVE)
     if tl.program_id(0) == 0:
         tl.store(counters + ROUNDS, rounds)
+        tl.store(counters + MADE, made)

@@ -67,10 +67,7 @@ def nj_exact(
     programs = tl.num_programs(0)
     me = tl.program_id(0)
     lane = tl.arange(0, PROGRAMS)
-    told, noted = (
-        messages,
-        notes,
-    )  # of the last search; the next one tells elsewhere: others may still be reading
+    told, noted = messages, notes  # of the last search; the next one tells elsewhere: some may still read
     side, turn, left, made, read = n - n, n - n, n, n - n, n - n
     fallen = (n - n).to(tl.float64)
     _start(distances, ld, state, reals, counters, N, n, programs, BLOCK, NATIVE)

@@ -1,7 +1,7 @@
 """Steps of one join of exact neighbour joining; every program of the grid does its share of each.
 
 state: (FIELDS, N) int32 and reals: (REALS, N) float64, one row a field; two rows (+ side, or + turn for U)
-where old and new values are needed at once. A cluster's place is its column; places are in the order of names.
+where old and new values are needed at once. A cluster's place is its column; places are in order of names.
 Row i answers for the pairs (i, j) with j < i. BOUND - fallen never exceeds the smallest d_ij - u_j of the
 row: a join lowers no such number by more than the largest rise of any u (kernels/numba/nj_exact.py).
 """

@@ -1,0 +1,64 @@
+"""The distance functions on the device: same records, same results as on the CPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from phloem.data.alignment import alignment_from_sequences
+from phloem.data.alphabet import alphabet
+from phloem.distance.alignment_distances import DistanceSettings, pairwise_distances
+from phloem.distance.linkage import linkage
+from phloem.distance.neighbour_joining import neighbour_joining
+from phloem.engine.select import select_distance_device
+from phloem.errors import InputError
+
+
+def symmetric(n: int) -> np.ndarray:
+    upper = np.triu(np.random.default_rng(n).random((n, n)), 1)
+    return upper + upper.T
+
+
+def test_linkage():
+    d = symmetric(21)
+    cpu, gpu = linkage(d), linkage(d, device="gpu")
+    assert np.array_equal(cpu.lower, gpu.lower) and np.array_equal(cpu.distance, gpu.distance)
+    assert cpu.rounds == gpu.rounds
+
+
+def test_joining():
+    d = symmetric(14)
+    cpu, gpu = neighbour_joining(d), neighbour_joining(d, device="gpu")
+    assert np.array_equal(cpu.pairs, gpu.pairs)
+    np.testing.assert_allclose(cpu.last_lengths, gpu.last_lengths, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"), [("dna", "p"), ("dna", "tn93"), ("dna", "logdet"), ("protein", "kimura")]
+)
+def test_distances(kind, method):
+    rng = np.random.default_rng(4)
+    letters = np.array(list("ACGT" if kind == "dna" else "ARNDCQEGHILKMFPSTWYV"))
+    ancestor = rng.integers(0, len(letters), 60)
+    rows = np.where(rng.random((7, 60)) < 0.2, rng.integers(0, len(letters), (7, 60)), ancestor)
+    text = {f"t{i}": "-?" + "".join(letters[row]) for i, row in enumerate(rows)}
+    alignment = alignment_from_sequences(text, alphabet(kind))
+    settings = DistanceSettings(method=method)
+    cpu = pairwise_distances(alignment, settings)
+    gpu = pairwise_distances(alignment, replace(settings, device="gpu"))
+    np.testing.assert_allclose(cpu.values, gpu.values, atol=1e-12)
+    assert cpu.settings["saturated_pairs"] == gpu.settings["saturated_pairs"]
+
+
+def test_what_the_device_lacks_is_refused_or_left_to_the_cpu():
+    with pytest.raises(InputError, match="single linkage"):
+        linkage(symmetric(5), "single", device="gpu")
+    with pytest.raises(InputError, match="bionj"):
+        neighbour_joining(symmetric(5), "bionj", device="gpu")
+    assert select_distance_device("auto", 1e9, "single linkage")[0] == "cpu"
+    assert select_distance_device("auto", 0.1)[0] == "cpu"
