@@ -49,7 +49,7 @@ def model_string(case: dict[str, str]) -> str:
 def load(case: dict[str, str]) -> tuple[Alignment, CodonTable | None]:
     codon = case["datatype"].startswith("codon")
     datatype = "codon" if codon else case["datatype"].lower()
-    alignment = read_alignment(GOLDEN / case["alignment"], datatype=datatype, genetic_code=2)
+    alignment = read_alignment(GOLDEN / case["alignment"], datatype=datatype, genetic_code=2 if codon else 1)
     if not codon:
         return alignment, None
     code, codons = genetic_code(2), alignment.alphabet.states
