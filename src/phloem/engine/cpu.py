@@ -15,6 +15,7 @@ from phloem.engine.cpu_model import (
     rate_columns,
     unpack_adjoint,
 )
+from phloem.engine.cpu_site_derivatives import batch_size, second_derivatives, site_ranges, unsummed
 from phloem.engine.cpu_storage import MessageStore, rows_for, shape_of, state_sets_of
 from phloem.engine.cpu_threads import Team
 from phloem.engine.cpu_topology import Topology
@@ -26,6 +27,8 @@ from phloem.kernels.numba.root import root_gradient, total_log_likelihood
 from phloem.kernels.numba.run_four import run_down_four, run_up_four
 from phloem.kernels.numba.run_padded import run_down_padded, run_up_padded
 from phloem.kernels.numba.schedule import column_tasks, in_blocks, site_tasks, with_matrices
+from phloem.kernels.numba.site_derivatives_four import run_sites_four
+from phloem.kernels.numba.site_derivatives_padded import run_sites_padded
 from phloem.kernels.reference import transition as reference
 from phloem.model.record import SiteModel, SiteModelGradient
 
@@ -88,6 +91,16 @@ class CpuEvaluator:
         d, adjoint = self._pass_down(state, keep_adjoint=parameters)
         site_model = self._site_model_gradient(state, d, adjoint) if parameters else None
         return EngineGradient(state.log_likelihood, d @ model.rates, site_model)
+
+    def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        """(N, P) as SiteDerivatives (engine/interface.py) says."""
+        first, _ = self._unsummed(lengths, model, want_sites=True)
+        return first[:, self._columns.root_column]
+
+    def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        """(N,) as SiteDerivatives (engine/interface.py) says."""
+        _, share = self._unsummed(lengths, model, want_sites=False)
+        return second_derivatives(share, float(self._weights.sum()))
 
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
         if self._proposed is not None:
@@ -210,6 +223,24 @@ class CpuEvaluator:
         adjoint = self._adjoint[:entries].reshape(len(tasks), -1)
         adjoint[tasks[:, 0] == n_nodes - 1] = 0.0  # the root has no branch: nothing was written there
         return total, unpack_adjoint(_sum_tasks(adjoint, tasks, n_nodes, shape.blocks)[:-1], shape)
+
+    def _unsummed(self, lengths, model: SiteModel, want_sites: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Every root column's own way down: records.Unsummed.first and share."""
+        state = self._from_scratch(lengths, model, want_up=True)
+        nodes, sites = self._nodes(state), self._sites(state, False)
+        batch = batch_size(len(self._problem.tip_codes), self._shape)
+        tasks = site_ranges(len(self._weights), batch)
+        hidden = np.where(self._ascertained, np.exp(sites.site_log), 0.0)
+        record = unsummed(
+            model, self._shape, self._problem.precision, self._weights, hidden / (1.0 - hidden.sum()), tasks,
+            len(nodes.size), batch, want_sites,
+        )  # fmt: skip
+        run, fixed = (
+            run_sites_four if self._four else run_sites_padded,
+            self._arguments(state, nodes, sites, True),
+        )
+        self._team.run(lambda counter, thread: run(tasks, counter, *fixed, record), len(tasks))
+        return record.first, record.share
 
     def _arguments(self, state: State, nodes: Nodes, sites: RootSites, want_up: bool) -> tuple:
         """What every pass takes."""

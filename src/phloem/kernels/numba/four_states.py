@@ -85,7 +85,8 @@ def add_four(x, y):
 
 
 @compiled(forceinline=True)
-def _dot_four(x, y):
+def dot_four(x, y):
+    """Σ_i x_i ∘ y_i"""
     total = multiply(x[0], y[0])
     total = multiply_add(x[1], y[1], total)
     total = multiply_add(x[2], y[2], total)
@@ -97,8 +98,8 @@ def transposed_product_four(matrix, at, x, lanes):
     """Σ_i matrix[j, i] · x_i for the four rows j of the matrix that starts at `at`."""
     n = len(lanes)
     return (
-        _dot_four(load_four(matrix, at, lanes), x),
-        _dot_four(load_four(matrix, at + 4 * n, lanes), x),
-        _dot_four(load_four(matrix, at + 8 * n, lanes), x),
-        _dot_four(load_four(matrix, at + 12 * n, lanes), x),
+        dot_four(load_four(matrix, at, lanes), x),
+        dot_four(load_four(matrix, at + 4 * n, lanes), x),
+        dot_four(load_four(matrix, at + 8 * n, lanes), x),
+        dot_four(load_four(matrix, at + 12 * n, lanes), x),
     )

@@ -130,3 +130,21 @@ class Down(NamedTuple):
     derivative: np.ndarray
     rate_columns: RateColumns
     keep_adjoint: bool
+
+
+class Unsummed(NamedTuple):
+    """Derivatives by site. batch: root columns done together, a multiple of 6. rate_matrix: Q in the
+    messages' type; S = 4: (row, column, lane), every lane the same; else Q transposed, its rows padded.
+    rates: of every category in that type, zeros to whole blocks. ones: (K,).
+    Out, whichever is wanted: first: (N, K) L'/L; or share: (tasks, 3, N), a task's sums over its columns of
+    weights · (L''/L - (L'/L)²), hidden · L'/L and hidden · L''/L, with weights and hidden (K,)."""
+
+    batch: int
+    rate_matrix: np.ndarray
+    rates: np.ndarray
+    ones: np.ndarray
+    weights: np.ndarray
+    hidden: np.ndarray
+    first: np.ndarray
+    share: np.ndarray
+    want_sites: bool

@@ -86,14 +86,14 @@ def total_log_likelihood(site_log, column_weights, ascertained, any_ascertained,
 
 
 @compiled
-def root_down(x, begin, end, block, nodes, columns, messages, model, sites, site_weights, q, shape):
-    """What the root passes down: d log L / d p_root = weight / L · w_c π_s of its rows begin:end, into q.
+def root_down(x, begin, end, block, nodes, columns, messages, model, sites, site_weights, q, q_row, shape):
+    """What the root passes down: d log L / d p_root = weight / L · w_c π_s of its rows begin:end, into the
+    rows of q from q_row.
 
     Scaled by 2**(exponents of its children's messages), that is with the root's own shift taken out already.
     """
     n = shape.exponents  # categories of a block, innermost in its rows
     exponents = messages.exponents[block]
-    out = messages.start[nodes.messages_at[x]]
     row = columns.start[nodes.columns_at[x]]
     left_row = messages.start[nodes.messages_at[nodes.left[x]]]
     right_row = messages.start[nodes.messages_at[nodes.right[x]]]
@@ -101,7 +101,7 @@ def root_down(x, begin, end, block, nodes, columns, messages, model, sites, site
         left_at, right_at = (left_row + columns.left[row + k]) * n, (right_row + columns.right[row + k]) * n
         whole = site_weights[k] / sites.mantissa[k] if site_weights[k] != 0 else 0.0
         for lane in range(n):
-            at, scale = (out + k) * shape.width + lane, 0.0
+            at, scale = (q_row + k - begin) * shape.width + lane, 0.0
             if block * n + lane < shape.categories:
                 scale = whole * model.weights[block * n + lane]
                 e = exponents[left_at + lane] + exponents[right_at + lane] - sites.power[k]

@@ -53,8 +53,9 @@ def run_down_four(
         x, begin, end, block = tasks[task, 0], tasks[task, 1], tasks[task, 2], tasks[task, 3]
         parent, ready, q = nodes.parent[x], block * 2 * n_nodes, down.q[block]
         if parent < 0:
+            row = messages.start[nodes.messages_at[x]] + begin
             root_down(
-                x, begin, end, block, nodes, columns, messages, model, sites, down.site_weights, q, shape
+                x, begin, end, block, nodes, columns, messages, model, sites, down.site_weights, q, row, shape
             )
             finish(done, ready + x, end - begin)
             continue
