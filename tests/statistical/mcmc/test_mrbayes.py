@@ -84,7 +84,7 @@ def check_clades(clades, n_draws: int) -> None:
 
 
 def test_the_posterior_of_the_primates_is_mrbayes():
-    summary, clades, n_draws = posterior(400_000)
+    summary, clades, n_draws = posterior(300_000)
     z = z_scores(summary)
     assert max(abs(v) for v in z.values()) < LARGEST_Z, z
     check_clades(clades, n_draws)
@@ -92,7 +92,7 @@ def test_the_posterior_of_the_primates_is_mrbayes():
 
 @pytest.mark.parametrize("move", ["branch_multiplier", "tree_multiplier", "exchangeability_dirichlet"])
 def test_a_wrong_hastings_ratio_moves_the_posterior(move):
-    summary, _, _ = posterior(150_000, hastings_factor={move: -1.0})
+    summary, _, _ = posterior(100_000, hastings_factor={move: -1.0})
     assert max(abs(v) for v in z_scores(summary).values()) > LARGEST_Z
 
 
