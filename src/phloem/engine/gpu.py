@@ -10,12 +10,14 @@ import torch
 
 from phloem.engine import gpu_schedule as schedule
 from phloem.engine.gpu_batch import GpuBatch
-from phloem.engine.gpu_blocks import RESERVED_BYTES, GpuBlockEvaluator, plan_blocks
+from phloem.engine.gpu_blocks import RESERVED_BYTES, GpuBlockEvaluator, forecast_device_bytes, plan_blocks
 from phloem.engine.gpu_gradient import site_model_gradient
 from phloem.engine.gpu_layout import TreeLayout
 from phloem.engine.interface import EngineGradient, Evaluator, Problem
 from phloem.errors import DeviceError, NumericalError
 from phloem.model.record import SiteModel
+
+__all__ = ["GpuEvaluator", "device_name", "find_device", "forecast_device_bytes", "make_evaluator"]
 
 
 def find_device() -> torch.device:
@@ -44,13 +46,8 @@ def free_bytes(device: torch.device) -> int:
     return max(0, torch.cuda.mem_get_info(device)[0] - RESERVED_BYTES)
 
 
-def select(problem: Problem):
-    """What engine/select.py returns for --engine gpu; DeviceError where there is none."""
-    from phloem.engine.select import Selection
-
-    device = find_device()
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "Triton's interpreter"
-    return Selection("gpu", 1, problem.precision, f"GPU asked for: {name}", make_evaluator)
+def device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "Triton's interpreter"
 
 
 class GpuEvaluator:

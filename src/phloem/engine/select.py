@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Literal
 
+from phloem.engine.gpu_cost import advise
 from phloem.engine.hardware import usable_cores
 from phloem.engine.interface import Evaluator, Problem
 from phloem.errors import DeviceError, InputError
@@ -47,7 +48,14 @@ def select_engine(requested: str, problem: Problem, threads: int | None = None) 
     if requested == "gpu":
         return _gpu(problem)
     chosen, why_threads = _choose_threads(problem, threads)
-    why = "asked for" if requested == "cpu" else f"chosen: {_why_not_gpu()}"
+    why = "asked for"
+    if requested == "auto":
+        why = f"chosen: {_why_not_gpu()}"
+        if threads is None and gpu_is_here():
+            advice = advise(problem, chosen)
+            if advice.use_gpu:
+                return _gpu(problem, f"chosen: {advice.reason}")
+            why = f"chosen: {advice.reason}"
     return Selection(
         "cpu", chosen, problem.precision, f"CPU {why}; {why_threads}", lambda p: _make_cpu(p, chosen)
     )
@@ -105,16 +113,22 @@ def _why_not_gpu() -> str:
         return "the GPU engine needs PyTorch, which is not installed (pip install 'phloem[gpu]')"
     if not os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/kfd"):
         return "no GPU driver found"
-    return "the GPU engine runs where --engine gpu asks for it"
+    return "threads were asked for"
 
 
-def _gpu(problem: Problem) -> Selection:
+def gpu_is_here() -> bool:
+    """A driver and PyTorch; whether they fit each other shows when the engine is built."""
+    has_driver = os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/kfd")
+    return has_driver and find_spec("torch") is not None
+
+
+def _gpu(problem: Problem, why: str = "asked for") -> Selection:
     if find_spec("torch") is None:
         raise DeviceError("the GPU engine needs PyTorch, which is not installed: pip install 'phloem[gpu]'")
-    from phloem.engine.gpu import GpuEvaluator, find_device
+    from phloem.engine.gpu import device_name, find_device, make_evaluator
 
-    device = find_device()
-    return Selection("gpu", 1, problem.precision, f"asked for: {device}", lambda p: GpuEvaluator(p, device))
+    name = device_name(find_device())
+    return Selection("gpu", 1, problem.precision, f"GPU {why} ({name})", make_evaluator)
 
 
 def _make_reference(problem: Problem) -> Evaluator:
