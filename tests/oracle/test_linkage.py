@@ -9,6 +9,7 @@ from scipy.spatial.distance import squareform
 
 import phloem.distance.linkage as module
 from phloem.distance.linkage import linkage
+from phloem.errors import InputError, NumericalError
 from phloem.kernels.reference.linkage import combine, counting_unit
 from phloem.kernels.reference.linkage import linkage as reference
 
@@ -104,6 +105,17 @@ def test_input_is_kept_unless_overwritten():
     before = d.copy()
     linkage(d)
     np.testing.assert_array_equal(d, before)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
+def test_what_is_no_distance_does_not_pass(method, value):
+    d = tied(np.random.default_rng(1), 20, "distinct")
+    d[3, 4] = d[4, 3] = value
+    if method == "single" and value != -1.0:
+        return  # single linkage may never need that one distance
+    with pytest.raises((NumericalError, InputError)):
+        linkage(d, method)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -9,6 +9,7 @@ import pytest
 
 from phloem.distance.cophenetic import cophenetic_correlation
 from phloem.distance.neighbour_joining import METHODS, neighbour_joining
+from phloem.errors import NumericalError
 from phloem.kernels.reference.nj import neighbour_joining as reference
 from phloem.tree.random import uniform_unrooted
 from phloem.tree.splits import robinson_foulds
@@ -118,3 +119,11 @@ def test_all_equal_distances_make_a_star():
     d = 1.0 - np.eye(12)
     tree = neighbour_joining(d).tree([f"t{k}" for k in range(12)])
     np.testing.assert_allclose(path_lengths(tree), d, atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_distance_does_not_pass(value):
+    d = symmetric(np.random.default_rng(1).random((20, 20)))
+    d[3, 4] = d[4, 3] = value
+    with pytest.raises(NumericalError):
+        neighbour_joining(d)

@@ -123,8 +123,9 @@ def _complete_sites(alignment: Alignment) -> Alignment:
 
 def observed_frequencies(alignment: Alignment) -> np.ndarray:
     """(S,) proportions of the states among unambiguous characters."""
-    counts = np.bincount(alignment.codes.ravel(), minlength=alignment.alphabet.n_states)
-    counts = counts[: alignment.alphabet.n_states].astype(np.float64)
+    counts = np.zeros(alignment.alphabet.n_states)
+    for row in alignment.codes:
+        counts += np.bincount(row, minlength=len(counts))[: len(counts)]
     return counts / counts.sum()
 
 
@@ -160,8 +161,10 @@ def _block_kernel(
 def _terms(alignment: Alignment, settings: DistanceSettings) -> np.ndarray:
     if settings.method == "p":
         return np.empty((0, 4))
+    if settings.method in ("jc69", "k80"):
+        return nucleotide_terms(settings.method, np.full(4, 0.25))
     frequencies = settings.frequencies or observed_frequencies(alignment)
-    if settings.method in ("f84", "tn93") and min(frequencies) <= 0:
+    if min(frequencies) <= 0:
         raise InputError(
             f"{settings.method} needs all four nucleotides, and one has frequency zero",
             file=alignment.source,

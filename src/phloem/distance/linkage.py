@@ -213,6 +213,8 @@ def _sparse(state: _State, method: LinkageMethod) -> None:
     state.rounds += rounds
     state.record(merged[:made, 0], merged[:made, 1], merged_bits[:made])
     keep = np.flatnonzero(alive)
+    if made == 0 or (few and len(keep) > 1):
+        raise NumericalError("clustering met a distance that is not a number")
     if few:
         state.names = state.names[keep]
     else:

@@ -145,7 +145,8 @@ def sparse_rounds(
     """Rounds in place until one cluster is left, a round is dense, or few columns are alive.
 
     weighting: 0 by size (UPGMA), 1 halves (WPGMA), 2 ones (complete linkage), 3 ones (sums over leaf pairs).
-    Stops before a round of more than dense_share × n pairs, and when at most fewest_alive clusters live.
+    Stops before a round of more than dense_share × n pairs, when at most fewest_alive clusters live, and where
+    no two are nearest to each other, which only happens if a distance is not a number.
     merged: (n-1, 2) positions and merged_bits: (n-1,) distances are filled; returns (merges made, rounds).
     """
     made, rounds, left = 0, 0, int(alive[:n].sum())
@@ -153,7 +154,7 @@ def sparse_rounds(
     touched, into = np.zeros(n, np.bool_), np.arange(n)
     while left > 1:
         m = _reciprocal_pairs(nearest, nearest_bits, alive, n, pairs)
-        if m > dense_share * n or left <= fewest_alive:
+        if m == 0 or m > dense_share * n or left <= fewest_alive:
             break
         rounds += 1
         touched[:] = False
