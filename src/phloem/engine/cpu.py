@@ -39,7 +39,8 @@ SMALLEST_RANGE = {True: 384, False: 192}
 @dataclass(frozen=True)
 class State:
     """One evaluated state. It names the region in use of every node, so that accepting or rejecting a
-    proposal is choosing between two of these records. slot: which of the two sets of root arrays it owns."""
+    proposal is choosing between two of these records. slot: which of the two sets of root arrays it owns.
+    log_likelihood: not a number until it is evaluated."""
 
     topology: Topology
     columns_at: np.ndarray
@@ -108,6 +109,8 @@ class CpuEvaluator:
         if (left is None) != (right is None):
             raise ValueError("a changed topology needs both left and right")
         old = self._last()
+        if np.shape(lengths) != old.lengths.shape:
+            raise ValueError(f"{len(old.lengths)} branch lengths expected, got {np.shape(lengths)}")
         state = replace(
             old, lengths=np.array(lengths, np.float64), model=model or old.model, slot=1 - old.slot
         )
@@ -143,7 +146,7 @@ class CpuEvaluator:
 
     def _last(self) -> State:
         state = self._proposed or self._accepted
-        if state is None:
+        if state is None or np.isnan(state.log_likelihood):
             raise RuntimeError("nothing was evaluated yet: call log_likelihood first")
         return state
 
@@ -155,7 +158,10 @@ class CpuEvaluator:
             regions = (nodes, nodes, nodes)
             state = State(self._topology, *regions, lengths, model, 0)
         else:
-            state = replace(self._accepted, lengths=lengths, model=model)
+            state = replace(self._accepted, lengths=lengths, model=model, log_likelihood=np.nan)
+        self._accepted = (
+            state  # if evaluation fails, its messages are overwritten and no proposal may use them
+        )
         self._accepted = self._evaluate(state, nodes[:-1], None, want_up)
         return self._accepted
 

@@ -45,8 +45,9 @@ class ColumnStore:
         at: (N,) regions in use under the old topology. Returns the regions in use under the new one.
         """
         if self.class_of is None:
-            self.class_of = np.empty((len(self.size), self.problem.tip_codes.shape[1]), np.int32)
-            _number(self.problem, old, self.class_of)
+            class_of = np.empty((len(self.size), self.problem.tip_codes.shape[1]), np.int32)
+            _number(self.problem, old, class_of)
+            self.class_of = class_of
         n_nodes, n_patterns, base = len(at), self.class_of.shape[1], 0
         table = np.full(1 << (2 * n_patterns).bit_length(), -1, np.int64)
         left, right, at = np.empty(n_patterns, np.int32), np.empty(n_patterns, np.int32), at.copy()

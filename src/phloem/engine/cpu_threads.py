@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
@@ -18,10 +18,13 @@ class Team:
     def run(self, work: Callable[[np.ndarray, int], None], n_tasks: int) -> None:
         """Call work(counter, thread) in every thread; together they take the tasks from the counter."""
         counter = np.zeros(1, np.int64)
-        others = []
-        if self._others is not None:
-            helpers = min(self.threads, n_tasks)
-            others = [self._others.submit(work, counter, thread) for thread in range(1, helpers)]
-        work(counter, 0)
-        for other in others:
-            other.result()
+        if self._others is None:
+            return work(counter, 0)
+        others: list[Future] = []
+        try:
+            for thread in range(1, min(self.threads, n_tasks)):
+                others.append(self._others.submit(work, counter, thread))
+            work(counter, 0)
+        finally:  # even if that failed, nobody writes on once this has returned
+            for other in others:
+                other.result()

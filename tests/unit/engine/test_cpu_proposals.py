@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from oracle.small_problems import random_model, random_problem
+from phloem.engine import cpu_columns
 from phloem.engine.cpu import CpuEvaluator
+from phloem.engine.cpu_columns import ColumnStore
+from phloem.engine.cpu_storage import MessageStore, Regions
+from phloem.engine.cpu_threads import Team
+from phloem.errors import NumericalError
 
 
 def start(s, c, seed=0, t=24, p=200, **options):
@@ -106,3 +111,88 @@ def test_protocol_errors():
     evaluator.propose(lengths, np.array([0]))
     with pytest.raises(RuntimeError):
         evaluator.propose(lengths, np.array([0]))
+
+
+def failing(lengths, model, left, right):
+    """Proposals that raise: what, with which arguments."""
+    spoiled = np.where(np.arange(len(lengths)) == 3, np.nan, lengths)
+    nobody = replace(model, root_frequencies=np.full_like(model.root_frequencies, np.nan))
+    children = interchange(np.random.default_rng(3), left, right)[:2]
+    return {
+        "length": (NumericalError, (spoiled, np.array([3]))),
+        "length, other tree": (NumericalError, (spoiled, np.array([3]), None, *children)),
+        "model": (NumericalError, (lengths, np.array([], int), nobody)),
+        "half a tree": (ValueError, (lengths, np.array([], int), None, left)),
+        "too few lengths": (ValueError, (lengths[:-2], np.array([0]))),
+        "no such node": (IndexError, (lengths, np.array([10_000]))),
+    }
+
+
+def assert_nothing_pending(evaluator, problem, lengths, model, value):
+    for settle in (evaluator.accept, evaluator.reject):
+        with pytest.raises(RuntimeError, match="no proposal"):
+            settle()
+    left, right, _ = interchange(np.random.default_rng(4), problem.left, problem.right)
+    longer = lengths * np.where(np.arange(len(lengths)) == 5, 1.5, 1.0)
+    proposed = evaluator.propose(longer, np.array([5]), None, left, right)
+    assert proposed == fresh(problem, longer, model, left, right) != value
+    evaluator.reject()
+    assert evaluator.propose(lengths, np.array([], int)) == value
+    evaluator.reject()
+
+
+@pytest.mark.parametrize("s, c", [(4, 4), (20, 2)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_proposal_that_fails_leaves_nothing_pending(s, c, threads):
+    _, problem, lengths, model = start(s, c)
+    evaluator = CpuEvaluator(problem, threads)
+    value = evaluator.log_likelihood(lengths, model)
+    sites = evaluator.site_log_likelihoods()
+    for error, arguments in failing(lengths, model, problem.left, problem.right).values():
+        with pytest.raises(error):
+            evaluator.propose(*arguments)
+        np.testing.assert_array_equal(evaluator.site_log_likelihoods(), sites)
+        assert_nothing_pending(evaluator, problem, lengths, model, value)
+    expected = CpuEvaluator(problem).gradient(lengths, model)
+    assert evaluator.gradient(lengths, model).branch_lengths.tolist() == expected.branch_lengths.tolist()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        (MessageStore, "grow"),
+        (ColumnStore, "renumber"),
+        (ColumnStore, "columns"),
+        (Regions, "reserve"),
+        (Team, "run"),
+        (cpu_columns, "_number"),
+    ],
+    ids=lambda place: f"{place[0].__name__}.{place[1]}",
+)
+def test_a_proposal_that_runs_out_of_memory_leaves_nothing_pending(place, monkeypatch):
+    _, problem, lengths, model = start(4, 4)
+    evaluator = CpuEvaluator(problem, 2)
+    value = evaluator.log_likelihood(lengths, model)
+    left, right, _ = interchange(np.random.default_rng(3), problem.left, problem.right)
+    with monkeypatch.context() as patched:
+        patched.setattr(*place, out_of_memory)
+        with pytest.raises(MemoryError):
+            evaluator.propose(lengths, np.arange(len(lengths) - 1), None, left, right)
+    assert_nothing_pending(evaluator, problem, lengths, model, value)
+
+
+def out_of_memory(*_):
+    raise MemoryError
+
+
+def test_an_evaluation_that_fails_is_no_base_for_proposals():
+    """From scratch messages are overwritten: what the last good state had is gone, until the next one."""
+    _, problem, lengths, model = start(4, 4)
+    evaluator = CpuEvaluator(problem)
+    value = evaluator.log_likelihood(lengths, model)
+    with pytest.raises(NumericalError):
+        evaluator.log_likelihood(np.full_like(lengths, np.nan), model)
+    with pytest.raises(RuntimeError, match="nothing was evaluated"):
+        evaluator.propose(lengths, np.array([0]))
+    assert evaluator.log_likelihood(lengths, model) == value
+    assert_nothing_pending(evaluator, problem, lengths, model, value)
