@@ -130,7 +130,7 @@ def _start(work: np.ndarray, workers: ThreadPoolExecutor, threads: int, method: 
         )  # fmt: skip
 
     state.in_threads(scan, n)
-    if state.nearest_bits.min() < 0:
+    if state.nearest.max() >= n:  # no entry has the lowest non-negative bit pattern
         raise InputError("a distance is negative", hint="Distances are zero or more.")
     return state
 

@@ -145,8 +145,8 @@ def sparse_rounds(
     """Rounds in place until one cluster is left, a round is dense, or few columns are alive.
 
     weighting: 0 by size (UPGMA), 1 halves (WPGMA), 2 ones (complete linkage), 3 ones (sums over leaf pairs).
-    Stops before a round of more than dense_share × n pairs, when at most fewest_alive clusters live, and where
-    no two are nearest to each other, which only happens if a distance is not a number.
+    Stops before a round of more than dense_share × n pairs, when at most fewest_alive clusters live, or if
+    no two are nearest to each other, which only happens where a distance is not a number.
     merged: (n-1, 2) positions and merged_bits: (n-1,) distances are filled; returns (merges made, rounds).
     """
     made, rounds, left = 0, 0, int(alive[:n].sum())
