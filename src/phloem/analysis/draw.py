@@ -9,6 +9,7 @@ from typing import Literal
 from phloem.analysis.provenance import refuse_to_overwrite
 from phloem.errors import InputError
 from phloem.io.trees import read_tree
+from phloem.plot.svg_decoration import SUPPORT_KEYS
 from phloem.plot.svg_figure import save_figure
 from phloem.plot.svg_settings import DrawSettings
 from phloem.plot.svg_write import draw, svg_text
@@ -45,9 +46,17 @@ def run_draw(settings: DrawTreeSettings) -> str | None:
     if settings.root == "midpoint":
         tree = root_at_midpoint(tree)
     if settings.out is None:
-        return draw_tree(tree, settings.width, settings.picture.support or "prob")
+        return draw_tree(tree, settings.width, _support_key(tree, settings.picture.support))
     save_picture(tree, settings.out, settings.picture)
     return None
+
+
+def _support_key(tree: Tree, wanted: str | None) -> str | None:
+    """The annotation to write at the nodes: the wanted one, else the first usual one that the tree has."""
+    if wanted is not None:
+        return None if wanted == "none" else wanted
+    present = {key for annotation in tree.annotations.values() for key in annotation}
+    return next((key for key in SUPPORT_KEYS if key in present), "prob")
 
 
 def check_picture_name(path: str) -> None:

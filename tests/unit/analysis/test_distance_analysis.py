@@ -117,3 +117,9 @@ def test_draw_refuses_an_unknown_picture(fasta, tmp_path):
     run_distance_analysis(DistanceAnalysisSettings(fasta, "upgma", out=out))
     with pytest.raises(InputError, match="kind of picture"):
         run_draw(DrawTreeSettings(out, str(tmp_path / "t.jpeg")))
+
+
+def test_terminal_drawing_finds_the_support(tmp_path):
+    file = tmp_path / "t.nwk"
+    file.write_text("((a:1,b:1)[&posterior=0.87]:1,c:2);")
+    assert "0.87" in run_draw(DrawTreeSettings(str(file)))
