@@ -237,7 +237,7 @@ print(round(time.perf_counter() - start, 2))
 
 
 def first(arguments, rows: list[dict]) -> None:
-    """Seconds to a first gradient in a fresh process, imports included; the first of each pair may compile."""
+    """Seconds to a first gradient in a fresh process, imports included; the first of a pair may compile."""
     for states in (4, 20, 61):
         runs = [
             subprocess.run(

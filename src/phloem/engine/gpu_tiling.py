@@ -35,11 +35,11 @@ def tiling(n_states: int, precision: str) -> Tiling:
     """The tiling measured fastest on an H100 for this number of states (docs/gpu.md has the table)."""
     width = -(-n_states // 4) * 4
     if width == 4:
-        return Tiling(4, 4, 1, 128, 256, 64, 3, 4, 4, 4, 4, 0, 0, 4, 16)
+        return Tiling(4, 4, 1, 128, 256, 64, 3, 4, 4, 4, 4, 0, 128, 4, 16)
     block = 16
     while block < min(n_states, 64):
         block *= 2
     chunks = -(-n_states // block)
     if block < 64:
-        return Tiling(width, block, chunks, 64, 32, 16, 9, 4, 4, 4, 4, 0, 168, 4, block)
-    return Tiling(width, block, chunks, 32, 16, 16, 5, 4, 4, 4, 4, 0, 128, 4, 64)
+        return Tiling(width, block, chunks, 64, 32, 16, 9, 4, 4, 4, 4, 0, 128, 4, block)
+    return Tiling(width, block, chunks, 32, 32, 16, 5, 4, 8, 4, 2, 0, 128, 4, 64)

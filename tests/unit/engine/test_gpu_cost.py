@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from gpu.random_problems import random_case
 
+from gpu.random_problems import random_case
 from phloem.engine.gpu_cost import advise
 
 

@@ -57,9 +57,9 @@ def _tile_whole(
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
     PRODUCT: tl.constexpr, KEEP_U: tl.constexpr,
 ):  # fmt: skip
-    """q = u P and the partial ⟨u, Q m⟩ of the branch derivative, all states in one block.
+    """q = u P and the partial ⟨Qᵀu, m⟩ of the branch derivative, all states in one block.
 
-    Only q of the parent is awaited; the messages and what is made of them come before.
+    Only q of the parent is awaited, and others only await q: the rest comes before or after.
     """
     rows, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
     kind, out, n, longest = (
@@ -81,9 +81,7 @@ def _tile_whole(
     q += c * pre_columns * WIDTH
     above, beside = q + tl.load(item + 3) * WIDTH, messages + tl.load(item + 4) * WIDTH
     own = tl.load(pre_class + out + rows, mask=live, other=0)
-    m = block(messages + tl.load(item + 10) * WIDTH, own, live, state, WIDTH)
-    operand = fetch(generator + tl.load(item + 13) * WIDTH * WIDTH, False, WIDTH, BLOCK, DTYPE)
-    change = times(m, operand, False, WIDTH, TILE, DTYPE, PRODUCT)
+    node, rate_matrix = messages + tl.load(item + 10) * WIDTH, generator + tl.load(item + 13) * WIDTH * WIDTH
     matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
     a, b = _entry(entry_parent, entry_sibling, rows, 0, longest, TILE)
     first = block(beside, b, a >= 0, state, WIDTH)
@@ -102,7 +100,9 @@ def _tile_whole(
         announce(raised)
     if KEEP_U:
         tl.store(u_kept + (c * pre_columns + out) * WIDTH + place, u, mask=mask)
-    derivative = tl.sum(tl.sum(u.to(tl.float64) * change.to(tl.float64), axis=1), axis=0)
+    change = times(u, fetch(rate_matrix, True, WIDTH, BLOCK, DTYPE), True, WIDTH, TILE, DTYPE, PRODUCT)
+    m = block(node, own, live, state, WIDTH)
+    derivative = tl.sum(tl.sum(change.to(tl.float64) * m.to(tl.float64), axis=1), axis=0)
     tl.store(partial, derivative)
 
 
