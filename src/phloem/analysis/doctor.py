@@ -51,7 +51,7 @@ _LIBRARIES = ("numpy", "scipy", "numba", "torch", "triton", "matplotlib", "mpi4p
 
 @dataclass(frozen=True)
 class KnownAnswer:
-    """One engine's answer. seconds: the first call, with compilation. error: what it raised, None if it ran."""
+    """One engine's answer. seconds: the first call, with compilation. error: what it raised, or None."""
 
     engine: str
     precision: str

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
+from phloem.analysis.reading import alignment_of
 from phloem.engine.compilation import on_first_compilation
 from phloem.errors import in_file
-from phloem.io.alignment import read_alignment
 from phloem.io.trees import newick_text, read_trees, write_trees
 from phloem.likelihood.gradient import Gradient
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -154,14 +154,7 @@ def build_likelihood(settings: LikelihoodSettings, tree: Tree) -> TreeLikelihood
     """
     if settings.optimize and np.isnan(tree.lengths[:-1]).all():
         tree = replace(tree, lengths=np.append(np.full(tree.n_nodes - 1, 0.1), 0.0))
-    alignment = read_alignment(
-        settings.alignment,
-        datatype=settings.datatype,
-        genetic_code=settings.genetic_code,
-        stop_codons=settings.stop_codons,
-        ambiguity=settings.ambiguity,
-        sites=settings.sites,
-    )
+    alignment = alignment_of(settings)
     model = model_for_alignment(settings.model, alignment, settings.gamma)
     with in_file(settings.tree):
         return TreeLikelihood(

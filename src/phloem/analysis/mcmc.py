@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from phloem.analysis.provenance import provenance, refuse_to_overwrite, sha256
+from phloem.analysis.reading import alignment_of
 from phloem.data.alignment import Alignment
 from phloem.engine.compilation import on_first_compilation
 from phloem.engine.select import Selection
@@ -24,7 +25,6 @@ from phloem.inference.mcmc.sampler import Progress, Sampled, sample
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
 from phloem.inference.mcmc.structure_of_model import structure_of_model
 from phloem.inference.mcmc.trace_files import paths
-from phloem.io.alignment import read_alignment
 from phloem.io.trees import nexus_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.model import Model
@@ -133,7 +133,7 @@ def run_mcmc(
     files = _files(prefix, chains.n_runs)
     _refuse_finished(prefix, checkpoint, files, settings.redo)
     _refuse_short(chains)
-    alignment = _read(settings)
+    alignment = alignment_of(settings)
     model = model_for_alignment(settings.model or _default_model(alignment), alignment, settings.gamma)
     structure = structure_of_model(model)
     selection = _selection(chains)
@@ -194,17 +194,6 @@ def _make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
     for file in files if redo else ():
         Path(file).unlink(missing_ok=True)
     Path(prefix).parent.mkdir(parents=True, exist_ok=True)
-
-
-def _read(settings: McmcSettings) -> Alignment:
-    return read_alignment(
-        settings.alignment,
-        datatype=settings.datatype,
-        genetic_code=settings.genetic_code,
-        stop_codons=settings.stop_codons,
-        ambiguity=settings.ambiguity,
-        sites=settings.sites,
-    )
 
 
 def _default_model(alignment: Alignment) -> str:

@@ -8,13 +8,13 @@ from typing import Literal
 
 import numpy as np
 
+from phloem.analysis.reading import alignment_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.engine.compilation import on_first_compilation
 from phloem.engine.hardware import Hardware, detect_hardware
 from phloem.engine.plan import Forecast, forecast
 from phloem.engine.select import Selection, select_engine
-from phloem.io.alignment import read_alignment
 from phloem.io.trees import read_tree
 from phloem.likelihood.layout import tree_layout
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -67,14 +67,7 @@ class PlanResult:
 
 def run_plan(settings: PlanSettings, compiling: Callable[[], None] | None = None) -> PlanResult:
     """Read, count, time a sample of the patterns, and forecast. Evaluates nothing of the whole problem."""
-    alignment = read_alignment(
-        settings.alignment,
-        datatype=settings.datatype,
-        genetic_code=settings.genetic_code,
-        stop_codons=settings.stop_codons,
-        ambiguity=settings.ambiguity,
-        sites=settings.sites,
-    )
+    alignment = alignment_of(settings)
     patterns = site_patterns(alignment)
     model = model_for_alignment(settings.model, alignment)
     layout = tree_layout(_tree(settings, alignment), alignment.taxa)

@@ -94,14 +94,18 @@ def _run(settings: McmcSettings) -> McmcResult:
                 agreement=agreement,
             )
 
-        return run_mcmc(
-            settings,
-            progress=report,
-            started=lambda model, data: _introduce(settings, model, data),
-            compiling=lambda: console.print(
-                "compiling: the first run after installation takes half a minute"
-            ),
-        )
+        try:
+            return run_mcmc(
+                settings,
+                progress=report,
+                started=lambda model, data: _introduce(settings, model, data),
+                compiling=lambda: console.print(
+                    "compiling: the first run after installation takes half a minute"
+                ),
+            )
+        except KeyboardInterrupt:
+            console.print("The same command goes on from the last checkpoint; --redo starts anew.")
+            raise
 
 
 def _introduce(settings: McmcSettings, model, data) -> None:

@@ -110,7 +110,8 @@ class ChainSettings:
     def __post_init__(self) -> None:
         for name in ("n_runs", "n_chains", "generations", "sample_every", "check_every"):
             if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
+                shown = name.removeprefix("n_")  # as the options are called
+                raise InputError(f"{shown} must be at least 1, not {getattr(self, name)}")
         if self.threads is not None and self.threads < 1:
             raise InputError(f"threads must be at least 1, not {self.threads}")
         if not 0 <= self.burn_in < 1:
