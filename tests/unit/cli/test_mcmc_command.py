@@ -85,7 +85,7 @@ def test_redo_replaces_but_not_before_the_input_is_read(finished):
         (["--generations", "100"], "leave 0 samples"),
         (["--model", "UNREST"], "root"),
         (["--branch-prior", "gamma(1)"], "no prior on branch lengths"),
-        (["--runs", "0"], "n_runs"),
+        (["--runs", "0"], "runs must be"),
         (["--threads", "0"], "threads"),
     ],
 )
