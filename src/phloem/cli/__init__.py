@@ -25,8 +25,8 @@ COMMANDS = {
 # keep the cores busy they wait for each other: a fit took four times as long with two of them.
 _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-# Looking for garbage in what numba and scipy define at import was a sixth of a short command's time.
-_ALLOCATIONS_PER_COLLECTION = 100_000
+# Looking for garbage in what numba and SciPy define at import took a tenth of a short command's time.
+_ALLOCATIONS_PER_COLLECTION = 50_000
 
 _INTERRUPTED = 130  # exit status
 
