@@ -34,7 +34,7 @@ class LinkageTiling:
 
     scan: int = 4096
     merge: int = 1024
-    columns: int = 1024
+    columns: int = 512
     lanes: int = 128
     dense: int = 8
     small: int = 512

@@ -5,16 +5,28 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+# One thread polls with an acquiring load, which locks no line; the others wait at the block's own barrier.
+POLL = tl.constexpr("""{
+.reg .pred first, early;
+.reg .b32 value;
+mov.u32 value, %tid.x;
+setp.eq.u32 first, value, 0;
+@!first bra ARRIVED;
+AGAIN: ld.acquire.gpu.global.b32 value, [$1];
+setp.lt.s32 early, value, $2;
+@early bra AGAIN;
+ARRIVED: mov.b32 $0, 0;
+}""")
+
 
 @triton.jit
-def _arrived(counter, NATIVE: tl.constexpr):
-    """The counter, and whatever was stored before it was raised; NVIDIA's acquiring load locks no line."""
+def _await(counter, arrivals, NATIVE: tl.constexpr):
+    """Return once the counter has reached `arrivals`."""
     if NATIVE:
-        return tl.inline_asm_elementwise(
-            "ld.acquire.gpu.global.b32 $0, [$1];", "=r,l", [counter], dtype=tl.int32, is_pure=False, pack=1
-        )
+        tl.inline_asm_elementwise(POLL, "=r,l,r", [counter, arrivals], dtype=tl.int32, is_pure=False, pack=1)
     else:
-        return tl.atomic_add(counter, 0, sem="acquire")
+        while tl.atomic_add(counter, 0, sem="acquire") < arrivals:
+            pass
 
 
 @triton.jit
@@ -26,7 +38,5 @@ def grid_barrier(counter, arrivals, NATIVE: tl.constexpr):
     """
     tl.debug_barrier()
     tl.atomic_add(counter, 1, sem="acq_rel")
-    reached = _arrived(counter, NATIVE)
-    while reached < arrivals:
-        reached = _arrived(counter, NATIVE)
+    _await(counter, arrivals, NATIVE)
     tl.debug_barrier()

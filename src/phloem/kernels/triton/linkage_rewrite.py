@@ -54,13 +54,10 @@ def _new_state(state, sizes, N, side, i, k, mate):
 
 
 @triton.jit
-def _columns(state, reals, N, j, kept):
-    """Old places of the new columns j, their mates (-1: none) and the weights of both."""
+def _columns(state, N, j, kept):
+    """Old places of the new columns j, and their mates (-1: none)."""
     c = tl.load(state + KEEP * N + j, mask=j < kept, other=0)
-    d = tl.load(state + KEEP_MATE * N + j, mask=j < kept, other=-1)
-    w_c = tl.load(reals + WEIGHT_LOWER * N + c, mask=d >= 0, other=1.0)
-    w_d = tl.load(reals + WEIGHT_UPPER * N + c, mask=d >= 0, other=0.0)
-    return c, d, w_c, w_d
+    return c, tl.load(state + KEEP_MATE * N + j, mask=j < kept, other=-1)
 
 
 @triton.jit
@@ -104,11 +101,13 @@ def rewrite(
         row = tl.load(state + (SLOT + side) * N + k).to(tl.int64) * ld
         best = tl.full((BLOCK,), float("inf"), DTYPE)
         place = tl.zeros((BLOCK,), tl.int32)
-        c, d, w_c, w_d = _columns(state, reals, N, tl.arange(0, BLOCK), kept)
+        c, d = _columns(state, N, tl.arange(0, BLOCK), kept)
         for start in range(0, kept, BLOCK):
             j = start + tl.arange(0, BLOCK)
             present, merging = j < kept, d >= 0
-            next_c, next_d, next_w_c, next_w_d = _columns(state, reals, N, j + BLOCK, kept)  # ahead of use
+            next_c, next_d = _columns(state, N, j + BLOCK, kept)  # ahead of use: nothing waits for them here
+            w_c = tl.load(reals + WEIGHT_LOWER * N + c, mask=merging, other=1.0)
+            w_d = tl.load(reals + WEIGHT_UPPER * N + c, mask=merging, other=0.0)
             if mate >= 0:
                 value = _entries_of_pair(
                     distances, ld, state, reals, N, side, k, mate, row, c, d, w_c, w_d, present, merging,
@@ -128,7 +127,7 @@ def rewrite(
             closer = present & (mean < best) & (j != i)
             best = tl.where(closer, mean, best)
             place = tl.where(closer, j, place)
-            c, d, w_c, w_d = next_c, next_d, next_w_c, next_w_d
+            c, d = next_c, next_d
         lowest = tl.min(best, axis=0)
         nearest = tl.min(tl.where(best == lowest, place, 0x7FFFFFFF), axis=0)
         tl.store(state + (NEAREST + 1 - side) * N + i, nearest)

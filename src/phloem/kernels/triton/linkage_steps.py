@@ -62,15 +62,9 @@ def find_pairs(
         paired = alive & (back == k)
         lower = paired & (near > k)
         tl.store(state + MATE * N + k, tl.where(paired, near, -1), mask=inside)
-        left += tl.sum((alive & (lower | (back != k))).to(tl.int32), axis=0)
-        place = append(counter, lower)
-        tl.store(state + PAIR * N + place, k, mask=lower)
         name = tl.load(state + (NAME + side) * N + k, mask=lower, other=0)
         other_name = tl.load(state + (NAME + side) * N + near, mask=lower, other=0)
-        tl.store(state + LOWER * N + made + place, name, mask=lower)
-        tl.store(state + UPPER * N + made + place, other_name, mask=lower)
         distance = tl.load(reals + (DISTANCE + side) * N + k, mask=lower, other=0.0)
-        tl.store(reals + MERGED * N + made + place, distance, mask=lower)
         if WEIGHTING == 0:
             size = tl.load(sizes + side * N + k, mask=lower, other=1.0)
             other_size = tl.load(sizes + side * N + near, mask=lower, other=1.0)
@@ -80,6 +74,12 @@ def find_pairs(
             other_weight = weight
         tl.store(reals + WEIGHT_LOWER * N + k, weight.to(DTYPE), mask=lower)
         tl.store(reals + WEIGHT_UPPER * N + k, other_weight.to(DTYPE), mask=lower)
+        left += tl.sum((alive & (lower | (back != k))).to(tl.int32), axis=0)
+        place = append(counter, lower)
+        tl.store(state + PAIR * N + place, k, mask=lower)
+        tl.store(state + LOWER * N + made + place, name, mask=lower)
+        tl.store(state + UPPER * N + made + place, other_name, mask=lower)
+        tl.store(reals + MERGED * N + made + place, distance, mask=lower)
     tl.store(survivors + tl.program_id(0), left)
 
 
@@ -93,14 +93,15 @@ def merge_in_place(
     chunks = tl.cdiv(n, BLOCK)
     for item in range(tl.program_id(0), pairs * chunks, programs):
         a = tl.load(state + PAIR * N + item // chunks)
+        c = (item % chunks) * BLOCK + tl.arange(0, BLOCK)
+        d = tl.load(state + MATE * N + c, mask=c < n, other=-1)
+        live = tl.load(state + (ALIVE + side) * N + c, mask=c < n, other=0) != 0
+        column_row = tl.load(state + (SLOT + side) * N + c, mask=c < n, other=0).to(tl.int64) * ld
         b = tl.load(state + MATE * N + a)
         row = tl.load(state + (SLOT + side) * N + a).to(tl.int64) * ld
         other = tl.load(state + (SLOT + side) * N + b).to(tl.int64) * ld
         w_a, w_b = tl.load(reals + WEIGHT_LOWER * N + a), tl.load(reals + WEIGHT_UPPER * N + a)
         height = tl.load(reals + (DISTANCE + side) * N + a)
-        c = (item % chunks) * BLOCK + tl.arange(0, BLOCK)
-        d = tl.load(state + MATE * N + c, mask=c < n, other=-1)
-        live = tl.load(state + (ALIVE + side) * N + c, mask=c < n, other=0) != 0
         live = live & ((d < 0) | (d > c))
         merging = live & (d > c)
         w_c = tl.load(reals + WEIGHT_LOWER * N + c, mask=merging, other=1.0)
@@ -115,7 +116,6 @@ def merge_in_place(
         value = tl.where(c == a, float("inf"), value)
         tl.store(distances + row + c, value, mask=live)
         mirror = live & (d < 0)
-        column_row = tl.load(state + (SLOT + side) * N + c, mask=mirror, other=0).to(tl.int64) * ld
         tl.store(distances + column_row + a, value, mask=mirror)
 
 

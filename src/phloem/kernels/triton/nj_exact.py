@@ -22,6 +22,7 @@ from phloem.kernels.triton.nj_steps import (
     closest_pair,
     join,
     lowest_in_row,
+    own_rows,
     row_sum,
     search,
 )
@@ -72,27 +73,33 @@ def nj_exact(
     fallen = (n - n).to(tl.float64)
     _start(distances, ld, state, reals, counters, N, n, programs, BLOCK, NATIVE)
     tl.debug_barrier()
+    u_i, d_a, slot, near, at, u_near, bound = own_rows(
+        distances, fallen.to(tl.int64), state, reals, N, side, turn, n, n, programs, LANES
+    )
     search(
         distances, ld, state, reals, messages, notes, N, side, turn, n, n, 0.0, fallen, float("-inf"),
-        programs, LANES, PROGRAMS, BLOCK,
+        programs, u_i, d_a, slot, near, at, u_near, bound, LANES, PROGRAMS, BLOCK,
     )  # fmt: skip
     arrivals = 2 * programs
     grid_barrier(counters + ARRIVED, arrivals, NATIVE)
     while left > 4:
         a, b, ab = closest_pair(told, noted, programs, PROGRAMS)
         left -= 1
-        join(
+        row_a = join(
             distances, ld, state, reals, messages, N, side, turn, n, left, a, b, ab, made, programs,
             LANES, PROGRAMS, DTYPE,
         )  # fmt: skip
         made += 1
         turn = 1 - turn
         grid_barrier(counters + ARRIVED, arrivals + programs, NATIVE)
-        total = tl.sum(tl.load(messages + TOTAL * PROGRAMS + lane, mask=lane < programs, other=0.0), axis=0)
+        u_i, d_a, slot, near, at, u_near, bound = own_rows(
+            distances, row_a, state, reals, N, side, turn, n, a, programs, LANES
+        )
+        total = tl.load(messages + TOTAL * PROGRAMS + lane, mask=lane < programs, other=0.0)
         rise = tl.load(messages + RISE * PROGRAMS + lane, mask=lane < programs, other=float("-inf"))
-        fallen += tl.max(rise, axis=0)
-        u_a = total / (left - 2)
         best = best_known(told, noted, reals + (U + turn) * N, a, programs, PROGRAMS)
+        total, fallen = tl.sum(total, axis=0), fallen + tl.max(rise, axis=0)
+        u_a = total / (left - 2)
         tl.debug_barrier()
         if me == 0:
             tl.store(reals + (SUMS + side) * N + a, total)
@@ -101,7 +108,7 @@ def nj_exact(
         noted = notes + (made % 2) * NOTES * PROGRAMS
         read += search(
             distances, ld, state, reals, told, noted, N, side, turn, n, a, u_a, fallen, best, programs,
-            LANES, PROGRAMS, BLOCK,
+            u_i, d_a, slot, near, at, u_near, bound, LANES, PROGRAMS, BLOCK,
         )  # fmt: skip
         arrivals += 2 * programs
         grid_barrier(counters + ARRIVED, arrivals, NATIVE)

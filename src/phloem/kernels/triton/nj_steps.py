@@ -95,7 +95,7 @@ def join(
 ):  # fmt: skip
     """This program's share of the new row and column a, of the sums and of u for the `left` clusters then.
 
-    u of the joined cluster follows when all programs have told their part of its sum.
+    u of the joined cluster follows when all programs have told their part of its sum. Returns where row a is.
     """
     me = tl.program_id(0)
     row = tl.load(state + (SLOT + side) * N + a).to(tl.int64) * ld
@@ -124,6 +124,7 @@ def join(
         tl.store(reals + ABOVE_UPPER * N + made, ab / 2 - half)
         tl.store(state + LOWER * N + made, tl.load(state + (NAME + side) * N + a))
         tl.store(state + UPPER * N + made, tl.load(state + (NAME + side) * N + b))
+    return row
 
 
 @triton.jit
@@ -140,25 +141,36 @@ def best_known(messages, notes, u, a, programs, PROGRAMS: tl.constexpr):
 
 
 @triton.jit
+def own_rows(distances, row_a, state, reals, N, side, turn, n, a, programs, LANES: tl.constexpr):
+    """What is known of this program's rows i: (u_i, d_ia, slot, partner, distance to it, its u, bound)."""
+    infinity = float("inf")
+    i = tl.program_id(0) + programs * tl.arange(0, LANES)
+    inside = i < n
+    near = tl.load(state + (NEAR + side) * N + i, mask=inside, other=-1)
+    u_i = tl.load(reals + (U + turn) * N + i, mask=inside, other=-infinity)
+    d_a = tl.load(distances + row_a + i, mask=inside, other=0.0).to(tl.float64)
+    slot = tl.load(state + (SLOT + side) * N + i, mask=inside, other=0)
+    at = tl.load(reals + (NEAR_DISTANCE + side) * N + i, mask=inside, other=0.0)
+    bound = tl.load(reals + (BOUND + side) * N + i, mask=inside, other=infinity)
+    near = tl.where((near == a) | (i == a), -1, near)
+    u_near = tl.load(reals + (U + turn) * N + near, mask=near >= 0, other=-infinity)
+    return u_i, d_a, slot, near, at, u_near, bound
+
+
+@triton.jit
 def search(
     distances, ld, state, reals, messages, notes, N, side, turn, n, a, u_a, fallen, best, programs,
-    LANES: tl.constexpr, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr,
+    u_i, d_a, slot, near, at, u_near, bound, LANES: tl.constexpr, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Bring this program's rows up to date after the join that made a, scan those that may beat `best`, and
-    tell the program's smallest q. Returns how many rows were scanned."""
+    """Bring this program's rows (own_rows) up to date after the join that made a, scan those that may beat
+    `best`, and tell the program's smallest q. Returns how many rows were scanned."""
     me, infinity = tl.program_id(0), float("inf")
     u = reals + (U + turn) * N
     i = me + programs * tl.arange(0, LANES)
-    inside = i < n
-    u_i = tl.where(i == a, u_a, tl.load(u + i, mask=inside, other=-infinity))
-    alive = inside & (u_i > -infinity)
-    row_a = tl.load(state + (SLOT + side) * N + a).to(tl.int64) * ld
-    d_a = tl.load(distances + row_a + i, mask=alive, other=0.0).to(tl.float64)
-    near = tl.load(state + (NEAR + side) * N + i, mask=alive, other=-1)
-    near = tl.where((near == a) | (i == a), -1, near)
-    at = tl.load(reals + (NEAR_DISTANCE + side) * N + i, mask=alive, other=0.0)
-    known = tl.where(near >= 0, at - tl.load(u + near, mask=near >= 0, other=0.0), infinity)
-    bound = tl.load(reals + (BOUND + side) * N + i, mask=alive, other=infinity) - fallen
+    u_i = tl.where(i == a, u_a, u_i)
+    alive = (i < n) & (u_i > -infinity)
+    known = tl.where(alive & (near >= 0), at - u_near, infinity)
+    bound -= fallen
     with_a = tl.where(alive & (i > a), d_a - u_a, infinity)
     nearer = with_a < known
     known, near, at = tl.where(nearer, with_a, known), tl.where(nearer, a, near), tl.where(nearer, d_a, at)
@@ -168,9 +180,9 @@ def search(
     read, next_q = 0, tl.min(lowest_q, axis=0)
     while next_q < best:
         k = tl.min(tl.where(lowest_q == next_q, i, 0x7FFFFFFF), axis=0)
-        row = tl.load(state + (SLOT + side) * N + k).to(tl.int64) * ld
-        lowest, first, distance = lowest_in_row(distances, row, k, u, a, u_a, BLOCK)
         here = i == k
+        row = tl.sum(tl.where(here, slot, 0), axis=0).to(tl.int64) * ld
+        lowest, first, distance = lowest_in_row(distances, row, k, u, a, u_a, BLOCK)
         bound, known = tl.where(here, lowest, bound), tl.where(here, lowest, known)
         near, at = tl.where(here, first, near), tl.where(here, distance, at)
         lowest_q = tl.where(here, infinity, lowest_q)

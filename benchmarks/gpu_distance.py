@@ -1,0 +1,226 @@
+"""Distances, UPGMA and neighbour joining on a GPU: time of the whole call, and peak device memory.
+
+    python benchmarks/gpu_distance.py [--only distances upgma nj] [--largest N] [--csv FILE]
+
+Matrices are made on the device and stay there; a call ends when merges or joins are in host memory
+(distances: when the matrix is on the device). Every kind of input is compared with the CPU kernels at a small
+size first; on a red check nothing is reported and the exit status is 1. Writes results/gpu_distance.csv
+beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+import triton
+
+from phloem.distance.linkage import linkage
+from phloem.distance.neighbour_joining import neighbour_joining
+from phloem.engine.gpu_distance_alignment import (
+    NUCLEOTIDE_TILING,
+    EncodedSequences,
+    Formula,
+    distance_matrix,
+)
+from phloem.engine.gpu_distance_linkage import linkage_merges
+from phloem.engine.gpu_distance_nj import joins
+from phloem.kernels.reference.distance import nucleotide_distance, nucleotide_terms
+
+RESULTS = Path(__file__).parent / "results" / "gpu_distance.csv"
+FREQUENCIES = np.array([0.3, 0.2, 0.27, 0.23])
+SIZES = (100, 1000, 4000, 10_000, 16_000, 20_000, 60_000, 100_000)
+JOINING_SIZES = (100, 1000, 4000, 10_000, 20_000)
+ALIGNMENTS = ((1000, 10_000), (5000, 1500), (16_000, 29_903))
+DEVICE = torch.device("cuda")
+
+
+def tiles(n: int, width: int = 4096):
+    for i in range(0, n, width):
+        for j in range(0, i + 1, width):
+            yield i, j, min(i + width, n), min(j + width, n)
+
+
+def uniform(n: int) -> torch.Tensor:
+    """Independent uniform distances."""
+    d = torch.empty((n, n), device=DEVICE)
+    for i, j, i_end, j_end in tiles(n):
+        block = torch.rand((i_end - i, j_end - j), device=DEVICE)
+        block = torch.triu(block, 1) + torch.triu(block, 1).T if i == j else block
+        d[i:i_end, j:j_end], d[j:j_end, i:i_end] = block, block.T
+    return d
+
+
+def on_a_tree(n: int, lengths: np.ndarray, seed: int) -> torch.Tensor:
+    """Path lengths on a random recursive tree: every new tip hangs on an earlier one."""
+    rng, d = np.random.default_rng(seed), torch.zeros((n, n), device=DEVICE)
+    for i in range(1, n):
+        d[i, :i] = d[int(rng.integers(0, i)), :i] + float(lengths[i])
+        d[:i, i] = d[i, :i]
+    return d
+
+
+def tree_like(n: int) -> torch.Tensor:
+    """A tree without a clock, each distance 0 to 20 % too long."""
+    d = on_a_tree(n, np.random.default_rng(1).exponential(0.01, n), 2)
+    for i, j, i_end, j_end in tiles(n):
+        noise = 1 + 0.2 * torch.rand((i_end - i, j_end - j), device=DEVICE)
+        noise = torch.triu(noise, 1) + torch.triu(noise, 1).T if i == j else noise
+        block = d[i:i_end, j:j_end] * noise
+        d[i:i_end, j:j_end], d[j:j_end, i:i_end] = block, block.T
+    return d
+
+
+def outbreak(n: int) -> torch.Tensor:
+    """Whole numbers of mutations in an outbreak: many ties, half of the genomes copies of others."""
+    return on_a_tree(n, np.random.default_rng(1).poisson(0.7, n).astype(float), 2)
+
+
+KINDS = {"uniform": uniform, "tree-like": tree_like, "outbreak": outbreak}
+
+
+def sequences(n: int, sites: int) -> torch.Tensor:
+    codes = torch.randint(0, 4, (1, sites), device=DEVICE, dtype=torch.uint8).repeat(n, 1)
+    for part in codes.split(2048):
+        chance = torch.rand(part.shape, device=DEVICE)
+        other = torch.randint(0, 4, part.shape, device=DEVICE, dtype=torch.uint8)
+        part.copy_(torch.where(chance < 0.2, other, part))
+        part[chance > 0.97] = 9
+    return codes
+
+
+def formula(method: str) -> Formula:
+    terms = None if method in ("p", "logdet") else nucleotide_terms(method, FREQUENCIES)
+    return Formula(terms=terms, logdet=method == "logdet")
+
+
+def checks() -> dict[str, bool]:
+    """Every kind of work next to the CPU."""
+    green = {}
+    for name, make in KINDS.items():
+        d = make(1500)
+        cpu, (lower, upper, distance, _) = linkage(d.cpu().numpy()), linkage_merges(d)
+        green[f"upgma {name}"] = (
+            np.array_equal(cpu.lower, lower)
+            and np.array_equal(cpu.upper, upper)
+            and np.array_equal(cpu.distance, distance)
+        )
+        if name != "outbreak":  # equal criteria are resolved differently
+            green[f"nj {name}"] = np.array_equal(neighbour_joining(d.cpu().numpy()).pairs, joins(d).pairs)
+    codes = sequences(130, 777)
+    host = codes.cpu().numpy()
+    for method in ("p", "jc69", "k80", "f84", "tn93", "logdet"):
+        encoded = EncodedSequences(codes, 4, True, NUCLEOTIDE_TILING)
+        values = distance_matrix(encoded, formula(method), torch.float64)[0].cpu().numpy()
+        green[f"distance {method}"] = all(
+            abs(values[i, j] - _by_hand(host[i], host[j], method)) < 1e-12
+            for i in range(0, 130, 9)
+            for j in range(i)
+        )
+    return green
+
+
+def _by_hand(x: np.ndarray, y: np.ndarray, method: str) -> float:
+    counts, both = np.zeros((4, 4)), (x < 4) & (y < 4)
+    np.add.at(counts, (x[both], y[both]), 1)
+    return nucleotide_distance(counts, method, FREQUENCIES)
+
+
+def timed(make: Callable, call: Callable, repeats: int) -> tuple[np.ndarray, object, float]:
+    """(p20, p50, p80) in ms of call(make()), its last result, peak device memory in GB; one call warms up."""
+    times, result = [], None
+    torch.cuda.reset_peak_memory_stats()
+    for repeat in range(repeats + (repeats > 1)):
+        argument = make()
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        result = call(argument)
+        torch.cuda.synchronize()
+        if repeat or repeats == 1:
+            times.append((time.perf_counter() - start) * 1e3)
+        del argument
+    peak = torch.cuda.max_memory_allocated() / 1e9
+    return np.percentile(times, (20, 50, 80)), result, peak
+
+
+def tree_rows(work: str, largest: int):
+    sizes, call = (SIZES, linkage_merges) if work == "upgma" else (JOINING_SIZES, joins)
+    for n in (size for size in sizes if size <= largest):
+        for name, make in KINDS.items():
+            if n > 20_000 and name != "uniform":
+                continue
+            torch.cuda.empty_cache()
+            original = make(n) if n <= 60_000 else None
+            fresh = original.clone if original is not None else (lambda: uniform(n))  # noqa: B023
+            repeats = 9 if n <= 20_000 and work == "upgma" else 3
+            quantiles, result, peak = timed(fresh, lambda d: call(d, overwrite=True), repeats)
+            extra = (
+                f"{result[3]} rounds" if work == "upgma" else f"{result.rows_read / n:.1f} rows read a join"
+            )
+            del original, fresh
+            yield (work, name, n, "", *quantiles, peak, extra)
+
+
+def encoded_times(codes: torch.Tensor, method: str) -> tuple[np.ndarray, float]:
+    encoded = EncodedSequences(codes, 4, True, NUCLEOTIDE_TILING)
+    out, _ = distance_matrix(encoded, formula(method), torch.float32)
+    how, n = formula(method), len(codes)
+    quantiles, _, peak = timed(lambda: None, lambda _: encoded.fill(out, how, 0, n, True), 9)
+    return quantiles, peak
+
+
+def distance_rows():
+    for n, sites in ALIGNMENTS:
+        codes = sequences(n, sites)
+        for method in ("p", "jc69", "k80", "f84", "tn93", "logdet"):
+            quantiles, peak = encoded_times(codes, method)
+            rate = 16 * n * n * sites / quantiles[1] / 1e9
+            yield (method, "encoded on the device", n, sites, *quantiles, peak, f"{rate:.0f} Top/s")
+        host = codes.cpu().numpy()
+        del codes
+
+        def whole(_, host=host):
+            encoded = EncodedSequences(host, 4, True, NUCLEOTIDE_TILING)
+            return distance_matrix(encoded, formula("tn93"), torch.float32)
+
+        quantiles, _, peak = timed(lambda: None, whole, 5)
+        yield ("tn93", "codes in host memory", n, sites, *quantiles, peak, "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", default=["distances", "upgma", "nj"])
+    parser.add_argument("--largest", type=int, default=100_000)
+    parser.add_argument("--csv", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    green = checks()
+    for name, passed in green.items():
+        print(f"check {name}: {'passed' if passed else 'FAILED'}", flush=True)
+    if not all(green.values()):
+        return 1
+    machine = [torch.cuda.get_device_name(), torch.__version__, triton.__version__]
+    arguments.csv.parent.mkdir(exist_ok=True)
+    with arguments.csv.open("w", newline="") as file:
+        writer = csv.writer(file)
+        header = ["work", "input", "taxa", "sites", "p20_ms", "p50_ms", "p80_ms", "peak_GB", "notes"]
+        writer.writerow([*header, "device", "torch", "triton"])
+        print(*header, sep="\t")
+        for part in arguments.only:
+            for row in distance_rows() if part == "distances" else tree_rows(part, arguments.largest):
+                cells = [f"{x:.3f}" if isinstance(x, float) else x for x in row]
+                writer.writerow([*cells, *machine])
+                file.flush()
+                print(*cells, sep="\t", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
