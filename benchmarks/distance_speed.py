@@ -48,6 +48,11 @@ REACH = {
 }
 
 
+FIELDS = (
+    "problem", "least_s", "median_s", "cpu_s", "reach_s", "peak_before_MB", "peak_MB", "processor", "numpy",
+)  # fmt: skip
+
+
 def symmetric(values: np.ndarray) -> np.ndarray:
     """The upper triangle mirrored, in place and by tiles."""
     n = len(values)
@@ -247,17 +252,10 @@ def measure(name: str, repeats: int) -> dict[str, object]:
         run(work)
         times.append((time.perf_counter() - wall, time.process_time() - cpu))
     wall = sorted(t[0] for t in times)
-    return {
-        "problem": name,
-        "least_s": round(wall[0], 4),
-        "median_s": round(wall[len(wall) // 2], 4),
-        "cpu_s": round(min(times)[1], 4),
-        "reach_s": REACH[name],
-        "peak_before_MB": peak // 1024,
-        "peak_MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "processor": platform.processor() or platform.machine(),
-        "numpy": np.__version__,
-    }
+    peaks = peak // 1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    numbers = (round(x, 4) for x in (wall[0], wall[len(wall) // 2], min(times)[1]))
+    machine = platform.processor() or platform.machine()
+    return dict(zip(FIELDS, (name, *numbers, REACH[name], *peaks, machine, np.__version__), strict=True))
 
 
 def main() -> None:
@@ -278,7 +276,7 @@ def main() -> None:
         print(done.stdout.strip() or f"{name}: {done.stderr.strip().splitlines()[-1]}", flush=True)
         rows.append(done.stdout)
     if options.csv:
-        Path(options.csv).write_text("".join(rows))
+        Path(options.csv).write_text(",".join(FIELDS) + "\n" + "".join(rows))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from phloem.errors import InputError, NumericalError
 from phloem.kernels.numba import linkage_duplicates, linkage_rounds, linkage_rows, linkage_single
 from phloem.kernels.reference.linkage import LinkageMethod, counting_unit
 
-DENSE_SHARE = 1 / 24  # a round that merges more than this share of the clusters rewrites the whole matrix
+DENSE_SHARE = 1 / 12  # a round that merges more than this share of the clusters rewrites the whole matrix
 CPU_SECONDS = 6e-9  # per entry of the matrix, two cores
 SMALL = 256  # so few clusters finish in one call
 
