@@ -32,7 +32,7 @@ class Tiling:
 
 
 def tiling(n_states: int, precision: str) -> Tiling:
-    """The tiling measured fastest on an H100 for this number of states (docs/gpu.md has the table)."""
+    """The tiling measured fastest on an H100 for this number of states (docs/gpu.md has the figures)."""
     width = -(-n_states // 4) * 4
     if width == 4:
         return Tiling(4, 4, 1, 128, 256, 64, 3, 4, 4, 4, 4, 0, 128, 4, 16)
