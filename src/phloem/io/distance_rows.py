@@ -157,7 +157,7 @@ def table_rows(text: np.ndarray, source: str) -> RowSpans:
         raise InputError("a table needs a row of names and a row a taxon", file=source, hint="Add the names.")
     header = bytes(text[starts[0] : stops[0]])
     separator = "\t" if header.count(b"\t") >= header.count(b",") else ","
-    taxa = _cells(_decoded(header, source, int(numbers[0])), separator)[1:]
+    taxa = _cells(header, separator, source, int(numbers[0]))[1:]
     n = len(taxa)
     if len(starts) - 1 != n:
         raise InputError(
@@ -171,7 +171,7 @@ def table_rows(text: np.ndarray, source: str) -> RowSpans:
         head = bytes(text[a : min(b, a + NAME_BYTES)])
         cell = _QUOTED.match(head) if head.startswith(b'"') else None
         raw = cell.group() if cell is not None else head.split(separator.encode(), 1)[0]
-        if (name := _cells(_decoded(raw, source, line), separator)[0]) != taxa[i]:
+        if (name := _cells(raw, separator, source, line)[0]) != taxa[i]:
             raise InputError(
                 f"row {i + 1} is '{name}', column {i + 1} is '{taxa[i]}'",
                 file=source,
@@ -183,9 +183,16 @@ def table_rows(text: np.ndarray, source: str) -> RowSpans:
     return RowSpans(taxa, begins, stops[1:], numbers[1:], "square")
 
 
-def _cells(line: str, separator: str) -> list[str]:
+def _cells(raw: bytes, separator: str, source: str, line: int) -> list[str]:
     """The cells of a line, quotes resolved."""
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [""])]
+    text = _decoded(raw, source, line).replace("\r", " ")
+    try:
+        cells = next(csv.reader([text], delimiter=separator), [])
+    except csv.Error as problem:
+        raise InputError(
+            f"not a row of a table ({problem})", file=source, line=line, hint="Check quotes and separators."
+        ) from None
+    return [cell.strip() for cell in cells] or [""]
 
 
 def fill_matrix(
