@@ -1,4 +1,4 @@
-"""No text, however damaged, raises anything but the package's own errors; what is read is a distance matrix."""
+"""No text, however damaged, raises anything but the package's errors; what is read is a distance matrix."""
 
 from __future__ import annotations
 
