@@ -61,10 +61,18 @@ class EncodedSequences:
         self.one_hot = torch.zeros((padded, states, self.width), dtype=torch.int8, device=device)
         for s in range(states):
             self.one_hot[: self.n, s, : self.sites] = values == s
+        self._listed: tuple[tuple[int, int], torch.Tensor] = ((-1, -1), torch.empty(0))
         self.observed = None
         if not four:
             self.observed = torch.zeros((padded, self.width), dtype=torch.int8, device=device)
             self.observed[:, : self.sites] = self.one_hot[:, :, : self.sites].sum(dim=1, dtype=torch.int8)
+
+    def _tiles_of(self, first_row: int, last_row: int) -> torch.Tensor:
+        """The list of tiles on the device; the last one is kept, for the host is slower at it than the GPU."""
+        if self._listed[0] != (first_row, last_row):
+            tiles = torch.from_numpy(_tiles(first_row, last_row, self.tiling)).to(self.one_hot.device)
+            self._listed = ((first_row, last_row), tiles)
+        return self._listed[1]
 
     def fill(
         self, out: torch.Tensor, formula: Formula, first_row: int, last_row: int, mirror: bool
@@ -75,7 +83,7 @@ class EncodedSequences:
         device: saturated pairs, pairs without a common site, and one of these as i × 2³² + j.
         """
         device, t = self.one_hot.device, self.tiling
-        tiles = torch.from_numpy(_tiles(first_row, last_row, t)).to(device)
+        tiles = self._tiles_of(first_row, last_row)
         status = torch.tensor([0, 0, -1], dtype=torch.int64, device=device)
         number = {
             name: torch.tensor([getattr(formula, name)], dtype=torch.float64, device=device)
