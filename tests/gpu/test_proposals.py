@@ -54,6 +54,26 @@ def test_a_change_that_is_not_named_is_not_seen():
     assert gpu.propose(moved, np.array([0])) == before
 
 
+def test_a_failed_proposal_leaves_the_accepted_state(monkeypatch):
+    """Out of memory, or a number that is none, must not leave a proposal pending."""
+    from phloem.errors import DeviceError
+
+    case = random_case(5, 20, 4, 1)
+    gpu, reference = both(case)
+
+    def no_memory(*arguments, **options):
+        raise DeviceError("planted")
+
+    monkeypatch.setattr(gpu, "_make_batch", no_memory)
+    with pytest.raises(DeviceError, match="planted"):
+        gpu.propose(case.lengths * 2, np.array([0]))
+    monkeypatch.undo()
+    found = gpu.propose(case.lengths * 2, np.arange(len(case.lengths) - 1))
+    assert abs(found - reference.propose(case.lengths * 2, np.arange(8))) < 1e-11 * abs(found)
+    gpu.reject(), reference.reject()
+    assert np.allclose(gpu.site_log_likelihoods(), reference.site_log_likelihoods(), rtol=1e-11)
+
+
 def test_misuse_is_refused():
     case = random_case(4, 10, 4, 1)
     gpu, _ = both(case)

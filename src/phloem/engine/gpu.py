@@ -72,7 +72,10 @@ class GpuEvaluator:
         self._sites_stale = False
 
     def _make_batch(self, left: np.ndarray, right: np.ndarray, slots: int, layouts=None) -> GpuBatch:
-        return GpuBatch(self._problem, left[None], right[None], self._device, slots, layouts=layouts)
+        try:
+            return GpuBatch(self._problem, left[None], right[None], self._device, slots, layouts=layouts)
+        except torch.OutOfMemoryError as error:
+            raise DeviceError(f"the GPU's memory does not hold this problem: {error}") from error
 
     def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
         return self._evaluate("likelihood", lengths, model)
@@ -107,8 +110,18 @@ class GpuEvaluator:
             raise RuntimeError("a proposal is pending: accept or reject it first")
         if self._accepted is None:
             raise RuntimeError("nothing was evaluated yet: call log_likelihood first")
-        self._before = (self._batch, self._chain)
+        before = (self._batch, self._chain)
         self._proposed = (np.array(lengths, np.float64), model or self._accepted[1])
+        try:
+            value = self._evaluate_proposal(changed, model, left, right)
+        except Exception:
+            (self._batch, self._chain), self._proposed, self._before = before, None, None
+            self._sites_stale = True
+            raise
+        return value
+
+    def _evaluate_proposal(self, changed, model, left, right) -> float:
+        self._before = (self._batch, self._chain)
         if left is not None or right is not None:
             return self._propose_topology(left, right)
         if self._batch.slots == 1:
