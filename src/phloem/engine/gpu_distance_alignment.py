@@ -68,7 +68,7 @@ class EncodedSequences:
             self.observed[:, : self.sites] = self.one_hot[:, :, : self.sites].sum(dim=1, dtype=torch.int8)
 
     def _tiles_of(self, first_row: int, last_row: int) -> torch.Tensor:
-        """The list of tiles on the device; the last one is kept, for the host is slower at it than the GPU."""
+        """The list of tiles on the device; the last one is kept: making it takes longer than the kernel."""
         if self._listed[0] != (first_row, last_row):
             tiles = torch.from_numpy(_tiles(first_row, last_row, self.tiling)).to(self.one_hot.device)
             self._listed = ((first_row, last_row), tiles)
