@@ -107,8 +107,8 @@ def measure(case: Case, wanted, rows: list[dict], cpu_ms: float | None = None) -
     s, c = problem.state_sets.shape[1], problem.n_categories
     gflop = 2e-9 * s * s * c * (n_columns + 2 * n_pre)
     repeats = 100 if n_columns < 1_000_000 else 20
-    lik = device_times(lambda: batch.launch.run("likelihood", True, False), repeats)
-    grad = device_times(lambda: batch.launch.run("gradient", True, False), repeats)
+    lik = device_times(lambda: batch.launch.run("likelihood", True), repeats)
+    grad = device_times(lambda: batch.launch.run("gradient", True), repeats)
     call = call_times(lambda: gpu.gradient(case.lengths, case.model), repeats)
     lik_call = call_times(lambda: gpu.log_likelihood(case.lengths, case.model), repeats)
     beagle = BEAGLE.get(case.name, (None, None)) if problem.precision == "float64" else (None, None)
@@ -181,7 +181,7 @@ def chains(arguments, rows: list[dict]) -> None:
             one = alone.gradient(lengths[-1], models[-1])
             if one.log_likelihood != found.log_likelihoods[-1]:
                 sys.exit(f"RED chains {n}: {one.log_likelihood!r} {found.log_likelihoods[-1]!r}")
-            device = device_times(lambda b=batch: b._batch.launch.run("likelihood", True, False), 50)
+            device = device_times(lambda b=batch: b._batch.launch.run("likelihood", True), 50)
             call = call_times(lambda b=batch, t=lengths, m=models: b.log_likelihoods(t, m), 50)
             name = f"chains H={n} T={taxa} P={patterns} S={states} C={categories}"
             rows.append(

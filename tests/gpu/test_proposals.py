@@ -18,8 +18,13 @@ def both(case):
     return pair
 
 
+@pytest.mark.parametrize("whole_elements", [0, 1 << 40])
 @pytest.mark.parametrize("size", [(7, 40, 4, 2), (6, 25, 20, 1)])
-def test_a_walk_of_proposals(size):
+def test_a_walk_of_proposals(size, whole_elements, monkeypatch):
+    """Only what changed, or everything, into the second slot."""
+    from phloem.engine import gpu as engine
+
+    monkeypatch.setattr(engine, "WHOLE_ELEMENTS", whole_elements)
     case = random_case(*size)
     rng = np.random.default_rng(3)
     gpu, reference = both(case)
@@ -43,8 +48,11 @@ def test_a_walk_of_proposals(size):
     assert np.allclose(found.branch_lengths, wanted.branch_lengths, rtol=1e-9)
 
 
-def test_a_change_that_is_not_named_is_not_seen():
+def test_a_change_that_is_not_named_is_not_seen(monkeypatch):
     """Negative control: only the named branches are recomputed."""
+    from phloem.engine import gpu as engine
+
+    monkeypatch.setattr(engine, "WHOLE_ELEMENTS", 0)
     case = random_case(6, 30, 4, 1)
     gpu, _ = both(case)
     before = gpu.propose(case.lengths, np.array([0]))

@@ -50,9 +50,14 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "Triton's interpreter"
 
 
+# Message elements (two slots) below which a proposal is evaluated whole: a captured graph takes 0.07 ms where
+# listing, uploading and launching the steps above one branch takes 0.6 to 1 ms.
+WHOLE_ELEMENTS = 60_000_000
+
+
 class GpuEvaluator:
-    """Evaluator on one GPU. A proposal on the same topology recomputes the changed matrices and the steps
-    above them, into a second slot; a new topology gets buffers of its own."""
+    """Evaluator on one GPU. A proposal on the same topology goes into a second slot: whole where the problem
+    is small, else only the changed matrices and the steps above them. A new topology gets its own buffers."""
 
     name = "gpu"
 
@@ -126,11 +131,21 @@ class GpuEvaluator:
             return self._propose_topology(left, right)
         if self._batch.slots == 1:
             self._grow()
+        if self._batch.launch.arrays["messages"].numel() < WHOLE_ELEMENTS:
+            return self._propose_whole()
         every = np.arange(self._batch.n_nodes - 1)
         branches = every if model is not None else np.setdiff1d(changed, [self._batch.n_nodes - 1])
         self._chain = self._flip(branches)
         dirty = self._chain.message_slot != self._before[1].message_slot
         self._recompute(self._chain, dirty, branches)
+        return self._value()
+
+    def _propose_whole(self) -> float:
+        """Everything, into the other slot, by a captured graph."""
+        assert self._proposed is not None
+        slot = 1 - int(self._chain.message_slot[-1])
+        self._chain = schedule.in_slot(self._chain, slot)
+        self._batch.evaluate("likelihood", self._proposed[0][None], [self._proposed[1]], slot)
         return self._value()
 
     def _propose_topology(self, left, right) -> float:

@@ -9,7 +9,7 @@ import torch
 
 from phloem.engine import gpu_schedule as schedule
 from phloem.engine.gpu_buffers import ModelNumbers, has_real_eigensystem
-from phloem.engine.gpu_launch import Launcher
+from phloem.engine.gpu_launch import Launcher, Steps
 from phloem.engine.gpu_layout import TreeLayout, tree_layout
 from phloem.engine.gpu_tiling import Tiling, tiling
 from phloem.engine.interface import Problem
@@ -49,19 +49,25 @@ class GpuBatch:
             self.n_chains, self.n_nodes, problem.n_categories, self.sizes.width, device
         )
         self.launch = Launcher(self, dtype)
-        self._graphs: dict[tuple[str, bool, bool], Callable[[], None]] = {}
+        self._graphs: dict[tuple[str, bool, Steps], Callable[[], None]] = {}
 
     @property
     def parts(self) -> int:
         return self.problem.n_categories * self.sizes.chunks
 
-    def evaluate(self, what: str, lengths: np.ndarray, models: list[SiteModel]) -> None:
-        """Run "likelihood", "gradient" or "parameters" from scratch. lengths: (H, N)."""
+    def evaluate(self, what: str, lengths: np.ndarray, models: list[SiteModel], slot: int = 0) -> None:
+        """Run "likelihood", "gradient" or "parameters" from scratch. lengths: (H, N).
+
+        slot: where the messages go; only a likelihood may go to slot 1.
+        """
         on_device = all(has_real_eigensystem(m) for m in models)
         self.numbers.load(lengths, models)
         if not on_device:
-            self._upload_matrices(lengths, models)
-        self._replay((what, on_device, False))
+            every = np.arange(self.n_nodes - 1)
+            chains = [schedule.in_slot(chain, slot) for chain in self.chains]
+            jobs = np.concatenate([schedule.matrix_jobs(chain, every) for chain in chains])
+            self._upload_matrices(lengths, models, jobs)
+        self._replay((what, on_device, "other" if slot else "full"))
 
     def evaluate_dirty(self, lengths, models, jobs: np.ndarray, items: np.ndarray, roots: np.ndarray) -> None:
         """The log-likelihood after a change: these matrices (jobs) and steps (items, roots) are
@@ -71,10 +77,10 @@ class GpuBatch:
         if not on_device:
             self._upload_matrices(lengths, models, jobs)
         self.launch.partial_schedule(jobs, items, roots)
-        self._replay(("likelihood", on_device, True))
+        self._replay(("likelihood", on_device, "partial"))
 
-    def _replay(self, key: tuple[str, bool, bool]) -> None:
-        if key[2]:
+    def _replay(self, key: tuple[str, bool, Steps]) -> None:
+        if key[2] == "partial":
             self.launch.run(*key)
         else:
             if key not in self._graphs:
@@ -82,7 +88,7 @@ class GpuBatch:
             self._graphs[key]()
         self.launch.fetch()
 
-    def _capture(self, key: tuple[str, bool, bool]) -> Callable[[], None]:
+    def _capture(self, key: tuple[str, bool, Steps]) -> Callable[[], None]:
         """A CUDA graph of the launches (the interpreter launches them one by one)."""
         if self.device.type != "cuda":
             return lambda: self.launch.run(*key)
@@ -93,14 +99,9 @@ class GpuBatch:
             self.launch.run(*key)
         return graph.replay
 
-    def _upload_matrices(
-        self, lengths: np.ndarray, models: list[SiteModel], jobs: np.ndarray | None = None
-    ) -> None:
+    def _upload_matrices(self, lengths: np.ndarray, models: list[SiteModel], jobs: np.ndarray) -> None:
         """Without a real eigensystem the host exponentiates, branch by branch."""
         s = self.problem.state_sets.shape[1]
-        if jobs is None:
-            every = np.arange(self.n_nodes - 1)
-            jobs = np.concatenate([schedule.matrix_jobs(chain, every) for chain in self.chains])
         for h, model in enumerate(models):
             own = jobs[jobs[:, 2] == h]
             p = transition_matrices(lengths[h][own[:, 0] - h * self.n_nodes], model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from phloem.engine.gpu_batch import GpuBatch
 
 
+# Which lists of steps: all into slot 0, all into slot 1, or those of partial_schedule.
+Steps = Literal["full", "other", "partial"]
+
+
 class Launcher:
     """Owns the device arrays; run() issues the launches of one evaluation on the current stream."""
 
@@ -30,8 +34,8 @@ class Launcher:
         self._allocate_messages()
         self._upload_layout()
         self._upload_root()
-        self._lists = self._full_lists()
-        self._full = {name: self._to_device(rows) for name, rows in self._lists.items()}
+        self._full = self._full_lists(0)
+        self._other = self._full_lists(1) if batch.slots == 2 else {}
         self._partial: dict[str, torch.Tensor] = {}
         self._n_result = 2 + (batch.n_nodes - 1) * batch.problem.n_categories
         self.arrays["result"] = self._empty((batch.n_chains, self._n_result), torch.float64)
@@ -103,20 +107,21 @@ class Launcher:
         rows = [[c.first_root, c.layout.classes.size(b.n_nodes - 1)] for c in b.chains]
         self._chains = self._to_device(np.array(rows, np.int64))
 
-    def _full_lists(self) -> dict[str, np.ndarray]:
-        b = self._batch
+    def _full_lists(self, slot: int) -> dict[str, torch.Tensor]:
+        """Steps of an evaluation from scratch, into one slot or the other."""
+        b, chains = self._batch, [schedule.in_slot(c, slot) for c in self._batch.chains]
         every, branches = np.ones(b.n_nodes, bool), np.arange(b.n_nodes - 1)
         lists = {
-            "jobs": np.concatenate([schedule.matrix_jobs(c, branches) for c in b.chains]),
+            "jobs": np.concatenate([schedule.matrix_jobs(c, branches) for c in chains]),
             "post": schedule.in_level_order(
-                [schedule.postorder_items(c, b.sizes, b.parts, every) for c in b.chains]
+                [schedule.postorder_items(c, b.sizes, b.parts, every) for c in chains]
             ),
-            "root": np.concatenate([schedule.root_items(c, b.sizes) for c in b.chains]),
-            "pre": schedule.in_level_order([schedule.preorder_items(c, b.sizes, b.parts) for c in b.chains]),
+            "root": np.concatenate([schedule.root_items(c, b.sizes) for c in chains]),
+            "pre": schedule.in_level_order([schedule.preorder_items(c, b.sizes, b.parts) for c in chains]),
         }
         n = [self._n_columns, len(lists["post"]), self._n_pre_columns, len(lists["pre"])]
-        lists["sizes"] = np.array(n, np.int64)
-        return lists
+        self._sizes = lists["sizes"] = np.array(n, np.int64)
+        return {name: self._to_device(rows) for name, rows in lists.items()}
 
     def _compile_constants(self) -> dict[str, Any]:
         sizes = self._batch.sizes
@@ -141,14 +146,15 @@ class Launcher:
         return max(1, min(per_processor * processors, n_steps * self._batch.parts))
 
     def partial_schedule(self, jobs: np.ndarray, items: np.ndarray, roots: np.ndarray) -> None:
-        """What run(partial=True) recomputes."""
-        sizes = self._lists["sizes"].copy()
+        """What run(steps="partial") recomputes."""
+        sizes = self._sizes.copy()
         sizes[1] = len(items)
         lists = {"jobs": jobs, "post": items, "root": roots, "sizes": sizes}
         self._partial = {name: self._to_device(rows) for name, rows in lists.items()}
 
-    def run(self, what: str, on_device: bool, partial: bool) -> None:
-        lists, keep = self._partial if partial else self._full, what == "parameters"
+    def run(self, what: str, on_device: bool, steps: Steps = "full") -> None:
+        lists = {"full": self._full, "other": self._other, "partial": self._partial}[steps]
+        keep = what == "parameters"
         if on_device and len(lists["jobs"]):
             self._matrices(lists["jobs"])
         else:

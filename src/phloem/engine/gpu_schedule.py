@@ -5,7 +5,7 @@ The columns are explained at the top of kernels/triton/postorder.py, preorder.py
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,6 +50,12 @@ class Chain:
     def counter(self, nodes: np.ndarray, pre: bool = False) -> np.ndarray:
         n_nodes = self.layout.classes.n_nodes
         return 2 + (int(pre) * self.n_chains + self.index) * n_nodes + nodes
+
+
+def in_slot(chain: Chain, slot: int) -> Chain:
+    """The chain with all its messages and matrices in one slot."""
+    slots = np.full(chain.layout.classes.n_nodes, slot, np.int64)
+    return replace(chain, message_slot=slots, matrix_slot=slots)
 
 
 def matrix_jobs(chain: Chain, branches: np.ndarray) -> np.ndarray:
