@@ -16,9 +16,10 @@ from phloem.distance.alignment_distances import DistanceMethod, DistanceSettings
 from phloem.distance.bootstrap import bootstrap_support
 from phloem.distance.compilation import on_first_compilation
 from phloem.distance.cophenetic import cophenetic_correlation
-from phloem.distance.linkage import linkage
-from phloem.distance.neighbour_joining import NegativeBranches, neighbour_joining
+from phloem.distance.linkage import linkage, linkage_device
+from phloem.distance.neighbour_joining import NegativeBranches, joining_device, neighbour_joining
 from phloem.engine.hardware import detect_hardware, usable_cores
+from phloem.engine.select import Device
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
 from phloem.io.distance_matrix import LARGE, is_distance_matrix, read_distance_matrix, write_distance_matrix
@@ -36,11 +37,12 @@ Progress = Callable[[str, int, int], None]
 class DistanceAnalysisSettings:
     """Everything that the distance commands can be told; field names are those of their options.
 
-    input: an alignment, or a distance matrix. method: None for the distances alone. distance: None for jc69
-    with nucleotides, poisson with amino acids, p with anything else; ml where a model is given.
-    precision: of the matrix, "auto" is float64 up to 4,096 taxa. bootstrap: replicates, from an alignment.
-    negative: what becomes of negative branches in neighbour joining. midpoint: root the joined tree there.
-    out: file of the tree, or of the matrix where method is None; replaced only with redo.
+    input: an alignment, or a distance matrix. device: of distances and tree (select_distance_device).
+    method: None for the distances alone. distance: None for jc69 with nucleotides, poisson with proteins, p
+    with anything else; ml where a model is given. precision: of the matrix, "auto" is float64 up to 4,096
+    taxa. bootstrap: replicates, from an alignment. negative: what becomes of negative branches in neighbour
+    joining. midpoint: root the joined tree there. out: file of the tree, or of the matrix where method is
+    None; replaced only with redo.
     """
 
     input: str
@@ -65,6 +67,7 @@ class DistanceAnalysisSettings:
     out: str | None = None
     redo: bool = False
     threads: int | None = None
+    device: Device = "auto"
 
     @property
     def cpu_threads(self) -> int:
@@ -135,10 +138,20 @@ def run_distance_analysis(
         matrix=matrix if tree is None else None,
         tree=tree,
         cophenetic=cophenetic,
-        choices=dict(matrix.settings),
+        choices=dict(matrix.settings) | _where(settings, matrix.n_taxa),
         seconds=seconds,
         provenance=provenance([settings.input]),
     )
+
+
+def _where(settings: DistanceAnalysisSettings, n: int) -> dict[str, object]:
+    """What the tree was made on, and why."""
+    method = settings.method
+    if method is None:
+        return {}
+    if method == "nj" or method == "bionj" or method == "unj":
+        return {"tree": joining_device(n, method, settings.device)[1]}
+    return {"tree": linkage_device(n, method, settings.device)[1]}
 
 
 def tree_text(result: DistanceAnalysisResult) -> str:
@@ -156,9 +169,10 @@ def build_tree(matrix: DistanceMatrix, settings: DistanceAnalysisSettings, overw
         raise InputError("a tree needs two taxa", file=settings.input, hint="Add a sequence.")
     method = settings.method or "upgma"
     if method == "nj" or method == "bionj" or method == "unj":
-        joins = neighbour_joining(matrix.values, method, overwrite=overwrite)
+        joins = neighbour_joining(matrix.values, method, overwrite=overwrite, device=settings.device)
         return joins.tree(matrix.taxa, settings.negative)
-    merges = linkage(matrix.values, method, overwrite=overwrite, threads=settings.cpu_threads)
+    threads, device = settings.cpu_threads, settings.device
+    merges = linkage(matrix.values, method, overwrite=overwrite, threads=threads, device=device)
     return merges.tree(matrix.taxa)
 
 
@@ -205,6 +219,7 @@ def distance_settings(settings: DistanceAnalysisSettings, alignment: Alignment) 
         model=model,
         precision=precision,
         threads=settings.cpu_threads,
+        device=settings.device,
     )
 
 

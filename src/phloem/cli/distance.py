@@ -34,6 +34,7 @@ _CIRCULAR = typer.Option(False, "--circular", help="Draw the picture around the 
 _JSON = typer.Option(None, "--json", help="Write choices and provenance as JSON; - is standard output.")
 _REDO = typer.Option(False, "--redo", help="Replace files that exist.")
 _THREADS = typer.Option(None, help="CPU threads; all usable cores if not given.")
+_DEVICE = typer.Option("auto", help="Where distances and tree are computed.")
 
 Auto = Literal["auto", "float32", "float64"]
 
@@ -54,6 +55,7 @@ def distances(
     json: str | None = _JSON,
     redo: bool = _REDO,
     threads: int | None = _THREADS,
+    device: Literal["auto", "cpu", "gpu"] = _DEVICE,
 ) -> None:
     """Pairwise distances of an alignment's sequences."""
     _run(dict(locals()), None, None, False)
@@ -83,6 +85,7 @@ def upgma(
     json: str | None = _JSON,
     redo: bool = _REDO,
     threads: int | None = _THREADS,
+    device: Literal["auto", "cpu", "gpu"] = _DEVICE,
 ) -> None:
     """Ultrametric tree by average linkage (UPGMA), or WPGMA, single or complete linkage."""
     options = dict(locals())
@@ -120,6 +123,7 @@ def nj(
     json: str | None = _JSON,
     redo: bool = _REDO,
     threads: int | None = _THREADS,
+    device: Literal["auto", "cpu", "gpu"] = _DEVICE,
 ) -> None:
     """Neighbour-joining tree (exact), or BIONJ or UNJ."""
     options = dict(locals())
@@ -147,7 +151,7 @@ def _run(options: dict[str, Any], method: str | None, picture: str | None, circu
             compiling=lambda: messages.print("compiling: the first run takes some seconds"),
         )
     _show(result, messages)
-    if picture is not None:
+    if picture is not None and result.tree is not None:
         save_picture(result.tree, picture, DrawSettings(shape="circular" if circular else "rectangular"))
         messages.print(f"picture written to {picture}")
     if json is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -74,8 +75,7 @@ def linkage(
     n = len(distances)
     if n < 2:
         return Merges(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    missing = "single linkage" if method == "single" else None
-    if select_distance_device(device, CPU_SECONDS * n * n, missing)[0] == "gpu":
+    if linkage_device(n, method, device)[0] == "gpu":
         from phloem.engine.gpu_distance_linkage import linkage_merges
 
         return Merges(*linkage_merges(distances, method))
@@ -92,6 +92,12 @@ def linkage(
             else:
                 _sparse(state, method)
     return _ordered(state)
+
+
+def linkage_device(n: int, method: LinkageMethod, requested: Device) -> tuple[Literal["cpu", "gpu"], str]:
+    """Where n taxa will be clustered, and why."""
+    missing = "single linkage" if method == "single" else None
+    return select_distance_device(requested, CPU_SECONDS * n * n, missing)
 
 
 def _start(work: np.ndarray, workers: ThreadPoolExecutor, threads: int, method: LinkageMethod) -> _State:

@@ -74,8 +74,7 @@ def neighbour_joining(
     n = len(distances)
     if n <= 3:
         return Joins(np.empty((0, 2), np.int64), np.empty((0, 2)), np.arange(n), centre(distances), 0)
-    missing = None if method == "nj" else method
-    if select_distance_device(device, CPU_SECONDS * n * n, missing)[0] == "gpu":
+    if joining_device(n, method, device)[0] == "gpu":
         return _on_gpu(distances)
     work = distances if overwrite else distances.copy()
     variances = work.copy() if method == "bionj" else np.empty((1, 1), work.dtype)
@@ -87,6 +86,12 @@ def neighbour_joining(
     if not np.all(np.isfinite(lengths)):
         raise NumericalError("neighbour joining met a distance that is not finite")
     return Joins(pairs, lengths, names, centre(work[np.ix_(slots, last)]), int(read))
+
+
+def joining_device(n: int, method: JoiningMethod, requested: Device) -> tuple[Literal["cpu", "gpu"], str]:
+    """Where n taxa will be joined, and why."""
+    missing = None if method == "nj" else method
+    return select_distance_device(requested, CPU_SECONDS * n * n, missing)
 
 
 def _on_gpu(distances: np.ndarray) -> Joins:
