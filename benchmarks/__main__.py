@@ -1,4 +1,4 @@
-"""The benchmarks by name: `python -m benchmarks` lists and runs those for this machine, `… NAME …` some of them.
+"""The benchmarks by name: `python -m benchmarks` runs those that need no GPU, `… NAME …` some of them.
 
 Each checks correctness first and reports nothing on a red check; CSV files go to benchmarks/results.
 Run them on an otherwise idle machine: quote medians.
