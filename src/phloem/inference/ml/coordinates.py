@@ -1,7 +1,9 @@
 """Free parameters and branch lengths as one unconstrained, bounded vector for an optimiser.
 
-A branch length or positive parameter x is log x, a simplex is z with x = softmax(z), a proportion its logit;
-real parameters stay as they are. Derivatives follow by the chain rule; those of a simplex already come in z.
+A branch length t is arcsinh(t / s) with s one substitution in the whole alignment: like log t where the data
+can tell lengths apart, and linear below, where the derivative by log t would vanish and leave a branch stuck
+at nothing. A positive parameter x is log x, a simplex is z with x = softmax(z), a proportion its logit; real
+parameters stay as they are. Derivatives follow by the chain rule; those of a simplex already come in z.
 """
 
 from __future__ import annotations
@@ -20,21 +22,22 @@ _SIMPLEX_BOUND = 18.0  # |z|: entries down to about 1e-15 of the largest
 
 @dataclass(frozen=True)
 class Coordinates:
-    """parameters: the free ones. n_branches: B; their log lengths come first in the vector."""
+    """parameters: the free ones. n_branches: B; their lengths come first in the vector. short: s above."""
 
     parameters: tuple[Parameter, ...]
     n_branches: int
+    short: float
 
     def pack(self, lengths: np.ndarray, values: Mapping[str, ParameterValue]) -> np.ndarray:
         """(n,) vector of branch lengths (B,) and parameter values, moved inside the bounds."""
-        parts = [np.log(np.clip(lengths, SHORTEST, LONGEST))]
+        parts = [np.arcsinh(np.clip(lengths, SHORTEST, LONGEST) / self.short)]
         parts += [_forward(p, np.atleast_1d(values[p.name])) for p in self.parameters]
         lower, upper = self.bounds().T
         return np.clip(np.concatenate(parts), lower, upper)
 
     def unpack(self, vector: np.ndarray) -> tuple[np.ndarray, dict[str, ParameterValue]]:
         """Branch lengths (B,) and parameter values of a vector."""
-        lengths, at = np.exp(vector[: self.n_branches]), self.n_branches
+        lengths, at = self.short * np.sinh(vector[: self.n_branches]), self.n_branches
         values: dict[str, ParameterValue] = {}
         for p in self.parameters:
             x = _backward(p, vector[at : at + p.size])
@@ -45,7 +48,7 @@ class Coordinates:
     def derivative(self, vector: np.ndarray, gradient: Gradient) -> np.ndarray:
         """(n,) d log L / d vector."""
         lengths, values = self.unpack(vector)
-        parts = [gradient.branch_lengths * lengths]
+        parts = [gradient.branch_lengths * np.hypot(lengths, self.short)]
         for p in self.parameters:
             slope = np.array([gradient.parameters[name] for name in p.elements or (p.name,)])
             x = np.atleast_1d(values[p.name])
@@ -54,7 +57,7 @@ class Coordinates:
 
     def bounds(self) -> np.ndarray:
         """(n, 2) lower and upper bound of every coordinate."""
-        rows = [(np.log(SHORTEST), np.log(LONGEST))] * self.n_branches
+        rows = [(np.arcsinh(SHORTEST / self.short), np.arcsinh(LONGEST / self.short))] * self.n_branches
         for p in self.parameters:
             rows += [_bounds(p)] * p.size
         return np.array(rows, np.float64).reshape(-1, 2)

@@ -19,7 +19,6 @@ Progress = Callable[[int, float], None]
 
 _FIRST_LENGTHS = 1e-6, 2.0  # the tree's own lengths are moved in here; above, log L hardly feels a branch
 _PLAIN_LENGTH = 0.1  # of every branch, where the tree's own lengths are a worse start
-_BUMPED_LENGTH = 1e-3  # where a branch that was stuck near zero starts again
 _WALL = 1e8  # added to -log L where a trial step leaves the model's domain
 _MOST_ROUNDS = 20
 
@@ -30,7 +29,7 @@ class OptimizeResult:
 
     branch_lengths (B,) aligned with branch_names; parameters: every parameter's value; tree and model_text
     carry them. starting_log_likelihoods: what each start reached. converged: whether the last round gained
-    less than the tolerance. largest_derivative: of log L in the free coordinates (log lengths, …).
+    less than the tolerance. largest_derivative: of log L in the free coordinates (coordinates.py).
     n_free: numbers fitted, branch lengths included (the two at the base of a tree count once if the model is
     reversible). aic: 2 n_free - 2 log L. bic: n_free log(sites) - 2 log L.
     """
@@ -74,7 +73,8 @@ class _Search:
 
     def __init__(self, likelihood: TreeLikelihood, tolerance: float, progress: Progress | None) -> None:
         self.likelihood = likelihood
-        self.coordinates = Coordinates(likelihood.model.free, len(likelihood.branch_names))
+        one_substitution = 1 / likelihood.alignment.n_sites
+        self.coordinates = Coordinates(likelihood.model.free, len(likelihood.branch_names), one_substitution)
         self.evaluations = 0
         self._tolerance, self._progress = tolerance, progress
         self._bounds = self.coordinates.bounds()
@@ -103,10 +103,8 @@ class _Search:
                 options={"maxcor": 30, "maxiter": 1000, "maxfun": 5000, "ftol": 1e-12, "gtol": 1e-5},
             )
             gain, value, vector = -found.fun - value, -float(found.fun), found.x
-            lifted = self._lift_stuck_branches(vector)
-            if gain < self._tolerance and lifted is vector:
+            if gain < self._tolerance:
                 return value, vector, True
-            vector = lifted
         return value, vector, False
 
     def objective(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
@@ -124,16 +122,6 @@ class _Search:
         if self._progress is not None:
             self._progress(self.evaluations, gradient.log_likelihood)
         return -gradient.log_likelihood, -self.coordinates.derivative(vector, gradient)
-
-    def _lift_stuck_branches(self, vector: np.ndarray) -> np.ndarray:
-        """In log coordinates a branch near zero hardly moves even where log L rises with it: lift it."""
-        lengths, values = self.coordinates.unpack(vector)
-        self.likelihood.set(branch_lengths=lengths, parameters=values)
-        slope = self.likelihood.gradient(parameters=False).branch_lengths
-        stuck = np.flatnonzero((lengths < _BUMPED_LENGTH / 10) & (slope * _BUMPED_LENGTH > self._tolerance))
-        lifted = vector.copy()
-        lifted[stuck] = np.log(_BUMPED_LENGTH)
-        return lifted if len(stuck) else vector
 
 
 def _result(search: _Search, runs) -> OptimizeResult:
