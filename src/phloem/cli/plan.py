@@ -56,7 +56,7 @@ def _table(result):
     table.add_row("memory", _bytes(forecast.memory_bytes))
     table.add_row("likelihood", _cost(work.likelihood_flop, forecast.likelihood_seconds))
     table.add_row("with gradient", _cost(work.gradient_flop, forecast.gradient_seconds))
-    fit = result.optimisation_evaluations * forecast.gradient_seconds
+    fit = result.optimisation_evaluations * forecast.whole_gradient_seconds
     table.add_row("--optimize", f"about {_seconds(fit)} ({result.optimisation_evaluations} gradients)")
     table.add_row("timed on", f"{forecast.sampled_patterns:,} patterns, scaled by operations")
     return table

@@ -31,12 +31,16 @@ class Work:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What one evaluation will take. Seconds are after compilation; bytes are the engine's arrays."""
+    """What one evaluation will take. Seconds are after compilation; bytes are the engine's arrays.
+
+    gradient: all branch derivatives; whole_gradient: those of the model's numbers too, as a fit needs them.
+    """
 
     work: Work
     memory_bytes: int
     likelihood_seconds: float
     gradient_seconds: float
+    whole_gradient_seconds: float
     sampled_patterns: int
 
 
@@ -74,14 +78,17 @@ def forecast(problem: Problem, selection: Selection, model: SiteModel, lengths: 
     sample = _sample(problem, whole)
     part = whole if sample is problem else _work(sample, column_sizes(sample))
     evaluator = selection.make(sample)
-    evaluator.gradient(lengths, model)
+    evaluator.gradient(lengths, model, parameters=True)
     up = _fastest(lambda: evaluator.log_likelihood(lengths, model))
     both = _fastest(lambda: evaluator.gradient(lengths, model))
+    whole_gradient = _fastest(lambda: evaluator.gradient(lengths, model, parameters=True))
+    growth = whole.gradient_flop / part.gradient_flop
     return Forecast(
         work=whole,
         memory_bytes=_memory(problem, selection, sizes),
         likelihood_seconds=up * whole.likelihood_flop / part.likelihood_flop,
-        gradient_seconds=both * whole.gradient_flop / part.gradient_flop,
+        gradient_seconds=both * growth,
+        whole_gradient_seconds=whole_gradient * growth,
         sampled_patterns=sample.tip_codes.shape[1],
     )
 
