@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 from phloem.engine import gpu_schedule as schedule
 from phloem.engine.gpu_batch import GpuBatch
 from phloem.engine.gpu_blocks import RESERVED_BYTES, GpuBlockEvaluator, forecast_device_bytes, plan_blocks
+from phloem.engine.gpu_device import find_device
 from phloem.engine.gpu_gradient import site_model_gradient
 from phloem.engine.gpu_layout import TreeLayout
 from phloem.engine.interface import EngineGradient, Evaluator, Problem
@@ -18,15 +18,6 @@ from phloem.errors import DeviceError, NumericalError
 from phloem.model.record import SiteModel
 
 __all__ = ["GpuEvaluator", "device_name", "find_device", "forecast_device_bytes", "make_evaluator"]
-
-
-def find_device() -> torch.device:
-    """The GPU, or the CPU under Triton's interpreter (TRITON_INTERPRET=1); DeviceError otherwise."""
-    if torch.cuda.is_available():
-        return torch.device("cuda", torch.cuda.current_device())
-    if os.environ.get("TRITON_INTERPRET") == "1":
-        return torch.device("cpu")
-    raise DeviceError("PyTorch finds no GPU here; use --engine cpu")
 
 
 def make_evaluator(problem: Problem, available_bytes: int | None = None) -> Evaluator:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from phloem.engine.gpu_distance_device import distance_device
+from phloem.engine.gpu_device import find_device
 from phloem.kernels.triton.distance_counts import difference_tiles, nucleotide_tiles
 
 
@@ -52,7 +52,7 @@ class EncodedSequences:
     """
 
     def __init__(self, codes: np.ndarray | torch.Tensor, states: int, four: bool, tiling: DistanceTiling):
-        device = codes.device if isinstance(codes, torch.Tensor) else distance_device()
+        device = codes.device if isinstance(codes, torch.Tensor) else find_device()
         values = torch.as_tensor(codes, device=device)
         self.n, self.sites = values.shape
         self.tiling, self.four = tiling, four

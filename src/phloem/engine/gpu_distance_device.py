@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import torch
-
-from phloem.errors import DeviceError
-
-
-def distance_device() -> torch.device:
-    """The GPU, or the CPU where Triton's interpreter was asked for (TRITON_INTERPRET=1)."""
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    if os.environ.get("TRITON_INTERPRET") == "1":
-        return torch.device("cpu")
-    raise DeviceError("no GPU is visible to PyTorch", hint="Use the CPU, or TRITON_INTERPRET=1 for a trial.")
 
 
 def programs(device: torch.device, per_processor: int) -> int:

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 import triton.language as tl
 
-from phloem.engine.gpu_distance_device import as_work_matrix, distance_device, launch_options, programs
+from phloem.engine.gpu_device import find_device
+from phloem.engine.gpu_distance_device import as_work_matrix, launch_options, programs
 from phloem.errors import NumericalError
 from phloem.kernels.triton.linkage_rounds import COUNTERS, MADE, ROUNDS, linkage_rounds
 from phloem.kernels.triton.linkage_steps import (
@@ -59,7 +60,7 @@ def linkage_merges(
     distances: (n, n) symmetric, non-negative, float32 or float64, in host memory or on the device, n ≥ 2.
     overwrite: work inside a matrix that is on the device already (rows a multiple of 16 entries apart).
     """
-    device = distances.device if isinstance(distances, torch.Tensor) else distance_device()
+    device = distances.device if isinstance(distances, torch.Tensor) else find_device()
     work, n = as_work_matrix(distances, device, overwrite), len(distances)
     unit = _counting_unit(work[:, :n]) if method != "complete" else 0.0
     if unit > 0:

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 import triton.language as tl
 
-from phloem.engine.gpu_distance_device import as_work_matrix, distance_device, launch_options, programs
+from phloem.engine.gpu_device import find_device
+from phloem.engine.gpu_distance_device import as_work_matrix, launch_options, programs
 from phloem.errors import NumericalError
 from phloem.kernels.reference.nj import neighbour_joining
 from phloem.kernels.triton.nj_exact import COUNTERS, ROWS_READ, SIDE, TURN, nj_exact
@@ -61,7 +62,7 @@ def joins(
     distances: (n, n) symmetric with zero diagonal, float32 or float64, in host memory or on the device, kept
     in its precision; sums, the criterion and branch lengths are float64. overwrite: see linkage_merges.
     """
-    device = distances.device if isinstance(distances, torch.Tensor) else distance_device()
+    device = distances.device if isinstance(distances, torch.Tensor) else find_device()
     work, n = as_work_matrix(distances, device, overwrite), len(distances)
     if not np.isfinite(float(work[:, :n].sum(dtype=torch.float64))):
         raise NumericalError("neighbour joining met a distance that is not finite")

@@ -78,14 +78,13 @@ def select_distance_device(
     if requested == "gpu":
         if missing is not None:
             raise InputError(f"the GPU kernels have no {missing}", hint="Choose the CPU.")
-        if find_spec("torch") is None:
-            raise DeviceError("the GPU needs PyTorch, which is not installed: pip install 'phloem[gpu]'")
+        _require_torch()
         return "gpu", "GPU asked for"
     if requested == "cpu":
         return "cpu", "CPU asked for"
     if missing is not None:
         return "cpu", f"CPU chosen: the GPU kernels have no {missing}"
-    if find_spec("torch") is None or not os.path.exists("/dev/nvidiactl"):
+    if not gpu_is_here():
         return "cpu", f"CPU chosen: {_why_not_gpu()}"
     if cpu_seconds < GPU_WORTH_SECONDS:
         return "cpu", f"CPU chosen: about {cpu_seconds:.1g} s, less than a GPU takes to start"
@@ -111,20 +110,26 @@ def _plural(n: int) -> str:
 def _why_not_gpu() -> str:
     if find_spec("torch") is None:
         return "the GPU engine needs PyTorch, which is not installed (pip install 'phloem[gpu]')"
-    if not os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/kfd"):
-        return "no GPU driver found"
-    return "threads were asked for"
+    return "threads were asked for" if _driver_is_here() else "no GPU driver found"
 
 
 def gpu_is_here() -> bool:
     """A driver and PyTorch; whether they fit each other shows when the engine is built."""
-    has_driver = os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/kfd")
-    return has_driver and find_spec("torch") is not None
+    return _driver_is_here() and find_spec("torch") is not None
+
+
+def _driver_is_here() -> bool:
+    """NVIDIA's or AMD's."""
+    return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/kfd")
+
+
+def _require_torch() -> None:
+    if find_spec("torch") is None:
+        raise DeviceError("the GPU needs PyTorch, which is not installed: pip install 'phloem[gpu]'")
 
 
 def _gpu(problem: Problem, why: str = "asked for") -> Selection:
-    if find_spec("torch") is None:
-        raise DeviceError("the GPU engine needs PyTorch, which is not installed: pip install 'phloem[gpu]'")
+    _require_torch()
     from phloem.engine.gpu import device_name, find_device, make_evaluator
 
     name = device_name(find_device())
