@@ -11,6 +11,7 @@ import numpy as np
 
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.analysis.reading import alignment_of
+from phloem.engine.calibration import on_calibration
 from phloem.engine.compilation import on_first_compilation
 from phloem.errors import in_file
 from phloem.io.trees import newick_text, read_trees, write_trees
@@ -96,12 +97,16 @@ def run_likelihood(
     settings: LikelihoodSettings,
     progress: Callable[[int, float], None] | None = None,
     compiling: Callable[[], None] | None = None,
+    measuring: Callable[[], None] | None = None,
 ) -> LikelihoodResult:
     """Read, evaluate (and fit), and gather the result; writes settings.out_tree if given.
 
     progress: called by the optimiser with evaluations and log-likelihood. compiling: called once if kernels
-    have to be compiled first. Errors: PhloemError of every kind.
+    have to be compiled first; measuring: if the engines' speeds are measured first. Errors: PhloemError of
+    every kind.
     """
+    if measuring is not None:
+        on_calibration(measuring)
     outputs = [settings.out_tree] if settings.out_tree else []
     refuse_to_overwrite(outputs, settings.redo, [settings.alignment, settings.tree])
     trees = read_trees(settings.tree)

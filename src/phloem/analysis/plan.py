@@ -11,6 +11,7 @@ import numpy as np
 from phloem.analysis.reading import alignment_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
+from phloem.engine.calibration import on_calibration
 from phloem.engine.compilation import on_first_compilation
 from phloem.engine.hardware import Hardware, detect_hardware
 from phloem.engine.plan import Forecast, forecast
@@ -67,8 +68,17 @@ class PlanResult:
         return None if available is None else self.forecast.memory_bytes < available
 
 
-def run_plan(settings: PlanSettings, compiling: Callable[[], None] | None = None) -> PlanResult:
-    """Read, count, time a sample of the patterns, and forecast. Evaluates nothing of the whole problem."""
+def run_plan(
+    settings: PlanSettings,
+    compiling: Callable[[], None] | None = None,
+    measuring: Callable[[], None] | None = None,
+) -> PlanResult:
+    """Read, count, time a sample of the patterns, and forecast. Evaluates nothing of the whole problem.
+
+    compiling, measuring: as of run_likelihood.
+    """
+    if measuring is not None:
+        on_calibration(measuring)
     alignment = alignment_of(settings)
     patterns = site_patterns(alignment)
     model = model_for_alignment(settings.model, alignment)

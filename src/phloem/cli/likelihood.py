@@ -60,6 +60,7 @@ def likelihood(
             compiling=lambda: messages.print(
                 "compiling: the first run after installation takes some seconds"
             ),
+            measuring=lambda: messages.print("measuring this machine's engines, once for this kind of data"),
         )
     if json != "-":
         _show(result, Console(highlight=False, width=_WIDTH, soft_wrap=False))

@@ -34,6 +34,7 @@ def plan(
         result = run_plan(
             PlanSettings(**options),
             compiling=lambda: messages.print("compiling: the first run takes some seconds"),
+            measuring=lambda: messages.print("measuring this machine's engines, once for this kind of data"),
         )
     console.print(_table(result))
     if result.fits is False:

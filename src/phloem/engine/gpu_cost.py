@@ -6,19 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.engine.cpu_memory import column_sizes
 from phloem.engine.interface import Problem
 
-# Measured on an H100 (benchmarks/results/gpu_likelihood.csv; docs/gpu.md compares): a call, a level of the
-# tree in both passes, and the rate at which full machines work. Four states: seconds a column and category.
-CALL_SECONDS = 40e-6
-LEVEL_SECONDS = {True: 3.5e-6, False: 8e-6}
-FOUR_STATE_COLUMN_SECONDS = 0.3e-9
-GPU_FLOP_PER_SECOND = {"float64": 11e12, "float32": 13e12}
-# One core of the CPU engine (benchmarks/results/cpu_likelihood.csv).
-CPU_FLOP_PER_SECOND = {True: 8e9, False: 37e9}
 # Loading PyTorch and the kernels takes seconds: a gradient that is faster than this is not worth them.
 WORTH_SECONDS = 5e-3
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """call_seconds: of a gradient however small. level_seconds: of a level of the tree, both passes.
+    gpu_flop, cpu_flop: operations a second of a full GPU and of one core of the CPU engine."""
+
+    call_seconds: float
+    level_seconds: float
+    gpu_flop: float
+    cpu_flop: float
+
+
+# An H100 and a core of an AMD EPYC (docs/gpu.md, docs/performance.md), for a first guess only: four states, more.
+ASSUMED = {True: Speeds(40e-6, 3.5e-6, 3.2e11, 8e9), False: Speeds(40e-6, 8e-6, 11e12, 37e9)}
 
 
 @dataclass(frozen=True)
@@ -31,26 +37,31 @@ class Advice:
     reason: str
 
 
-def advise(problem: Problem, cores: int) -> Advice:
-    """Compare the engines for this problem. cores: what the CPU engine may use."""
-    columns = int(np.sum(column_sizes(problem)))
-    n_states, n_categories = problem.state_sets.shape[1], problem.n_categories
-    four = n_states <= 4
-    flop = 6.0 * n_states * n_states * n_categories * columns
-    gpu = CALL_SECONDS + LEVEL_SECONDS[four] * _levels(problem)
-    if four:
-        gpu += FOUR_STATE_COLUMN_SECONDS * columns * n_categories
-    else:
-        gpu += flop / GPU_FLOP_PER_SECOND[problem.precision]
-    cpu = flop / (CPU_FLOP_PER_SECOND[four] * cores)
+def advise(problem: Problem, cores: int, speeds: Speeds | None = None) -> Advice:
+    """Compare the engines for this problem. cores: what the CPU engine may use. speeds: None for ASSUMED."""
+    known = speeds or ASSUMED[problem.state_sets.shape[1] <= 4]
+    flop = gradient_flop(problem)
+    gpu = known.call_seconds + known.level_seconds * tree_levels(problem) + flop / known.gpu_flop
+    cpu = flop / (known.cpu_flop * cores)
     use = cpu > WORTH_SECONDS and cpu > 2 * gpu
-    forecast = f"a gradient takes about {gpu * 1e3:.2g} ms there, {cpu * 1e3:.2g} ms on {cores} core(s)"
-    return Advice(
-        use, gpu, cpu, forecast if use else f"{forecast}, too little to load the GPU's libraries for"
+    source = "assumed" if speeds is None else "measured here"
+    reason = (
+        f"a gradient takes about {gpu * 1e3:.2g} ms there, {cpu * 1e3:.2g} ms on {cores} core(s) "
+        f"by {source} speeds"
     )
+    return Advice(use, gpu, cpu, reason if use else f"{reason}, too little to load the GPU's libraries for")
 
 
-def _levels(problem: Problem) -> int:
+def gradient_flop(problem: Problem) -> float:
+    """Operations of value and branch derivatives over the distinct columns of all nodes."""
+    from phloem.engine.cpu_memory import column_sizes  # Numba: only where an answer depends on it
+
+    n_states = problem.state_sets.shape[1]
+    return 6.0 * n_states * n_states * problem.n_categories * float(np.sum(column_sizes(problem)))
+
+
+def tree_levels(problem: Problem) -> int:
+    """Nodes on the longest way from a tip to the root, the tip not counted."""
     n_tips = len(problem.tip_codes)
     level = np.zeros(2 * n_tips - 1, np.int64)
     for k, (a, b) in enumerate(zip(problem.left, problem.right)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Literal
 
-from phloem.engine.gpu_cost import advise
+from phloem.engine.gpu_cost import WORTH_SECONDS, advise
 from phloem.engine.hardware import usable_cores
 from phloem.engine.interface import Evaluator, Problem
 from phloem.errors import DeviceError, InputError
@@ -52,13 +52,29 @@ def select_engine(requested: str, problem: Problem, threads: int | None = None) 
     if requested == "auto":
         why = f"chosen: {_why_not_gpu()}"
         if threads is None and gpu_is_here():
-            advice = advise(problem, chosen)
-            if advice.use_gpu:
-                return _gpu(problem, f"chosen: {advice.reason}")
-            why = f"chosen: {advice.reason}"
+            use_gpu, reason = _compare(problem, chosen)
+            why = f"chosen: {reason}"
+            if use_gpu:
+                return _gpu(problem, why)
     return Selection(
         "cpu", chosen, problem.precision, f"CPU {why}; {why_threads}", lambda p: _make_cpu(p, chosen)
     )
+
+
+def _compare(problem: Problem, cores: int) -> tuple[bool, str]:
+    """Whether to use the GPU, and why. Engines are measured only where a first guess says it might pay."""
+    advice = advise(problem, cores)
+    if advice.cpu_seconds < WORTH_SECONDS / 4:
+        return False, advice.reason
+    from phloem.engine.calibration import calibrated_speeds
+
+    try:
+        speeds = calibrated_speeds(problem.state_sets.shape[1], problem.precision)
+    except DeviceError as problem_there:
+        return False, f"the GPU cannot be used: {problem_there}"
+    if speeds is not None:
+        advice = advise(problem, cores, speeds)
+    return advice.use_gpu, advice.reason
 
 
 Device = Literal["auto", "cpu", "gpu"]

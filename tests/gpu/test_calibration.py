@@ -1,0 +1,20 @@
+"""Engines measured by the samples of engine/calibration.py, made small for the interpreter."""
+
+from __future__ import annotations
+
+import pytest
+
+from phloem.engine import calibration
+
+
+@pytest.mark.parametrize("n_states", [4, 7])
+def test_both_engines_are_measured(n_states, monkeypatch):
+    monkeypatch.setattr(calibration, "SAMPLE_TIPS", 4)
+    monkeypatch.setattr(calibration, "sample_problem", _smaller(calibration.sample_problem))
+    speeds = calibration.measure_speeds(n_states, "float64")
+    assert speeds.cpu_flop > 10 * speeds.gpu_flop > 0  # the interpreter is no GPU
+    assert speeds.call_seconds > 0 and speeds.level_seconds >= 0
+
+
+def _smaller(sample):
+    return lambda n_states, precision, n_patterns, categories: sample(n_states, precision, 32, categories)
