@@ -66,7 +66,8 @@ def measure_speeds(n_states: int, precision: str) -> Speeds:
     patterns = int(SAMPLE_FLOP / (6 * n_states**2 * categories * (2 * SAMPLE_TIPS - 1)))
     full = sample_problem(n_states, precision, max(512, min(patterns, 16_384)), categories)
     flat = _with_patterns(full, 8)
-    deep = replace(flat, **_chain())
+    left, right = _chain()
+    deep = replace(flat, left=left, right=right)
     seconds = {name: _seconds(make_evaluator(p), p) for name, p in (("flat", flat), ("deep", deep))}
     level = max(seconds["deep"] - seconds["flat"], 0.0) / (tree_levels(deep) - tree_levels(flat))
     call = max(seconds["flat"] - level * tree_levels(flat), 1e-6)
@@ -103,11 +104,10 @@ def equal_rates(n_states: int, n_categories: int) -> SiteModel:
     return SiteModel(q, frequencies, frequencies, eigen, np.ones(n_categories), weights)
 
 
-def _chain() -> dict[str, np.ndarray]:
-    """Children of a caterpillar tree."""
+def _chain() -> tuple[np.ndarray, np.ndarray]:
+    """Left and right children of a caterpillar tree."""
     inner = np.arange(SAMPLE_TIPS, 2 * SAMPLE_TIPS - 2)
-    left = np.append(0, inner).astype(np.int32)
-    return {"left": left, "right": np.arange(1, SAMPLE_TIPS, dtype=np.int32)}
+    return np.append(0, inner).astype(np.int32), np.arange(1, SAMPLE_TIPS, dtype=np.int32)
 
 
 def _with_patterns(problem: Problem, n: int) -> Problem:

@@ -23,7 +23,8 @@ class Speeds:
     cpu_flop: float
 
 
-# An H100 and a core of an AMD EPYC (docs/gpu.md, docs/performance.md), for a first guess only: four states, more.
+# An H100 and a core of an AMD EPYC (docs/gpu.md, docs/performance.md), a first guess only.
+# Keys: at most four states.
 ASSUMED = {True: Speeds(40e-6, 3.5e-6, 3.2e11, 8e9), False: Speeds(40e-6, 8e-6, 11e12, 37e9)}
 
 
