@@ -11,6 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from phloem.engine.calibration import known_speeds
+from phloem.engine.gpu_cost import Speeds
 from phloem.engine.hardware import Hardware, detect_hardware
 from phloem.errors import PhloemError
 
@@ -63,7 +65,8 @@ class KnownAnswer:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """hardware, library versions (None = not installed), known answers, and where compiled code is kept."""
+    """hardware, library versions (None = not installed), known answers, where compiled code is kept, and the
+    engines' speeds by kind of problem, as far as `auto` has measured them."""
 
     hardware: Hardware
     python: str
@@ -71,6 +74,7 @@ class Diagnosis:
     cache_directory: str
     cache_writable: bool
     answers: tuple[KnownAnswer, ...]
+    speeds: dict[str, Speeds]
 
     @property
     def healthy(self) -> bool:
@@ -85,13 +89,15 @@ def diagnose() -> Diagnosis:
         ("cpu", "float64"),
         ("cpu", "float32"),
     ]
-    if hardware.accelerators and hardware.torch_installed:
+    on_gpu = bool(hardware.accelerators) and hardware.torch_installed
+    if on_gpu:
         engines += [("gpu", "float64"), ("gpu", "float32")]
     cache, writable = _cache()
     with tempfile.TemporaryDirectory() as folder:
         answers = tuple(known_answer(engine, precision, Path(folder)) for engine, precision in engines)
     versions = {name: _version(name) for name in _LIBRARIES}
-    return Diagnosis(hardware, platform.python_version(), versions, cache, writable, answers)
+    speeds = known_speeds() if on_gpu else {}
+    return Diagnosis(hardware, platform.python_version(), versions, cache, writable, answers, speeds)
 
 
 def known_answer(engine: Engine, precision: Precision, folder: Path) -> KnownAnswer:

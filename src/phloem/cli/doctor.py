@@ -17,6 +17,8 @@ def doctor() -> None:
     console.print(_machine(found))
     console.print(_libraries(found))
     console.print(_answers(found, KNOWN_LOG_LIKELIHOOD))
+    if found.speeds:
+        console.print(_speeds(found))
     if not found.cache_writable:
         console.print(
             f"[yellow]Compiled code cannot be kept in {found.cache_directory}: every run compiles anew.\n"
@@ -74,4 +76,17 @@ def _answers(found, known: float):
         value = "–" if answer.log_likelihood is None else f"{answer.log_likelihood:.4f}"
         verdict = "[green]right[/]" if answer.passed else "[red]wrong[/]"
         table.add_row(answer.engine, answer.precision, value, f"{answer.seconds:.2f} s", verdict)
+    return table
+
+
+def _speeds(found):
+    from rich.table import Table
+
+    table = Table(title="Measured speeds, by which auto chooses", title_justify="left", min_width=60)
+    for header in ("problem", "GPU call", "a level", "GPU", "one CPU core"):
+        table.add_column(header, justify="left" if header == "problem" else "right")
+    for kind, speeds in found.speeds.items():
+        times = (f"{1e6 * seconds:.0f} µs" for seconds in (speeds.call_seconds, speeds.level_seconds))
+        rates = (f"{flop / 1e9:,.0f} GFLOP/s" for flop in (speeds.gpu_flop, speeds.cpu_flop))
+        table.add_row(kind, *times, *rates)
     return table

@@ -41,20 +41,23 @@ def calibrated_speeds(n_states: int, precision: str) -> Speeds | None:
     They belong to the processor, the GPU and the versions of PyTorch and phloem. DeviceError where PyTorch
     finds no GPU.
     """
-    kind, machine = f"{n_states} states, {precision}", _machine()
-    known = _read()
-    found = known.get(machine, {}).get(kind)
-    if found is not None:
-        return Speeds(**found)
-    if not _can_write():
-        return None
+    kind = f"{n_states} states, {precision}"
+    found = known_speeds().get(kind)
+    if found is not None or not _can_write():
+        return found
     for callback in _announce:
         callback()
     _announce.clear()
     speeds = measure_speeds(n_states, precision)
-    known.setdefault(machine, {})[kind] = asdict(speeds)
+    known = _read()
+    known.setdefault(_machine(), {})[kind] = asdict(speeds)
     _write(known)
     return speeds
+
+
+def known_speeds() -> dict[str, Speeds]:
+    """Kind of problem → speeds, of those that were measured on this machine."""
+    return {kind: Speeds(**numbers) for kind, numbers in _read().get(_machine(), {}).items()}
 
 
 def measure_speeds(n_states: int, precision: str) -> Speeds:
