@@ -176,9 +176,11 @@ def _write_json(result, target: str) -> None:
 def _show(result, console) -> None:
     from rich.markup import escape
 
-    known = [(name, value) for name, value in result.choices.items() if value is not None]
+    known = [(name, value) for name, value in result.choices.items() if value is not None and name != "tree"]
     choices = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in known)
     console.print(f"{result.taxa:,} taxa; {escape(choices)}")
+    if "tree" in result.choices:
+        console.print(f"tree: {escape(str(result.choices['tree']))}")
     if result.choices.get("saturated_pairs"):
         console.print(
             f"[yellow]{result.choices['saturated_pairs']:,} pairs are saturated: "

@@ -124,9 +124,11 @@ def _plural(n: int) -> str:
 
 
 def _why_not_gpu() -> str:
+    if not _driver_is_here():
+        return "no GPU here"
     if find_spec("torch") is None:
-        return "the GPU engine needs PyTorch, which is not installed (pip install 'phloem[gpu]')"
-    return "threads were asked for" if _driver_is_here() else "no GPU driver found"
+        return "the GPU needs PyTorch, which is not installed (pip install 'phloem[gpu]')"
+    return "threads were asked for"
 
 
 def gpu_is_here() -> bool:
