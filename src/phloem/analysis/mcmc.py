@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -122,16 +122,17 @@ def run_mcmc(
     started: Callable[[Model, Alignment], None] | None = None,
     compiling: Callable[[], None] | None = None,
 ) -> McmcResult:
-    """Sample, summarise, write. An analysis that was interrupted is resumed; a finished one is an error
-    unless redo.
+    """Sample, summarise, write. An analysis that was interrupted is resumed. A finished one goes on where more
+    generations are asked for than before; otherwise it is an error unless redo.
 
     started: called once, before sampling, with model and alignment. compiling: once if kernels must be
     compiled. Errors: PhloemError of every kind.
     """
+    settings = settings if settings.redo else _as_extension(settings)
     prefix, chains = settings.file_prefix, settings.chains
     checkpoint = Path(f"{prefix}.ckp.npz")
     files = _files(prefix, chains.n_runs)
-    _refuse_finished(prefix, checkpoint, files, settings.redo)
+    _refuse_unexplained(checkpoint, files, settings.redo)
     _refuse_short(chains)
     alignment = alignment_of(settings)
     model = model_for_alignment(settings.model or _default_model(alignment), alignment, settings.gamma)
@@ -163,17 +164,37 @@ def _files(prefix: str, n_runs: int) -> dict[str, str]:
     return files
 
 
-def _refuse_finished(prefix: str, checkpoint: Path, files: dict[str, str], redo: bool) -> None:
-    """InputError for a finished analysis, and for files that no unfinished one of ours explains."""
-    if redo:
-        return
-    if Path(f"{prefix}.json").exists():
+def _as_extension(settings: McmcSettings) -> McmcSettings:
+    """The settings that carry a finished analysis of this prefix on, or as they are where there is none.
+
+    Moves adapted in the first generations only; what those were stays as it was. InputError where no more
+    generations are asked for, or where the checkpoint is gone.
+    """
+    record, chains = Path(f"{settings.file_prefix}.json"), settings.chains
+    if not record.exists():
+        return settings
+    try:
+        told = json.loads(record.read_text())["settings"]["chains"]
+        before = replace(chains, **{n: told[n] for n in ("generations", "burn_in", "tuning_generations")})
+    except (ValueError, KeyError, TypeError):
         raise InputError(
-            "this analysis is finished",
-            file=f"{prefix}.json",
-            hint="Add --redo to replace it, or choose another --prefix.",
+            "this file is no record of an analysis",
+            file=str(record),
+            hint="Choose another --prefix, or replace it with --redo.",
+        ) from None
+    checkpoint = Path(f"{settings.file_prefix}.ckp.npz")
+    if chains.generations <= before.generations or not checkpoint.exists():
+        raise InputError(
+            f"this analysis is finished: {before.generations:,} generations were asked for",
+            file=str(record),
+            hint="Ask for more --generations to go on, choose another --prefix, or replace it with --redo.",
         )
-    if not checkpoint.exists():
+    return replace(settings, chains=replace(chains, tuning_generations=before.tuning))
+
+
+def _refuse_unexplained(checkpoint: Path, files: dict[str, str], redo: bool) -> None:
+    """InputError for files that no analysis of ours explains."""
+    if not redo and not checkpoint.exists():
         refuse_to_overwrite([file for file in files if Path(file).exists()], redo)
 
 

@@ -160,7 +160,11 @@ def _show(result: McmcResult) -> None:
 
 def _show_convergence(result: McmcResult, console) -> None:
     d, wanted = result.diagnosis, result.settings.chains.convergence
-    verdict = "[green]all thresholds met[/]" if d.met else "[yellow]thresholds not met: run for longer[/]"
+    verdict = (
+        "[green]all thresholds met[/]"
+        if d.met
+        else "[yellow]thresholds not met: go on with more --generations[/]"
+    )
     console.print(
         f"Average standard deviation of split frequencies: {d.asdsf:.6f}  (want < {wanted.asdsf:g})"
     )

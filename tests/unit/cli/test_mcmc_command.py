@@ -100,3 +100,25 @@ def test_the_prior_alone(tmp_path):
     assert result.exit_code == 0 and "samples the prior" in result.stdout
     numbers = (tmp_path / "x.run1.p").read_text().splitlines()[5].split("\t")
     assert float(numbers[1]) == 0.0
+
+
+def test_a_finished_analysis_goes_on(tmp_path):
+    longer = ["--generations", "9000", *SHORT[2:]]
+    assert command("--prefix", str(tmp_path / "x"), *SHORT).exit_code == 0
+    first = (tmp_path / "x.run1.p").read_text()
+    assert command("--prefix", str(tmp_path / "x"), *longer).exit_code == 0
+    whole = (tmp_path / "x.run1.p").read_text()
+    assert whole.startswith(first) and len(whole.splitlines()) == len(first.splitlines()) + 60
+    record = json.loads((tmp_path / "x.json").read_text())
+    assert record["resumed_at"] == 6000 and record["settings"]["chains"]["generations"] == 9000
+    again = command("--prefix", str(tmp_path / "x"), *longer)
+    assert isinstance(again.exception, InputError) and "finished" in str(again.exception)
+
+
+def test_another_analysis_is_no_extension(tmp_path):
+    assert command("--prefix", str(tmp_path / "x"), *SHORT).exit_code == 0
+    other = command("--prefix", str(tmp_path / "x"), "--generations", "9000", *SHORT[2:], "--seed", "7")
+    assert isinstance(other.exception, InputError) and "seed" in str(other.exception)
+    (tmp_path / "x.ckp.npz").unlink()
+    gone = command("--prefix", str(tmp_path / "x"), "--generations", "9000", *SHORT[2:])
+    assert isinstance(gone.exception, InputError) and "finished" in str(gone.exception)
