@@ -122,8 +122,8 @@ def run_mcmc(
     started: Callable[[Model, Alignment], None] | None = None,
     compiling: Callable[[], None] | None = None,
 ) -> McmcResult:
-    """Sample, summarise, write. An analysis that was interrupted is resumed. A finished one goes on where more
-    generations are asked for than before; otherwise it is an error unless redo.
+    """Sample, summarise, write. An analysis that was interrupted is resumed. A finished one goes on where
+    more generations are asked for than before; otherwise it is an error unless redo.
 
     started: called once, before sampling, with model and alignment. compiling: once if kernels must be
     compiled. Errors: PhloemError of every kind.
