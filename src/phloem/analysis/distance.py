@@ -50,6 +50,7 @@ class DistanceAnalysisSettings:
     distance: DistanceMethod | None = None
     model: str | None = None
     shape: float | None = None
+    ambiguity: Literal["missing", "average"] = "missing"
     deletion: Literal["pairwise", "complete"] = "pairwise"
     saturated: Literal["longest", "error"] = "longest"
     longest: float = 5.0
@@ -213,6 +214,7 @@ def distance_settings(settings: DistanceAnalysisSettings, alignment: Alignment) 
     return DistanceSettings(
         method=method,  # type: ignore[arg-type]
         shape=settings.shape,
+        ambiguity=settings.ambiguity,
         deletion=settings.deletion,
         saturated=settings.saturated,
         longest=settings.longest,

@@ -16,6 +16,9 @@ _MODEL = typer.Option(
     None, "--model", "-m", help="Maximum-likelihood distances under this model, as LG+G4{0.8}."
 )
 _SHAPE = typer.Option(None, help="Shape of gamma-distributed rates across sites, for a correction.")
+_AMBIGUITY = typer.Option(
+    "missing", help="An R: missing, or half an A and half a G (gaps and N are always missing)."
+)
 _DELETION = typer.Option("pairwise", help="Leave out a site for pairs that lack it, or for all.")
 _SATURATED = typer.Option("longest", help="Pairs too different to measure: set to --longest, or error.")
 _LONGEST = typer.Option(5.0, help="Longest distance, expected substitutions per site.")
@@ -44,6 +47,7 @@ def distances(
     distance: str | None = _DISTANCE,
     model: str | None = _MODEL,
     shape: float | None = _SHAPE,
+    ambiguity: Literal["missing", "average"] = _AMBIGUITY,
     deletion: Literal["pairwise", "complete"] = _DELETION,
     saturated: Literal["longest", "error"] = _SATURATED,
     longest: float = _LONGEST,
@@ -67,6 +71,7 @@ def upgma(
     distance: str | None = _DISTANCE,
     model: str | None = _MODEL,
     shape: float | None = _SHAPE,
+    ambiguity: Literal["missing", "average"] = _AMBIGUITY,
     deletion: Literal["pairwise", "complete"] = _DELETION,
     saturated: Literal["longest", "error"] = _SATURATED,
     longest: float = _LONGEST,
@@ -99,6 +104,7 @@ def nj(
     distance: str | None = _DISTANCE,
     model: str | None = _MODEL,
     shape: float | None = _SHAPE,
+    ambiguity: Literal["missing", "average"] = _AMBIGUITY,
     deletion: Literal["pairwise", "complete"] = _DELETION,
     saturated: Literal["longest", "error"] = _SATURATED,
     longest: float = _LONGEST,

@@ -11,11 +11,12 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
+from phloem.distance.partial_characters import partial_characters
 from phloem.distance.planes import nucleotide_planes, one_hot_planes, state_planes
 from phloem.engine.select import Device, select_distance_device
 from phloem.errors import InputError, NumericalError
 from phloem.kernels.numba import distance_blocks, distance_likelihood_blocks
-from phloem.kernels.reference.distance import nucleotide_terms
+from phloem.kernels.reference.distance import Ambiguity, nucleotide_terms, state_weights
 from phloem.kernels.reference.distance_tables import score_tables
 from phloem.model.record import SiteModel
 
@@ -35,7 +36,9 @@ class DistanceSettings:
     method: p (proportion of differing sites), jc69, k80, f84, tn93, logdet for nucleotides; p, poisson,
         kimura for amino acids and other states; ml under `model` for any.
     shape: gamma shape of rates across sites in jc69, k80, f84, tn93 and poisson, or None for equal rates.
-    deletion: leave out a site for the pairs that lack it, or for all. An ambiguous character lacks it.
+    ambiguity: a partly ambiguous character counts as missing, or as an even mixture of the states it allows
+        (reference.distance.state_weights; not for ml).
+    deletion: leave out a site for the pairs that lack it, or for all. A missing character lacks it.
     saturated: a pair without a finite distance, or farther than `longest`, gets `longest`, or is an error.
     longest: expected substitutions per site.
     frequencies: of A, C, G, T for f84 and tn93; None takes those of the alignment.
@@ -46,6 +49,7 @@ class DistanceSettings:
 
     method: DistanceMethod = "jc69"
     shape: float | None = None
+    ambiguity: Ambiguity = "missing"
     deletion: Deletion = "pairwise"
     saturated: Saturated = "longest"
     longest: float = 5.0
@@ -68,10 +72,12 @@ def pairwise_distances(
     nucleotides = alignment.alphabet.kind in ("dna", "rna")
     _check(settings, nucleotides, alignment.alphabet.kind)
     if settings.deletion == "complete":
-        alignment = _complete_sites(alignment)
+        alignment = _complete_sites(alignment, settings.ambiguity)
     n = alignment.n_taxa
     values = np.zeros((n, n), settings.precision)
     missing = "maximum-likelihood distances" if settings.method == "ml" else None
+    if settings.ambiguity == "average":
+        missing = "averages over ambiguous characters"
     forecast = CPU_SECONDS * n * n * alignment.n_sites * alignment.alphabet.n_states
     if select_distance_device(settings.device, forecast, missing)[0] == "gpu":
         status = _on_gpu(alignment, settings, nucleotides, values)
@@ -102,13 +108,19 @@ def _check(settings: DistanceSettings, nucleotides: bool, kind: str) -> None:
         raise InputError(
             "maximum-likelihood distances need a model", hint="Name one, such as LG or HKY{2.5}+F."
         )
+    if settings.method == "ml" and settings.ambiguity == "average":
+        raise InputError(
+            "maximum-likelihood distances do not average over ambiguous characters",
+            hint="Let them count as missing, or choose another distance.",
+        )
     if not settings.longest > 0:
         raise InputError("the longest distance must be positive", hint="The usual one is 5.")
 
 
-def _complete_sites(alignment: Alignment) -> Alignment:
-    """Without the sites at which any sequence is not one plain state."""
-    keep = np.all(alignment.codes < alignment.alphabet.n_states, axis=0)
+def _complete_sites(alignment: Alignment, ambiguity: Ambiguity) -> Alignment:
+    """Without the sites at which any sequence counts as missing."""
+    known = state_weights(alignment.state_sets, ambiguity).sum(axis=1) > 0
+    keep = np.all(known[alignment.codes], axis=0)
     if not keep.any():
         raise InputError(
             "no site is observed in every sequence",
@@ -121,39 +133,42 @@ def _complete_sites(alignment: Alignment) -> Alignment:
     )  # fmt: skip
 
 
-def observed_frequencies(alignment: Alignment) -> np.ndarray:
-    """(S,) proportions of the states among unambiguous characters."""
-    counts = np.zeros(alignment.alphabet.n_states)
+def observed_frequencies(alignment: Alignment, ambiguity: Ambiguity = "missing") -> np.ndarray:
+    """(S,) proportions of the states, each character counting by its state_weights."""
+    counts = np.zeros(len(alignment.state_sets))
     for row in alignment.codes:
-        counts += np.bincount(row, minlength=len(counts))[: len(counts)]
-    return counts / counts.sum()
+        counts += np.bincount(row, minlength=len(counts))
+    states = counts @ state_weights(alignment.state_sets, ambiguity)
+    return states / states.sum()
 
 
 def _block_kernel(
     alignment: Alignment, settings: DistanceSettings, nucleotides: bool, values: np.ndarray
 ) -> tuple[Callable, int]:
     """(kernel(first, last, status), block width) that fills columns first … last-1 of the lower triangle."""
-    longest, shape = settings.longest, settings.shape or 0.0
+    longest, shape, ambiguity = settings.longest, settings.shape or 0.0, settings.ambiguity
     if settings.method == "ml":
         return _likelihood_kernel(alignment, settings, nucleotides, values)
     if settings.method == "logdet":
-        planes = one_hot_planes(alignment)
+        planes, partial = one_hot_planes(alignment), partial_characters(alignment, ambiguity, "joint")
         return (
             lambda first, last, status: distance_blocks.logdet_block(
-                planes, first, last, longest, status, values
+                planes, partial, first, last, longest, status, values
             )
         ), _width(planes)
     if nucleotides:
         (planes, observed, complete), terms = nucleotide_planes(alignment), _terms(alignment, settings)
+        partial = partial_characters(alignment, ambiguity, "nucleotide")
         return (
             lambda first, last, status: distance_blocks.nucleotide_block(
-                planes, observed, complete, first, last, terms, shape, longest, status, values
+                planes, observed, complete, partial, first, last, terms, shape, longest, status, values
             )
         ), _width(planes)
     planes, quadratic = state_planes(alignment), 0.2 if settings.method == "kimura" else 0.0
+    partial = partial_characters(alignment, ambiguity, "difference")
     return (
         lambda first, last, status: distance_blocks.difference_block(
-            planes, first, last, settings.method != "p", quadratic, shape, longest, status, values
+            planes, partial, first, last, settings.method != "p", quadratic, shape, longest, status, values
         )
     ), _width(planes)
 
@@ -163,7 +178,7 @@ def _terms(alignment: Alignment, settings: DistanceSettings) -> np.ndarray:
         return np.empty((0, 4))
     if settings.method in ("jc69", "k80"):
         return nucleotide_terms(settings.method, np.full(4, 0.25))
-    frequencies = settings.frequencies or observed_frequencies(alignment)
+    frequencies = settings.frequencies or observed_frequencies(alignment, settings.ambiguity)
     if min(frequencies) <= 0:
         raise InputError(
             f"{settings.method} needs all four nucleotides, and one has frequency zero",
@@ -272,7 +287,7 @@ def _record(alignment: Alignment, settings: DistanceSettings, status: np.ndarray
         "distance": settings.method,
         "gamma_shape": settings.shape,
         "deletion": settings.deletion,
-        "ambiguous_characters": "missing",
+        "ambiguous_characters": settings.ambiguity,
         "sites": alignment.n_sites,
         "saturated_pairs": int(status[0]),
         "saturated": f"set to {settings.longest:g}" if settings.saturated == "longest" else "error",

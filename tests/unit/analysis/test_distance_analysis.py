@@ -123,3 +123,16 @@ def test_terminal_drawing_finds_the_support(tmp_path):
     file = tmp_path / "t.nwk"
     file.write_text("((a:1,b:1)[&posterior=0.87]:1,c:2);")
     assert ".87" in run_draw(DrawTreeSettings(str(file)))
+
+
+def test_ambiguity_is_an_option(tmp_path):
+    file = tmp_path / "r.fasta"
+    file.write_text(
+        "".join(f">{name}\n{text[:-1]}R\n" for name, text in SEQUENCES.items()) + ">e\n" + "A" * 40
+    )
+    missing = run_distance_analysis(DistanceAnalysisSettings(str(file)))
+    average = run_distance_analysis(DistanceAnalysisSettings(str(file), ambiguity="average"))
+    assert average.choices["ambiguous_characters"] == "average"
+    assert np.abs(missing.matrix.values - average.matrix.values).max() > 1e-3
+    done = CliRunner().invoke(build_app(), ["nj", str(file), "--ambiguity", "average"])
+    assert done.exit_code == 0 and done.stdout.rstrip().endswith(";")

@@ -1,7 +1,8 @@
 """Distances of one block of columns from counts of site pairs, written to the lower triangle.
 
 status: (4,) int64 of the calling thread: saturated pairs, pairs without a common site, and one such pair.
-A saturated pair (no finite distance, or one above `longest`) gets `longest`.
+A saturated pair (no finite distance, or one above `longest`) gets `longest`. partial: what partly ambiguous
+characters add to the counts, as in distance_partial.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from phloem.kernels.numba.distance_counts import (
     nucleotide_differences,
 )
 from phloem.kernels.numba.distance_logarithm import logarithms
+from phloem.kernels.numba.distance_partial import add_partial
 
 
 @compiled
@@ -47,18 +49,20 @@ def _phi(w, n, shape):
 
 
 @compiled
-def nucleotide_block(planes, observed, complete, first, last, terms, shape, longest, status, distances):
+def nucleotide_block(
+    planes, observed, complete, partial, first, last, terms, shape, longest, status, distances
+):
     """terms: (K, 4) of reference.distance.nucleotide_terms; K = 0 gives proportions of differing sites.
 
     planes: of the sites where sequences differ; observed: (n, 1, V) of the others that some sequence lacks;
-    complete: how many sites all have and agree on.
+    complete: how many sites all have and agree on. partial: counts of (compared, A↔G, C↔T, transversions).
     """
     width, block = last - first, block_of(planes, first, last)
-    sites, ag = np.empty(width, np.int64), np.empty(width, np.int64)
-    ct, tv = np.empty(width, np.int64), np.empty(width, np.int64)
-    ag[:], ct[:] = 0, 0
+    sites, ag = np.empty(width, np.int64), np.zeros(width, np.int64)
+    ct, tv = np.zeros(width, np.int64), np.empty(width, np.int64)
     alike = np.all(terms[:, 1] == terms[:, 3]) and np.all(terms[:, 2] == terms[:, 3])
     total, w, constant = np.empty(width), np.empty(width), block_of(observed, first, last)
+    counts = np.empty((4, width))
     for i in range(first + 1, len(planes)):
         stop = min(last, i)
         n = stop - first
@@ -67,37 +71,47 @@ def nucleotide_block(planes, observed, complete, first, last, terms, shape, long
         else:
             nucleotide_counts(planes[i], block, n, sites, ag, ct, tv)
         add_observed(observed[i], constant, n, complete, sites)
+        for j in range(n):
+            counts[0, j], counts[1, j], counts[2, j], counts[3, j] = sites[j], ag[j], ct[j], tv[j]
+        add_partial(partial, i, first, n, counts)
         if len(terms) == 0:
             for j in range(n):
-                total[j] = (ag[j] + ct[j] + tv[j]) / sites[j]
+                total[j] = (counts[1, j] + counts[2, j] + counts[3, j]) / counts[0, j]
         else:
             total[:n] = 0
         for k in range(len(terms)):
             c, a1, a2, a3 = terms[k, 0], terms[k, 1], terms[k, 2], terms[k, 3]
             for j in range(n):
-                w[j] = 1.0 - (a1 * ag[j] + a2 * ct[j] + a3 * tv[j]) / sites[j]
+                w[j] = 1.0 - (a1 * counts[1, j] + a2 * counts[2, j] + a3 * counts[3, j]) / counts[0, j]
             _phi(w, n, shape)
             for j in range(n):
                 total[j] += c * w[j]
-        _store(total, sites, n, longest, i, first, status, distances[i])
+        _store(total, counts[0], n, longest, i, first, status, distances[i])
 
 
 @compiled
-def difference_block(planes, first, last, corrected, quadratic, shape, longest, status, distances):
-    """p, or φ(1 - p - quadratic p²) if corrected; planes as in distance_counts.difference_counts."""
+def difference_block(planes, partial, first, last, corrected, quadratic, shape, longest, status, distances):
+    """p, or φ(1 - p - quadratic p²) if corrected; planes as in distance_counts.difference_counts.
+
+    partial: counts of (compared, differing).
+    """
     width, block = last - first, block_of(planes, first, last)
     sites, differences, w = np.empty(width, np.int64), np.empty(width, np.int64), np.empty(width)
+    counts = np.empty((2, width))
     for i in range(first + 1, len(planes)):
         stop = min(last, i)
         n = stop - first
         difference_counts(planes[i], block, n, sites, differences)
         for j in range(n):
-            w[j] = differences[j] / sites[j]
+            counts[0, j], counts[1, j] = sites[j], differences[j]
+        add_partial(partial, i, first, n, counts)
+        for j in range(n):
+            w[j] = counts[1, j] / counts[0, j]
         if corrected:
             for j in range(n):
                 w[j] = 1.0 - w[j] - quadratic * w[j] * w[j]
             _phi(w, n, shape)
-        _store(w, sites, n, longest, i, first, status, distances[i])
+        _store(w, counts[0], n, longest, i, first, status, distances[i])
 
 
 @compiled
@@ -116,26 +130,27 @@ def _determinant_ratio(counts, n, ratio, total):
             + c * (e * ks_mq - f * is_mp + h * iq_kp)
             - d * (e * kr_lq - f * ir_lp + g * iq_kp)
         )
-        rows = np.float64((a + b + c + d) * (e + f + g + h)) * np.float64((i + k + l + m) * (p + q + r + s))
-        columns = np.float64((a + e + i + p) * (b + f + k + q)) * np.float64(
-            (c + g + l + r) * (d + h + m + s)
-        )
+        rows = (a + b + c + d) * (e + f + g + h) * (i + k + l + m) * (p + q + r + s)
+        columns = (a + e + i + p) * (b + f + k + q) * (c + g + l + r) * (d + h + m + s)
         total[j] = a + b + c + d + e + f + g + h + i + k + l + m + p + q + r + s
-        value = np.float64(determinant) / rows * np.float64(determinant) / columns
+        value = determinant / rows * determinant / columns
         value = value if determinant > 0 else -1.0
         ratio[j] = 1.0 if a + f + l + s == total[j] else value
 
 
 @compiled
-def logdet_block(planes, first, last, longest, status, distances):
-    """LogDet/paralinear distances (reference.distance.logdet); planes one-hot, four states."""
+def logdet_block(planes, partial, first, last, longest, status, distances):
+    """LogDet/paralinear distances (reference.distance.logdet); planes one-hot, four states.
+
+    partial: all sixteen counts.
+    """
     width, block = last - first, block_of(planes, first, last)
-    counts, ratio = np.empty((16, width), np.int64), np.empty(width)
-    sites = np.empty(width, np.int64)
+    counts, ratio, sites = np.empty((16, width)), np.empty(width), np.empty(width)
     for i in range(first + 1, len(planes)):
         stop = min(last, i)
         n = stop - first
         joint_counts(planes[i], block, n, counts)
+        add_partial(partial, i, first, n, counts)
         _determinant_ratio(counts, n, ratio, sites)
         logarithms(ratio, n)
         for j in range(n):

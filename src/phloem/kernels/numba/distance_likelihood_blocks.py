@@ -69,7 +69,7 @@ def _from_counts(counts, n, tables, nodes, guesses, i, first, longest, status, r
 @compiled
 def counted_block(planes, first, last, tables, nodes, guesses, longest, status, distances):
     """Distances of four-state sequences; planes one-hot, tables (nodes, 16, 2)."""
-    counts, block = np.empty((16, last - first), np.int64), block_of(planes, first, last)
+    counts, block = np.empty((16, last - first)), block_of(planes, first, last)
     for i in range(first + 1, len(planes)):
         stop = min(last, i)
         joint_counts(planes[i], block, stop - first, counts)

@@ -1,17 +1,44 @@
 """Distances between two sequences from the counts of their site pairs: the specification.
 
-counts[a, b] is the number of sites at which one sequence shows state a and the other b (both unambiguous).
+counts[a, b] is the number of sites at which one sequence shows state a and the other b;
+joint_counts says what an ambiguous character counts.
 Every correction is a sum Σ_k c_k φ(w_k) with w_k linear in proportions of sites and φ(w) = -ln w, or
 a (w^(-1/a) - 1) for gamma-distributed rates of shape a (Jin and Nei 1990). w_k ≤ 0: saturated, NaN.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from phloem.kernels.reference.transition import transition_matrices
 from phloem.model.record import SiteModel
+
+Ambiguity = Literal["missing", "average"]
+
+
+def state_weights(state_sets: np.ndarray, ambiguity: Ambiguity) -> np.ndarray:
+    """(codes, S): the share of a site that each code gives to each state.
+
+    A plain state gives 1, a wholly missing character nothing. A partly ambiguous code gives nothing
+    (missing), or 1/k to each of the k states that it allows (average; as HyPhy's and tn93's AVERAGE do).
+    """
+    sizes = state_sets.sum(axis=1)
+    known = sizes == 1
+    if ambiguity == "average":
+        known = sizes < state_sets.shape[1]
+    return np.where(known[:, None], state_sets / sizes[:, None], 0.0)
+
+
+def joint_counts(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(S, S) counts of state pairs of two sequences (L,) of codes, under state_weights.
+
+    A site counts the product of its two shares: A against R is half A–A and half A–G, R against R
+    a quarter of each of A–A, A–G, G–A and G–G.
+    """
+    return np.einsum("la,lb->ab", weights[x], weights[y])
 
 
 def phi(w: np.ndarray | float, shape: float | None = None) -> np.ndarray:
