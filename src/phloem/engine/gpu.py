@@ -13,6 +13,7 @@ from phloem.engine.gpu_blocks import RESERVED_BYTES, GpuBlockEvaluator, forecast
 from phloem.engine.gpu_device import find_device
 from phloem.engine.gpu_gradient import site_model_gradient
 from phloem.engine.gpu_layout import TreeLayout
+from phloem.engine.gpu_sites import second_derivatives, site_branch_derivatives
 from phloem.engine.interface import EngineGradient, Evaluator, Problem
 from phloem.errors import DeviceError, NumericalError
 from phloem.model.record import SiteModel
@@ -81,6 +82,14 @@ class GpuEvaluator:
         d = self._batch.derivatives()[0]
         site_model = site_model_gradient(self._batch, 0, lengths, model, d) if parameters else None
         return EngineGradient(value, np.append(d @ model.rates, 0.0), site_model)
+
+    def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        self._evaluate("likelihood", lengths, model)
+        return site_branch_derivatives(self._batch)
+
+    def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        self._evaluate("likelihood", lengths, model)
+        return second_derivatives(self._batch)
 
     def _evaluate(self, what: str, lengths: np.ndarray, model: SiteModel) -> float:
         self._proposed = self._before = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import fsum
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ class GpuBatch:
     lefts, rights: (H, T-1). slots: 2 keeps two versions of every message, so that a proposal can be undone.
     layouts: of the chains, where they are known already. pool: byte arrays to lay the messages into, by name
     (gpu_memory.SHARED); several batches that are evaluated one after the other may share them.
+    total_weight: of all patterns, where the problem is one block of more of them (its own otherwise).
     """
 
     def __init__(
@@ -37,8 +39,10 @@ class GpuBatch:
         sizes: Tiling | None = None,
         layouts: list[TreeLayout] | None = None,
         pool: dict[str, torch.Tensor] | None = None,
+        total_weight: float | None = None,
     ) -> None:
         self.problem, self.device, self.slots = problem, device, slots
+        self.total_weight = fsum(problem.pattern_weights) if total_weight is None else total_weight
         self.sizes = sizes or tiling(problem.state_sets.shape[1], problem.precision)
         self.layouts = layouts or [layout_of(problem, self.sizes, a, b) for a, b in zip(lefts, rights)]
         self.pool = {} if pool is None else pool

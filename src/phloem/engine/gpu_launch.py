@@ -51,7 +51,7 @@ class Launcher:
         self._states = torch.full(
             (batch.n_chains,), batch.problem.state_sets.shape[1], dtype=torch.int32, device=batch.device
         )
-        self._constants = self._compile_constants()
+        self.constants = self._compile_constants()
 
     def _empty(self, shape, dtype) -> torch.Tensor:
         return torch.empty(shape, dtype=dtype, device=self._batch.device)
@@ -104,6 +104,7 @@ class Launcher:
             ("site_log", torch.float64),
         ):
             self.arrays[name] = self._empty(n, dtype)
+        self.arrays["total_weight"] = self._to_device(np.array([b.total_weight]))
         rows = [[c.first_root, c.layout.classes.size(b.n_nodes - 1)] for c in b.chains]
         self._chains = self._to_device(np.array(rows, np.int64))
 
@@ -134,7 +135,7 @@ class Launcher:
         }
 
     @property
-    def _product(self) -> str:
+    def product(self) -> str:
         """float32 products as three tf32 products keep float32's digits; "ieee" leaves the tensor cores
         unused."""
         return "ieee" if self._dtype == torch.float64 else "tf32x3"
@@ -185,7 +186,7 @@ class Launcher:
         """Constants of a kernel over whole matrices, in tiles of `block` states (tl.dot wants 16 at
         least)."""
         width = self._batch.sizes.width
-        return {**self._constants, "BLOCK": block, "CHUNKS": -(-width // block)}
+        return {**self.constants, "BLOCK": block, "CHUNKS": -(-width // block)}
 
     def _postorder(self, lists: dict[str, torch.Tensor]) -> None:
         a, sizes = self.arrays, self._batch.sizes
@@ -194,7 +195,7 @@ class Launcher:
             lists["post"], lists["sizes"], a["counters"], a["messages"], a["exponents"], a["shifts"],
             a["transition"],
             a["left_class"], a["right_class"], a["state_sets"], self._batch.problem.n_categories,
-            **self._constants, TILE=sizes.post_tile, PRODUCT=self._product,
+            **self.constants, TILE=sizes.post_tile, PRODUCT=self.product,
             num_warps=sizes.post_warps,
             **self._registers(sizes.post_registers),
         )  # fmt: skip
@@ -214,7 +215,7 @@ class Launcher:
             a["right_class"], n["frequencies"], n["weights"], n["invariant"], a["invariant_states"],
             a["column_weights"], a["mantissa"], a["power"], a["site_log"], self._q() if adjoint else
             a["messages"], b.problem.n_categories,
-            **self._constants, TILE=b.sizes.root_tile, UNROLL=1 if b.problem.n_categories == 1 else 4,
+            **self.constants, TILE=b.sizes.root_tile, UNROLL=1 if b.problem.n_categories == 1 else 4,
             KEEP=keep,
             ADJOINT=adjoint, num_warps=4,
         )  # fmt: skip
@@ -228,8 +229,8 @@ class Launcher:
     def _total(self) -> None:
         a = self.arrays
         total_log_likelihood[(self._batch.n_chains,)](
-            self._chains, a["column_weights"], a["ascertained"], a["site_log"], a["result"], self._n_result,
-            LANES=self._lanes, ASCERTAINED=self._ascertained, num_warps=8,
+            self._chains, a["column_weights"], a["ascertained"], a["site_log"], a["total_weight"],
+            a["result"], self._n_result, LANES=self._lanes, ASCERTAINED=self._ascertained, num_warps=8,
         )  # fmt: skip
 
     def _sums(self) -> None:
@@ -237,8 +238,7 @@ class Launcher:
         n_totals = 0 if self._ascertained else b.n_chains
         branch_sums[(n_totals + len(self._ranges), b.problem.n_categories)](
             self._ranges, a["partial"], self._chains, n_totals, a["column_weights"], a["ascertained"],
-            a["site_log"],
-            a["result"], self._n_result, b.problem.n_categories,
+            a["site_log"], a["total_weight"], a["result"], self._n_result, b.problem.n_categories,
             CHUNKS=b.sizes.chunks, LANES=self._lanes, num_warps=8,
         )  # fmt: skip
 
@@ -257,7 +257,7 @@ class Launcher:
             lists["root"], lists["sizes"], a["exponents"], a["shifts"], n["frequencies"], n["weights"],
             a["column_weights"], a["ascertained"], a["mantissa"], a["power"], a["site_log"], a["result"],
             self._n_result, self._q(), b.problem.n_categories,
-            **self._constants, TILE=b.sizes.root_tile, ASCERTAINED=self._ascertained, num_warps=4,
+            **self.constants, TILE=b.sizes.root_tile, ASCERTAINED=self._ascertained, num_warps=4,
         )  # fmt: skip
 
     def _preorder(self, lists: dict[str, torch.Tensor], keep_u: bool) -> None:
@@ -269,7 +269,7 @@ class Launcher:
             lists["pre"], lists["sizes"], a["counters"], a["messages"], a["shifts"], a["q"],
             a["u"] if keep_u else a["q"], a["transition"], b.numbers.device["generator"], a["pre_class"],
             a["entry_parent"], a["entry_sibling"], a["partial"], b.problem.n_categories,
-            **self._constants, TILE=sizes.pre_tile, PRODUCT=self._product, KEEP_U=keep_u,
+            **self.constants, TILE=sizes.pre_tile, PRODUCT=self.product, KEEP_U=keep_u,
             num_warps=sizes.pre_warps, **self._registers(sizes.pre_registers),
         )  # fmt: skip
 

@@ -135,7 +135,7 @@ def site_likelihoods(
 
 
 @triton.jit
-def _two_sum(high_a, low_a, high_b, low_b):
+def two_sum(high_a, low_a, high_b, low_b):
     """Sum of two unevaluated pairs, with the rounding error kept (Knuth)."""
     total = high_a + high_b
     part = total - high_a
@@ -145,14 +145,14 @@ def _two_sum(high_a, low_a, high_b, low_b):
 
 @triton.jit
 def _total(
-    chain, chains, column_weights, ascertained, site_log, result, stride,
+    chain, chains, column_weights, ascertained, site_log, total_weight, result, stride,
     LANES: tl.constexpr, ASCERTAINED: tl.constexpr,
 ):  # fmt: skip
     """What total_log_likelihood does for one chain."""
     first, n = tl.load(chains + 2 * chain), tl.load(chains + 2 * chain + 1)
     lane = tl.arange(0, LANES)
     high = tl.zeros((LANES,), tl.float64)
-    low, weight_high, weight_low, hidden, impossible, broken = high, high, high, high, high, high
+    low, hidden, impossible, broken = high, high, high, high
     for start in range(0, n, LANES):
         live = start + lane < n
         w = tl.load(column_weights + first + start + lane, mask=live, other=0.0)
@@ -163,19 +163,17 @@ def _total(
         log_l = tl.where(possible, log_l, 0.0)
         term = w * log_l
         rest = tl.fma(w, log_l, 0.0 - term)
-        high, low = _two_sum(high, low, term, rest)
-        weight_high, weight_low = _two_sum(weight_high, weight_low, w, w * 0)
+        high, low = two_sum(high, low, term, rest)
         if ASCERTAINED:
             is_hidden = tl.load(ascertained + first + start + lane, mask=live, other=0) != 0
             seen_log = tl.load(site_log + first + start + lane, mask=live, other=0.0)
             hidden += tl.where(is_hidden, tl.exp(seen_log), 0.0)
-    high, low = tl.reduce((high, low), 0, _two_sum)
+    high, low = tl.reduce((high, low), 0, two_sum)
     log_likelihood = tl.where(tl.sum(impossible, axis=0) > 0, float("-inf"), high + low)
     log_likelihood = tl.where(tl.sum(broken, axis=0) > 0, float("nan"), log_likelihood)
     factor = log_likelihood * 0
     if ASCERTAINED:
-        weight_high, weight_low = tl.reduce((weight_high, weight_low), 0, _two_sum)
-        total, seen = weight_high + weight_low, 1.0 - tl.sum(hidden, axis=0)
+        total, seen = tl.load(total_weight), 1.0 - tl.sum(hidden, axis=0)
         log_likelihood -= total * tl.log(seen)
         factor = total / seen
     tl.store(result + chain * stride, log_likelihood)
@@ -184,16 +182,16 @@ def _total(
 
 @triton.jit
 def total_log_likelihood(
-    chains, column_weights, ascertained, site_log, result, stride,
+    chains, column_weights, ascertained, site_log, total_weight, result, stride,
     LANES: tl.constexpr, ASCERTAINED: tl.constexpr,
 ):  # fmt: skip
     """result[chain] = Σ w log L - W log(1 - Σ hidden L), and W / (1 - Σ hidden L) behind it. Grid: chains.
 
-    chains: (H, 2) int64, first root column and number of them.
+    chains: (H, 2) int64, first root column and number of them. total_weight: (1,) W, which counts columns of
+    other blocks too.
     """
-    _total(
-        tl.program_id(0), chains, column_weights, ascertained, site_log, result, stride, LANES, ASCERTAINED
-    )
+    _total(tl.program_id(0), chains, column_weights, ascertained, site_log, total_weight, result, stride,
+           LANES, ASCERTAINED)  # fmt: skip
 
 
 @triton.jit
@@ -224,7 +222,7 @@ def root_adjoint(
 
 @triton.jit
 def branch_sums(
-    ranges, partial, chains, n_chains, column_weights, ascertained, site_log, result, stride, C,
+    ranges, partial, chains, n_chains, column_weights, ascertained, site_log, total_weight, result, stride, C,
     CHUNKS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """D[branch, c] = Σ of its items' partials, compensated, in a fixed order; and the chains' totals.
@@ -235,9 +233,8 @@ def branch_sums(
     c = tl.program_id(1)
     if tl.program_id(0) < n_chains:
         if c == 0:
-            _total(
-                tl.program_id(0), chains, column_weights, ascertained, site_log, result, stride, LANES, False
-            )
+            _total(tl.program_id(0), chains, column_weights, ascertained, site_log, total_weight, result,
+                   stride, LANES, False)  # fmt: skip
     else:
         job = ranges + (tl.program_id(0) - n_chains).to(tl.int64) * 3
         first, n = tl.load(job), (tl.load(job + 1) - tl.load(job)) * CHUNKS
@@ -248,6 +245,6 @@ def branch_sums(
             part = start + lane
             place = ((first + part // CHUNKS) * C + c) * CHUNKS + part % CHUNKS
             term = tl.load(partial + place, mask=part < n, other=0.0)
-            high, low = _two_sum(high, low, term, term * 0)
-        high, low = tl.reduce((high, low), 0, _two_sum)
+            high, low = two_sum(high, low, term, term * 0)
+        high, low = tl.reduce((high, low), 0, two_sum)
         tl.store(result + tl.load(job + 2) + c, high + low)
