@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ class Accelerator:
 @dataclass(frozen=True)
 class Hardware:
     """cpu: processor name. cores: cores this process may use, and cores_reason what set that number.
-    memory_bytes: physical memory; available_bytes: what is free or reclaimable now (None if unknown)."""
+    memory_bytes: physical memory; available_bytes: what is free or reclaimable now, here and within the
+    container's limit (None if unknown)."""
 
     cpu: str
     cores: int
@@ -42,7 +44,9 @@ def detect_hardware() -> Hardware:
         cores=cores,
         cores_reason=reason,
         memory_bytes=memory.get("MemTotal"),
-        available_bytes=memory.get("MemAvailable"),
+        available_bytes=min(
+            (x for x in (memory.get("MemAvailable"), _container_memory()) if x is not None), default=None
+        ),
         accelerators=_nvidia_gpus() or _amd_gpus(),
         torch_installed=find_spec("torch") is not None,
     )
@@ -68,6 +72,29 @@ def _container_quota() -> int | None:
         return None if quota == "max" else max(1, int(quota) // int(period))
     except (OSError, ValueError):
         return None
+
+
+def _container_memory(
+    root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+) -> int | None:
+    """What the control groups (version 2) around this process leave of their memory limits."""
+    try:
+        paths = [line[3:] for line in own.read_text().splitlines() if line.startswith("0::")]
+    except OSError:
+        return None
+    group, left = root / (paths[0] if paths else "/").lstrip("/"), []
+    for folder in (group, *group.parents):
+        if folder != root and root not in folder.parents:
+            break
+        try:
+            limit = (folder / "memory.max").read_text().strip()
+            used = int((folder / "memory.current").read_text())
+            cached = re.search(r"^inactive_file (\d+)", (folder / "memory.stat").read_text(), re.MULTILINE)
+        except (OSError, ValueError):
+            continue
+        if limit != "max":
+            left.append(max(0, int(limit) - used + int(cached[1] if cached else 0)))
+    return min(left, default=None)
 
 
 def _meminfo() -> dict[str, int]:
