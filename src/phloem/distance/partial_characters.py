@@ -15,7 +15,7 @@ PairCounts = Literal["nucleotide", "difference", "joint"]
 def partial_characters(
     alignment: Alignment, ambiguity: Ambiguity, counts: PairCounts
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
-    """(rows, columns, starts, places, shares, states) as kernels.numba.distance_partial.add_partial wants them.
+    """(rows, columns, starts, places, shares, states) as distance_partial.add_partial wants them.
 
     counts: which K counts a kernel keeps: nucleotide (compared, A↔G, C↔T, transversions), difference
     (compared, differing), joint (all S²). Empty where ambiguous characters count as missing.

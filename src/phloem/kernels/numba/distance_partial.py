@@ -12,8 +12,9 @@ def add_partial(partial, i, first, n, counts):
     """counts[:, :n] += the sites at which sequence i or first + j, j < n, is partly ambiguous.
 
     partial: (rows, columns, starts, places, shares, states). rows: (sequences, M) codes of the sites with a
-    partly ambiguous character; columns: (M, sequences) the same; places[starts[i]:starts[i + 1]]: at which of
-    them sequence i has one; shares: (K, codes, codes) what a site with these two codes adds to counts (K, width).
+    partly ambiguous character; columns: (M, sequences) the same; places[starts[i]:starts[i + 1]]: at which
+    of them sequence i has one; shares: (K, codes, codes) what a site with these two codes adds to counts
+    (K, width).
     """
     rows, columns, starts, places, shares, states = partial
     if len(places) == 0:
