@@ -25,6 +25,7 @@ _PUBLIC = {
     "Tree": "phloem.tree.tree",
     "parse_model": "phloem.model.grammar",
     "TreeLikelihood": "phloem.likelihood.tree_likelihood",
+    "simulate_alignment": "phloem.likelihood.simulation",
     "optimize": "phloem.inference.ml.optimize",
     "PhloemError": "phloem.errors",
     "InputError": "phloem.errors",

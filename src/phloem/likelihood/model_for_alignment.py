@@ -1,4 +1,4 @@
-"""Model strings read with an alignment: its data type, its genetic code, the frequencies counted in it."""
+"""Model strings read with an alignment (its data type, genetic code, counted frequencies) or an alphabet."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from phloem.data.alignment import Alignment
+from phloem.data.alphabet import Alphabet
 from phloem.data.genetic_code import CODONS, genetic_code
 from phloem.model.codon_frequencies import CodonTable
 from phloem.model.frequencies import codon_position_counts, empirical_frequencies
@@ -20,7 +21,7 @@ def model_for_alignment(text: str, alignment: Alignment, gamma: Literal["mean", 
     A bare +F, +F1X4 or +F3X4 means what is counted in the alignment (model/frequencies.py). gamma: what +G
     means where the string does not say. Errors: ModelError with the place in the string.
     """
-    alphabet, table = alignment.alphabet, codon_table(alignment)
+    alphabet, table = alignment.alphabet, codon_table(alignment.alphabet)
     data = alignment.codes, alignment.state_sets, np.ones(alignment.n_sites)
     observed = not alignment.state_sets[np.unique(alignment.codes)].all()
     return parse_model(
@@ -34,11 +35,16 @@ def model_for_alignment(text: str, alignment: Alignment, gamma: Literal["mean", 
     )
 
 
-def codon_table(alignment: Alignment) -> CodonTable | None:
-    """The sense codons of a codon alignment with their amino acids, None for other data."""
-    number = alignment.alphabet.genetic_code
-    if alignment.alphabet.kind != "codon" or number is None:
+def model_for_alphabet(text: str, alphabet: Alphabet, gamma: Literal["mean", "median"] = "mean") -> Model:
+    """Read a model string where there are no data: a bare +F, +F1X4 or +F3X4 is then a ModelError."""
+    table = codon_table(alphabet)
+    return parse_model(text, datatype=alphabet.kind, states=alphabet.states, codon_table=table, gamma=gamma)
+
+
+def codon_table(alphabet: Alphabet) -> CodonTable | None:
+    """The sense codons of a codon alphabet with their amino acids, None for other data."""
+    if alphabet.kind != "codon" or alphabet.genetic_code is None:
         return None
-    amino_acid = dict(zip(CODONS, genetic_code(number).amino_acids))
-    codons = tuple(alignment.alphabet.states)
+    amino_acid = dict(zip(CODONS, genetic_code(alphabet.genetic_code).amino_acids))
+    codons = tuple(alphabet.states)
     return CodonTable(codons, "".join(amino_acid[c.replace("U", "T")] for c in codons))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from phloem.errors import InputError
 from phloem.tree.build import tree_from_edges, tree_from_parents
+from phloem.tree.heights import node_depths
 from phloem.tree.tree import Tree
 
 
@@ -80,6 +82,13 @@ def _joined(n_tips: int, rng: np.random.Generator, rate: Callable[[int], float])
         lineages.pop()
     lengths = np.where(parent < 0, 0.0, height[parent] - height)
     return tree_from_parents(_node_names(n_tips), parent, lengths, taxa=taxon_names(n_tips))
+
+
+def scaled_to_height(tree: Tree, height: float) -> Tree:
+    """The tree with every length times one factor, so that its deepest tip is `height` from the root."""
+    if not 0 < height < float("inf"):
+        raise InputError(f"the height of a tree is a positive number, not {height:g}")
+    return replace(tree, lengths=tree.lengths * (height / node_depths(tree).max()))
 
 
 def caterpillar(n_tips: int, length: float = 0.1) -> Tree:

@@ -1,0 +1,70 @@
+"""`phloem simulate`: an alignment drawn from a tree and a model."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import typer
+
+
+def simulate(
+    tree: str | None = typer.Argument(None, help="Newick or NEXUS tree with branch lengths; else --tips."),
+    model: str = typer.Option(..., "--model", "-m", help="With all its values, as 'HKY{3.5}+FQ+G4{0.5}'."),
+    sites: int = typer.Option(..., "--sites", "-n", help="Number of sites; of codons for a codon model."),
+    seed: int = typer.Option(1, help="Same seed, same tree, same alignment."),
+    tips: int | None = typer.Option(None, help="Draw a random tree of so many tips."),
+    shape: Literal["yule", "coalescent", "uniform"] = typer.Option(
+        "yule", "--tree", help="Kind of random tree; uniform: unrooted, every topology equally likely."
+    ),
+    height: float | None = typer.Option(
+        None, help="Of a yule or coalescent tree, substitutions per site (0.5)."
+    ),
+    mean_length: float | None = typer.Option(None, help="Of the branches of a uniform tree (0.1)."),
+    datatype: str | None = typer.Option(
+        None, help="dna, rna, protein, codon, binary, standard; else by the model's name."
+    ),
+    genetic_code: int = typer.Option(1, help="NCBI's number of the genetic code, for codons."),
+    states: int | None = typer.Option(None, help="Number of states of standard data."),
+    gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
+    out: str | None = typer.Option(None, "--out", "-o", help="Alignment; else it goes to standard output."),
+    format: Literal["fasta", "phylip", "nexus"] | None = typer.Option(
+        None, "--format", help="Else by the ending of --out (.phy, .nex), else FASTA."
+    ),
+    out_tree: str | None = typer.Option(None, help="Where the random tree goes; else beside --out, .nwk."),
+    json: str | None = typer.Option(None, "--json", help="Write settings and provenance as JSON here."),
+    redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
+) -> None:
+    """Simulate an alignment along a tree, given or random, under any model of the package."""
+    options: dict[str, Any] = dict(locals())
+    del options["json"]
+    from json import dumps
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from phloem.analysis.provenance import refuse_to_overwrite
+    from phloem.analysis.simulation import SimulationSettings, alignment_text, run_simulation
+
+    settings = SimulationSettings(**options)
+    refuse_to_overwrite([json] if json is not None else [], redo, [tree] if tree is not None else [])
+    result = run_simulation(settings)
+    _show(result, Console(stderr=True, highlight=False, soft_wrap=True))
+    if json is not None:
+        Path(json).write_text(dumps(result.to_json(), indent=1, allow_nan=False) + "\n")
+    if out is None:
+        print(alignment_text(result.alignment, settings.written_format), end="")
+
+
+def _show(result, console) -> None:
+    from rich.text import Text
+
+    settings, data = result.settings, result.alignment
+    console.print(
+        f"{data.n_taxa:,} taxa, {data.n_sites:,} sites, {data.alphabet.kind}"
+        f"{'' if settings.datatype else ' (by the model)'}, seed {settings.seed}, {result.seconds:.2f} s"
+    )
+    console.print(Text(f"model: {result.model}"))
+    if settings.tree_file is not None:
+        console.print(Text(f"{settings.shape} tree written to {settings.tree_file}"))
+    if settings.out is not None:
+        console.print(Text(f"alignment written to {settings.out} ({settings.written_format})"))

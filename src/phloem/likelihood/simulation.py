@@ -1,0 +1,146 @@
+"""Alignments drawn from a tree and a model: the process whose likelihood this room computes, run forwards.
+
+It stands here because it needs what a likelihood needs (tree, model, alphabet, transition matrices of the
+kernels' specification) and nothing else; no compiled kernel and no engine is used.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.data.alignment import Alignment
+from phloem.data.alphabet import Alphabet, alphabet
+from phloem.data.coding import code_type
+from phloem.errors import InputError, ModelError
+from phloem.kernels.reference.transition import transition_matrices
+from phloem.likelihood.state import ModelPoint
+from phloem.model.model import Model
+from phloem.model.record import SiteModel
+from phloem.tree.build import node_levels
+from phloem.tree.lengths import require_lengths
+from phloem.tree.tree import Tree
+
+_NUMBERS_AT_ONCE = 1 << 18  # random numbers, or matrix entries, of one block of branches: stays in the cache
+_TRIES = 100  # draws for each variable character under +ASC, on average, before giving up
+
+
+def simulate_alignment(
+    tree: Tree, model: Model, n_sites: int, seed: int = 1, states: Alphabet | None = None
+) -> Alignment:
+    """Characters of the tips after evolving n_sites independent sites down the tree.
+
+    tree: any shape, multifurcations too; lengths in expected substitutions per site; a root edge plays no
+    part, as in the likelihood. model: every parameter needs a value. states: the alphabet; None takes that
+    of the model's data type (the universal code for codons). n_sites: for codons, codons. The same tree,
+    model, n_sites and seed give the same alignment. Under +ASC constant sites are drawn again. settings of
+    the result holds what was drawn.
+    Errors: InputError for missing or negative lengths and for an irreversible model on an unrooted tree;
+    ModelError for parameters without a value and for +ASC where next to no site varies.
+    """
+    states = states if states is not None else alphabet_of(model)
+    if n_sites < 1:
+        raise InputError(f"an alignment needs at least one site, not {n_sites}", hint="Give --sites 1000.")
+    if tree.n_tips < 2:
+        raise InputError("a tree of one tip has nothing to evolve along", hint="Give two tips or more.")
+    lengths = require_lengths(tree)
+    site_model = _evaluated(model, tree)
+    rng = np.random.default_rng(seed)
+    shown = model.observed_state.astype(code_type(states.n_states + 1))
+    if model.ascertainment == "variable":
+        codes = _variable_sites(tree, lengths, site_model, n_sites, rng, shown)
+    else:
+        codes = shown[evolved_states(tree, lengths, site_model, n_sites, rng)[: tree.n_tips]]
+    table = np.vstack([np.eye(states.n_states, dtype=bool), np.ones((1, states.n_states), bool)])
+    settings = {"datatype": states.kind, "simulated_under": model.text(), "seed": seed}
+    return Alignment(tree.taxa, states, np.ascontiguousarray(codes), table, None, settings)
+
+
+def alphabet_of(model: Model) -> Alphabet:
+    """The alphabet of a model's data type, with as many states as it shows; codons: the universal code."""
+    if model.datatype in ("standard", "custom"):
+        n = int(model.observed_state.max()) + 1
+        return alphabet("standard", symbols="0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:n])
+    return alphabet(model.datatype)
+
+
+def evolved_states(
+    tree: Tree, lengths: np.ndarray, model: SiteModel, n_sites: int, rng: np.random.Generator
+) -> np.ndarray:
+    """(N, n_sites) the model's state at every node: the root's from root_frequencies, then level by level.
+
+    A site's rate category is drawn once; an invariable site keeps the root's state. P as the engines form it
+    (kernels/reference/transition.py).
+    """
+    weights = np.append(model.weights, model.invariant)
+    category = rng.choice(len(weights), size=n_sites, p=weights / weights.sum())
+    rooted_in = model.root_frequencies / model.root_frequencies.sum()
+    states = np.empty((tree.n_nodes, n_sites), code_type(len(rooted_in)))
+    states[-1] = rng.choice(len(rooted_in), size=n_sites, p=rooted_in)
+    entries = (len(model.rates) + 1) * len(rooted_in) ** 2
+    block = max(1, _NUMBERS_AT_ONCE // max(n_sites, entries))
+    level = node_levels(tree.parent)
+    order = np.argsort(level, kind="stable")
+    for nodes in np.split(order, np.flatnonzero(np.diff(level[order])) + 1)[1:]:
+        for start in range(0, len(nodes), block):
+            some = nodes[start : start + block]
+            table = _cumulative(transition_matrices(lengths[some], model))
+            states[some] = _drawn(table, category, states[tree.parent[some]], rng)
+    return states
+
+
+def _cumulative(p: np.ndarray) -> np.ndarray:
+    """(B, C, S, S) probabilities → (B, C+1, S, W) cumulated along the child's state.
+
+    W is the next power of two, filled with 2, which no random number reaches; category C does not change.
+    """
+    n_branches, n_categories, n_states, _ = p.shape
+    width = 1 << (n_states - 1).bit_length()
+    table = np.full((n_branches, n_categories + 1, n_states, width), 2.0)
+    sums = np.cumsum(p, axis=-1)
+    table[:, :-1, :, :n_states] = sums / sums[..., -1:]
+    table[:, -1, :, :n_states] = np.triu(np.ones((n_states, n_states)))
+    return table
+
+
+def _drawn(
+    table: np.ndarray, category: np.ndarray, above: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """(B, L) child states given the parents' (B, L): binary search for a uniform number in each sum."""
+    n_branches, n_categories, n_states, width = table.shape
+    row = np.arange(n_branches)[:, None] * n_categories + category
+    place = (row * n_states + above) * width
+    sums, number = table.ravel(), rng.random(above.shape)
+    first, step = place.copy(), width // 2
+    while step:
+        place += step * (number >= sums[place + (step - 1)])
+        step //= 2
+    return place - first
+
+
+def _variable_sites(tree: Tree, lengths, model: SiteModel, n_sites: int, rng, shown) -> np.ndarray:
+    """(T, n_sites) shown states of sites that are not constant: constant ones are drawn again."""
+    kept, found, drawn = [], 0, 0
+    while found < n_sites:
+        if drawn > _TRIES * (n_sites + 100):
+            message = f"of {drawn:,} sites drawn {found:,} vary, {n_sites:,} are wanted under +ASC"
+            raise ModelError(message, hint="Give longer branches, or leave +ASC out.")
+        codes = shown[evolved_states(tree, lengths, model, n_sites, rng)[: tree.n_tips]]
+        varies = (codes != codes[0]).any(axis=0)
+        kept.append(codes[:, varies])
+        found, drawn = found + int(varies.sum()), drawn + n_sites
+    return np.concatenate(kept, axis=1)[:, :n_sites]
+
+
+def _evaluated(model: Model, tree: Tree) -> SiteModel:
+    if model.free:
+        raise ModelError(
+            f"parameter '{model.free[0].name}' of model {model.name} has no value to simulate with",
+            hint="Write the values in braces, as in HKY{3.5}+F{0.3,0.2,0.2,0.3}+G4{0.5}.",
+        )
+    point = ModelPoint(model, model.values())
+    if not tree.rooted and not point.reversible:
+        raise InputError(
+            f"model {model.name} is not reversible, so its sites depend on the root, and the tree has none",
+            hint="Give a rooted tree: two branches at the base (or [&R]).",
+        )
+    return point.site_model
