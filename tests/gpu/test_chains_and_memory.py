@@ -67,6 +67,33 @@ def test_blocks_of_columns_add_up():
     assert np.allclose(split.site_log_likelihoods(), reference_sites(case), rtol=1e-11)
 
 
+@pytest.mark.parametrize("n_states", [4, 20])
+def test_blocks_of_columns_with_ascertained_patterns(n_states):
+    """What one block corrects for counts the weight of all."""
+    from phloem.engine.gpu import find_device
+    from phloem.engine.gpu_blocks import GpuBlockEvaluator, block_of, layout_of, split_patterns
+    from phloem.engine.gpu_tiling import tiling
+
+    case = random_case(11, 90, n_states, 2, invariant=0.1, ascertained=True, mean_length=0.05)
+    assert (case.problem.tip_codes == 0).all(0).sum() == 1  # what is hidden is not observed
+    problem, sizes = case.problem, tiling(n_states, "float64")
+    patterns = split_patterns(problem.ascertained, 3)
+    assert sorted(np.concatenate(patterns)) == list(range(90))
+    blocks = [(p, layout_of(block_of(problem, p), sizes, problem.left, problem.right)) for p in patterns]
+    split, reference = GpuBlockEvaluator(problem, blocks, find_device()), ReferenceEvaluator(problem)
+    found, wanted = (e.gradient(case.lengths, case.model, True) for e in (split, reference))
+    assert abs(found.log_likelihood - wanted.log_likelihood) < 1e-12 * abs(wanted.log_likelihood)
+    assert np.allclose(found.branch_lengths, wanted.branch_lengths, rtol=1e-10, atol=1e-10)
+    for name in ("rate_matrix", "root_frequencies", "rates", "weights", "invariant"):
+        pair = (getattr(e.site_model, name) for e in (found, wanted))
+        assert np.allclose(*pair, rtol=1e-9, atol=1e-9), name
+    for name in ("site_branch_derivatives", "second_derivatives"):
+        pair = (getattr(e, name)(case.lengths, case.model) for e in (split, reference))
+        assert np.allclose(*pair, rtol=1e-9, atol=1e-9), name
+    split._batches[0].launch.arrays["total_weight"] *= 0.5  # negative control: the block's own share only
+    assert abs(split.log_likelihood(case.lengths, case.model) / wanted.log_likelihood - 1) > 1e-6
+
+
 def reference_sites(case):
     reference = ReferenceEvaluator(case.problem)
     reference.log_likelihood(case.lengths, case.model)

@@ -94,12 +94,12 @@ class CpuEvaluator:
         return EngineGradient(state.log_likelihood, d @ model.rates, site_model)
 
     def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-        """(N, P) as SiteDerivatives (engine/interface.py) says."""
+        """(N, P) as Evaluator (engine/interface.py) says."""
         first, _ = self._unsummed(lengths, model, want_sites=True)
         return first[:, self._columns.root_column]
 
     def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-        """(N,) as SiteDerivatives (engine/interface.py) says."""
+        """(N,) as Evaluator (engine/interface.py) says."""
         _, share = self._unsummed(lengths, model, want_sites=False)
         return second_derivatives(share, float(self._weights.sum()))
 

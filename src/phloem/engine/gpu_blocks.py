@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import fsum
 
@@ -12,6 +13,7 @@ from phloem.engine.gpu_batch import GpuBatch, layout_of
 from phloem.engine.gpu_gradient import site_model_gradient
 from phloem.engine.gpu_layout import TreeLayout
 from phloem.engine.gpu_memory import LARGEST_NODE, SHARED, batch_sizes, device_arrays, largest_node
+from phloem.engine.gpu_sites import second_derivatives, site_branch_derivatives
 from phloem.engine.gpu_tiling import tiling
 from phloem.engine.interface import EngineGradient, Problem
 from phloem.errors import DeviceError, NumericalError
@@ -44,10 +46,10 @@ def plan_blocks(problem: Problem, available_bytes: int) -> list[tuple[np.ndarray
     """Patterns of every block (one block: all of them) and its layout; DeviceError with the numbers if none
     will do."""
     tiles = tiling(problem.state_sets.shape[1], problem.precision)
-    n_patterns = problem.tip_codes.shape[1]
+    most = min(MOST_BLOCKS, max(1, int((~problem.ascertained).sum())))
     n_blocks, needed = 1, 0
-    while n_blocks <= min(MOST_BLOCKS, n_patterns):
-        patterns = np.array_split(np.arange(n_patterns), n_blocks)
+    while n_blocks <= most:
+        patterns = split_patterns(problem.ascertained, n_blocks)
         first = layout_of(block_of(problem, patterns[0]), tiles, problem.left, problem.right)
         arrays = _arrays(block_of(problem, patterns[0]), first, True, True, 1)
         shared = sum(arrays[name] for name in SHARED)
@@ -55,13 +57,18 @@ def plan_blocks(problem: Problem, available_bytes: int) -> list[tuple[np.ndarray
         if needed <= available_bytes and largest_node([first], tiles) <= LARGEST_NODE:
             rest = [layout_of(block_of(problem, p), tiles, problem.left, problem.right) for p in patterns[1:]]
             return list(zip(patterns, [first, *rest]))
-        if problem.ascertained.any():
-            break  # the unobservable patterns tie all columns together
         n_blocks *= 2
     raise DeviceError(
         f"the problem needs {needed / 2**30:.2f} GiB of device memory in {n_blocks} block(s) of columns and "
         f"{available_bytes / 2**30:.2f} GiB are free; use --precision float32, --engine cpu or a larger GPU"
     )
+
+
+def split_patterns(ascertained: np.ndarray, n_blocks: int) -> list[np.ndarray]:
+    """Patterns of every block; those that stand for unobservable ones are all in the first, so that it alone
+    corrects for them (with the weight of all blocks)."""
+    hidden, rest = np.flatnonzero(ascertained), np.array_split(np.flatnonzero(~ascertained), n_blocks)
+    return [np.sort(np.concatenate([hidden, rest[0]])), *rest[1:]]
 
 
 def block_of(problem: Problem, patterns: np.ndarray) -> Problem:
@@ -96,9 +103,16 @@ class GpuBlockEvaluator:
         pool = {name: torch.empty(n, dtype=torch.uint8, device=self._device) for name, n in n_bytes.items()}
         self._patterns = [patterns for patterns, _ in blocks]
         left, right = self._problem.left[None], self._problem.right[None]
+        weight = fsum(self._problem.pattern_weights)
         self._batches = [
             GpuBatch(
-                block_of(self._problem, patterns), left, right, self._device, layouts=[layout], pool=pool
+                block_of(self._problem, patterns),
+                left,
+                right,
+                self._device,
+                layouts=[layout],
+                pool=pool,
+                total_weight=weight,
             )
             for patterns, layout in blocks
         ]
@@ -123,6 +137,23 @@ class GpuBlockEvaluator:
                 models.append(site_model_gradient(batch, 0, lengths, model, d))
         self._accepted = (np.array(lengths, np.float64), model)
         return EngineGradient(fsum(values), np.sum(branches, axis=0), _sum_models(models) if models else None)
+
+    def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        found = np.empty((len(lengths), self._problem.tip_codes.shape[1]))
+        for patterns, batch in self._evaluated(lengths, model):
+            found[:, patterns] = site_branch_derivatives(batch)
+        return found
+
+    def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        return np.sum([second_derivatives(batch) for _, batch in self._evaluated(lengths, model)], axis=0)
+
+    def _evaluated(self, lengths, model: SiteModel) -> Iterator[tuple[np.ndarray, GpuBatch]]:
+        """Every block while its messages are on the device."""
+        self._proposed = None
+        for patterns, batch in zip(self._patterns, self._batches):
+            self._evaluate_block(batch, patterns, "likelihood", lengths, model)
+            yield patterns, batch
+        self._accepted = (np.array(lengths, np.float64), model)
 
     def _evaluate(self, what: str, lengths: np.ndarray, model: SiteModel) -> float:
         pairs = zip(self._patterns, self._batches)

@@ -1,4 +1,4 @@
-"""The gradient of the model's numbers, from the adjoints of the transition matrices."""
+"""The gradient of the model's numbers: from the adjoints of transition matrices, and from the root."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import torch
 from phloem.engine.gpu_batch import GpuBatch
 from phloem.engine.gpu_buffers import has_real_eigensystem
 from phloem.engine.gpu_memory import ADJOINT_BYTES
-from phloem.kernels.reference.root import root_adjoint, total_log_likelihood
 from phloem.kernels.reference.transition import rate_matrix_adjoint
 from phloem.model.record import SiteModel, SiteModelGradient
 
@@ -16,55 +15,69 @@ from phloem.model.record import SiteModel, SiteModelGradient
 def site_model_gradient(
     batch: GpuBatch, chain: int, lengths: np.ndarray, model: SiteModel, derivatives: np.ndarray
 ) -> SiteModelGradient:
-    """After evaluate("parameters"). derivatives: D (B, C) of this chain."""
+    """After evaluate("parameters"). derivatives: D (B, C) of this chain. One copy brings the sums home."""
+    s, c = len(model.root_frequencies), len(model.rates)
+    lengths, width = np.asarray(lengths, np.float64), batch.sizes.width
+    sums = list(_root_sums(batch, chain))
+    on_device = has_real_eigensystem(model)
+    if on_device:
+        sums.append(_rate_matrix_adjoint(batch, chain))
+    found = torch.cat([array.flatten() for array in sums]).cpu().numpy()
+    frequencies, weights, invariant, rest = np.split(found, [width, width + c, width + c + 1])
+    d_q = rest.reshape(width, width)[:s, :s] if on_device else _without_eigensystem(batch, chain, model)
+    return SiteModelGradient(d_q, frequencies[:s], lengths[:-1] @ derivatives, weights, float(invariant[0]))
+
+
+def _branch_blocks(batch: GpuBatch) -> list[np.ndarray]:
+    """Branches whose adjoints are held at a time."""
+    each = 8 * batch.sizes.width**2 * batch.problem.n_categories
+    block, branches = max(1, ADJOINT_BYTES // each), np.arange(batch.n_nodes - 1)
+    return [branches[first : first + block] for first in range(0, len(branches), block)]
+
+
+def _without_eigensystem(batch: GpuBatch, chain: int, model: SiteModel) -> np.ndarray:
     place, s = batch.chains[chain], len(model.root_frequencies)
-    lengths = np.asarray(lengths, np.float64)
-    width = batch.sizes.width
-    block = max(1, ADJOINT_BYTES // (8 * width * width * len(model.rates)))
-    d_q = np.zeros((s, s))
-    for first in range(0, batch.n_nodes - 1, block):
-        nodes = np.arange(first, min(first + block, batch.n_nodes - 1))
-        adjoint = batch.launch.adjoint(place, nodes)[:, :, :s, :s]
-        if has_real_eigensystem(model):
-            d_q += _rate_matrix_adjoint(adjoint, lengths[nodes], model)
-        else:
-            d_q += rate_matrix_adjoint(adjoint.cpu().numpy(), lengths[nodes], model)
-    d_frequencies, d_weights, d_invariant = _root_gradient(batch, chain, model)
-    d_rates = lengths[:-1] @ derivatives
-    return SiteModelGradient(d_q, d_frequencies, d_rates, d_weights, d_invariant)
+    lengths = batch.numbers.host["lengths"][chain]
+    blocks = [(nodes, batch.launch.adjoint(place, nodes)) for nodes in _branch_blocks(batch)]
+    each = [rate_matrix_adjoint(a[:, :, :s, :s].cpu().numpy(), lengths[nodes], model) for nodes, a in blocks]
+    return np.sum(each, axis=0)
 
 
-def _rate_matrix_adjoint(adjoint: torch.Tensor, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-    """kernels/reference/transition.py, rate_matrix_adjoint, with the products on the device."""
-    assert model.eigen is not None
-    device = adjoint.device
-    values, right, left = (
-        torch.from_numpy(np.ascontiguousarray(a, np.float64)).to(device)
-        for a in (model.eigen.values, model.eigen.right, model.eigen.left)
-    )
-    t = torch.from_numpy(lengths[:, None] * model.rates[None, :]).to(device)[..., None, None]
+def _rate_matrix_adjoint(batch: GpuBatch, chain: int) -> torch.Tensor:
+    """(W, W): kernels/reference/transition.py, rate_matrix_adjoint, with the products on the device."""
+    numbers = batch.numbers.device
+    values, right, left = (numbers[name][chain] for name in ("values", "right", "left"))
     mean, half = (values[:, None] + values) / 2, (values[:, None] - values) / 2
-    z = half * t
-    small = z.abs() < 1e-4
-    sinhc = torch.where(small, 1 + z * z / 6, torch.sinh(z) / torch.where(small, torch.ones_like(z), z))
-    g = right.T @ adjoint @ left.T
-    total = (g * (t * torch.exp(mean * t) * sinhc)).sum((0, 1))
-    return (left.T @ total @ right.T).cpu().numpy()
+    total = torch.zeros_like(mean)
+    for nodes in _branch_blocks(batch):
+        adjoint = batch.launch.adjoint(batch.chains[chain], nodes)
+        lengths = numbers["lengths"][chain, int(nodes[0]) : int(nodes[-1]) + 1]
+        t = (lengths[:, None] * numbers["rates"][chain])[..., None, None]
+        z = half * t
+        small = z.abs() < 1e-4
+        sinhc = torch.where(small, 1 + z * z / 6, torch.sinh(z) / torch.where(small, 1.0, z))
+        total += ((right.T @ adjoint @ left.T) * (t * torch.exp(mean * t) * sinhc)).sum((0, 1))
+    return left.T @ total @ right.T
 
 
-def _root_gradient(batch: GpuBatch, chain: int, model: SiteModel):
-    place = batch.chains[chain]
-    root = batch.n_nodes - 1
-    n, s = place.layout.classes.size(root), len(model.root_frequencies)
-    column = slice(int(place.column(np.array([root]))[0]), int(place.column(np.array([root]))[0]) + n)
-    on_root = slice(place.first_root, place.first_root + n)
+def _root_sums(batch: GpuBatch, chain: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """d root_frequencies (W,), d weights (C,), d invariant: kernels/reference/root.py, root_adjoint."""
+    place, root = batch.chains[chain], np.array([batch.n_nodes - 1])
+    n, numbers = place.layout.classes.size(batch.n_nodes - 1), batch.numbers.device
+    column, own = int(place.column(root)[0]), slice(place.first_root, place.first_root + n)
     arrays = batch.launch.arrays
-    partials = arrays["messages"][:, column, :s].cpu().numpy().swapaxes(1, 2).astype(np.float64)
-    exponents = arrays["exponents"][:, column].cpu().numpy()
-    site_log, weights, ascertained, invariant = (
-        arrays[name][on_root].cpu().numpy()
-        for name in ("site_log", "column_weights", "ascertained", "invariant_states")
-    )
-    _, weights = total_log_likelihood(site_log, weights, ascertained.astype(bool))
-    _, *gradients = root_adjoint(partials, exponents, model, invariant[:, :s].astype(bool), site_log, weights)
-    return gradients
+    partials = arrays["messages"][:, column : column + n].to(torch.float64)
+    exponents = arrays["exponents"][:, column : column + n]
+    weights, mantissa, power = (arrays[name][own] for name in ("column_weights", "mantissa", "power"))
+    if batch.problem.ascertained.any():
+        hidden = arrays["ascertained"][own] * torch.exp(arrays["site_log"][own])
+        weights = weights + hidden * arrays["result"][chain, 1]
+    weights = torch.where(weights > 0, weights / mantissa, 0.0)
+    scale = weights * torch.exp2((exponents - power).to(torch.float64))
+    seen = torch.bmm(scale[:, None, :], partials)[:, 0]
+    allowed = arrays["invariant_states"][own].to(torch.float64)
+    # Where no state is allowed 2**-power may overflow, and does not matter.
+    share = torch.where(allowed.any(1), weights * torch.exp2(-power.to(torch.float64)), 0.0) @ allowed
+    f = numbers["frequencies"][chain]
+    d_frequencies = numbers["weights"][chain] @ seen + numbers["invariant"][chain] * share
+    return d_frequencies, seen @ f, share @ f

@@ -100,7 +100,9 @@ def walk_order(chain: Chain) -> tuple[np.ndarray, int]:
     """
     classes, root = chain.layout.classes, chain.layout.classes.n_nodes - 1
     first, last = _children_by_need(classes.left, classes.right)
-    order, slots, free, used = [], np.zeros((root + 1, 2), np.int64), [], 1
+    order: list[int] = []
+    free: list[int] = []
+    slots, used = np.zeros((root + 1, 2), np.int64), 1
     waiting = [(last[-1], True), (first[-1], False)]
     while waiting:
         x, parent_is_done = waiting.pop()

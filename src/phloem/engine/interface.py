@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -62,6 +62,17 @@ class Evaluator(Protocol):
 
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient: ...
 
+    def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        """(N, P) d log L_p / d effective length of the branch above each node (root row 0), float64.
+
+        Evaluates from scratch, as second_derivatives does (reference/site_derivatives.py).
+        """
+        ...
+
+    def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        """(N,) d² log L / d effective length², the diagonal only (root 0)."""
+        ...
+
     def propose(
         self,
         lengths: np.ndarray,
@@ -74,19 +85,3 @@ class Evaluator(Protocol):
     def accept(self) -> None: ...
 
     def reject(self) -> None: ...
-
-
-@runtime_checkable
-class SiteDerivatives(Protocol):
-    """What an evaluator may offer besides (reference/site_derivatives.py); both evaluate from scratch.
-
-    Where an engine does not, TreeLikelihood takes these two from the reference engine.
-    """
-
-    def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-        """(N, P) d log L_p / d effective length of the branch above each node (root row 0), float64."""
-        ...
-
-    def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-        """(N,) d² log L / d effective length², the diagonal only (root 0)."""
-        ...

@@ -10,7 +10,7 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
-from phloem.engine.interface import Evaluator, SiteDerivatives
+from phloem.engine.interface import Evaluator
 from phloem.engine.reference import ReferenceEvaluator
 from phloem.engine.select import Selection, select_engine
 from phloem.errors import InputError, NumericalError, in_file
@@ -156,7 +156,7 @@ class TreeLikelihood:
     def site_branch_derivatives(self) -> np.ndarray:
         """(B, L) d site log-likelihood / d branch length; rows sum to gradient().branch_lengths."""
         self.log_likelihood()  # names a site of likelihood 0, which has no derivative
-        state, evaluator = self._accepted, self._site_derivatives()
+        state, evaluator = self._accepted, self._evaluator
         by_pattern = evaluator.site_branch_derivatives(state.effective(), state.point.site_model)
         by_site = by_pattern[:, self._patterns.site_pattern]
         if self._problem.ascertained.any():
@@ -168,7 +168,7 @@ class TreeLikelihood:
     def second_derivatives(self) -> np.ndarray:
         """(B,) d² log L / d length² of each branch on its own (the Hessian's diagonal)."""
         self.log_likelihood()
-        state, evaluator = self._accepted, self._site_derivatives()
+        state, evaluator = self._accepted, self._evaluator
         by_node = evaluator.second_derivatives(state.effective(), state.point.site_model)
         return state.layout.to_branches(by_node) * state.rates**2
 
@@ -256,12 +256,6 @@ class TreeLikelihood:
         if self._proposed is None:
             raise InputError("no proposal is pending", hint="Call propose() first.")
         return self._proposed
-
-    def _site_derivatives(self):
-        """The engine where it offers SiteDerivatives, else the reference engine on the same problem."""
-        if isinstance(self._evaluator, SiteDerivatives):
-            return self._evaluator
-        return self._reference()
 
     def _reference(self) -> ReferenceEvaluator:
         left, right = self._accepted.layout.children
