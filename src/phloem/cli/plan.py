@@ -1,4 +1,4 @@
-"""`phloem plan`: memory, time and engine of a run, forecast."""
+"""`phloem plan`: memory, time and engine of a likelihood or of a distance tree, forecast."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ import typer
 
 
 def plan(
-    alignment: str = typer.Argument(..., help="FASTA, PHYLIP or NEXUS file, gzip-compressed or not."),
-    model: str = typer.Option(..., "--model", "-m", help="Model string, such as GTR+G4 or GY94+F3X4."),
+    alignment: str = typer.Argument(
+        ..., help="FASTA, PHYLIP or NEXUS file, gzip-compressed or not; with --method also a distance matrix."
+    ),
+    model: str | None = typer.Option(
+        None, "--model", "-m", help="Model string, such as GTR+G4 or GY94+F3X4; needed for a likelihood."
+    ),
+    method: Literal["upgma", "wpgma", "single", "complete", "nj", "bionj", "unj"] | None = typer.Option(
+        None, help="Forecast a distance tree instead of a likelihood."
+    ),
     tree: str | None = typer.Option(None, "--tree", "-t", help="Tree; without it, an upper bound."),
     datatype: str | None = typer.Option(
         None, help="dna, rna, protein, codon, binary, standard; else guessed."
@@ -22,9 +29,20 @@ def plan(
     precision: Literal["float64", "float32"] = typer.Option("float64", help="Precision of the messages."),
     threads: int | None = typer.Option(None, help="Threads; chosen by problem size if not given."),
 ) -> None:
-    """Forecast memory and time of a run, and say which engine would be chosen and why."""
+    """Forecast memory and time of a likelihood or a distance tree, and say which engine would run it and why."""
     options: dict[str, Any] = dict(locals())
+    if method is not None:
+        _plan_distance_tree(options)
+        return
+    del options["method"]
     from rich.console import Console
+
+    from phloem.errors import InputError
+
+    if model is None:
+        raise InputError(
+            "--model is missing", hint="Name one, such as GTR+G4, or a distance tree's --method."
+        )
 
     from phloem.analysis.plan import PlanSettings, run_plan
 
@@ -41,6 +59,37 @@ def plan(
         console.print("[red]This does not fit in the memory that is free now.[/]")
     if result.random_tree:
         console.print("No tree given: forecast on a random one, an upper bound for a good tree.")
+
+
+def _plan_distance_tree(options: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from phloem.analysis.distance import DistanceAnalysisSettings
+    from phloem.analysis.plan_distance import plan_distance_tree
+
+    device = "cpu" if options["engine"] == "reference" else options["engine"]
+    kept = {name: options[name] for name in ("model", "method", "datatype", "sites", "threads")}
+    found = plan_distance_tree(DistanceAnalysisSettings(input=options["alignment"], device=device, **kept))
+    console = Console(highlight=False, width=80)
+    table = Table(show_header=False, width=80)
+    sites = "a distance matrix" if found.sites is None else f"{found.sites:,} sites"
+    table.add_row("data", f"{found.taxa:,} taxa, {sites}")
+    table.add_row("tree", f"{found.method}, distances in {found.precision}")
+    table.add_row("device", found.device)
+    table.add_row("why", escape(found.reason))
+    table.add_row("memory", _bytes(found.memory_bytes))
+    table.add_row("on a GPU", _bytes(found.device_bytes))
+    table.add_row("reading" if found.sites is None else "distances", _roughly(found.input_seconds))
+    table.add_row("tree on two cores", _roughly(found.tree_seconds))
+    console.print(table)
+    if found.fits is False:
+        console.print("[red]This does not fit in the memory that is free now.[/]")
+
+
+def _roughly(seconds: float) -> str:
+    return f"about {_seconds(seconds)}" if seconds > 0.1 else "less than 0.1 s"
 
 
 def _table(result):

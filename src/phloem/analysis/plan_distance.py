@@ -1,0 +1,87 @@
+"""`phloem plan --method`: memory, time and device of a distance tree, before it is started."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.analysis.distance import JOINING, DistanceAnalysisSettings, Method, distance_settings
+from phloem.distance import linkage as linkage_room
+from phloem.distance import neighbour_joining as joining_room
+from phloem.distance.alignment_distances import distance_seconds
+from phloem.distance.memory import forecast_bytes
+from phloem.engine.hardware import Hardware, detect_hardware
+from phloem.io.alignment import read_alignment
+from phloem.io.distance_matrix import LARGE, is_distance_matrix
+from phloem.io.distance_size import taxa_of_matrix
+
+READING_BYTES = 0.8e9  # of matrix text a second, two cores
+
+
+@dataclass(frozen=True)
+class DistancePlan:
+    """taxa, sites: of the input (sites None for a matrix). precision: of the matrix. memory_bytes: in host
+    memory, device_bytes: on a GPU. input_seconds: reading the matrix, or measuring the alignment on two
+    cores; tree_seconds: on two cores. device, reason: where the tree would be made, and why."""
+
+    taxa: int
+    sites: int | None
+    method: str
+    precision: str
+    memory_bytes: int
+    device_bytes: int
+    input_seconds: float
+    tree_seconds: float
+    device: str
+    reason: str
+    hardware: Hardware
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the memory is there, the GPU's where that is chosen; None if the machine does not tell."""
+        if self.device == "gpu" and self.hardware.accelerators:
+            return self.device_bytes < self.hardware.accelerators[0].memory_bytes
+        available = self.hardware.available_bytes
+        return None if available is None else self.memory_bytes < available
+
+
+def plan_distance_tree(settings: DistanceAnalysisSettings) -> DistancePlan:
+    """Look at the header of a matrix, or read an alignment, and forecast; nothing is computed.
+
+    Forecasts rest on the rates measured in docs/distance.md. Raises InputError as the analysis would.
+    """
+    method = settings.method or "upgma"
+    if is_distance_matrix(settings.input):
+        taxa, sites = taxa_of_matrix(settings.input), None
+        seconds = os.path.getsize(settings.input) / READING_BYTES
+        precision = settings.precision
+        if precision == "auto":
+            precision = "float64" if taxa <= LARGE else "float32"
+    else:
+        alignment = read_alignment(settings.input, datatype=settings.datatype, sites=settings.sites)
+        taxa, sites = alignment.n_taxa, alignment.n_sites
+        measure = distance_settings(settings, alignment)
+        seconds, precision = distance_seconds(alignment, measure), measure.precision
+    device, reason = _where(taxa, method, settings)
+    rate = joining_room.CPU_SECONDS if method in JOINING else linkage_room.CPU_SECONDS
+    return DistancePlan(
+        taxa=taxa,
+        sites=sites,
+        method=method,
+        precision=precision,
+        memory_bytes=forecast_bytes(taxa, method, precision, cophenetic=settings.cophenetic),
+        device_bytes=(1 + (method == "bionj")) * taxa * taxa * np.dtype(precision).itemsize,
+        input_seconds=seconds,
+        tree_seconds=rate * taxa * taxa,
+        device=device,
+        reason=reason,
+        hardware=detect_hardware(),
+    )
+
+
+def _where(taxa: int, method: Method, settings: DistanceAnalysisSettings) -> tuple[str, str]:
+    if method == "nj" or method == "bionj" or method == "unj":
+        return joining_room.joining_device(taxa, method, settings.device)
+    return linkage_room.linkage_device(taxa, method, settings.device)

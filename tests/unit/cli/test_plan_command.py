@@ -1,0 +1,67 @@
+"""`phloem plan` as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from phloem.analysis.distance import DistanceAnalysisSettings
+from phloem.analysis.plan_distance import plan_distance_tree
+from phloem.cli import build_app
+from phloem.errors import InputError
+from phloem.io.distance_size import taxa_of_matrix
+
+PRIMATES = str(Path(__file__).resolve().parents[3] / "examples/primates.nex")
+
+
+def command(*arguments: str):
+    return CliRunner().invoke(build_app(), ["plan", *arguments])
+
+
+def test_a_likelihood():
+    result = command(PRIMATES, "--model", "GTR+G4")
+    assert result.exit_code == 0 and "413 patterns" in result.stdout and "--optimize" in result.stdout
+
+
+def test_a_tree_from_an_alignment():
+    result = command(PRIMATES, "--method", "nj")
+    assert result.exit_code == 0 and "12 taxa, 898 sites" in result.stdout
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+
+
+def test_neither():
+    result = command(PRIMATES)
+    assert isinstance(result.exception, InputError) and "--model" in str(result.exception)
+
+
+@pytest.mark.parametrize("name", ["m.phy", "m.csv", "m.tsv", "m.npy"])
+def test_sizes_of_matrices(name, tmp_path):
+    path = str(tmp_path / name)
+    if name.endswith(".npy"):
+        np.save(path, np.zeros((3, 3)))
+    elif name.endswith(".phy"):
+        Path(path).write_text("  3\nA\nB 1\nC 2 2\n")
+    else:
+        separator = "," if name.endswith(".csv") else "\t"
+        rows = [["", "A", "B, b" if separator == "\t" else '"B, b"', "C"], ["A", "0", "1", "1"]]
+        Path(path).write_text("\n".join(separator.join(row) for row in rows))
+    assert taxa_of_matrix(path) == 3
+
+
+def test_what_does_not_fit_is_said(tmp_path):
+    (tmp_path / "large.phy").write_text("20000000\n")
+    settings = DistanceAnalysisSettings(input=str(tmp_path / "large.phy"), method="upgma")
+    assert plan_distance_tree(settings).fits is False
+    assert "does not fit" in command(settings.input, "--method", "upgma").stdout
+
+
+def test_memory_grows_with_the_matrix(tmp_path):
+    def planned(n: int, method: str):
+        (tmp_path / "m.phy").write_text(f"{n}\n")
+        return plan_distance_tree(DistanceAnalysisSettings(str(tmp_path / "m.phy"), method=method))
+
+    assert planned(20_000, "nj").memory_bytes > 3.9 * planned(10_000, "nj").memory_bytes
+    assert planned(10_000, "bionj").memory_bytes > 1.9 * planned(10_000, "nj").memory_bytes
