@@ -29,7 +29,7 @@ def plan(
     precision: Literal["float64", "float32"] = typer.Option("float64", help="Precision of the messages."),
     threads: int | None = typer.Option(None, help="Threads; chosen by problem size if not given."),
 ) -> None:
-    """Forecast memory and time of a likelihood or a distance tree, and say which engine would run it and why."""
+    """Forecast memory and time of a likelihood or a distance tree, and what would run it, and why."""
     options: dict[str, Any] = dict(locals())
     if method is not None:
         _plan_distance_tree(options)
