@@ -151,7 +151,8 @@ def joining_problem(n: int):
 
 
 def distance_problem(method: str, n: int, sites: int):
-    from phloem.distance.alignment_distances import DistanceSettings, observed_frequencies, pairwise_distances
+    from phloem.distance.alignment_distances import DistanceSettings, pairwise_distances
+    from phloem.distance.formula import observed_frequencies
     from phloem.kernels.reference.distance import nucleotide_distance
 
     settings = DistanceSettings(method, precision="float32")  # type: ignore[arg-type]

@@ -23,12 +23,8 @@ import triton
 
 from phloem.distance.linkage import linkage
 from phloem.distance.neighbour_joining import neighbour_joining
-from phloem.engine.gpu_distance_alignment import (
-    NUCLEOTIDE_TILING,
-    EncodedSequences,
-    Formula,
-    distance_matrix,
-)
+from phloem.engine.distance_formula import Formula
+from phloem.engine.gpu_distance_alignment import SequenceCodes, distance_matrix
 from phloem.engine.gpu_distance_linkage import linkage_merges
 from phloem.engine.gpu_distance_nj import joins
 from phloem.kernels.reference.distance import nucleotide_distance, nucleotide_terms
@@ -38,6 +34,7 @@ FREQUENCIES = np.array([0.3, 0.2, 0.27, 0.23])
 SIZES = (100, 1000, 4000, 10_000, 16_000, 20_000, 60_000, 100_000)
 JOINING_SIZES = (100, 1000, 4000, 10_000, 20_000)
 ALIGNMENTS = ((1000, 10_000), (5000, 1500), (16_000, 29_903))
+PLAIN = np.eye(4, dtype=int)
 DEVICE = torch.device("cuda")
 
 
@@ -116,7 +113,7 @@ def checks() -> dict[str, bool]:
     codes = sequences(130, 777)
     host = codes.cpu().numpy()
     for method in ("p", "jc69", "k80", "f84", "tn93", "logdet"):
-        encoded = EncodedSequences(codes, 4, True, NUCLEOTIDE_TILING)
+        encoded = SequenceCodes(codes, PLAIN, True).encoded(formula(method))
         values = distance_matrix(encoded, formula(method), torch.float64)[0].cpu().numpy()
         green[f"distance {method}"] = all(
             abs(values[i, j] - _by_hand(host[i], host[j], method)) < 1e-12
@@ -168,7 +165,7 @@ def tree_rows(work: str, largest: int):
 
 
 def encoded_times(codes: torch.Tensor, method: str) -> tuple[np.ndarray, float]:
-    encoded = EncodedSequences(codes, 4, True, NUCLEOTIDE_TILING)
+    encoded = SequenceCodes(codes, PLAIN, True).encoded(formula(method))
     out, _ = distance_matrix(encoded, formula(method), torch.float32)
     how, n = formula(method), len(codes)
     quantiles, _, peak = timed(lambda: None, lambda _: encoded.fill(out, how, 0, n, True), 9)
@@ -186,7 +183,7 @@ def distance_rows():
         del codes
 
         def whole(_, host=host):
-            encoded = EncodedSequences(host, 4, True, NUCLEOTIDE_TILING)
+            encoded = SequenceCodes(host, PLAIN, True).encoded(formula("tn93"))
             return distance_matrix(encoded, formula("tn93"), torch.float32)
 
         quantiles, _, peak = timed(lambda: None, whole, 5)

@@ -15,7 +15,7 @@ _PUBLIC = {
     "read_trees": "phloem.io.trees",
     "read_distance_matrix": "phloem.io.distance_matrix",
     "pairwise_distances": "phloem.distance.alignment_distances",
-    "DistanceSettings": "phloem.distance.alignment_distances",
+    "DistanceSettings": "phloem.distance.distance_settings",
     "DistanceMatrix": "phloem.data.distance_matrix",
     "linkage": "phloem.distance.linkage",
     "neighbour_joining": "phloem.distance.neighbour_joining",

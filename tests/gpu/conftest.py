@@ -43,6 +43,6 @@ def poisoned(monkeypatch: pytest.MonkeyPatch):
         array = empty(*arguments, **options)
         if array.dtype.is_floating_point:
             return array.fill_(float("nan"))
-        return array.fill_(-1_000_000 if array.dtype.is_signed else 255)
+        return array.fill_(max(-1_000_000, torch.iinfo(array.dtype).min) if array.dtype.is_signed else 255)
 
     monkeypatch.setattr(torch, "empty", filled)

@@ -12,7 +12,8 @@ pytest.importorskip("triton")
 
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
-from phloem.distance.alignment_distances import DistanceSettings, pairwise_distances
+from phloem.distance.alignment_distances import lacking_on_gpu, pairwise_distances
+from phloem.distance.distance_settings import DistanceSettings
 from phloem.distance.linkage import linkage
 from phloem.distance.neighbour_joining import neighbour_joining
 from phloem.engine.select import select_distance_device
@@ -38,21 +39,34 @@ def test_joining():
     np.testing.assert_allclose(cpu.last_lengths, gpu.last_lengths, atol=1e-12)
 
 
+@pytest.mark.parametrize("ambiguity", ["missing", "average"])
 @pytest.mark.parametrize(
     ("kind", "method"), [("dna", "p"), ("dna", "tn93"), ("dna", "logdet"), ("protein", "kimura")]
 )
-def test_distances(kind, method):
+def test_distances(kind, method, ambiguity):
     rng = np.random.default_rng(4)
     letters = np.array(list("ACGT" if kind == "dna" else "ARNDCQEGHILKMFPSTWYV"))
     ancestor = rng.integers(0, len(letters), 60)
     rows = np.where(rng.random((7, 60)) < 0.2, rng.integers(0, len(letters), (7, 60)), ancestor)
-    text = {f"t{i}": "-?" + "".join(letters[row]) for i, row in enumerate(rows)}
-    alignment = alignment_from_sequences(text, alphabet(kind))
-    settings = DistanceSettings(method=method)
+    some = ["RYB", "KVH", "BBD"] if kind == "dna" else ["BZJ", "JJB"]
+    text = {f"t{i}": "-?" + some[i % len(some)] + "".join(letters[row]) for i, row in enumerate(rows)}
+    alignment = alignment_from_sequences({k: t[:62] for k, t in text.items()}, alphabet(kind))
+    settings = DistanceSettings(method=method, ambiguity=ambiguity)
     cpu = pairwise_distances(alignment, settings)
     gpu = pairwise_distances(alignment, replace(settings, device="gpu"))
     np.testing.assert_allclose(cpu.values, gpu.values, atol=1e-12)
     assert cpu.settings["saturated_pairs"] == gpu.settings["saturated_pairs"]
+    other = pairwise_distances(alignment, replace(settings, ambiguity="missing", device="gpu"))
+    assert np.allclose(other.values, gpu.values, atol=1e-4) == (ambiguity == "missing")
+
+
+def test_averages_over_odd_sets_stay_on_the_cpu():
+    rows = {"a": "ATGAARTTYGGN", "b": "ATGAAATTTGGC", "c": "ATGNGNGYTNAN"}
+    alignment = alignment_from_sequences(rows, alphabet("codon"))
+    settings = DistanceSettings("p", ambiguity="average", device="gpu")
+    with pytest.raises(InputError, match="averages over sets"):
+        pairwise_distances(alignment, settings)
+    assert lacking_on_gpu(alignment, replace(settings, ambiguity="missing")) is None
 
 
 def test_what_the_device_lacks_is_refused_or_left_to_the_cpu():

@@ -9,7 +9,8 @@ import pytest
 
 from phloem.data.alignment import Alignment, alignment_from_sequences
 from phloem.data.alphabet import alphabet
-from phloem.distance.alignment_distances import DistanceSettings, observed_frequencies, pairwise_distances
+from phloem.distance.alignment_distances import DistanceSettings, pairwise_distances
+from phloem.distance.formula import observed_frequencies
 from phloem.errors import InputError
 from phloem.kernels.reference.distance import (
     joint_counts,

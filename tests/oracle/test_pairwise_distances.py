@@ -7,7 +7,8 @@ import pytest
 
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import alphabet
-from phloem.distance.alignment_distances import DistanceSettings, observed_frequencies, pairwise_distances
+from phloem.distance.alignment_distances import DistanceSettings, pairwise_distances
+from phloem.distance.formula import observed_frequencies
 from phloem.errors import InputError, NumericalError
 from phloem.kernels.reference.distance import (
     likelihood_distance,

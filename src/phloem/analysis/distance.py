@@ -12,10 +12,11 @@ import numpy as np
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
-from phloem.distance.alignment_distances import DistanceMethod, DistanceSettings, pairwise_distances
+from phloem.distance.alignment_distances import pairwise_distances
 from phloem.distance.bootstrap import bootstrap_support
 from phloem.distance.compilation import on_first_compilation
 from phloem.distance.cophenetic import cophenetic_correlation
+from phloem.distance.distance_settings import DistanceMethod, DistanceSettings
 from phloem.distance.linkage import linkage, linkage_device
 from phloem.distance.neighbour_joining import NegativeBranches, joining_device, neighbour_joining
 from phloem.engine.hardware import detect_hardware, usable_cores

@@ -34,6 +34,19 @@ def partial_characters(
     return rows, np.ascontiguousarray(rows.T), starts, place.astype(np.int32), shares, states
 
 
+def whole_weights(alignment: Alignment, ambiguity: Ambiguity) -> np.ndarray | None:
+    """(codes, S) state_weights times the least number that makes them whole; None where that is too large.
+
+    Products of two such weights, summed over the sites, fit an int32, and a weight an int8.
+    """
+    weights = state_weights(alignment.state_sets, ambiguity)
+    sizes = np.unique((weights > 0).sum(axis=1))
+    unit = int(np.lcm.reduce(sizes[sizes > 0])) if len(sizes) < 20 else 1 << 30
+    if unit > 127 or unit * unit * alignment.n_sites >= 2**31:
+        return None
+    return np.rint(weights * unit).astype(np.int64)
+
+
 def _shares(weights: np.ndarray, counts: PairCounts) -> np.ndarray:
     """(codes, codes, K) float64: what a site adds to each count."""
     if counts == "difference":

@@ -1,4 +1,4 @@
-"""Pairwise distances of sequences on a GPU: one-hot integer products, tile by tile."""
+"""Pairwise distances of sequences on a GPU: encoded sequences, tile by tile."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from phloem.engine.distance_formula import Formula
 from phloem.engine.gpu_device import find_device
+from phloem.engine.gpu_distance_device import on_device
+from phloem.engine.gpu_distance_scores import DeviceScores
 from phloem.kernels.triton.distance_counts import difference_tiles, nucleotide_tiles
+from phloem.kernels.triton.distance_encoding import encode_rows
+from phloem.kernels.triton.distance_likelihood import count_likelihood_tiles, site_likelihood_tiles
+
+PADDING = 64  # sequences are padded to a multiple of this, and tiles divide it
+ENCODED = 1024  # sites that one program encodes
 
 
 @dataclass(frozen=True)
@@ -25,52 +33,89 @@ class DistanceTiling:
 
 
 NUCLEOTIDE_TILING = DistanceTiling()
-STATE_TILING = DistanceTiling(rows=64, columns=64, block=128)
+STATE_TILING = DistanceTiling(rows=64, columns=64)
+COUNTED_TILING = DistanceTiling(rows=64, columns=16)
+SITE_TILING = DistanceTiling(rows=8, columns=64, warps=4, group=64)
 
 
-@dataclass(frozen=True)
-class Formula:
-    """How counts become a distance.
+class SequenceCodes:
+    """An alignment's codes on a device.
 
-    terms: (K, 4) of reference.distance.nucleotide_terms, or None; logdet; else φ(1 - p - quadratic p²) if
-    corrected, else p. shape: gamma shape, 0 for equal rates. longest: what saturated pairs get.
+    codes: (n, L) integers. weights: (codes, states) whole numbers, what each code puts in each state: 0 and
+    1, or shares of an ambiguous character times a number that makes them whole (at most 127). Codes beyond
+    them are unobserved. nucleotides: all sixteen counts are wanted, else matching and compared sites only.
     """
 
-    terms: np.ndarray | None = None
-    logdet: bool = False
-    corrected: bool = False
-    quadratic: float = 0.0
-    shape: float = 0.0
-    longest: float = 5.0
+    def __init__(
+        self,
+        codes: np.ndarray | torch.Tensor,
+        weights: np.ndarray,
+        nucleotides: bool,
+        device: torch.device | None = None,
+    ):
+        here = codes.device if isinstance(codes, torch.Tensor) else find_device()
+        self.device = device or here
+        if isinstance(codes, np.ndarray) and codes.itemsize > 1:
+            codes = codes.astype(np.int32)
+        self.codes = torch.as_tensor(codes, device=self.device)
+        self.n, self.sites = self.codes.shape
+        self.states, self.nucleotides = weights.shape[1], nucleotides
+        seen = weights.sum(axis=1, keepdims=True).max() * (weights.sum(axis=1, keepdims=True) > 0)
+        table = np.hstack([weights, seen]).astype(np.int8)
+        self.weights = torch.from_numpy(table).to(self.device)
+
+    def encoded(
+        self, formula: Formula, columns: np.ndarray | None = None, tiling: DistanceTiling | None = None
+    ) -> EncodedSequences:
+        """What the kernels of a formula read; columns: (L',) those to take instead of all (a bootstrap)."""
+        drawn = None
+        if columns is not None:
+            drawn = torch.from_numpy(np.ascontiguousarray(columns, np.int32)).to(self.device)
+        by_sites = formula.scores is not None and not self.nucleotides
+        if tiling is None and formula.scores is not None:
+            tiling = SITE_TILING if by_sites else COUNTED_TILING
+        tiling = tiling or (NUCLEOTIDE_TILING if self.nucleotides else STATE_TILING)
+        return EncodedSequences(self, drawn, by_sites, tiling)
 
 
 class EncodedSequences:
-    """Sequences as one-hot vectors on the device.
+    """Sequences as one-hot vectors (n', S, L'), or, by_sites, as codes (L, n') with S where unobserved."""
 
-    codes: (n, L) integers, s < states a plain state, anything else unobserved. four: all sixteen counts are
-    wanted, else matching and compared sites only.
-    """
-
-    def __init__(self, codes: np.ndarray | torch.Tensor, states: int, four: bool, tiling: DistanceTiling):
-        device = codes.device if isinstance(codes, torch.Tensor) else find_device()
-        values = torch.as_tensor(codes, device=device)
-        self.n, self.sites = values.shape
-        self.tiling, self.four = tiling, four
-        padded = -(-self.n // 64) * 64
-        self.width = -(-self.sites // tiling.block) * tiling.block
-        self.one_hot = torch.zeros((padded, states, self.width), dtype=torch.int8, device=device)
-        for s in range(states):
-            self.one_hot[: self.n, s, : self.sites] = values == s
+    def __init__(
+        self, source: SequenceCodes, columns: torch.Tensor | None, by_sites: bool, tiling: DistanceTiling
+    ):
+        self.n, self.states, self.device = source.n, source.states, source.device
+        self.nucleotides, self.by_sites, self.tiling = source.nucleotides, by_sites, tiling
+        self.sites = source.sites if columns is None else len(columns)
+        self.padded = -(-self.n // PADDING) * PADDING
         self._listed: tuple[tuple[int, int], torch.Tensor] = ((-1, -1), torch.empty(0))
-        self.observed = None
-        if not four:
-            self.observed = torch.zeros((padded, self.width), dtype=torch.int8, device=device)
-            self.observed[:, : self.sites] = self.one_hot[:, :, : self.sites].sum(dim=1, dtype=torch.int8)
+        if by_sites:
+            codes = source.codes if columns is None else source.codes.index_select(1, columns)
+            self.data = torch.full(
+                (self.sites, self.padded), self.states, dtype=torch.uint8, device=self.device
+            )
+            self.data[:, : self.n] = codes.clamp(max=self.states).T
+            return
+        self.width = -(-self.sites // tiling.block) * tiling.block
+        shape = (self.padded, self.states, self.width)
+        self.data = torch.empty(shape, dtype=torch.int8, device=self.device)
+        self.data[self.n :].zero_()
+        self.observed = torch.empty((0, self.width), dtype=torch.int8, device=self.device)
+        if not self.nucleotides:
+            self.observed = torch.zeros((self.padded, self.width), dtype=torch.int8, device=self.device)
+        block = min(ENCODED, 1 << (self.width - 1).bit_length())
+        with on_device(self.device):
+            encode_rows[(self.n, -(-self.width // block))](
+                source.codes, source.codes.stride(0), source.codes if columns is None else columns,
+                self.sites, source.weights, len(source.weights), self.data, self.observed, self.width,
+                STATES=self.states, BLOCK=block, DRAWN=columns is not None,
+                OBSERVED=not self.nucleotides, num_warps=4,
+            )  # fmt: skip
 
     def _tiles_of(self, first_row: int, last_row: int) -> torch.Tensor:
         """The list of tiles on the device; the last one is kept: making it takes longer than the kernel."""
         if self._listed[0] != (first_row, last_row):
-            tiles = torch.from_numpy(_tiles(first_row, last_row, self.tiling)).to(self.one_hot.device)
+            tiles = torch.from_numpy(_tiles(first_row, last_row, self.tiling)).to(self.device)
             self._listed = ((first_row, last_row), tiles)
         return self._listed[1]
 
@@ -82,29 +127,40 @@ class EncodedSequences:
         mirror: fill the upper triangle too (out is the whole matrix). Returns status (3,) int64 on the
         device: saturated pairs, pairs without a common site, and one of these as i × 2³² + j.
         """
-        device, t = self.one_hot.device, self.tiling
+        device, t = self.device, self.tiling
         tiles = self._tiles_of(first_row, last_row)
         status = torch.tensor([0, 0, -1], dtype=torch.int64, device=device)
-        number = {
-            name: torch.tensor([getattr(formula, name)], dtype=torch.float64, device=device)
-            for name in ("shape", "longest", "quadratic")
-        }
-        sizes = {"ROWS": t.rows, "COLUMNS": t.columns, "BLOCK": t.block, "MIRROR": mirror}
-        options = {"num_warps": t.warps, "num_stages": t.stages}
-        if self.four:
-            terms = np.empty((0, 4)) if formula.terms is None else formula.terms
-            nucleotide_tiles[(len(tiles),)](
-                self.one_hot, self.width, self.n, tiles,
-                torch.from_numpy(np.ascontiguousarray(terms, np.float64)).to(device), number["shape"],
-                number["longest"], first_row, status, out, out.stride(0),
-                TERMS=len(terms), LOGDET=formula.logdet, **sizes, **options,
-            )  # fmt: skip
-        else:
-            difference_tiles[(len(tiles),)](
-                self.one_hot, self.observed, self.one_hot.stride(0), self.width, self.n, tiles,
-                number["quadratic"], number["shape"], number["longest"], first_row, status, out,
-                out.stride(0), CORRECTED=formula.corrected, **sizes, **options,
-            )  # fmt: skip
+        shape, longest, quadratic = (
+            torch.tensor([x], dtype=torch.float64, device=device)
+            for x in (formula.shape, formula.longest, formula.quadratic)
+        )
+        end = (first_row, status, out, out.stride(0))
+        sizes = {"ROWS": t.rows, "COLUMNS": t.columns, "MIRROR": mirror, "num_warps": t.warps}
+        counted = sizes | {"BLOCK": t.block, "num_stages": t.stages}
+        grid = (len(tiles),)
+        with on_device(device):
+            if formula.scores is not None:
+                scores = DeviceScores(formula.scores, device).arguments
+                if self.by_sites:
+                    site_likelihood_tiles[grid](
+                        self.data, self.data.stride(0), self.sites, self.states, self.n, tiles,
+                        scores[0], (self.states + 1) ** 2, *scores[1:], longest, *end, **sizes,
+                    )  # fmt: skip
+                else:
+                    count_likelihood_tiles[grid](
+                        self.data, self.width, self.n, tiles, *scores, longest, *end, **counted
+                    )
+            elif self.nucleotides:
+                terms = np.empty((0, 4)) if formula.terms is None else np.ascontiguousarray(formula.terms)
+                nucleotide_tiles[grid](
+                    self.data, self.width, self.n, tiles, torch.from_numpy(terms).to(device), shape,
+                    longest, *end, TERMS=len(terms), LOGDET=formula.logdet, **counted,
+                )  # fmt: skip
+            else:
+                difference_tiles[grid](
+                    self.data, self.observed, self.data.stride(0), self.width, self.n, tiles, quadratic,
+                    shape, longest, *end, CORRECTED=formula.corrected, **counted,
+                )  # fmt: skip
         return status
 
 
@@ -126,35 +182,7 @@ def distance_matrix(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """((n, n) matrix on the device, its rows a multiple of 16 entries apart; status of `fill`)."""
     n = sequences.n
-    out = torch.empty((n, -(-n // 16) * 16), dtype=dtype, device=sequences.one_hot.device)
+    out = torch.empty((n, -(-n // 16) * 16), dtype=dtype, device=sequences.device)
     status = sequences.fill(out, formula, 0, n, mirror=True)
     out.diagonal().zero_()
     return out[:, :n], status
-
-
-def fill_host_triangle(
-    sequences: EncodedSequences, formula: Formula, values: np.ndarray, rows: int = 4096
-) -> np.ndarray:
-    """Fill the lower triangle of a host matrix that need not fit the device; what is above it is undefined.
-
-    Returns the status of `fill`.
-    """
-    rows = max(1, rows // sequences.tiling.rows) * sequences.tiling.rows
-    total = np.array([0, 0, -1], np.int64)
-    device = sequences.one_hot.device
-    dtype = torch.float64 if values.dtype == np.float64 else torch.float32
-    block = torch.zeros((min(rows, sequences.n), sequences.n), dtype=dtype, device=device)
-    for first in range(0, sequences.n, rows):
-        last = min(first + rows, sequences.n)
-        status = sequences.fill(block, formula, first, last, mirror=False).cpu().numpy()
-        total = np.array([total[0] + status[0], total[1] + status[1], max(total[2], status[2])])
-        torch.from_numpy(values[first:last, :last]).copy_(block[: last - first, :last])
-    return total
-
-
-def fill_lower_triangle(
-    codes: np.ndarray, states: int, four: bool, formula: Formula, values: np.ndarray
-) -> np.ndarray:
-    """`fill_host_triangle` from state codes (n, L); four: nucleotides, else any states by matches."""
-    sequences = EncodedSequences(codes, states, four, NUCLEOTIDE_TILING if four else STATE_TILING)
-    return fill_host_triangle(sequences, formula, values)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import numpy as np
 import torch
+
+from phloem.engine.gpu_device import find_device
 
 
 def programs(device: torch.device, per_processor: int) -> int:
@@ -11,6 +15,26 @@ def programs(device: torch.device, per_processor: int) -> int:
     if device.type != "cuda":
         return 1
     return per_processor * torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def visible_devices() -> list[torch.device]:
+    """All GPUs that this process sees; the CPU in Triton's interpreter."""
+    if torch.cuda.is_available():
+        return [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
+    return [find_device()]
+
+
+def on_device(device: torch.device) -> AbstractContextManager:
+    """Kernels launched within run on this device."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that tensors may still take; without a GPU no limit is known."""
+    if device.type != "cuda":
+        return 1 << 62
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + kept
 
 
 def launch_options(device: torch.device, registers: int) -> dict[str, int | bool]:

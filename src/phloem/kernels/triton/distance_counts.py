@@ -1,7 +1,9 @@
 """Counts of site pairs as integer matrix products of one-hot sequences, turned into distances in registers.
 
 one_hot: (n', S, L') int8, 1 where sequence i shows state s at site l; n' and L' are padded with zeros to
-whole tiles. A character that is not one plain state is zero in every state, and so counts for no pair.
+whole tiles. A missing character is zero in every state, and so counts for no pair. Where ambiguous characters
+count in shares, all entries are multiplied by a number that makes the shares whole: distances depend on
+ratios of counts only.
 """
 
 from __future__ import annotations
@@ -13,25 +15,17 @@ from phloem.kernels.triton.distance_formulas import logdet_distance, phi, store_
 
 
 @triton.jit
-def _of_state(counts, states, s: tl.constexpr, PAIRS: tl.constexpr, COLUMNS: tl.constexpr):
+def of_state(counts, states, s: tl.constexpr, PAIRS: tl.constexpr, COLUMNS: tl.constexpr):
     """Counts with state s in the second sequence: (rows, 4 columns) → (rows, columns)."""
     kept = tl.where(states == s, counts, 0)
     return tl.sum(tl.reshape(kept, (PAIRS, COLUMNS, 4)), axis=2)
 
 
 @triton.jit
-def nucleotide_tiles(
-    one_hot, sites_stride, n, tiles, terms, shape, longest, first_row, status, out, out_stride,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, BLOCK: tl.constexpr, TERMS: tl.constexpr,
-    LOGDET: tl.constexpr, MIRROR: tl.constexpr,
-):  # fmt: skip
-    """All sixteen counts of ROWS × COLUMNS pairs of sequences, then their distances.
-
-    tiles: (n tiles, 2) int32, row and column of each tile. sites_stride: L', a multiple of BLOCK.
-    """
-    tile = tl.program_id(0)
-    i = tl.load(tiles + 2 * tile) * ROWS + tl.arange(0, ROWS)
-    first_column = tl.load(tiles + 2 * tile + 1) * COLUMNS
+def joint_sums(
+    one_hot, sites_stride, i, first_column, ROWS: tl.constexpr, COLUMNS: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Counts (ROWS, 4 COLUMNS) with state A, C, G, T in sequences i and each state in each of the columns."""
     wide = first_column * 4 + tl.arange(0, 4 * COLUMNS)
     site = tl.arange(0, BLOCK)
     left = one_hot + (i.to(tl.int64) * 4 * sites_stride)[:, None] + site[None, :]
@@ -48,18 +42,35 @@ def nucleotide_tiles(
         t = tl.dot(tl.load(left + 3 * sites_stride), theirs, acc=t, out_dtype=tl.int32)
         left += BLOCK
         right += BLOCK
+    return a, c, g, t
+
+
+@triton.jit
+def nucleotide_tiles(
+    one_hot, sites_stride, n, tiles, terms, shape, longest, first_row, status, out, out_stride,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, BLOCK: tl.constexpr, TERMS: tl.constexpr,
+    LOGDET: tl.constexpr, MIRROR: tl.constexpr,
+):  # fmt: skip
+    """All sixteen counts of ROWS × COLUMNS pairs of sequences, then their distances.
+
+    tiles: (n tiles, 2) int32, row and column of each tile. sites_stride: L', a multiple of BLOCK.
+    """
+    tile = tl.program_id(0)
+    i = tl.load(tiles + 2 * tile) * ROWS + tl.arange(0, ROWS)
+    first_column = tl.load(tiles + 2 * tile + 1) * COLUMNS
+    a, c, g, t = joint_sums(one_hot, sites_stride, i, first_column, ROWS, COLUMNS, BLOCK)
     state = (tl.arange(0, 4 * COLUMNS) % 4)[None, :]
     sites = tl.sum(tl.reshape(a + c + g + t, (ROWS, COLUMNS, 4)), axis=2)
     if LOGDET:
         value = logdet_distance(
-            _of_state(a, state, 0, ROWS, COLUMNS).to(tl.float64), _of_state(a, state, 1, ROWS, COLUMNS),
-            _of_state(a, state, 2, ROWS, COLUMNS), _of_state(a, state, 3, ROWS, COLUMNS),
-            _of_state(c, state, 0, ROWS, COLUMNS).to(tl.float64), _of_state(c, state, 1, ROWS, COLUMNS),
-            _of_state(c, state, 2, ROWS, COLUMNS), _of_state(c, state, 3, ROWS, COLUMNS),
-            _of_state(g, state, 0, ROWS, COLUMNS).to(tl.float64), _of_state(g, state, 1, ROWS, COLUMNS),
-            _of_state(g, state, 2, ROWS, COLUMNS), _of_state(g, state, 3, ROWS, COLUMNS),
-            _of_state(t, state, 0, ROWS, COLUMNS).to(tl.float64), _of_state(t, state, 1, ROWS, COLUMNS),
-            _of_state(t, state, 2, ROWS, COLUMNS), _of_state(t, state, 3, ROWS, COLUMNS),
+            of_state(a, state, 0, ROWS, COLUMNS).to(tl.float64), of_state(a, state, 1, ROWS, COLUMNS),
+            of_state(a, state, 2, ROWS, COLUMNS), of_state(a, state, 3, ROWS, COLUMNS),
+            of_state(c, state, 0, ROWS, COLUMNS).to(tl.float64), of_state(c, state, 1, ROWS, COLUMNS),
+            of_state(c, state, 2, ROWS, COLUMNS), of_state(c, state, 3, ROWS, COLUMNS),
+            of_state(g, state, 0, ROWS, COLUMNS).to(tl.float64), of_state(g, state, 1, ROWS, COLUMNS),
+            of_state(g, state, 2, ROWS, COLUMNS), of_state(g, state, 3, ROWS, COLUMNS),
+            of_state(t, state, 0, ROWS, COLUMNS).to(tl.float64), of_state(t, state, 1, ROWS, COLUMNS),
+            of_state(t, state, 2, ROWS, COLUMNS), of_state(t, state, 3, ROWS, COLUMNS),
         )  # fmt: skip
     else:
         purines = tl.where(state == 2, a, 0) + tl.where(state == 0, g, 0)

@@ -33,7 +33,8 @@ def term_distance(sites, ag, ct, tv, terms, shape, TERMS: tl.constexpr):
 
 @triton.jit
 def determinant(a, b, c, d, e, f, g, h, i, k, l, m, p, q, r, s):
-    """Of the 4 × 4 matrix with these rows."""
+    """Of the 4 × 4 matrix with these rows, in float64: a product of two counts may not fit an int32."""
+    k, l, m = k.to(tl.float64), l.to(tl.float64), m.to(tl.float64)
     ls_mr, ks_mq, kr_lq = l * s - m * r, k * s - m * q, k * r - l * q
     is_mp, ir_lp, iq_kp = i * s - m * p, i * r - l * p, i * q - k * p
     return (

@@ -1,0 +1,80 @@
+"""How distances of sequences are to be measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from phloem.engine.select import Device
+from phloem.errors import InputError
+from phloem.kernels.reference.distance import Ambiguity
+from phloem.model.record import SiteModel
+
+DistanceMethod = Literal["p", "jc69", "k80", "f84", "tn93", "logdet", "poisson", "kimura", "ml"]
+Deletion = Literal["pairwise", "complete"]
+Saturated = Literal["longest", "error"]
+NUCLEOTIDES = ("dna", "rna")
+NUCLEOTIDE_METHODS = ("p", "jc69", "k80", "f84", "tn93", "logdet", "ml")
+OTHER_METHODS = ("p", "poisson", "kimura", "ml")
+
+
+@dataclass(frozen=True)
+class DistanceSettings:
+    """How to measure distances.
+
+    method: p (proportion of differing sites), jc69, k80, f84, tn93, logdet for nucleotides; p, poisson,
+        kimura for amino acids and other states; ml under `model` for any.
+    shape: gamma shape of rates across sites in jc69, k80, f84, tn93 and poisson, or None for equal rates.
+    ambiguity: a partly ambiguous character counts as missing, or as an even mixture of the states it allows
+        (reference.distance.state_weights; not for ml).
+    deletion: leave out a site for the pairs that lack it, or for all. A missing character lacks it.
+    saturated: a pair without a finite distance, or farther than `longest`, gets `longest`, or is an error.
+    longest: expected substitutions per site.
+    frequencies: of A, C, G, T for f84 and tn93; None takes those of the alignment.
+    model: numbers of a reversible model, for ml.
+    precision: of the matrix. threads: CPU threads.
+    device: see engine.select.select_distance_device.
+    """
+
+    method: DistanceMethod = "jc69"
+    shape: float | None = None
+    ambiguity: Ambiguity = "missing"
+    deletion: Deletion = "pairwise"
+    saturated: Saturated = "longest"
+    longest: float = 5.0
+    frequencies: tuple[float, float, float, float] | None = None
+    model: SiteModel | None = None
+    precision: Literal["float32", "float64"] = "float64"
+    threads: int = 2
+    device: Device = "cpu"
+
+
+def check_settings(settings: DistanceSettings, kind: str) -> None:
+    """InputError where they do not fit each other, or data of this kind of alphabet."""
+    methods = NUCLEOTIDE_METHODS if kind in NUCLEOTIDES else OTHER_METHODS
+    if settings.method not in methods:
+        raise InputError(
+            f"there is no distance '{settings.method}' for {kind} data",
+            hint=f"Use one of {', '.join(methods)}.",
+        )
+    if settings.shape is not None:
+        if not (settings.shape > 0 and np.isfinite(settings.shape)):
+            raise InputError(f"the gamma shape must be positive, not {settings.shape}", hint="Try 0.5 or 1.")
+        if settings.method in ("p", "logdet", "kimura", "ml"):
+            raise InputError(
+                f"the {settings.method} distance has no gamma form",
+                hint="Leave the shape out; for ml name it in the model, as in LG+G4{0.8}.",
+            )
+    if settings.method == "ml" and settings.model is None:
+        raise InputError(
+            "maximum-likelihood distances need a model", hint="Name one, such as LG or HKY{2.5}+F."
+        )
+    if settings.method == "ml" and settings.ambiguity == "average":
+        raise InputError(
+            "maximum-likelihood distances do not average over ambiguous characters",
+            hint="Let them count as missing, or choose another distance.",
+        )
+    if not settings.longest > 0:
+        raise InputError("the longest distance must be positive", hint="The usual one is 5.")

@@ -1,0 +1,48 @@
+"""Matrices larger than the memory for them, and rows dealt to several devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from gpu.random_sequences import formula, measured, sequences  # noqa: E402
+from phloem.engine import gpu_distance_streams  # noqa: E402
+from phloem.engine.gpu_device import find_device  # noqa: E402
+from phloem.engine.gpu_distance_streams import fill_lower_triangle  # noqa: E402
+
+
+def streamed(codes: np.ndarray, devices: int, memory: int | None) -> np.ndarray:
+    values = np.zeros((len(codes), len(codes)), np.float32)
+    status = fill_lower_triangle(
+        codes, np.eye(4, dtype=int), True, formula("jc69"), values, [find_device()] * devices, memory
+    )
+    assert status[1] == 0
+    return np.tril(values, -1)
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3])
+@pytest.mark.parametrize("memory", [None, 64 * 200 * 4])
+def test_streamed_rows_are_the_same_matrix(devices, memory):
+    codes = sequences(200, 40, 4, 3)
+    whole = measured(codes, 4, formula("jc69"), dtype=torch.float32)[0]
+    assert np.array_equal(streamed(codes, devices, memory), np.tril(whole, -1))
+
+
+def test_no_block_exceeds_the_memory_for_it(monkeypatch):
+    codes, limit, made, zeros = sequences(200, 40, 4, 3), 64 * 200 * 4, [], torch.zeros
+
+    def watched(*arguments, **options):
+        array = zeros(*arguments, **options)
+        if array.dtype == torch.float32:
+            made.append(array.nbytes)
+        return array
+
+    monkeypatch.setattr(gpu_distance_streams.torch, "zeros", watched)
+    streamed(codes, 2, limit)
+    assert made and max(made) <= limit < 200 * 200 * 4
+    made.clear()
+    streamed(codes, 1, None)
+    assert max(made) == 200 * 200 * 4
