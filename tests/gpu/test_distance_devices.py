@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import squareform
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
+from phloem.data.distance_triangle import DistanceTriangle
 from phloem.distance.alignment_distances import lacking_on_gpu, pairwise_distances
 from phloem.distance.distance_settings import DistanceSettings
 from phloem.distance.linkage import linkage
@@ -28,8 +30,17 @@ def symmetric(n: int) -> np.ndarray:
 def test_linkage():
     d = symmetric(21)
     cpu, gpu = linkage(d), linkage(d, device="gpu")
-    assert np.array_equal(cpu.lower, gpu.lower) and np.array_equal(cpu.distance, gpu.distance)
-    assert cpu.rounds == gpu.rounds
+    assert np.array_equal(cpu.lower, gpu.lower) and np.array_equal(cpu.upper, gpu.upper)
+    np.testing.assert_allclose(cpu.distance, gpu.distance, rtol=1e-14)
+
+
+def test_linkage_of_a_triangle():
+    d = symmetric(35)
+    triangle = DistanceTriangle(tuple(map(str, range(35))), d[np.tril_indices(35, -1)])
+    for form in (triangle, squareform(d, checks=False)):
+        cpu, gpu = linkage(d), linkage(form, device="gpu")
+        assert np.array_equal(cpu.lower, gpu.lower) and np.array_equal(cpu.upper, gpu.upper)
+    np.testing.assert_array_equal(triangle.entries, d[np.tril_indices(35, -1)])
 
 
 def test_joining():

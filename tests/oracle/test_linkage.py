@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import squareform
 
 import phloem.distance.linkage as module
+from phloem.data.distance_triangle import DistanceTriangle
+from phloem.distance import linkage_state
 from phloem.distance.linkage import linkage
 from phloem.errors import InputError, NumericalError
 from phloem.kernels.reference.linkage import combine, counting_unit
@@ -37,15 +41,17 @@ def tied(rng, n, kind):
 KINDS = ("few values", "thirds", "counts of differences", "all equal", "distinct")
 
 
-@pytest.fixture(params=[256, 4], ids=["sparse", "dense"])
-def small(request, monkeypatch):
-    """Matrices of up to so many clusters finish in sparse rounds; 4 sends the rest through dense ones."""
-    monkeypatch.setattr(module, "SMALL", request.param)
+@pytest.fixture(params=["sequence", "rounds", "mixed"])
+def way(request, monkeypatch):
+    """Merge one at a time, in rounds that rewrite the triangle, or both; threads share all but a few rows."""
+    monkeypatch.setattr(module, "SMALL", {"sequence": 256}.get(request.param, 4))
+    monkeypatch.setattr(module, "DENSE_SHARE", {"rounds": 0.0}.get(request.param, 1 / 8))
+    monkeypatch.setattr(linkage_state, "LAG", 2)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_equals_the_sequential_greedy_tree_on_any_input(method, kind, small):
+def test_equals_the_sequential_greedy_tree_on_any_input(method, kind, way):
     rng = np.random.default_rng(7)
     for _ in range(25):
         d = tied(rng, int(rng.integers(2, 40)), kind)
@@ -56,18 +62,98 @@ def test_equals_the_sequential_greedy_tree_on_any_input(method, kind, small):
         np.testing.assert_allclose(merges.distance, distance, rtol=1e-13)
 
 
-def test_a_larger_matrix_goes_through_every_kind_of_round():
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("method", METHODS)
+def test_one_at_a_time_is_the_reference_to_the_last_bit(method, dtype):
+    rng = np.random.default_rng(17)
+    for kind in KINDS:
+        d = tied(rng, 60, kind).astype(dtype)
+        lower, upper, distance = reference(d, method)
+        merges = linkage(d, method)
+        np.testing.assert_array_equal(np.c_[merges.lower, merges.upper], np.c_[lower, upper])
+        np.testing.assert_array_equal(merges.distance, distance)
+
+
+def outbreak(n):
+    """Counts of differences between genomes, many of them identical."""
     rng = np.random.default_rng(3)
-    genomes = np.zeros((700, 400), bool)
-    for i in range(1, 700):
+    genomes = np.zeros((n, 400), bool)
+    for i in range(1, n):
         genomes[i] = genomes[rng.integers(max(0, i - 30), i)]
         genomes[i, rng.integers(0, 400, rng.poisson(0.7))] = True
-    d = (genomes[:, None] != genomes).sum(-1).astype(float)
+    genomes = genomes[rng.permutation(n)]
+    return (genomes[:, None] != genomes).sum(-1).astype(float)
+
+
+@pytest.mark.parametrize("make", [outbreak, lambda n: symmetric(np.random.default_rng(3).random((n, n)))])
+def test_a_larger_matrix_goes_through_everything(make):
+    d = make(700)
     lower, upper, distance = reference(d, "upgma")
-    for threads in (1, 2):
+    for threads in (1, 2, 3):
         merges = linkage(d, "upgma", threads=threads)
         np.testing.assert_array_equal(np.c_[merges.lower, merges.upper], np.c_[lower, upper])
         np.testing.assert_allclose(merges.distance, distance, rtol=1e-12)
+
+
+def test_duplicates_that_are_only_at_distance_zero_are_not_collapsed():
+    """Rows at distance zero from each other that differ elsewhere, early or late."""
+    rng = np.random.default_rng(4)
+    for _ in range(60):
+        d = tied(rng, 90, "few values") + 1
+        np.fill_diagonal(d, 0)
+        copies = rng.integers(0, 90, 30)
+        d = d[np.ix_(np.r_[0:90, copies], np.r_[0:90, copies])]
+        order = rng.permutation(len(d))
+        d = d[np.ix_(order, order)]
+        for i, j in rng.integers(0, len(d), (4, 2)):
+            if i != j:
+                d[i, j] = d[j, i] = rng.integers(0, 3)
+        lower, upper, _ = reference(d, "upgma")
+        merges = linkage(d)
+        np.testing.assert_array_equal(np.c_[merges.lower, merges.upper], np.c_[lower, upper])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_square_condensed_and_triangle_are_the_same(method):
+    d = symmetric(np.random.default_rng(8).random((400, 400)).astype(np.float32))
+    entries = d[np.tril_indices(400, -1)]
+    expected = linkage(d, method)
+    triangle = DistanceTriangle(tuple(map(str, range(400))), entries.copy())
+    for form in (squareform(d, checks=False), triangle, np.asfortranarray(d)):
+        found = linkage(form, method)
+        np.testing.assert_array_equal(np.c_[found.lower, found.upper], np.c_[expected.lower, expected.upper])
+        np.testing.assert_array_equal(found.distance, expected.distance)
+    np.testing.assert_array_equal(triangle.entries, entries)
+    reversed_order = linkage(squareform(d[::-1, ::-1], checks=False), method)
+    assert not np.array_equal(reversed_order.lower, expected.lower)
+
+
+@pytest.mark.parametrize("form", ["square", "triangle"])
+def test_overwriting_gives_the_same_and_takes_no_second_matrix(form):
+    d = symmetric(np.random.default_rng(8).random((1500, 1500)).astype(np.float32))
+    expected = linkage(d)
+    entries = d[np.tril_indices(1500, -1)]
+    work = d if form == "square" else DistanceTriangle(tuple(map(str, range(1500))), entries)
+    tracemalloc.start()
+    found = linkage(work, overwrite=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(found.distance, expected.distance)
+    assert peak < entries.nbytes / 4
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (4,), (2, 2, 2)])
+def test_arrays_that_hold_no_distances(shape):
+    with pytest.raises(InputError, match="holds no distances"):
+        linkage(np.zeros(shape))
+    with pytest.raises(InputError, match="int64"):
+        linkage(np.zeros((3, 3), int))
+
+
+def test_negative_zero_is_zero():
+    d = symmetric(np.random.default_rng(8).random((20, 20)))
+    d[3, 7] = d[7, 3] = -0.0
+    assert linkage(d).distance[0] == 0.0
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 1e-6)])
@@ -112,8 +198,6 @@ def test_input_is_kept_unless_overwritten():
 def test_what_is_no_distance_does_not_pass(method, value):
     d = tied(np.random.default_rng(1), 20, "distinct")
     d[3, 4] = d[4, 3] = value
-    if method == "single" and value != -1.0:
-        return  # single linkage may never need that one distance
     with pytest.raises((NumericalError, InputError)):
         linkage(d, method)
 

@@ -16,7 +16,7 @@ class Merges:
 
     lower, upper: (n-1,) int64, the smallest leaf of each merged cluster, lower < upper.
     distance: (n-1,) float64 between the two, in the matrix's unit; the node's height is half of it.
-    rounds: how many rounds of reciprocal nearest neighbours found them (0: one pair at a time).
+    rounds: how many rounds of reciprocal nearest neighbours there were; other merges came one at a time.
     """
 
     lower: np.ndarray

@@ -1,51 +1,40 @@
-"""Identical rows of a distance matrix, which merge at height zero before anything else."""
+"""Identical rows of a triangle: sequences found more than once."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from phloem.kernels.numba.compile import compiled
+from phloem.kernels.numba.triangle import row_start, triangle_row
 
 
 @compiled()
-def _rows_equal(x, y, i, j, n):
-    """bits x[k] == y[k] for every k < n but i and j."""
-    for k in range(0, n, 256):
-        stop = min(k + 256, n)
-        different = 0
-        for l in range(k, stop):
-            different += x[l] != y[l]
-        for l in (i, j):
-            if k <= l < stop:
-                different -= x[l] != y[l]
-        if different > 0:
-            return False
-    return True
+def compare_rows(bits, start, stop, copies, copy_starts, originals, copies_before, same, zeros):
+    """Compare the distances of each copy and its original from the clusters start … stop-1.
 
-
-@compiled()
-def duplicate_rows(bits, nearest, nearest_bits):
-    """For every row the first row identical to it (itself if none).
-
-    A class counts only if nothing outside it is at distance zero from it: then the greedy order merges the
-    class first, lowest names first, and the merged row is the row itself.
+    copies, originals: (m,) unsigned positions, originals[c] < copies[c], ordered by original; copy_starts:
+    where the copies' rows begin; copies_before: (n,) how many originals come before a cluster. same: (m,) 1,
+    becomes 0 where any distance differs; zeros: (m,) grows by the original's distances of zero.
     """
-    n = len(nearest)
-    first = np.arange(n)
-    members = np.zeros(n, np.int64)
-    for i in range(n):
-        j = nearest[i]
-        if nearest_bits[i] == 0 and j < i and first[j] == j and _rows_equal(bits[i], bits[j], i, j, n):
-            first[i] = j
-            members[j] += 1
-    for j in range(n):
-        if members[j] > 0:
-            zeros = 0
-            for k in range(n):
-                zeros += bits[j, k] == 0
-            if zeros != members[j]:
-                members[j] = 0
-    for i in range(n):
-        if members[first[i]] == 0:
-            first[i] = i
-    return first
+    theirs = np.empty(len(copies), bits.dtype)
+    for i in range(start, stop):
+        k, count = np.uint64(i), copies_before[i]
+        at = row_start(k)
+        row = bits[at : at + k]
+        for c in range(count):
+            d = copies[c]
+            theirs[c] = bits[at + d if d < k else copy_starts[c] + min(k, d - np.uint64(1))]
+        for c in range(count):
+            ours = row[originals[c]]
+            same[c] &= (ours == theirs[c]) | (copies[c] == k)
+            zeros[c] += ours == 0
+    for c in range(len(copies)):
+        if same[c] and start <= copies[c] < stop:
+            j = np.int64(originals[c])
+            ours, theirs = triangle_row(bits, j), triangle_row(bits, np.int64(copies[c]))[:j]
+            alike, none = 0, 0
+            for k in range(j):
+                alike += ours[k] == theirs[k]
+                none += ours[k] == 0
+            same[c] &= alike == j
+            zeros[c] += none

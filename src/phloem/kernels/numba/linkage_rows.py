@@ -22,7 +22,7 @@ def lowest(bits, n, infinity):
 
 
 @compiled()
-def lowest_alive(bits, mask, n, infinity):
+def _lowest_alive(bits, mask, n, infinity):
     """Smallest of bits[:n] where mask is 0 (mask is infinity's bits at dead columns)."""
     best = infinity
     for j in range(n):
@@ -50,55 +50,31 @@ def first_equal(bits, mask, n, target):
 
 
 @compiled()
-def lowest_mean(sums, mask, n, infinity, sizes, size):
-    """Smallest bit pattern of sums[:n] / (size × sizes) where mask is 0."""
-    best = infinity
+def mean_bits(sums, n, sizes, size, out):
+    """out[:n] ← bit patterns of sums / (size × sizes); float64 only."""
     for j in range(n):
-        value = max(np.float64(sums[j] / (size * sizes[j])).view(np.int64), mask[j])
-        best = value if value < best else best
-    return best
+        out[j] = np.float64(sums[j] / (size * sizes[j])).view(np.int64)
 
 
 @compiled()
-def first_equal_mean(sums, mask, n, target, sizes, size):
-    """First j < n whose mean has the bit pattern target; n if there is none."""
-    for j in range(n):
-        if np.float64(sums[j] / (size * sizes[j])).view(np.int64) == target and mask[j] == 0:
-            return j
-    return n
+def nearest_before(row, bits, mask, n, infinity, sizes, size, sums, means):
+    """(distance as bits, place) of the first closest of n clusters; sums: the row holds sums over leaf pairs.
 
-
-@compiled()
-def nearest_neighbour(row, bits, mask, n, infinity, sizes, size, sums):
-    """(distance as bits, place) of the first closest cluster; sums: the row holds sums over leaf pairs."""
+    means: scratch for their averages.
+    """
     if sums:
-        best = lowest_mean(row, mask, n, infinity, sizes, size)
-        return best, first_equal_mean(row, mask, n, best, sizes, size)
-    best = lowest_alive(bits, mask, n, infinity)
+        mean_bits(row, n, sizes, size, means)
+        best = _lowest_alive(means, mask, n, infinity)
+        return best, first_equal(means, mask, n, best)
+    best = _lowest_alive(bits, mask, n, infinity)
     return best, first_equal(bits, mask, n, best)
 
 
 @compiled()
 def combined(x, y, weight_x, weight_y, constants):
-    """reference.linkage.combine for two numbers; constants: (one_up, tiny, cap), cap 2 leaves a sum alone."""
+    """reference.linkage.combine for two numbers; constants: (one_up, tiny, cap), cap 2 leaves a sum alone.
+
+    Single linkage: weights 0 and constants (1, 0, 0) give the smaller of the two.
+    """
     low, high = min(x, y), max(x, y)
     return min(max(x * weight_x + y * weight_y, low * constants[0] + constants[1]), high * constants[2])
-
-
-@compiled()
-def combine_rows(x, y, n, weight_x, weight_y, constants):
-    """x[:n] ← combined(x, y)."""
-    one_up, tiny, cap = constants
-    for j in range(n):
-        low, high = min(x[j], y[j]), max(x[j], y[j])
-        x[j] = min(max(x[j] * weight_x + y[j] * weight_y, low * one_up + tiny), high * cap)
-
-
-@compiled()
-def scan_rows(distances, bits, slots, start, stop, n, mask, infinity, sizes, sums, nearest, nearest_bits):
-    """Nearest neighbour (the first of equals) of the clusters start … stop-1 among n columns."""
-    for i in range(start, stop):
-        s = slots[i]
-        nearest_bits[i], nearest[i] = nearest_neighbour(
-            distances[s], bits[s], mask, n, infinity, sizes, sizes[i], sums
-        )

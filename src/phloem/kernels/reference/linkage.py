@@ -7,34 +7,37 @@ from typing import Literal
 import numpy as np
 
 LinkageMethod = Literal["upgma", "wpgma", "single", "complete"]
+PART = 1 << 18  # distances looked at together
 
 
-def counting_unit(distances: np.ndarray) -> float:
+def counting_unit(distances: np.ndarray, n: int | None = None) -> float:
     """The unit (1, or the smallest positive one) of which every distance is a whole number, or 0 if none is.
 
     Means of such distances are then compared exactly, as quotients of whole sums (float64 only): counts of
     differences tie often, and rounding must not decide between ties.
+    distances: C-contiguous, of any shape that holds all of them; n: taxa, if not its length.
     """
-    n = len(distances)
+    n = len(distances) if n is None else n
     if distances.dtype != np.float64 or n < 2:
         return 0.0
-    positive = distances[0][distances[0] > 0]
-    for unit in (1.0, _smallest_positive(distances) if len(positive) else 0.0):
+    flat = distances.reshape(-1)
+    parts = [flat[start : start + PART] for start in range(0, len(flat), PART)]
+    for unit in (1.0, _smallest_positive(parts)):
         if (
             unit > 0
-            and distances.max() / unit * (n * n / 4) < 2.0**52
-            and all(_whole(row, unit) for row in distances)
+            and flat.max() / unit * (n * n / 4) < 2.0**52
+            and all(_whole(part, unit) for part in parts)
         ):
             return unit
     return 0.0
 
 
-def _smallest_positive(distances: np.ndarray) -> float:
-    return min((float(row[row > 0].min()) for row in distances if np.any(row > 0)), default=0.0)
+def _smallest_positive(parts: list[np.ndarray]) -> float:
+    return min((float(part[part > 0].min()) for part in parts if np.any(part > 0)), default=0.0)
 
 
-def _whole(row: np.ndarray, unit: float) -> bool:
-    count = row / unit
+def _whole(part: np.ndarray, unit: float) -> bool:
+    count = part / unit
     return bool(np.all(np.abs(count - np.rint(count)) <= 4 * np.finfo(np.float64).eps * count))
 
 
