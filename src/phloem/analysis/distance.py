@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from phloem.analysis.distance_devices import JOINING, DistanceDevices, choose_devices
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
@@ -16,9 +17,10 @@ from phloem.distance.alignment_distances import pairwise_distances
 from phloem.distance.bootstrap import bootstrap_support
 from phloem.distance.compilation import on_first_compilation
 from phloem.distance.cophenetic import cophenetic_correlation
+from phloem.distance.device_distances import DeviceAlignment, DeviceMatrix
 from phloem.distance.distance_settings import DistanceMethod, DistanceSettings
-from phloem.distance.linkage import linkage, linkage_device
-from phloem.distance.neighbour_joining import NegativeBranches, joining_device, neighbour_joining
+from phloem.distance.linkage import linkage
+from phloem.distance.neighbour_joining import NegativeBranches, neighbour_joining
 from phloem.engine.hardware import detect_hardware, usable_cores
 from phloem.engine.select import Device
 from phloem.errors import InputError
@@ -29,9 +31,9 @@ from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.tree.reroot import root_at_midpoint
 from phloem.tree.tree import Tree
 
-JOINING = ("nj", "bionj", "unj")
 Method = Literal["upgma", "wpgma", "single", "complete", "nj", "bionj", "unj"]
 Progress = Callable[[str, int, int], None]
+Distances = DistanceMatrix | DeviceMatrix
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,15 @@ class DistanceAnalysisResult:
         }
 
 
+@dataclass(frozen=True)
+class _Source:
+    """distances(columns): of the input (None), or of a replicate with these of its n_sites columns."""
+
+    distances: Callable[[np.ndarray | None], Distances]
+    n_sites: int
+    devices: DistanceDevices
+
+
 def run_distance_analysis(
     settings: DistanceAnalysisSettings,
     progress: Progress | None = None,
@@ -119,41 +130,34 @@ def run_distance_analysis(
         on_first_compilation(compiling)
     seconds: dict[str, float] = {}
     start = time.perf_counter()
-    alignment = None if is_distance_matrix(settings.input) else _read(settings)
-    matrix = _distances(settings, alignment, progress)
+    source = _source(settings, progress)
+    matrix, device = source.distances(None), source.devices.tree
     seconds["distances"] = time.perf_counter() - start
     tree, cophenetic = None, None
     if settings.method is not None:
         start = time.perf_counter()
-        keep = settings.cophenetic
-        tree = build_tree(matrix, settings, overwrite=not keep)
+        tree = build_tree(matrix, settings, device, overwrite=not settings.cophenetic)
         seconds["tree"] = time.perf_counter() - start
-        cophenetic = cophenetic_correlation(tree, matrix.values) if keep else None
-        tree = _with_support(tree, alignment, settings, seconds, progress)
+        if isinstance(matrix, DistanceMatrix) and settings.cophenetic:
+            cophenetic = cophenetic_correlation(tree, matrix.values)
+        if settings.bootstrap > 0:
+            start = time.perf_counter()
+            tree = _with_support(tree, source, settings, progress)
+            seconds["bootstrap"] = time.perf_counter() - start
         if settings.midpoint and settings.method in JOINING and tree.n_tips > 2:
-            tree = root_at_midpoint(tree)
+            tree = _at_midpoint(tree, settings)
     if settings.out:
         _write(settings, matrix, tree)
     return DistanceAnalysisResult(
         settings=settings,
         taxa=matrix.n_taxa,
-        matrix=matrix if tree is None else None,
+        matrix=matrix if tree is None and isinstance(matrix, DistanceMatrix) else None,
         tree=tree,
         cophenetic=cophenetic,
-        choices=dict(matrix.settings) | _where(settings, matrix.n_taxa),
+        choices=dict(matrix.settings) | source.devices.choices,
         seconds=seconds,
         provenance=provenance([settings.input]),
     )
-
-
-def _where(settings: DistanceAnalysisSettings, n: int) -> dict[str, object]:
-    """What the tree was made on, and why."""
-    method = settings.method
-    if method is None:
-        return {}
-    if method == "nj" or method == "bionj" or method == "unj":
-        return {"tree": joining_device(n, method, settings.device)[1]}
-    return {"tree": linkage_device(n, method, settings.device)[1]}
 
 
 def tree_text(result: DistanceAnalysisResult) -> str:
@@ -165,42 +169,64 @@ def tree_text(result: DistanceAnalysisResult) -> str:
     )
 
 
-def build_tree(matrix: DistanceMatrix, settings: DistanceAnalysisSettings, overwrite: bool = False) -> Tree:
+def build_tree(
+    matrix: Distances,
+    settings: DistanceAnalysisSettings,
+    device: Device,
+    overwrite: bool = False,
+) -> Tree:
     """The tree of a matrix by settings.method; overwrite: in the matrix's own memory, which is lost."""
     if matrix.n_taxa < 2:
         raise InputError("a tree needs two taxa", file=settings.input, hint="Add a sequence.")
     method = settings.method or "upgma"
     if method == "nj" or method == "bionj" or method == "unj":
-        joins = neighbour_joining(matrix.values, method, overwrite=overwrite, device=settings.device)
+        if isinstance(matrix, DeviceMatrix):
+            joins = matrix.neighbour_joining()
+        else:
+            joins = neighbour_joining(matrix.values, method, overwrite=overwrite, device=device)
         return joins.tree(matrix.taxa, settings.negative)
-    threads, device = settings.cpu_threads, settings.device
-    merges = linkage(matrix.values, method, overwrite=overwrite, threads=threads, device=device)
+    if isinstance(matrix, DeviceMatrix):
+        return matrix.linkage(method).tree(matrix.taxa)
+    merges = linkage(matrix.values, method, overwrite=overwrite, threads=settings.cpu_threads, device=device)
     return merges.tree(matrix.taxa)
 
 
-def _read(settings: DistanceAnalysisSettings) -> Alignment:
-    return read_alignment(settings.input, datatype=settings.datatype, sites=settings.sites)
-
-
-def _distances(
-    settings: DistanceAnalysisSettings, alignment: Alignment | None, progress: Progress | None
-) -> DistanceMatrix:
-    if alignment is None:
-        _refuse_alignment_options(settings)
-        return read_distance_matrix(
-            settings.input,
-            names=settings.names,
-            precision=settings.precision,
-            tolerance=settings.tolerance,
-            progress=None if progress is None else lambda done, total: progress("reading", done, total),
-        )
-    measure = distance_settings(settings, alignment)
-    _check_memory(alignment.n_taxa, measure.precision, settings)
-    return pairwise_distances(
-        alignment,
-        measure,
-        None if progress is None else lambda done, total: progress("distances", done, total),
+def _read_matrix(settings: DistanceAnalysisSettings, progress: Progress | None) -> DistanceMatrix:
+    _refuse_alignment_options(settings)
+    return read_distance_matrix(
+        settings.input,
+        names=settings.names,
+        precision=settings.precision,
+        tolerance=settings.tolerance,
+        progress=None if progress is None else lambda done, total: progress("reading", done, total),
     )
+
+
+def _source(settings: DistanceAnalysisSettings, progress: Progress | None) -> _Source:
+    """What the input gives, and where."""
+    method = settings.method
+    if is_distance_matrix(settings.input):
+        matrix = _read_matrix(settings, progress)
+        return _Source(lambda _: matrix, 0, choose_devices(settings.device, matrix.n_taxa, method))
+    alignment = read_alignment(settings.input, datatype=settings.datatype, sites=settings.sites)
+    measure = distance_settings(settings, alignment)
+    devices = choose_devices(
+        settings.device, alignment.n_taxa, method, alignment, measure, 1 + settings.bootstrap,
+        settings.cophenetic,
+    )  # fmt: skip
+    if devices.stays:
+        return _Source(DeviceAlignment(alignment, measure).distances, alignment.n_sites, devices)
+    _check_memory(alignment.n_taxa, measure.precision, settings)
+    measure = replace(measure, device=devices.distances)
+
+    def distances(columns: np.ndarray | None) -> DistanceMatrix:
+        if columns is not None:
+            drawn = replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, columns]))
+            return pairwise_distances(drawn, measure)
+        told = None if progress is None else lambda done, total: progress("distances", done, total)
+        return pairwise_distances(alignment, measure, told)
+
+    return _Source(distances, alignment.n_sites, devices)
 
 
 def distance_settings(settings: DistanceAnalysisSettings, alignment: Alignment) -> DistanceSettings:
@@ -254,35 +280,29 @@ def _check_memory(n: int, precision: str, settings: DistanceAnalysisSettings) ->
 
 
 def _with_support(
-    tree: Tree,
-    alignment: Alignment | None,
-    settings: DistanceAnalysisSettings,
-    seconds: dict[str, float],
-    progress: Progress | None,
+    tree: Tree, source: _Source, settings: DistanceAnalysisSettings, progress: Progress | None
 ) -> Tree:
-    if settings.bootstrap <= 0 or alignment is None:
-        return tree
-    start = time.perf_counter()
-    measure = distance_settings(settings, alignment)
+    def build(columns: np.ndarray) -> Tree:
+        return build_tree(source.distances(columns), settings, source.devices.tree, overwrite=True)
 
-    def build(replicate: Alignment) -> Tree:
-        return build_tree(pairwise_distances(replicate, measure), settings, overwrite=True)
-
-    supported = bootstrap_support(
-        tree,
-        alignment,
-        build,
-        settings.bootstrap,
-        settings.seed,
-        None if progress is None else lambda done, total: progress("bootstrap", done, total),
-    )
-    seconds["bootstrap"] = time.perf_counter() - start
-    return supported
+    told = None if progress is None else lambda done, total: progress("bootstrap", done, total)
+    return bootstrap_support(tree, source.n_sites, build, settings.bootstrap, settings.seed, told)
 
 
-def _write(settings: DistanceAnalysisSettings, matrix: DistanceMatrix, tree: Tree | None) -> None:
+def _at_midpoint(tree: Tree, settings: DistanceAnalysisSettings) -> Tree:
+    negative = int((tree.lengths[:-1] < 0).sum())
+    if negative:
+        raise InputError(
+            f"{negative:,} branches of the joined tree are negative, and --midpoint measures paths",
+            file=settings.input,
+            hint="Add --negative zero, or --negative transfer.",
+        )
+    return root_at_midpoint(tree)
+
+
+def _write(settings: DistanceAnalysisSettings, matrix: Distances, tree: Tree | None) -> None:
     assert settings.out is not None
-    if tree is None:
-        write_distance_matrix(matrix, settings.out, settings.digits or 9)
-    else:
+    if tree is not None:
         write_trees(settings.out, tree, precision=settings.digits)
+    elif isinstance(matrix, DistanceMatrix):
+        write_distance_matrix(matrix, settings.out, settings.digits or 9)

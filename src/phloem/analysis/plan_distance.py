@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.analysis.distance import JOINING, DistanceAnalysisSettings, Method, distance_settings
-from phloem.distance import linkage as linkage_room
-from phloem.distance import neighbour_joining as joining_room
+from phloem.analysis.distance import DistanceAnalysisSettings, distance_settings
+from phloem.analysis.distance_devices import choose_devices, tree_seconds
 from phloem.distance.alignment_distances import distance_seconds
 from phloem.distance.memory import forecast_bytes
 from phloem.engine.hardware import Hardware, detect_hardware
@@ -59,13 +58,14 @@ def plan_distance_tree(settings: DistanceAnalysisSettings) -> DistancePlan:
         precision = settings.precision
         if precision == "auto":
             precision = "float64" if taxa <= LARGE else "float32"
+        devices = choose_devices(settings.device, taxa, method)
     else:
         alignment = read_alignment(settings.input, datatype=settings.datatype, sites=settings.sites)
         taxa, sites = alignment.n_taxa, alignment.n_sites
         measure = distance_settings(settings, alignment)
         seconds, precision = distance_seconds(alignment, measure), measure.precision
-    device, reason = _where(taxa, method, settings)
-    rate = joining_room.CPU_SECONDS if method in JOINING else linkage_room.CPU_SECONDS
+        runs = 1 + settings.bootstrap
+        devices = choose_devices(settings.device, taxa, method, alignment, measure, runs)
     return DistancePlan(
         taxa=taxa,
         sites=sites,
@@ -74,14 +74,8 @@ def plan_distance_tree(settings: DistanceAnalysisSettings) -> DistancePlan:
         memory_bytes=forecast_bytes(taxa, method, precision, cophenetic=settings.cophenetic),
         device_bytes=(1 + (method == "bionj")) * taxa * taxa * np.dtype(precision).itemsize,
         input_seconds=seconds,
-        tree_seconds=rate * taxa * taxa,
-        device=device,
-        reason=reason,
+        tree_seconds=tree_seconds(taxa, method),
+        device=devices.tree,
+        reason=str(devices.choices["tree"]),
         hardware=detect_hardware(),
     )
-
-
-def _where(taxa: int, method: Method, settings: DistanceAnalysisSettings) -> tuple[str, str]:
-    if method == "nj" or method == "bionj" or method == "unj":
-        return joining_room.joining_device(taxa, method, settings.device)
-    return linkage_room.linkage_device(taxa, method, settings.device)

@@ -182,11 +182,14 @@ def _write_json(result, target: str) -> None:
 def _show(result, console) -> None:
     from rich.markup import escape
 
-    known = [(name, value) for name, value in result.choices.items() if value is not None and name != "tree"]
+    places = [name for name in ("measuring", "matrix", "tree") if name in result.choices]
+    known = [
+        (name, value) for name, value in result.choices.items() if value is not None and name not in places
+    ]
     choices = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in known)
     console.print(f"{result.taxa:,} taxa; {escape(choices)}")
-    if "tree" in result.choices:
-        console.print(f"tree: {escape(str(result.choices['tree']))}")
+    for name in places:
+        console.print(f"{name}: {escape(str(result.choices[name]))}")
     if result.choices.get("saturated_pairs"):
         console.print(
             f"[yellow]{result.choices['saturated_pairs']:,} pairs are saturated: "

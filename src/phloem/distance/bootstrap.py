@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from phloem.data.alignment import Alignment
 from phloem.tree.sample import sample_of_trees
 from phloem.tree.splits import sample_splits, tree_splits
 from phloem.tree.tree import Tree
@@ -15,24 +14,23 @@ from phloem.tree.tree import Tree
 
 def bootstrap_support(
     tree: Tree,
-    alignment: Alignment,
-    build: Callable[[Alignment], Tree],
+    n_sites: int,
+    build: Callable[[np.ndarray], Tree],
     replicates: int,
     seed: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> Tree:
     """The tree labelled with the percentage of replicate trees that have each split (clade, if rooted).
 
-    build: alignment → tree of the same taxa. Replicate k draws its columns from the stream (seed, k), so any
-    one can be repeated alone.
+    build: (n_sites,) columns of the alignment → tree of the same taxa. Replicate k draws its columns from the
+    stream (seed, k), so any one can be repeated alone.
     """
     splits = sample_splits(sample_of_trees([tree]))[0]
     keys = [split.tobytes() for split in splits]
     counts = dict.fromkeys(keys, 0)
     for k in range(replicates):
-        columns = np.random.default_rng([seed, k]).integers(0, alignment.n_sites, alignment.n_sites)
-        replicate = dataclasses.replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, columns]))
-        for split in tree_splits(build(replicate)):
+        columns = np.random.default_rng([seed, k]).integers(0, n_sites, n_sites)
+        for split in tree_splits(build(columns)):
             if (key := split.tobytes()) in counts:
                 counts[key] += 1
         if progress is not None:

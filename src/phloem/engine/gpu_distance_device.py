@@ -29,6 +29,11 @@ def on_device(device: torch.device) -> AbstractContextManager:
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
+def float_type(precision: str) -> torch.dtype:
+    """Of "float32" or "float64"."""
+    return torch.float64 if precision == "float64" else torch.float32
+
+
 def free_bytes(device: torch.device) -> int:
     """Memory that tensors may still take; without a GPU no limit is known."""
     if device.type != "cuda":

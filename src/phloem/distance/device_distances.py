@@ -1,0 +1,113 @@
+"""Distances that stay on a GPU until the tree is made of them: no matrix in host memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from phloem.data.alignment import Alignment
+from phloem.distance.alignment_distances import (
+    as_status,
+    check_status,
+    complete_sites,
+    no_complete_site,
+    record_of,
+)
+from phloem.distance.distance_settings import NUCLEOTIDES, DistanceSettings, check_settings
+from phloem.distance.formula import formula_for
+from phloem.distance.merges import Merges
+from phloem.distance.neighbour_joining import Joins
+from phloem.distance.partial_characters import whole_weights
+from phloem.errors import InputError
+from phloem.kernels.reference.linkage import LinkageMethod
+
+RESERVE = 500_000_000  # bytes for the tree's own state and for the driver
+
+
+@dataclass(eq=False)
+class DeviceMatrix:
+    """Pairwise distances in device memory; a tree is made inside that memory, which is gone with it.
+
+    values: (n, n) tensor whose rows are a multiple of 16 entries apart, None once a tree was made of it.
+    settings: as DistanceMatrix has.
+    """
+
+    taxa: tuple[str, ...]
+    values: Any
+    settings: Mapping[str, object]
+
+    @property
+    def n_taxa(self) -> int:
+        return len(self.taxa)
+
+    def linkage(self, method: LinkageMethod) -> Merges:
+        """As distance.linkage.linkage; single linkage is not there."""
+        from phloem.engine.gpu_distance_linkage import linkage_merges
+
+        return Merges(*linkage_merges(self._taken(), method, overwrite=True))
+
+    def neighbour_joining(self) -> Joins:
+        """As distance.neighbour_joining.neighbour_joining, of four taxa or more."""
+        from phloem.engine.gpu_distance_nj import joins
+
+        found = joins(self._taken(), overwrite=True)
+        return Joins(found.pairs, found.lengths, found.last, found.last_lengths, found.rows_read)
+
+    def _taken(self) -> Any:
+        values, self.values = self.values, None
+        return values
+
+
+class DeviceAlignment:
+    """An alignment on a GPU: its codes travel there once, for all bootstrap replicates."""
+
+    def __init__(self, alignment: Alignment, settings: DistanceSettings):
+        """Raises InputError as pairwise_distances does, and for averages that the GPU lacks."""
+        from phloem.engine.gpu_distance_alignment import SequenceCodes
+
+        check_settings(settings, alignment.alphabet.kind)
+        weights = whole_weights(alignment, settings.ambiguity)
+        if weights is None:
+            raise InputError("the GPU kernels have no such averages", hint="Choose the CPU.")
+        self._alignment, self._settings = alignment, settings
+        self._kept = None
+        if settings.deletion == "complete":
+            self._kept = np.zeros(alignment.n_sites, bool)
+            self._kept[complete_sites(alignment, settings.ambiguity)] = True
+        self._codes = SequenceCodes(alignment.codes, weights, alignment.alphabet.kind in NUCLEOTIDES)
+        self._formula = formula_for(alignment, settings)
+        self._own_frequencies = settings.method in ("f84", "tn93") and settings.frequencies is None
+
+    def distances(self, columns: np.ndarray | None = None) -> DeviceMatrix:
+        """Distances of the alignment, or of a replicate with these columns; errors as pairwise_distances."""
+        from phloem.engine.gpu_distance_alignment import distance_matrix
+        from phloem.engine.gpu_distance_device import float_type
+
+        alignment, settings, formula = self._alignment, self._settings, self._formula
+        if self._kept is not None:
+            columns = np.flatnonzero(self._kept) if columns is None else columns[self._kept[columns]]
+            if not len(columns):
+                raise no_complete_site(alignment.source)
+        if self._own_frequencies and columns is not None:
+            drawn = replace(alignment, codes=alignment.codes[:, columns])
+            formula = formula_for(drawn, settings)
+        encoded = self._codes.encoded(formula, columns)
+        values, counted = distance_matrix(encoded, formula, float_type(settings.precision))
+        status = as_status(counted.cpu().numpy())
+        check_status(alignment, settings, status)
+        return DeviceMatrix(alignment.taxa, values, record_of(settings, encoded.sites, status))
+
+
+def fits_device(alignment: Alignment, settings: DistanceSettings) -> tuple[bool, str]:
+    """Whether distances and codes fit the device's free memory together, and the numbers in words."""
+    from phloem.engine.gpu_device import find_device
+    from phloem.engine.gpu_distance_device import free_bytes
+
+    n, sites, states = alignment.n_taxa, alignment.n_sites, alignment.alphabet.n_states
+    entries = n * (n + 16) * np.dtype(settings.precision).itemsize
+    codes = (n + 64) * (sites + 128) * (states + 3)
+    need, free = entries + codes + RESERVE, free_bytes(find_device())
+    return need <= free, f"{need / 1e9:.1f} GB needed on the device, {free / 1e9:.1f} GB free"
