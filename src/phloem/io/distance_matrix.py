@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from phloem.data.distance_matrix import DistanceMatrix
+from phloem.data.distance_triangle import DistanceTriangle, entries_in_square
 from phloem.errors import InputError
-from phloem.io.distance_rows import fill_matrix, phylip_rows, read_bytes, table_rows
-from phloem.kernels.numba import distance_text
+from phloem.io.distance_fill import Form, Progress, fill_triangle, release
+from phloem.io.distance_rows import parse_rows, phylip_rows, read_bytes, table_rows
 
 Precision = Literal["auto", "float32", "float64"]
-Progress = Callable[[int, int], None]
 LARGE = 4096  # taxa; "auto" keeps larger matrices in float32
 TOLERANCE = 1e-5  # of max(1, distance): how far d(i, j) and d(j, i) may lie apart
 
@@ -36,19 +37,55 @@ def read_distance_matrix(
     progress(rows read, rows) is called often.
     Raises InputError for anything that is no distance matrix, naming line, column and taxa.
     """
-    source = str(path)
+    return _read(str(path), names, precision, tolerance, progress, entries_in_square).matrix()
+
+
+def read_distance_triangle(
+    path: str | os.PathLike[str],
+    *,
+    names: str | os.PathLike[str] | None = None,
+    precision: Precision = "auto",
+    tolerance: float = TOLERANCE,
+    progress: Progress | None = None,
+) -> DistanceTriangle:
+    """The same, every pair once: half the memory, however the file is laid out."""
+    return _read(
+        str(path), names, precision, tolerance, progress, lambda n, dtype: np.empty(n * (n - 1) // 2, dtype)
+    )
+
+
+def _read(
+    source: str,
+    names: str | os.PathLike[str] | None,
+    precision: Precision,
+    tolerance: float,
+    progress: Progress | None,
+    allocate: Callable[[int, str], np.ndarray],
+) -> DistanceTriangle:
+    """allocate(n, type): memory for the entries of n taxa."""
+    read: Callable[[int, int, np.ndarray], None]
+    form: Form
     if source.endswith(".npy"):
-        taxa, values, form = *_from_npy(source, names, precision), "npy"
+        mapped = _mapped_array(source)
+        taxa, form = _array_names(source, names, len(mapped)), "square"
+        read, data = (lambda first, last, out: np.copyto(out, mapped[first:last], "same_kind")), mapped
     else:
-        text = read_bytes(source)
-        rows = table_rows(text, source) if _is_table(source, text) else phylip_rows(text, source)
+        data = read_bytes(source)
+        rows = table_rows(data, source) if _is_table(source, data) else phylip_rows(data, source)
         taxa, form = rows.taxa, rows.form
-        _check_names(taxa, source)
-        values = np.empty((len(taxa), len(taxa)), _dtype(precision, len(taxa)))
-        fill_matrix(text, rows, values, source, progress)
-    _check_values(values, taxa, tolerance, source)
-    settings = {"format": form, "precision": str(values.dtype), "symmetry_tolerance": tolerance}
-    return DistanceMatrix(tuple(taxa), values, source, settings)
+        read = partial(parse_rows, data, rows, source)
+    _check_names(taxa, str(names or source))
+    entries = allocate(len(taxa), _dtype(precision, len(taxa)))
+
+    def step(done: int, total: int) -> None:
+        release(data)
+        if progress is not None:
+            progress(done, total)
+
+    fill_triangle(read, form, entries, taxa, tolerance, source, step)
+    written = "npy" if source.endswith(".npy") else form
+    settings = {"format": written, "precision": str(entries.dtype), "symmetry_tolerance": tolerance}
+    return DistanceTriangle(tuple(taxa), entries, source, settings)
 
 
 def is_distance_matrix(path: str | os.PathLike[str]) -> bool:
@@ -103,7 +140,7 @@ def _is_table(source: str, text: np.ndarray) -> bool:
     return source.endswith((".csv", ".tsv")) or b"," in first or (b"\t" in first and len(first.split()) > 1)
 
 
-def _from_npy(source: str, names, precision: Precision) -> tuple[list[str], np.ndarray]:
+def _mapped_array(source: str) -> np.ndarray:
     try:
         array = np.load(source, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
@@ -118,23 +155,21 @@ def _from_npy(source: str, names, precision: Precision) -> tuple[list[str], np.n
             file=source,
             hint="Save a square array of numbers.",
         )
+    return array
+
+
+def _array_names(source: str, names: str | os.PathLike[str] | None, n: int) -> list[str]:
     beside = Path(source).with_suffix(".names")
     file = str(names) if names is not None else (str(beside) if beside.exists() else None)
-    taxa = [f"taxon_{k + 1}" for k in range(len(array))]
-    if file is not None:
-        taxa = [
-            line.strip()
-            for line in bytes(read_bytes(file)).decode("utf-8", "replace").splitlines()
-            if line.strip()
-        ]
-        if len(taxa) != len(array):
-            raise InputError(
-                f"{len(taxa)} names for {len(array)} rows",
-                file=file,
-                hint="Give one name a line, one for each row.",
-            )
-    _check_names(taxa, file or source)
-    return taxa, np.array(array, _dtype(precision, len(array)), order="C")
+    if file is None:
+        return [f"taxon_{k + 1}" for k in range(n)]
+    text = bytes(read_bytes(file)).decode("utf-8", "replace")
+    taxa = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(taxa) != n:
+        raise InputError(
+            f"{len(taxa)} names for {n} rows", file=file, hint="Give one name a line, one for each row."
+        )
+    return taxa
 
 
 def _check_names(taxa: list[str], source: str) -> None:
@@ -147,27 +182,3 @@ def _check_names(taxa: list[str], source: str) -> None:
                 f"the name '{name}' occurs twice", file=source, taxon=name, hint="Rename one of the two."
             )
         seen.add(name)
-
-
-def _check_values(values: np.ndarray, taxa: list[str], tolerance: float, source: str) -> None:
-    """Symmetric within tolerance, zero diagonal, finite, non-negative; becomes symmetric to the bit."""
-    where = np.zeros(2, np.int64)
-    for start in range(0, len(values), 512):
-        stop = min(start + 512, len(values))
-        wrong = distance_text.check_rows(values, start, stop, tolerance, where)
-        if wrong:
-            i, j = where.tolist()
-            cell = f"between '{taxa[i]}' (row {i + 1}) and '{taxa[j]}' (column {j + 1})"
-            message, hint = {
-                1: (f"the distance {cell} is not finite", "Give every distance a number."),
-                2: (f"the distance {cell} is negative", "Distances are zero or more."),
-                3: (
-                    f"the distance of '{taxa[i]}' to itself (row {i + 1}) is {values[i, i]:g}",
-                    "It must be 0.",
-                ),
-                4: (
-                    f"the distance {cell} is {values[i, j]:g}, and {values[j, i]:g} the other way round",
-                    f"Make the matrix symmetric; up to {tolerance:g} may differ.",
-                ),
-            }[wrong]
-            raise InputError(message, file=source, taxon=taxa[i], hint=hint)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from phloem.errors import InputError
+from phloem.io.distance_fill import Form, release
 from phloem.kernels.numba import distance_text
 
-Form = Literal["square", "lower", "lower with diagonal", "upper", "upper with diagonal"]
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 NAME_BYTES = 4096  # of a row that are searched for its name
+MAPPED_LINES = 1024  # looked at before their memory is given back
 
 
 @dataclass(frozen=True)
@@ -60,15 +58,15 @@ def read_bytes(path: str) -> np.ndarray:
 
 def _lines(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(starts, stops, numbers) of the lines that are not blank."""
-    parts = [
-        np.flatnonzero(text[start : start + (1 << 24)] == 10) + start
-        for start in range(0, len(text), 1 << 24)
-    ]
+    parts = []
+    for start in range(0, len(text), 1 << 24):
+        parts.append(np.flatnonzero(text[start : start + (1 << 24)] == 10) + start)
+        release(text)
     ends = np.concatenate([*parts, [len(text)]]).astype(np.int64)
     starts = np.concatenate([[0], ends[:-1] + 1]).astype(np.int64)
-    keep = np.array(
-        [bool(bytes(text[a : min(b, a + 256)]).strip()) or b - a > 256 for a, b in zip(starts, ends)]
-    )
+    keep = ends - starts > 256
+    for k in np.flatnonzero(~keep).tolist():
+        keep[k] = bool(bytes(text[starts[k] : ends[k]]).strip())
     return starts[keep], ends[keep], np.flatnonzero(keep) + 1
 
 
@@ -102,6 +100,8 @@ def phylip_rows(text: np.ndarray, source: str) -> RowSpans:
         starts, stops, numbers = _joined_lines(text, starts, stops, numbers, n, source)
     taxa, begins = [], np.empty(n, np.int64)
     for i, (a, b, line) in enumerate(zip(starts.tolist(), stops.tolist(), numbers.tolist())):
+        if i % MAPPED_LINES == 0:
+            release(text)
         head = bytes(text[a : min(b, a + NAME_BYTES)])
         name = head.split(None, 1)[0]
         taxa.append(_decoded(name, source, line))
@@ -168,6 +168,8 @@ def table_rows(text: np.ndarray, source: str) -> RowSpans:
         )
     begins = np.empty(n, np.int64)
     for i, (a, b, line) in enumerate(zip(starts[1:].tolist(), stops[1:].tolist(), numbers[1:].tolist())):
+        if i % MAPPED_LINES == 0:
+            release(text)
         head = bytes(text[a : min(b, a + NAME_BYTES)])
         cell = _QUOTED.match(head) if head.startswith(b'"') else None
         raw = cell.group() if cell is not None else head.split(separator.encode(), 1)[0]
@@ -195,39 +197,18 @@ def _cells(raw: bytes, separator: str, source: str, line: int) -> list[str]:
     return [cell.strip() for cell in cells] or [""]
 
 
-def fill_matrix(
-    text: np.ndarray,
-    rows: RowSpans,
-    values: np.ndarray,
-    source: str,
-    progress: Callable | None,
-    threads: int = 2,
-) -> None:
-    """Parse every row into values, and mirror a triangle."""
-    n = len(rows.taxa)
-
-    def parse(start: int) -> int:
-        for i in range(start, min(start + 64, n)):
-            first, width = rows.expected(i)
-            count, wrong = distance_text.parse_numbers(
-                text, rows.starts[i], rows.stops[i], values[i, first : first + width], width
-            )
-            if wrong >= 0 or count != width:
-                _bad_row(text, rows, i, count, width, wrong, source)
-        return start
-
-    if rows.form != "square":
-        values.fill(0)
-    with ThreadPoolExecutor(threads) as workers:
-        for done in workers.map(parse, range(0, n, 64)):
-            if progress is not None:
-                progress(min(done + 64, n), n)
-    if rows.form != "square":
-        for i in range(n):
-            if rows.form.startswith("lower"):
-                values[:i, i] = values[i, :i]
-            else:
-                values[i + 1 :, i] = values[i, i + 1 :]
+def parse_rows(text: np.ndarray, rows: RowSpans, source: str, first: int, last: int, out: np.ndarray) -> None:
+    """Numbers of the rows first … last-1 at their columns of out (last - first, n), zeros on the diagonal
+    where the form has none."""
+    for i in range(first, last):
+        row = out[i - first]
+        row[i] = 0
+        column, width = rows.expected(i)
+        count, wrong = distance_text.parse_numbers(
+            text, rows.starts[i], rows.stops[i], row[column : column + width], width
+        )
+        if wrong >= 0 or count != width:
+            _bad_row(text, rows, i, count, width, wrong, source)
 
 
 def _bad_row(

@@ -104,7 +104,7 @@ def test_small_asymmetry_becomes_the_mean_and_is_bounded(tmp_path):
 
 
 def test_progress_reaches_the_end(tmp_path):
-    n = 150
+    n = 300
     write_distance_matrix(DistanceMatrix(tuple(map(str, range(n))), np.zeros((n, n))), tmp_path / "m.phy")
     seen = []
     read_distance_matrix(tmp_path / "m.phy", progress=lambda done, total: seen.append((done, total)))

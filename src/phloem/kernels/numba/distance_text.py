@@ -169,33 +169,3 @@ def count_words(text, start, stop):
         count += inside and blank
         inside = not blank
     return count + inside
-
-
-@compiled
-def check_rows(values, first, last, tolerance, where):
-    """Check rows first … last-1 against their columns, replace both by their mean, zero the diagonal.
-
-    Returns 0, or what is wrong at where[0], where[1]: 1 not finite, 2 negative, 3 diagonal, 4 asymmetric.
-    """
-    tile = 64
-    for left in range(0, last, tile):
-        for i in range(first, last):
-            for j in range(left, min(left + tile, i)):
-                x, y = np.float64(values[i, j]), np.float64(values[j, i])
-                wrong = 0
-                if not (abs(x) < np.inf and abs(y) < np.inf):
-                    wrong = 1
-                elif x < 0 or y < 0:
-                    wrong = 2
-                elif abs(x - y) > tolerance * max(1.0, max(x, y)):
-                    wrong = 4
-                if wrong > 0:
-                    where[0], where[1] = i, j
-                    return wrong
-                values[i, j] = values[j, i] = 0.5 * (x + y)
-    for i in range(first, last):
-        if not abs(values[i, i]) <= tolerance:
-            where[0], where[1] = i, i
-            return 3
-        values[i, i] = 0.0
-    return 0
