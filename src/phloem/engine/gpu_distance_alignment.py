@@ -88,7 +88,7 @@ class EncodedSequences:
         self.nucleotides, self.by_sites, self.tiling = source.nucleotides, by_sites, tiling
         self.sites = source.sites if columns is None else len(columns)
         self.padded = -(-self.n // PADDING) * PADDING
-        self._listed: tuple[tuple[int, int], torch.Tensor] = ((-1, -1), torch.empty(0))
+        self._listed: tuple[tuple[int, ...], torch.Tensor] = ((), torch.empty(0))
         if by_sites:
             codes = source.codes if columns is None else source.codes.index_select(1, columns)
             self.data = torch.full(
@@ -112,23 +112,31 @@ class EncodedSequences:
                 OBSERVED=not self.nucleotides, num_warps=4,
             )  # fmt: skip
 
-    def _tiles_of(self, first_row: int, last_row: int) -> torch.Tensor:
+    def _tiles_of(self, first_row: int, last_row: int, columns: tuple[int, int]) -> torch.Tensor:
         """The list of tiles on the device; the last one is kept: making it takes longer than the kernel."""
-        if self._listed[0] != (first_row, last_row):
-            tiles = torch.from_numpy(_tiles(first_row, last_row, self.tiling)).to(self.device)
-            self._listed = ((first_row, last_row), tiles)
+        wanted = (first_row, last_row, *columns)
+        if self._listed[0] != wanted:
+            tiles = torch.from_numpy(_tiles(first_row, last_row, columns, self.tiling)).to(self.device)
+            self._listed = (wanted, tiles)
         return self._listed[1]
 
     def fill(
-        self, out: torch.Tensor, formula: Formula, first_row: int, last_row: int, mirror: bool
+        self,
+        out: torch.Tensor,
+        formula: Formula,
+        first_row: int,
+        last_row: int,
+        mirror: bool,
+        columns: tuple[int, int] | None = None,
     ) -> torch.Tensor:
         """Distances of rows first_row … last_row-1 to all earlier sequences, in `out` (rows, ≥ n).
 
-        mirror: fill the upper triangle too (out is the whole matrix). Returns status (3,) int64 on the
+        mirror: fill the upper triangle too (out is the whole matrix). columns: only to these, first and past
+        the last, and perhaps some beside them. Returns status (3,) int64 on the
         device: saturated pairs, pairs without a common site, and one of these as i × 2³² + j.
         """
         device, t = self.device, self.tiling
-        tiles = self._tiles_of(first_row, last_row)
+        tiles = self._tiles_of(first_row, last_row, columns or (0, self.n))
         status = torch.tensor([0, 0, -1], dtype=torch.int64, device=device)
         shape, longest, quadratic = (
             torch.tensor([x], dtype=torch.float64, device=device)
@@ -164,14 +172,15 @@ class EncodedSequences:
         return status
 
 
-def _tiles(first_row: int, last_row: int, tiling: DistanceTiling) -> np.ndarray:
+def _tiles(first_row: int, last_row: int, columns: tuple[int, int], tiling: DistanceTiling) -> np.ndarray:
     """(m, 2) int32 tiles with a pair below the diagonal, a few rows of tiles at a time, column by column."""
+    left, right = columns[0] // tiling.columns, -(-columns[1] // tiling.columns)
     found = []
     first, last = first_row // tiling.rows, -(-last_row // tiling.rows)
     for start in range(first, last, tiling.group):
         rows = np.arange(start, min(start + tiling.group, last))
-        columns = np.arange(-(-(int(rows[-1]) + 1) * tiling.rows // tiling.columns))
-        grid = np.stack(np.meshgrid(columns, rows, indexing="ij"), axis=-1).reshape(-1, 2)[:, ::-1]
+        beside = np.arange(left, min(right, -(-(int(rows[-1]) + 1) * tiling.rows // tiling.columns)))
+        grid = np.stack(np.meshgrid(beside, rows, indexing="ij"), axis=-1).reshape(-1, 2)[:, ::-1]
         below = grid[:, 1] * tiling.columns < (grid[:, 0] + 1) * tiling.rows - 1
         found.append(grid[below])
     return np.ascontiguousarray(np.concatenate(found), np.int32)

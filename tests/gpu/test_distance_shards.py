@@ -1,0 +1,161 @@
+"""Linkage of a matrix in bands of rows, next to the matrix on one device and the sequential reference."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from phloem.engine.distance_formula import Formula  # noqa: E402
+from phloem.engine.gpu_distance_alignment import SequenceCodes, distance_matrix  # noqa: E402
+from phloem.engine.gpu_distance_device import visible_devices  # noqa: E402
+from phloem.engine.gpu_distance_linkage import linkage_merges  # noqa: E402
+from phloem.engine.gpu_distance_shards import linkage_merges_sharded  # noqa: E402
+from phloem.engine.gpu_distance_shards_bands import (  # noqa: E402
+    alignment_bands,
+    bands_of_rows,
+    devices_for,
+    row_edges,
+    rows_of_square,
+    rows_of_triangle,
+)
+from phloem.engine.gpu_distance_shards_device import ShardTiling  # noqa: E402
+from phloem.engine.gpu_distance_shards_exchange import chunks  # noqa: E402
+from phloem.errors import InputError, NumericalError  # noqa: E402
+from phloem.kernels.reference.distance import nucleotide_terms  # noqa: E402
+from phloem.kernels.reference.linkage import linkage as sequential  # noqa: E402
+
+GIGABYTE = 10**9
+
+
+def tiling(finish: int = 0, dense: float = 8) -> ShardTiling:
+    """Four rows travel at a time."""
+    return ShardTiling(scan=16, columns=16, rows=4, pairs=4, dense=dense, finish=finish, buffer=4 * 32 * 4)
+
+
+def symmetric(values: np.ndarray) -> np.ndarray:
+    upper = np.triu(values, 1)
+    return upper + upper.T
+
+
+def continuous(n: int, rng) -> np.ndarray:
+    return symmetric(rng.random((n, n)))
+
+
+def tied(n: int, rng) -> np.ndarray:
+    return symmetric(rng.integers(1, 5, (n, n)).astype(float))
+
+
+def duplicated(n: int, rng) -> np.ndarray:
+    """Differences between short binary sequences: many ties, identical rows, and zeros in plenty."""
+    sequences = rng.integers(0, 2, (n, 5))
+    return (sequences[:, None] != sequences[None]).sum(axis=2).astype(float)
+
+
+def bands_of(d: np.ndarray, count: int) -> list:
+    """Bands dealt to all devices in turn, not in whole tiles; what pads a row is not a number."""
+    n, devices = len(d), visible_devices()
+    edges, bands = np.linspace(0, n, count + 1).astype(int), []
+    for k, (first, last) in enumerate(pairwise(edges)):
+        band = np.full((last - first, -(-n // 16) * 16), np.nan, d.dtype)
+        band[:, :n] = d[first:last]
+        bands.append(torch.from_numpy(band).to(devices[k % len(devices)])[:, :n])
+    return bands
+
+
+def assert_same(found, expected) -> None:
+    for x, y in zip(found[:3], expected[:3], strict=True):
+        assert np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("dense", [8, 0.5], ids=["rewrites", "in place"])
+@pytest.mark.parametrize("make", [continuous, tied, duplicated])
+def test_merges_equal_the_sequential_ones(make, dense, poisoned):
+    d = make(27, np.random.default_rng(3))
+    lower, upper, distance, rounds = linkage_merges_sharded(bands_of(d, 3), "upgma", tiling(0, dense))
+    a, b, height = sequential(d, "upgma")
+    order = np.lexsort((b, a, height))
+    assert np.array_equal(lower, a[order]) and np.array_equal(upper, b[order])
+    np.testing.assert_allclose(distance, height[order], rtol=1e-15)
+    assert 1 <= rounds < 26
+
+
+@pytest.mark.parametrize("finish", [0, 14], ids=["in bands", "last on one device"])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("method", "make", "count"),
+    [("upgma", continuous, 1), ("upgma", duplicated, 4), ("wpgma", tied, 2), ("complete", duplicated, 3)],
+)
+def test_bands_give_the_bits_of_one_device(method, make, count, precision, finish, poisoned):
+    d = make(25, np.random.default_rng(7)).astype(precision)
+    if make is duplicated and precision == "float32":
+        d *= 0.1  # zeros and ties of distances that are no counts
+    found = linkage_merges_sharded(bands_of(d, count), method, tiling(finish))
+    assert_same(found, linkage_merges(d, method))
+
+
+def test_two_taxa():
+    found = linkage_merges_sharded(bands_of(np.array([[0.0, 0.25], [0.25, 0.0]]), 2))
+    assert_same(found, ([0], [1], [0.25]))
+
+
+def test_not_a_number_is_an_error_and_no_endless_loop():
+    d = np.full((9, 9), np.nan)
+    with pytest.raises(NumericalError):
+        linkage_merges_sharded(bands_of(d, 2), "upgma", tiling())
+
+
+def test_a_changed_entry_changes_the_merges():
+    d = continuous(17, np.random.default_rng(1))
+    first = linkage_merges_sharded(bands_of(d, 2), "upgma", tiling())[2]
+    d[3, 11] = d[11, 3] = 1e-6
+    assert not np.allclose(first, linkage_merges_sharded(bands_of(d, 2), "upgma", tiling())[2])
+
+
+def test_rows_that_travel_come_in_chunks():
+    source, slot = np.array([0, 0, 0, 2, 2]), np.array([4, 4, 9, 1, 3])
+    found, index = chunks(source, slot, 1)
+    assert [(s, low, first, stop) for s, _, low, _, first, stop in found] == [
+        (0, 0, 0, 2), (0, 1, 2, 3), (2, 0, 3, 4), (2, 1, 4, 5),
+    ]  # fmt: skip
+    assert index.tolist() == [0, 0, 0, 0, 0]
+    assert chunks(source, slot, 8)[1].tolist() == [0, 0, 1, 0, 1]
+
+
+def test_bands_from_host_memory():
+    d = continuous(150, np.random.default_rng(5))
+    entries = d[np.tril_indices(150, -1)]
+    devices = visible_devices()[:1] * 2
+    for fill in (rows_of_square(d), rows_of_triangle(entries, 150)):
+        bands = bands_of_rows(150, devices, torch.float64, fill)
+        assert len(bands) == 2 and np.array_equal(torch.cat(bands).cpu().numpy(), d)
+
+
+@pytest.mark.parametrize("method", ["jc69", "logdet"])
+def test_bands_from_an_alignment(method, poisoned):
+    rng = np.random.default_rng(6)
+    codes = np.where(rng.random((140, 70)) < 0.3, rng.integers(0, 6, (140, 70)), rng.integers(0, 4, 70))
+    codes, weights = codes.astype(np.uint8), np.eye(4)
+    terms = None if method == "logdet" else nucleotide_terms(method, np.full(4, 0.25))
+    formula, device = Formula(terms=terms, logdet=method == "logdet"), visible_devices()[0]
+    whole, status = distance_matrix(
+        SequenceCodes(codes, weights, True).encoded(formula), formula, torch.float64
+    )
+    bands, found = alignment_bands(codes, weights, True, formula, [device] * 2, torch.float64)
+    assert np.array_equal(torch.cat(bands).cpu().numpy(), whole.cpu().numpy())
+    assert found.tolist() == status.tolist()
+
+
+def test_devices_are_as_few_as_memory_allows():
+    devices = [torch.device("cuda", k) for k in range(2)]
+    free = lambda device: 150 * GIGABYTE  # noqa: E731
+    assert devices_for(100_000, 4, devices=devices, free=free) == (devices[:1], "one GPU")
+    both, reason = devices_for(200_000, 4, devices=devices, free=free)
+    assert both == devices and "160.0 GB do not fit" in reason
+    with pytest.raises(InputError, match=r"320,000 taxa need 409.6 GB .* 150.0, 150.0 GB"):
+        devices_for(320_000, 4, devices=devices, free=free)
+    assert row_edges(100, 4) == [0, 64, 100] and row_edges(5, 3) == [0, 5]
