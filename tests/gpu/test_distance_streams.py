@@ -9,18 +9,20 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from gpu.random_sequences import formula, measured, sequences  # noqa: E402
+from phloem.data.distance_triangle import DistanceTriangle  # noqa: E402
 from phloem.engine import gpu_distance_streams  # noqa: E402
 from phloem.engine.gpu_device import find_device  # noqa: E402
-from phloem.engine.gpu_distance_streams import fill_lower_triangle  # noqa: E402
+from phloem.engine.gpu_distance_streams import fill_triangle  # noqa: E402
 
 
 def streamed(codes: np.ndarray, devices: int, memory: int | None) -> np.ndarray:
-    values = np.zeros((len(codes), len(codes)), np.float32)
-    status = fill_lower_triangle(
-        codes, np.eye(4, dtype=int), True, formula("jc69"), values, [find_device()] * devices, memory
+    n = len(codes)
+    entries = np.zeros(n * (n - 1) // 2, np.float32)
+    status = fill_triangle(
+        codes, np.eye(4, dtype=int), True, formula("jc69"), entries, [find_device()] * devices, memory
     )
     assert status[1] == 0
-    return np.tril(values, -1)
+    return np.tril(DistanceTriangle(tuple(map(str, range(n))), entries).matrix().values)
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3])

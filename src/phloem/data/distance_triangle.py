@@ -52,6 +52,11 @@ class DistanceTriangle:
         return DistanceMatrix(self.taxa, square, self.source, self.settings)
 
 
+def new_entries(n: int, dtype: np.dtype | str) -> np.ndarray:
+    """Memory for the entries of n taxa."""
+    return np.empty(n * (n - 1) // 2, dtype)
+
+
 def entries_in_square(n: int, dtype: np.dtype | str) -> np.ndarray:
     """Entries for n taxa at the end of memory for a square, so that `matrix` needs no more."""
     return np.empty(n * n, dtype)[n * n - n * (n - 1) // 2 :]

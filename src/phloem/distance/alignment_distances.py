@@ -9,6 +9,7 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
+from phloem.data.distance_triangle import DistanceTriangle, entries_in_square, new_entries
 from phloem.distance import popcount_distances
 from phloem.distance.distance_settings import NUCLEOTIDES, DistanceSettings, check_settings
 from phloem.distance.formula import formula_for
@@ -19,8 +20,8 @@ from phloem.errors import InputError, NumericalError
 from phloem.kernels.reference.distance import Ambiguity, state_weights
 
 CPU_SECONDS = 3.3e-13  # per pair, site and state
-PAIR_SECONDS = 4e-9  # per pair, for its formula
-COUNTED_SECONDS = 2e-8  # per pair, by maximum likelihood from sixteen counts
+PAIR_SECONDS = 5e-9  # per pair, for its formula
+COUNTED_SECONDS = 5e-8  # per pair, by maximum likelihood from sixteen counts
 LIKELIHOOD_SECONDS = 6e-10  # per pair and site, by maximum likelihood
 
 
@@ -32,24 +33,40 @@ def pairwise_distances(
     progress(done, total) is called now and then. Raises InputError for a method that does not fit the data,
     for two sequences without a common site, and for saturated pairs where these are to be errors.
     """
+    return _measure(alignment, settings, progress, entries_in_square).matrix()
+
+
+def pairwise_triangle(
+    alignment: Alignment, settings: DistanceSettings | None = None, progress: Callable | None = None
+) -> DistanceTriangle:
+    """The same, every pair once, in half the memory."""
+    return _measure(alignment, settings, progress, new_entries)
+
+
+def _measure(
+    alignment: Alignment,
+    settings: DistanceSettings | None,
+    progress: Callable | None,
+    allocate: Callable[[int, str], np.ndarray],
+) -> DistanceTriangle:
+    """allocate(n, precision): memory for the entries of n taxa."""
     settings = settings or DistanceSettings()
     check_settings(settings, alignment.alphabet.kind)
     if settings.deletion == "complete":
         keep = complete_sites(alignment, settings.ambiguity)
         alignment = replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, keep]))
     n, formula = alignment.n_taxa, formula_for(alignment, settings)
-    values = np.zeros((n, n), settings.precision)
+    entries = allocate(n, settings.precision)
     device = select_distance_device(
         settings.device, distance_seconds(alignment, settings), lacking_on_gpu(alignment, settings)
     )[0]
     if device == "gpu":
-        status = _on_gpu(alignment, settings, formula, values)
+        status = _on_gpu(alignment, settings, formula, entries)
     else:
-        status = popcount_distances.fill_lower_triangle(alignment, settings, formula, values, progress)
+        status = popcount_distances.fill_triangle(alignment, settings, formula, entries, progress)
     check_status(alignment, settings, status)
-    popcount_distances.mirror(values, settings.threads)
-    return DistanceMatrix(
-        alignment.taxa, values, alignment.source, record_of(settings, alignment.n_sites, status)
+    return DistanceTriangle(
+        alignment.taxa, entries, alignment.source, record_of(settings, alignment.n_sites, status)
     )
 
 
@@ -72,13 +89,13 @@ def no_complete_site(source: str | None) -> InputError:
 
 
 def distance_seconds(alignment: Alignment, settings: DistanceSettings) -> float:
-    """Forecast for two cores."""
+    """Forecast for two cores; sixteen counts cost three times the few that other distances need."""
     n, sites, states = alignment.n_taxa, alignment.n_sites, alignment.alphabet.n_states
     if settings.method == "ml" and alignment.alphabet.kind not in NUCLEOTIDES:
         return LIKELIHOOD_SECONDS * n * n * sites
-    if settings.method == "ml":
-        return n * n * (COUNTED_SECONDS + 4 * CPU_SECONDS * sites * states)
-    return n * n * (PAIR_SECONDS + CPU_SECONDS * sites * states)
+    formula = COUNTED_SECONDS if settings.method == "ml" else PAIR_SECONDS
+    counting = CPU_SECONDS * (3 if settings.method in ("ml", "logdet") else 1)
+    return n * n * (formula + counting * sites * states)
 
 
 def lacking_on_gpu(alignment: Alignment, settings: DistanceSettings) -> str | None:
@@ -89,15 +106,15 @@ def lacking_on_gpu(alignment: Alignment, settings: DistanceSettings) -> str | No
 
 
 def _on_gpu(
-    alignment: Alignment, settings: DistanceSettings, formula: Formula, values: np.ndarray
+    alignment: Alignment, settings: DistanceSettings, formula: Formula, entries: np.ndarray
 ) -> np.ndarray:
-    """Fill the lower triangle; returns status (4,) as popcount_distances does."""
-    from phloem.engine.gpu_distance_streams import fill_lower_triangle
+    """Fill the entries; returns status (4,) as popcount_distances does."""
+    from phloem.engine.gpu_distance_streams import fill_triangle
 
     weights = whole_weights(alignment, settings.ambiguity)
     assert weights is not None
     nucleotides = alignment.alphabet.kind in NUCLEOTIDES
-    return as_status(fill_lower_triangle(alignment.codes, weights, nucleotides, formula, values))
+    return as_status(fill_triangle(alignment.codes, weights, nucleotides, formula, entries))
 
 
 def as_status(counted: np.ndarray) -> np.ndarray:

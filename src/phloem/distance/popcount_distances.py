@@ -17,33 +17,33 @@ from phloem.kernels.numba import distance_blocks, distance_likelihood_blocks
 BLOCK_BYTES = 800_000  # of bit planes: what a core's cache keeps while a block's rows pass
 
 
-def fill_lower_triangle(
+def fill_triangle(
     alignment: Alignment,
     settings: DistanceSettings,
     formula: Formula,
-    values: np.ndarray,
+    entries: np.ndarray,
     progress: Callable | None,
 ) -> np.ndarray:
-    """Distances below the diagonal of values (n, n).
+    """All distances to the entries of a triangle (data.distance_triangle).
 
     Returns (4,) int64: saturated pairs, pairs without a common site, and one of these.
     """
-    block, width = _block_kernel(alignment, settings, formula, values)
-    return _run(block, len(values), width, settings.threads, progress)
+    block, width = _block_kernel(alignment, settings, formula, entries)
+    return _run(block, alignment.n_taxa, width, settings.threads, progress)
 
 
 def _block_kernel(
-    alignment: Alignment, settings: DistanceSettings, formula: Formula, values: np.ndarray
+    alignment: Alignment, settings: DistanceSettings, formula: Formula, entries: np.ndarray
 ) -> tuple[Callable, int]:
-    """(kernel(first, last, status), block width) that fills columns first … last-1 of the lower triangle."""
+    """(kernel(first, last, status), block width) that fills columns first … last-1 of the triangle."""
     longest, ambiguity = settings.longest, settings.ambiguity
     if formula.scores is not None:
-        return _likelihood_kernel(alignment, formula, values)
+        return _likelihood_kernel(alignment, formula, entries)
     if formula.logdet:
         planes, partial = one_hot_planes(alignment), partial_characters(alignment, ambiguity, "joint")
         return (
             lambda first, last, status: distance_blocks.logdet_block(
-                planes, partial, first, last, longest, status, values
+                planes, partial, first, last, longest, status, entries
             )
         ), _width(planes)
     if formula.terms is not None:
@@ -52,19 +52,19 @@ def _block_kernel(
         return (
             lambda first, last, status: distance_blocks.nucleotide_block(
                 planes, observed, complete, partial, first, last, formula.terms, formula.shape, longest,
-                status, values,
+                status, entries,
             )
         ), _width(planes)  # fmt: skip
     planes, partial = state_planes(alignment), partial_characters(alignment, ambiguity, "difference")
     return (
         lambda first, last, status: distance_blocks.difference_block(
             planes, partial, first, last, formula.corrected, formula.quadratic, formula.shape, longest,
-            status, values,
+            status, entries,
         )
     ), _width(planes)  # fmt: skip
 
 
-def _likelihood_kernel(alignment: Alignment, formula: Formula, values: np.ndarray) -> tuple[Callable, int]:
+def _likelihood_kernel(alignment: Alignment, formula: Formula, entries: np.ndarray) -> tuple[Callable, int]:
     scores, longest = formula.scores, formula.longest
     assert scores is not None
     nodes, tables, guesses = scores.nodes, scores.tables, scores.guesses
@@ -72,14 +72,14 @@ def _likelihood_kernel(alignment: Alignment, formula: Formula, values: np.ndarra
         planes = one_hot_planes(alignment)
         return (
             lambda first, last, status: distance_likelihood_blocks.counted_block(
-                planes, first, last, tables, nodes, guesses, longest, status, values
+                planes, first, last, tables, nodes, guesses, longest, status, entries
             )
         ), _width(planes)
     states = alignment.alphabet.n_states
     codes = np.minimum(alignment.codes, states).astype(np.uint8)
     return (
         lambda first, last, status: distance_likelihood_blocks.site_block(
-            codes, states, tables, nodes, guesses, first, last, longest, status, values
+            codes, states, tables, nodes, guesses, first, last, longest, status, entries
         )
     ), 64
 
@@ -106,11 +106,3 @@ def _run(block: Callable, n: int, width: int, threads: int, progress: Callable |
     empty = statuses[statuses[:, 1] > 0]
     where = empty[0, 2:] if len(empty) else np.zeros(2, np.int64)
     return np.concatenate([statuses[:, :2].sum(axis=0), where])
-
-
-def mirror(values: np.ndarray, threads: int) -> None:
-    """Copy the lower triangle to the upper one."""
-    n = len(values)
-    edges = np.unique((np.sqrt(np.linspace(0, 1, 4 * threads + 1)) * n).astype(int)).tolist()
-    with ThreadPoolExecutor(threads) as workers:
-        list(workers.map(lambda a, b: distance_blocks.mirror_block(values, a, b), edges[:-1], edges[1:]))

@@ -14,21 +14,21 @@ from phloem.engine.gpu_distance_device import free_bytes, visible_devices
 ROWS = 4096  # of a block, at most
 
 
-def fill_host_triangle(
-    sequences: Sequence[EncodedSequences], formula: Formula, values: np.ndarray, memory: int | None = None
+def _fill_from(
+    sequences: Sequence[EncodedSequences], formula: Formula, entries: np.ndarray, memory: int | None = None
 ) -> np.ndarray:
-    """Fill the lower triangle of a host matrix that need not fit a device; what is above it is undefined.
+    """Fill a triangle (data.distance_triangle) in host memory that need not fit a device.
 
     sequences: the same, encoded on each device; every block of rows is the work of one of them, so that the
     result does not depend on how many there are. memory: bytes for a block on a device; None takes half
     of what is free. Returns the status of `fill`.
     """
     n, total = sequences[0].n, np.array([0, 0, -1], np.int64)
-    dtype = torch.float64 if values.dtype == np.float64 else torch.float32
+    dtype = torch.float64 if entries.dtype == np.float64 else torch.float32
     if memory is None:
         memory = min(free_bytes(s.device) for s in sequences) // 2
     share = -(-n // (len(sequences) * PADDING)) * PADDING
-    rows = min(ROWS, share, max(1, memory // (n * values.itemsize) // PADDING) * PADDING)
+    rows = min(ROWS, share, max(1, memory // (n * entries.itemsize) // PADDING) * PADDING)
     blocks = [torch.zeros((min(rows, n), n), dtype=dtype, device=s.device) for s in sequences]
     for start in range(0, n, rows * len(sequences)):
         firsts = range(start, min(start + rows * len(sequences), n), rows)
@@ -39,22 +39,27 @@ def fill_host_triangle(
         for block, first, on_its_way in zip(blocks, firsts, launched):
             last, status = min(first + rows, n), on_its_way.cpu().numpy()
             total = np.array([total[0] + status[0], total[1] + status[1], max(total[2], status[2])])
-            torch.from_numpy(values[first:last, :last]).copy_(block[: last - first, :last])
+            rows_of_block = block[: last - first, :last].cpu().numpy()
+            for i, row in enumerate(rows_of_block, start=first):
+                entries[i * (i - 1) // 2 : i * (i + 1) // 2] = row[:i]
     return total
 
 
-def fill_lower_triangle(
+def fill_triangle(
     codes: np.ndarray,
     weights: np.ndarray,
     nucleotides: bool,
     formula: Formula,
-    values: np.ndarray,
+    entries: np.ndarray,
     devices: Sequence[torch.device] | None = None,
     memory: int | None = None,
 ) -> np.ndarray:
-    """`fill_host_triangle` from codes and weights as SequenceCodes takes them, on all visible devices."""
+    """Fill a triangle (data.distance_triangle) from codes and weights as SequenceCodes takes them.
+
+    On all visible devices; memory: bytes for a block of rows on each, None takes half of what is free.
+    """
     encoded = [
         SequenceCodes(codes, weights, nucleotides, device).encoded(formula)
         for device in devices or visible_devices()
     ]
-    return fill_host_triangle(encoded, formula, values, memory)
+    return _fill_from(encoded, formula, entries, memory)

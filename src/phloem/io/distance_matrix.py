@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from phloem.data.distance_matrix import DistanceMatrix
-from phloem.data.distance_triangle import DistanceTriangle, entries_in_square
+from phloem.data.distance_triangle import DistanceTriangle, entries_in_square, new_entries
 from phloem.errors import InputError
 from phloem.io.distance_fill import Form, Progress, fill_triangle, release
 from phloem.io.distance_rows import parse_rows, phylip_rows, read_bytes, table_rows
@@ -49,9 +49,7 @@ def read_distance_triangle(
     progress: Progress | None = None,
 ) -> DistanceTriangle:
     """The same, every pair once: half the memory, however the file is laid out."""
-    return _read(
-        str(path), names, precision, tolerance, progress, lambda n, dtype: np.empty(n * (n - 1) // 2, dtype)
-    )
+    return _read(str(path), names, precision, tolerance, progress, new_entries)
 
 
 def _read(

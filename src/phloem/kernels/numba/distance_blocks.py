@@ -1,4 +1,4 @@
-"""Distances of one block of columns from counts of site pairs, written to the lower triangle.
+"""Distances of one block of columns from counts of site pairs, written to the triangle below the diagonal.
 
 status: (4,) int64 of the calling thread: saturated pairs, pairs without a common site, and one such pair.
 A saturated pair (no finite distance, or one above `longest`) gets `longest`. partial: what partly ambiguous
@@ -20,6 +20,7 @@ from phloem.kernels.numba.distance_counts import (
 )
 from phloem.kernels.numba.distance_logarithm import logarithms
 from phloem.kernels.numba.distance_partial import add_partial
+from phloem.kernels.numba.triangle import triangle_row
 
 
 @compiled
@@ -50,7 +51,7 @@ def _phi(w, n, shape):
 
 @compiled
 def nucleotide_block(
-    planes, observed, complete, partial, first, last, terms, shape, longest, status, distances
+    planes, observed, complete, partial, first, last, terms, shape, longest, status, triangle
 ):
     """terms: (K, 4) of reference.distance.nucleotide_terms; K = 0 gives proportions of differing sites.
 
@@ -86,11 +87,11 @@ def nucleotide_block(
             _phi(w, n, shape)
             for j in range(n):
                 total[j] += c * w[j]
-        _store(total, counts[0], n, longest, i, first, status, distances[i])
+        _store(total, counts[0], n, longest, i, first, status, triangle_row(triangle, i))
 
 
 @compiled
-def difference_block(planes, partial, first, last, corrected, quadratic, shape, longest, status, distances):
+def difference_block(planes, partial, first, last, corrected, quadratic, shape, longest, status, triangle):
     """p, or φ(1 - p - quadratic p²) if corrected; planes as in distance_counts.difference_counts.
 
     partial: counts of (compared, differing).
@@ -111,7 +112,7 @@ def difference_block(planes, partial, first, last, corrected, quadratic, shape, 
             for j in range(n):
                 w[j] = 1.0 - w[j] - quadratic * w[j] * w[j]
             _phi(w, n, shape)
-        _store(w, counts[0], n, longest, i, first, status, distances[i])
+        _store(w, counts[0], n, longest, i, first, status, triangle_row(triangle, i))
 
 
 @compiled
@@ -139,7 +140,7 @@ def _determinant_ratio(counts, n, ratio, total):
 
 
 @compiled
-def logdet_block(planes, partial, first, last, longest, status, distances):
+def logdet_block(planes, partial, first, last, longest, status, triangle):
     """LogDet/paralinear distances (reference.distance.logdet); planes one-hot, four states.
 
     partial: all sixteen counts.
@@ -155,16 +156,4 @@ def logdet_block(planes, partial, first, last, longest, status, distances):
         logarithms(ratio, n)
         for j in range(n):
             ratio[j] = -ratio[j] / 8
-        _store(ratio, sites, n, longest, i, first, status, distances[i])
-
-
-@compiled
-def mirror_block(distances, first, last):
-    """Copy the lower triangle's rows first … last-1 to the upper triangle, in tiles; zero the diagonal."""
-    tile = 32
-    for left in range(0, last, tile):
-        for i in range(first, last):
-            for j in range(left, min(left + tile, i)):
-                distances[j, i] = distances[i, j]
-    for i in range(first, last):
-        distances[i, i] = 0.0
+        _store(ratio, sites, n, longest, i, first, status, triangle_row(triangle, i))

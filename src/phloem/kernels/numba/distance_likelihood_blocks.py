@@ -7,10 +7,11 @@ import numpy as np
 from phloem.kernels.numba.compile import compiled
 from phloem.kernels.numba.distance_counts import block_of, joint_counts
 from phloem.kernels.numba.distance_likelihood import most_likely
+from phloem.kernels.numba.triangle import triangle_row
 
 
 @compiled
-def site_block(codes, n_states, tables, nodes, guesses, first, last, longest, status, distances):
+def site_block(codes, n_states, tables, nodes, guesses, first, last, longest, status, triangle):
     """Distances from the sites themselves, for any number of states.
 
     codes: (n, L) uint8, n_states where unobserved. tables: (nodes, (S+1)², 2) float32, zero for unobserved;
@@ -40,7 +41,7 @@ def site_block(codes, n_states, tables, nodes, guesses, first, last, longest, st
             if not value <= longest:
                 status[0] += 1
                 value = longest
-            distances[i, j] = value
+            triangle_row(triangle, i)[j] = value
 
 
 @compiled
@@ -67,10 +68,12 @@ def _from_counts(counts, n, tables, nodes, guesses, i, first, longest, status, r
 
 
 @compiled
-def counted_block(planes, first, last, tables, nodes, guesses, longest, status, distances):
+def counted_block(planes, first, last, tables, nodes, guesses, longest, status, triangle):
     """Distances of four-state sequences; planes one-hot, tables (nodes, 16, 2)."""
     counts, block = np.empty((16, last - first)), block_of(planes, first, last)
     for i in range(first + 1, len(planes)):
         stop = min(last, i)
         joint_counts(planes[i], block, stop - first, counts)
-        _from_counts(counts, stop - first, tables, nodes, guesses, i, first, longest, status, distances[i])
+        _from_counts(
+            counts, stop - first, tables, nodes, guesses, i, first, longest, status, triangle_row(triangle, i)
+        )
