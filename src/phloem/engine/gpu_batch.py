@@ -10,9 +10,10 @@ import torch
 
 from phloem.engine import gpu_schedule as schedule
 from phloem.engine.gpu_buffers import ModelNumbers, has_real_eigensystem
-from phloem.engine.gpu_launch import Launcher, Steps
+from phloem.engine.gpu_launch import Launcher
 from phloem.engine.gpu_layout import TreeLayout, tree_layout
 from phloem.engine.gpu_tiling import Tiling, tiling
+from phloem.engine.gpu_update_lists import UpdateLists
 from phloem.engine.interface import Problem
 from phloem.kernels.numba.column_classes import column_classes
 from phloem.kernels.reference.transition import transition_matrices
@@ -23,9 +24,9 @@ class GpuBatch:
     """Buffers, schedules and captured graphs for H chains of one problem, which differ in topology, lengths
     and model.
 
-    lefts, rights: (H, T-1). slots: 2 keeps two versions of every message, so that a proposal can be undone.
-    layouts: of the chains, where they are known already. pool: byte arrays to lay the messages into, by name
-    (gpu_memory.SHARED); several batches that are evaluated one after the other may share them.
+    lefts, rights: (H, T-1). layouts: of the chains, where they are known already. pool: byte arrays to lay
+    the messages into, by name (gpu_memory.SHARED); batches that are evaluated one after the other may share
+    them.
     total_weight: of all patterns, where the problem is one block of more of them (its own otherwise).
     """
 
@@ -35,72 +36,66 @@ class GpuBatch:
         lefts: np.ndarray,
         rights: np.ndarray,
         device: torch.device,
-        slots: int = 1,
         sizes: Tiling | None = None,
         layouts: list[TreeLayout] | None = None,
         pool: dict[str, torch.Tensor] | None = None,
         total_weight: float | None = None,
     ) -> None:
-        self.problem, self.device, self.slots = problem, device, slots
+        self.problem, self.device = problem, device
         self.total_weight = fsum(problem.pattern_weights) if total_weight is None else total_weight
         self.sizes = sizes or tiling(problem.state_sets.shape[1], problem.precision)
         self.layouts = layouts or [layout_of(problem, self.sizes, a, b) for a, b in zip(lefts, rights)]
         self.pool = {} if pool is None else pool
-        self.chains = _place(self.layouts, self.sizes, slots)
+        self.chains = _place(self.layouts)
         self.n_nodes, self.n_chains = 2 * len(problem.tip_codes) - 1, len(self.layouts)
         dtype = torch.float64 if problem.precision == "float64" else torch.float32
         self.numbers = ModelNumbers(
             self.n_chains, self.n_nodes, problem.n_categories, self.sizes.width, device
         )
         self.launch = Launcher(self, dtype)
-        self._graphs: dict[tuple[str, bool, Steps], Callable[[], None]] = {}
+        self._graphs: dict[tuple[str, bool, int], Callable[[], None] | None] = {}
 
     @property
     def parts(self) -> int:
         return self.problem.n_categories * self.sizes.chunks
 
-    def evaluate(self, what: str, lengths: np.ndarray, models: list[SiteModel], slot: int = 0) -> None:
-        """Run "likelihood", "gradient" or "parameters" from scratch. lengths: (H, N).
-
-        slot: where the messages go; only a likelihood may go to slot 1.
-        """
+    def evaluate(self, what: str, lengths: np.ndarray, models: list[SiteModel]) -> None:
+        """Run "likelihood", "gradient" or "parameters" from scratch. lengths: (H, N)."""
         on_device = all(has_real_eigensystem(m) for m in models)
         self.numbers.load(lengths, models)
         if not on_device:
             every = np.arange(self.n_nodes - 1)
-            chains = [schedule.in_slot(chain, slot) for chain in self.chains]
-            jobs = np.concatenate([schedule.matrix_jobs(chain, every) for chain in chains])
+            jobs = np.concatenate([schedule.matrix_jobs(chain, every) for chain in self.chains])
             self._upload_matrices(lengths, models, jobs)
-        self._replay((what, on_device, "other" if slot else "full"))
+        self._replay((what, on_device, 0), None)
 
-    def evaluate_dirty(self, lengths, models, jobs: np.ndarray, items: np.ndarray, roots: np.ndarray) -> None:
-        """The log-likelihood after a change: these matrices (jobs) and steps (items, roots) are
-        recomputed."""
-        on_device = all(has_real_eigensystem(m) for m in models)
-        self.numbers.load(lengths, models)
+    def update(self, lengths: np.ndarray, model: SiteModel, lists: UpdateLists) -> None:
+        """The log-likelihood of the only chain after a change: what the lists name is recomputed."""
+        on_device = has_real_eigensystem(model)
+        self.numbers.load(lengths[None], [model])
         if not on_device:
-            self._upload_matrices(lengths, models, jobs)
-        self.launch.partial_schedule(jobs, items, roots)
-        self._replay(("likelihood", on_device, "partial"))
+            self._upload_matrices(lengths[None], [model], lists.jobs)
+        self._replay(("likelihood", on_device, lists.room), lists.upload())
 
-    def _replay(self, key: tuple[str, bool, Steps]) -> None:
-        if key[2] == "partial":
-            self.launch.run(*key)
+    def forget_graphs(self) -> None:
+        """After arrays have moved."""
+        self._graphs.clear()
+
+    def _replay(self, key: tuple[str, bool, int], lists: dict[str, torch.Tensor] | None) -> None:
+        """Launch one by one what is done for the first time, then replay it."""
+        if key not in self._graphs or self.device.type != "cuda":
+            self.launch.run(*key[:2], lists)
+            self._graphs[key] = None
         else:
-            if key not in self._graphs:
-                self._graphs[key] = self._capture(key)
-            self._graphs[key]()
+            replay = self._graphs[key] or self._capture(key[:2], lists)
+            self._graphs[key] = replay
+            replay()
         self.launch.fetch()
 
-    def _capture(self, key: tuple[str, bool, Steps]) -> Callable[[], None]:
-        """A CUDA graph of the launches (the interpreter launches them one by one)."""
-        if self.device.type != "cuda":
-            return lambda: self.launch.run(*key)
-        self.launch.run(*key)
-        torch.cuda.synchronize(self.device)
+    def _capture(self, key: tuple[str, bool], lists: dict[str, torch.Tensor] | None) -> Callable[[], None]:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            self.launch.run(*key)
+            self.launch.run(*key, lists)
         return graph.replay
 
     def _upload_matrices(self, lengths: np.ndarray, models: list[SiteModel], jobs: np.ndarray) -> None:
@@ -138,21 +133,14 @@ def layout_of(problem: Problem, sizes: Tiling, left: np.ndarray, right: np.ndarr
     return tree_layout(classes, sizes.pre_tile, sizes.longest)
 
 
-def _place(layouts: list[TreeLayout], sizes: Tiling, slots: int) -> list[schedule.Chain]:
+def _place(layouts: list[TreeLayout]) -> list[schedule.Chain]:
     """Lay chains one after the other in every buffer."""
     n_nodes = layouts[0].classes.n_nodes
-    total = sum(int(l.classes.offset[-1]) for l in layouts)
     chains = []
     column = pre = entry = root = partial = 0
     for h, layout in enumerate(layouts):
-        n_columns = int(layout.classes.offset[-1])
-        none = np.zeros(n_nodes, np.int64)
-        chains.append(
-            schedule.Chain(
-                layout, h, len(layouts), column, pre, column, entry, root, partial, total, none, none.copy()
-            )
-        )
-        column += n_columns
+        chains.append(schedule.Chain(layout, h, len(layouts), column, pre, entry, root, partial))
+        column += int(layout.classes.offset[-1])
         pre += int(layout.pre_offset[-1])
         entry += len(layout.entry_parent)
         root += layout.classes.size(n_nodes - 1)

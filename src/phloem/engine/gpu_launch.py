@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from phloem.engine.gpu_batch import GpuBatch
 
 
-# Which lists of steps: all into slot 0, all into slot 1, or those of partial_schedule.
-Steps = Literal["full", "other", "partial"]
-
-
 class Launcher:
     """Owns the device arrays; run() issues the launches of one evaluation on the current stream."""
 
@@ -34,9 +30,7 @@ class Launcher:
         self._allocate_messages()
         self._upload_layout()
         self._upload_root()
-        self._full = self._full_lists(0)
-        self._other = self._full_lists(1) if batch.slots == 2 else {}
-        self._partial: dict[str, torch.Tensor] = {}
+        self._full = self._full_lists()
         self._n_result = 2 + (batch.n_nodes - 1) * batch.problem.n_categories
         self.arrays["result"] = self._empty((batch.n_chains, self._n_result), torch.float64)
         pinned = batch.device.type == "cuda"
@@ -70,10 +64,10 @@ class Launcher:
     def _allocate_messages(self) -> None:
         b, sizes = self._batch, self._batch.sizes
         c, w = b.problem.n_categories, sizes.width
-        self._n_columns = b.slots * sum(int(l.classes.offset[-1]) for l in b.layouts)
+        self._n_columns = sum(int(l.classes.offset[-1]) for l in b.layouts)
         self._n_pre_columns = sum(int(l.pre_offset[-1]) for l in b.layouts)
         n_partials = sum(int(l.tile_offset[-1]) for l in b.layouts)
-        n_matrices = b.slots * b.n_chains * (b.n_nodes - 1)
+        n_matrices = b.n_chains * (b.n_nodes - 1)
         self.arrays["messages"] = self._large("messages", (c, self._n_columns, w), self._dtype)
         self.arrays["exponents"] = self._large("exponents", (c, self._n_columns), torch.int32)
         self.arrays["shifts"] = self._large("shifts", (c, self._n_columns), torch.int32)
@@ -82,6 +76,21 @@ class Launcher:
         self.arrays["counters"] = torch.zeros(
             2 + 2 * b.n_chains * b.n_nodes, dtype=torch.int32, device=b.device
         )
+
+    def grow(self, n_columns: int, n_class_rows: int, n_matrices: int) -> None:
+        """Make room, keeping what is there; nothing has changed if memory runs out. Graphs of the old arrays
+        must go."""
+        room = dict.fromkeys(("messages", "exponents", "shifts"), (1, n_columns))
+        room |= dict.fromkeys(("left_class", "right_class"), (0, n_class_rows))
+        larger: dict[str, torch.Tensor] = {}
+        for name, (dim, n) in (room | {"transition": (0, n_matrices)}).items():
+            old = self.arrays[name]
+            if old.shape[dim] < n:
+                larger[name] = self._empty((*old.shape[:dim], n, *old.shape[dim + 1 :]), old.dtype)
+                larger[name].narrow(dim, 0, old.shape[dim]).copy_(old)
+        self.arrays.update(larger)
+        self._n_columns = self.arrays["messages"].shape[1]
+        self._full["sizes"][0] = self._n_columns
 
     def _upload_layout(self) -> None:
         layouts, problem = self._batch.layouts, self._batch.problem
@@ -108,20 +117,17 @@ class Launcher:
         rows = [[c.first_root, c.layout.classes.size(b.n_nodes - 1)] for c in b.chains]
         self._chains = self._to_device(np.array(rows, np.int64))
 
-    def _full_lists(self, slot: int) -> dict[str, torch.Tensor]:
-        """Steps of an evaluation from scratch, into one slot or the other."""
-        b, chains = self._batch, [schedule.in_slot(c, slot) for c in self._batch.chains]
-        every, branches = np.ones(b.n_nodes, bool), np.arange(b.n_nodes - 1)
+    def _full_lists(self) -> dict[str, torch.Tensor]:
+        """Steps of an evaluation from scratch."""
+        b, chains, branches = self._batch, self._batch.chains, np.arange(self._batch.n_nodes - 1)
         lists = {
             "jobs": np.concatenate([schedule.matrix_jobs(c, branches) for c in chains]),
-            "post": schedule.in_level_order(
-                [schedule.postorder_items(c, b.sizes, b.parts, every) for c in chains]
-            ),
+            "post": schedule.in_level_order([schedule.postorder_items(c, b.sizes, b.parts) for c in chains]),
             "root": np.concatenate([schedule.root_items(c, b.sizes) for c in chains]),
             "pre": schedule.in_level_order([schedule.preorder_items(c, b.sizes, b.parts) for c in chains]),
         }
         n = [self._n_columns, len(lists["post"]), self._n_pre_columns, len(lists["pre"])]
-        self._sizes = lists["sizes"] = np.array(n, np.int64)
+        lists["sizes"] = np.array(n, np.int64)
         return {name: self._to_device(rows) for name, rows in lists.items()}
 
     def _compile_constants(self) -> dict[str, Any]:
@@ -146,22 +152,15 @@ class Launcher:
         processors = torch.cuda.get_device_properties(self._batch.device).multi_processor_count
         return max(1, min(per_processor * processors, n_steps * self._batch.parts))
 
-    def partial_schedule(self, jobs: np.ndarray, items: np.ndarray, roots: np.ndarray) -> None:
-        """What run(steps="partial") recomputes."""
-        sizes = self._sizes.copy()
-        sizes[1] = len(items)
-        lists = {"jobs": jobs, "post": items, "root": roots, "sizes": sizes}
-        self._partial = {name: self._to_device(rows) for name, rows in lists.items()}
-
-    def run(self, what: str, on_device: bool, steps: Steps = "full") -> None:
-        lists = {"full": self._full, "other": self._other, "partial": self._partial}[steps]
+    def run(self, what: str, on_device: bool, lists: dict[str, torch.Tensor] | None = None) -> None:
+        """Issue the launches. on_device: matrices are made there. lists: of an update, else everything."""
+        lists = lists or self._full
         keep = what == "parameters"
-        if on_device and len(lists["jobs"]):
+        if on_device:
             self._matrices(lists["jobs"])
         else:
             self.arrays["counters"].zero_()
-        if len(lists["post"]):
-            self._postorder(lists)
+        self._postorder(lists)
         adjoint = what != "likelihood"
         self._root(lists, keep, adjoint and not self._ascertained)
         if self._ascertained or not adjoint:

@@ -1,16 +1,18 @@
 """Lists of steps for the GPU kernels: which tile, from where, after what. Plain integers, one row a step.
 
-The columns are explained at the top of kernels/triton/postorder.py, preorder.py and root.py.
+The columns are explained at the top of kernels/triton/postorder.py, preorder.py and root.py; post-order lists
+are written by kernels/numba/step_lists.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from phloem.engine.gpu_layout import TreeLayout
 from phloem.engine.gpu_tiling import Tiling
+from phloem.kernels.numba.step_lists import count_steps, list_root, list_steps
 
 ROW = 16
 
@@ -19,10 +21,8 @@ ROW = 16
 class Chain:
     """Where one tree lives in the buffers of its batch.
 
-    index: of the chain, and of its model. first_column, first_pre_column, first_class, first_entry,
-    first_root, first_partial: offsets of its parts. columns_in_all: distance between the two slots of a
-    message. message_slot, matrix_slot: (N,) 0 or 1, the slot that holds (or will hold) each node's message
-    and matrix.
+    index: of the chain, and of its model. first_column (of messages and of classes), first_pre_column,
+    first_entry, first_root, first_partial: offsets of its parts.
     """
 
     layout: TreeLayout
@@ -30,32 +30,21 @@ class Chain:
     n_chains: int
     first_column: int
     first_pre_column: int
-    first_class: int
     first_entry: int
     first_root: int
     first_partial: int
-    columns_in_all: int
-    message_slot: np.ndarray
-    matrix_slot: np.ndarray
 
     def column(self, nodes: np.ndarray) -> np.ndarray:
-        offset = self.layout.classes.offset[nodes]
-        return self.first_column + offset + self.message_slot[nodes] * self.columns_in_all
+        """First column of each node, in the messages and in the class arrays."""
+        return self.first_column + self.layout.classes.offset[nodes]
 
     def matrix(self, nodes: np.ndarray) -> np.ndarray:
         n_branches = self.layout.classes.n_nodes - 1
-        slot = self.matrix_slot[nodes] * (self.n_chains * n_branches)
-        return slot + self.index * n_branches + np.minimum(nodes, n_branches - 1)
+        return self.index * n_branches + np.minimum(nodes, n_branches - 1)
 
     def counter(self, nodes: np.ndarray, pre: bool = False) -> np.ndarray:
         n_nodes = self.layout.classes.n_nodes
         return 2 + (int(pre) * self.n_chains + self.index) * n_nodes + nodes
-
-
-def in_slot(chain: Chain, slot: int) -> Chain:
-    """The chain with all its messages and matrices in one slot."""
-    slots = np.full(chain.layout.classes.n_nodes, slot, np.int64)
-    return replace(chain, message_slot=slots, matrix_slot=slots)
 
 
 def matrix_jobs(chain: Chain, branches: np.ndarray) -> np.ndarray:
@@ -67,36 +56,18 @@ def matrix_jobs(chain: Chain, branches: np.ndarray) -> np.ndarray:
     return jobs
 
 
-def postorder_items(chain: Chain, sizes: Tiling, parts: int, dirty: np.ndarray) -> np.ndarray:
-    """Steps of the dirty nodes (N,) bool, root excluded, lower levels first. parts: programs that share a
-    step."""
-    layout, classes = chain.layout, chain.layout.classes
-    nodes = np.flatnonzero(dirty[:-1])
-    nodes = nodes[np.argsort(layout.level[nodes], kind="stable")]
-    n_tiles = -(-np.diff(classes.offset) // sizes.post_tile) * dirty
-    row = _node_rows(chain, nodes)
-    internal = np.maximum(nodes - classes.n_tips, 0)
-    left, right = classes.left[internal], classes.right[internal]
-    row[:, 7] = chain.counter(nodes)
-    row[:, 8] = np.where(nodes >= classes.n_tips, (n_tiles[left] + n_tiles[right]) * parts, 0)
-    row[:, 9] = chain.counter(layout.parent[nodes])
-    row[:, 15] = layout.level[nodes]
-    return _cut(row, n_tiles[nodes], np.diff(classes.offset)[nodes], sizes.post_tile, (1, 6))
-
-
-def _node_rows(chain: Chain, nodes: np.ndarray) -> np.ndarray:
-    classes = chain.layout.classes
-    row = np.zeros((len(nodes), ROW), np.int64)
-    internal = nodes >= classes.n_tips
-    k = np.maximum(nodes - classes.n_tips, 0)
-    row[:, 0] = internal
-    row[:, 1] = chain.column(nodes)
-    row[:, 3] = np.where(internal, chain.column(classes.left[k]), 0)
-    row[:, 4] = np.where(internal, chain.column(classes.right[k]), 0)
-    row[:, 5] = chain.matrix(nodes)
-    row[:, 6] = chain.first_class + classes.offset[nodes]
-    row[:, 13] = row[:, 14] = chain.index
-    return row
+def postorder_items(chain: Chain, sizes: Tiling, parts: int) -> np.ndarray:
+    """Steps of all nodes, root excluded, lower levels first. parts: programs that share a step."""
+    classes, nodes = chain.layout.classes, np.arange(chain.layout.classes.n_nodes)
+    size, every = np.diff(classes.offset), np.ones(len(nodes), bool)
+    rows = np.empty((count_steps(every, size, sizes.post_tile), ROW), np.int64)
+    children = (np.asarray(side, np.int64) for side in (classes.left, classes.right))
+    column, first_counter = chain.column(nodes), int(chain.counter(nodes)[0])
+    list_steps(
+        *children, chain.layout.parent, every, column, column, size, chain.matrix(nodes), chain.index,
+        first_counter, sizes.post_tile, parts, rows,
+    )  # fmt: skip
+    return rows
 
 
 def _cut(row: np.ndarray, n_tiles: np.ndarray, n_columns: np.ndarray, tile: int, moving: tuple[int, ...]):
@@ -110,12 +81,17 @@ def _cut(row: np.ndarray, n_tiles: np.ndarray, n_columns: np.ndarray, tile: int,
 
 
 def root_items(chain: Chain, sizes: Tiling) -> np.ndarray:
-    root = np.array([chain.layout.classes.n_nodes - 1])
-    row = _node_rows(chain, root)
-    row[:, 10] = chain.first_pre_column + chain.layout.pre_offset[root]
-    row[:, 12] = chain.first_root
-    n = np.diff(chain.layout.classes.offset)[root]
-    return _cut(row, -(-n // sizes.root_tile), n, sizes.root_tile, (1, 6, 10, 12))
+    """Steps of the root."""
+    layout, classes = chain.layout, chain.layout.classes
+    root, column = classes.n_nodes - 1, chain.column(np.arange(classes.n_nodes))
+    rows = np.empty((-(-classes.size(root) // sizes.root_tile), ROW), np.int64)
+    children = (np.asarray(side, np.int64) for side in (classes.left, classes.right))
+    first_pre_column = chain.first_pre_column + int(layout.pre_offset[root])
+    list_root(
+        *children, column, column, np.diff(classes.offset), chain.index, first_pre_column, chain.first_root,
+        sizes.root_tile, rows,
+    )  # fmt: skip
+    return rows
 
 
 def preorder_items(chain: Chain, sizes: Tiling, parts: int) -> np.ndarray:
@@ -156,12 +132,15 @@ def branch_ranges(chain: Chain, n_categories: int, first_result: int) -> np.ndar
 
 def adjoint_jobs(chain: Chain, nodes: np.ndarray) -> np.ndarray:
     """Rows for kernels/triton/adjoint.py."""
-    layout, row = chain.layout, _node_rows(chain, nodes)
+    layout, classes = chain.layout, chain.layout.classes
+    internal, k = nodes >= classes.n_tips, np.maximum(nodes - classes.n_tips, 0)
     jobs = np.zeros((len(nodes), 8), np.int64)
-    jobs[:, 0] = row[:, 0]
+    jobs[:, 0] = internal
     jobs[:, 1] = chain.first_pre_column + layout.pre_offset[nodes]
     jobs[:, 2] = np.diff(layout.pre_offset)[nodes]
-    jobs[:, 3:7] = row[:, [1, 3, 4, 6]]
+    jobs[:, 3] = jobs[:, 6] = chain.column(nodes)
+    jobs[:, 4] = np.where(internal, chain.column(classes.left[k]), 0)
+    jobs[:, 5] = np.where(internal, chain.column(classes.right[k]), 0)
     return jobs
 
 

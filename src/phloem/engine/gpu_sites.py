@@ -122,7 +122,7 @@ def walk_order(chain: Chain) -> tuple[np.ndarray, int]:
     walk[:, 0] = nodes >= classes.n_tips
     walk[:, 1] = classes.left[parent - classes.n_tips] == nodes
     walk[:, 2:4] = slots[nodes]
-    walk[:, 4] = chain.first_class + classes.offset[parent]
+    walk[:, 4] = chain.column(parent)
     walk[:, 5], walk[:, 6] = chain.column(nodes), chain.column(chain.layout.sibling[nodes])
     walk[:, 7], walk[:, 8] = chain.matrix(nodes), nodes
     return walk, used

@@ -1,0 +1,153 @@
+"""Proposals on the GPU: where both versions of a node's columns, message and matrix lie, and what to redo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from phloem.engine.cpu_columns import ColumnStore
+from phloem.engine.cpu_storage import Regions
+from phloem.engine.cpu_topology import Topology
+from phloem.engine.gpu_batch import GpuBatch
+from phloem.engine.gpu_update_lists import UpdateLists
+from phloem.kernels.numba.step_lists import mark_dirty, pack_rows
+from phloem.model.record import SiteModel
+
+# Rows of messages in memory, for each that is in use, beyond which it pays to lay everything out anew.
+MOST_SPREAD = 4
+
+
+@dataclass(frozen=True)
+class State:
+    """One evaluated state; accepting or rejecting a proposal is choosing between two of these records.
+
+    columns_at, messages_at: (N,) regions in use, x or x + N for node x; matrix_at: (N,) matrices in use.
+    """
+
+    topology: Topology
+    columns_at: np.ndarray
+    messages_at: np.ndarray
+    matrix_at: np.ndarray
+    lengths: np.ndarray
+    model: SiteModel
+
+
+class GpuUpdates:
+    """Changes of the only tree of a batch. Every node has two regions of columns, two of messages and two
+    matrices: a proposal writes into those that the accepted state does not use. Regions are made when first
+    needed."""
+
+    def __init__(self, batch: GpuBatch) -> None:
+        self._batch, classes = batch, batch.layouts[0].classes
+        self._nodes = np.arange(batch.n_nodes)
+        self._columns = ColumnStore(
+            batch.problem,
+            self._first_regions(),
+            np.concatenate([np.diff(classes.offset), np.zeros(batch.n_nodes, np.int64)]),
+            classes.left_class,
+            classes.right_class,
+            classes.pattern_column,
+            [np.empty(0, np.int32)] * 5,
+        )
+        self._messages = self._first_regions()
+        self._lists = self._make_lists(0)
+
+    def _first_regions(self) -> Regions:
+        """Those that an evaluation from scratch uses."""
+        offset = self._batch.layouts[0].classes.offset
+        none = np.zeros(self._batch.n_nodes, np.int64)
+        start, size = np.concatenate([offset[:-1], none]), np.concatenate([np.diff(offset), none])
+        return Regions(start, size, int(offset[-1]))
+
+    def _make_lists(self, n_steps: int) -> UpdateLists:
+        batch, classes = self._batch, self._batch.layouts[0].classes
+        most = int((-(-np.diff(classes.offset) // batch.sizes.post_tile)).sum())
+        n_root = -(-classes.size(batch.n_nodes - 1) // batch.sizes.root_tile)
+        n_branches = batch.n_nodes - 1
+        n_steps = max(most, n_steps) * 5 // 4
+        return UpdateLists(n_root, n_branches, n_steps, 2 * n_branches, batch.device)
+
+    def restart(self) -> None:
+        """After an evaluation of the batch from scratch: every node's first regions are in use."""
+        self._messages = self._first_regions()
+
+    def is_spread(self, state: State) -> bool:
+        """Whether the regions have grown and moved so much that the batch had better be made anew."""
+        return self._messages.rows > MOST_SPREAD * int(self._columns.size[state.columns_at].sum())
+
+    def propose(self, old: State, lengths, changed, model: SiteModel | None, left, right) -> State:
+        """Evaluate a change of the old state (Evaluator.propose); its regions are not written to."""
+        n_nodes, root = self._batch.n_nodes, self._batch.n_nodes - 1
+        branches = self._nodes[:-1] if model is not None else np.setdiff1d(changed, [root])
+        topology, columns_at, moved = old.topology, old.columns_at, self._nodes[:0]
+        if left is not None:
+            topology = Topology.build(left, right)
+            moved = topology.above(topology.differs_from(old.topology))
+            columns_at = self._columns.renumber(topology, moved, old.topology, columns_at)
+        dirty = np.zeros(n_nodes, bool)
+        mark_dirty(topology.parent, np.concatenate([branches, moved, [root]]), dirty)
+        messages_at, matrix_at = old.messages_at.copy(), old.matrix_at.copy()
+        messages_at[dirty] = (messages_at[dirty] + n_nodes) % (2 * n_nodes)
+        matrix_at[branches] = (matrix_at[branches] + root) % (2 * root)
+        state = State(
+            topology, columns_at, messages_at, matrix_at, np.array(lengths, np.float64), model or old.model
+        )
+        self._reserve(state, dirty)
+        if len(moved):
+            self._upload_classes(columns_at[moved])
+        self._run(state, dirty, branches)
+        return state
+
+    def redo_root(self, state: State) -> None:
+        """What the root finds in a state whose messages are there: its site likelihoods and total."""
+        nothing = np.zeros(self._batch.n_nodes, bool)
+        self._reserve(state, nothing)
+        self._run(state, nothing, self._nodes[:0])
+
+    def _reserve(self, state: State, dirty: np.ndarray) -> None:
+        """Room on the device for everything that the state is about to use."""
+        batch, regions = self._batch, state.messages_at[dirty]
+        size = self._columns.size[state.columns_at[dirty]]
+        for k in np.flatnonzero(self._messages.capacity[regions] < size):
+            self._messages.reserve(regions[k], int(size[k]))
+        arrays, n_matrices = batch.launch.arrays, 2 * batch.n_nodes - 1
+        n_columns, n_classes = arrays["messages"].shape[1], len(arrays["left_class"])
+        rows, class_rows = self._messages.rows, self._columns.regions.rows
+        if rows > n_columns or class_rows > n_classes or len(arrays["transition"]) < n_matrices:
+            n_columns = n_columns if rows <= n_columns else rows + n_columns // 2
+            n_classes = n_classes if class_rows <= n_classes else class_rows + n_classes // 2
+            batch.launch.grow(n_columns, n_classes, n_matrices)
+            batch.forget_graphs()
+
+    def _upload_classes(self, regions: np.ndarray) -> None:
+        """The rows of new columns, to where they belong."""
+        start, size = self._columns.regions.start[regions], self._columns.size[regions]
+        n, device = int(size.sum()), self._batch.device
+        host = torch.empty(2 * n, dtype=torch.int64, pin_memory=device.type == "cuda")
+        places, rows = host.numpy()[:n], host.numpy()[n:].view(np.int32)
+        pack_rows(start, size, self._columns.left, self._columns.right, places, rows[:n], rows[n:])
+        sent = host.to(device, non_blocking=True)
+        values, arrays = sent[n:].view(torch.int32), self._batch.launch.arrays
+        arrays["left_class"].index_copy_(0, sent[:n], values[:n])
+        arrays["right_class"].index_copy_(0, sent[:n], values[n:])
+
+    def _run(self, state: State, dirty: np.ndarray, branches: np.ndarray) -> None:
+        batch, size = self._batch, self._columns.size[state.columns_at]
+        tiles, n_tips = (batch.sizes.post_tile, batch.sizes.root_tile), len(batch.problem.tip_codes)
+        if not self._lists.holds(dirty, size, tiles[0]):
+            self._lists = self._make_lists(int((-(-size // tiles[0])).sum()))
+            batch.forget_graphs()
+        topology = state.topology
+        children = topology.left[n_tips:], topology.right[n_tips:]
+        message, classes = (
+            self._messages.start[state.messages_at],
+            self._columns.regions.start[state.columns_at],
+        )
+        n_columns = batch.launch.arrays["messages"].shape[1]
+        self._lists.write(
+            children, topology.parent, dirty, message, classes, size, state.matrix_at, branches, n_columns,
+            batch.parts, tiles,
+        )  # fmt: skip
+        batch.update(state.lengths, state.model, self._lists)

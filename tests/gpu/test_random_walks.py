@@ -1,0 +1,170 @@
+"""Random walks over branches, models and trees, with failures among them, against the reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpu.random_problems import random_case, random_model, random_topology
+from phloem.engine.reference import ReferenceEvaluator
+from phloem.errors import DeviceError, NumericalError
+
+
+def neighbour(left, right, rng):
+    """Swap the subtrees of two nodes neither of which is above the other, keeping children below parents."""
+    children = np.stack([left, right], 1)
+    n_tips = len(left) + 1
+    below: list[set[int]] = [{x} for x in range(n_tips)]
+    for a, b in children:
+        below.append(below[a] | below[b] | {len(below)})
+    while True:
+        (i, a), (j, b) = ((int(rng.integers(n_tips - 1)), int(rng.integers(2))) for _ in range(2))
+        x, y = children[i, a], children[j, b]
+        if x not in below[y] and y not in below[x] and y < n_tips + i and x < n_tips + j:
+            children[i, a], children[j, b] = y, x
+            return np.ascontiguousarray(children[:, 0]), np.ascontiguousarray(children[:, 1])
+
+
+def step(kind, state, size, rng):
+    """(lengths, changed, model, topology) of a proposal; the last two None where they stay."""
+    lengths, _, topology = state
+    n_branches = len(lengths) - 1
+    changed = rng.choice(n_branches, int(rng.integers(1, 4)) % n_branches, replace=False)
+    lengths = lengths.copy()
+    lengths[changed] *= rng.uniform(0.5, 2.0, len(changed))
+    model = random_model(size[2], size[3], rng) if kind == "model" else None
+    if kind == "tree":
+        topology = neighbour(*topology, rng)
+    elif kind == "far tree":
+        topology = random_topology(size[0], rng)
+    return lengths, changed, model, topology if "tree" in kind else None
+
+
+def without_numbers(model):
+    return replace(model, root_frequencies=np.full_like(model.root_frequencies, np.nan))
+
+
+def walk(case, size, n_steps, seed, bound=1e-11):
+    from phloem.engine.gpu import GpuEvaluator
+
+    rng, gpu = np.random.default_rng(seed), GpuEvaluator(case.problem)
+    state = (case.lengths, case.model, (case.problem.left, case.problem.right))
+
+    def reference(lengths, model, topology):
+        problem = replace(case.problem, left=topology[0], right=topology[1], precision="float64")
+        evaluator = ReferenceEvaluator(problem)
+        return evaluator.log_likelihood(lengths, model), evaluator
+
+    gpu.log_likelihood(*state[:2])
+    for number in range(n_steps):
+        kind = rng.choice(
+            ["branches", "tree", "far tree", "model", "failure", "scratch"], p=[0.3, 0.3, 0.1, 0.1, 0.1, 0.1]
+        )
+        if kind == "failure":
+            with pytest.raises(NumericalError):
+                gpu.propose(state[0] * 2, np.arange(3), without_numbers(state[1]), *neighbour(*state[2], rng))
+        elif kind == "scratch":
+            assert abs(gpu.gradient(*state[:2]).log_likelihood / reference(*state)[0] - 1) < bound
+        else:
+            lengths, changed, model, topology = step(kind, state, size, rng)
+            proposed = (lengths, model or state[1], topology or state[2])
+            found = gpu.propose(lengths, changed, model, *(topology or (None, None)))
+            assert abs(found / reference(*proposed)[0] - 1) < bound, (number, kind)
+            if number % 8 == 0:
+                fresh = GpuEvaluator(replace(case.problem, left=proposed[2][0], right=proposed[2][1]))
+                assert found == fresh.log_likelihood(*proposed[:2])
+            if rng.random() < 0.5:
+                gpu.accept()
+                state = proposed
+            else:
+                gpu.reject()
+        if rng.random() < 0.3:
+            sites = reference(*state)[1].site_log_likelihoods()
+            assert np.allclose(gpu.site_log_likelihoods(), sites, rtol=10 * bound)
+    evaluator = reference(*state)[1]
+    wanted = evaluator.gradient(*state[:2]).branch_lengths
+    assert np.allclose(gpu.gradient(*state[:2]).branch_lengths, wanted, rtol=1e2 * bound, atol=1e3 * bound)
+    return gpu
+
+
+SIZES = [(8, 140, 4, 1), (6, 25, 20, 1), (7, 40, 4, 2)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_against_the_reference(size, poisoned):
+    walk(random_case(*size, ascertained=size[1] == 40), size, 20, seed=size[0])
+
+
+def test_without_distinct_columns_or_an_eigensystem(poisoned):
+    size = (6, 30, 4, 1)
+    case = random_case(*size)
+    walk(replace(case, problem=replace(case.problem, repeats=False)), size, 8, seed=1)
+    walk(replace(case, model=replace(case.model, eigen=None)), size, 8, seed=2)
+
+
+def test_float32(poisoned):
+    walk(random_case(6, 40, 4, 2, "float32"), (6, 40, 4, 2), 8, seed=3, bound=1e-6)
+
+
+def test_laid_out_anew_where_regions_have_spread(monkeypatch, poisoned):
+    from phloem.engine import gpu_updates
+
+    monkeypatch.setattr(gpu_updates, "MOST_SPREAD", 1)
+    walk(random_case(8, 60, 4, 1), (8, 60, 4, 1), 10, seed=4)
+
+
+def test_memory_that_runs_out_anywhere_leaves_the_accepted_state(monkeypatch):
+    """The n-th allocation fails, for every n."""
+    import torch
+
+    from phloem.engine.gpu import GpuEvaluator
+
+    case, rng = random_case(4, 20, 4, 1), np.random.default_rng(5)
+    topology, empty = neighbour(case.problem.left, case.problem.right, rng), torch.empty
+    before = ReferenceEvaluator(case.problem).log_likelihood(case.lengths, case.model)
+    problem = replace(case.problem, left=topology[0], right=topology[1])
+    after = ReferenceEvaluator(problem).log_likelihood(case.lengths, case.model)
+    failures = 0
+    for n in range(20):
+        gpu, left = GpuEvaluator(case.problem), [n]
+        gpu.log_likelihood(case.lengths, case.model)
+
+        def scarce(*arguments, left=left, **options):
+            left[0] -= 1
+            if left[0] < 0:
+                raise torch.OutOfMemoryError("planted")
+            return empty(*arguments, **options)
+
+        monkeypatch.setattr(torch, "empty", scarce)
+        try:
+            gpu.propose(case.lengths, np.arange(3), None, *topology)
+            break
+        except DeviceError:
+            failures += 1
+        finally:
+            monkeypatch.undo()
+        assert np.isclose(gpu.site_log_likelihoods() @ case.problem.pattern_weights, before, rtol=1e-11)
+        assert abs(gpu.propose(case.lengths, np.arange(3), None, *topology) / after - 1) < 1e-11
+    assert 3 < failures < 20
+
+
+def test_a_stale_message_is_seen():
+    """Negative control: a proposal that forgets one changed node differs from the reference."""
+    from phloem.engine import gpu_updates
+    from phloem.engine.gpu import GpuEvaluator
+
+    case, rng = random_case(9, 150, 4, 2), np.random.default_rng(6)
+    topology = neighbour(case.problem.left, case.problem.right, rng)
+    problem = replace(case.problem, left=topology[0], right=topology[1])
+    wanted = ReferenceEvaluator(problem).log_likelihood(case.lengths, case.model)
+
+    def forgets(parent, nodes, dirty):
+        dirty[-1] = True
+
+    gpu = GpuEvaluator(case.problem)
+    gpu.log_likelihood(case.lengths, case.model)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_updates, "mark_dirty", forgets)
+        assert abs(gpu.propose(case.lengths, np.arange(0), None, *topology) / wanted - 1) > 1e-6
