@@ -36,7 +36,13 @@ def no_host_matrix(monkeypatch):
     def refused(*_, **__):
         raise AssertionError("a matrix in host memory")
 
-    for name in ("pairwise_distances", "linkage", "neighbour_joining", "_check_memory"):
+    for name in (
+        "pairwise_distances",
+        "pairwise_triangle",
+        "linkage",
+        "neighbour_joining",
+        "_require_memory",
+    ):
         monkeypatch.setattr(distance, name, refused)
 
 

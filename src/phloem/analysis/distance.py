@@ -13,19 +13,28 @@ from phloem.analysis.distance_devices import JOINING, DistanceDevices, choose_de
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
-from phloem.distance.alignment_distances import pairwise_distances
+from phloem.data.distance_triangle import DistanceTriangle
+from phloem.distance.alignment_distances import pairwise_distances, pairwise_triangle
 from phloem.distance.bootstrap import bootstrap_support
 from phloem.distance.compilation import on_first_compilation
 from phloem.distance.cophenetic import cophenetic_correlation
 from phloem.distance.device_distances import DeviceAlignment, DeviceMatrix
-from phloem.distance.distance_settings import DistanceMethod, DistanceSettings
+from phloem.distance.distance_settings import DistanceMethod, DistanceSettings, usual_method
 from phloem.distance.linkage import linkage
+from phloem.distance.memory import LINKAGE, require_memory
 from phloem.distance.neighbour_joining import NegativeBranches, neighbour_joining
-from phloem.engine.hardware import detect_hardware, usable_cores
+from phloem.engine.hardware import usable_cores
 from phloem.engine.select import Device
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
-from phloem.io.distance_matrix import LARGE, is_distance_matrix, read_distance_matrix, write_distance_matrix
+from phloem.io.distance_matrix import (
+    is_distance_matrix,
+    precision_of,
+    read_distance_matrix,
+    read_distance_triangle,
+    write_distance_matrix,
+)
+from phloem.io.distance_size import taxa_of_matrix
 from phloem.io.trees import newick_text, write_trees
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.tree.reroot import root_at_midpoint
@@ -33,7 +42,7 @@ from phloem.tree.tree import Tree
 
 Method = Literal["upgma", "wpgma", "single", "complete", "nj", "bionj", "unj"]
 Progress = Callable[[str, int, int], None]
-Distances = DistanceMatrix | DeviceMatrix
+Distances = DistanceMatrix | DistanceTriangle | DeviceMatrix
 
 
 @dataclass(frozen=True)
@@ -138,8 +147,10 @@ def run_distance_analysis(
         start = time.perf_counter()
         tree = build_tree(matrix, settings, device, overwrite=not settings.cophenetic)
         seconds["tree"] = time.perf_counter() - start
-        if isinstance(matrix, DistanceMatrix) and settings.cophenetic:
-            cophenetic = cophenetic_correlation(tree, matrix.values)
+        if settings.cophenetic and not isinstance(matrix, DeviceMatrix):
+            cophenetic = cophenetic_correlation(
+                tree, matrix if isinstance(matrix, DistanceTriangle) else matrix.values
+            )
         if settings.bootstrap > 0:
             start = time.perf_counter()
             tree = _with_support(tree, source, settings, progress)
@@ -183,17 +194,24 @@ def build_tree(
         if isinstance(matrix, DeviceMatrix):
             joins = matrix.neighbour_joining()
         else:
+            assert isinstance(matrix, DistanceMatrix)  # LINKAGE alone works in a triangle
             joins = neighbour_joining(matrix.values, method, overwrite=overwrite, device=device)
         return joins.tree(matrix.taxa, settings.negative)
     if isinstance(matrix, DeviceMatrix):
         return matrix.linkage(method).tree(matrix.taxa)
-    merges = linkage(matrix.values, method, overwrite=overwrite, threads=settings.cpu_threads, device=device)
+    distances = matrix if isinstance(matrix, DistanceTriangle) else matrix.values
+    merges = linkage(distances, method, overwrite=overwrite, threads=settings.cpu_threads, device=device)
     return merges.tree(matrix.taxa)
 
 
-def _read_matrix(settings: DistanceAnalysisSettings, progress: Progress | None) -> DistanceMatrix:
+def _read_matrix(
+    settings: DistanceAnalysisSettings, progress: Progress | None
+) -> DistanceMatrix | DistanceTriangle:
     _refuse_alignment_options(settings)
-    return read_distance_matrix(
+    n = taxa_of_matrix(settings.input)
+    _require_memory(n, precision_of(settings.precision, n), settings)
+    read = read_distance_triangle if settings.method in LINKAGE else read_distance_matrix
+    return read(
         settings.input,
         names=settings.names,
         precision=settings.precision,
@@ -216,37 +234,34 @@ def _source(settings: DistanceAnalysisSettings, progress: Progress | None) -> _S
     )  # fmt: skip
     if devices.stays:
         return _Source(DeviceAlignment(alignment, measure).distances, alignment.n_sites, devices)
-    _check_memory(alignment.n_taxa, measure.precision, settings)
+    _require_memory(alignment.n_taxa, measure.precision, settings)
+    measure_pairs = pairwise_triangle if method in LINKAGE else pairwise_distances
     measure = replace(measure, device=devices.distances)
 
-    def distances(columns: np.ndarray | None) -> DistanceMatrix:
+    def distances(columns: np.ndarray | None) -> DistanceMatrix | DistanceTriangle:
         if columns is not None:
             drawn = replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, columns]))
-            return pairwise_distances(drawn, measure)
+            return measure_pairs(drawn, measure)
         told = None if progress is None else lambda done, total: progress("distances", done, total)
-        return pairwise_distances(alignment, measure, told)
+        return measure_pairs(alignment, measure, told)
 
     return _Source(distances, alignment.n_sites, devices)
 
 
 def distance_settings(settings: DistanceAnalysisSettings, alignment: Alignment) -> DistanceSettings:
     """The choices left open made for this alignment."""
-    kind = alignment.alphabet.kind
-    usual = {"dna": "jc69", "rna": "jc69", "protein": "poisson"}.get(kind, "p")
+    usual = usual_method(alignment.alphabet.kind)
     method = settings.distance or ("ml" if settings.model is not None else usual)
-    precision = settings.precision
-    if precision == "auto":
-        precision = "float64" if alignment.n_taxa <= LARGE else "float32"
     model = model_for_alignment(settings.model, alignment).evaluate() if settings.model is not None else None
     return DistanceSettings(
-        method=method,  # type: ignore[arg-type]
+        method=method,
         shape=settings.shape,
         ambiguity=settings.ambiguity,
         deletion=settings.deletion,
         saturated=settings.saturated,
         longest=settings.longest,
         model=model,
-        precision=precision,
+        precision=precision_of(settings.precision, alignment.n_taxa),
         threads=settings.cpu_threads,
         device=settings.device,
     )
@@ -263,20 +278,11 @@ def _refuse_alignment_options(settings: DistanceAnalysisSettings) -> None:
             )
 
 
-def matrix_bytes(n: int, precision: str, settings: DistanceAnalysisSettings) -> int:
-    """Memory of the matrices that live at once."""
-    copies = 1 + (settings.method == "bionj") + (settings.method is not None and settings.cophenetic)
-    return copies * n * n * np.dtype(precision).itemsize
-
-
-def _check_memory(n: int, precision: str, settings: DistanceAnalysisSettings) -> None:
-    need, free = matrix_bytes(n, precision, settings), detect_hardware().available_bytes
-    if free is not None and need > free:
-        raise InputError(
-            f"{n:,} taxa need {need / 1e9:.1f} GB for distances in {precision}, {free / 1e9:.1f} GB are free",
-            file=settings.input,
-            hint="Use --precision float32, fewer sequences, or a machine with more memory.",
-        )
+def _require_memory(
+    n: int, precision: Literal["float32", "float64"], settings: DistanceAnalysisSettings
+) -> None:
+    keeps = settings.method is not None and settings.cophenetic
+    require_memory(n, settings.method, precision, settings.input, cophenetic=keeps)
 
 
 def _with_support(

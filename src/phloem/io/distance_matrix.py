@@ -73,7 +73,7 @@ def _read(
         taxa, form = rows.taxa, rows.form
         read = partial(parse_rows, data, rows, source)
     _check_names(taxa, str(names or source))
-    entries = allocate(len(taxa), _dtype(precision, len(taxa)))
+    entries = allocate(len(taxa), precision_of(precision, len(taxa)))
 
     def step(done: int, total: int) -> None:
         release(data)
@@ -129,7 +129,8 @@ def _quoted(name: str, separator: str) -> str:
     return '"' + name.replace('"', '""') + '"' if separator in name or '"' in name else name
 
 
-def _dtype(precision: Precision, n: int) -> str:
+def precision_of(precision: Precision, n: int) -> Literal["float32", "float64"]:
+    """What "auto" is for n taxa: float64 up to 4,096, float32 beyond."""
     return ("float64" if n <= LARGE else "float32") if precision == "auto" else precision
 
 
