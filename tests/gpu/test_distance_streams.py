@@ -34,15 +34,15 @@ def test_streamed_rows_are_the_same_matrix(devices, memory):
 
 
 def test_no_block_exceeds_the_memory_for_it(monkeypatch):
-    codes, limit, made, zeros = sequences(200, 40, 4, 3), 64 * 200 * 4, [], torch.zeros
+    codes, limit, made, empty = sequences(200, 40, 4, 3), 64 * 200 * 4, [], torch.empty
 
     def watched(*arguments, **options):
-        array = zeros(*arguments, **options)
+        array = empty(*arguments, **options)
         if array.dtype == torch.float32:
             made.append(array.nbytes)
         return array
 
-    monkeypatch.setattr(gpu_distance_streams.torch, "zeros", watched)
+    monkeypatch.setattr(gpu_distance_streams.torch, "empty", watched)
     streamed(codes, 2, limit)
     assert made and max(made) <= limit < 200 * 200 * 4
     made.clear()

@@ -131,6 +131,7 @@ class EncodedSequences:
     ) -> torch.Tensor:
         """Distances of rows first_row … last_row-1 to all earlier sequences, in `out` (rows, ≥ n).
 
+        out may have one dimension: then these rows of a triangle (data.distance_triangle) fill its start.
         mirror: fill the upper triangle too (out is the whole matrix). columns: only to these, first and past
         the last, and perhaps some beside them. Returns status (3,) int64 on the
         device: saturated pairs, pairs without a common site, and one of these as i × 2³² + j.
@@ -142,7 +143,7 @@ class EncodedSequences:
             torch.tensor([x], dtype=torch.float64, device=device)
             for x in (formula.shape, formula.longest, formula.quadratic)
         )
-        end = (first_row, status, out, out.stride(0))
+        end = (first_row, status, out, out.stride(0) if out.ndim == 2 else 0)
         sizes = {"ROWS": t.rows, "COLUMNS": t.columns, "MIRROR": mirror, "num_warps": t.warps}
         counted = sizes | {"BLOCK": t.block, "num_stages": t.stages}
         grid = (len(tiles),)

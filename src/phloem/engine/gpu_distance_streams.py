@@ -29,7 +29,7 @@ def _fill_from(
         memory = min(free_bytes(s.device) for s in sequences) // 2
     share = -(-n // (len(sequences) * PADDING)) * PADDING
     rows = min(ROWS, share, max(1, memory // (n * entries.itemsize) // PADDING) * PADDING)
-    blocks = [torch.zeros((min(rows, n), n), dtype=dtype, device=s.device) for s in sequences]
+    blocks = [torch.empty(min(rows, n) * n, dtype=dtype, device=s.device) for s in sequences]
     for start in range(0, n, rows * len(sequences)):
         firsts = range(start, min(start + rows * len(sequences), n), rows)
         launched = [
@@ -39,9 +39,8 @@ def _fill_from(
         for block, first, on_its_way in zip(blocks, firsts, launched):
             last, status = min(first + rows, n), on_its_way.cpu().numpy()
             total = np.array([total[0] + status[0], total[1] + status[1], max(total[2], status[2])])
-            rows_of_block = block[: last - first, :last].cpu().numpy()
-            for i, row in enumerate(rows_of_block, start=first):
-                entries[i * (i - 1) // 2 : i * (i + 1) // 2] = row[:i]
+            part = torch.from_numpy(entries[first * (first - 1) // 2 : last * (last - 1) // 2])
+            part.copy_(block[: len(part)])
     return total
 
 

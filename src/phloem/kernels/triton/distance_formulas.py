@@ -64,6 +64,7 @@ def logdet_distance(a, b, c, d, e, f, g, h, i, k, l, m, p, q, r, s):
 def store_pairs(value, sites, i, j, n, first_row, longest, status, out, stride, MIRROR: tl.constexpr):
     """Write value[i, j] (j < i < n) to row i - first_row of `out`, and mirrored.
 
+    stride 0: rows of a triangle, one right behind the other, from row first_row on.
     Saturated: no finite value, or one above `longest`, which is what it gets. status: (3,) int64: saturated
     pairs, pairs without a common site, and the last such pair as i × 2³² + j.
     """
@@ -78,8 +79,11 @@ def store_pairs(value, sites, i, j, n, first_row, longest, status, out, stride, 
         key = i[:, None].to(tl.int64) * 0x100000000 + j[None, :]
         tl.atomic_max(status + 2, tl.max(tl.max(tl.where(empty, key, -1), axis=1), axis=0))
     value = value.to(out.dtype.element_ty)
-    rows = (i - first_row).to(tl.int64)
-    tl.store(out + rows[:, None] * stride + j[None, :], value, mask=pair)
+    rows = (i - first_row).to(tl.int64) * stride
+    if stride == 0:
+        wide, first = i.to(tl.int64), tl.cast(first_row, tl.int64)
+        rows = wide * (wide - 1) // 2 - first * (first - 1) // 2
+    tl.store(out + rows[:, None] + j[None, :], value, mask=pair)
     if MIRROR:
         columns = j.to(tl.int64)
         tl.store(out + columns[:, None] * stride + i[None, :], tl.trans(value), mask=tl.trans(pair))
