@@ -19,6 +19,7 @@ _PUBLIC = {
     "DistanceMatrix": "phloem.data.distance_matrix",
     "linkage": "phloem.distance.linkage",
     "neighbour_joining": "phloem.distance.neighbour_joining",
+    "starting_tree": "phloem.distance.starting_tree",
     "Alignment": "phloem.data.alignment",
     "Alphabet": "phloem.data.alphabet",
     "SitePatterns": "phloem.data.patterns",

@@ -11,6 +11,8 @@ import numpy as np
 
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.analysis.reading import alignment_of
+from phloem.data.alignment import Alignment
+from phloem.distance.starting_tree import starting_tree
 from phloem.engine.calibration import on_calibration
 from phloem.engine.compilation import on_first_compilation
 from phloem.errors import in_file
@@ -28,13 +30,14 @@ if TYPE_CHECKING:
 class LikelihoodSettings:
     """Everything that `phloem likelihood` can be told; field names are those of its options.
 
-    alignment, tree: files. model: a model string. sites: such as "1-900\\3". gamma: what +G means where the
+    alignment, tree: files; without a tree the BIONJ tree of the alignment's distances is taken
+    (distance.starting_tree). model: a model string. sites: such as "1-900\\3". gamma: what +G means where the
     model string does not say. optimize: fit branch lengths and parameters without a value on this topology.
     out_tree: where the fitted tree goes; an existing file is replaced only with redo.
     """
 
     alignment: str
-    tree: str
+    tree: str | None
     model: str
     datatype: str | None = None
     genetic_code: int = 1
@@ -56,7 +59,8 @@ class LikelihoodSettings:
 class LikelihoodResult:
     """What was found. parameters: value by element name; branch_lengths (B,) aligned with branch_names.
 
-    gradient and optimum are None unless asked for; tree: Newick with the branch lengths used.
+    gradient and optimum are None unless asked for; tree: Newick with the branch lengths used;
+    tree_origin: its file, or how it came about.
     """
 
     settings: LikelihoodSettings
@@ -66,6 +70,7 @@ class LikelihoodResult:
     branch_names: tuple[str, ...]
     branch_lengths: np.ndarray
     tree: str
+    tree_origin: str
     data: dict[str, object]
     gradient: Gradient | None
     optimum: OptimizeResult | None
@@ -79,6 +84,7 @@ class LikelihoodResult:
             "model": self.model,
             "parameters": self.parameters,
             "tree": self.tree,
+            "tree_origin": self.tree_origin,
             "data": self.data,
             "warnings": list(self.warnings),
         }
@@ -108,9 +114,11 @@ def run_likelihood(
     if measuring is not None:
         on_calibration(measuring)
     outputs = [settings.out_tree] if settings.out_tree else []
-    refuse_to_overwrite(outputs, settings.redo, [settings.alignment, settings.tree])
-    trees = read_trees(settings.tree)
-    likelihood = build_likelihood(settings, trees[0])
+    inputs = [settings.alignment, *([settings.tree] if settings.tree is not None else [])]
+    refuse_to_overwrite(outputs, settings.redo, inputs)
+    alignment = alignment_of(settings)
+    tree, origin, n_trees = _tree(settings, alignment)
+    likelihood = build_likelihood(settings, alignment, tree)
     if compiling is not None:
         on_first_compilation(likelihood.selection, compiling)
     optimum = _fit(likelihood, progress) if settings.optimize else None
@@ -126,12 +134,22 @@ def run_likelihood(
         branch_names=likelihood.branch_names,
         branch_lengths=likelihood.branch_lengths,
         tree=newick_text([likelihood.tree]).strip(),
+        tree_origin=origin,
         data=_data(likelihood),
         gradient=gradient,
         optimum=optimum,
-        provenance=provenance([settings.alignment, settings.tree], likelihood.selection),
-        warnings=_warnings(likelihood.branch_lengths, len(trees)),
+        provenance=provenance(inputs, likelihood.selection),
+        warnings=_warnings(likelihood.branch_lengths, n_trees),
     )
+
+
+def _tree(settings: LikelihoodSettings, alignment: Alignment) -> tuple[Tree, str, int]:
+    """The tree, where it comes from, and how many trees its file has."""
+    if settings.tree is None:
+        found = starting_tree(alignment, "bionj")
+        return found.tree, found.origin, 1
+    trees = read_trees(settings.tree)
+    return trees[0], settings.tree, len(trees)
 
 
 def _warnings(lengths: np.ndarray, n_trees: int) -> tuple[str, ...]:
@@ -152,14 +170,13 @@ def _fit(likelihood: TreeLikelihood, progress: Callable[[int, float], None] | No
     return optimize(likelihood, progress=progress)
 
 
-def build_likelihood(settings: LikelihoodSettings, tree: Tree) -> TreeLikelihood:
+def build_likelihood(settings: LikelihoodSettings, alignment: Alignment, tree: Tree) -> TreeLikelihood:
     """The likelihood that the settings describe, nothing evaluated yet.
 
     A tree without branch lengths is one to fit: its lengths are 0.1 where optimize is asked for.
     """
     if settings.optimize and np.isnan(tree.lengths[:-1]).all():
         tree = replace(tree, lengths=np.append(np.full(tree.n_nodes - 1, 0.1), 0.0))
-    alignment = alignment_of(settings)
     model = model_for_alignment(settings.model, alignment, settings.gamma)
     with in_file(settings.tree):
         return TreeLikelihood(

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from phloem.analysis.mcmc_start import RANDOM, ChainStart, chain_start, start_identity
 from phloem.analysis.provenance import provenance, refuse_to_overwrite, sha256
 from phloem.analysis.reading import alignment_of
 from phloem.data.alignment import Alignment
@@ -41,12 +42,14 @@ DEFAULT_MODELS = {"dna": "GTR+G4", "rna": "GTR+G4", "protein": "LG+G4", "codon":
 @dataclass(frozen=True)
 class McmcSettings:
     """One analysis. alignment and the options after it are those of `phloem likelihood`; model None takes
-    the default for the data type (DEFAULT_MODELS, MK+G4 for other characters). prefix: of every file
+    the default for the data type (DEFAULT_MODELS, MK+G4 for other characters). start: what chains start
+    from, random, nj, bionj, upgma or a tree file (analysis.mcmc_start). prefix: of every file
     written; None takes the alignment's name in the working directory. redo: replace files that exist.
     chains: what the sampler does."""
 
     alignment: str
     model: str | None = None
+    start: str = RANDOM
     prefix: str | None = None
     redo: bool = False
     datatype: str | None = None
@@ -71,6 +74,7 @@ class McmcResult:
 
     settings: McmcSettings
     model: str
+    start: str
     data: dict[str, object]
     consensus: Tree
     parameters: TraceSummary
@@ -99,6 +103,7 @@ class McmcResult:
         return {
             "finished": True,
             "model": self.model,
+            "start": self.start,
             "data": self.data,
             "parameters": rows,
             "convergence": {name: _plain(value) for name, value in asdict(self.diagnosis).items()},
@@ -119,14 +124,14 @@ class McmcResult:
 def run_mcmc(
     settings: McmcSettings,
     progress: Callable[[Progress], None] | None = None,
-    started: Callable[[Model, Alignment], None] | None = None,
+    started: Callable[[Model, Alignment, str], None] | None = None,
     compiling: Callable[[], None] | None = None,
 ) -> McmcResult:
     """Sample, summarise, write. An analysis that was interrupted is resumed. A finished one goes on where
     more generations are asked for than before; otherwise it is an error unless redo.
 
-    started: called once, before sampling, with model and alignment. compiling: once if kernels must be
-    compiled. Errors: PhloemError of every kind.
+    started: called once, before sampling, with model, alignment and what chains start from. compiling: once
+    if kernels must be compiled. Errors: PhloemError of every kind.
     """
     settings = settings if settings.redo else _as_extension(settings)
     prefix, chains = settings.file_prefix, settings.chains
@@ -138,14 +143,15 @@ def run_mcmc(
     model = model_for_alignment(settings.model or _default_model(alignment), alignment, settings.gamma)
     structure = structure_of_model(model)
     selection = _selection(chains)
+    start = chain_start(settings.start, alignment, chains.branch_length_bounds)
     if started is not None:
-        started(model, alignment)
+        started(model, alignment, start.origin)
     if compiling is not None:
         on_first_compilation(selection, compiling)
     observed = observations(alignment, structure.ascertained)
     _make_room(prefix, files, settings.redo)
-    sampled = sample(observed, structure, chains, prefix, _identity(settings, model), progress)
-    result = _summarised(settings, model, alignment, sampled, selection, files)
+    sampled = sample(observed, structure, chains, prefix, _identity(settings, model), progress, start.tree)
+    result = _summarised(settings, model, start, alignment, sampled, selection, files)
     write_atomically(Path(f"{prefix}.con.tre"), nexus_text([result.consensus]).encode())
     text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
     write_atomically(Path(f"{prefix}.json"), (text + "\n").encode())
@@ -247,12 +253,13 @@ def _identity(settings: McmcSettings, model: Model) -> dict[str, Any]:
         "stop_codons": settings.stop_codons,
         "sites": settings.sites,
         "ambiguity": settings.ambiguity,
+        **start_identity(settings.start),
         **chains,
     }
 
 
 def _summarised(
-    settings, model: Model, alignment: Alignment, sampled: Sampled, selection, files
+    settings, model: Model, start: ChainStart, alignment: Alignment, sampled: Sampled, selection, files
 ) -> McmcResult:
     runs, chains = sampled.runs, settings.chains
     first = kept(runs[0].samples, chains.burn_in, chains.tuning)
@@ -265,6 +272,7 @@ def _summarised(
     return McmcResult(
         settings=settings,
         model=model.text(),
+        start=start.origin,
         data={
             "taxa": alignment.n_taxa,
             "sites": alignment.n_sites,
@@ -285,7 +293,7 @@ def _summarised(
         speed=sampled.chain_generations / sampled.seconds,
         resumed_at=sampled.resumed_at,
         files=files,
-        provenance=provenance([settings.alignment], selection) | {"seed": chains.seed},
+        provenance=provenance([settings.alignment, *start.files], selection) | {"seed": chains.seed},
     )
 
 

@@ -15,7 +15,9 @@ _SIMPLEX = ("frequency", "root_frequency", "weight", "class_weight")
 
 def likelihood(
     alignment: str = typer.Argument(..., help="FASTA, PHYLIP or NEXUS file, gzip-compressed or not."),
-    tree: str = typer.Option(..., "--tree", "-t", help="Newick or NEXUS tree with branch lengths."),
+    tree: str | None = typer.Option(
+        None, "--tree", "-t", help="Newick or NEXUS tree with lengths; else BIONJ of the alignment."
+    ),
     model: str = typer.Option(..., "--model", "-m", help="Model string, such as 'HKY{3.5}+F+G4{0.5}'."),
     datatype: str | None = typer.Option(
         None, help="dna, rna, protein, codon, binary, standard; else guessed."
@@ -51,7 +53,9 @@ def likelihood(
     from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
     from phloem.analysis.provenance import refuse_to_overwrite
 
-    refuse_to_overwrite([json] if json not in (None, "-") else [], redo, [alignment, tree])
+    refuse_to_overwrite(
+        [json] if json not in (None, "-") else [], redo, [alignment, *([tree] if tree else [])]
+    )
     messages = Console(stderr=True, highlight=False)
     with messages.status("computing …") as status:
         result = run_likelihood(
@@ -85,6 +89,7 @@ def _show(result: LikelihoodResult, console) -> None:
     data, engine = result.data, result.provenance["engine"]
     console.print(f"{data['taxa']} taxa, {data['sites']:,} sites, {data['patterns']:,} patterns")
     console.print(_reading(data))
+    console.print(Text(f"tree: {result.tree_origin}"))
     console.print(Text(f"engine: {engine['name']}, {engine['precision']}; {engine['reason']}"))
     console.print(Text(f"{'fitted ' if result.optimum else ''}model: {result.model}"), soft_wrap=True)
     for warning in result.warnings:

@@ -17,6 +17,9 @@ def mcmc(
     model: str | None = typer.Option(
         None, "--model", "-m", help="Such as GTR+I+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
     ),
+    start: str = typer.Option(
+        "random", help="Starting trees: random, nj, bionj, upgma, or a tree file; perturbed for each chain."
+    ),
     prefix: str | None = typer.Option(
         None, "--prefix", "-p", help="Of the files written; the alignment's name."
     ),
@@ -98,7 +101,7 @@ def _run(settings: McmcSettings) -> McmcResult:
             return run_mcmc(
                 settings,
                 progress=report,
-                started=lambda model, data: _introduce(settings, model, data),
+                started=lambda *chosen: _introduce(settings, *chosen),
                 compiling=lambda: console.print(
                     "compiling: the first run after installation takes half a minute"
                 ),
@@ -108,7 +111,7 @@ def _run(settings: McmcSettings) -> McmcResult:
             raise
 
 
-def _introduce(settings: McmcSettings, model, data) -> None:
+def _introduce(settings: McmcSettings, model, data, start: str) -> None:
     c = settings.chains
     _line(
         f"{data.n_taxa} taxa, {data.n_sites:,} sites, {data.alphabet.kind} "
@@ -122,6 +125,7 @@ def _introduce(settings: McmcSettings, model, data) -> None:
     _line(
         f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {c.heating:g}, seed {c.seed}, {_length(c)}"
     )
+    _line(f"start:   {start}")
     if not c.use_data:
         _line("data:    ignored; this samples the prior")
 

@@ -51,6 +51,11 @@ class DistanceSettings:
     device: Device = "cpu"
 
 
+def usual_method(kind: str) -> DistanceMethod:
+    """The distance of a kind of data where nobody chose one: jc69, poisson, or p for other characters."""
+    return "jc69" if kind in NUCLEOTIDES else "poisson" if kind == "protein" else "p"
+
+
 def check_settings(settings: DistanceSettings, kind: str) -> None:
     """InputError where they do not fit each other, or data of this kind of alphabet."""
     methods = NUCLEOTIDE_METHODS if kind in NUCLEOTIDES else OTHER_METHODS

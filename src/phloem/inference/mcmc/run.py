@@ -15,6 +15,7 @@ from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.start import chain_data, chain_state, chain_work
 from phloem.inference.mcmc.structure import ModelStructure
 from phloem.kernels.mcmc_records import ChainData, ChainState, ChainWork
+from phloem.tree.tree import Tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +43,11 @@ def new_run(
     settings: ChainSettings,
     state=None,
     samples=None,
+    start_tree: Tree | None = None,
 ) -> Run:
     """A run at its start, or where state and samples say that it was; its caches are filled.
 
+    start_tree: one of observed.taxa, in their order, that the chains start near; None for random trees.
     Raises NumericalError where the start has no finite log-likelihood.
     """
     moves = chosen_moves(structure, len(observed.taxa), settings.move_weights)
@@ -52,7 +55,7 @@ def new_run(
         observed.codes, observed.code_sets, observed.weights, observed.n_hidden, structure, settings, moves
     )
     fresh = state is None
-    state = chain_state(data, structure, moves, settings, number) if state is None else state
+    state = chain_state(data, structure, moves, settings, number, start_tree) if state is None else state
     columns = trace_columns(structure)
     run = Run(number, settings, moves, columns, data, state, chain_work(data, settings.n_chains), samples)
     _advance(run, 0, refresh=True)

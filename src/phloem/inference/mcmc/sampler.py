@@ -17,6 +17,7 @@ from phloem.inference.mcmc.run import Run, advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ModelStructure
 from phloem.inference.mcmc.trace_files import close_trace, write_trace
+from phloem.tree.tree import Tree
 
 PROGRESS_SECONDS = 0.2
 
@@ -52,21 +53,23 @@ def sample(
     prefix: str | None = None,
     identity: dict | None = None,
     progress: Callable[[Progress], None] | None = None,
+    start_tree: Tree | None = None,
 ) -> Sampled:
     """Run the chains to the end of settings.generations, or until they have converged.
 
     prefix: of the trace files and of the checkpoint PREFIX.ckp.npz; None keeps everything in memory.
     identity: what must be equal for a checkpoint to be resumed. One thread a run, at most settings.threads;
-    numbers do not depend on it. Raises InputError for a checkpoint of another analysis.
+    numbers do not depend on it. start_tree: see run.new_run; a resumed analysis goes on from its checkpoint.
+    Raises InputError for a checkpoint of another analysis.
     """
     checkpoint = Path(f"{prefix}.ckp.npz") if prefix else None
     stored = load(checkpoint, identity or {}) if checkpoint and checkpoint.exists() else None
     if stored and len(stored) != settings.n_runs:
         raise InputError("the checkpoint has another number of runs", file=str(checkpoint))
-    runs = [
-        new_run(r, observed, structure, settings, *(stored[r] if stored else ()))
-        for r in range(settings.n_runs)
-    ]
+    runs = []
+    for r in range(settings.n_runs):
+        state, samples = stored[r] if stored else (None, None)
+        runs.append(new_run(r, observed, structure, settings, state, samples, start_tree))
     resumed_at = runs[0].generation if stored else None
     if checkpoint and not stored:
         save(checkpoint, identity or {}, runs)  # before any trace file, so that whoever finds one finds both

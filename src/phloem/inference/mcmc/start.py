@@ -1,4 +1,4 @@
-"""The records of one run at its start: constants, random trees, empty caches."""
+"""The records of one run at its start: constants, trees, empty caches."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.moves import Move
 from phloem.inference.mcmc.seeds import START, SWAPS, stream
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior
+from phloem.inference.mcmc.starting_trees import hanging_from_tip, perturbed, random_tree
 from phloem.inference.mcmc.structure import ModelStructure
 from phloem.kernels.mcmc_records import (
     EXPONENTIAL,
@@ -17,8 +18,8 @@ from phloem.kernels.mcmc_records import (
     ChainState,
     ChainWork,
 )
+from phloem.tree.tree import Tree
 
-START_LENGTH = 0.1
 UNSCALED_TIPS = 24  # up to here no product of messages can leave double precision (docs/mcmc.md)
 BLOCK_BOUNDS = np.array([[1e-6, 1.0], [1e-6, 1.0], [1e-6, 1.0], [1e-3, 200.0], [0.0, 0.9999]])
 
@@ -97,17 +98,26 @@ def _prior_fields(settings: ChainSettings, structure: ModelStructure) -> dict:
 
 
 def chain_state(
-    data: ChainData, structure: ModelStructure, moves, settings: ChainSettings, run: int
+    data: ChainData,
+    structure: ModelStructure,
+    moves,
+    settings: ChainSettings,
+    run: int,
+    start_tree: Tree | None = None,
 ) -> ChainState:
-    """Random trees and the parameters' starting values, for every chain of one run."""
+    """Trees and the parameters' starting values, for every chain of one run.
+
+    start_tree: None for random trees, else each chain starts at its own perturbation of this one (perturbed).
+    """
     n_tips, n_chains, n_moves = data.tip_codes.shape[0], settings.n_chains, len(moves)
     n = 2 * n_tips - 2
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(run, START)))
     integers = [np.full((n_chains, 2, n), -1, np.int32) for _ in range(3)]
     length = np.zeros((n_chains, 2, n))
     postorder = np.zeros((n_chains, 2, n - 1), np.int32)
+    given = None if start_tree is None else hanging_from_tip(start_tree, settings.branch_length_bounds)
     for h in range(n_chains):
-        tree = random_tree(n_tips, rng)
+        tree = random_tree(n_tips, rng) if given is None else perturbed(given, rng)
         for array, row in zip([*integers, length, postorder], tree):
             array[h, :] = row
     values = np.concatenate([b.start for b in structure.blocks])
@@ -135,40 +145,6 @@ def chain_state(
         swaps_accepted=swaps[1],
         generation=np.zeros(1, np.int64),
     )
-
-
-def random_tree(n_tips: int, rng: np.random.Generator):
-    """A tree grown by attaching tips to branches chosen uniformly: parent, left, right, length (N,),
-    postorder (N-1,)."""
-    n = 2 * n_tips - 2
-    parent, left, right = (np.full(n, -1, np.int32) for _ in range(3))
-    first = n_tips
-    parent[1] = parent[2] = first
-    left[first], right[first] = 1, 2
-    parent[first], left[0] = 0, first
-    for tip in range(3, n_tips):
-        node = n_tips + tip - 2
-        below = rng.choice(np.concatenate([np.arange(1, tip), np.arange(n_tips, node)]))
-        above = parent[below]
-        if left[above] == below:
-            left[above] = node
-        else:
-            right[above] = node
-        parent[node], parent[below], parent[tip] = above, node, node
-        left[node], right[node] = below, tip
-    length = np.full(n, START_LENGTH)
-    length[0] = 0.0
-    return parent, left, right, length, _postorder(left, right, n_tips)
-
-
-def _postorder(left, right, n_tips: int) -> np.ndarray:
-    order, stack = [], [left[0]]
-    while stack:
-        x = stack.pop()
-        order.append(x)
-        if x >= n_tips:
-            stack += [left[x], right[x]]
-    return np.array(order[::-1], np.int32)
 
 
 def chain_work(data: ChainData, n_chains: int) -> ChainWork:

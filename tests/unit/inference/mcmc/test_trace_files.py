@@ -16,7 +16,7 @@ from phloem.inference.mcmc.run import new_run
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.samples import renumbered
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.start import random_tree
+from phloem.inference.mcmc.starting_trees import random_tree
 from phloem.inference.mcmc.structure_of_model import structure_of_model
 from phloem.io.trees import read_tree_sample
 from phloem.likelihood.model_for_alignment import model_for_alignment

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from phloem.inference.mcmc.seeds import stream
-from phloem.inference.mcmc.start import random_tree
+from phloem.inference.mcmc.starting_trees import random_tree
 from phloem.kernels.numba.mcmc.move_nni import nearest_neighbour_interchange
 from phloem.kernels.numba.mcmc.move_spr import extending_spr
 from phloem.kernels.numba.mcmc.move_tbr import extending_tbr
