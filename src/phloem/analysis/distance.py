@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from phloem.analysis.distance_devices import JOINING, DistanceDevices, choose_devices
+from phloem.analysis.distance_devices import JOINING, DistanceDevices, Method, choose_devices
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
@@ -40,7 +40,6 @@ from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.tree.reroot import root_at_midpoint
 from phloem.tree.tree import Tree
 
-Method = Literal["upgma", "wpgma", "single", "complete", "nj", "bionj", "unj"]
 Progress = Callable[[str, int, int], None]
 Distances = DistanceMatrix | DistanceTriangle | DeviceMatrix
 

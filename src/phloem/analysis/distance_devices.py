@@ -14,7 +14,7 @@ from phloem.distance.distance_settings import DistanceSettings
 from phloem.engine.select import Device, select_distance_device
 
 JOINING = ("nj", "bionj", "unj")
-NOT_ON_GPU = {"single": "single linkage", "bionj": "BIONJ", "unj": "UNJ"}
+Method = Literal["upgma", "wpgma", "single", "complete", "nj", "bionj", "unj"]
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,22 @@ class DistanceDevices:
     choices: dict[str, object]
 
 
-def tree_seconds(n: int, method: str) -> float:
+def tree_seconds(n: int, method: Method) -> float:
     """Forecast of a tree of n taxa on two cores."""
     rate = joining_room.CPU_SECONDS if method in JOINING else linkage_room.CPU_SECONDS
     return rate * n * n
 
 
+def _tree_lacks(method: Method) -> str | None:
+    if method == "nj" or method == "bionj" or method == "unj":
+        return joining_room.lacking_on_gpu(method)
+    return linkage_room.lacking_on_gpu(method)
+
+
 def choose_devices(
     requested: Device,
     n: int,
-    method: str | None,
+    method: Method | None,
     alignment: Alignment | None = None,
     measure: DistanceSettings | None = None,
     runs: int = 1,
@@ -54,14 +60,14 @@ def choose_devices(
     if alignment is not None and measure is not None:
         steps["measuring"] = (distance_seconds(alignment, measure), lacking_on_gpu(alignment, measure))
     if method is not None:
-        steps["tree"] = (tree_seconds(n, method), NOT_ON_GPU.get(method))
+        steps["tree"] = (tree_seconds(n, method), _tree_lacks(method))
     total = runs * sum(seconds for seconds, lacking in steps.values() if lacking is None)
     chosen = {name: select_distance_device(requested, total, lacking) for name, (_, lacking) in steps.items()}
     choices: dict[str, object] = {name: why for name, (_, why) in chosen.items()}
     on_gpu = [where == "gpu" for where, _ in chosen.values()]
     stays = False
     if len(steps) == 2 and all(on_gpu) and alignment is not None and measure is not None:
-        fits, numbers = fits_device(alignment, measure)
+        fits, numbers = fits_device(alignment, measure, matrices=1 + (method == "bionj"))
         stays = fits and not keep_matrix and n > 3
         why = "it is wanted there" if keep_matrix else numbers if not fits else "it is small"
         choices["matrix"] = "stays in device memory" if stays else f"through host memory: {why}"

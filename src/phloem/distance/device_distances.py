@@ -101,13 +101,13 @@ class DeviceAlignment:
         return DeviceMatrix(alignment.taxa, values, record_of(settings, encoded.sites, status))
 
 
-def fits_device(alignment: Alignment, settings: DistanceSettings) -> tuple[bool, str]:
-    """Whether distances and codes fit the device's free memory together, and the numbers in words."""
+def fits_device(alignment: Alignment, settings: DistanceSettings, matrices: int = 1) -> tuple[bool, str]:
+    """Whether matrices and codes fit the device's free memory together, and the numbers in words."""
     from phloem.engine.gpu_device import find_device
     from phloem.engine.gpu_distance_device import free_bytes
 
     n, sites, states = alignment.n_taxa, alignment.n_sites, alignment.alphabet.n_states
-    entries = n * (n + 16) * np.dtype(settings.precision).itemsize
+    entries = matrices * n * (n + 16) * np.dtype(settings.precision).itemsize
     codes = (n + 64) * (sites + 128) * (states + 3)
     need, free = entries + codes + RESERVE, free_bytes(find_device())
     return need <= free, f"{need / 1e9:.1f} GB needed on the device, {free / 1e9:.1f} GB free"

@@ -59,8 +59,12 @@ def linkage(
 
 def linkage_device(n: int, method: LinkageMethod, requested: Device) -> tuple[Literal["cpu", "gpu"], str]:
     """Where n taxa will be clustered, and why."""
-    missing = "single linkage" if method == "single" else None
-    return select_distance_device(requested, CPU_SECONDS * n * n, missing)
+    return select_distance_device(requested, CPU_SECONDS * n * n, lacking_on_gpu(method))
+
+
+def lacking_on_gpu(method: LinkageMethod) -> str | None:
+    """What the GPU kernels lack for this method, if anything."""
+    return "single linkage" if method == "single" else None
 
 
 def _on_gpu(distances: Distances, n: int, method: LinkageMethod) -> Merges:

@@ -90,8 +90,12 @@ def neighbour_joining(
 
 def joining_device(n: int, method: JoiningMethod, requested: Device) -> tuple[Literal["cpu", "gpu"], str]:
     """Where n taxa will be joined, and why."""
-    missing = None if method == "nj" else method
-    return select_distance_device(requested, CPU_SECONDS * n * n, missing)
+    return select_distance_device(requested, CPU_SECONDS * n * n, lacking_on_gpu(method))
+
+
+def lacking_on_gpu(method: JoiningMethod) -> str | None:
+    """What the GPU kernels lack for this method, if anything."""
+    return None if method == "nj" else method
 
 
 def _on_gpu(distances: np.ndarray) -> Joins:
