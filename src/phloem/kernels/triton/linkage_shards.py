@@ -45,14 +45,14 @@ def merge_rows(
     height, size = tl.load(row_reals + 2 * M + item).to(DTYPE), tl.load(row_reals + 3 * M + item)
     best = tl.full((BLOCK,), float("inf"), DTYPE)
     place = tl.zeros((BLOCK,), tl.int32)
-    lane = tl.arange(0, BLOCK)
-    c = tl.load(columns + lane, mask=lane < n, other=-1)
-    d = tl.load(columns + P + lane, mask=lane < n, other=-1)
+    lane, stop = tl.arange(0, BLOCK), (n + 15) // 16 * 16  # a multiple of 16 keeps the loads wide
+    c = tl.load(columns + lane, mask=lane < stop, other=-1)
+    d = tl.load(columns + P + lane, mask=lane < stop, other=-1)
     for start in range(0, n, BLOCK):
         j = start + lane
-        present, merging = c >= 0, d >= 0
-        next_c = tl.load(columns + BLOCK + j, mask=j + BLOCK < n, other=-1)  # ahead of use: nothing waits
-        next_d = tl.load(columns + P + BLOCK + j, mask=j + BLOCK < n, other=-1)
+        present, merging = (c >= 0) & (j < n), (d >= 0) & (j < n)
+        next_c = tl.load(columns + BLOCK + j, mask=j + BLOCK < stop, other=-1)  # ahead of use: nothing waits
+        next_d = tl.load(columns + P + BLOCK + j, mask=j + BLOCK < stop, other=-1)
         w_c = tl.load(column_reals + j, mask=merging, other=1.0)
         w_d = tl.load(column_reals + P + j, mask=merging, other=0.0)
         ac = tl.load(row + c, mask=present, other=0.0)
@@ -134,12 +134,13 @@ def scan_rows(
         best = tl.full((BLOCK,), float("inf"), DTYPE)
         place = tl.zeros((BLOCK,), tl.int32)
         count = tl.zeros((BLOCK,), tl.int32)
+        stop = (n + 15) // 16 * 16
         for start in range(0, n, BLOCK):
             j = start + tl.arange(0, BLOCK)
-            live = (tl.load(columns + j, mask=j < n, other=-1) >= 0) & (j != me)
-            value = tl.load(row + j, mask=j < n, other=0.0)
+            live = (tl.load(columns + j, mask=j < stop, other=-1) >= 0) & (j != me) & (j < n)
+            value = tl.load(row + j, mask=j < stop, other=0.0)
             if SUMS:
-                value = value / (size * tl.load(column_sizes + j, mask=j < n, other=1.0))
+                value = value / (size * tl.load(column_sizes + j, mask=j < stop, other=1.0))
             closer = live & (value < best)
             best = tl.where(closer, value, best)
             place = tl.where(closer, j, place)
