@@ -23,18 +23,24 @@ import triton
 
 from phloem.distance.linkage import linkage
 from phloem.distance.neighbour_joining import neighbour_joining
-from phloem.engine.distance_formula import Formula
-from phloem.engine.gpu_distance_alignment import SequenceCodes, distance_matrix
+from phloem.engine.distance_formula import Formula, ScoreTables
+from phloem.engine.gpu_distance_alignment import EncodedSequences, SequenceCodes, distance_matrix
 from phloem.engine.gpu_distance_linkage import linkage_merges
 from phloem.engine.gpu_distance_nj import joins
-from phloem.kernels.reference.distance import nucleotide_distance, nucleotide_terms
+from phloem.kernels.reference.distance import likelihood_distance, nucleotide_distance, nucleotide_terms
+from phloem.kernels.reference.distance_tables import score_tables
+from phloem.model.grammar import parse_model
+from phloem.model.record import SiteModel
 
 RESULTS = Path(__file__).parent / "results" / "gpu_distance.csv"
 FREQUENCIES = np.array([0.3, 0.2, 0.27, 0.23])
 SIZES = (100, 1000, 4000, 10_000, 16_000, 20_000, 60_000, 100_000)
 JOINING_SIZES = (100, 1000, 4000, 10_000, 20_000)
 ALIGNMENTS = ((1000, 10_000), (5000, 1500), (16_000, 29_903))
-PLAIN = np.eye(4, dtype=int)
+NUCLEOTIDE_METHODS = ("p", "jc69", "k80", "f84", "tn93", "logdet")
+MODELS = {"ml GTR+G4": "GTR{1,4,0.7,0.9,5}+F{0.3,0.2,0.27,0.23}+G4{0.5}", "ml LG+G4": "LG+G4{0.8}"}
+PROTEINS = (5000, 400)
+MISSING = 200
 DEVICE = torch.device("cuda")
 
 
@@ -82,19 +88,35 @@ def outbreak(n: int) -> torch.Tensor:
 KINDS = {"uniform": uniform, "tree-like": tree_like, "outbreak": outbreak}
 
 
-def sequences(n: int, sites: int) -> torch.Tensor:
-    codes = torch.randint(0, 4, (1, sites), device=DEVICE, dtype=torch.uint8).repeat(n, 1)
+def sequences(n: int, sites: int, states: int = 4) -> torch.Tensor:
+    codes = torch.randint(0, states, (1, sites), device=DEVICE, dtype=torch.uint8).repeat(n, 1)
     for part in codes.split(2048):
         chance = torch.rand(part.shape, device=DEVICE)
-        other = torch.randint(0, 4, part.shape, device=DEVICE, dtype=torch.uint8)
+        other = torch.randint(0, states, part.shape, device=DEVICE, dtype=torch.uint8)
         part.copy_(torch.where(chance < 0.2, other, part))
-        part[chance > 0.97] = 9
+        part[chance > 0.97] = MISSING
     return codes
 
 
+def states_of(method: str) -> int:
+    return 20 if "LG" in method else 4
+
+
 def formula(method: str) -> Formula:
+    if method in MODELS:
+        missing = states_of(method) != 4
+        return Formula(scores=ScoreTables(*score_tables(_model(method), 5.0, missing)))
     terms = None if method in ("p", "logdet") else nucleotide_terms(method, FREQUENCIES)
     return Formula(terms=terms, logdet=method == "logdet")
+
+
+def encoded(codes: torch.Tensor | np.ndarray, method: str) -> EncodedSequences:
+    states = states_of(method)
+    return SequenceCodes(codes, np.eye(states, dtype=int), states == 4).encoded(formula(method))
+
+
+def _model(method: str) -> SiteModel:
+    return parse_model(MODELS[method], datatype="dna" if states_of(method) == 4 else "protein").evaluate()
 
 
 def checks() -> dict[str, bool]:
@@ -110,22 +132,24 @@ def checks() -> dict[str, bool]:
         )
         if name != "outbreak":  # equal criteria are resolved differently
             green[f"nj {name}"] = np.array_equal(neighbour_joining(d.cpu().numpy()).pairs, joins(d).pairs)
-    codes = sequences(130, 777)
-    host = codes.cpu().numpy()
-    for method in ("p", "jc69", "k80", "f84", "tn93", "logdet"):
-        encoded = SequenceCodes(codes, PLAIN, True).encoded(formula(method))
-        values = distance_matrix(encoded, formula(method), torch.float64)[0].cpu().numpy()
+    for method in (*NUCLEOTIDE_METHODS, *MODELS):
+        codes = sequences(130, 777, states_of(method))
+        host, tolerance = codes.cpu().numpy(), 1e-5 if method in MODELS else 1e-12
+        values = distance_matrix(encoded(codes, method), formula(method), torch.float64)[0].cpu().numpy()
         green[f"distance {method}"] = all(
-            abs(values[i, j] - _by_hand(host[i], host[j], method)) < 1e-12
+            abs(values[i, j] - _by_hand(host[i], host[j], method)) < tolerance
             for i in range(0, 130, 9)
-            for j in range(i)
+            for j in range(0, i, 40 if method in MODELS else 1)
         )
     return green
 
 
 def _by_hand(x: np.ndarray, y: np.ndarray, method: str) -> float:
-    counts, both = np.zeros((4, 4)), (x < 4) & (y < 4)
+    states = states_of(method)
+    counts, both = np.zeros((states, states)), (x < states) & (y < states)
     np.add.at(counts, (x[both], y[both]), 1)
+    if method in MODELS:
+        return min(likelihood_distance(counts, _model(method), 5.0), 5.0)
     return nucleotide_distance(counts, method, FREQUENCIES)
 
 
@@ -165,17 +189,16 @@ def tree_rows(work: str, largest: int):
 
 
 def encoded_times(codes: torch.Tensor, method: str) -> tuple[np.ndarray, float]:
-    encoded = SequenceCodes(codes, PLAIN, True).encoded(formula(method))
-    out, _ = distance_matrix(encoded, formula(method), torch.float32)
-    how, n = formula(method), len(codes)
-    quantiles, _, peak = timed(lambda: None, lambda _: encoded.fill(out, how, 0, n, True), 9)
+    ready, how, n = encoded(codes, method), formula(method), len(codes)
+    out, _ = distance_matrix(ready, how, torch.float32)
+    quantiles, _, peak = timed(lambda: None, lambda _: ready.fill(out, how, 0, n, True), 9)
     return quantiles, peak
 
 
 def distance_rows():
     for n, sites in ALIGNMENTS:
         codes = sequences(n, sites)
-        for method in ("p", "jc69", "k80", "f84", "tn93", "logdet"):
+        for method in (*NUCLEOTIDE_METHODS, "ml GTR+G4"):
             quantiles, peak = encoded_times(codes, method)
             rate = 16 * n * n * sites / quantiles[1] / 1e9
             yield (method, "encoded on the device", n, sites, *quantiles, peak, f"{rate:.0f} Top/s")
@@ -183,11 +206,12 @@ def distance_rows():
         del codes
 
         def whole(_, host=host):
-            encoded = SequenceCodes(host, PLAIN, True).encoded(formula("tn93"))
-            return distance_matrix(encoded, formula("tn93"), torch.float32)
+            return distance_matrix(encoded(host, "tn93"), formula("tn93"), torch.float32)
 
         quantiles, _, peak = timed(lambda: None, whole, 5)
         yield ("tn93", "codes in host memory", n, sites, *quantiles, peak, "")
+    quantiles, peak = encoded_times(sequences(*PROTEINS, 20), "ml LG+G4")
+    yield ("ml LG+G4", "encoded on the device", *PROTEINS, *quantiles, peak, "")
 
 
 def main() -> int:
