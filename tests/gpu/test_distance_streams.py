@@ -18,10 +18,12 @@ from phloem.engine.gpu_distance_streams import fill_triangle  # noqa: E402
 def streamed(codes: np.ndarray, devices: int, memory: int | None) -> np.ndarray:
     n = len(codes)
     entries = np.zeros(n * (n - 1) // 2, np.float32)
+    told: list[int] = []
     status = fill_triangle(
-        codes, np.eye(4, dtype=int), True, formula("jc69"), entries, [find_device()] * devices, memory
-    )
-    assert status[1] == 0
+        codes, np.eye(4, dtype=int), True, formula("jc69"), entries, [find_device()] * devices, memory,
+        lambda done, total: told.append(done),
+    )  # fmt: skip
+    assert status[1] == 0 and told == sorted(told) and told[-1] == n
     return np.tril(DistanceTriangle(tuple(map(str, range(n))), entries).matrix().values)
 
 

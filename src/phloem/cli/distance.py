@@ -188,8 +188,11 @@ def _show(result, console) -> None:
     ]
     choices = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in known)
     console.print(f"{result.taxa:,} taxa; {escape(choices)}")
+    reasons: dict[str, list[str]] = {}
     for name in places:
-        console.print(f"{name}: {escape(str(result.choices[name]))}")
+        reasons.setdefault(str(result.choices[name]), []).append(name)
+    for reason, names in reasons.items():
+        console.print(f"{' and '.join(names)}: {escape(reason)}")
     if result.choices.get("saturated_pairs"):
         console.print(
             f"[yellow]{result.choices['saturated_pairs']:,} pairs are saturated: "

@@ -61,7 +61,7 @@ def _measure(
         settings.device, distance_seconds(alignment, settings), lacking_on_gpu(alignment, settings)
     )[0]
     if device == "gpu":
-        status = _on_gpu(alignment, settings, formula, entries)
+        status = _on_gpu(alignment, settings, formula, entries, progress)
     else:
         status = popcount_distances.fill_triangle(alignment, settings, formula, entries, progress)
     check_status(alignment, settings, status)
@@ -106,7 +106,11 @@ def lacking_on_gpu(alignment: Alignment, settings: DistanceSettings) -> str | No
 
 
 def _on_gpu(
-    alignment: Alignment, settings: DistanceSettings, formula: Formula, entries: np.ndarray
+    alignment: Alignment,
+    settings: DistanceSettings,
+    formula: Formula,
+    entries: np.ndarray,
+    progress: Callable | None,
 ) -> np.ndarray:
     """Fill the entries; returns status (4,) as popcount_distances does."""
     from phloem.engine.gpu_distance_streams import fill_triangle
@@ -114,7 +118,9 @@ def _on_gpu(
     weights = whole_weights(alignment, settings.ambiguity)
     assert weights is not None
     nucleotides = alignment.alphabet.kind in NUCLEOTIDES
-    return as_status(fill_triangle(alignment.codes, weights, nucleotides, formula, entries))
+    return as_status(
+        fill_triangle(alignment.codes, weights, nucleotides, formula, entries, progress=progress)
+    )
 
 
 def as_status(counted: np.ndarray) -> np.ndarray:

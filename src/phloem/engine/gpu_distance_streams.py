@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -15,7 +15,11 @@ ROWS = 4096  # of a block, at most
 
 
 def _fill_from(
-    sequences: Sequence[EncodedSequences], formula: Formula, entries: np.ndarray, memory: int | None = None
+    sequences: Sequence[EncodedSequences],
+    formula: Formula,
+    entries: np.ndarray,
+    memory: int | None,
+    progress: Callable[[int, int], None] | None,
 ) -> np.ndarray:
     """Fill a triangle (data.distance_triangle) in host memory that need not fit a device.
 
@@ -41,6 +45,8 @@ def _fill_from(
             total = np.array([total[0] + status[0], total[1] + status[1], max(total[2], status[2])])
             part = torch.from_numpy(entries[first * (first - 1) // 2 : last * (last - 1) // 2])
             part.copy_(block[: len(part)])
+            if progress is not None:
+                progress(last, n)
     return total
 
 
@@ -52,13 +58,15 @@ def fill_triangle(
     entries: np.ndarray,
     devices: Sequence[torch.device] | None = None,
     memory: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
     """Fill a triangle (data.distance_triangle) from codes and weights as SequenceCodes takes them.
 
     On all visible devices; memory: bytes for a block of rows on each, None takes half of what is free.
+    progress(rows done, rows) after each block.
     """
     encoded = [
         SequenceCodes(codes, weights, nucleotides, device).encoded(formula)
         for device in devices or visible_devices()
     ]
-    return _fill_from(encoded, formula, entries, memory)
+    return _fill_from(encoded, formula, entries, memory, progress)
