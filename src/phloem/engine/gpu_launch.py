@@ -10,6 +10,7 @@ import triton.language as tl
 
 from phloem.engine import gpu_schedule as schedule
 from phloem.engine.gpu_buffers import padded_state_sets
+from phloem.engine.gpu_order import critical_path_first
 from phloem.engine.gpu_root import root_columns
 from phloem.kernels.triton.adjoint import transition_adjoint
 from phloem.kernels.triton.postorder import postorder
@@ -122,7 +123,11 @@ class Launcher:
         b, chains, branches = self._batch, self._batch.chains, np.arange(self._batch.n_nodes - 1)
         lists = {
             "jobs": np.concatenate([schedule.matrix_jobs(c, branches) for c in chains]),
-            "post": schedule.in_level_order([schedule.postorder_items(c, b.sizes, b.parts) for c in chains]),
+            "post": critical_path_first(
+                np.concatenate([schedule.postorder_items(c, b.sizes, b.parts) for c in chains]),
+                chains,
+                max(1, b.sizes.post_programs * self._processors // b.parts),
+            ),
             "root": np.concatenate([schedule.root_items(c, b.sizes) for c in chains]),
             "pre": schedule.in_level_order([schedule.preorder_items(c, b.sizes, b.parts) for c in chains]),
         }
@@ -147,10 +152,14 @@ class Launcher:
         return "ieee" if self._dtype == torch.float64 else "tf32x3"
 
     def _programs(self, per_processor: int, n_steps: int) -> int:
+        return max(1, min(per_processor * self._processors, n_steps * self._batch.parts))
+
+    @property
+    def _processors(self) -> int:
+        """Multiprocessors of the device; the interpreter runs one program after the other."""
         if self._batch.device.type != "cuda":
             return 1
-        processors = torch.cuda.get_device_properties(self._batch.device).multi_processor_count
-        return max(1, min(per_processor * processors, n_steps * self._batch.parts))
+        return torch.cuda.get_device_properties(self._batch.device).multi_processor_count
 
     def run(self, what: str, on_device: bool, lists: dict[str, torch.Tensor] | None = None) -> None:
         """Issue the launches. on_device: matrices are made there. lists: of an update, else everything."""

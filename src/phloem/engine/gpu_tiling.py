@@ -40,6 +40,9 @@ def tiling(n_states: int, precision: str) -> Tiling:
     while block < min(n_states, 64):
         block *= 2
     chunks = -(-n_states // block)
+    wide = 64 if precision == "float32" and chunks == 1 else 32  # twice the columns take the same registers
     if block < 64:
-        return Tiling(width, block, chunks, 64, 32, 16, 9, 4, 4, 4, 4, 0, 128, 4, block)
-    return Tiling(width, block, chunks, 32, 32, 16, 5, 4, 8, 4, 2, 0, 128, 4, 64)
+        return Tiling(width, block, chunks, 64, wide, 16, 9, 4, 4, 4, 4, 0, 128, 4, block)
+    if wide == 64:
+        return Tiling(width, block, chunks, 32, wide, 16, 5, 4, 4, 4, 2, 0, 0, 4, 64)
+    return Tiling(width, block, chunks, 32, wide, 16, 5, 4, 8, 4, 2, 0, 128, 4, 64)

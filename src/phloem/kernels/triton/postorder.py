@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from phloem.kernels.triton.product import fetch, times
-from phloem.kernels.triton.scaling import rescale_shift, scale_down
+from phloem.kernels.triton.scaling import magnitude, rescale_shift, scale_down
 from phloem.kernels.triton.schedule import announce, await_ready, next_step
 
 # Columns of a post-order item (int64): what engine/gpu_schedule.py writes and the kernels read.
@@ -91,7 +91,7 @@ def _tile_whole(
     await_ready(ready, target_count)
     p = _product(kind, left, right, state, live, state_sets, from_left, from_right, WIDTH)
     below = exponents_below(internal, left, right, first_left, first_right, exponents + c * columns)
-    shift = rescale_shift(tl.max(p, axis=1), DTYPE)
+    shift = rescale_shift(tl.max(magnitude(p, DTYPE), axis=1), DTYPE)
     total = times(scale_down(p, shift[:, None], DTYPE), operand, False, WIDTH, TILE, DTYPE, PRODUCT)
     tl.store(messages + out * WIDTH + (rows[:, None] * WIDTH + state[None, :]), total,
              mask=live[:, None] & (state < WIDTH)[None, :])  # fmt: skip
@@ -127,11 +127,11 @@ def _tile_blocks(
     matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
     await_ready(ready, target_count)
     below = exponents_below(internal, left, right, first_left, first_right, exponents + c * columns)
-    largest = tl.zeros((TILE,), DTYPE)
+    largest = tl.zeros((TILE,), tl.int32)
     for step in tl.static_range(CHUNKS):
         state = step * BLOCK + tl.arange(0, BLOCK)
         p = _product(kind, left, right, state, live, state_sets, from_left, from_right, WIDTH)
-        largest = tl.maximum(largest, tl.max(p, axis=1))
+        largest = tl.maximum(largest, tl.max(magnitude(p, DTYPE), axis=1))
     shift = rescale_shift(largest, DTYPE)
     target = chunk * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((TILE, BLOCK), DTYPE)

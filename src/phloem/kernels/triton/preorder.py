@@ -59,7 +59,8 @@ def _tile_whole(
 ):  # fmt: skip
     """q = u P and the partial ⟨Qᵀu, m⟩ of the branch derivative, all states in one block.
 
-    Only q of the parent is awaited, and others only await q: the rest comes before or after.
+    Only q of the parent is awaited, and others only await q: the rest comes before or after. m comes last:
+    fetched any earlier, it takes registers that the products want (measured).
     """
     rows, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
     kind, out, n, longest = (
@@ -86,8 +87,8 @@ def _tile_whole(
     a, b = _entry(entry_parent, entry_sibling, rows, 0, longest, TILE)
     first = block(beside, b, a >= 0, state, WIDTH)
     shift = tl.load(shifts + c * columns + tl.load(item + 10) + own, mask=live, other=0)
-    await_ready(ready, target_count)
     operand = fetch(matrix, True, WIDTH, BLOCK, DTYPE)
+    await_ready(ready, target_count)
     u = block(above, a, a >= 0, state, WIDTH) * first
     if longest > 1:
         u = _sum_entries(u, rows, state, 1, longest, above, beside, entry_parent, entry_sibling, WIDTH, TILE)
@@ -102,8 +103,7 @@ def _tile_whole(
         tl.store(u_kept + (c * pre_columns + out) * WIDTH + place, u, mask=mask)
     change = times(u, fetch(rate_matrix, True, WIDTH, BLOCK, DTYPE), True, WIDTH, TILE, DTYPE, PRODUCT)
     m = block(node, own, live, state, WIDTH)
-    derivative = tl.sum(tl.sum(change.to(tl.float64) * m.to(tl.float64), axis=1), axis=0)
-    tl.store(partial, derivative)
+    tl.store(partial, tl.sum(change.to(tl.float64) * m.to(tl.float64)))
 
 
 @triton.jit
@@ -156,7 +156,7 @@ def _tile_blocks(
         u = tl.zeros((TILE, BLOCK), DTYPE)
         u = _sum_entries(u, rows, state, 0, longest, above, beside, entry_parent, entry_sibling, WIDTH, TILE)
         if step == chunk:
-            derivative += tl.sum(tl.sum(u.to(tl.float64) * change.to(tl.float64), axis=1), axis=0)
+            derivative += tl.sum(u.to(tl.float64) * change.to(tl.float64))
             if KEEP_U:
                 tl.store(u_kept + (c * pre_columns + out) * WIDTH + place, u, mask=mask)
         if kind == 1:

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from phloem.kernels.triton.postorder import block, exponents_below, node_columns
-from phloem.kernels.triton.scaling import power_of_two, rescale_shift, scale_down
+from phloem.kernels.triton.scaling import magnitude, power_of_two, rescale_shift, scale_down
 
 # A root item has the columns of a post-order item, and 10 first pre-order column · 13 model · 14 chain
 
@@ -24,12 +24,11 @@ def _category(
 ):  # fmt: skip
     """Σ_s π_s p[s] of one category (float64) and its exponent; keeps p itself where asked for."""
     messages += c * columns * WIDTH
-    largest = (rows * 0).to(DTYPE)
+    largest = rows * 0
     for step in tl.static_range(CHUNKS):
         state = step * BLOCK + tl.arange(0, BLOCK)
-        largest = tl.maximum(
-            largest, tl.max(_root_partials(item, messages, left, right, state, live, WIDTH), axis=1)
-        )
+        p = _root_partials(item, messages, left, right, state, live, WIDTH)
+        largest = tl.maximum(largest, tl.max(magnitude(p, DTYPE), axis=1))
     shift = rescale_shift(largest, DTYPE)
     value = (rows * 0).to(tl.float64)
     for step in tl.static_range(CHUNKS):

@@ -23,20 +23,28 @@ def scale_down(value, shift, DTYPE: tl.constexpr):
 
 
 @triton.jit
+def magnitude(x, DTYPE: tl.constexpr):
+    """An integer that grows with x (0 ≤ x, far below the largest number) and begins with its exponent.
+
+    Its largest over a row costs one instruction a warp where that of x itself costs ten. x is lifted first,
+    so that subnormal numbers have an exponent of their own.
+    """
+    if tl.float64 == DTYPE:
+        return ((x * 1.3407807929942597e154).to(tl.int64, bitcast=True) >> 32).to(tl.int32)  # 2**512
+    else:
+        return (x * 18446744073709551616.0).to(tl.int32, bitcast=True)  # 2**64
+
+
+@triton.jit
 def rescale_shift(largest, DTYPE: tl.constexpr):
     """Power of two of each column's largest entry where that is below the limit, else 0
-    (reference/postorder.py).
+    (reference/postorder.py). largest: the largest magnitude of its entries.
 
-    The power is frexp's: largest = f · 2**power with f in [0.5, 1), subnormal numbers included.
+    The power is frexp's: entry = f · 2**power with f in [0.5, 1).
     """
-    lifted = largest * 18446744073709551616.0
     if tl.float64 == DTYPE:
-        field = ((largest.to(tl.int64, bitcast=True) >> 52) & 0x7FF).to(tl.int32)
-        lifted_field = ((lifted.to(tl.int64, bitcast=True) >> 52) & 0x7FF).to(tl.int32)
-        power = tl.where(field > 0, field - 1022, lifted_field - 1086)
+        power = (largest >> 20) - (1022 + 512)
         return tl.where((largest > 0) & (power < -256), power, 0)
     else:
-        field = (largest.to(tl.int32, bitcast=True) >> 23) & 0xFF
-        lifted_field = (lifted.to(tl.int32, bitcast=True) >> 23) & 0xFF
-        power = tl.where(field > 0, field - 126, lifted_field - 190)
+        power = (largest >> 23) - (126 + 64)
         return tl.where((largest > 0) & (power < -30), power, 0)
