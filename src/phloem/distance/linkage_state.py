@@ -127,12 +127,11 @@ class LinkageState:
         same, zeros = np.ones(shape, np.uint8), np.zeros(shape, np.int64)
         before = np.searchsorted(originals, np.arange(self.n))
         copies, originals = copies.astype(np.uint64), originals.astype(np.uint64)
-        starts = copies * (copies - np.uint64(1)) // np.uint64(2)
         edges = equal_areas(start, self.n, self.threads)
 
         def compare(t: int) -> None:
             linkage_duplicates.compare_rows(
-                self.bits, edges[t], edges[t + 1], copies, starts, originals, before, same[t], zeros[t]
+                self.bits, edges[t], edges[t + 1], copies, originals, before, same[t], zeros[t]
             )
 
         list(self.workers.map(compare, range(self.threads)))

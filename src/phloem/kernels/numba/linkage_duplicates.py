@@ -7,27 +7,39 @@ import numpy as np
 from phloem.kernels.numba.compile import compiled
 from phloem.kernels.numba.triangle import row_start, triangle_row
 
+ROWS = 16  # looked at together: a cache line of a copy's row
+
 
 @compiled()
-def compare_rows(bits, start, stop, copies, copy_starts, originals, copies_before, same, zeros):
+def _compare_with(bits, first, last, i, j):
+    """(bits that differ, zeros of row j) between rows i > j at the clusters first … last-1, all after j."""
+    differ, zeros, ours_at, theirs_at = bits[0] ^ bits[0], 0, row_start(first) + j, row_start(i)
+    for k in range(first, last):
+        ours = bits[ours_at]
+        if i < k:
+            differ |= ours ^ bits[ours_at + i - j]
+        elif i > k:
+            differ |= ours ^ bits[theirs_at + k]
+        zeros += ours == 0
+        ours_at += k
+    return differ, zeros
+
+
+@compiled()
+def compare_rows(bits, start, stop, copies, originals, copies_before, same, zeros):
     """Compare the distances of each copy and its original from the clusters start … stop-1.
 
-    copies, originals: (m,) unsigned positions, originals[c] < copies[c], ordered by original; copy_starts:
-    where the copies' rows begin; copies_before: (n,) how many originals come before a cluster. same: (m,) 1,
-    becomes 0 where any distance differs; zeros: (m,) grows by the original's distances of zero.
+    copies, originals: (m,) unsigned positions, originals[c] < copies[c], ordered by original; copies_before:
+    (n,) how many originals come before a cluster. same: (m,) 1, becomes 0 where any distance differs; zeros:
+    (m,) grows by the original's distances of zero.
     """
-    theirs = np.empty(len(copies), bits.dtype)
-    for i in range(start, stop):
-        k, count = np.uint64(i), copies_before[i]
-        at = row_start(k)
-        row = bits[at : at + k]
-        for c in range(count):
-            d = copies[c]
-            theirs[c] = bits[at + d if d < k else copy_starts[c] + min(k, d - np.uint64(1))]
-        for c in range(count):
-            ours = row[originals[c]]
-            same[c] &= (ours == theirs[c]) | (copies[c] == k)
-            zeros[c] += ours == 0
+    for first in range(start, stop, ROWS):
+        last = np.uint64(min(first + ROWS, stop))
+        for c in range(copies_before[last - np.uint64(1)]):
+            i, j = copies[c], originals[c]
+            differ, none = _compare_with(bits, max(np.uint64(first), j + np.uint64(1)), last, i, j)
+            same[c] &= differ == 0
+            zeros[c] += none
     for c in range(len(copies)):
         if same[c] and start <= copies[c] < stop:
             j = np.int64(originals[c])
