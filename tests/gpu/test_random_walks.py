@@ -111,6 +111,7 @@ def test_float32(poisoned):
 def test_laid_out_anew_where_regions_have_spread(monkeypatch, poisoned):
     from phloem.engine import gpu_updates
 
+    monkeypatch.setattr(gpu_updates, "SPREAD_BYTES", 0)
     monkeypatch.setattr(gpu_updates, "MOST_SPREAD", 1)
     walk(random_case(8, 60, 4, 1), (8, 60, 4, 1), 10, seed=4)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phloem.kernels.numba.preorder_sums import group_columns
 from phloem.kernels.records import ColumnClasses
 
 
@@ -50,10 +51,11 @@ def tree_layout(classes: ColumnClasses, pre_tile: int, longest: int) -> TreeLayo
     for k in range(root, n_tips - 1, -1):
         above = nodes[k]
         assert above is not None
-        left = classes.left_class[classes.columns(k)][above.stands_for]
-        right = classes.right_class[classes.columns(k)][above.stands_for]
-        nodes[classes.left[k - n_tips]] = _sums(left, right, pre_tile, longest)
-        nodes[classes.right[k - n_tips]] = _sums(right, left, pre_tile, longest)
+        at_left = classes.left_class[classes.columns(k)][above.stands_for]
+        at_right = classes.right_class[classes.columns(k)][above.stands_for]
+        left, right = int(classes.left[k - n_tips]), int(classes.right[k - n_tips])
+        nodes[left] = _NodeSums(*group_columns(at_left, at_right, classes.size(left), pre_tile, longest))
+        nodes[right] = _NodeSums(*group_columns(at_right, at_left, classes.size(right), pre_tile, longest))
     return _join(classes, parent, sibling, level, depth, [n for n in nodes if n is not None])
 
 
@@ -78,30 +80,6 @@ def _levels(classes: ColumnClasses, parent: np.ndarray) -> tuple[np.ndarray, np.
     for x in range(classes.n_nodes - 2, -1, -1):
         depth[x] = depth[parent[x]] + 1
     return level, depth
-
-
-def _sums(own: np.ndarray, other: np.ndarray, pre_tile: int, longest: int) -> _NodeSums:
-    """Group the parent's pre-order columns by the child's class, at most `longest` a group, long groups
-    first."""
-    n = len(own)
-    order = np.argsort(own, kind="stable")
-    ordered = own[order]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    rank = np.arange(n) - np.repeat(starts, np.diff(np.append(starts, n)))
-    group = np.cumsum(rank % longest == 0) - 1
-    size = np.bincount(group)
-    by_size = np.argsort(-size, kind="stable")
-    column = np.empty(len(size), np.int64)
-    column[by_size] = np.arange(len(size))
-    stands_for = ordered[np.flatnonzero(rank % longest == 0)][by_size].astype(np.int32)
-    tile_longest = size[by_size][::pre_tile]
-    tile_size = tile_longest * pre_tile
-    base = np.concatenate([[0], np.cumsum(tile_size)])
-    place = base[column[group] // pre_tile] + (rank % longest) * pre_tile + column[group] % pre_tile
-    entry_parent = np.full(base[-1], -1, np.int32)
-    entry_sibling = np.zeros(base[-1], np.int32)
-    entry_parent[place], entry_sibling[place] = order, other[order]
-    return _NodeSums(stands_for, tile_longest, tile_size, entry_parent, entry_sibling)
 
 
 def _join(classes, parent, sibling, level, depth, nodes: list[_NodeSums]) -> TreeLayout:

@@ -15,7 +15,8 @@ from phloem.engine.gpu_update_lists import UpdateLists
 from phloem.kernels.numba.step_lists import mark_dirty, pack_rows
 from phloem.model.record import SiteModel
 
-# Rows of messages in memory, for each that is in use, beyond which it pays to lay everything out anew.
+# Where messages take more than this, and this many times what is in use, all is laid out anew.
+SPREAD_BYTES = 256 << 20
 MOST_SPREAD = 4
 
 
@@ -75,12 +76,17 @@ class GpuUpdates:
 
     def is_spread(self, state: State) -> bool:
         """Whether the regions have grown and moved so much that the batch had better be made anew."""
+        messages = self._batch.launch.arrays["messages"]
+        if messages.numel() * messages.element_size() <= SPREAD_BYTES:
+            return False
         return self._messages.rows > MOST_SPREAD * int(self._columns.size[state.columns_at].sum())
 
     def propose(self, old: State, lengths, changed, model: SiteModel | None, left, right) -> State:
         """Evaluate a change of the old state (Evaluator.propose); its regions are not written to."""
         n_nodes, root = self._batch.n_nodes, self._batch.n_nodes - 1
-        branches = self._nodes[:-1] if model is not None else np.setdiff1d(changed, [root])
+        other_matrix = np.zeros(n_nodes, bool)
+        other_matrix[changed if model is None else slice(None)] = True
+        branches = np.flatnonzero(other_matrix[:root])
         topology, columns_at, moved = old.topology, old.columns_at, self._nodes[:0]
         if left is not None:
             topology = Topology.build(left, right)
