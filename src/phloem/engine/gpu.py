@@ -14,6 +14,7 @@ from phloem.engine.gpu_blocks import RESERVED_BYTES, GpuBlockEvaluator, forecast
 from phloem.engine.gpu_device import find_device
 from phloem.engine.gpu_gradient import site_model_gradient
 from phloem.engine.gpu_layout import TreeLayout
+from phloem.engine.gpu_root import RootColumns
 from phloem.engine.gpu_sites import second_derivatives, site_branch_derivatives
 from phloem.engine.gpu_updates import GpuUpdates, State
 from phloem.engine.interface import EngineGradient, Evaluator, Problem
@@ -59,6 +60,7 @@ class GpuEvaluator:
     ) -> None:
         self._problem = problem
         self._device = device or find_device()
+        self._root: RootColumns | None = None
         self._lay_out(Topology.build(problem.left, problem.right), layouts)
         self._accepted: State | None = None
         self._proposed: State | None = None
@@ -68,8 +70,10 @@ class GpuEvaluator:
         n_tips = len(self._problem.tip_codes)
         left, right = topology.left[n_tips:], topology.right[n_tips:]
         with _memory_errors():
-            self._batch = GpuBatch(self._problem, left[None], right[None], self._device, layouts=layouts)
-        self._topology = topology
+            self._batch = GpuBatch(
+                self._problem, left[None], right[None], self._device, layouts=layouts, root=self._root
+            )
+        self._topology, self._root = topology, self._batch.root
         self._updates: GpuUpdates | None = None
 
     def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:

@@ -12,6 +12,7 @@ from phloem.engine import gpu_schedule as schedule
 from phloem.engine.gpu_buffers import ModelNumbers, has_real_eigensystem
 from phloem.engine.gpu_launch import Launcher
 from phloem.engine.gpu_layout import TreeLayout, tree_layout
+from phloem.engine.gpu_root import RootColumns, root_columns
 from phloem.engine.gpu_tiling import Tiling, tiling
 from phloem.engine.gpu_update_lists import UpdateLists
 from phloem.engine.interface import Problem
@@ -28,6 +29,7 @@ class GpuBatch:
     the messages into, by name (gpu_memory.SHARED); batches that are evaluated one after the other may share
     them.
     total_weight: of all patterns, where the problem is one block of more of them (its own otherwise).
+    root: its columns, where they are known already; they are the same whatever the topology.
     """
 
     def __init__(
@@ -40,12 +42,14 @@ class GpuBatch:
         layouts: list[TreeLayout] | None = None,
         pool: dict[str, torch.Tensor] | None = None,
         total_weight: float | None = None,
+        root: RootColumns | None = None,
     ) -> None:
         self.problem, self.device = problem, device
         self.total_weight = fsum(problem.pattern_weights) if total_weight is None else total_weight
         self.sizes = sizes or tiling(problem.state_sets.shape[1], problem.precision)
         self.layouts = layouts or [layout_of(problem, self.sizes, a, b) for a, b in zip(lefts, rights)]
         self.pool = {} if pool is None else pool
+        self.root = root or root_columns(problem, self.layouts[0].classes, self.sizes.width)
         self.chains = _place(self.layouts)
         self.n_nodes, self.n_chains = 2 * len(problem.tip_codes) - 1, len(self.layouts)
         dtype = torch.float64 if problem.precision == "float64" else torch.float32

@@ -11,7 +11,6 @@ import triton.language as tl
 from phloem.engine import gpu_schedule as schedule
 from phloem.engine.gpu_buffers import padded_state_sets
 from phloem.engine.gpu_order import critical_path_first
-from phloem.engine.gpu_root import root_columns
 from phloem.kernels.triton.adjoint import transition_adjoint
 from phloem.kernels.triton.postorder import postorder
 from phloem.kernels.triton.preorder import preorder
@@ -104,9 +103,8 @@ class Launcher:
 
     def _upload_root(self) -> None:
         b = self._batch
-        roots = [root_columns(b.problem, layout.classes, b.sizes.width) for layout in b.layouts]
         for name in ("column_weights", "ascertained", "invariant_states"):
-            self.arrays[name] = self._to_device(np.concatenate([getattr(r, name) for r in roots]))
+            self.arrays[name] = self._to_device(np.concatenate([getattr(b.root, name)] * b.n_chains))
         n = len(self.arrays["column_weights"])
         for name, dtype in (
             ("mantissa", torch.float64),
