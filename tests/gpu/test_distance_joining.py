@@ -8,8 +8,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from phloem.engine import gpu_distance_nj
 from phloem.engine.gpu_distance_nj import JoiningTiling, joins
-from phloem.errors import NumericalError
+from phloem.errors import InputError, NumericalError
 from phloem.kernels.reference.nj import neighbour_joining
 
 DROPS = JoiningTiling(block=32, small=4)
@@ -21,13 +22,23 @@ def symmetric(n: int, seed: int) -> np.ndarray:
     return upper + upper.T
 
 
-@pytest.mark.parametrize("tiling", [DROPS, KEEPS], ids=["drops columns", "keeps columns"])
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("n", [4, 5, 29])
-def test_joins_equal_the_reference(n, precision, tiling, poisoned):
+CASES = [
+    ("nj", 4, "float32", KEEPS),
+    ("nj", 5, "float64", DROPS),
+    ("nj", 21, "float32", KEEPS),
+    ("nj", 21, "float64", DROPS),
+    ("bionj", 17, "float64", KEEPS),
+    ("bionj", 17, "float32", DROPS),
+    ("unj", 17, "float64", DROPS),
+    ("unj", 17, "float32", KEEPS),
+]
+
+
+@pytest.mark.parametrize("method, n, precision, tiling", CASES)
+def test_joins_equal_the_reference(method, n, precision, tiling, poisoned):
     d = symmetric(n, n).astype(precision)
-    result = joins(d, tiling=tiling)
-    pairs, lengths, last = neighbour_joining(d)
+    result = joins(d, method, tiling=tiling)
+    pairs, lengths, last = neighbour_joining(d, method)
     assert np.array_equal(result.pairs, pairs)
     tolerance = 1e-12 if precision == "float64" else 1e-6
     np.testing.assert_allclose(result.lengths, lengths, atol=tolerance)
@@ -38,7 +49,7 @@ def test_joins_equal_the_reference(n, precision, tiling, poisoned):
 
 
 def test_fewer_rows_are_read_than_a_full_search_would():
-    n = 33
+    n = 19
     assert n <= joins(symmetric(n, 5), tiling=KEEPS).rows_read < n * (n - 3) / 2
 
 
@@ -54,3 +65,11 @@ def test_a_changed_entry_changes_the_joins():
     first = joins(d, tiling=KEEPS).lengths
     d[3, 11] = d[11, 3] = 0.01
     assert not np.allclose(first, joins(d, tiling=KEEPS).lengths)
+
+
+def test_too_little_memory_is_said_before_allocation(monkeypatch):
+    monkeypatch.setattr(gpu_distance_nj, "free_bytes", lambda device: 9 * 25 * 8)
+    d = symmetric(9, 2)
+    assert len(joins(d, tiling=KEEPS).pairs) == 6
+    with pytest.raises(InputError, match="bionj of 9 taxa"):
+        joins(d, "bionj", tiling=KEEPS)

@@ -19,10 +19,11 @@ from phloem.distance.alignment_distances import (
 from phloem.distance.distance_settings import NUCLEOTIDES, DistanceSettings, check_settings
 from phloem.distance.formula import formula_for
 from phloem.distance.merges import Merges
-from phloem.distance.neighbour_joining import Joins
+from phloem.distance.neighbour_joining import Joins, on_gpu
 from phloem.distance.partial_characters import whole_weights
 from phloem.errors import InputError
 from phloem.kernels.reference.linkage import LinkageMethod
+from phloem.kernels.reference.nj import JoiningMethod
 
 RESERVE = 500_000_000  # bytes for the tree's own state and for the driver
 
@@ -49,12 +50,9 @@ class DeviceMatrix:
 
         return Merges(*linkage_merges(self._taken(), method, overwrite=True))
 
-    def neighbour_joining(self) -> Joins:
+    def neighbour_joining(self, method: JoiningMethod = "nj") -> Joins:
         """As distance.neighbour_joining.neighbour_joining, of four taxa or more."""
-        from phloem.engine.gpu_distance_nj import joins
-
-        found = joins(self._taken(), overwrite=True)
-        return Joins(found.pairs, found.lengths, found.last, found.last_lengths, found.rows_read)
+        return on_gpu(self._taken(), method, overwrite=True)
 
     def _taken(self) -> Any:
         values, self.values = self.values, None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from phloem.distance.simultaneous_joining import SimultaneousJoining
 from phloem.engine.select import Device, select_distance_device
-from phloem.errors import NumericalError
+from phloem.errors import InputError, NumericalError
 from phloem.kernels.numba import nj_exact
 from phloem.kernels.reference.nj import JoiningMethod
 from phloem.tree.tree import Tree
@@ -62,21 +63,36 @@ def _without_negatives(lengths: np.ndarray, negative: NegativeBranches) -> np.nd
 
 
 def neighbour_joining(
-    distances: np.ndarray, method: JoiningMethod = "nj", *, overwrite: bool = False, device: Device = "cpu"
+    distances: np.ndarray,
+    method: JoiningMethod = "nj",
+    *,
+    simultaneous: bool = False,
+    overwrite: bool = False,
+    threads: int = 2,
+    device: Device = "cpu",
 ) -> Joins:
     """Join the pair that minimises the NJ criterion until three clusters are left (reference.nj).
 
     distances: (n, n) symmetric with zero diagonal, float32 or float64, kept in that precision; sums, the
     criterion and branch lengths are float64. overwrite: work inside `distances` (it is lost).
     The criterion is minimised exactly (to rounding) at every join.
-    device: see engine.select.select_distance_device; the GPU has NJ only, and never overwrites host memory.
+    simultaneous: join all confirmed pairs of a round at once (kernels/reference/nj_simultaneous.py): not the
+    neighbour-joining tree; rows_read counts whole rows then. threads: it alone uses several.
+    device: see engine.select.select_distance_device; the GPU never overwrites host memory. In float32 BIONJ's
+    weights may differ in the last bits there.
     """
+    if simultaneous and method != "nj":
+        raise InputError(
+            f"{method} has no simultaneous variant", hint="Use --method nj, or one pair at a time."
+        )
     n = len(distances)
     if n <= 3:
         return Joins(np.empty((0, 2), np.int64), np.empty((0, 2)), np.arange(n), centre(distances), 0)
-    if joining_device(n, method, device)[0] == "gpu":
-        return _on_gpu(distances)
+    if joining_device(n, simultaneous, device)[0] == "gpu":
+        return on_gpu(distances, method)
     work = distances if overwrite else distances.copy()
+    if simultaneous:
+        return _in_rounds(work, threads)
     variances = work.copy() if method == "bionj" else np.empty((1, 1), work.dtype)
     pairs, lengths = np.empty((n - 3, 2), np.int64), np.empty((n - 3, 2))
     last, slots, names, read = nj_exact.join_all(
@@ -88,20 +104,28 @@ def neighbour_joining(
     return Joins(pairs, lengths, names, centre(work[np.ix_(slots, last)]), int(read))
 
 
-def joining_device(n: int, method: JoiningMethod, requested: Device) -> tuple[Literal["cpu", "gpu"], str]:
+def _in_rounds(work: np.ndarray, threads: int) -> Joins:
+    state = SimultaneousJoining(work, threads)
+    read = state.run()
+    ends = centre(state.last())
+    return Joins(np.concatenate(state.pairs), np.concatenate(state.lengths), state.names, ends, read)
+
+
+def joining_device(n: int, simultaneous: bool, requested: Device) -> tuple[Literal["cpu", "gpu"], str]:
     """Where n taxa will be joined, and why."""
-    return select_distance_device(requested, CPU_SECONDS * n * n, lacking_on_gpu(method))
+    return select_distance_device(requested, CPU_SECONDS * n * n, lacking_on_gpu(simultaneous))
 
 
-def lacking_on_gpu(method: JoiningMethod) -> str | None:
-    """What the GPU kernels lack for this method, if anything."""
-    return None if method == "nj" else method
+def lacking_on_gpu(simultaneous: bool) -> str | None:
+    """What the GPU kernels lack for this way to join, if anything."""
+    return "simultaneous joining" if simultaneous else None
 
 
-def _on_gpu(distances: np.ndarray) -> Joins:
+def on_gpu(distances: Any, method: JoiningMethod, overwrite: bool = False) -> Joins:
+    """Joins on the device, of an array or a tensor there."""
     from phloem.engine.gpu_distance_nj import joins
 
-    found = joins(distances)
+    found = joins(distances, method, overwrite=overwrite)
     return Joins(found.pairs, found.lengths, found.last, found.last_lengths, found.rows_read)
 
 

@@ -9,23 +9,26 @@ import torch
 import triton.language as tl
 
 from phloem.engine.gpu_device import find_device
-from phloem.engine.gpu_distance_device import as_work_matrix, launch_options, programs
-from phloem.errors import NumericalError
-from phloem.kernels.reference.nj import neighbour_joining
-from phloem.kernels.triton.nj_exact import COUNTERS, ROWS_READ, SIDE, TURN, nj_exact
+from phloem.engine.gpu_distance_device import as_work_matrix, free_bytes, launch_options, programs
+from phloem.errors import InputError, NumericalError
+from phloem.kernels.reference.nj import JoiningMethod, neighbour_joining
+from phloem.kernels.triton.nj_exact import COUNTERS, ROWS_READ, TURN, nj_exact
+from phloem.kernels.triton.nj_records import RING, UNTOLD, WORDS
 from phloem.kernels.triton.nj_steps import (
     ABOVE_LOWER,
     ABOVE_UPPER,
     FIELDS,
     LOWER,
-    MESSAGES,
     NAME,
-    NOTES,
     REALS,
+    RUN,
+    SIZE,
     SLOT,
+    SUMS,
     UPPER,
-    U,
 )
+
+METHODS = {"nj": 0, "bionj": 1, "unj": 2}
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class JoiningTiling:
     warps: int = 8
     per_processor: int = 1
     registers: int = 0
+    programs: int = 0
+    ahead: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -53,28 +58,34 @@ class GpuJoins:
 
 def joins(
     distances: np.ndarray | torch.Tensor,
+    method: JoiningMethod = "nj",
     *,
     overwrite: bool = False,
     tiling: JoiningTiling = JoiningTiling(),
 ) -> GpuJoins:
-    """Exact neighbour joining (reference.nj) of n ≥ 4 clusters.
+    """Exact neighbour joining, BIONJ or UNJ (reference.nj) of n ≥ 4 clusters.
 
     distances: (n, n) symmetric with zero diagonal, float32 or float64, in host memory or on the device, kept
-    in its precision; sums, the criterion and branch lengths are float64. overwrite: see linkage_merges.
+    in its precision; sums, the criterion and branch lengths are float64. BIONJ keeps a second matrix.
+    overwrite: see linkage_merges. InputError where the device's memory does not hold it.
     """
     device = distances.device if isinstance(distances, torch.Tensor) else find_device()
-    work, n = as_work_matrix(distances, device, overwrite), len(distances)
+    n = len(distances)
+    _require_memory(distances, method, overwrite, device)
+    work = as_work_matrix(distances, device, overwrite)
     if not np.isfinite(float(work[:, :n].sum(dtype=torch.float64))):
         raise NumericalError("neighbour joining met a distance that is not finite")
-    state, reals, counters = _run(work, n, tiling)
+    variances = work.clone() if method == "bionj" else work
+    state, reals, counters = _run(work, variances, n, method, tiling)
     packed = counters.cpu().numpy()
-    side, turn = int(packed[SIDE.value]), int(packed[TURN.value])
+    turn = int(packed[TURN.value])
     names, lengths = state[[LOWER.value, UPPER.value], : n - 4], reals[[ABOVE_LOWER.value, ABOVE_UPPER.value]]
     pairs, above = names.T.cpu().numpy().astype(np.int64), lengths[:, : n - 4].T.cpu().numpy()
-    alive = torch.nonzero(reals[U.value + turn, :n] > -torch.inf).ravel()[:4]
-    slots, last = state[SLOT.value + side, alive].long(), state[NAME.value + side, alive].cpu().numpy()
-    four = work[slots][:, alive].cpu().numpy()
-    final_pairs, final_lengths, final = neighbour_joining(four)
+    alive = torch.nonzero(reals[SUMS.value + turn, :n] > -torch.inf).ravel()[:4]
+    slots, last = state[SLOT.value, alive].long(), state[NAME.value, alive].cpu().numpy()
+    four, four_variances = (m[slots][:, alive].cpu().numpy() for m in (work, variances))
+    sizes = reals[SIZE.value, alive].cpu().numpy()
+    final_pairs, final_lengths, final = neighbour_joining(four, method, four_variances, sizes)
     return GpuJoins(
         np.concatenate([pairs, last[final_pairs].astype(np.int64)]),
         np.concatenate([above, final_lengths]),
@@ -84,20 +95,38 @@ def joins(
     )
 
 
-def _run(work: torch.Tensor, n: int, tiling: JoiningTiling):
+def _require_memory(
+    distances: np.ndarray | torch.Tensor, method: JoiningMethod, overwrite: bool, device: torch.device
+) -> None:
+    """Copies are asked for before anything is allocated."""
+    n, size = len(distances), distances.dtype.itemsize
+    there = overwrite and isinstance(distances, torch.Tensor)
+    need, free = (
+        (not there) * n * (n + 16) * size + (method == "bionj") * n * (n + 16) * size,
+        free_bytes(device),
+    )
+    if need > free:
+        raise InputError(
+            f"{method} of {n:,} taxa needs {need / 1e9:.1f} GB on the GPU, {free / 1e9:.1f} GB are free",
+            hint="Use the CPU, or neighbour joining, which keeps one matrix.",
+        )
+
+
+def _run(work: torch.Tensor, variances: torch.Tensor, n: int, method: JoiningMethod, tiling: JoiningTiling):
     device, padded = work.device, -(-(n + 16) // 16) * 16
     state = torch.zeros((FIELDS, padded), dtype=torch.int32, device=device)
     for field in (SLOT, NAME):
         state[field.value, :n] = torch.arange(n, dtype=torch.int32, device=device)
     reals = torch.full((REALS, padded), -torch.inf, dtype=torch.float64, device=device)
-    count = programs(device, tiling.per_processor)
-    width = 1 << (count - 1).bit_length()
-    messages = torch.zeros((2 * MESSAGES.value, width), dtype=torch.float64, device=device)
-    notes = torch.full((2 * NOTES.value, width), -1, dtype=torch.int32, device=device)
+    reals[SIZE.value] = 1.0
+    count = tiling.programs or programs(device, tiling.per_processor)
+    lanes = -(-n // (RUN.value * count)) * RUN.value
+    width = 1 << (max(lanes, count) - 1).bit_length()
+    records = torch.full((RING.value, count, WORDS.value), UNTOLD.value, dtype=torch.int64, device=device)
     counters = torch.zeros(COUNTERS, dtype=torch.int32, device=device)
     nj_exact[(count,)](
-        work, work.stride(0), state, reals, messages, notes, padded, n, counters,
-        BLOCK=tiling.block, LANES=1 << (-(-n // count) - 1).bit_length(), PROGRAMS=width, SMALL=tiling.small,
+        work, variances, work.stride(0), state, reals, records, padded, n, counters, tiling.ahead,
+        BLOCK=tiling.block, WIDTH=width, SMALL=tiling.small, METHOD=METHODS[method],
         DTYPE=tl.float64 if work.dtype == torch.float64 else tl.float32,
         NATIVE=device.type == "cuda" and torch.version.hip is None,
         num_warps=tiling.warps, **launch_options(device, tiling.registers),

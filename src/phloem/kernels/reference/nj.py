@@ -10,18 +10,24 @@ JoiningMethod = Literal["nj", "bionj", "unj"]
 
 
 def neighbour_joining(
-    distances: np.ndarray, method: JoiningMethod = "nj"
+    distances: np.ndarray,
+    method: JoiningMethod = "nj",
+    variances: np.ndarray | None = None,
+    sizes: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Join the pair of smallest q_ij = d_ij - u_i - u_j, u_i = Σ_k d_ik / (r - 2), until three are left.
 
     distances: (n, n) symmetric with zero diagonal, n ≥ 3; arithmetic is float64, entries are kept in the
     input's precision. A cluster is named by its smallest leaf; equal q go to the first (lower, upper).
+    variances, sizes: of clusters that are joined already, (n, n) and (n,); else those of leaves.
     NJ: Saitou and Nei 1987, Studier and Keppler 1988. BIONJ: Gascuel 1997a, eqs 3–9. UNJ: Gascuel 1997b.
     Returns (pairs, lengths, last): (n-3, 2) names joined, (n-3, 2) their branch lengths, and (3, 2) the
     names and branch lengths of the final three.
     """
     n = len(distances)
-    d, variance, sizes = distances.copy(), distances.astype(np.float64), np.ones(n)
+    d, variance = distances.copy(), (distances if variances is None else variances).astype(np.float64)
+    sizes = np.ones(n) if sizes is None else sizes.astype(np.float64)
+    leaves = float(sizes.sum())
     alive, pairs, lengths = np.arange(n), np.empty((n - 3, 2), np.int64), np.empty((n - 3, 2))
     for step in range(n - 3):
         r = len(alive)
@@ -33,7 +39,7 @@ def neighbour_joining(
         i, j = divmod(int(np.argmin(q)), r)
         a, b = alive[i], alive[j]
         rest = np.delete(alive, [i, j])
-        share, above = _join(d, variance, sizes, a, b, rest, (u[i] - u[j]) / 2, method)
+        share, above = _join(d, variance, sizes, leaves, a, b, rest, (u[i] - u[j]) / 2, method)
         pairs[step], lengths[step] = (a, b), above
         row = share * (d[a, rest] - above[0]) + (1 - share) * (d[b, rest] - above[1])
         d[a, rest], d[rest, a] = row, row
@@ -51,6 +57,7 @@ def _join(
     d: np.ndarray,
     variance: np.ndarray,
     sizes: np.ndarray,
+    leaves: float,
     a: int,
     b: int,
     rest: np.ndarray,
@@ -61,7 +68,7 @@ def _join(
     ab = float(d[a, b])
     if method == "unj":
         difference = d[a, rest].astype(np.float64) - d[b, rest]
-        half_difference = float(difference @ sizes[rest]) / (2 * (len(d) - sizes[a] - sizes[b]))
+        half_difference = float(difference @ sizes[rest]) / (2 * (leaves - sizes[a] - sizes[b]))
         share = sizes[a] / (sizes[a] + sizes[b])
     elif method == "bionj" and variance[a, b] > 0:
         excess = float(np.sum(variance[b, rest] - variance[a, rest]))

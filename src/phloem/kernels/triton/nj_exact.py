@@ -1,127 +1,118 @@
-"""Exact neighbour joining in one launch: two meetings of all programs a join (reference/nj.py)."""
+"""Exact neighbour joining, BIONJ and UNJ in one launch: the programs meet once a join (reference/nj.py)."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-from phloem.kernels.triton.distance_barrier import grid_barrier
-from phloem.kernels.triton.nj_compaction import count_alive, drop_dead, list_alive
-from phloem.kernels.triton.nj_steps import (
-    BOUND,
-    MESSAGES,
-    NEAR,
-    NEAR_DISTANCE,
-    NOTES,
-    RISE,
-    SLOT,
-    SUMS,
-    TOTAL,
-    U,
-    best_known,
-    closest_pair,
-    join,
-    lowest_in_row,
-    own_rows,
-    row_sum,
-    search,
-)
+from phloem.kernels.triton.nj_compaction import drop_columns
+from phloem.kernels.triton.nj_join import own_record, store_variances, weigh_pair
+from phloem.kernels.triton.nj_records import PLACES, condense, hear, meet, tell
+from phloem.kernels.triton.nj_rules import BIONJ, NJ, UNJ, averaged, wide
+from phloem.kernels.triton.nj_start import first_partners
+from phloem.kernels.triton.nj_steps import SECOND, SIZE, SLOT, SUMS, best_told, own_places, search, u_after
 
 ARRIVED = tl.constexpr(0)  # programs at the barrier
 ROWS_READ = tl.constexpr(1)
-SIDE = tl.constexpr(2)  # which of two rows holds the final values
-TURN = tl.constexpr(3)
-COUNTERS = 4
-
-
-@triton.jit
-def _start(
-    distances, ld, state, reals, counters, N, n, programs, BLOCK: tl.constexpr, NATIVE: tl.constexpr
-):  # fmt: skip
-    """Sums, u and every row's smallest d_ij - u_j."""
-    for i in range(tl.program_id(0), n, programs):
-        row = tl.load(state + SLOT * N + i).to(tl.int64) * ld
-        total = row_sum(distances, row, n, BLOCK)
-        tl.store(reals + SUMS * N + i, total)
-        tl.store(reals + U * N + i, total / (n - 2))
-    grid_barrier(counters + ARRIVED, programs, NATIVE)
-    for i in range(tl.program_id(0), n, programs):
-        row = tl.load(state + SLOT * N + i).to(tl.int64) * ld
-        lowest, first, distance = lowest_in_row(distances, row, i, reals + U * N, -1, 0.0, BLOCK)
-        tl.store(reals + BOUND * N + i, lowest)
-        tl.store(state + NEAR * N + i, first)
-        tl.store(reals + NEAR_DISTANCE * N + i, distance)
+TURN = tl.constexpr(2)  # which sums are the last
+COUNTERS = 3
 
 
 @triton.jit(do_not_specialize=["n"])
 def nj_exact(
-    distances, ld, state, reals, messages, notes, N, n, counters,
-    BLOCK: tl.constexpr, LANES: tl.constexpr, PROGRAMS: tl.constexpr, SMALL: tl.constexpr,
+    distances, variances, ld, state, reals, records, N, n, counters, ahead,
+    BLOCK: tl.constexpr, WIDTH: tl.constexpr, SMALL: tl.constexpr, METHOD: tl.constexpr,
     DTYPE: tl.constexpr, NATIVE: tl.constexpr,
 ):  # fmt: skip
     """Join until four clusters are left; joins are in state[LOWER], state[UPPER], reals[ABOVE_…], in order.
 
-    distances: rows of ld entries (a multiple of 16), symmetric, zero diagonal; overwritten. state, reals,
-    messages, notes: see nj_steps; PROGRAMS columns. LANES × programs ≥ n. counters: zeros.
-    Columns are dropped when a quarter of them is dead, while n > SMALL.
+    distances: rows of ld entries (a multiple of 16), symmetric, zero diagonal; overwritten. variances: a copy
+    for BIONJ, else anything. state (SLOT and NAME the places), reals (SUMS -inf, SIZE 1), records: see
+    nj_steps, nj_records. WIDTH lanes hold the rows of a program, and a record each. counters: zeros. ahead:
+    see search, in rises. Columns are dropped when a quarter of them is dead, while n > SMALL.
     """
-    programs = tl.num_programs(0)
-    me = tl.program_id(0)
-    lane = tl.arange(0, PROGRAMS)
-    told, noted = messages, notes  # of the last search; the next one tells elsewhere: some may still read
-    side, turn, left, made, read = n - n, n - n, n, n - n, n - n
-    fallen = (n - n).to(tl.float64)
-    _start(distances, ld, state, reals, counters, N, n, programs, BLOCK, NATIVE)
-    tl.debug_barrier()
-    u_i, d_a, slot, near, at, u_near, bound = own_rows(
-        distances, fallen.to(tl.int64), state, reals, N, side, turn, n, n, programs, LANES
+    programs, me, infinity = tl.num_programs(0), tl.program_id(0), float("inf")
+    counter, i = counters + ARRIVED, own_places(programs, WIDTH)
+    left, turn, read = n, n - n, n - n
+    newest, newest_slot, free, newest_size = n - n - 1, n - n, n - n, n.to(tl.float64)
+    leaves, slot = newest_size, tl.where(i < n, i, 0)
+    inverse = 1.0 / (left - 2).to(tl.float64)
+    total, bound, near, at = first_partners(
+        distances, ld, i, reals + SUMS * N, inverse, n, programs, counter, WIDTH, DTYPE, BLOCK, NATIVE
     )
-    search(
-        distances, ld, state, reals, messages, notes, N, side, turn, n, n, 0.0, fallen, float("-inf"),
-        programs, u_i, d_a, slot, near, at, u_near, bound, LANES, PROGRAMS, BLOCK,
-    )  # fmt: skip
-    arrivals = 2 * programs
-    grid_barrier(counters + ARRIVED, arrivals, NATIVE)
+    second = total
+    if METHOD != NJ:
+        tl.store(reals + SECOND * N + i, second, mask=i < n)
+    q, pair, ab, new_bound = own_record(i, n, total * inverse, near, at, bound, i == n, bound, bound)
+    tell(records, counter, turn, programs, q, pair, ab, new_bound, NATIVE)
     while left > 4:
-        a, b, ab = closest_pair(told, noted, programs, PROGRAMS)
-        left -= 1
-        row_a = join(
-            distances, ld, state, reals, messages, N, side, turn, n, left, a, b, ab, made, programs,
-            LANES, PROGRAMS, DTYPE,
+        before, inverse = inverse, 1.0 / (left - 3).to(tl.float64)
+        told_q, told, told_at, told_bound = hear(records, turn, programs, WIDTH, NATIVE)
+        _, pair, ab, new_bound = condense(told_q, told, told_at, told_bound)
+        a, b = (pair // PLACES).to(tl.int32), (pair % PLACES).to(tl.int32)
+        bound = tl.where(i == newest, new_bound, bound)
+        sums = reals + (SUMS + turn % 2) * N
+        slot_a, slot_b, share, constant, rise, new_sum, new_second, size_a, size_b, v_ab = weigh_pair(
+            state, reals, variances, N, ld, turn, a, b, ab, left, before, newest, newest_slot, newest_size,
+            leaves, METHOD,
         )  # fmt: skip
-        made += 1
-        turn = 1 - turn
-        grid_barrier(counters + ARRIVED, arrivals + programs, NATIVE)
-        u_i, d_a, slot, near, at, u_near, bound = own_rows(
-            distances, row_a, state, reals, N, side, turn, n, a, programs, LANES
+        row_a, row_b = slot_a.to(tl.int64) * ld, slot_b.to(tl.int64) * ld
+        free, left, rise = tl.where(turn == 0, slot_a, free), left - 1, rise * inverse
+        # Own rows after the join.
+        rest = (total > -infinity) & (i != a) & (i != b)
+        x = wide(tl.load(distances + row_a + i, mask=rest, other=0.0))
+        y = wide(tl.load(distances + row_b + i, mask=rest, other=0.0))
+        near = tl.where((near == a) | (near == b) | (i == a) | (i == b), -1, near)
+        u_near = u_after(distances, sums, near, near >= 0, row_a, row_b, share, constant, inverse)
+        best = best_told(distances, sums, told, told_at, a, b, row_a, row_b, share, constant, inverse)
+        stored = averaged(x, y, share, constant, DTYPE)
+        new = wide(stored)
+        total = tl.where(rest, total + new - x - y, tl.where(i == a, new_sum, -infinity))
+        u, with_a = total * inverse, new - new_sum * inverse
+        tl.store(reals + (SUMS + (turn + 1) % 2) * N + i, total, mask=i < n)
+        if METHOD == UNJ:
+            second += (size_a + size_b) * new - size_a * x - size_b * y
+        elif METHOD == BIONJ:
+            second += store_variances(variances, ld, i, slot, rest, free, a, row_a, row_b, share, v_ab, DTYPE)
+        if METHOD != NJ:
+            second = tl.where(rest, second, tl.where(i == a, new_second, 0.0))
+            tl.store(reals + (SECOND + (turn + 1) % 2) * N + i, second, mask=i < n)
+        tl.store(distances + slot.to(tl.int64) * ld + a, stored, mask=rest)
+        stored = tl.where(rest, stored, 0.0)
+        if turn > 0:
+            tl.store(distances + free.to(tl.int64) * ld + i, stored, mask=rest | (i == a))
+        in_row = tl.where(rest & (i > a), with_a, infinity)
+        bound = tl.minimum(bound - rise, in_row)
+        known = tl.where(rest & (near >= 0), at - u_near, infinity)
+        nearer = in_row < known
+        known, near, at = (
+            tl.where(nearer, in_row, known),
+            tl.where(nearer, a, near),
+            tl.where(nearer, new, at),
         )
-        total = tl.load(messages + TOTAL * PROGRAMS + lane, mask=lane < programs, other=0.0)
-        rise = tl.load(messages + RISE * PROGRAMS + lane, mask=lane < programs, other=float("-inf"))
-        best = best_known(told, noted, reals + (U + turn) * N, a, programs, PROGRAMS)
-        total, fallen = tl.sum(total, axis=0), fallen + tl.max(rise, axis=0)
-        u_a = total / (left - 2)
-        tl.debug_barrier()
-        if me == 0:
-            tl.store(reals + (SUMS + side) * N + a, total)
-            tl.store(reals + (U + turn) * N + a, u_a)
-        told = messages + (made % 2) * MESSAGES * PROGRAMS
-        noted = notes + (made % 2) * NOTES * PROGRAMS
-        read += search(
-            distances, ld, state, reals, told, noted, N, side, turn, n, a, u_a, fallen, best, programs,
-            u_i, d_a, slot, near, at, u_near, bound, LANES, PROGRAMS, BLOCK,
+        best = tl.minimum(best, tl.minimum(known, tl.where(rest, with_a, infinity)) - u)
+        bound, near, at, known, scanned = search(
+            distances, ld, i, u, best, bound, near, at, known, slot, rest, ahead * tl.maximum(rise, 0.0),
+            sums, inverse, a, b, row_a, row_b, share, constant, DTYPE, BLOCK,
         )  # fmt: skip
-        arrivals += 2 * programs
-        grid_barrier(counters + ARRIVED, arrivals, NATIVE)
+        read += scanned
+        if turn == 0:  # the first new row takes the place of one that others may still read
+            meet(counter, programs, NATIVE)
+            tl.store(distances + free.to(tl.int64) * ld + i, stored, mask=rest | (i == a))
+        slot = tl.where(i == a, free, slot)
+        newest, newest_slot, newest_size, free, turn = a, free, size_a + size_b, slot_b, turn + 1
+        q, pair, ab, new_bound = own_record(i, a, u, near, at, known, rest & (i < a), new, with_a)
         if (n > SMALL) & (left * 4 < n * 3):
-            count_alive(reals, notes, N, turn, n, programs, LANES, PROGRAMS)
-            grid_barrier(counters + ARRIVED, arrivals + programs, NATIVE)
-            list_alive(state, reals, notes, N, turn, n, programs, LANES, PROGRAMS)
-            grid_barrier(counters + ARRIVED, arrivals + 2 * programs, NATIVE)
-            drop_dead(distances, ld, state, reals, noted, N, side, turn, left, programs, BLOCK, PROGRAMS)
-            arrivals += 3 * programs
-            grid_barrier(counters + ARRIVED, arrivals, NATIVE)
-            side, turn, n = 1 - side, 1 - turn, left
+            newest, pair, slot, near, at, bound, total, second = drop_columns(
+                distances, variances, ld, state, reals, N, turn, n, left, i, newest, newest_size, pair, slot,
+                near, at, bound, total, second, counter, programs, WIDTH, BLOCK, METHOD, NATIVE,
+            )  # fmt: skip
+            n = left
+        tell(records, counter, turn, programs, q, pair, ab, new_bound, NATIVE)
     tl.atomic_add(counters + ROWS_READ, read)
+    meet(counter, programs, NATIVE)
     if me == 0:
-        tl.store(counters + SIDE, side)
-        tl.store(counters + TURN, turn)
+        tl.store(counters + TURN, turn % 2)
+        if newest >= 0:
+            tl.store(state + SLOT * N + newest, newest_slot)
+            tl.store(reals + SIZE * N + newest, newest_size)
