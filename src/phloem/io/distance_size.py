@@ -20,12 +20,15 @@ def taxa_of_matrix(path: str) -> int:
     if path.endswith(".npy"):
         try:
             return len(np.load(path, mmap_mode="r", allow_pickle=False))
+        except FileNotFoundError:
+            raise InputError("there is no such file", file=path, hint="Check the path.") from None
         except (ValueError, OSError, EOFError, TypeError) as problem:
             raise InputError(
                 f"not a NumPy array ({problem})", file=path, hint="Save it with numpy.save."
             ) from None
     first = bytes(read_bytes(path)[:FIRST_LINE]).lstrip(b"\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
-    if first.split()[0].isdigit():
-        return int(first.split()[0])
+    words = first.split()
+    if words and words[0].isdigit():
+        return int(words[0])
     separator = "\t" if "\t" in first else ","
     return len(next(csv.reader([first], delimiter=separator))) - 1

@@ -46,19 +46,24 @@ def test_every_method_from_an_alignment(fasta, method, tmp_path):
     json.dumps(result.to_json())
 
 
-def test_cophenetic_correlation_is_scipys():
+@pytest.mark.parametrize("pairs", [1 << 22, 7])
+def test_cophenetic_correlation_is_scipys(pairs, monkeypatch):
     from scipy.cluster.hierarchy import cophenet
     from scipy.spatial.distance import squareform
 
-    from phloem.distance.cophenetic import cophenetic_correlation
+    from phloem.data.distance_triangle import DistanceTriangle
+    from phloem.distance import cophenetic
     from phloem.distance.linkage import linkage
 
     upper = np.triu(np.random.default_rng(0).random((30, 30)), 1)
     d = upper + upper.T
     merges = linkage(d)
     expected, _ = cophenet(merges.linkage_matrix(), squareform(d, checks=False))
-    found = cophenetic_correlation(merges.tree([f"t{k}" for k in range(30)]), d)
-    assert found == pytest.approx(expected, rel=1e-12)
+    taxa = tuple(f"t{k}" for k in range(30))
+    monkeypatch.setattr(cophenetic, "PAIRS", pairs)
+    for form in (d, DistanceTriangle(taxa, d[np.tril_indices(30, -1)])):
+        found = cophenetic.cophenetic_correlation(merges.tree(taxa), form)
+        assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_matrix_and_alignment_give_the_same_tree(fasta, tmp_path):
@@ -85,6 +90,26 @@ def test_options_that_a_matrix_cannot_have(fasta, tmp_path):
     for option in ({"bootstrap": 5}, {"distance": "jc69"}, {"model": "JC"}, {"shape": 1.0}):
         with pytest.raises(InputError, match="needs an alignment"):
             run_distance_analysis(DistanceAnalysisSettings(matrix, "nj", **option))
+
+
+@pytest.mark.parametrize("method", ["upgma", "nj"])
+def test_memory_is_asked_for_before_it_is_taken(fasta, tmp_path, method, monkeypatch):
+    from dataclasses import replace
+
+    from phloem.analysis import distance
+    from phloem.distance import memory
+    from phloem.engine.hardware import detect_hardware
+
+    matrix = str(tmp_path / "m.phy")
+    run_distance_analysis(DistanceAnalysisSettings(fasta, None, out=matrix))
+    hardware = replace(detect_hardware(), available_bytes=100)
+    monkeypatch.setattr(memory, "detect_hardware", lambda: hardware)
+    for name in ("read_distance_matrix", "read_distance_triangle", "pairwise_distances", "pairwise_triangle"):
+        monkeypatch.setattr(distance, name, lambda *_, **__: pytest.fail("memory was taken"))
+    for file in (matrix, fasta):
+        with pytest.raises(InputError, match=r"5 taxa need 0\.0 GB .* float64") as refusal:
+            run_distance_analysis(DistanceAnalysisSettings(file, method))
+        assert "float32" in str(refusal.value.hint)
 
 
 def test_nothing_is_replaced_unasked(fasta, tmp_path):

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.errors import InputError
-from phloem.io.distance_matrix import is_distance_matrix, read_distance_matrix, write_distance_matrix
+from phloem.io import distance_fill
+from phloem.io.distance_matrix import (
+    is_distance_matrix,
+    read_distance_matrix,
+    read_distance_triangle,
+    write_distance_matrix,
+)
 from phloem.kernels.numba.distance_text import parse_numbers
 
 VALUES = np.array([[0, 1.5, 2, 4], [1.5, 0, 2.25, 3], [2, 2.25, 0, 1e-3], [4, 3, 1e-3, 0]])
@@ -37,7 +44,56 @@ def test_phylip_forms(tmp_path, form):
     matrix = read_distance_matrix(file)
     assert matrix.taxa == TAXA and matrix.settings["format"] == form
     np.testing.assert_array_equal(matrix.values, VALUES)
+    np.testing.assert_array_equal(read_distance_triangle(file).entries, VALUES[np.tril_indices(4, -1)])
     assert is_distance_matrix(file)
+
+
+def large(n):
+    upper = np.triu(np.random.default_rng(1).random((n, n)).astype(np.float32), 1)
+    return upper + upper.T
+
+
+@pytest.mark.parametrize("form", ["square", "lower", "upper with diagonal"])
+def test_batches_of_rows_meet(tmp_path, form, monkeypatch):
+    monkeypatch.setattr(distance_fill, "BATCH", 32)
+    d, file = large(150), tmp_path / "m.phy"
+    cut = {"square": lambda i: d[i], "lower": lambda i: d[i, :i], "upper with diagonal": lambda i: d[i, i:]}
+    file.write_text("150\n" + "".join(f"t{i} {row_text(cut[form](i))}\n" for i in range(150)))
+    np.testing.assert_array_equal(read_distance_matrix(file, precision="float32").values, d)
+    triangle = read_distance_triangle(file, precision="float32")
+    np.testing.assert_array_equal(triangle.entries, d[np.tril_indices(150, -1)])
+
+
+@pytest.mark.parametrize("i, j", [(1, 0), (31, 30), (32, 31), (149, 0), (149, 148), (70, 40), (100, 64)])
+@pytest.mark.parametrize("value", [7.0, np.nan, -1.0])
+def test_a_wrong_cell_is_found_wherever_it_is(tmp_path, i, j, value, monkeypatch):
+    monkeypatch.setattr(distance_fill, "BATCH", 32)
+    for row, column in ((i, j), (j, i)):
+        d = large(150)
+        d[row, column] = value
+        np.save(tmp_path / "m.npy", d)
+        with pytest.raises(InputError, match=rf"\(row {i + 1}\) and 'taxon_{j + 1}' \(column {j + 1}\)"):
+            read_distance_triangle(tmp_path / "m.npy")
+    np.save(tmp_path / "m.npy", large(150))
+    read_distance_triangle(tmp_path / "m.npy")
+
+
+def test_reading_takes_no_square_for_a_triangle(tmp_path):
+    np.save(tmp_path / "m.npy", large(2000))
+    read_distance_triangle(tmp_path / "m.npy")
+    tracemalloc.start()
+    read_distance_triangle(tmp_path / "m.npy", precision="float64")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.reset_peak()
+    read_distance_matrix(tmp_path / "m.npy", precision="float64")
+    square = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.7 * 2000**2 * 8 < 2000**2 * 8 < square < 1.2 * 2000**2 * 8
+
+
+def test_negative_zero_is_read_as_zero(tmp_path):
+    (tmp_path / "m.phy").write_text("2\na 0 -0.0\nb -0.0 0\n")
+    assert not np.signbit(read_distance_triangle(tmp_path / "m.phy").entries).any()
 
 
 def test_rows_over_several_lines_windows_ends_and_gzip(tmp_path):
