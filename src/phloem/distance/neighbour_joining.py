@@ -81,10 +81,7 @@ def neighbour_joining(
     device: see engine.select.select_distance_device; the GPU never overwrites host memory. In float32 BIONJ's
     weights may differ in the last bits there.
     """
-    if simultaneous and method != "nj":
-        raise InputError(
-            f"{method} has no simultaneous variant", hint="Use --method nj, or one pair at a time."
-        )
+    check_simultaneous(method, simultaneous)
     n = len(distances)
     if n <= 3:
         return Joins(np.empty((0, 2), np.int64), np.empty((0, 2)), np.arange(n), centre(distances), 0)
@@ -102,6 +99,12 @@ def neighbour_joining(
     if not np.all(np.isfinite(lengths)):
         raise NumericalError("neighbour joining met a distance that is not finite")
     return Joins(pairs, lengths, names, centre(work[np.ix_(slots, last)]), int(read))
+
+
+def check_simultaneous(method: str | None, simultaneous: bool) -> None:
+    """Raises InputError for a method that joins one pair at a time only."""
+    if simultaneous and method != "nj":
+        raise InputError(f"{method} has no simultaneous variant", hint="Only neighbour joining has one.")
 
 
 def _in_rounds(work: np.ndarray, threads: int) -> Joins:
