@@ -37,7 +37,7 @@ def linkage(
     methods are reducible (Bruynooghe 1978; Murtagh 1983).
     device: see engine.select.select_distance_device; the GPU has no single linkage and never overwrites
     distances in host memory. It averages in another order where the CPU merges one pair at a time: distances
-    may differ in the last bit.
+    may differ in the last bit. Where they do not fit one GPU, all are used (device_bands.devices_by_rows).
     """
     n = taxa_of(distances)
     if n < 2:
@@ -68,13 +68,26 @@ def lacking_on_gpu(method: LinkageMethod) -> str | None:
 
 
 def _on_gpu(distances: Distances, n: int, method: LinkageMethod) -> Merges:
+    """On one GPU, or by rows on all where they do not fit one."""
+    from phloem.engine import gpu_distance_shards_bands as by_rows
+    from phloem.engine.gpu_distance_device import float_type
     from phloem.engine.gpu_distance_linkage import linkage_merges
+    from phloem.engine.gpu_distance_shards import linkage_merges_sharded
     from phloem.engine.gpu_distance_triangle import square_on_device
 
-    if isinstance(distances, np.ndarray) and distances.ndim == 2:
-        return Merges(*linkage_merges(distances, method))
-    with ThreadPoolExecutor(1) as workers:
-        entries = packed(distances, overwrite=True, workers=workers)
+    square = isinstance(distances, np.ndarray) and distances.ndim == 2
+    if square:
+        entries = np.asarray(distances)
+    else:
+        with ThreadPoolExecutor(1) as workers:
+            entries = packed(distances, overwrite=True, workers=workers)
+    devices, _ = by_rows.devices_for(n, entries.itemsize)
+    if len(devices) > 1:
+        fill = by_rows.rows_of_square(entries) if square else by_rows.rows_of_triangle(entries, n)
+        bands = by_rows.bands_of_rows(n, devices, float_type(entries.dtype.name), fill)
+        return Merges(*linkage_merges_sharded(bands, method))
+    if square:
+        return Merges(*linkage_merges(entries, method))
     return Merges(*linkage_merges(square_on_device(entries, n), method, overwrite=True))
 
 
