@@ -38,9 +38,11 @@ def _branch_blocks(batch: GpuBatch) -> list[np.ndarray]:
 def _without_eigensystem(batch: GpuBatch, chain: int, model: SiteModel) -> np.ndarray:
     place, s = batch.chains[chain], len(model.root_frequencies)
     lengths = batch.numbers.host["lengths"][chain]
-    blocks = [(nodes, batch.launch.adjoint(place, nodes)) for nodes in _branch_blocks(batch)]
-    each = [rate_matrix_adjoint(a[:, :, :s, :s].cpu().numpy(), lengths[nodes], model) for nodes, a in blocks]
-    return np.sum(each, axis=0)
+    total = np.zeros((s, s))
+    for nodes in _branch_blocks(batch):
+        adjoint = batch.launch.adjoint(place, nodes)[:, :, :s, :s].cpu().numpy()
+        total += rate_matrix_adjoint(adjoint, lengths[nodes], model)
+    return total
 
 
 def _rate_matrix_adjoint(batch: GpuBatch, chain: int) -> torch.Tensor:
