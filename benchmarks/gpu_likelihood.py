@@ -5,8 +5,8 @@
 Every problem is checked against the NumPy reference engine (simulated ones against the CPU engine) before
 it is timed; on a red check nothing is reported and the exit status is 1. Device times are those of a
 captured graph between two events, calls those of the evaluator with its copies to and from the device.
-DIRECTORY holds the table's problems as NAME.npz where ../shared is not at hand. Writes
-results/gpu_likelihood.csv beside this file.
+DIRECTORY holds the table's problems as NAME.npz where ../shared is not at hand. Parts large and branches
+(gpu_memory_proofs.py) run only when named. Writes results/gpu_likelihood.csv beside this file.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ import csv
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import torch
 import triton
-from problems import Case, _model, _problem, named, simulated
+from gpu_memory_proofs import branches, large
+from gpu_times import call_times, device_times
+from problems import Case, _model, _problem, named, reference_gradient, simulated
 
 from phloem.engine.cpu import CpuEvaluator
-from phloem.engine.gpu import GpuEvaluator, find_device, make_evaluator
+from phloem.engine.gpu import GpuEvaluator, find_device
 from phloem.engine.gpu_blocks import forecast_device_bytes
 from phloem.engine.gpu_chains import GpuChains
-from phloem.engine.reference import ReferenceEvaluator
 
 RESULTS = Path(__file__).parent / "results" / "gpu_likelihood.csv"
 # BEAGLE 4.1, tensor cores, float64, on an H100 80GB: ms of the likelihood, and of it with branch derivatives.
@@ -50,34 +52,6 @@ GROWTH = [
     *[(50, 500, states, 1) for states in (4, 8, 20, 61, 122, 256)],
 ]
 CHAINS = (1, 4, 16, 64, 256)
-
-
-def device_times(launch: Callable[[], None], repeats: int) -> np.ndarray:
-    """(p20, p50, p80) in ms of a graph of the launches."""
-    launch()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        launch()
-    taken = []
-    for step in range(repeats + 5):
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        graph.replay()
-        stop.record()
-        torch.cuda.synchronize()
-        if step >= 5:
-            taken.append(start.elapsed_time(stop))
-    return np.quantile(taken, (0.2, 0.5, 0.8))
-
-
-def call_times(action: Callable[[], object], repeats: int) -> np.ndarray:
-    taken = []
-    for _ in range(repeats + 3):
-        start = time.perf_counter()
-        action()
-        taken.append((time.perf_counter() - start) * 1e3)
-    return np.quantile(taken[3:], (0.2, 0.5, 0.8))
 
 
 def checked(gpu, case: Case, wanted) -> tuple[float, float]:
@@ -139,12 +113,13 @@ def measure(case: Case, wanted, rows: list[dict], cpu_ms: float | None = None) -
 
 
 def table(arguments, rows: list[dict]) -> None:
-    for name in BEAGLE:
-        case = _from_file(arguments.problems, name) if arguments.problems else named(name)
-        if case is None:
-            print(f"{name}: ../shared is not here, skipped")
-            continue
-        wanted = ReferenceEvaluator(case.problem).gradient(case.lengths, case.model)
+    found = {n: _from_file(arguments.problems, n) if arguments.problems else named(n) for n in BEAGLE}
+    cases = [case for case in found.values() if case is not None]
+    if len(cases) < len(found):
+        print(f"{', '.join(n for n, case in found.items() if case is None)}: ../shared is not here, skipped")
+    with ProcessPoolExecutor(len(cases), get_context("spawn")) as pool:
+        references = list(pool.map(reference_gradient, cases))
+    for case, wanted in zip(cases, references):
         for precision in ("float64", "float32"):
             measure(replace(case, problem=replace(case.problem, precision=precision)), wanted, rows)
 
@@ -198,33 +173,6 @@ def chains(arguments, rows: list[dict]) -> None:
             )
 
 
-def large(arguments, rows: list[dict]) -> None:
-    """31 taxa × 360,031 amino-acid sites: a message array past 2**31 elements, whole and in blocks."""
-    case = simulated(31, 360_031, 20, 32, length=0.5)
-    torch.cuda.reset_peak_memory_stats()
-    forecast = forecast_device_bytes(case.problem)
-    whole = make_evaluator(case.problem)
-    start = time.perf_counter()
-    found = whole.gradient(case.lengths, case.model)
-    seconds = time.perf_counter() - start
-    if not isinstance(whole, GpuEvaluator):
-        sys.exit("the device is too small for this part")
-    elements = whole._batch.launch.arrays["messages"].numel()
-    peak = torch.cuda.max_memory_allocated()
-    del whole
-    torch.cuda.empty_cache()
-    split = make_evaluator(case.problem, 24 << 30)
-    wanted = split.gradient(case.lengths, case.model)
-    value = abs(found.log_likelihood / wanted.log_likelihood - 1)
-    slope = np.abs(found.branch_lengths - wanted.branch_lengths).max() / np.abs(wanted.branch_lengths).max()
-    if value > 1e-11 or slope > 1e-9:
-        sys.exit(f"RED large: {value} {slope}")
-    print(
-        f"large: {elements:,} elements, {type(split).__name__} agrees to {value:.1e} and {slope:.1e}; "
-        f"first gradient {seconds:.2f} s, forecast {forecast / 2**30:.2f} GiB, peak {peak / 2**30:.2f} GiB"
-    )
-
-
 FIRST = """
 import time; start = time.perf_counter()
 import sys; sys.path.insert(0, "benchmarks"); sys.path.insert(0, "src")
@@ -251,13 +199,14 @@ def first(arguments, rows: list[dict]) -> None:
         print(f"first result S={states}: " + ", ".join(r.stdout.strip() for r in runs) + " s", flush=True)
 
 
-PARTS = {"table": table, "growth": growth, "chains": chains, "large": large, "first": first}
+PARTS = {"table": table, "growth": growth, "chains": chains, "first": first}
+ASKED_FOR = {"large": large, "branches": branches}  # tens of GB, and minutes on the host
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems")
-    parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--only", nargs="*", choices=[*PARTS, *ASKED_FOR], default=list(PARTS))
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--commit", default="")
     parser.add_argument("--csv", default=str(RESULTS))
@@ -265,7 +214,9 @@ def main() -> None:
     device, rows = torch.cuda.get_device_name(), []
     print(f"{device}, torch {torch.__version__}, triton {triton.__version__}, commit {arguments.commit}")
     for part in arguments.only:
-        PARTS[part](arguments, rows)
+        start = time.perf_counter()
+        (PARTS | ASKED_FOR)[part](arguments, rows)
+        print(f"{part}: {time.perf_counter() - start:.1f} s", flush=True)
     common = {
         "device": device,
         "torch": torch.__version__,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from phloem.engine.interface import Problem
+from phloem.engine.interface import EngineGradient, Problem
+from phloem.engine.reference import ReferenceEvaluator
 from phloem.model.record import EigenSystem, SiteModel
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -55,10 +56,6 @@ def simulated(
     """Columns evolved along a random tree: two random subtrees joined at each step, exponential lengths."""
     rng = np.random.default_rng(seed)
     frequencies = rng.dirichlet(np.full(states, 10.0))
-    q = np.ones((states, states)) * frequencies
-    np.fill_diagonal(q, 0.0)
-    np.fill_diagonal(q, -q.sum(1))
-    q /= -(frequencies @ np.diag(q))
     left, right = _random_topology(rng, taxa)
     lengths = rng.exponential(length, 2 * taxa - 1)
     column = np.empty((2 * taxa - 1, patterns), np.uint8)
@@ -68,11 +65,25 @@ def simulated(
             moved = rng.random(patterns) < 1 - np.exp(-lengths[child])
             drawn = rng.choice(states, patterns, p=frequencies)
             column[child] = np.where(moved, drawn, column[taxa + k])
-    rates = np.linspace(0.2, 1.8, categories) if categories > 1 else np.ones(1)
-    model = _model(q, frequencies, rates, np.full(categories, 1 / categories))
+    model = equal_exchange_model(frequencies, categories)
     weights = np.ones(patterns)
     problem = _problem(column[:taxa], weights, states, (left, right), categories, "float64")
     return Case(f"T={taxa} P={patterns} S={states} C={categories}", problem, lengths, model)
+
+
+def equal_exchange_model(frequencies: np.ndarray, categories: int = 1) -> SiteModel:
+    """Rates proportional to the target's frequency (Felsenstein 1981), one substitution a unit of time."""
+    q = np.ones((len(frequencies), len(frequencies))) * frequencies
+    np.fill_diagonal(q, 0.0)
+    np.fill_diagonal(q, -q.sum(1))
+    q /= -(frequencies @ np.diag(q))
+    rates = np.linspace(0.2, 1.8, categories) if categories > 1 else np.ones(1)
+    return _model(q, frequencies, rates, np.full(categories, 1 / categories))
+
+
+def reference_gradient(case: Case) -> EngineGradient:
+    """What the NumPy reference says; a function of a module, so that processes can share the work."""
+    return ReferenceEvaluator(case.problem).gradient(case.lengths, case.model)
 
 
 def _random_topology(rng, taxa: int) -> tuple[np.ndarray, np.ndarray]:

@@ -75,7 +75,7 @@ def device_arrays(
         "q": q if gradient or parameters else 0,
         "u": q if parameters else 0,
         "transition": matrices * n.slots * real,
-        "adjoint": min(matrices * 8, ADJOINT_BYTES) * 4 if parameters else 0,
+        "adjoint": min(matrices * 8, ADJOINT_BYTES) * 8 if parameters else 0,
         "classes": (2 * n.n_columns + n.n_pre_columns + 2 * n.n_entries) * 4,
         "steps": n.n_steps * 16 * 8,
         "partial": n.n_partials * c * tiles.chunks * 8,
@@ -88,6 +88,6 @@ def device_arrays(
 
 
 # Adjoints of transition matrices held at a time: 20,000 branches at S = 256 in float64 would need 10 GB a
-# category. Their transform by the eigensystem holds about three more of the same size.
-ADJOINT_BYTES = 256 << 20
+# category. Their transform by the eigensystem holds seven more of the same size.
+ADJOINT_BYTES = 128 << 20
 SHARED = ("messages", "exponents", "shifts", "q", "u", "transition")
