@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from phloem.analysis.distance import DistanceAnalysisSettings, run_distance_analysis  # noqa: E402
+from phloem.distance import device_distances  # noqa: E402
+from phloem.distance.linkage import linkage  # noqa: E402
+from phloem.engine import gpu_distance_shards_bands  # noqa: E402
 from phloem.engine.distance_formula import Formula  # noqa: E402
 from phloem.engine.gpu_distance_alignment import SequenceCodes, distance_matrix  # noqa: E402
 from phloem.engine.gpu_distance_device import visible_devices  # noqa: E402
@@ -159,3 +164,39 @@ def test_devices_are_as_few_as_memory_allows():
     with pytest.raises(InputError, match=r"320,000 taxa need 409.6 GB .* 150.0, 150.0 GB"):
         devices_for(320_000, 4, devices=devices, free=free)
     assert row_edges(100, 4) == [0, 64, 100] and row_edges(5, 3) == [0, 5]
+
+
+def only_two_devices_suffice(monkeypatch) -> None:
+    """No matrix fits one device; two bands on the first do."""
+    device = visible_devices()[0]
+    monkeypatch.setattr(device_distances, "RESERVE", 1 << 63)
+    monkeypatch.setattr(
+        gpu_distance_shards_bands, "devices_for", lambda *_: ([device] * 2, "2 GPUs by rows, since")
+    )
+
+
+@pytest.mark.parametrize("form", ["square", "condensed"])
+def test_linkage_takes_all_devices_for_what_does_not_fit_one(form, monkeypatch):
+    d = continuous(70, np.random.default_rng(8)).astype(np.float32)
+    given = d if form == "square" else d[np.triu_indices(70, 1)]
+    only_two_devices_suffice(monkeypatch)
+    found = linkage(given, device="gpu")
+    assert_same((found.lower, found.upper, found.distance), linkage_merges(d))
+
+
+def test_an_alignment_goes_to_its_tree_in_bands(tmp_path, monkeypatch):
+    rng = np.random.default_rng(9)
+    rows = np.array(list("ACGT"))[rng.integers(0, 4, (70, 60))]
+    fasta = tmp_path / "a.fasta"
+    fasta.write_text("".join(f">t{i}\n{''.join(row)}\n" for i, row in enumerate(rows)))
+    settings = DistanceAnalysisSettings(str(fasta), "upgma", device="gpu", deletion="complete")
+    one = run_distance_analysis(settings)
+    only_two_devices_suffice(monkeypatch)
+    both = run_distance_analysis(settings)
+    assert one.choices["matrix"] == "stays in device memory"
+    assert both.choices["matrix"] == "stays in device memory: 2 GPUs by rows, since"
+    assert np.array_equal(both.tree.parent, one.tree.parent)
+    assert np.array_equal(both.tree.lengths, one.tree.lengths)
+    assert both.choices["saturated_pairs"] == one.choices["saturated_pairs"]
+    kept = run_distance_analysis(replace(settings, cophenetic=True)).choices
+    assert kept["matrix"].startswith("through host memory") and kept["tree"].endswith("by rows, since")

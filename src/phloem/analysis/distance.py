@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from phloem.analysis.distance_devices import JOINING, DistanceDevices, Method, choose_devices
+from phloem.analysis.distance_devices import JOINING, DistanceDevices, Method, choose_devices, on_all_devices
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
@@ -18,11 +18,12 @@ from phloem.distance.alignment_distances import pairwise_distances, pairwise_tri
 from phloem.distance.bootstrap import bootstrap_support
 from phloem.distance.compilation import on_first_compilation
 from phloem.distance.cophenetic import cophenetic_correlation
+from phloem.distance.device_bands import DeviceBands, distances_in_bands
 from phloem.distance.device_distances import DeviceAlignment, DeviceMatrix
 from phloem.distance.distance_settings import DistanceMethod, DistanceSettings, usual_method
 from phloem.distance.linkage import linkage
 from phloem.distance.memory import LINKAGE, require_memory
-from phloem.distance.neighbour_joining import NegativeBranches, neighbour_joining
+from phloem.distance.neighbour_joining import NegativeBranches, check_simultaneous, neighbour_joining
 from phloem.engine.hardware import usable_cores
 from phloem.engine.select import Device
 from phloem.errors import InputError
@@ -41,7 +42,7 @@ from phloem.tree.reroot import root_at_midpoint
 from phloem.tree.tree import Tree
 
 Progress = Callable[[str, int, int], None]
-Distances = DistanceMatrix | DistanceTriangle | DeviceMatrix
+Distances = DistanceMatrix | DistanceTriangle | DeviceMatrix | DeviceBands
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ class DistanceAnalysisSettings:
     method: None for the distances alone. distance: None for jc69 with nucleotides, poisson with proteins, p
     with anything else; ml where a model is given. precision: of the matrix, "auto" is float64 up to 4,096
     taxa. bootstrap: replicates, from an alignment. negative: what becomes of negative branches in neighbour
-    joining. midpoint: root the joined tree there. out: file of the tree, or of the matrix where method is
-    None; replaced only with redo.
+    joining. simultaneous: join mutual best pairs in rounds, which is not the neighbour-joining tree.
+    midpoint: root the joined tree there. out: file of the tree, or of the matrix where method is None;
+    replaced only with redo.
     """
 
     input: str
@@ -73,6 +75,7 @@ class DistanceAnalysisSettings:
     bootstrap: int = 0
     seed: int = 1
     negative: NegativeBranches = "keep"
+    simultaneous: bool = False
     midpoint: bool = False
     cophenetic: bool = False
     digits: int | None = None
@@ -134,6 +137,7 @@ def run_distance_analysis(
     Errors: InputError for data and settings that do not go together.
     """
     refuse_to_overwrite([settings.out] if settings.out else [], settings.redo)
+    check_simultaneous(settings.method, settings.simultaneous)
     if compiling is not None:
         on_first_compilation(compiling)
     seconds: dict[str, float] = {}
@@ -146,7 +150,7 @@ def run_distance_analysis(
         start = time.perf_counter()
         tree = build_tree(matrix, settings, device, overwrite=not settings.cophenetic)
         seconds["tree"] = time.perf_counter() - start
-        if settings.cophenetic and not isinstance(matrix, DeviceMatrix):
+        if settings.cophenetic and not isinstance(matrix, (DeviceMatrix, DeviceBands)):
             cophenetic = cophenetic_correlation(
                 tree, matrix if isinstance(matrix, DistanceTriangle) else matrix.values
             )
@@ -191,12 +195,15 @@ def build_tree(
     method = settings.method or "upgma"
     if method == "nj" or method == "bionj" or method == "unj":
         if isinstance(matrix, DeviceMatrix):
-            joins = matrix.neighbour_joining()
+            joins = matrix.neighbour_joining(method)
         else:
             assert isinstance(matrix, DistanceMatrix)  # LINKAGE alone works in a triangle
-            joins = neighbour_joining(matrix.values, method, overwrite=overwrite, device=device)
+            joins = neighbour_joining(
+                matrix.values, method, simultaneous=settings.simultaneous, overwrite=overwrite,
+                threads=settings.cpu_threads, device=device,
+            )  # fmt: skip
         return joins.tree(matrix.taxa, settings.negative)
-    if isinstance(matrix, DeviceMatrix):
+    if isinstance(matrix, (DeviceMatrix, DeviceBands)):
         return matrix.linkage(method).tree(matrix.taxa)
     distances = matrix if isinstance(matrix, DistanceTriangle) else matrix.values
     merges = linkage(distances, method, overwrite=overwrite, threads=settings.cpu_threads, device=device)
@@ -224,27 +231,45 @@ def _source(settings: DistanceAnalysisSettings, progress: Progress | None) -> _S
     method = settings.method
     if is_distance_matrix(settings.input):
         matrix = _read_matrix(settings, progress)
-        return _Source(lambda _: matrix, 0, choose_devices(settings.device, matrix.n_taxa, method))
+        devices = choose_devices(settings.device, matrix.n_taxa, method, simultaneous=settings.simultaneous)
+        if method in LINKAGE:
+            values = matrix.entries if isinstance(matrix, DistanceTriangle) else matrix.values
+            devices = on_all_devices(devices, matrix.n_taxa, values.itemsize)
+        return _Source(lambda _: matrix, 0, devices)
     alignment = read_alignment(settings.input, datatype=settings.datatype, sites=settings.sites)
     measure = distance_settings(settings, alignment)
     devices = choose_devices(
         settings.device, alignment.n_taxa, method, alignment, measure, 1 + settings.bootstrap,
-        settings.cophenetic,
+        settings.cophenetic, settings.simultaneous,
     )  # fmt: skip
+    if devices.by_rows:
+        return _Source(
+            lambda columns: distances_in_bands(_drawn(alignment, columns), measure),
+            alignment.n_sites,
+            devices,
+        )
     if devices.stays:
         return _Source(DeviceAlignment(alignment, measure).distances, alignment.n_sites, devices)
+    if method in LINKAGE:
+        devices = on_all_devices(devices, alignment.n_taxa, np.dtype(measure.precision).itemsize)
     _require_memory(alignment.n_taxa, measure.precision, settings)
     measure_pairs = pairwise_triangle if method in LINKAGE else pairwise_distances
     measure = replace(measure, device=devices.distances)
 
     def distances(columns: np.ndarray | None) -> DistanceMatrix | DistanceTriangle:
         if columns is not None:
-            drawn = replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, columns]))
-            return measure_pairs(drawn, measure)
+            return measure_pairs(_drawn(alignment, columns), measure)
         told = None if progress is None else lambda done, total: progress("distances", done, total)
         return measure_pairs(alignment, measure, told)
 
     return _Source(distances, alignment.n_sites, devices)
+
+
+def _drawn(alignment: Alignment, columns: np.ndarray | None) -> Alignment:
+    """A bootstrap replicate with these columns; None: the alignment itself."""
+    if columns is None:
+        return alignment
+    return replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, columns]))
 
 
 def distance_settings(settings: DistanceAnalysisSettings, alignment: Alignment) -> DistanceSettings:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+
+import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.distance import linkage as linkage_room
 from phloem.distance import neighbour_joining as joining_room
 from phloem.distance.alignment_distances import distance_seconds, lacking_on_gpu
+from phloem.distance.device_bands import devices_by_rows
 from phloem.distance.device_distances import fits_device
 from phloem.distance.distance_settings import DistanceSettings
+from phloem.distance.memory import LINKAGE
 from phloem.engine.select import Device, select_distance_device
+from phloem.errors import InputError
 
 JOINING = ("nj", "bionj", "unj")
 Method = Literal["upgma", "wpgma", "single", "complete", "nj", "bionj", "unj"]
@@ -19,7 +24,8 @@ Method = Literal["upgma", "wpgma", "single", "complete", "nj", "bionj", "unj"]
 
 @dataclass(frozen=True)
 class DistanceDevices:
-    """distances, tree: "cpu" or "gpu". stays: the matrix goes from one to the other in device memory.
+    """distances, tree: "cpu" or "gpu". stays: the matrix goes from one to the other in device memory, of
+    several GPUs where by_rows.
 
     choices: for each step where it runs and why, for the user.
     """
@@ -28,6 +34,7 @@ class DistanceDevices:
     tree: Literal["cpu", "gpu"]
     stays: bool
     choices: dict[str, object]
+    by_rows: bool = False
 
 
 def tree_seconds(n: int, method: Method) -> float:
@@ -36,10 +43,28 @@ def tree_seconds(n: int, method: Method) -> float:
     return rate * n * n
 
 
-def _tree_lacks(method: Method) -> str | None:
+def _tree_lacks(method: Method, simultaneous: bool) -> str | None:
     if method == "nj" or method == "bionj" or method == "unj":
-        return joining_room.lacking_on_gpu(method)
+        return joining_room.lacking_on_gpu(simultaneous)
     return linkage_room.lacking_on_gpu(method)
+
+
+def _fits_by_rows(alignment: Alignment, measure: DistanceSettings) -> tuple[bool, str]:
+    """Whether several GPUs hold the matrix together, and the numbers in words."""
+    try:
+        devices, why = devices_by_rows(alignment.n_taxa, np.dtype(measure.precision).itemsize, alignment)
+    except InputError as error:
+        return False, error.message
+    return len(devices) > 1, why
+
+
+def on_all_devices(devices: DistanceDevices, n: int, itemsize: int) -> DistanceDevices:
+    """The same, and which GPUs linkage of a matrix in host memory takes; InputError where it fits none."""
+    if devices.tree == "cpu" or devices.stays:
+        return devices
+    spread, why = devices_by_rows(n, itemsize)
+    tree = f"{devices.choices['tree']}; {why}" if len(spread) > 1 else devices.choices["tree"]
+    return replace(devices, choices=devices.choices | {"tree": tree})
 
 
 def choose_devices(
@@ -50,30 +75,37 @@ def choose_devices(
     measure: DistanceSettings | None = None,
     runs: int = 1,
     keep_matrix: bool = False,
+    simultaneous: bool = False,
 ) -> DistanceDevices:
     """Devices for n taxa; steps that the GPU has are weighed together, times `runs` (bootstrap and all).
 
     method: of the tree, None for distances alone. alignment, measure: None where the matrix is read.
-    keep_matrix: it is wanted in host memory. InputError and DeviceError as select_distance_device.
+    keep_matrix: it is wanted in host memory. simultaneous: joining in rounds. InputError and DeviceError as
+    select_distance_device.
     """
     steps: dict[str, tuple[float, str | None]] = {}
     if alignment is not None and measure is not None:
         steps["measuring"] = (distance_seconds(alignment, measure), lacking_on_gpu(alignment, measure))
     if method is not None:
-        steps["tree"] = (tree_seconds(n, method), _tree_lacks(method))
+        steps["tree"] = (tree_seconds(n, method), _tree_lacks(method, simultaneous))
     total = runs * sum(seconds for seconds, lacking in steps.values() if lacking is None)
     chosen = {name: select_distance_device(requested, total, lacking) for name, (_, lacking) in steps.items()}
     choices: dict[str, object] = {name: why for name, (_, why) in chosen.items()}
     on_gpu = [where == "gpu" for where, _ in chosen.values()]
-    stays = False
+    stays, by_rows = False, False
     if len(steps) == 2 and all(on_gpu) and alignment is not None and measure is not None:
         fits, numbers = fits_device(alignment, measure, matrices=1 + (method == "bionj"))
         stays = fits and not keep_matrix and n > 3
         why = "it is wanted there" if keep_matrix else numbers if not fits else "it is small"
         choices["matrix"] = "stays in device memory" if stays else f"through host memory: {why}"
+        if not fits and not keep_matrix and method in LINKAGE:
+            by_rows, why = _fits_by_rows(alignment, measure)
+            stays = by_rows
+            choices["matrix"] = f"{'stays in device memory' if stays else 'through host memory'}: {why}"
     return DistanceDevices(
         distances=chosen["measuring"][0] if "measuring" in chosen else "cpu",
         tree=chosen["tree"][0] if "tree" in chosen else "cpu",
         stays=stays,
         choices=choices,
+        by_rows=by_rows,
     )
