@@ -1,11 +1,11 @@
 """Distances, UPGMA and neighbour joining on a GPU: time of the whole call, and peak device memory.
 
-    python benchmarks/gpu_distance.py [--only distances upgma nj] [--largest N] [--csv FILE]
+    python benchmarks/gpu_distance.py [--only distances upgma single nj] [--largest N] [--csv FILE]
 
 Matrices are made on the device and stay there; a call ends when merges or joins are in host memory
 (distances: when the matrix is on the device). Every kind of input is compared with the CPU kernels at a small
-size first; on a red check nothing is reported and the exit status is 1. Writes results/gpu_distance.csv
-beside this file.
+size first, and the largest tree with the one that was planted; on a red check nothing is reported and the
+exit status is 1. Rows in results/gpu_distance.csv beside this file are replaced by those measured now.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import csv
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,8 @@ from phloem.model.record import SiteModel
 
 RESULTS = Path(__file__).parent / "results" / "gpu_distance.csv"
 FREQUENCIES = np.array([0.3, 0.2, 0.27, 0.23])
-SIZES = (100, 1000, 4000, 10_000, 16_000, 20_000, 60_000, 100_000)
+SIZES = (100, 1000, 4000, 10_000, 16_000, 20_000, 60_000, 100_000, 140_000)
+SINGLE_SIZES = (100, 1000, 10_000, 20_000)
 JOINING_SIZES = (100, 1000, 4000, 10_000, 20_000)
 ALIGNMENTS = ((1000, 10_000), (5000, 1500), (16_000, 29_903))
 NUCLEOTIDE_METHODS = ("p", "jc69", "k80", "f84", "tn93", "logdet")
@@ -85,7 +87,36 @@ def outbreak(n: int) -> torch.Tensor:
     return on_a_tree(n, np.random.default_rng(1).poisson(0.7, n).astype(float), 2)
 
 
+def clusters_at(level: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """(first leaves, heights) of the clusters of 2^level leaves or fewer: all heights differ."""
+    block = np.arange(-(-n >> level))
+    return block << level, level + block / 2**17
+
+
+def ultrametric(n: int) -> torch.Tensor:
+    """Heights of last common ancestors in a tree that halves runs of 2^level leaves."""
+    d, leaf = torch.empty((n, n), device=DEVICE), torch.arange(n, device=DEVICE)
+    for i, j, i_end, j_end in tiles(n, 2048):
+        x, y = leaf[i:i_end, None], leaf[None, j:j_end]
+        level = torch.frexp((x ^ y).double())[1]
+        block = torch.where(x == y, 0.0, level + (x >> level) / 2**17).float()
+        d[i:i_end, j:j_end], d[j:j_end, i:i_end] = block, block.T
+    return d
+
+
+def is_planted(result: tuple, n: int) -> bool:
+    """Whether (lower, upper, distance, rounds) are the merges of `ultrametric`, to the last bit."""
+    planted = []
+    for level in range(1, (n - 1).bit_length() + 1):
+        first, height = clusters_at(level, n)
+        upper = first + 2 ** (level - 1)
+        planted.append(np.stack([first, upper, height])[:, upper < n])
+    lower, upper, height = np.concatenate(planted, axis=1)
+    return all(np.array_equal(*pair) for pair in zip(result[:3], (lower, upper, height)))
+
+
 KINDS = {"uniform": uniform, "tree-like": tree_like, "outbreak": outbreak}
+LARGE_KINDS = {"uniform": uniform, "ultrametric": ultrametric}
 
 
 def sequences(n: int, sites: int, states: int = 4) -> torch.Tensor:
@@ -124,12 +155,9 @@ def checks() -> dict[str, bool]:
     green = {}
     for name, make in KINDS.items():
         d = make(1500)
-        cpu, (lower, upper, distance, _) = linkage(d.cpu().numpy()), linkage_merges(d)
-        green[f"upgma {name}"] = (
-            np.array_equal(cpu.lower, lower)
-            and np.array_equal(cpu.upper, upper)
-            and np.array_equal(cpu.distance, distance)
-        )
+        for method in ("upgma", "single"):  # ties are exact in float64 only
+            exact = d.double() if name == "outbreak" else d
+            green[f"{method} {name}"] = _same_tree(exact, method)
         if name != "outbreak":  # equal criteria are resolved differently
             green[f"nj {name}"] = np.array_equal(neighbour_joining(d.cpu().numpy()).pairs, joins(d).pairs)
     for method in (*NUCLEOTIDE_METHODS, *MODELS):
@@ -141,7 +169,23 @@ def checks() -> dict[str, bool]:
             for i in range(0, 130, 9)
             for j in range(0, i, 40 if method in MODELS else 1)
         )
+    for n in (1000, 1500):
+        green[f"upgma planted {n}"] = is_planted(linkage_merges(ultrametric(n)), n)
+    wrong = ultrametric(1000)
+    wrong[3, 700] = wrong[700, 3] = 0.5
+    green["upgma not what was planted"] = not is_planted(linkage_merges(wrong), 1000)
     return green
+
+
+def _same_tree(d: torch.Tensor, method: str) -> bool:
+    """The CPU's merges; its averages may differ in the last bit."""
+    cpu, (lower, upper, distance, _) = linkage(d.cpu().numpy(), method), linkage_merges(d, method)
+    eps = torch.finfo(d.dtype).eps if method == "upgma" else 0.0
+    return (
+        np.array_equal(cpu.lower, lower)
+        and np.array_equal(cpu.upper, upper)
+        and np.allclose(cpu.distance, distance, rtol=8 * eps, atol=0)
+    )
 
 
 def _by_hand(x: np.ndarray, y: np.ndarray, method: str) -> float:
@@ -171,19 +215,21 @@ def timed(make: Callable, call: Callable, repeats: int) -> tuple[np.ndarray, obj
 
 
 def tree_rows(work: str, largest: int):
-    sizes, call = (SIZES, linkage_merges) if work == "upgma" else (JOINING_SIZES, joins)
+    sizes, call = {
+        "upgma": (SIZES, linkage_merges),
+        "single": (SINGLE_SIZES, partial(linkage_merges, method="single")),
+        "nj": (JOINING_SIZES, joins),
+    }[work]
     for n in (size for size in sizes if size <= largest):
-        for name, make in KINDS.items():
-            if n > 20_000 and name != "uniform":
-                continue
+        for name, make in KINDS.items() if n <= 20_000 else LARGE_KINDS.items():
             torch.cuda.empty_cache()
             original = make(n) if n <= 60_000 else None
-            fresh = original.clone if original is not None else (lambda: uniform(n))  # noqa: B023
-            repeats = 9 if n <= 20_000 and work == "upgma" else 3
+            fresh = original.clone if original is not None else partial(make, n)
+            repeats = 9 if n <= 20_000 and work == "upgma" else 3 if n <= 100_000 else 1
             quantiles, result, peak = timed(fresh, lambda d: call(d, overwrite=True), repeats)
-            extra = (
-                f"{result[3]} rounds" if work == "upgma" else f"{result.rows_read / n:.1f} rows read a join"
-            )
+            if name == "ultrametric" and not is_planted(result, n):
+                raise SystemExit(f"the tree of {n} taxa is not the one that was planted")
+            extra = f"{result.rows_read / n:.1f} rows read a join" if work == "nj" else f"{result[3]} rounds"
             del original, fresh
             yield (work, name, n, "", *quantiles, peak, extra)
 
@@ -214,12 +260,21 @@ def distance_rows():
     yield ("ml LG+G4", "encoded on the device", *PROTEINS, *quantiles, peak, "")
 
 
+def _read(path: Path) -> dict[tuple, list[str]]:
+    """Rows measured before, by what they measured."""
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        return {tuple(row[:4]): row for row in list(csv.reader(file))[1:]}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", default=["distances", "upgma", "nj"])
-    parser.add_argument("--largest", type=int, default=100_000)
+    parser.add_argument("--only", nargs="+", default=["distances", "upgma", "single", "nj"])
+    parser.add_argument("--largest", type=int, default=140_000)
     parser.add_argument("--csv", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     green = checks()
@@ -228,18 +283,16 @@ def main() -> int:
     if not all(green.values()):
         return 1
     machine = [torch.cuda.get_device_name(), torch.__version__, triton.__version__]
-    arguments.csv.parent.mkdir(exist_ok=True)
-    with arguments.csv.open("w", newline="") as file:
-        writer = csv.writer(file)
-        header = ["work", "input", "taxa", "sites", "p20_ms", "p50_ms", "p80_ms", "peak_GB", "notes"]
-        writer.writerow([*header, "device", "torch", "triton"])
-        print(*header, sep="\t")
-        for part in arguments.only:
-            for row in distance_rows() if part == "distances" else tree_rows(part, arguments.largest):
-                cells = [f"{x:.3f}" if isinstance(x, float) else x for x in row]
-                writer.writerow([*cells, *machine])
-                file.flush()
-                print(*cells, sep="\t", flush=True)
+    header = ["work", "input", "taxa", "sites", "p20_ms", "p50_ms", "p80_ms", "peak_GB", "notes"]
+    table = _read(arguments.csv)
+    print(*header, sep="\t")
+    for part in arguments.only:
+        for row in distance_rows() if part == "distances" else tree_rows(part, arguments.largest):
+            cells = [f"{x:.3f}" if isinstance(x, float) else str(x) for x in row]
+            table[tuple(cells[:4])] = [*cells, *machine]
+            print(*cells, sep="\t", flush=True)
+            with arguments.csv.open("w", newline="") as file:
+                csv.writer(file).writerows([[*header, "device", "torch", "triton"], *table.values()])
     return 0
 
 

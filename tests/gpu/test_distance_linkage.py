@@ -1,6 +1,8 @@
-"""UPGMA, WPGMA and complete linkage on the device, next to the CPU kernels and the sequential reference."""
+"""Linkage on the device, next to the CPU kernels and the sequential reference."""
 
 from __future__ import annotations
+
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -9,12 +11,15 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from phloem.distance.linkage import linkage as on_cpu  # noqa: E402
+from phloem.engine import gpu_distance_linkage  # noqa: E402
 from phloem.engine.gpu_distance_linkage import LinkageTiling, linkage_merges  # noqa: E402
-from phloem.errors import NumericalError  # noqa: E402
+from phloem.errors import DeviceError, NumericalError  # noqa: E402
 from phloem.kernels.reference.linkage import linkage as sequential  # noqa: E402
 
-REWRITES = LinkageTiling(scan=64, merge=32, columns=32, lanes=32, small=4, registers=0, per_processor=1)
-IN_PLACE = LinkageTiling(scan=64, merge=32, columns=32, lanes=32, small=99, registers=0, per_processor=1)
+BLOCKS = dict(scan=64, pairs=4, merge=16, rows=2, columns=32, lanes=32, registers=0, per_processor=1)
+REWRITES = LinkageTiling(**BLOCKS, small=4, loose=1)
+APPENDS = LinkageTiling(**BLOCKS, small=4, loose=4)
+IN_PLACE = LinkageTiling(**BLOCKS, small=99)
 
 
 def symmetric(values: np.ndarray) -> np.ndarray:
@@ -36,7 +41,7 @@ def duplicated(n: int, rng) -> np.ndarray:
     return (sequences[:, None] != sequences[None]).sum(axis=2).astype(float)
 
 
-@pytest.mark.parametrize("tiling", [REWRITES, IN_PLACE], ids=["rewrites", "in place"])
+@pytest.mark.parametrize("tiling", [REWRITES, APPENDS, IN_PLACE], ids=["rewrites", "appends", "in place"])
 @pytest.mark.parametrize("make", [continuous, tied, duplicated])
 @pytest.mark.parametrize("n", [2, 5, 33])
 def test_merges_equal_the_sequential_ones(n, make, tiling, poisoned):
@@ -50,13 +55,31 @@ def test_merges_equal_the_sequential_ones(n, make, tiling, poisoned):
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("method", ["wpgma", "complete"])
-def test_equal_to_the_cpu_to_the_last_bit(method, precision, poisoned):
-    d = continuous(23, np.random.default_rng(3)).astype(precision)
+@pytest.mark.parametrize("method", ["upgma", "wpgma", "complete"])
+def test_the_cpus_tree_and_one_result_however_the_rounds_store_it(method, precision, poisoned):
+    d = continuous(48, np.random.default_rng(3)).astype(precision)
     lower, upper, distance, _ = linkage_merges(d, method, tiling=REWRITES)
     cpu = on_cpu(d, method)
     assert np.array_equal(lower, cpu.lower) and np.array_equal(upper, cpu.upper)
-    assert np.array_equal(distance, cpu.distance)
+    np.testing.assert_allclose(distance, cpu.distance, rtol=4 * np.finfo(precision).eps)
+    for tiling in (APPENDS, IN_PLACE):
+        assert np.array_equal(distance, linkage_merges(d, method, tiling=tiling)[2])
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("make", [continuous, tied, duplicated])
+@pytest.mark.parametrize("n", [2, 3, 31])
+def test_single_linkage_equals_the_cpu_bit_for_bit(n, make, precision, poisoned):
+    d = make(n, np.random.default_rng(n)).astype(precision)
+    lower, upper, distance, _ = linkage_merges(d, "single")
+    for a, b, height in [sequential(d, "single"), astuple(on_cpu(d, "single"))[:3]]:
+        assert np.array_equal(lower, a) and np.array_equal(upper, b) and np.array_equal(distance, height)
+
+
+def test_too_little_device_memory_is_an_error_with_the_numbers(monkeypatch):
+    monkeypatch.setattr(gpu_distance_linkage, "free_bytes", lambda device: 10_000)
+    with pytest.raises(DeviceError, match=r"40 taxa needs 0\.00 GB .* 0\.00 GB are free"):
+        linkage_merges(continuous(40, np.random.default_rng(0)))
 
 
 def test_the_input_is_left_alone_unless_told_otherwise():
@@ -66,11 +89,12 @@ def test_the_input_is_left_alone_unless_told_otherwise():
     assert np.array_equal(d, before)
 
 
-def test_not_a_number_is_an_error_and_no_endless_loop():
+@pytest.mark.parametrize("method", ["upgma", "single"])
+def test_not_a_number_is_an_error_and_no_endless_loop(method):
     d = continuous(9, np.random.default_rng(2))
     d[:] = np.nan
     with pytest.raises(NumericalError):
-        linkage_merges(d, tiling=IN_PLACE)
+        linkage_merges(d, method, tiling=IN_PLACE)
 
 
 def test_a_changed_entry_changes_the_merges():

@@ -1,4 +1,4 @@
-"""UPGMA, WPGMA and complete linkage on a GPU: one launch from matrix to merges."""
+"""UPGMA, WPGMA, single and complete linkage on a GPU: one launch from matrix to merges."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 import triton.language as tl
 
 from phloem.engine.gpu_device import find_device
-from phloem.engine.gpu_distance_device import as_work_matrix, launch_options, programs
-from phloem.errors import NumericalError
+from phloem.engine.gpu_distance_device import as_work_matrix, free_bytes, launch_options, programs
+from phloem.engine.gpu_distance_single import single_linkage
+from phloem.errors import DeviceError, NumericalError
 from phloem.kernels.triton.linkage_rounds import COUNTERS, MADE, ROUNDS, linkage_rounds
-from phloem.kernels.triton.linkage_steps import (
-    ALIVE,
+from phloem.kernels.triton.linkage_state import (
     FIELDS,
     LOWER,
     MERGED,
@@ -23,21 +23,24 @@ from phloem.kernels.triton.linkage_steps import (
     UPPER,
 )
 
-GPU_METHODS = ("upgma", "wpgma", "complete")
+LIST_BYTES = 400  # of lists and of their sorting, a taxon
 
 
 @dataclass(frozen=True)
 class LinkageTiling:
-    """scan: entries of a row in flight. merge, columns: columns of a merging and of a rewriting step.
-    lanes: clusters a step of bookkeeping looks at. dense: rewrite where more than n / dense clusters merge.
-    small: never rewrite fewer clusters. warps; per_processor: programs a multiprocessor runs;
-    registers: limit for a thread, so that as many programs fit."""
+    """scan: entries of a row in flight. pairs, merge: rows and columns of a merging step. rows, columns:
+    of a rewriting step. lanes: clusters a step of bookkeeping looks at. dense, loose: when to rewrite
+    (linkage_rounds). small: never rewrite fewer columns. warps; per_processor: programs a multiprocessor
+    runs; registers: limit for a thread, so that as many programs fit."""
 
     scan: int = 4096
-    merge: int = 1024
-    columns: int = 512
+    pairs: int = 16
+    merge: int = 128
+    rows: int = 2
+    columns: int = 1024
     lanes: int = 128
     dense: int = 8
+    loose: int = 2
     small: int = 512
     warps: int = 8
     per_processor: int = 2
@@ -45,7 +48,7 @@ class LinkageTiling:
 
 
 SINGLE_PRECISION = LinkageTiling()
-DOUBLE_PRECISION = LinkageTiling(scan=2048, merge=512, columns=512, per_processor=1, registers=0)
+DOUBLE_PRECISION = LinkageTiling(scan=2048, merge=64, rows=2, columns=512, per_processor=1, registers=0)
 
 
 def linkage_merges(
@@ -53,37 +56,63 @@ def linkage_merges(
     method: str = "upgma",
     *,
     overwrite: bool = False,
+    sizes: np.ndarray | None = None,
     tiling: LinkageTiling | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """(lower, upper, distance, rounds) as distance.merges.Merges wants them, ordered by those three.
 
+    Single linkage: in order of merging, 0 rounds. DeviceError where the device's memory is too small.
     distances: (n, n) symmetric, non-negative, float32 or float64, in host memory or on the device, n ≥ 2.
     overwrite: work inside a matrix that is on the device already (rows a multiple of 16 entries apart).
+    sizes: (n,) leaves of clusters that were made before; their averages are not looked at for a common unit.
     """
     device = distances.device if isinstance(distances, torch.Tensor) else find_device()
-    work, n = as_work_matrix(distances, device, overwrite), len(distances)
-    unit = _counting_unit(work[:, :n]) if method != "complete" else 0.0
+    n = len(distances)
+    _require_memory(distances, n, device, overwrite)
+    work = as_work_matrix(distances, device, overwrite)
+    if method == "single":
+        work.diagonal().fill_(torch.inf)
+        return single_linkage(work, n)
+    unit = _counting_unit(work[:, :n]) if method != "complete" and sizes is None else 0.0
     if unit > 0:
         work[:, :n].div_(unit).round_()
     work.diagonal().fill_(torch.inf)
     tiling = tiling or (DOUBLE_PRECISION if work.dtype == torch.float64 else SINGLE_PRECISION)
-    state, reals, counters = _run(work, n, method, unit > 0 and method == "upgma", tiling)
+    state, reals, counters = _run(work, n, method, unit > 0 and method == "upgma", sizes, tiling)
     lower, upper, distance = _ordered(state, reals, n, unit or 1.0)
-    rounds, made = counters[[ROUNDS.value, MADE.value]].tolist()
+    counted = counters.tolist()
+    rounds, made = counted[ROUNDS.value], counted[MADE.value]
     if made != n - 1 or not np.all(np.isfinite(distance)):
         raise NumericalError("clustering met a distance that is not finite")
     return lower, upper, distance, rounds
 
 
-def _run(work: torch.Tensor, n: int, method: str, sums: bool, tiling: LinkageTiling):
+def _require_memory(
+    distances: np.ndarray | torch.Tensor, n: int, device: torch.device, overwrite: bool
+) -> None:
+    """DeviceError with the numbers where the matrix that is worked in, or the lists, will not fit."""
+    inside = overwrite and isinstance(distances, torch.Tensor) and distances.device == device
+    entries = 0 if inside else n * -(-n // 16) * 16 * distances.itemsize
+    need, free = entries + n * LIST_BYTES, free_bytes(device)
+    if need > free:
+        raise DeviceError(
+            f"linkage of {n} taxa needs {need / 1e9:.2f} GB of device memory, {free / 1e9:.2f} GB are free",
+            hint="Work inside a matrix that is there already (overwrite=True), or in float32.",
+        )
+
+
+def _run(
+    work: torch.Tensor, n: int, method: str, sums: bool, leaves: np.ndarray | None, tiling: LinkageTiling
+):
     device, dtype = work.device, work.dtype
-    padded = -(-(n + 16) // 16) * 16
+    padded = work.stride(0) + 16
     state = torch.zeros((FIELDS, padded), dtype=torch.int32, device=device)
-    for field in (SLOT, NAME):
-        state[field.value, :n] = torch.arange(n, dtype=torch.int32, device=device)
-    state[ALIVE.value, :n] = 1
+    state[SLOT.value] = state[NAME.value] = torch.arange(padded, dtype=torch.int32, device=device)
+    alive = torch.ones((2, padded), dtype=torch.uint8, device=device)
     reals = torch.zeros((REALS, padded), dtype=dtype, device=device)
     sizes = torch.ones((2, padded), dtype=torch.float64, device=device)
+    if leaves is not None:
+        sizes[0, :n] = torch.from_numpy(leaves).to(device)
     info = torch.finfo(dtype)
     constants = torch.tensor(
         (0.0, 0.0, 2.0) if sums else (1 + info.eps, info.tiny, 1.0), dtype=dtype, device=device
@@ -92,9 +121,10 @@ def _run(work: torch.Tensor, n: int, method: str, sums: bool, tiling: LinkageTil
     counters = torch.zeros(COUNTERS, dtype=torch.int32, device=device)
     survivors = torch.zeros(count, dtype=torch.int32, device=device)
     linkage_rounds[(count,)](
-        work, work.stride(0), state, reals, sizes, padded, n, constants, counters, survivors,
-        SCAN=tiling.scan, MERGE=tiling.merge, COLUMNS=tiling.columns, LANES=tiling.lanes,
-        PROGRAMS=1 << (count - 1).bit_length(), DENSE=tiling.dense, SMALL=tiling.small,
+        work, work.stride(0), state, alive, reals, sizes, padded, n, constants, counters, survivors,
+        SCAN=tiling.scan, PAIR_ROWS=tiling.pairs, MERGE=tiling.merge, ROWS=tiling.rows,
+        COLUMNS=tiling.columns, LANES=tiling.lanes, PROGRAMS=1 << (count - 1).bit_length(),
+        DENSE=tiling.dense, LOOSE=tiling.loose, SMALL=tiling.small,
         DTYPE=tl.float64 if dtype == torch.float64 else tl.float32,
         WEIGHTING=2 if sums else ("upgma", "wpgma", "complete").index(method), SUMS=sums,
         NATIVE=device.type == "cuda" and torch.version.hip is None,

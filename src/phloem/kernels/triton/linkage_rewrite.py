@@ -6,51 +6,65 @@ import triton
 import triton.language as tl
 
 from phloem.kernels.triton.linkage_entries import block_entry, combined
-from phloem.kernels.triton.linkage_steps import (
-    ALIVE,
+from phloem.kernels.triton.linkage_scan import NO_PLACE, first_named, first_place, nearer
+from phloem.kernels.triton.linkage_state import (
     DISTANCE,
+    HEIGHT,
     KEEP,
     KEEP_MATE,
     MATE,
     NAME,
     NEAREST,
+    PAIR,
     SLOT,
+    STALE,
     WEIGHT_LOWER,
     WEIGHT_UPPER,
+    append,
+    merge_weights,
+    own_share,
 )
 
 
 @triton.jit
-def list_kept(state, N, side, n, programs, survivors, LANES: tl.constexpr, PROGRAMS: tl.constexpr):
-    """Places of the clusters that stay, in order, and their mates; survivors: how many in each share."""
-    lane = tl.arange(0, PROGRAMS)
-    earlier = lane < tl.program_id(0)
-    at = tl.sum(tl.load(survivors + lane, mask=earlier, other=0), axis=0)
-    per = tl.cdiv(n, programs)
-    stop = tl.minimum((tl.program_id(0) + 1) * per, n)
-    for start in range(tl.program_id(0) * per, stop, LANES):
+def list_kept(
+    state, alive, reals, sizes, N, side, n, programs, survivors, rows,
+    LANES: tl.constexpr, PROGRAMS: tl.constexpr, DTYPE: tl.constexpr, WEIGHTING: tl.constexpr,
+):  # fmt: skip
+    """The clusters that stay, in order of place, their mates, and what is known of the new clusters.
+
+    survivors: how many stay in each program's share. rows: two counters, of the rows in state[PAIR] that
+    merge and in state[STALE] that do not, as places in the new matrix.
+    """
+    lane, new = tl.arange(0, PROGRAMS), 1 - side
+    at = tl.sum(tl.load(survivors + lane, mask=lane < tl.program_id(0), other=0), axis=0)
+    begin, stop = own_share(n, programs, LANES)
+    for start in range(begin, stop, LANES):
         k = start + tl.arange(0, LANES)
-        alive = tl.load(state + (ALIVE + side) * N + k, mask=k < stop, other=0) != 0
-        mate = tl.load(state + MATE * N + k, mask=alive, other=-1)
-        kept = (alive & ((mate < 0) | (mate > k))).to(tl.int32)
-        place = at + tl.cumsum(kept, axis=0) - 1
-        tl.store(state + KEEP * N + place, k, mask=kept != 0)
-        tl.store(state + KEEP_MATE * N + place, mate, mask=kept != 0)
-        at += tl.sum(kept, axis=0)
-
-
-@triton.jit
-def _new_state(state, sizes, N, side, i, k, mate):
-    """Slot, name and size of new cluster i, which was k (and its mate); returns its size."""
-    new = 1 - side
-    size = tl.load(sizes + side * N + k)
-    if mate >= 0:
-        size += tl.load(sizes + side * N + mate)
-    tl.store(state + (SLOT + new) * N + i, tl.load(state + (SLOT + side) * N + k))
-    tl.store(state + (NAME + new) * N + i, tl.load(state + (NAME + side) * N + k))
-    tl.store(state + (ALIVE + new) * N + i, 1)
-    tl.store(sizes + new * N + i, size)
-    return size
+        here = tl.load(alive + side * N + k, mask=k < stop, other=0) != 0
+        mate = tl.load(state + MATE * N + k, mask=here, other=-1)
+        kept = here & ((mate < 0) | (mate > k))
+        merging = here & (mate > k)
+        place = at + tl.cumsum(kept.to(tl.int32), axis=0) - 1
+        at += tl.sum(kept.to(tl.int32), axis=0)
+        size = tl.load(sizes + side * N + k, mask=kept, other=1.0)
+        other_size = tl.load(sizes + side * N + mate, mask=merging, other=0.0)
+        weight, other_weight = merge_weights(size, other_size, DTYPE, WEIGHTING)
+        name = tl.load(state + (NAME + side) * N + k, mask=kept, other=0)
+        other_name = tl.load(state + (NAME + side) * N + mate, mask=merging, other=NO_PLACE)
+        tl.store(state + KEEP * N + place, k, mask=kept)
+        tl.store(state + KEEP_MATE * N + place, mate, mask=kept)
+        tl.store(reals + WEIGHT_LOWER * N + place, weight, mask=kept)
+        tl.store(reals + WEIGHT_UPPER * N + place, other_weight, mask=kept)
+        height = tl.load(reals + (DISTANCE + side) * N + k, mask=kept, other=0.0)
+        tl.store(reals + HEIGHT * N + place, height, mask=kept)
+        slot = tl.load(state + (SLOT + side) * N + k, mask=kept, other=0)
+        tl.store(state + (SLOT + new) * N + place, slot, mask=kept)
+        tl.store(state + (NAME + new) * N + place, tl.minimum(name, other_name), mask=kept)
+        tl.store(alive + new * N + place, 1, mask=kept)
+        tl.store(sizes + new * N + place, size + other_size, mask=kept)
+        tl.store(state + PAIR * N + append(rows, merging), place, mask=merging)
+        tl.store(state + STALE * N + append(rows + 1, kept & (mate < 0)), place, mask=kept & (mate < 0))
 
 
 @triton.jit
@@ -61,74 +75,131 @@ def _columns(state, N, j, kept):
 
 
 @triton.jit
-def _entries_of_one(distances, row, c, d, w_c, w_d, present, merging, one_up, tiny, cap):
-    """Entries of a row that does not merge in columns c (merged with d)."""
+def _entries(distances, row, other, c, d, present, PAIR: tl.constexpr):
+    """Old entries of rows, or of two rows that merge, in columns c and d."""
+    both = present & (d >= 0)
     ac = tl.load(distances + row + c, mask=present, other=0.0)
-    ad = tl.load(distances + row + d, mask=merging, other=0.0)
-    return tl.where(merging, combined(ac, ad, w_c, w_d, one_up, tiny, cap), ac)
+    ad = tl.load(distances + row + d, mask=both, other=0.0)
+    bc, bd = ac, ad
+    if PAIR:
+        bc = tl.load(distances + other + c, mask=present, other=0.0)
+        bd = tl.load(distances + other + d, mask=both, other=0.0)
+    return ac, ad, bc, bd
 
 
 @triton.jit
-def _entries_of_pair(
-    distances, ld, state, reals, N, side, a, b, row, c, d, w_c, w_d, present, merging, one_up, tiny, cap
+def _new_entries(
+    ac, ad, bc, bd, state, reals, N, new, i, j, kept, merging, one_up, tiny, cap, PAIR: tl.constexpr
 ):  # fmt: skip
-    """Entries of row a, merged with row b, in columns c (merged with d)."""
-    other = tl.load(state + (SLOT + side) * N + b).to(tl.int64) * ld
-    w_a, w_b = tl.load(reals + WEIGHT_LOWER * N + a), tl.load(reals + WEIGHT_UPPER * N + a)
-    height = tl.load(reals + (DISTANCE + side) * N + a)
-    column_height = tl.load(reals + (DISTANCE + side) * N + c, mask=merging, other=0.0)
-    ac = tl.load(distances + row + c, mask=present, other=0.0)
-    bc = tl.load(distances + other + c, mask=present, other=0.0)
-    ad = tl.load(distances + row + d, mask=merging, other=0.0)
-    bd = tl.load(distances + other + d, mask=merging, other=0.0)
-    first = (height < column_height) | ((height == column_height) & (a < c))
-    return block_entry(ac, ad, bc, bd, w_a, w_b, w_c, w_d, first, merging, one_up, tiny, cap)
+    w_c = tl.load(reals + WEIGHT_LOWER * N + j, mask=j < kept, other=1.0)
+    w_d = tl.load(reals + WEIGHT_UPPER * N + j, mask=j < kept, other=0.0)
+    if PAIR:
+        w_a, w_b = tl.load(reals + WEIGHT_LOWER * N + i), tl.load(reals + WEIGHT_UPPER * N + i)
+        height, name = tl.load(reals + HEIGHT * N + i), tl.load(state + (NAME + new) * N + i)
+        column_height = tl.load(reals + HEIGHT * N + j, mask=j < kept, other=0.0)
+        column_name = tl.load(state + (NAME + new) * N + j, mask=j < kept, other=0)
+        first = (height < column_height) | ((height == column_height) & (name < column_name))
+        value = block_entry(ac, ad, bc, bd, w_a, w_b, w_c, w_d, first, merging, one_up, tiny, cap)
+    else:
+        value = tl.where(merging, combined(ac, ad, w_c, w_d, one_up, tiny, cap), ac)
+    return value
+
+
+@triton.jit
+def _rewrite_rows(
+    distances, ld, listed, count, group, state, reals, sizes, N, side, kept, expand, one_up, tiny, cap,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, DTYPE: tl.constexpr, SUMS: tl.constexpr, PAIR: tl.constexpr,
+):  # fmt: skip
+    """New rows in place of the old ones, from left to right, and their nearest neighbours; 1 if some tie.
+
+    A step's entries are fetched before the last step's are stored: they lie to the right of those.
+    """
+    new = 1 - side
+    at = group * ROWS + tl.arange(0, ROWS)
+    i = tl.load(listed + at, mask=at < count, other=0)[None, :]
+    real = (at < count)[None, :]
+    row = tl.load(state + (SLOT + new) * N + i).to(tl.int64) * ld
+    other = row
+    if PAIR:
+        mate = tl.load(state + KEEP_MATE * N + i)
+        other = tl.load(state + (SLOT + side) * N + mate).to(tl.int64) * ld
+    size = tl.load(sizes + new * N + i)
+    best = tl.full((BLOCK, ROWS), float("inf"), DTYPE)
+    place = tl.zeros((BLOCK, ROWS), tl.int32)
+    j = tl.arange(0, BLOCK)[:, None]
+    c, d = _columns(state, N, j, kept)
+    next_c, next_d = _columns(state, N, j + BLOCK, kept)
+    ac, ad, bc, bd = _entries(distances, row, other, c, d, real & (j < kept), PAIR)
+    for start in range(0, kept, BLOCK):
+        j = start + tl.arange(0, BLOCK)[:, None]
+        next_ac, next_ad, next_bc, next_bd = _entries(
+            distances, row, other, next_c, next_d, real & (j + BLOCK < kept), PAIR
+        )
+        value = _new_entries(
+            ac, ad, bc, bd, state, reals, N, new, i, j, kept, d >= 0, one_up, tiny, cap, PAIR
+        )  # fmt: skip
+        d = next_d
+        next_c, next_d = _columns(state, N, j + 2 * BLOCK, kept)
+        mean = value
+        if SUMS:
+            leaf_pairs = size * tl.load(sizes + new * N + j, mask=j < kept, other=1.0)
+            value = tl.where(expand != 0, value * leaf_pairs, value)
+            mean = value / leaf_pairs
+        tl.debug_barrier()
+        tl.store(distances + row + j, tl.where(j == i, float("inf"), value), mask=real & (j < kept))
+        best, place = nearer(best, place, mean, j, (j < kept) & (j != i))
+        ac, ad, bc, bd = next_ac, next_ad, next_bc, next_bd
+    lowest = tl.min(best, axis=0)
+    near, tied = first_place(best, place, lowest[None, :])
+    tl.store(state + (NEAREST + new) * N + i, near[None, :], mask=real)
+    tl.store(reals + (DISTANCE + new) * N + i, lowest[None, :], mask=real)
+    return tl.max((tied & (at < count)).to(tl.int32), axis=0)
+
+
+@triton.jit
+def _resolve_ties(
+    distances, ld, listed, start, stop, state, reals, sizes, N, new, kept,
+    BLOCK: tl.constexpr, SUMS: tl.constexpr,
+):  # fmt: skip
+    """Nearest neighbours of rewritten rows once more, by name."""
+    tl.debug_barrier()
+    for item in range(start, stop):
+        i = tl.load(listed + item)
+        row = tl.load(state + (SLOT + new) * N + i).to(tl.int64) * ld
+        near = first_named(
+            distances, row, kept, state, state + (NAME + new) * N, sizes + new * N,
+            tl.load(sizes + new * N + i), tl.load(reals + (DISTANCE + new) * N + i), BLOCK, SUMS, True,
+        )  # fmt: skip
+        tl.store(state + (NEAREST + new) * N + i, near)
 
 
 @triton.jit
 def rewrite(
-    distances, ld, state, reals, sizes, N, side, kept, expand, programs, one_up, tiny, cap,
-    BLOCK: tl.constexpr, DTYPE: tl.constexpr, SUMS: tl.constexpr,
+    distances, ld, state, reals, sizes, N, side, kept, pairs, expand, programs, one_up, tiny, cap,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, SCAN: tl.constexpr, DTYPE: tl.constexpr, SUMS: tl.constexpr,
 ):  # fmt: skip
     """The matrix of the kept clusters, inside the old one's rows, and every nearest neighbour.
 
     A new column never lies right of the old one it comes from, so that a row is rewritten from left to right.
     expand: turn distances into sums over pairs of leaves (after identical rows were collapsed; SUMS only).
     """
-    for i in range(tl.program_id(0), kept, programs):
-        k, mate = tl.load(state + KEEP * N + i), tl.load(state + KEEP_MATE * N + i)
-        size = _new_state(state, sizes, N, side, i, k, mate)
-        row = tl.load(state + (SLOT + side) * N + k).to(tl.int64) * ld
-        best = tl.full((BLOCK,), float("inf"), DTYPE)
-        place = tl.zeros((BLOCK,), tl.int32)
-        c, d = _columns(state, N, tl.arange(0, BLOCK), kept)
-        for start in range(0, kept, BLOCK):
-            j = start + tl.arange(0, BLOCK)
-            present, merging = j < kept, d >= 0
-            next_c, next_d = _columns(state, N, j + BLOCK, kept)  # ahead of use: nothing waits for them here
-            w_c = tl.load(reals + WEIGHT_LOWER * N + c, mask=merging, other=1.0)
-            w_d = tl.load(reals + WEIGHT_UPPER * N + c, mask=merging, other=0.0)
-            if mate >= 0:
-                value = _entries_of_pair(
-                    distances, ld, state, reals, N, side, k, mate, row, c, d, w_c, w_d, present, merging,
-                    one_up, tiny, cap,
-                )  # fmt: skip
-            else:
-                value = _entries_of_one(distances, row, c, d, w_c, w_d, present, merging, one_up, tiny, cap)
-            mean = value
-            if SUMS:
-                column_size = tl.load(sizes + side * N + c, mask=present, other=1.0)
-                column_size += tl.load(sizes + side * N + d, mask=merging, other=0.0)
-                leaf_pairs = size * column_size
-                value = tl.where(expand != 0, value * leaf_pairs, value)
-                mean = value / leaf_pairs
-            tl.debug_barrier()
-            tl.store(distances + row + j, tl.where(j == i, float("inf"), value), mask=present)
-            closer = present & (mean < best) & (j != i)
-            best = tl.where(closer, mean, best)
-            place = tl.where(closer, j, place)
-            c, d = next_c, next_d
-        lowest = tl.min(best, axis=0)
-        nearest = tl.min(tl.where(best == lowest, place, 0x7FFFFFFF), axis=0)
-        tl.store(state + (NEAREST + 1 - side) * N + i, nearest)
-        tl.store(reals + (DISTANCE + 1 - side) * N + i, lowest)
+    singles = kept - pairs
+    for item in range(tl.program_id(0), pairs + tl.cdiv(singles, ROWS), programs):
+        if item < pairs:
+            listed, count, group = state + PAIR * N, pairs, item
+            tied = _rewrite_rows(
+                distances, ld, listed, count, group, state, reals, sizes, N, side, kept, expand,
+                one_up, tiny, cap, 1, BLOCK, DTYPE, SUMS, True,
+            )  # fmt: skip
+        else:
+            listed, count, group = state + STALE * N, singles, item - pairs
+            tied = _rewrite_rows(
+                distances, ld, listed, count, group, state, reals, sizes, N, side, kept, expand,
+                one_up, tiny, cap, ROWS, BLOCK, DTYPE, SUMS, False,
+            )  # fmt: skip
+        if tied > 0:
+            rows = tl.where(item < pairs, 1, ROWS)
+            _resolve_ties(
+                distances, ld, listed, group * rows, tl.minimum((group + 1) * rows, count),
+                state, reals, sizes, N, 1 - side, kept, SCAN, SUMS,
+            )  # fmt: skip
