@@ -46,7 +46,7 @@ def tree_seconds(n: int, method: Method) -> float:
 def _tree_lacks(method: Method, simultaneous: bool) -> str | None:
     if method == "nj" or method == "bionj" or method == "unj":
         return joining_room.lacking_on_gpu(simultaneous)
-    return linkage_room.lacking_on_gpu(method)
+    return None
 
 
 def _fits_by_rows(alignment: Alignment, measure: DistanceSettings) -> tuple[bool, str]:
@@ -98,7 +98,7 @@ def choose_devices(
         stays = fits and not keep_matrix and n > 3
         why = "it is wanted there" if keep_matrix else numbers if not fits else "it is small"
         choices["matrix"] = "stays in device memory" if stays else f"through host memory: {why}"
-        if not fits and not keep_matrix and method in LINKAGE:
+        if not fits and not keep_matrix and method in LINKAGE and method != "single":
             by_rows, why = _fits_by_rows(alignment, measure)
             stays = by_rows
             choices["matrix"] = f"{'stays in device memory' if stays else 'through host memory'}: {why}"

@@ -45,7 +45,7 @@ class DeviceMatrix:
         return len(self.taxa)
 
     def linkage(self, method: LinkageMethod) -> Merges:
-        """As distance.linkage.linkage; single linkage is not there."""
+        """As distance.linkage.linkage."""
         from phloem.engine.gpu_distance_linkage import linkage_merges
 
         return Merges(*linkage_merges(self._taken(), method, overwrite=True))

@@ -35,14 +35,14 @@ def linkage(
     Equal distances are resolved by (smallest leaf, larger smallest leaf), so the result does not depend on
     the order of computation. All reciprocal nearest neighbours merge in one round: exact, since these
     methods are reducible (Bruynooghe 1978; Murtagh 1983).
-    device: see engine.select.select_distance_device; the GPU has no single linkage and never overwrites
-    distances in host memory. It averages in another order where the CPU merges one pair at a time: distances
-    may differ in the last bit. Where they do not fit one GPU, all are used (device_bands.devices_by_rows).
+    device: see engine.select.select_distance_device; the GPU never overwrites distances in host memory. It
+    averages in another order where the CPU merges one pair at a time: distances may differ in the last bit.
+    Where they do not fit one GPU, all are used (device_bands.devices_by_rows), except by single linkage.
     """
     n = taxa_of(distances)
     if n < 2:
         return Merges(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    if linkage_device(n, method, device)[0] == "gpu":
+    if linkage_device(n, device)[0] == "gpu":
         return _on_gpu(distances, n, method)
     with ThreadPoolExecutor(threads) as workers:
         state = LinkageState(packed(distances, overwrite, workers), n, method, workers, threads)
@@ -57,14 +57,9 @@ def linkage(
     return _ordered(state)
 
 
-def linkage_device(n: int, method: LinkageMethod, requested: Device) -> tuple[Literal["cpu", "gpu"], str]:
+def linkage_device(n: int, requested: Device) -> tuple[Literal["cpu", "gpu"], str]:
     """Where n taxa will be clustered, and why."""
-    return select_distance_device(requested, CPU_SECONDS * n * n, lacking_on_gpu(method))
-
-
-def lacking_on_gpu(method: LinkageMethod) -> str | None:
-    """What the GPU kernels lack for this method, if anything."""
-    return "single linkage" if method == "single" else None
+    return select_distance_device(requested, CPU_SECONDS * n * n)
 
 
 def _on_gpu(distances: Distances, n: int, method: LinkageMethod) -> Merges:
@@ -82,7 +77,7 @@ def _on_gpu(distances: Distances, n: int, method: LinkageMethod) -> Merges:
         with ThreadPoolExecutor(1) as workers:
             entries = packed(distances, overwrite=True, workers=workers)
     devices, _ = by_rows.devices_for(n, entries.itemsize)
-    if len(devices) > 1:
+    if len(devices) > 1 and method != "single":
         fill = by_rows.rows_of_square(entries) if square else by_rows.rows_of_triangle(entries, n)
         bands = by_rows.bands_of_rows(n, devices, float_type(entries.dtype.name), fill)
         return Merges(*linkage_merges_sharded(bands, method))
