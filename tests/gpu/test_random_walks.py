@@ -108,6 +108,50 @@ def test_float32(poisoned):
     walk(random_case(6, 40, 4, 2, "float32"), (6, 40, 4, 2), 8, seed=3, bound=1e-6)
 
 
+def renamed(left, right, rng):
+    """The same tree under other numbers and with some children swapped, and each node's new number."""
+    n_tips = len(left) + 1
+    name, waiting, pairs = {x: x for x in range(n_tips)}, list(range(n_tips - 1)), []
+    while waiting:
+        ready = [k for k in waiting if left[k] in name and right[k] in name]
+        k = int(rng.choice(ready))
+        waiting.remove(k)
+        pair = [name[left[k]], name[right[k]]]
+        pairs.append(pair if rng.random() < 0.5 else pair[::-1])
+        name[n_tips + k] = n_tips + len(pairs) - 1
+    children = np.array(pairs)
+    new = np.array([name[x] for x in range(2 * n_tips - 1)])
+    return np.ascontiguousarray(children[:, 0]), np.ascontiguousarray(children[:, 1]), new
+
+
+def test_a_subtree_is_known_by_its_tips_not_by_its_number(monkeypatch):
+    from phloem.engine import gpu_updates
+    from phloem.engine.gpu import GpuEvaluator
+    from phloem.engine.gpu_clades import match_clades
+
+    case, rng = random_case(12, 30, 4, 1), np.random.default_rng(8)
+    gpu, moved = GpuEvaluator(case.problem), []
+
+    def watched(*arguments):
+        match = match_clades(*arguments)
+        moved.append(len(match.moved))
+        return match
+
+    monkeypatch.setattr(gpu_updates, "match_clades", watched)
+    before = gpu.log_likelihood(case.lengths, case.model)
+    left, right = neighbour(case.problem.left, case.problem.right, rng)
+    for topology, is_same in (((case.problem.left, case.problem.right), True), ((left, right), False)):
+        left, right, new = renamed(*topology, rng)
+        lengths = np.empty_like(case.lengths)
+        lengths[new] = case.lengths
+        found = gpu.propose(lengths, np.arange(22), None, left, right)
+        problem = replace(case.problem, left=left, right=right)
+        assert found == GpuEvaluator(problem).log_likelihood(lengths, case.model)
+        assert (found == before) == is_same
+        gpu.accept() if is_same else gpu.reject()
+    assert moved[0] == 0 and 0 < moved[1] < 11
+
+
 def test_laid_out_anew_where_regions_have_spread(monkeypatch, poisoned):
     from phloem.engine import gpu_updates
 

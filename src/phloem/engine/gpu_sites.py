@@ -60,7 +60,7 @@ def _ratios(batch: GpuBatch, second: bool) -> Iterator[tuple[slice, torch.Tensor
     """Blocks of root columns and their ratios (1 + second, C, branches, columns) of site_ratios."""
     chain, c, width = batch.chains[0], batch.problem.n_categories, batch.sizes.width
     walk, n_slots = walk_order(chain)
-    tile = 32 if width == 4 else 16
+    tile, _ = _tile(width)
     real = batch.launch.arrays["messages"].element_size()
     each = c * (8 * (1 + second) * (batch.n_nodes - 1) + n_slots * (width * real + 4))
     n_columns = chain.layout.classes.size(batch.n_nodes - 1)
@@ -70,12 +70,18 @@ def _ratios(batch: GpuBatch, second: bool) -> Iterator[tuple[slice, torch.Tensor
     rows = torch.from_numpy(walk).to(batch.device)
     for begin in range(0, n_columns, block):
         n = min(block, n_columns - begin)
-        yield slice(begin, begin + n), _launch(batch, rows, n_slots, generator, begin, n, tile, second)
+        yield slice(begin, begin + n), _launch(batch, rows, n_slots, generator, begin, n, second)
 
 
-def _launch(batch: GpuBatch, walk, n_slots: int, generator, begin: int, n: int, tile: int, second: bool):
+def _tile(width: int) -> tuple[int, int]:
+    """Root columns and warps of a program."""
+    return (32, 1) if width == 4 else (16, 4)
+
+
+def _launch(batch: GpuBatch, walk, n_slots: int, generator, begin: int, n: int, second: bool):
     launch, numbers, device = batch.launch, batch.numbers.device, batch.device
     a, c, width = launch.arrays, batch.problem.n_categories, batch.sizes.width
+    tile, warps = _tile(width)
     n_tiles, root = -(-n // tile), int(batch.chains[0].column(np.array([batch.n_nodes - 1]))[0])
     sizes = [a["messages"].shape[1], len(walk), n_slots, batch.n_nodes - 1, begin, n, root]
     scratch = (n_tiles * c, n_slots, tile)
@@ -87,7 +93,7 @@ def _launch(batch: GpuBatch, walk, n_slots: int, generator, begin: int, n: int, 
         a["shifts"], a["left_class"], a["right_class"], a["mantissa"], a["power"], numbers["frequencies"],
         numbers["weights"], generator, a["transition"], q, slot_class, ratios, c,
         **launch.constants, TILE=tile, PRODUCT=launch.product, SECOND=second,
-        num_warps=1 if width == 4 else 4,
+        num_warps=warps,
     )  # fmt: skip
     return ratios
 

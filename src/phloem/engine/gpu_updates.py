@@ -11,6 +11,7 @@ from phloem.engine.cpu_columns import ColumnStore
 from phloem.engine.cpu_storage import Regions
 from phloem.engine.cpu_topology import Topology
 from phloem.engine.gpu_batch import GpuBatch
+from phloem.engine.gpu_clades import match_clades
 from phloem.engine.gpu_update_lists import UpdateLists
 from phloem.kernels.numba.step_lists import mark_dirty, pack_rows
 from phloem.model.record import SiteModel
@@ -24,7 +25,8 @@ MOST_SPREAD = 4
 class State:
     """One evaluated state; accepting or rejecting a proposal is choosing between two of these records.
 
-    columns_at, messages_at: (N,) regions in use, x or x + N for node x; matrix_at: (N,) matrices in use.
+    columns_at, messages_at: (N,) regions in use, k or k + N, where k is a node's number in the topology that
+    the batch was laid out for; matrix_at: (N,) matrices in use, likewise k or k + N - 1.
     """
 
     topology: Topology
@@ -82,19 +84,26 @@ class GpuUpdates:
         return self._messages.rows > MOST_SPREAD * int(self._columns.size[state.columns_at].sum())
 
     def propose(self, old: State, lengths, changed, model: SiteModel | None, left, right) -> State:
-        """Evaluate a change of the old state (Evaluator.propose); its regions are not written to."""
+        """Evaluate a change of the old state (Evaluator.propose); its regions are not written to.
+
+        Under another topology a subtree that is still there keeps its regions, whatever its nodes are called
+        now; which matrices are others is seen by comparing lengths.
+        """
         n_nodes, root = self._batch.n_nodes, self._batch.n_nodes - 1
-        other_matrix = np.zeros(n_nodes, bool)
-        other_matrix[changed if model is None else slice(None)] = True
-        branches = np.flatnonzero(other_matrix[:root])
-        topology, columns_at, moved = old.topology, old.columns_at, self._nodes[:0]
+        topology, columns_at = old.topology, old.columns_at
+        messages_at, matrix_at = old.messages_at.copy(), old.matrix_at.copy()
+        other_matrix, moved = np.zeros(n_nodes, bool), self._nodes[:0]
         if left is not None:
-            topology = Topology.build(left, right)
-            moved = topology.above(topology.differs_from(old.topology))
-            columns_at = self._columns.renumber(topology, moved, old.topology, columns_at)
+            match = match_clades(old.topology, left, right)
+            topology, moved, node = match.topology, match.moved, match.old_node
+            messages_at, matrix_at = messages_at[node], matrix_at[node]
+            columns_at = self._columns.renumber(topology, moved, old.topology, columns_at[node])
+            other_matrix = np.asarray(lengths) != old.lengths[node]
+        else:
+            other_matrix[changed] = True
+        branches = np.flatnonzero(other_matrix[:root]) if model is None else self._nodes[:-1]
         dirty = np.zeros(n_nodes, bool)
         mark_dirty(topology.parent, np.concatenate([branches, moved, [root]]), dirty)
-        messages_at, matrix_at = old.messages_at.copy(), old.matrix_at.copy()
         messages_at[dirty] = (messages_at[dirty] + n_nodes) % (2 * n_nodes)
         matrix_at[branches] = (matrix_at[branches] + root) % (2 * root)
         state = State(
