@@ -116,6 +116,11 @@ def nj(
     negative: Literal["keep", "zero", "transfer"] = typer.Option(
         "keep", help="Negative branches: keep, set to zero, or also shorten the sister branch by as much."
     ),
+    simultaneous: bool = typer.Option(
+        False,
+        "--simultaneous",
+        help="Join mutual best pairs in rounds: an approximation, not the neighbour-joining tree.",
+    ),
     midpoint: bool = typer.Option(
         False, "--midpoint", help="Root the tree in the middle of its longest path."
     ),
@@ -198,6 +203,8 @@ def _show(result, console) -> None:
             f"[yellow]{result.choices['saturated_pairs']:,} pairs are saturated: "
             f"{result.choices['saturated']}[/]"
         )
+    if result.settings.simultaneous:
+        console.print("[yellow]not the neighbour-joining tree: joins mutual best pairs in rounds[/]")
     console.print("; ".join(f"{name} {seconds:.2f} s" for name, seconds in result.seconds.items()))
     if result.cophenetic is not None:
         console.print(f"cophenetic correlation {result.cophenetic:.4f}")

@@ -161,3 +161,12 @@ def test_ambiguity_is_an_option(tmp_path):
     assert np.abs(missing.matrix.values - average.matrix.values).max() > 1e-3
     done = CliRunner().invoke(build_app(), ["nj", str(file), "--ambiguity", "average"])
     assert done.exit_code == 0 and done.stdout.rstrip().endswith(";")
+
+
+def test_simultaneous_joining_is_said(fasta):
+    app = build_app()
+    exact, rounds = (CliRunner().invoke(app, ["nj", fasta, *flag]) for flag in ([], ["--simultaneous"]))
+    said = "not the neighbour-joining tree"
+    assert said in rounds.output and said not in exact.output and rounds.exit_code == 0
+    with pytest.raises(InputError, match="simultaneous"):
+        run_distance_analysis(DistanceAnalysisSettings(fasta, "bionj", simultaneous=True))
