@@ -19,10 +19,12 @@ AMPLICONS, AMPLICON_SITES = 98, 305  # of an amplified genome of 29,890 sites
 NEW_VARIANTS = (
     4.0  # concentration of the Chinese restaurant process of variants: their number grows as its log
 )
-FROM_FOUNDER = 0.3  # share of a variant's genomes that copy its founder; the others copy any of its genomes
+FROM_FOUNDER = 0.2  # share of a variant's genomes that copy its founder; the others copy any of its genomes
 MUTATIONS = 0.6  # Poisson mean of a new genome
 RECURRENT, RECURRENT_SHARE = 20, 0.05  # sites that mutate repeatedly, back too, and their share of mutations
 INCOMPLETE, MEAN_DROPOUT = 0.4, 4.0  # share of genomes that lack amplicons, and how many on average
+
+_TILE = 1000
 
 
 def genomes(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -75,11 +77,15 @@ def outbreak_distances(n: int, seed: int = 1) -> np.ndarray:
     derived = (mutant[:, shared] & there).astype(np.float32)
     ancestral = (~mutant[:, shared] & there).astype(np.float32)
     d = np.empty((n, n), np.float32)
-    for i in range(0, n, 1000):
-        rows = slice(i, i + 1000)
-        differ = derived[rows] @ ancestral.T + ancestral[rows] @ derived.T
-        differ += own[rows] @ seen.T + seen[rows] @ own.T
-        np.divide(differ, seen[rows] @ seen.T * AMPLICON_SITES, out=d[rows])
+    for i in range(0, n, _TILE):  # mutations of the row's genome that the column's lacks
+        rows = slice(i, i + _TILE)
+        d[rows] = derived[rows] @ ancestral.T + own[rows] @ seen.T
+    for i in range(0, n, _TILE):
+        for j in range(0, i + 1, _TILE):
+            here, mirrored = np.s_[i : i + _TILE, j : j + _TILE], np.s_[j : j + _TILE, i : i + _TILE]
+            compared = seen[here[0]] @ seen[here[1]].T * AMPLICON_SITES
+            d[here] = (d[here] + d[mirrored].T) / compared
+            d[mirrored] = d[here].T
     np.fill_diagonal(d, 0.0)
     return d
 
