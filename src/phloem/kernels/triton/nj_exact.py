@@ -18,6 +18,20 @@ TURN = tl.constexpr(2)  # which sums are the last
 COUNTERS = 3
 
 
+@triton.jit
+def _finish(
+    state, reals, counters, N, turn, read, newest, newest_slot, newest_size, programs, NATIVE: tl.constexpr
+):  # fmt: skip
+    """Counters, and what the last join changed, once nobody reads the old state any more."""
+    tl.atomic_add(counters + ROWS_READ, read)
+    meet(counters + ARRIVED, programs, NATIVE)
+    if tl.program_id(0) == 0:
+        tl.store(counters + TURN, turn % 2)
+        if newest >= 0:
+            tl.store(state + SLOT * N + newest, newest_slot)
+            tl.store(reals + SIZE * N + newest, newest_size)
+
+
 @triton.jit(do_not_specialize=["n"])
 def nj_exact(
     distances, variances, ld, state, reals, records, N, n, counters, ahead,
@@ -31,7 +45,7 @@ def nj_exact(
     nj_steps, nj_records. WIDTH lanes hold the rows of a program, and a record each. counters: zeros. ahead:
     see search, in rises. Columns are dropped when a quarter of them is dead, while n > SMALL.
     """
-    programs, me, infinity = tl.num_programs(0), tl.program_id(0), float("inf")
+    programs, infinity = tl.num_programs(0), float("inf")
     counter, i = counters + ARRIVED, own_places(programs, WIDTH)
     left, turn, read = n, n - n, n - n
     newest, newest_slot, free, newest_size = n - n - 1, n - n, n - n, n.to(tl.float64)
@@ -85,11 +99,8 @@ def nj_exact(
         bound = tl.minimum(bound - rise, in_row)
         known = tl.where(rest & (near >= 0), at - u_near, infinity)
         nearer = in_row < known
-        known, near, at = (
-            tl.where(nearer, in_row, known),
-            tl.where(nearer, a, near),
-            tl.where(nearer, new, at),
-        )
+        known, near = tl.where(nearer, in_row, known), tl.where(nearer, a, near)
+        at = tl.where(nearer, new, at)
         best = tl.minimum(best, tl.minimum(known, tl.where(rest, with_a, infinity)) - u)
         bound, near, at, known, scanned = search(
             distances, ld, i, u, best, bound, near, at, known, slot, rest, ahead * tl.maximum(rise, 0.0),
@@ -109,10 +120,4 @@ def nj_exact(
             )  # fmt: skip
             n = left
         tell(records, counter, turn, programs, q, pair, ab, new_bound, NATIVE)
-    tl.atomic_add(counters + ROWS_READ, read)
-    meet(counter, programs, NATIVE)
-    if me == 0:
-        tl.store(counters + TURN, turn % 2)
-        if newest >= 0:
-            tl.store(state + SLOT * N + newest, newest_slot)
-            tl.store(reals + SIZE * N + newest, newest_size)
+    _finish(state, reals, counters, N, turn, read, newest, newest_slot, newest_size, programs, NATIVE)
