@@ -15,7 +15,7 @@ from phloem.engine.gpu_distance_linkage import linkage_merges
 from phloem.engine.gpu_distance_shards_device import Shard, ShardTiling
 from phloem.engine.gpu_distance_shards_exchange import Pairs, on_pairs
 from phloem.engine.gpu_distance_shards_unit import counting_unit
-from phloem.errors import NumericalError
+from phloem.errors import InputError, NumericalError
 
 
 def linkage_merges_sharded(
@@ -26,8 +26,10 @@ def linkage_merges_sharded(
     bands: the rows of a symmetric, non-negative n × n matrix in order, float32 or float64, each band on its
     device (several may share one), n columns of rows that are a multiple of 16 entries apart
     (gpu_distance_shards_bands makes them). They are overwritten. NumericalError for distances that are not
-    finite.
+    finite, InputError for a method other than upgma, wpgma and complete.
     """
+    if method not in ("upgma", "wpgma", "complete"):
+        raise InputError(f"there is no {method} linkage on several GPUs", hint="Choose the CPU.")
     tiling = tiling or ShardTiling()
     n = sum(len(band) for band in bands)
     unit = counting_unit(bands) if method != "complete" else 0.0
