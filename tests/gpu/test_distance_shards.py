@@ -121,6 +121,11 @@ def test_a_changed_entry_changes_the_merges():
     assert not np.allclose(first, linkage_merges_sharded(bands_of(d, 2), "upgma", tiling())[2])
 
 
+def test_single_linkage_is_refused():
+    with pytest.raises(InputError, match="no single linkage on several GPUs"):
+        linkage_merges_sharded(bands_of(continuous(5, np.random.default_rng(1)), 2), "single")
+
+
 def test_rows_that_travel_come_in_chunks():
     source, slot = np.array([0, 0, 0, 2, 2]), np.array([4, 4, 9, 1, 3])
     found, index = chunks(source, slot, 1)
