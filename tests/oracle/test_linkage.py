@@ -62,6 +62,23 @@ def test_equals_the_sequential_greedy_tree_on_any_input(method, kind, way):
         np.testing.assert_allclose(merges.distance, distance, rtol=1e-13)
 
 
+def test_single_linkage_in_rounds_would_go_wrong_if_ties_merged_early(monkeypatch):
+    """Negative control of the rule that only pairs without a third at their distance merge in rounds."""
+    monkeypatch.setattr(module, "SMALL", 4)
+    monkeypatch.setattr(module, "DENSE_SHARE", 0.0)
+    rng, wrong = np.random.default_rng(2), {True: 0, False: 0}
+    problems = [tied(rng, 30, "few values") for _ in range(20)]
+    for rule in (True, False):
+        if not rule:
+            monkeypatch.setattr(
+                linkage_state.LinkageState, "_alone", lambda _, pairs: np.ones(len(pairs), bool)
+            )
+        for d in problems:
+            merges = linkage(d, "single")
+            wrong[rule] += not np.array_equal(merges.upper, reference(d, "single")[1])
+    assert wrong[True] == 0 < wrong[False]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("method", METHODS)
 def test_one_at_a_time_is_the_reference_to_the_last_bit(method, dtype):

@@ -50,7 +50,7 @@ def linkage(
             state.collapse_duplicates()
         while state.n > 1:
             pairs = state.reciprocal_pairs()
-            if method != "single" and state.n > SMALL and len(pairs) > DENSE_SHARE * state.n:
+            if state.n > SMALL and len(pairs) > DENSE_SHARE * state.n:
                 state.merge_round(pairs)
             else:
                 state.merge_in_sequence(fewest=1 if state.n <= SMALL else 3 * state.n // 4)
@@ -89,7 +89,10 @@ def _on_gpu(distances: Distances, n: int, method: LinkageMethod) -> Merges:
 def _ordered(state: LinkageState) -> Merges:
     """The recorded merges in the order in which one pair at a time would have been merged."""
     lower, upper, distance = state.recorded()
-    order = np.arange(len(lower)) if state.method == "single" else np.lexsort((upper, lower, distance))
+    keys = (lower, distance) if state.method == "single" else (upper, lower, distance)
+    order = np.lexsort(
+        keys
+    )  # stable: a single-linkage cluster takes up those at one distance as they were met
     distance = distance[order].astype(np.float64) * (state.unit or 1.0)
     if not np.all(np.isfinite(distance)):
         raise NumericalError("clustering met a distance that is not finite")

@@ -58,10 +58,25 @@ class LinkageState:
         return tuple(np.concatenate(part) for part in zip(*self._merges))
 
     def reciprocal_pairs(self) -> np.ndarray:
-        """(m, 2) positions of reciprocal nearest neighbours, ordered by the lower one."""
+        """(m, 2) positions of reciprocal nearest neighbours, ordered by the lower one.
+
+        For single linkage without those that tie: there a merged cluster may be as near to a third as its
+        members were, and the order of ties decides who merges with whom.
+        """
         here = np.arange(self.n)
         lower = here[(self.nearest > here) & (self.nearest[self.nearest] == here)]
-        return np.column_stack([lower, self.nearest[lower]])
+        pairs = np.column_stack([lower, self.nearest[lower]])
+        return pairs[self._alone(pairs)] if self.method == "single" else pairs
+
+    def _alone(self, pairs: np.ndarray) -> np.ndarray:
+        """Which pairs have no third cluster at the same distance from either."""
+        counts, edges = np.zeros((self.threads, self.n), self.integer), equal_areas(0, self.n, self.threads)
+
+        def count(t: int) -> None:
+            linkage_minima.count_nearest(self.bits, edges[t], edges[t + 1], self.nearest_bits, counts[t])
+
+        list(self.workers.map(count, range(self.threads)))
+        return np.all(counts.sum(axis=0)[pairs] == 1, axis=1)
 
     def merge_round(self, pairs: np.ndarray) -> None:
         """Merge all these reciprocal nearest neighbours and drop the merged rows and columns."""
@@ -144,7 +159,8 @@ class LinkageState:
         """(m, 2) weights of merged clusters of (m, 2) sizes: reference.linkage.merge_weights of pairs."""
         if self.method == "upgma" and not self.sums:
             return (sizes / sizes.sum(axis=1, keepdims=True)).astype(self.triangle.dtype)
-        return np.full(sizes.shape, 0.5 if self.method == "wpgma" else 1.0, self.triangle.dtype)
+        share = {"wpgma": 0.5, "single": 0.0}.get(self.method, 1.0)
+        return np.full(sizes.shape, share, self.triangle.dtype)
 
     def _keep(self, keep: np.ndarray) -> None:
         none = np.empty((0, 2), np.int64)

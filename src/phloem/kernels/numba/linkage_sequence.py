@@ -13,6 +13,8 @@ from phloem.kernels.numba.compile import compiled
 from phloem.kernels.numba.linkage_rows import combined, lowest, mean_bits, nearest_before
 from phloem.kernels.numba.triangle import row_start, triangle_row
 
+ROWS = 256
+
 
 @compiled()
 def _read_row(triangle, bits, k, mask, infinity, sizes, sums, means, bound, nearest, stale):
@@ -48,29 +50,32 @@ def _closest(triangle, bits, n, mask, infinity, sizes, sums, means, bound, neare
 
 @compiled()
 def _merge(triangle, n, a, b, weight_a, weight_b, constants, x, y):
-    """Distances of the union of a and b in a's place; those from clusters after a are left in x too."""
+    """Distances of the union of a and b in a's place; those from clusters after a are left in x too.
+
+    A column is one number a cache line: those of a few rows are read, combined and written while the lines
+    are in the cache.
+    """
     row, other = triangle_row(triangle, a), triangle_row(triangle, b)
     for k in range(a):
         row[k] = combined(row[k], other[k], weight_a, weight_b, constants)
-    at, step = row_start(a + 1) + np.uint64(a), np.uint64(a + 1)
-    for k in range(a + 1, n):
-        x[k] = triangle[at]
-        at += step
-        step += np.uint64(1)
-    for k in range(a + 1, b):
-        y[k] = other[k]
-    at, step = row_start(b + 1) + np.uint64(b), np.uint64(b + 1)
-    for k in range(b + 1, n):
-        y[k] = triangle[at]
-        at += step
-        step += np.uint64(1)
-    for k in range(a + 1, n):
-        x[k] = combined(x[k], y[k], weight_a, weight_b, constants)
-    at, step = row_start(a + 1) + np.uint64(a), np.uint64(a + 1)
-    for k in range(a + 1, n):
-        triangle[at] = x[k]
-        at += step
-        step += np.uint64(1)
+    for first in range(a + 1, n, ROWS):
+        last, after_b = min(first + ROWS, n), max(first, b + 1)
+        at = row_start(first) + np.uint64(a)
+        for k in range(first, last):
+            x[k] = triangle[at]
+            at += np.uint64(k)
+        for k in range(first, min(last, b)):
+            y[k] = other[k]
+        at = row_start(after_b) + np.uint64(b)
+        for k in range(after_b, last):
+            y[k] = triangle[at]
+            at += np.uint64(k)
+        for k in range(first, last):
+            x[k] = combined(x[k], y[k], weight_a, weight_b, constants)
+        at = row_start(first) + np.uint64(a)
+        for k in range(first, last):
+            triangle[at] = x[k]
+            at += np.uint64(k)
 
 
 @compiled()
