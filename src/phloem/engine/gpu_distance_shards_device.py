@@ -81,8 +81,8 @@ class Shard:
             self.sizes[:n] = self.upload(sizes, np.float64)
 
     def upload(self, values: np.ndarray, dtype: np.typing.DTypeLike) -> torch.Tensor:
-        """On the device, without waiting for what runs there."""
-        return torch.from_numpy(np.ascontiguousarray(values, dtype)).to(self.device, non_blocking=True)
+        """A copy on the device, after what runs there."""
+        return torch.from_numpy(np.ascontiguousarray(values, dtype)).to(self.device)
 
     def batch(self, rows: np.ndarray, numbers: np.ndarray) -> Batch:
         m, dtype = rows.shape[1], self.distances.dtype
