@@ -39,9 +39,14 @@ class DistancePlan:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the memory is there, the GPU's where that is chosen; None if the machine does not tell."""
-        if self.device == "gpu" and self.hardware.accelerators:
-            return self.device_bytes < self.hardware.accelerators[0].memory_bytes
+        """Whether the memory is there, the GPU's where that is chosen; None if the machine does not tell.
+
+        Linkage but single may be spread over all GPUs.
+        """
+        gpus = [gpu.memory_bytes for gpu in self.hardware.accelerators]
+        if self.device == "gpu" and gpus:
+            spreads = self.method in ("upgma", "wpgma", "complete")
+            return self.device_bytes < (len(gpus) * min(gpus) if spreads else gpus[0])
         available = self.hardware.available_bytes
         return None if available is None else self.memory_bytes < available
 

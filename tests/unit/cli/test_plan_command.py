@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from phloem.analysis.distance import DistanceAnalysisSettings
 from phloem.analysis.plan_distance import plan_distance_tree
 from phloem.cli import build_app
+from phloem.engine.hardware import Accelerator
 from phloem.errors import InputError
 from phloem.io.distance_size import taxa_of_matrix
 
@@ -56,6 +58,15 @@ def test_what_does_not_fit_is_said(tmp_path):
     settings = DistanceAnalysisSettings(input=str(tmp_path / "large.phy"), method="upgma")
     assert plan_distance_tree(settings).fits is False
     assert "does not fit" in command(settings.input, "--method", "upgma").stdout
+
+
+def test_linkage_may_be_spread_over_several_gpus(tmp_path):
+    (tmp_path / "m.phy").write_text("200000\n")
+    plan = plan_distance_tree(DistanceAnalysisSettings(str(tmp_path / "m.phy"), "upgma", precision="float32"))
+    gpus = (Accelerator("a card", 150 * 10**9),) * 2
+    two = replace(plan, device="gpu", hardware=replace(plan.hardware, accelerators=gpus))
+    assert two.fits and not replace(two, method="nj").fits
+    assert not replace(two, hardware=replace(plan.hardware, accelerators=gpus[:1])).fits
 
 
 def test_memory_grows_with_the_matrix(tmp_path):
