@@ -69,7 +69,7 @@ class _Clusters:
     def scan_all(self) -> None:
         """The first nearest neighbours; zeros: of every row."""
         n = len(self.names)
-        self._tell(np.arange(n), np.full(n, -1), np.zeros((3, n)), self.sizes)
+        self._tell(np.arange(n), *self._no_pairs(), self.sizes)
         self.zeros = self._scan(np.arange(n), np.full(n, -1))
 
     def collapse_twins(self) -> None:
@@ -95,7 +95,7 @@ class _Clusters:
         self._record(near[copies], copies, np.zeros(len(copies), self.dtype))
         np.add.at(self.sizes, near[copies], 1.0)
         self.alive[copies] = False
-        self._rewrite(*_no_pairs(n), expand=True)
+        self._rewrite(*self._no_pairs(), expand=True)
 
     def one_round(self) -> None:
         """All reciprocal nearest neighbours merge, in rewritten rows or in place."""
@@ -107,7 +107,7 @@ class _Clusters:
             raise NumericalError("clustering met a distance that is not a number")
         self.rounds += 1
         self._record(lower, upper, self.distance[lower])
-        mate, reals = np.full(n, -1), np.zeros((3, n))
+        mate, reals = self._no_pairs()
         mate[lower], reals[2, lower] = upper, self.distance[lower]
         reals[:2, lower] = self._weights(self.sizes[lower], self.sizes[upper])
         self.sizes[lower] += self.sizes[upper]
@@ -116,6 +116,11 @@ class _Clusters:
             self._rewrite(mate, reals)
         else:
             self._in_place(lower, upper, mate, reals)
+
+    def _no_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Every place's mate (none), and its weight, its mate's and their distance."""
+        n = len(self.names)
+        return np.full(n, -1, np.int32), np.zeros((3, n), self.dtype)
 
     def _weights(self, size: np.ndarray, other: np.ndarray) -> np.ndarray:
         """(2, m) weights in the average, rounded to the matrix's precision."""
@@ -130,8 +135,9 @@ class _Clusters:
         self.left -= len(lower)
 
     def _tell(self, places: np.ndarray, mates: np.ndarray, reals: np.ndarray, sizes: np.ndarray) -> None:
+        columns = np.stack([places, mates], dtype=np.int32, casting="same_kind")
         for shard in self.shards:
-            shard.set_columns(np.stack([places, mates]), reals.astype(self.dtype), sizes)
+            shard.set_columns(columns, reals, sizes)
 
     def _rewrite(self, mate: np.ndarray, reals: np.ndarray, expand: bool = False) -> None:
         """The living clusters alone, at new places; merged with their mates (-1: none)."""
@@ -154,7 +160,7 @@ class _Clusters:
         for s, shard in enumerate(self.shards):
             slots = self.slot[others & (self.owner == s)]
             if len(slots):
-                shard.merge_columns(slots, np.stack([lower, upper]), reals[:2, lower].astype(self.dtype))
+                shard.merge_columns(slots, np.stack([lower, upper]), reals[:2, lower])
         self.owner[lower], self.slot[lower] = pairs.home, pairs.slot
         went = np.full(n, -1)
         went[lower], went[upper] = lower, lower
@@ -203,7 +209,7 @@ class _Clusters:
     def finish(self) -> None:
         """The last clusters on the first device, in one launch."""
         if not np.all(self.alive):
-            self._rewrite(*_no_pairs(len(self.names)))
+            self._rewrite(*self._no_pairs())
         n, first = len(self.names), self.shards[0]
         matrix = torch.empty((n, -(-n // 16) * 16), dtype=first.distances.dtype, device=first.device)
         for s, shard in enumerate(self.shards):
@@ -226,10 +232,6 @@ class _Clusters:
             raise NumericalError("clustering met a distance that is not finite")
         order = np.lexsort((upper, lower, distance))
         return lower[order], upper[order], distance[order].astype(np.float64) * unit
-
-
-def _no_pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.full(n, -1), np.zeros((3, n))
 
 
 def _balanced(home: np.ndarray, source: np.ndarray, bands: int) -> np.ndarray:
