@@ -24,21 +24,17 @@ RESERVED_BYTES = 512 << 20
 MOST_BLOCKS = 4096
 
 
-def forecast_device_bytes(
-    problem: Problem, gradient: bool = True, parameters: bool = False, slots: int = 1
-) -> int:
+def forecast_device_bytes(problem: Problem, gradient: bool = True, parameters: bool = False) -> int:
     """Bytes of device memory an evaluator of this problem allocates (PyTorch's count, without the CUDA
     context)."""
     tiles = tiling(problem.state_sets.shape[1], problem.precision)
     layout = layout_of(problem, tiles, problem.left, problem.right)
-    return sum(_arrays(problem, layout, gradient, parameters, slots).values())
+    return sum(_arrays(problem, layout, gradient, parameters).values())
 
 
-def _arrays(
-    problem: Problem, layout: TreeLayout, gradient: bool, parameters: bool, slots: int
-) -> dict[str, int]:
+def _arrays(problem: Problem, layout: TreeLayout, gradient: bool, parameters: bool) -> dict[str, int]:
     tiles = tiling(problem.state_sets.shape[1], problem.precision)
-    sizes = batch_sizes([layout], tiles, problem.n_categories, len(problem.state_sets), slots)
+    sizes = batch_sizes([layout], tiles, problem.n_categories, len(problem.state_sets))
     return device_arrays(sizes, tiles, problem.precision, gradient, parameters)
 
 
@@ -51,7 +47,7 @@ def plan_blocks(problem: Problem, available_bytes: int) -> list[tuple[np.ndarray
     while n_blocks <= most:
         patterns = split_patterns(problem.ascertained, n_blocks)
         first = layout_of(block_of(problem, patterns[0]), tiles, problem.left, problem.right)
-        arrays = _arrays(block_of(problem, patterns[0]), first, True, True, 1)
+        arrays = _arrays(block_of(problem, patterns[0]), first, True, True)
         shared = sum(arrays[name] for name in SHARED)
         needed = shared + (sum(arrays.values()) - shared) * n_blocks
         if needed <= available_bytes and largest_node([first], tiles) <= LARGEST_NODE:
@@ -98,7 +94,7 @@ class GpuBlockEvaluator:
     def _build(self, blocks: list[tuple[np.ndarray, TreeLayout]]) -> None:
         n_bytes = dict.fromkeys(SHARED, 0)
         for patterns, layout in blocks:
-            arrays = _arrays(block_of(self._problem, patterns), layout, True, True, 1)
+            arrays = _arrays(block_of(self._problem, patterns), layout, True, True)
             n_bytes = {name: max(n_bytes[name], arrays[name]) for name in SHARED}
         pool = {name: torch.empty(n, dtype=torch.uint8, device=self._device) for name, n in n_bytes.items()}
         self._patterns = [patterns for patterns, _ in blocks]

@@ -18,11 +18,15 @@ def site_model_gradient(
     """After evaluate("parameters"). derivatives: D (B, C) of this chain. One copy brings the sums home."""
     s, c = len(model.root_frequencies), len(model.rates)
     lengths, width = np.asarray(lengths, np.float64), batch.sizes.width
-    sums = list(_root_sums(batch, chain))
     on_device = has_real_eigensystem(model)
-    if on_device:
-        sums.append(_rate_matrix_adjoint(batch, chain))
-    found = torch.cat([array.flatten() for array in sums]).cpu().numpy()
+
+    def sums() -> torch.Tensor:
+        more = (_rate_matrix_adjoint(batch, chain),) if on_device else ()
+        return torch.cat([array.flatten() for array in (*_root_sums(batch, chain), *more)])
+
+    # A graph keeps the memory of what it makes on the way: only where that is little.
+    small = len(_branch_blocks(batch)) == 1
+    found = (batch.replayed((chain, on_device), sums) if small else sums()).cpu().numpy()
     frequencies, weights, invariant, rest = np.split(found, [width, width + c, width + c + 1])
     d_q = rest.reshape(width, width)[:s, :s] if on_device else _without_eigensystem(batch, chain, model)
     return SiteModelGradient(d_q, frequencies[:s], lengths[:-1] @ derivatives, weights, float(invariant[0]))

@@ -31,6 +31,7 @@ class Launcher:
         self._upload_layout()
         self._upload_root()
         self._full = self._full_lists()
+        self._adjoint_jobs: dict[tuple[int, int, int], torch.Tensor] = {}
         self._n_result = 2 + (batch.n_nodes - 1) * batch.problem.n_categories
         self.arrays["result"] = self._empty((batch.n_chains, self._n_result), torch.float64)
         pinned = batch.device.type == "cuda"
@@ -284,7 +285,10 @@ class Launcher:
         a, b, sizes = self.arrays, self._batch, self._batch.sizes
         c, w = b.problem.n_categories, sizes.width
         out = self._empty((len(nodes), c, w, w), torch.float64)
-        jobs = self._to_device(schedule.adjoint_jobs(chain, nodes))
+        key = (chain.index, int(nodes[0]), len(nodes))
+        if key not in self._adjoint_jobs:
+            self._adjoint_jobs[key] = self._to_device(schedule.adjoint_jobs(chain, nodes))
+        jobs = self._adjoint_jobs[key]
         constants = self._matrix_constants(max(16, sizes.block))
         transition_adjoint[(len(nodes), c, constants["CHUNKS"] ** 2)](
             jobs, self._full["sizes"], a["messages"], a["shifts"], a["u"], a["pre_class"], a["left_class"],

@@ -15,7 +15,7 @@ LARGEST_NODE = 2**31 - 1
 
 @dataclass(frozen=True)
 class Sizes:
-    """What decides how much memory a batch takes. slots: 2 once proposals are made, else 1."""
+    """What decides how much memory a batch takes, before proposals add to it (gpu_updates.py)."""
 
     n_chains: int
     n_nodes: int
@@ -27,12 +27,9 @@ class Sizes:
     n_partials: int
     n_steps: int
     n_codes: int
-    slots: int
 
 
-def batch_sizes(
-    layouts: list[TreeLayout], tiles: Tiling, n_categories: int, n_codes: int, slots: int
-) -> Sizes:
+def batch_sizes(layouts: list[TreeLayout], tiles: Tiling, n_categories: int, n_codes: int) -> Sizes:
     n_nodes = layouts[0].classes.n_nodes
     root = n_nodes - 1
     post = sum(int((-(-np.diff(l.classes.offset)[:-1] // tiles.post_tile)).sum()) for l in layouts)
@@ -48,7 +45,6 @@ def batch_sizes(
         n_partials=partials,
         n_steps=post + partials + sum(-(-l.classes.size(root) // tiles.root_tile) for l in layouts),
         n_codes=n_codes,
-        slots=slots,
     )
 
 
@@ -69,12 +65,12 @@ def device_arrays(
     matrices = n.n_chains * (n.n_nodes - 1) * c * w * w
     q = c * n.n_pre_columns * w * real
     return {
-        "messages": c * n.n_columns * n.slots * w * real,
-        "exponents": c * n.n_columns * n.slots * 4,
-        "shifts": c * n.n_columns * n.slots * 4,
+        "messages": c * n.n_columns * w * real,
+        "exponents": c * n.n_columns * 4,
+        "shifts": c * n.n_columns * 4,
         "q": q if gradient or parameters else 0,
         "u": q if parameters else 0,
-        "transition": matrices * n.slots * real,
+        "transition": matrices * real,
         "adjoint": min(matrices * 8, ADJOINT_BYTES) * 8 if parameters else 0,
         "classes": (2 * n.n_columns + n.n_pre_columns + 2 * n.n_entries) * 4,
         "steps": n.n_steps * 16 * 8,
