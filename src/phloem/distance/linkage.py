@@ -15,7 +15,7 @@ from phloem.errors import NumericalError
 from phloem.kernels.reference.linkage import LinkageMethod
 
 DENSE_SHARE = 1 / 32  # a round that merges more than this share of the clusters rewrites the triangle
-CPU_SECONDS = 6e-9  # per pair of taxa, two cores
+CPU_SECONDS = 3e-9  # per entry of a square, two cores
 SMALL = 256  # so few clusters finish one merge at a time
 
 
