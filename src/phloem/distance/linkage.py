@@ -89,10 +89,8 @@ def _on_gpu(distances: Distances, n: int, method: LinkageMethod) -> Merges:
 def _ordered(state: LinkageState) -> Merges:
     """The recorded merges in the order in which one pair at a time would have been merged."""
     lower, upper, distance = state.recorded()
-    keys = (lower, distance) if state.method == "single" else (upper, lower, distance)
-    order = np.lexsort(
-        keys
-    )  # stable: a single-linkage cluster takes up those at one distance as they were met
+    # lexsort is stable: a single-linkage cluster takes up those at one distance as they were met
+    order = np.lexsort((lower, distance) if state.method == "single" else (upper, lower, distance))
     distance = distance[order].astype(np.float64) * (state.unit or 1.0)
     if not np.all(np.isfinite(distance)):
         raise NumericalError("clustering met a distance that is not finite")
