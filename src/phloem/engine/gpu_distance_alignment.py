@@ -34,8 +34,8 @@ class DistanceTiling:
 
 NUCLEOTIDE_TILING = DistanceTiling()
 STATE_TILING = DistanceTiling(rows=64, columns=64)
-COUNTED_TILING = DistanceTiling(rows=64, columns=16)
-SITE_TILING = DistanceTiling(rows=8, columns=64, warps=4, group=64)
+COUNTED_TILING = DistanceTiling(rows=32, columns=16, warps=4)
+SITE_TILING = DistanceTiling(rows=4, columns=32, warps=2, group=64)
 
 
 class SequenceCodes:
