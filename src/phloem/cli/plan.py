@@ -69,7 +69,7 @@ def _plan_distance_tree(options: dict[str, Any]) -> None:
     from phloem.analysis.distance import DistanceAnalysisSettings
     from phloem.analysis.plan_distance import plan_distance_tree
 
-    device = "cpu" if options["engine"] == "reference" else options["engine"]
+    device: Any = "cpu" if options["engine"] == "reference" else options["engine"]
     kept = {name: options[name] for name in ("model", "method", "datatype", "sites", "threads")}
     found = plan_distance_tree(DistanceAnalysisSettings(input=options["alignment"], device=device, **kept))
     console = Console(highlight=False, width=80)
