@@ -21,6 +21,7 @@ from phloem.engine.gpu_blocks import RESERVED_BYTES, forecast_device_bytes
 def large(arguments, rows: list[dict]) -> None:
     """31 taxa × 360,031 amino-acid sites: a message array past 2**31 elements, whole and in blocks."""
     case = simulated(31, 360_031, 20, 32, length=0.5)
+    torch.cuda.empty_cache()  # of what ran before
     torch.cuda.reset_peak_memory_stats()
     forecast = forecast_device_bytes(case.problem)
     whole = make_evaluator(case.problem)
