@@ -1,6 +1,6 @@
 """Distances, UPGMA and neighbour joining on a GPU: time of the whole call, and peak device memory.
 
-    python benchmarks/gpu_distance.py [--only distances upgma single nj] [--largest N] [--csv FILE]
+    python benchmarks/gpu_distance.py [--only distances upgma single nj bionj unj] [--largest N] [--csv FILE]
 
 Matrices are made on the device and stay there; a call ends when merges or joins are in host memory
 (distances: when the matrix is on the device). Every kind of input is compared with the CPU kernels at a small
@@ -37,6 +37,7 @@ RESULTS = Path(__file__).parent / "results" / "gpu_distance.csv"
 FREQUENCIES = np.array([0.3, 0.2, 0.27, 0.23])
 SIZES = (100, 1000, 4000, 10_000, 16_000, 20_000, 60_000, 100_000, 140_000)
 SINGLE_SIZES = (100, 1000, 10_000, 20_000)
+JOINING = ("nj", "bionj", "unj")
 JOINING_SIZES = (100, 1000, 4000, 10_000, 20_000)
 ALIGNMENTS = ((1000, 10_000), (5000, 1500), (16_000, 29_903))
 NUCLEOTIDE_METHODS = ("p", "jc69", "k80", "f84", "tn93", "logdet")
@@ -150,17 +151,20 @@ def _model(method: str) -> SiteModel:
     return parse_model(MODELS[method], datatype="dna" if states_of(method) == 4 else "protein").evaluate()
 
 
-def checks() -> dict[str, bool]:
+def checks(parts: list[str]) -> dict[str, bool]:
     """Every kind of work next to the CPU."""
     green = {}
     for name, make in KINDS.items():
         d = make(1500)
-        for method in ("upgma", "single"):  # ties are exact in float64 only
+        for method in sorted({"upgma", "single"} & set(parts)):  # ties are exact in float64 only
             exact = d.double() if name == "outbreak" else d
             green[f"{method} {name}"] = _same_tree(exact, method)
-        if name != "outbreak":  # equal criteria are resolved differently
-            green[f"nj {name}"] = np.array_equal(neighbour_joining(d.cpu().numpy()).pairs, joins(d).pairs)
-    for method in (*NUCLEOTIDE_METHODS, *MODELS):
+        if "nj" in parts and name != "outbreak":  # equal criteria are resolved differently
+            for method in JOINING:  # BIONJ's weights in float32 differ in the last bits
+                exact = d.double() if method == "bionj" else d
+                pairs = neighbour_joining(exact.cpu().numpy(), method).pairs
+                green[f"{method} {name}"] = np.array_equal(pairs, joins(exact, method).pairs)
+    for method in (*NUCLEOTIDE_METHODS, *MODELS) if "distances" in parts else ():
         codes = sequences(130, 777, states_of(method))
         host, tolerance = codes.cpu().numpy(), 1e-5 if method in MODELS else 1e-12
         values = distance_matrix(encoded(codes, method), formula(method), torch.float64)[0].cpu().numpy()
@@ -169,11 +173,12 @@ def checks() -> dict[str, bool]:
             for i in range(0, 130, 9)
             for j in range(0, i, 40 if method in MODELS else 1)
         )
-    for n in (1000, 1500):
+    for n in (1000, 1500) if "upgma" in parts else ():
         green[f"upgma planted {n}"] = is_planted(linkage_merges(ultrametric(n)), n)
-    wrong = ultrametric(1000)
-    wrong[3, 700] = wrong[700, 3] = 0.5
-    green["upgma not what was planted"] = not is_planted(linkage_merges(wrong), 1000)
+    if "upgma" in parts:
+        wrong = ultrametric(1000)
+        wrong[3, 700] = wrong[700, 3] = 0.5
+        green["upgma not what was planted"] = not is_planted(linkage_merges(wrong), 1000)
     return green
 
 
@@ -218,7 +223,7 @@ def tree_rows(work: str, largest: int):
     sizes, call = {
         "upgma": (SIZES, linkage_merges),
         "single": (SINGLE_SIZES, partial(linkage_merges, method="single")),
-        "nj": (JOINING_SIZES, joins),
+        **{method: (JOINING_SIZES, partial(joins, method=method)) for method in JOINING},
     }[work]
     for n in (size for size in sizes if size <= largest):
         for name, make in KINDS.items() if n <= 20_000 else LARGE_KINDS.items():
@@ -229,7 +234,9 @@ def tree_rows(work: str, largest: int):
             quantiles, result, peak = timed(fresh, lambda d: call(d, overwrite=True), repeats)
             if name == "ultrametric" and not is_planted(result, n):
                 raise SystemExit(f"the tree of {n} taxa is not the one that was planted")
-            extra = f"{result.rows_read / n:.1f} rows read a join" if work == "nj" else f"{result[3]} rounds"
+            extra = (
+                f"{result.rows_read / n:.1f} rows read a join" if work in JOINING else f"{result[3]} rounds"
+            )
             del original, fresh
             yield (work, name, n, "", *quantiles, peak, extra)
 
@@ -273,11 +280,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", default=["distances", "upgma", "single", "nj"])
+    parser.add_argument("--only", nargs="+", default=["distances", "upgma", "single", *JOINING])
     parser.add_argument("--largest", type=int, default=140_000)
     parser.add_argument("--csv", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    green = checks()
+    green = checks(arguments.only)
     for name, passed in green.items():
         print(f"check {name}: {'passed' if passed else 'FAILED'}", flush=True)
     if not all(green.values()):

@@ -77,6 +77,7 @@ def test_single_linkage_equals_the_cpu_bit_for_bit(n, make, precision, poisoned)
 
 
 def test_too_little_device_memory_is_an_error_with_the_numbers(monkeypatch):
+    monkeypatch.setattr(gpu_distance_linkage, "UNASKED_BYTES", 0)
     monkeypatch.setattr(gpu_distance_linkage, "free_bytes", lambda device: 10_000)
     with pytest.raises(DeviceError, match=r"40 taxa needs 0\.00 GB .* 0\.00 GB are free"):
         linkage_merges(continuous(40, np.random.default_rng(0)))

@@ -39,7 +39,7 @@ def _first_scan(
     SCAN: tl.constexpr, PROGRAMS: tl.constexpr, DTYPE: tl.constexpr,
 ):  # fmt: skip
     """Nearest neighbours of this program's clusters, and the closest pair of them."""
-    closest, place = float("inf"), NO_PLACE
+    closest, place = tl.full((), float("inf"), DTYPE), tl.full((), NO_PLACE, tl.int32)
     for k in range(start, stop):
         row = tl.load(nearest + k).to(tl.int64) * ld  # filled with the rows' numbers
         lowest, near = nearest_in_row(
