@@ -33,16 +33,18 @@ METHODS = {"nj": 0, "bionj": 1, "unj": 2}
 
 @dataclass(frozen=True)
 class JoiningTiling:
-    """block: entries of a row in flight. small: never drop columns of fewer clusters. warps; per_processor:
-    programs a multiprocessor runs; registers: limit for a thread, so that as many fit (0: none)."""
+    """block: entries of a row in flight. small: never drop columns of fewer clusters. warps of a program.
+    programs: at most so many, one a multiprocessor; None chooses by the number of taxa, since fewer programs
+    understand each other faster. ahead: rows that so many joins would make due are scanned early."""
 
     block: int = 2048
     small: int = 512
     warps: int = 8
-    per_processor: int = 1
-    registers: int = 0
-    programs: int = 0
-    ahead: float = 0.0
+    programs: int | None = None
+    ahead: float = 4.0
+
+
+PROGRAMS = ((6_000, 32), (15_000, 96), (1 << 31, 128))  # up to so many taxa: measured on an H100
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,8 @@ def _run(work: torch.Tensor, variances: torch.Tensor, n: int, method: JoiningMet
         state[field.value, :n] = torch.arange(n, dtype=torch.int32, device=device)
     reals = torch.full((REALS, padded), -torch.inf, dtype=torch.float64, device=device)
     reals[SIZE.value] = 1.0
-    count = tiling.programs or programs(device, tiling.per_processor)
+    usual = next(count for taxa, count in PROGRAMS if n <= taxa)
+    count = min(tiling.programs or usual, programs(device, per_processor=1))
     lanes = -(-n // (RUN.value * count)) * RUN.value
     width = 1 << (max(lanes, count) - 1).bit_length()
     records = torch.full((RING.value, count, WORDS.value), UNTOLD.value, dtype=torch.int64, device=device)
@@ -129,6 +132,6 @@ def _run(work: torch.Tensor, variances: torch.Tensor, n: int, method: JoiningMet
         BLOCK=tiling.block, WIDTH=width, SMALL=tiling.small, METHOD=METHODS[method],
         DTYPE=tl.float64 if work.dtype == torch.float64 else tl.float32,
         NATIVE=device.type == "cuda" and torch.version.hip is None,
-        num_warps=tiling.warps, **launch_options(device, tiling.registers),
+        num_warps=tiling.warps, **launch_options(device, registers=0),
     )  # fmt: skip
     return state, reals, counters
