@@ -93,4 +93,4 @@ def test_all_the_work_is_weighed_together(monkeypatch):
     monkeypatch.setattr("phloem.engine.select.gpu_is_here", lambda: True)
     assert choose_devices("auto", 20_000, "upgma").tree == "cpu"
     assert choose_devices("auto", 20_000, "upgma", runs=100).tree == "gpu"
-    assert choose_devices("auto", 20_000, "single", runs=100).tree == "cpu"
+    assert choose_devices("auto", 20_000, "nj", runs=100, simultaneous=True).tree == "cpu"
