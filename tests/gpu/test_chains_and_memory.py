@@ -124,6 +124,25 @@ def test_the_forecast_is_what_is_allocated(size):
     assert abs(forecast_device_bytes(case.problem) - found) < 0.1 * found
 
 
+def test_memory_is_given_back_without_a_garbage_collection():
+    import gc
+    import weakref
+
+    from phloem.engine.gpu import GpuEvaluator
+
+    case = random_case(4, 10, 4, 1)
+    gc.disable()
+    try:
+        gpu = GpuEvaluator(case.problem)
+        gpu.gradient(case.lengths, case.model)
+        messages = weakref.ref(gpu._batch.launch.arrays["messages"])
+        assert messages() is not None
+        del gpu
+        assert messages() is None
+    finally:
+        gc.enable()
+
+
 def test_no_kernel_is_compiled_for_a_size():
     """Sizes are arguments: two problems that differ in tips, patterns and categories share every kernel."""
     import os

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,9 @@ class Launcher:
     """Owns the device arrays; run() issues the launches of one evaluation on the current stream."""
 
     def __init__(self, batch: GpuBatch, dtype: torch.dtype) -> None:
-        self._batch, self._dtype = batch, dtype
+        # The batch owns this launcher: a reference back would keep the device's memory until a collection.
+        self._batch: GpuBatch = weakref.proxy(batch)
+        self._dtype = dtype
         self.arrays: dict[str, torch.Tensor] = {}
         self._allocate_messages()
         self._upload_layout()
