@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from phloem import __version__
 from phloem.engine.gpu_cost import Speeds, gradient_flop, tree_levels
 from phloem.engine.hardware import detect_hardware
 from phloem.engine.interface import Evaluator, Problem
@@ -137,8 +138,7 @@ def _seconds(evaluator: Evaluator, problem: Problem) -> float:
 def _machine() -> str:
     hardware = detect_hardware()
     gpus = ", ".join(gpu.name for gpu in hardware.accelerators) or "GPU"
-    versions = " ".join(f"{name} {metadata.version(name)}" for name in ("torch", "phloem"))
-    return f"{gpus}; {hardware.cpu}; {versions}"
+    return f"{gpus}; {hardware.cpu}; torch {metadata.version('torch')}; phloem {__version__}"
 
 
 def _read() -> dict[str, dict[str, dict[str, float]]]:
