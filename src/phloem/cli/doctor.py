@@ -83,7 +83,7 @@ def _speeds(found):
     from rich.table import Table
 
     table = Table(title="Measured speeds, by which auto chooses", title_justify="left", min_width=60)
-    for header in ("problem", "GPU call", "a level", "GPU", "one CPU core"):
+    for header in ("problem", "GPU call", "a level", "GPU", "CPU"):
         table.add_column(header, justify="left" if header == "problem" else "right")
     for kind, speeds in found.speeds.items():
         times = (f"{1e6 * seconds:.0f} µs" for seconds in (speeds.call_seconds, speeds.level_seconds))

@@ -18,8 +18,9 @@ from phloem.engine.hardware import detect_hardware
 from phloem.engine.interface import Evaluator, Problem
 from phloem.model.record import EigenSystem, SiteModel
 
-# Operations of the sample that fills a GPU; the CPU's sample has a sixteenth of its patterns.
+# Operations of the sample that fills a GPU; a core of the CPU gets a sixteenth of its patterns.
 SAMPLE_FLOP = 1e10
+CORES_FOR_ALL = 16
 SAMPLE_TIPS = 32
 
 _announce: list[Callable[[], None]] = []
@@ -36,20 +37,20 @@ def calibration_file() -> Path:
     return Path(home) / "phloem" / "engine-speeds.json"
 
 
-def calibrated_speeds(n_states: int, precision: str) -> Speeds | None:
+def calibrated_speeds(n_states: int, precision: str, cores: int) -> Speeds | None:
     """Speeds measured on this machine, now if they were not before; None where they could not be kept.
 
-    They belong to the processor, the GPU and the versions of PyTorch and phloem. DeviceError where PyTorch
-    finds no GPU.
+    They belong to the processor, the GPU and the versions of PyTorch and phloem; cores is what the CPU engine
+    may use. DeviceError where PyTorch finds no GPU.
     """
-    kind = f"{n_states} states, {precision}"
+    kind = f"{n_states} states, {precision}, {cores} core" + "s" * (cores > 1)
     found = known_speeds().get(kind)
     if found is not None or not _can_write():
         return found
     for callback in _announce:
         callback()
     _announce.clear()
-    speeds = measure_speeds(n_states, precision)
+    speeds = measure_speeds(n_states, precision, cores)
     known = _read()
     known.setdefault(_machine(), {})[kind] = asdict(speeds)
     _write(known)
@@ -61,7 +62,7 @@ def known_speeds() -> dict[str, Speeds]:
     return {kind: Speeds(**numbers) for kind, numbers in _read().get(_machine(), {}).items()}
 
 
-def measure_speeds(n_states: int, precision: str) -> Speeds:
+def measure_speeds(n_states: int, precision: str, cores: int) -> Speeds:
     """Time both engines on three samples: two that are all latency, one that fills the GPU."""
     from phloem.engine.cpu import CpuEvaluator
     from phloem.engine.gpu import make_evaluator
@@ -76,9 +77,9 @@ def measure_speeds(n_states: int, precision: str) -> Speeds:
     level = max(seconds["deep"] - seconds["flat"], 0.0) / (tree_levels(deep) - tree_levels(flat))
     call = max(seconds["flat"] - level * tree_levels(flat), 1e-6)
     work = max(_seconds(make_evaluator(full), full) - seconds["flat"], 1e-6)
-    part = _with_patterns(full, full.tip_codes.shape[1] // 16)
-    core = _seconds(CpuEvaluator(part, 1), part)
-    return Speeds(call, level, gradient_flop(full) / work, gradient_flop(part) / core)
+    part = _with_patterns(full, full.tip_codes.shape[1] * min(cores, CORES_FOR_ALL) // CORES_FOR_ALL)
+    there = _seconds(CpuEvaluator(part, cores), part)
+    return Speeds(call, level, gradient_flop(full) / work, gradient_flop(part) / there)
 
 
 def sample_problem(n_states: int, precision: str, n_patterns: int, n_categories: int) -> Problem:

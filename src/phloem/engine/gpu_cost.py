@@ -15,7 +15,7 @@ WORTH_SECONDS = 5e-3
 @dataclass(frozen=True)
 class Speeds:
     """call_seconds: of a gradient however small. level_seconds: of a level of the tree, both passes.
-    gpu_flop, cpu_flop: operations a second of a full GPU and of one core of the CPU engine."""
+    gpu_flop, cpu_flop: operations a second of a full GPU, and of the cores that the CPU engine would use."""
 
     call_seconds: float
     level_seconds: float
@@ -23,7 +23,7 @@ class Speeds:
     cpu_flop: float
 
 
-# An H100 and a core of an AMD EPYC (docs/gpu.md, docs/performance.md), a first guess only.
+# An H100 and one core of an AMD EPYC (docs/gpu.md, docs/performance.md), a first guess only.
 # Keys: at most four states.
 ASSUMED = {True: Speeds(40e-6, 3.5e-6, 3.2e11, 8e9), False: Speeds(40e-6, 8e-6, 11e12, 37e9)}
 
@@ -39,16 +39,16 @@ class Advice:
 
 
 def advise(problem: Problem, cores: int, speeds: Speeds | None = None) -> Advice:
-    """Compare the engines for this problem. cores: what the CPU engine may use. speeds: None for ASSUMED."""
+    """Compare the engines for this problem. cores: what the CPU engine may use. speeds: measured with as many
+    cores, or None for ASSUMED ones."""
     known = speeds or ASSUMED[problem.state_sets.shape[1] <= 4]
     flop = gradient_flop(problem)
     gpu = known.call_seconds + known.level_seconds * tree_levels(problem) + flop / known.gpu_flop
-    cpu = flop / (known.cpu_flop * cores)
+    cpu = flop / (known.cpu_flop * (cores if speeds is None else 1))
     use = cpu > WORTH_SECONDS and cpu > 2 * gpu
-    source = "assumed" if speeds is None else "measured here"
+    source = "by assumed speeds" if speeds is None else "as measured here"
     reason = (
-        f"a gradient takes about {gpu * 1e3:.2g} ms there, {cpu * 1e3:.2g} ms on {cores} core(s) "
-        f"by {source} speeds"
+        f"a gradient takes about {gpu * 1e3:.2g} ms there, {cpu * 1e3:.2g} ms on {cores} core(s) {source}"
     )
     return Advice(use, gpu, cpu, reason if use else f"{reason}, too little to load the GPU's libraries for")
 

@@ -64,12 +64,12 @@ def select_engine(requested: str, problem: Problem, threads: int | None = None) 
 def _compare(problem: Problem, cores: int) -> tuple[bool, str]:
     """Whether to use the GPU, and why. Engines are measured only where a first guess says it might pay."""
     advice = advise(problem, cores)
-    if advice.cpu_seconds < WORTH_SECONDS / 4:
+    if advice.cpu_seconds < WORTH_SECONDS / 2:
         return False, advice.reason
     from phloem.engine.calibration import calibrated_speeds
 
     try:
-        speeds = calibrated_speeds(problem.state_sets.shape[1], problem.precision)
+        speeds = calibrated_speeds(problem.state_sets.shape[1], problem.precision, cores)
     except DeviceError as problem_there:
         return False, f"the GPU cannot be used: {problem_there}"
     if speeds is not None:

@@ -26,28 +26,29 @@ def measured(tmp_path, monkeypatch):
 def test_measured_once_for_each_kind(measured):
     announced = []
     calibration.on_calibration(lambda: announced.append(True))
-    for kind in ((61, "float64"), (61, "float64"), (4, "float64"), (61, "float32")):
+    kinds = [(61, "float64", 2), (61, "float64", 1), (4, "float64", 2), (61, "float32", 2)]
+    for kind in (kinds[0], *kinds):
         assert calibration.calibrated_speeds(*kind) == MEASURED
-    assert measured == [(61, "float64"), (4, "float64"), (61, "float32")] and announced == [True]
+    assert measured == kinds and announced == [True]
 
 
 def test_another_machine_is_measured_anew(measured, monkeypatch):
-    calibration.calibrated_speeds(4, "float64")
+    calibration.calibrated_speeds(4, "float64", 2)
     monkeypatch.setattr(calibration, "_machine", lambda: "another machine")
-    calibration.calibrated_speeds(4, "float64")
+    calibration.calibrated_speeds(4, "float64", 2)
     assert len(measured) == 2
 
 
 def test_a_damaged_file_is_measured_anew(measured):
-    calibration.calibrated_speeds(4, "float64")
+    calibration.calibrated_speeds(4, "float64", 2)
     calibration.calibration_file().write_text('{"some machine": ')
-    assert calibration.calibrated_speeds(4, "float64") == MEASURED and len(measured) == 2
+    assert calibration.calibrated_speeds(4, "float64", 2) == MEASURED and len(measured) == 2
 
 
 def test_where_nothing_can_be_kept_nothing_is_measured(measured, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert calibration.calibrated_speeds(4, "float64") is None and measured == []
+    assert calibration.calibrated_speeds(4, "float64", 2) is None and measured == []
 
 
 def test_the_choice_follows_the_measurement(measured, monkeypatch):
