@@ -135,6 +135,13 @@ class GpuBatch:
     def log_likelihoods(self) -> np.ndarray:
         return self.launch.host_result()[:, 0]
 
+    def log_likelihood_parts(self) -> tuple[float, float]:
+        """The first chain's log-likelihood and what it lost by rounding (nothing known of it where patterns
+        are ascertained)."""
+        value, beside = self.launch.host_result()[0, :2].tolist()
+        exact = np.isfinite(value) and not self.problem.ascertained.any()
+        return value, beside if exact else 0.0
+
     def derivatives(self) -> np.ndarray:
         """D[chain, branch, category] (kernels/reference/branch.py)."""
         return self.launch.host_result()[:, 2:].reshape(self.n_chains, self.n_nodes - 1, -1)

@@ -78,7 +78,9 @@ def block_of(problem: Problem, patterns: np.ndarray) -> Problem:
 
 class GpuBlockEvaluator:
     """Evaluator of a problem in blocks. Every proposal is evaluated from scratch: nothing of a block
-    survives the next one. Block totals are added exactly rounded (math.fsum)."""
+    survives the next one. Block totals and what they lost by rounding are added exactly rounded (math.fsum),
+    so that the log-likelihood is that of one block, bit for bit; derivatives, whose distinct columns are
+    other ones in blocks, are so to rounding."""
 
     name = "gpu"
 
@@ -124,9 +126,10 @@ class GpuBlockEvaluator:
 
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
         self._proposed, what = None, "parameters" if parameters else "gradient"
-        values, branches, models = [], [], []
+        values: list[float] = []
+        branches, models = [], []
         for patterns, batch in zip(self._patterns, self._batches):
-            values.append(self._evaluate_block(batch, patterns, what, lengths, model))
+            values += self._evaluate_block(batch, patterns, what, lengths, model)
             d = batch.derivatives()[0].copy()
             branches.append(np.append(d @ model.rates, 0.0))
             if parameters:
@@ -152,18 +155,21 @@ class GpuBlockEvaluator:
         self._accepted = (np.array(lengths, np.float64), model)
 
     def _evaluate(self, what: str, lengths: np.ndarray, model: SiteModel) -> float:
-        pairs = zip(self._patterns, self._batches)
-        return fsum(
-            [self._evaluate_block(batch, patterns, what, lengths, model) for patterns, batch in pairs]
-        )
+        parts: list[float] = []
+        for patterns, batch in zip(self._patterns, self._batches):
+            parts += self._evaluate_block(batch, patterns, what, lengths, model)
+        return fsum(parts)
 
-    def _evaluate_block(self, batch: GpuBatch, patterns: np.ndarray, what: str, lengths, model) -> float:
+    def _evaluate_block(
+        self, batch: GpuBatch, patterns: np.ndarray, what: str, lengths: np.ndarray, model: SiteModel
+    ) -> tuple[float, float]:
+        """A block's log-likelihood in two parts."""
         batch.evaluate(what, np.asarray(lengths, np.float64)[None], [model])
         self._site_log[patterns] = batch.site_log_likelihoods(0)
-        value = float(batch.log_likelihoods()[0])
+        value, rest = batch.log_likelihood_parts()
         if np.isnan(value):
             raise NumericalError("the log-likelihood is not a number")
-        return value
+        return value, rest
 
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
         if self._proposed is not None:

@@ -168,15 +168,16 @@ def _total(
             seen_log = tl.load(site_log + first + start + lane, mask=live, other=0.0)
             hidden += tl.where(is_hidden, tl.exp(seen_log), 0.0)
     high, low = tl.reduce((high, low), 0, two_sum)
-    log_likelihood = tl.where(tl.sum(impossible, axis=0) > 0, float("-inf"), high + low)
+    rounded = high + low
+    log_likelihood = tl.where(tl.sum(impossible, axis=0) > 0, float("-inf"), rounded)
     log_likelihood = tl.where(tl.sum(broken, axis=0) > 0, float("nan"), log_likelihood)
-    factor = log_likelihood * 0
+    beside = low - (rounded - high)
     if ASCERTAINED:
         total, seen = tl.load(total_weight), 1.0 - tl.sum(hidden, axis=0)
         log_likelihood -= total * tl.log(seen)
-        factor = total / seen
+        beside = total / seen
     tl.store(result + chain * stride, log_likelihood)
-    tl.store(result + chain * stride + 1, factor)
+    tl.store(result + chain * stride + 1, beside)
 
 
 @triton.jit
@@ -184,7 +185,8 @@ def total_log_likelihood(
     chains, column_weights, ascertained, site_log, total_weight, result, stride,
     LANES: tl.constexpr, ASCERTAINED: tl.constexpr,
 ):  # fmt: skip
-    """result[chain] = Σ w log L - W log(1 - Σ hidden L), and W / (1 - Σ hidden L) behind it. Grid: chains.
+    """result[chain] = Σ w log L - W log(1 - Σ hidden L), and W / (1 - Σ hidden L) behind it; without hidden
+    columns what Σ w log L loses by rounding stands there. Grid: chains.
 
     chains: (H, 2) int64, first root column and number of them. total_weight: (1,) W, which counts columns of
     other blocks too.
