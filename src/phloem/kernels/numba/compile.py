@@ -63,11 +63,6 @@ def _read(file: Path) -> tuple[bytes, list[Path]]:
     return text, imported
 
 
-def compiled_function_count() -> int:
-    """How many functions were declared so far."""
-    return len(_functions)
-
-
 def compiled_specialisation_count() -> int:
     """How many specialisations this process has loaded or compiled; a test holds it small."""
     return sum(len(dispatcher.overloads) for dispatcher in _functions)

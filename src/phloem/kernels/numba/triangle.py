@@ -41,15 +41,3 @@ def pack_condensed(condensed, n, first, last, triangle):
             start = j * (2 * n - j - 1) // 2 - j - 1
             for i in range(max(top, j + 1), bottom):
                 triangle[i * (i - 1) // 2 + j] = condensed[start + i]
-
-
-@compiled
-def expand_rows(triangle, square):
-    """The lower triangle of a square whose memory may end with the triangle; the rest is left as it is.
-
-    Every row is written at or before where it is read, so going down in order loses nothing.
-    """
-    for i in range(len(square)):
-        row = triangle_row(triangle, i)
-        for j in range(i):
-            square[i, j] = row[j]

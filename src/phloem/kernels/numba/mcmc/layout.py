@@ -22,8 +22,3 @@ def message_at(n_tips, n_patterns, n_codes, width, node, slot):
 def class_row(n_tips, node, slot):
     """Row of class_of that numbers the columns of a node."""
     return node if node < n_tips else n_tips + 2 * (node - n_tips) + slot
-
-
-def message_total(n_tips: int, n_patterns: int, n_codes: int, width: int) -> int:
-    """Doubles that the messages of one chain take."""
-    return width * (n_codes + 1 + 2 * n_tips * n_codes + 2 * (n_tips - 2) * n_patterns)
