@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from gpu.random_matrices import continuous, duplicated, tied  # noqa: E402
 from phloem.distance.linkage import linkage as on_cpu  # noqa: E402
 from phloem.engine import gpu_distance_linkage  # noqa: E402
 from phloem.engine.gpu_distance_linkage import LinkageTiling, linkage_merges  # noqa: E402
@@ -20,25 +21,6 @@ BLOCKS = dict(scan=64, pairs=4, merge=16, rows=2, columns=32, lanes=32, register
 REWRITES = LinkageTiling(**BLOCKS, small=4, loose=1)
 APPENDS = LinkageTiling(**BLOCKS, small=4, loose=4)
 IN_PLACE = LinkageTiling(**BLOCKS, small=99)
-
-
-def symmetric(values: np.ndarray) -> np.ndarray:
-    upper = np.triu(values, 1)
-    return upper + upper.T
-
-
-def continuous(n: int, rng) -> np.ndarray:
-    return symmetric(rng.random((n, n)))
-
-
-def tied(n: int, rng) -> np.ndarray:
-    return symmetric(rng.integers(1, 5, (n, n)).astype(float))
-
-
-def duplicated(n: int, rng) -> np.ndarray:
-    """Differences between short binary sequences: many ties, identical rows, and zeros in plenty."""
-    sequences = rng.integers(0, 2, (n, 5))
-    return (sequences[:, None] != sequences[None]).sum(axis=2).astype(float)
 
 
 @pytest.mark.parametrize("tiling", [REWRITES, APPENDS, IN_PLACE], ids=["rewrites", "appends", "in place"])

@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from gpu.random_matrices import continuous, duplicated, tied  # noqa: E402
 from phloem.analysis.distance import DistanceAnalysisSettings, run_distance_analysis  # noqa: E402
 from phloem.distance import device_distances  # noqa: E402
 from phloem.distance.linkage import linkage  # noqa: E402
@@ -40,25 +41,6 @@ GIGABYTE = 10**9
 def tiling(finish: int = 0, dense: float = 8) -> ShardTiling:
     """Four rows travel at a time."""
     return ShardTiling(scan=16, columns=16, rows=4, pairs=4, dense=dense, finish=finish, buffer=4 * 32 * 4)
-
-
-def symmetric(values: np.ndarray) -> np.ndarray:
-    upper = np.triu(values, 1)
-    return upper + upper.T
-
-
-def continuous(n: int, rng) -> np.ndarray:
-    return symmetric(rng.random((n, n)))
-
-
-def tied(n: int, rng) -> np.ndarray:
-    return symmetric(rng.integers(1, 5, (n, n)).astype(float))
-
-
-def duplicated(n: int, rng) -> np.ndarray:
-    """Differences between short binary sequences: many ties, identical rows, and zeros in plenty."""
-    sequences = rng.integers(0, 2, (n, 5))
-    return (sequences[:, None] != sequences[None]).sum(axis=2).astype(float)
 
 
 def bands_of(d: np.ndarray, count: int) -> list:

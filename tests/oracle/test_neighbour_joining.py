@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pytest
 
+from oracle.path_lengths import path_lengths
 from phloem.distance.cophenetic import cophenetic_correlation
 from phloem.distance.neighbour_joining import METHODS, neighbour_joining
 from phloem.errors import NumericalError
@@ -18,16 +19,6 @@ from phloem.tree.splits import robinson_foulds
 def symmetric(values):
     upper = np.triu(values, 1)
     return upper + upper.T
-
-
-def path_lengths(tree):
-    """(T, T) distances between tips along the tree."""
-    n, t = tree.n_nodes, tree.n_tips
-    to_root = np.zeros((n, n))
-    for x in range(n - 2, -1, -1):
-        to_root[x] = to_root[tree.parent[x]]
-        to_root[x, x] = tree.lengths[x]
-    return np.abs(to_root[:t, None] - to_root[None, :t]).sum(-1)
 
 
 @pytest.mark.parametrize("method", METHODS)

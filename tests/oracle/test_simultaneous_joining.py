@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from oracle.path_lengths import path_lengths
 from phloem.distance.neighbour_joining import neighbour_joining
 from phloem.distance.simultaneous_joining import SimultaneousJoining
 from phloem.errors import InputError, NumericalError
@@ -18,15 +19,6 @@ from phloem.tree.splits import robinson_foulds
 def symmetric(n, seed):
     upper = np.triu(np.random.default_rng(seed).random((n, n)), 1)
     return upper + upper.T
-
-
-def path_lengths(tree):
-    n, t = tree.n_nodes, tree.n_tips
-    to_root = np.zeros((n, n))
-    for x in range(n - 2, -1, -1):
-        to_root[x] = to_root[tree.parent[x]]
-        to_root[x, x] = tree.lengths[x]
-    return np.abs(to_root[:t, None] - to_root[None, :t]).sum(-1)
 
 
 def short_branches(n, seed, share):

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oracle.path_lengths import path_lengths
 from phloem.distance.linkage import linkage
 from phloem.distance.neighbour_joining import neighbour_joining
 from phloem.kernels.reference.linkage import linkage as reference
@@ -19,15 +20,6 @@ SEEDS = st.integers(0, 2**32 - 1)
 def symmetric(values):
     upper = np.triu(values, 1)
     return upper + upper.T
-
-
-def path_lengths(tree):
-    n, t = tree.n_nodes, tree.n_tips
-    edges = np.zeros((n, n))
-    for x in range(n - 2, -1, -1):
-        edges[x] = edges[tree.parent[x]]
-        edges[x, x] = tree.lengths[x]
-    return np.abs(edges[:t, None] - edges[None, :t]).sum(-1)
 
 
 @st.composite
