@@ -126,8 +126,8 @@ def renamed(left, right, rng):
 
 def test_a_subtree_is_known_by_its_tips_not_by_its_number(monkeypatch):
     from phloem.engine import gpu_updates
+    from phloem.engine.clades import match_clades
     from phloem.engine.gpu import GpuEvaluator
-    from phloem.engine.gpu_clades import match_clades
 
     case, rng = random_case(12, 30, 4, 1), np.random.default_rng(8)
     gpu, moved = GpuEvaluator(case.problem), []
@@ -197,19 +197,19 @@ def test_memory_that_runs_out_anywhere_leaves_the_accepted_state(monkeypatch):
 
 def test_a_stale_message_is_seen():
     """Negative control: a proposal that forgets one changed node differs from the reference."""
-    from phloem.engine import gpu_updates
     from phloem.engine.gpu import GpuEvaluator
+    from phloem.engine.topology import Topology
 
     case, rng = random_case(9, 150, 4, 2), np.random.default_rng(6)
     topology = neighbour(case.problem.left, case.problem.right, rng)
     problem = replace(case.problem, left=topology[0], right=topology[1])
     wanted = ReferenceEvaluator(problem).log_likelihood(case.lengths, case.model)
 
-    def forgets(parent, nodes, dirty):
-        dirty[-1] = True
+    def forgets(topology, nodes):
+        return np.arange(len(topology.left)) == len(topology.left) - 1
 
     gpu = GpuEvaluator(case.problem)
     gpu.log_likelihood(case.lengths, case.model)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gpu_updates, "mark_dirty", forgets)
+        patch.setattr(Topology, "with_ancestors", forgets)
         assert abs(gpu.propose(case.lengths, np.arange(0), None, *topology) / wanted - 1) > 1e-6

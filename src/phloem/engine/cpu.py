@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from phloem.engine.clades import match_clades
 from phloem.engine.cpu_columns import ColumnStore
 from phloem.engine.cpu_model import (
     fill_matrices,
@@ -18,8 +19,8 @@ from phloem.engine.cpu_model import (
 from phloem.engine.cpu_site_derivatives import batch_size, second_derivatives, site_ranges, unsummed
 from phloem.engine.cpu_storage import MessageStore, rows_for, shape_of, state_sets_of
 from phloem.engine.cpu_threads import Team
-from phloem.engine.cpu_topology import Topology
 from phloem.engine.interface import EngineGradient, Problem
+from phloem.engine.topology import Topology
 from phloem.errors import NumericalError
 from phloem.kernels.numba.rate_matrix_adjoint import rate_matrix_adjoint
 from phloem.kernels.numba.records import Down, Matrices, Nodes, RootSites
@@ -114,17 +115,22 @@ class CpuEvaluator:
         state = replace(
             old, lengths=np.array(lengths, np.float64), model=model or old.model, slot=1 - old.slot
         )
-        root = len(state.lengths) - 1
+        root, moved = len(state.lengths) - 1, np.empty(0, np.int64)
+        if left is not None:
+            match = match_clades(old.topology, left, right)
+            moved, node = match.moved, match.old_node
+            changed = np.flatnonzero(state.lengths != old.lengths[node])
+            state = replace(
+                state,
+                topology=match.topology,
+                columns_at=self._columns.renumber(match.topology, moved, old.topology, old.columns_at[node]),
+                messages_at=old.messages_at[node],
+                matrix_at=old.matrix_at[node],
+            )
         changed = (
             np.arange(root) if model is not None else np.setdiff1d(np.asarray(changed, np.int64), [root])
         )
-        moved = np.empty(0, np.int64)
-        if left is not None:
-            topology = Topology.build(left, right)
-            moved = topology.above(topology.differs_from(old.topology))
-            at = self._columns.renumber(topology, moved, old.topology, old.columns_at)
-            state = replace(state, topology=topology, columns_at=at)
-        dirty = state.topology.above(np.concatenate([changed, moved, [root]]))
+        dirty = np.flatnonzero(state.topology.with_ancestors(np.concatenate([changed, moved, [root]])))
         messages_at = _flipped(state.messages_at, dirty)
         state = replace(state, messages_at=messages_at, matrix_at=_flipped(state.matrix_at, changed))
         for x in dirty:

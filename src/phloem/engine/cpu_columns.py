@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.engine.cpu_storage import Regions, grown, rows_for
-from phloem.engine.cpu_topology import Topology
 from phloem.engine.interface import Problem
+from phloem.engine.topology import Topology
 from phloem.kernels.numba.column_classes import number_all, number_pairs, sort_all
 from phloem.kernels.numba.matrix_product import ROWS
 from phloem.kernels.numba.records import Columns
@@ -39,10 +39,11 @@ class ColumnStore:
         orders = [np.empty(0, np.int32)] * 5
         return ColumnStore(problem, regions, size, left, right, class_of[n_nodes - 1].copy(), orders)
 
-    def renumber(self, topology: Topology, dirty: np.ndarray, old: Topology, at: np.ndarray) -> np.ndarray:
-        """Number the columns of the dirty nodes (ascending, closed upwards) under a new topology.
+    def renumber(self, topology: Topology, moved: np.ndarray, old: Topology, at: np.ndarray) -> np.ndarray:
+        """Number the columns of moved nodes (ascending), those with other children than before.
 
-        at: (N,) regions in use under the old topology. Returns the regions in use under the new one.
+        at: (N,) the regions in use before, by the new topology's nodes. Returns those in use now. Nodes above
+        keep theirs: classes are numbered by their first pattern, so they depend on the tips below alone.
         """
         if self.class_of is None:
             class_of = np.empty((len(self.size), self.problem.tip_codes.shape[1]), np.int32)
@@ -51,7 +52,7 @@ class ColumnStore:
         n_nodes, n_patterns, base = len(at), self.class_of.shape[1], 0
         table = np.full(1 << (2 * n_patterns).bit_length(), -1, np.int64)
         left, right, at = np.empty(n_patterns, np.int32), np.empty(n_patterns, np.int32), at.copy()
-        for x in dirty:
+        for x in moved:
             at[x] = region = at[x] + n_nodes if at[x] < n_nodes else at[x] - n_nodes
             first, second = self.class_of[at[topology.left[x]]], self.class_of[at[topology.right[x]]]
             size = number_pairs(

@@ -6,8 +6,8 @@ import numpy as np
 
 from phloem.engine.cpu_columns import ColumnStore
 from phloem.engine.cpu_storage import rows_for, shape_of
-from phloem.engine.cpu_topology import Topology
 from phloem.engine.interface import Problem
+from phloem.engine.topology import Topology
 
 
 def column_sizes(problem: Problem) -> np.ndarray:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from phloem.engine.cpu_topology import Topology
 from phloem.engine.gpu_batch import GpuBatch
 from phloem.engine.gpu_blocks import RESERVED_BYTES, GpuBlockEvaluator, forecast_device_bytes, plan_blocks
 from phloem.engine.gpu_device import find_device
@@ -18,6 +17,7 @@ from phloem.engine.gpu_root import RootColumns
 from phloem.engine.gpu_sites import second_derivatives, site_branch_derivatives
 from phloem.engine.gpu_updates import GpuUpdates, State
 from phloem.engine.interface import EngineGradient, Evaluator, Problem
+from phloem.engine.topology import Topology
 from phloem.errors import DeviceError, NumericalError
 from phloem.model.record import SiteModel
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from phloem.engine.clades import match_clades
 from phloem.engine.cpu_columns import ColumnStore
 from phloem.engine.cpu_storage import Regions
-from phloem.engine.cpu_topology import Topology
 from phloem.engine.gpu_batch import GpuBatch
-from phloem.engine.gpu_clades import match_clades
 from phloem.engine.gpu_update_lists import UpdateLists
-from phloem.kernels.numba.step_lists import mark_dirty, pack_rows
+from phloem.engine.topology import Topology
+from phloem.kernels.numba.step_lists import pack_rows
 from phloem.model.record import SiteModel
 
 # Where messages take more than this, and this many times what is in use, all is laid out anew.
@@ -102,8 +102,7 @@ class GpuUpdates:
         else:
             other_matrix[changed] = True
         branches = np.flatnonzero(other_matrix[:root]) if model is None else self._nodes[:-1]
-        dirty = np.zeros(n_nodes, bool)
-        mark_dirty(topology.parent, np.concatenate([branches, moved, [root]]), dirty)
+        dirty = topology.with_ancestors(np.concatenate([branches, moved, [root]]))
         messages_at[dirty] = (messages_at[dirty] + n_nodes) % (2 * n_nodes)
         matrix_at[branches] = (matrix_at[branches] + root) % (2 * root)
         state = State(

@@ -48,7 +48,8 @@ class Evaluator(Protocol):
 
     log_likelihood and gradient evaluate from scratch and become the accepted state.
     propose evaluates a change, recomputing only what it dirtied up to the root: changed names the nodes whose
-    branch length changed; model is given only if it changed; left and right only if the topology did.
+    branch length changed; model is given only if it changed; left and right only if the topology did. Then
+    nodes may have other numbers: subtrees are known by their tips, and lengths are compared instead of named.
     accept and reject swap indices and copy nothing; a second propose without either is an error.
     """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from phloem.tree.tree import Tree
 
 
@@ -29,10 +31,8 @@ def branch_names(tree: Tree) -> tuple[str, ...]:
 
 def _usable_labels(tree: Tree) -> list[str | None]:
     labels: list[str | None] = list(tree.labels or [None] * tree.n_nodes)
-    taken = list(tree.taxa) + [label for label in labels if label]
-    return [
-        label if label and taken.count(label) == 1 and not _is_number(label) else None for label in labels
-    ]
+    taken = Counter([*tree.taxa, *(label for label in labels if label)])
+    return [label if label and taken[label] == 1 and not _is_number(label) else None for label in labels]
 
 
 def _is_number(label: str) -> bool:

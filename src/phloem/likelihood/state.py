@@ -64,7 +64,7 @@ class State:
 
     def with_layout(self, layout: TreeLayout) -> State:
         """On another tree, with that tree's lengths and branch rates of 1."""
-        return State(layout, layout.tree.lengths[:-1].copy(), np.ones(len(layout.names)), self.point)
+        return _at_first(layout, self.point)
 
     def changed(
         self,
@@ -86,5 +86,9 @@ class State:
 def initial_state(layout: TreeLayout, model: Model) -> State:
     """The tree's lengths, branch rates of 1, and the model's fixed values."""
     values = {p.name: p.value for p in model.parameters if p.value is not None}
+    return _at_first(layout, ModelPoint(model, values))
+
+
+def _at_first(layout: TreeLayout, point: ModelPoint) -> State:
     lengths = layout.tree.lengths[:-1].copy()
-    return State(layout, lengths, np.ones(len(layout.names)), ModelPoint(model, values))
+    return State(layout, lengths, np.ones_like(lengths), point)

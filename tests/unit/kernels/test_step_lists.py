@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from phloem.kernels.numba.ancestors import mark_ancestors
 from phloem.kernels.numba.preorder_sums import group_columns
-from phloem.kernels.numba.step_lists import count_steps, list_root, list_steps, mark_dirty, pack_rows
+from phloem.kernels.numba.step_lists import count_steps, list_root, list_steps, pack_rows
 
 # ((0, 1), (2, 3)), 4 tips, root 6
 LEFT, RIGHT = np.array([0, 2, 4]), np.array([1, 3, 5])
@@ -17,7 +18,8 @@ MESSAGE, CLASSES, MATRIX = np.arange(7) * 100, np.arange(7) * 1000, np.arange(7)
 
 def steps(nodes, tile=4, parts=3):
     dirty = np.zeros(7, bool)
-    mark_dirty(PARENT, np.array(nodes, np.int64), dirty)
+    dirty[np.array(nodes)] = True
+    mark_ancestors(PARENT, dirty)
     rows = np.full((count_steps(dirty, SIZE, tile), 16), -7, np.int64)
     n = list_steps(LEFT, RIGHT, PARENT, dirty, MESSAGE, CLASSES, SIZE, MATRIX, 0, 2, tile, parts, rows)
     assert n == len(rows)

@@ -13,16 +13,6 @@ from phloem.kernels.numba.compile import compiled
 
 
 @compiled
-def mark_dirty(parent, nodes, dirty):
-    """Set dirty (N,) of the nodes and of everything above them. parent: (N,), -1 at the root."""
-    for node in nodes:
-        x = node
-        while x >= 0 and not dirty[x]:
-            dirty[x] = True
-            x = parent[x]
-
-
-@compiled
 def count_steps(dirty, size, tile):
     """Tiles of the dirty nodes, root excluded. size: (N,) columns of each."""
     n = 0

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.engine.cpu_topology import Topology
+from phloem.engine.topology import Topology
 from phloem.kernels.numba.clades import clade_keys
 
 
 @dataclass(frozen=True)
 class Match:
     """topology: the new one, children in the old order where they are the same two. old_node: (N,) the old
-    node with the same tips below, any that is left over where there is none. moved: new nodes without an old
-    one of the same children, whose columns are therefore others; nodes above them have the columns they had.
+    node with the same tips below, any that is left over where there is none. moved: ascending, new nodes
+    without an old one of the same children, whose columns are therefore others; nodes above them have the
+    columns they had.
     """
 
     topology: Topology

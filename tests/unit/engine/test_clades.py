@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gpu.random_problems import random_topology
-from phloem.engine.cpu_topology import Topology
-from phloem.engine.gpu_clades import match_clades
+from phloem.engine.clades import match_clades
+from phloem.engine.topology import Topology
 
 
 def tips_below(topology: Topology) -> list[frozenset[int]]:

@@ -1,10 +1,12 @@
-"""A topology as the CPU engine's kernels want it."""
+"""A binary topology by node, as the engines' kernels want it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+
+from phloem.kernels.numba.ancestors import mark_ancestors
 
 
 @dataclass(frozen=True)
@@ -28,16 +30,9 @@ class Topology:
             parent,
         )
 
-    def differs_from(self, other: Topology) -> np.ndarray:
-        """Nodes that have other children there."""
-        return np.flatnonzero((self.left != other.left) | (self.right != other.right))
-
-    def above(self, nodes: np.ndarray) -> np.ndarray:
-        """nodes and everything above them, ascending."""
-        dirty = np.zeros(len(self.left), bool)
-        for node in nodes:
-            x = int(node)
-            while x >= 0 and not dirty[x]:
-                dirty[x] = True
-                x = int(self.parent[x])
-        return np.flatnonzero(dirty)
+    def with_ancestors(self, nodes: np.ndarray) -> np.ndarray:
+        """(N,) bool: the nodes and everything above them. IndexError where there is no such node."""
+        marked = np.zeros(len(self.left), bool)
+        marked[nodes] = True
+        mark_ancestors(self.parent, marked)
+        return marked
