@@ -16,7 +16,6 @@ from phloem.data.distance_matrix import DistanceMatrix
 from phloem.data.distance_triangle import DistanceTriangle
 from phloem.distance.alignment_distances import pairwise_distances, pairwise_triangle
 from phloem.distance.bootstrap import bootstrap_support
-from phloem.distance.compilation import on_first_compilation
 from phloem.distance.cophenetic import cophenetic_correlation
 from phloem.distance.device_bands import DeviceBands, distances_in_bands
 from phloem.distance.device_distances import DeviceAlignment, DeviceMatrix
@@ -24,6 +23,7 @@ from phloem.distance.distance_settings import DistanceMethod, DistanceSettings, 
 from phloem.distance.linkage import linkage
 from phloem.distance.memory import LINKAGE, require_memory
 from phloem.distance.neighbour_joining import NegativeBranches, check_simultaneous, neighbour_joining
+from phloem.engine.compilation import on_first_compilation
 from phloem.engine.hardware import usable_cores
 from phloem.engine.select import Device
 from phloem.errors import InputError
@@ -129,11 +129,12 @@ class _Source:
 def run_distance_analysis(
     settings: DistanceAnalysisSettings,
     progress: Progress | None = None,
-    compiling: Callable[[], None] | None = None,
+    compiling: Callable[[str], None] | None = None,
 ) -> DistanceAnalysisResult:
     """Read, measure, cluster or join, and write settings.out if given.
 
-    progress(step, done, total); compiling: called once if kernels have to be compiled first.
+    progress(step, done, total); compiling: called with a sentence if kernels have to be compiled
+    first (engine.compilation).
     Errors: InputError for data and settings that do not go together.
     """
     refuse_to_overwrite([settings.out] if settings.out else [], settings.redo)

@@ -102,15 +102,17 @@ class LikelihoodResult:
 def run_likelihood(
     settings: LikelihoodSettings,
     progress: Callable[[int, float], None] | None = None,
-    compiling: Callable[[], None] | None = None,
+    compiling: Callable[[str], None] | None = None,
     measuring: Callable[[], None] | None = None,
 ) -> LikelihoodResult:
     """Read, evaluate (and fit), and gather the result; writes settings.out_tree if given.
 
-    progress: called by the optimiser with evaluations and log-likelihood. compiling: called once if kernels
-    have to be compiled first; measuring: if the engines' speeds are measured first. Errors: PhloemError of
-    every kind.
+    progress: called by the optimiser with evaluations and log-likelihood. compiling: called with a
+    sentence if kernels have to be compiled first (engine.compilation); measuring: if the engines' speeds are
+    measured first. Errors: PhloemError of every kind.
     """
+    if compiling is not None:
+        on_first_compilation(compiling)
     if measuring is not None:
         on_calibration(measuring)
     outputs = [settings.out_tree] if settings.out_tree else []
@@ -119,8 +121,6 @@ def run_likelihood(
     alignment = alignment_of(settings)
     tree, origin, n_trees = _tree(settings, alignment)
     likelihood = build_likelihood(settings, alignment, tree)
-    if compiling is not None:
-        on_first_compilation(likelihood.selection, compiling)
     optimum = _fit(likelihood, progress) if settings.optimize else None
     gradient = likelihood.gradient() if settings.gradient else None
     value = likelihood.log_likelihood()

@@ -125,14 +125,16 @@ def run_mcmc(
     settings: McmcSettings,
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Model, Alignment, str], None] | None = None,
-    compiling: Callable[[], None] | None = None,
+    compiling: Callable[[str], None] | None = None,
 ) -> McmcResult:
     """Sample, summarise, write. An analysis that was interrupted is resumed. A finished one goes on where
     more generations are asked for than before; otherwise it is an error unless redo.
 
-    started: called once, before sampling, with model, alignment and what chains start from. compiling: once
-    if kernels must be compiled. Errors: PhloemError of every kind.
+    started: called once, before sampling, with model, alignment and what chains start from. compiling: with
+    a sentence if kernels must be compiled. Errors: PhloemError of every kind.
     """
+    if compiling is not None:
+        on_first_compilation(compiling)
     settings = settings if settings.redo else _as_extension(settings)
     prefix, chains = settings.file_prefix, settings.chains
     checkpoint = Path(f"{prefix}.ckp.npz")
@@ -146,8 +148,6 @@ def run_mcmc(
     start = chain_start(settings.start, alignment, chains.branch_length_bounds)
     if started is not None:
         started(model, alignment, start.origin)
-    if compiling is not None:
-        on_first_compilation(selection, compiling)
     observed = observations(alignment, structure.ascertained)
     _make_room(prefix, files, settings.redo)
     sampled = sample(observed, structure, chains, prefix, _identity(settings, model), progress, start.tree)

@@ -70,13 +70,15 @@ class PlanResult:
 
 def run_plan(
     settings: PlanSettings,
-    compiling: Callable[[], None] | None = None,
+    compiling: Callable[[str], None] | None = None,
     measuring: Callable[[], None] | None = None,
 ) -> PlanResult:
     """Read, count, time a sample of the patterns, and forecast. Evaluates nothing of the whole problem.
 
     compiling, measuring: as of run_likelihood.
     """
+    if compiling is not None:
+        on_first_compilation(compiling)
     if measuring is not None:
         on_calibration(measuring)
     alignment = alignment_of(settings)
@@ -85,8 +87,6 @@ def run_plan(
     layout = tree_layout(_tree(settings, alignment), alignment.taxa)
     problem = engine_problem(patterns, model, layout.children, settings.precision)
     selection = select_engine(settings.engine, problem, settings.threads)
-    if compiling is not None:
-        on_first_compilation(selection, compiling)
     lengths = np.full(len(problem.left) * 2 + 1, 0.1)
     return PlanResult(
         taxa=alignment.n_taxa,

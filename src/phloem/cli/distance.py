@@ -159,7 +159,7 @@ def _run(options: dict[str, Any], method: str | None, picture: str | None, circu
         result = run_distance_analysis(
             DistanceAnalysisSettings(**(options | {"method": method})),
             progress=lambda step, done, total: status.update(f"{step}: {done:,} of {total:,}"),
-            compiling=lambda: messages.print("compiling: the first run takes some seconds"),
+            compiling=messages.print,
         )
     _show(result, messages)
     if picture is not None and result.tree is not None:

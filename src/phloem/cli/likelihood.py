@@ -61,9 +61,7 @@ def likelihood(
         result = run_likelihood(
             LikelihoodSettings(**options),
             progress=lambda n, value: status.update(f"fitting: evaluation {n}, log-likelihood {value:.4f}"),
-            compiling=lambda: messages.print(
-                "compiling: the first run after installation takes some seconds"
-            ),
+            compiling=messages.print,
             measuring=lambda: messages.print("measuring this machine's engines, once for this kind of data"),
         )
     if json != "-":

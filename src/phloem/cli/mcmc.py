@@ -102,9 +102,7 @@ def _run(settings: McmcSettings) -> McmcResult:
                 settings,
                 progress=report,
                 started=lambda *chosen: _introduce(settings, *chosen),
-                compiling=lambda: console.print(
-                    "compiling: the first run after installation takes half a minute"
-                ),
+                compiling=console.print,
             )
         except KeyboardInterrupt:
             console.print("The same command goes on from the last checkpoint; --redo starts anew.")

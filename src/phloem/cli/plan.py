@@ -51,7 +51,7 @@ def plan(
     with messages.status("counting, and timing a sample …"):
         result = run_plan(
             PlanSettings(**options),
-            compiling=lambda: messages.print("compiling: the first run takes some seconds"),
+            compiling=messages.print,
             measuring=lambda: messages.print("measuring this machine's engines, once for this kind of data"),
         )
     console.print(_table(result))

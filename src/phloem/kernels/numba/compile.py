@@ -12,6 +12,8 @@ from typing import Any
 import numba
 from numba.core import event
 
+from phloem.kernels.compilation import compilation_begins
+
 _functions: list[Any] = []
 _KERNELS = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^from phloem\.kernels\.?([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
@@ -68,21 +70,14 @@ def compiled_specialisation_count() -> int:
     return sum(len(dispatcher.overloads) for dispatcher in _functions)
 
 
-class _FirstCompilation(event.Listener):
-    """Calls back once, when something has to be compiled and was not found in the cache."""
-
-    def __init__(self, callback: Callable[[], None]) -> None:
-        self.callback: Callable[[], None] | None = callback
+class _Compilation(event.Listener):
+    """Says so when something was not found in the cache and has to be compiled."""
 
     def on_start(self, event: Any) -> None:
-        if self.callback is not None:
-            callback, self.callback = self.callback, None
-            callback()
+        compilation_begins("cpu")
 
     def on_end(self, event: Any) -> None:
         """Nothing to say at the end."""
 
 
-def announce_compilation(callback: Callable[[], None]) -> None:
-    """Call callback once if this process has to compile, so that a program can say why it takes seconds."""
-    event.register("numba:compile", _FirstCompilation(callback))
+event.register("numba:compile", _Compilation())

@@ -1,1 +1,5 @@
 """GPU kernels in Triton."""
+
+from phloem.kernels.triton.compilation import announce_cache_misses
+
+announce_cache_misses()
