@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -69,6 +70,16 @@ def in_file(file: str | None) -> Iterator[None]:
         if error.taxon is not None or error.site is not None:
             error.file = error.file or file
         raise
+
+
+def require_count(what: str, value: object) -> None:
+    """InputError unless the value is a whole number of at least 1."""
+    try:
+        wrong = operator.index(value) < 1  # type: ignore[arg-type]
+    except TypeError:
+        wrong = True
+    if wrong:
+        raise InputError(f"{what} must be a whole number of at least 1, not {value}")
 
 
 class NumericalError(PhloemError):

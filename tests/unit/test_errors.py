@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from phloem.errors import InputError, ModelError, in_file
+from phloem.errors import InputError, ModelError, in_file, require_count
 
 
 def test_the_column_of_a_model_error_is_not_a_line_of_a_file():
@@ -17,3 +18,14 @@ def test_a_file_is_added_where_none_is_named():
         raise InputError("odd", file="b.fa", site=2)
     with pytest.raises(InputError, match=r"^odd$"), in_file("a.nwk"):
         raise InputError("odd")
+
+
+@pytest.mark.parametrize("value", [0, -2, 1.5, 2.0, float("nan"), "2", None])
+def test_a_count_is_a_whole_number_of_at_least_one(value):
+    with pytest.raises(InputError, match="threads must be a whole number of at least 1"):
+        require_count("threads", value)
+
+
+@pytest.mark.parametrize("value", [1, 7, np.int64(3)])
+def test_counts(value):
+    require_count("threads", value)

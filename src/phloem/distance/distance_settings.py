@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from phloem.engine.select import Device
-from phloem.errors import InputError
+from phloem.errors import InputError, require_count
 from phloem.kernels.reference.distance import Ambiguity
 from phloem.model.record import SiteModel
 
@@ -58,6 +58,7 @@ def usual_method(kind: str) -> DistanceMethod:
 
 def check_settings(settings: DistanceSettings, kind: str) -> None:
     """InputError where they do not fit each other, or data of this kind of alphabet."""
+    require_count("threads", settings.threads)
     methods = NUCLEOTIDE_METHODS if kind in NUCLEOTIDES else OTHER_METHODS
     if settings.method not in methods:
         raise InputError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from phloem.distance.simultaneous_joining import SimultaneousJoining
 from phloem.engine.select import Device, select_distance_device
-from phloem.errors import InputError, NumericalError
+from phloem.errors import InputError, NumericalError, require_count
 from phloem.kernels.numba import nj_exact
 from phloem.kernels.reference.nj import JoiningMethod
 from phloem.tree.tree import Tree
@@ -82,6 +82,7 @@ def neighbour_joining(
     weights may differ in the last bits there.
     """
     check_simultaneous(method, simultaneous)
+    require_count("threads", threads)
     n = len(distances)
     if n <= 3:
         return Joins(np.empty((0, 2), np.int64), np.empty((0, 2)), np.arange(n), centre(distances), 0)

@@ -11,7 +11,7 @@ from typing import Literal
 from phloem.engine.gpu_cost import WORTH_SECONDS, advise
 from phloem.engine.hardware import usable_cores
 from phloem.engine.interface import Evaluator, Problem
-from phloem.errors import DeviceError, InputError
+from phloem.errors import DeviceError, InputError, require_count
 
 ENGINES = ("auto", "reference", "cpu", "gpu")
 PRECISIONS = ("float64", "float32")
@@ -34,9 +34,12 @@ class Selection:
 def select_engine(requested: str, problem: Problem, threads: int | None = None) -> Selection:
     """Choose engine and threads for a problem.
 
-    requested: one of ENGINES. threads: None lets phloem choose. Raises InputError for an unknown name and
-    DeviceError where the engine asked for cannot run here (there is no fallback behind the user's back).
+    requested: one of ENGINES. threads: None lets phloem choose. Raises InputError for an unknown name and for
+    what is no number of threads, DeviceError where the engine asked for cannot run here (there is no fallback
+    behind the user's back).
     """
+    if threads is not None:
+        require_count("threads", threads)
     if requested not in ENGINES:
         raise InputError(f"unknown engine '{requested}'", hint=f"choose one of {', '.join(ENGINES)}")
     if problem.precision not in PRECISIONS:
@@ -110,8 +113,6 @@ def select_distance_device(
 def _choose_threads(problem: Problem, threads: int | None) -> tuple[int, str]:
     cores, limit = usable_cores()
     if threads is not None:
-        if threads < 1:
-            raise InputError(f"threads must be at least 1, got {threads}")
         return threads, _plural(threads) + " asked for"
     entries = problem.tip_codes.size * problem.state_sets.shape[1] * problem.n_categories
     if cores > 1 and entries < SMALL_PROBLEM:

@@ -235,3 +235,10 @@ def test_single_precision_is_close():
     assert likelihood(precision="float32").log_likelihood() == pytest.approx(
         likelihood().log_likelihood(), rel=1e-5
     )
+
+
+@pytest.mark.parametrize("engine", ["auto", "cpu", "reference"])
+@pytest.mark.parametrize("threads", [0, 1.5, float("nan")])
+def test_what_is_no_number_of_threads_is_refused(engine, threads):
+    with pytest.raises(InputError, match="threads must be a whole number"):
+        likelihood(engine=engine, threads=threads)

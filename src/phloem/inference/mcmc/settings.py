@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from phloem.errors import InputError
+from phloem.errors import InputError, require_count
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,9 @@ class ChainSettings:
 
     def __post_init__(self) -> None:
         for name in ("n_runs", "n_chains", "generations", "sample_every", "check_every"):
-            if getattr(self, name) < 1:
-                shown = name.removeprefix("n_")  # as the options are called
-                raise InputError(f"{shown} must be at least 1, not {getattr(self, name)}")
-        if self.threads is not None and self.threads < 1:
-            raise InputError(f"threads must be at least 1, not {self.threads}")
+            require_count(name.removeprefix("n_"), getattr(self, name))  # as the options are called
+        if self.threads is not None:
+            require_count("threads", self.threads)
         if not 0 <= self.burn_in < 1:
             raise InputError(f"burn_in is a fraction of the samples, 0 ≤ burn_in < 1, not {self.burn_in}")
         if not 0 <= self.p_extend < 1:
