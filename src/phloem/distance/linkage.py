@@ -11,7 +11,7 @@ from phloem.distance.linkage_state import LinkageState
 from phloem.distance.merges import Merges
 from phloem.distance.packing import Distances, packed, taxa_of
 from phloem.engine.select import Device, select_distance_device
-from phloem.errors import NumericalError
+from phloem.errors import NumericalError, require_count
 from phloem.kernels.reference.linkage import LinkageMethod
 
 DENSE_SHARE = 1 / 32  # a round that merges more than this share of the clusters rewrites the triangle
@@ -39,6 +39,7 @@ def linkage(
     averages in another order where the CPU merges one pair at a time: distances may differ in the last bit.
     Where they do not fit one GPU, all are used (device_bands.devices_by_rows), except by single linkage.
     """
+    require_count("threads", threads)
     n = taxa_of(distances)
     if n < 2:
         return Merges(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
