@@ -110,6 +110,10 @@ def _run(settings: McmcSettings) -> McmcResult:
 
 
 def _introduce(settings: McmcSettings, model, data, start: str) -> None:
+    from textwrap import fill
+
+    from phloem.analysis.mcmc_prior import prior_text
+
     c = settings.chains
     _line(
         f"{data.n_taxa} taxa, {data.n_sites:,} sites, {data.alphabet.kind} "
@@ -117,9 +121,8 @@ def _introduce(settings: McmcSettings, model, data, start: str) -> None:
         f"ambiguous characters: {settings.ambiguity}"
     )
     _line(f"model:   {model.text()}{'' if settings.model else '  (default for this kind of data)'}")
-    _line(f"prior:   branch lengths {c.priors.branch_lengths}, uniform topologies, flat")
-    _line("         Dirichlet rates and frequencies, exponential(1) alpha, uniform")
-    _line("         proportion of invariable sites")
+    prior = "prior:   " + prior_text(model, c.priors)
+    _line(fill(prior, _WIDTH, subsequent_indent=" " * 9))
     _line(
         f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {c.heating:g}, seed {c.seed}, {_length(c)}"
     )
