@@ -28,14 +28,13 @@ from phloem.engine.hardware import usable_cores
 from phloem.engine.select import Device
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
+from phloem.io.distance_heading import is_distance_matrix, taxa_of_matrix
 from phloem.io.distance_matrix import (
-    is_distance_matrix,
     precision_of,
     read_distance_matrix,
     read_distance_triangle,
     write_distance_matrix,
 )
-from phloem.io.distance_size import taxa_of_matrix
 from phloem.io.trees import newick_text, write_trees
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.tree.reroot import root_at_midpoint

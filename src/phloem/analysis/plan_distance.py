@@ -13,8 +13,8 @@ from phloem.distance.alignment_distances import distance_seconds
 from phloem.distance.memory import forecast_bytes
 from phloem.engine.hardware import Hardware, detect_hardware
 from phloem.io.alignment import read_alignment
-from phloem.io.distance_matrix import LARGE, is_distance_matrix
-from phloem.io.distance_size import taxa_of_matrix
+from phloem.io.distance_heading import is_distance_matrix, taxa_of_matrix
+from phloem.io.distance_matrix import LARGE
 
 READING_BYTES = 0.8e9  # of matrix text a second, two cores
 

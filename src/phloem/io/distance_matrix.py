@@ -14,7 +14,9 @@ from phloem.data.distance_matrix import DistanceMatrix
 from phloem.data.distance_triangle import DistanceTriangle, entries_in_square, new_entries
 from phloem.errors import InputError
 from phloem.io.distance_fill import Form, Progress, fill_triangle, release
-from phloem.io.distance_rows import parse_rows, phylip_rows, read_bytes, table_rows
+from phloem.io.distance_heading import file_kind, not_an_array
+from phloem.io.distance_rows import parse_rows, phylip_rows, read_bytes
+from phloem.io.distance_table import table_rows
 
 Precision = Literal["auto", "float32", "float64"]
 LARGE = 4096  # taxa; "auto" keeps larger matrices in float32
@@ -63,14 +65,23 @@ def _read(
     """allocate(n, type): memory for the entries of n taxa."""
     read: Callable[[int, int, np.ndarray], None]
     form: Form
+    settings: dict[str, object] = {}
     if source.endswith(".npy"):
         mapped = _mapped_array(source)
-        taxa, form = _array_names(source, names, len(mapped)), "square"
+        taxa, settings["names"] = _array_names(source, names, len(mapped))
+        layout, form = "npy", "square"
         read, data = (lambda first, last, out: np.copyto(out, mapped[first:last], "same_kind")), mapped
     else:
+        if names is not None:
+            raise InputError(
+                "a file of names is for .npy, and this matrix has names",
+                file=source,
+                hint="Leave out --names.",
+            )
         data = read_bytes(source)
-        rows = table_rows(data, source) if _is_table(source, data) else phylip_rows(data, source)
-        taxa, form = rows.taxa, rows.form
+        table = file_kind(source) == "table"
+        rows = table_rows(data, source) if table else phylip_rows(data, source)
+        taxa, form, layout = rows.taxa, rows.form, "table" if table else f"PHYLIP, {rows.form}"
         read = partial(parse_rows, data, rows, source)
     _check_names(taxa, str(names or source))
     entries = allocate(len(taxa), precision_of(precision, len(taxa)))
@@ -81,18 +92,8 @@ def _read(
             progress(done, total)
 
     fill_triangle(read, form, entries, taxa, tolerance, source, step)
-    written = "npy" if source.endswith(".npy") else form
-    settings = {"format": written, "precision": str(entries.dtype), "symmetry_tolerance": tolerance}
+    settings |= {"format": layout, "precision": str(entries.dtype), "symmetry_tolerance": tolerance}
     return DistanceTriangle(tuple(taxa), entries, source, settings)
-
-
-def is_distance_matrix(path: str | os.PathLike[str]) -> bool:
-    """True if the file starts as a distance matrix does: .npy, a table, or a PHYLIP count of taxa alone."""
-    if str(path).endswith((".npy", ".csv", ".tsv")):
-        return True
-    first = bytes(read_bytes(str(path))[: 1 << 16]).lstrip().split(b"\n", 1)[0]
-    words = first.split()
-    return (len(words) == 1 and words[0].isdigit()) or first.startswith((b",", b"\t"))
 
 
 def write_distance_matrix(matrix: DistanceMatrix, path: str | os.PathLike[str], digits: int = 9) -> None:
@@ -134,20 +135,13 @@ def precision_of(precision: Precision, n: int) -> Literal["float32", "float64"]:
     return ("float64" if n <= LARGE else "float32") if precision == "auto" else precision
 
 
-def _is_table(source: str, text: np.ndarray) -> bool:
-    first = bytes(text[: 1 << 16]).split(b"\n", 1)[0]
-    return source.endswith((".csv", ".tsv")) or b"," in first or (b"\t" in first and len(first.split()) > 1)
-
-
 def _mapped_array(source: str) -> np.ndarray:
     try:
         array = np.load(source, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise InputError("there is no such file", file=source, hint="Check the path.") from None
     except (ValueError, OSError, EOFError) as problem:
-        raise InputError(
-            f"not a NumPy array ({problem})", file=source, hint="Save it with numpy.save."
-        ) from None
+        raise not_an_array(source, problem) from None
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype.kind not in "fiu" or not len(array):
         raise InputError(
             f"an array of shape {array.shape} and type {array.dtype} is no distance matrix",
@@ -157,27 +151,31 @@ def _mapped_array(source: str) -> np.ndarray:
     return array
 
 
-def _array_names(source: str, names: str | os.PathLike[str] | None, n: int) -> list[str]:
+def _array_names(source: str, names: str | os.PathLike[str] | None, n: int) -> tuple[list[str], str]:
+    """Names of the rows, and where they come from: the file named, NAME.names beside NAME.npy, or counted."""
     beside = Path(source).with_suffix(".names")
     file = str(names) if names is not None else (str(beside) if beside.exists() else None)
     if file is None:
-        return [f"taxon_{k + 1}" for k in range(n)]
+        return [f"taxon_{k + 1}" for k in range(n)], f"taxon_1 … taxon_{n}"
     text = bytes(read_bytes(file)).decode("utf-8", "replace")
     taxa = [line.strip() for line in text.splitlines() if line.strip()]
     if len(taxa) != n:
         raise InputError(
             f"{len(taxa)} names for {n} rows", file=file, hint="Give one name a line, one for each row."
         )
-    return taxa
+    return taxa, file
 
 
 def _check_names(taxa: list[str], source: str) -> None:
-    if len(set(taxa)) == len(taxa):
-        return
-    seen: set[str] = set()
-    for name in taxa:
-        if name in seen:
+    """InputError for an empty name, and for one that occurs twice."""
+    seen: dict[str, int] = {}
+    for row, name in enumerate(taxa, 1):
+        if not name:
+            raise InputError(f"row {row} has no name", file=source, hint="Name every row and column.")
+        if (first := seen.setdefault(name, row)) != row:
             raise InputError(
-                f"the name '{name}' occurs twice", file=source, taxon=name, hint="Rename one of the two."
+                f"the name '{name}' occurs twice, in rows {first} and {row}",
+                file=source,
+                taxon=name,
+                hint="Rename one of the two.",
             )
-        seen.add(name)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import re
+import os
+import stat
+import zlib
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +17,6 @@ from phloem.errors import InputError
 from phloem.io.distance_fill import Form, release
 from phloem.kernels.numba import distance_text
 
-_QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 NAME_BYTES = 4096  # of a row that are searched for its name
 MAPPED_LINES = 1024  # looked at before their memory is given back
 
@@ -40,24 +43,53 @@ class RowSpans:
 
 
 def read_bytes(path: str) -> np.ndarray:
-    """The file as bytes, decompressed if gzip, without reading what is not touched."""
-    try:
-        with open(path, "rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        if packed:
+    """The file as bytes, decompressed if gzip, without reading what is not touched.
+
+    A byte-order mark, which spreadsheets put first, is left out here and in read_start.
+    """
+    with _explained(path):
+        if _is_packed(path):
             with gzip.open(path) as file:
-                return np.frombuffer(file.read(), np.uint8)
-        return np.memmap(path, np.uint8, "r")
+                text = np.frombuffer(file.read(), np.uint8)
+        else:
+            text = np.memmap(path, np.uint8, "r")
+        return text[len(BOM_UTF8) :] if bytes(text[: len(BOM_UTF8)]) == BOM_UTF8 else text
+
+
+def read_start(path: str, size: int) -> bytes:
+    """At most the first `size` bytes of the file, decompressed if gzip."""
+    with _explained(path), (gzip.open if _is_packed(path) else open)(path, "rb") as file:
+        return file.read(size).removeprefix(BOM_UTF8)
+
+
+def _is_packed(path: str) -> bool:
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise InputError(
+            "not a regular file, and this one is read more than once",
+            file=path,
+            hint="Write what comes through a pipe to a file first.",
+        )
+    with open(path, "rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """What keeps a file from being read, as InputError."""
+    try:
+        yield
     except FileNotFoundError:
         raise InputError("there is no such file", file=path, hint="Check the path.") from None
-    except ValueError:
-        raise InputError("the file is empty", file=path, hint="Give a distance matrix.") from None
-    except (OSError, EOFError) as problem:
+    except ValueError:  # of memmap
+        raise InputError(
+            "the file is empty", file=path, hint="Give a distance matrix or an alignment."
+        ) from None
+    except (OSError, EOFError, zlib.error) as problem:
         raise InputError(f"cannot be read ({problem})", file=path, hint="Check the file.") from None
 
 
-def _lines(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(starts, stops, numbers) of the lines that are not blank."""
+def text_lines(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(starts, stops, 1-based numbers) of the lines that are not blank."""
     parts = []
     for start in range(0, len(text), 1 << 24):
         parts.append(np.flatnonzero(text[start : start + (1 << 24)] == 10) + start)
@@ -70,7 +102,8 @@ def _lines(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return starts[keep], ends[keep], np.flatnonzero(keep) + 1
 
 
-def _decoded(raw: bytes, source: str, line: int) -> str:
+def decoded(raw: bytes, source: str, line: int) -> str:
+    """A name as text; InputError where its bytes are none."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -81,7 +114,7 @@ def _decoded(raw: bytes, source: str, line: int) -> str:
 
 def phylip_rows(text: np.ndarray, source: str) -> RowSpans:
     """Rows of a PHYLIP matrix: a line with the number of taxa, then a name and numbers a row."""
-    starts, stops, numbers = _lines(text)
+    starts, stops, numbers = text_lines(text)
     first = bytes(text[starts[0] : min(stops[0], starts[0] + 64)]).split() if len(starts) else []
     if len(first) != 1 or not first[0].isdigit() or int(first[0]) == 0:
         raise InputError(
@@ -104,7 +137,7 @@ def phylip_rows(text: np.ndarray, source: str) -> RowSpans:
             release(text)
         head = bytes(text[a : min(b, a + NAME_BYTES)])
         name = head.split(None, 1)[0]
-        taxa.append(_decoded(name, source, line))
+        taxa.append(decoded(name, source, line))
         begins[i] = a + head.index(name) + len(name)
     counts = [distance_text.count_words(text, begins[i], stops[i]) for i in (0, n - 1)]
     return RowSpans(taxa, begins, stops, numbers, _form(counts[0], counts[1], n, source, int(numbers[0])))
@@ -148,53 +181,6 @@ def _joined_lines(
         )
     joined = np.array(rows, np.int64)
     return joined[:, 0], joined[:, 1], joined[:, 2]
-
-
-def table_rows(text: np.ndarray, source: str) -> RowSpans:
-    """Rows of a table whose first row and first column are the names."""
-    starts, stops, numbers = _lines(text)
-    if len(starts) < 2:
-        raise InputError("a table needs a row of names and a row a taxon", file=source, hint="Add the names.")
-    header = bytes(text[starts[0] : stops[0]])
-    separator = "\t" if header.count(b"\t") >= header.count(b",") else ","
-    taxa = _cells(header, separator, source, int(numbers[0]))[1:]
-    n = len(taxa)
-    if len(starts) - 1 != n:
-        raise InputError(
-            f"{n} names in the first row, {len(starts) - 1} rows below it",
-            file=source,
-            line=int(numbers[0]),
-            hint="The first row is an empty cell and the names, each further row a name and its distances.",
-        )
-    begins = np.empty(n, np.int64)
-    for i, (a, b, line) in enumerate(zip(starts[1:].tolist(), stops[1:].tolist(), numbers[1:].tolist())):
-        if i % MAPPED_LINES == 0:
-            release(text)
-        head = bytes(text[a : min(b, a + NAME_BYTES)])
-        cell = _QUOTED.match(head) if head.startswith(b'"') else None
-        raw = cell.group() if cell is not None else head.split(separator.encode(), 1)[0]
-        if (name := _cells(raw, separator, source, line)[0]) != taxa[i]:
-            raise InputError(
-                f"row {i + 1} is '{name}', column {i + 1} is '{taxa[i]}'",
-                file=source,
-                line=line,
-                taxon=name,
-                hint="Rows and columns must have the same names in the same order.",
-            )
-        begins[i] = a + len(raw)
-    return RowSpans(taxa, begins, stops[1:], numbers[1:], "square")
-
-
-def _cells(raw: bytes, separator: str, source: str, line: int) -> list[str]:
-    """The cells of a line, quotes resolved."""
-    text = _decoded(raw, source, line).replace("\r", " ")
-    try:
-        cells = next(csv.reader([text], delimiter=separator), [])
-    except csv.Error as problem:
-        raise InputError(
-            f"not a row of a table ({problem})", file=source, line=line, hint="Check quotes and separators."
-        ) from None
-    return [cell.strip() for cell in cells] or [""]
 
 
 def parse_rows(text: np.ndarray, rows: RowSpans, source: str, first: int, last: int, out: np.ndarray) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import re
 import tracemalloc
 
 import numpy as np
@@ -11,8 +13,8 @@ import pytest
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.errors import InputError
 from phloem.io import distance_fill
+from phloem.io.distance_heading import is_distance_matrix, taxa_of_matrix
 from phloem.io.distance_matrix import (
-    is_distance_matrix,
     read_distance_matrix,
     read_distance_triangle,
     write_distance_matrix,
@@ -42,7 +44,7 @@ def test_phylip_forms(tmp_path, form):
     rows = [f"{name}  {row_text(row)}" for name, row in zip(TAXA, FORMS[form])]
     file.write_text("  4\n" + "\n".join(rows) + "\n")
     matrix = read_distance_matrix(file)
-    assert matrix.taxa == TAXA and matrix.settings["format"] == form
+    assert matrix.taxa == TAXA and matrix.settings["format"] == f"PHYLIP, {form}"
     np.testing.assert_array_equal(matrix.values, VALUES)
     np.testing.assert_array_equal(read_distance_triangle(file).entries, VALUES[np.tril_indices(4, -1)])
     assert is_distance_matrix(file)
@@ -223,3 +225,86 @@ def test_an_alignment_is_no_matrix(tmp_path):
 def test_blanks_in_phylip_names_are_refused(tmp_path):
     with pytest.raises(InputError, match="blank"):
         write_distance_matrix(DistanceMatrix(("a b", "c"), np.zeros((2, 2))), tmp_path / "m.phy")
+
+
+def table(separator, corner="", quote=""):
+    names = [f"{quote}{name}{quote}" for name in TAXA]
+    rows = [separator.join([name, *map(str, row)]) for name, row in zip(names, VALUES.tolist())]
+    heading = separator.join(names if corner is None else [corner, *names])
+    return "\n".join([heading, *rows]) + "\n"
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+@pytest.mark.parametrize("corner", ["", "taxon", '""', None])
+@pytest.mark.parametrize("ending", [".csv", ".dist", ".tsv.gz", ".gz", ".txt"])
+def test_tables_of_spreadsheets_pandas_and_r(tmp_path, separator, corner, ending):
+    """Whatever the name's ending; R's write.table leaves out the corner."""
+    file, text = tmp_path / f"m{ending}", table(separator, corner, '"').encode()
+    file.write_bytes(gzip.compress(text) if ending.endswith("gz") else b"\xef\xbb\xbf" + text)
+    assert is_distance_matrix(file) and taxa_of_matrix(str(file)) == 4
+    matrix = read_distance_matrix(file)
+    assert matrix.taxa == TAXA and matrix.settings["format"] == "table"
+    np.testing.assert_array_equal(matrix.values, VALUES)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".dist"])
+def test_a_table_without_names_is_not_read_as_if_its_numbers_were(tmp_path, ending):
+    """Its first row and column agree, as names would: three taxa 1.5, 2.0 and 4.0 came of it."""
+    file = tmp_path / f"m{ending}"
+    file.write_text("\n".join(",".join(map(str, row)) for row in VALUES.tolist()))
+    if ending == ".dist":
+        assert not is_distance_matrix(file)
+    else:
+        with pytest.raises(InputError, match="begins with the number 0"):
+            read_distance_matrix(file)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["3 4\na ACGT\nb ACGA\nc ACGG\n", "2\t4\na\t0101\nb\t0111\n", ">a, b\nACGT\n", "#NEXUS\n", "((a,b),c);"],
+)
+def test_alignments_and_trees_are_no_matrices(tmp_path, text):
+    (tmp_path / "m.txt").write_text(text)
+    assert not is_distance_matrix(tmp_path / "m.txt")
+
+
+def test_long_first_lines_and_a_byte_order_mark(tmp_path):
+    n = 3000
+    names = [f"a_rather_long_name_of_{k}" for k in range(n)]
+    (tmp_path / "m.dist").write_text("\ufefftaxon," + ",".join(names) + "\n" + names[0] + ",0" * n + "\n")
+    assert is_distance_matrix(tmp_path / "m.dist") and taxa_of_matrix(str(tmp_path / "m.dist")) == n
+    (tmp_path / "m.phy").write_text("\ufeff2\na 0 1\nb 1 0\n")
+    assert read_distance_matrix(tmp_path / "m.phy").taxa == ("a", "b")
+
+
+def test_where_the_names_of_an_array_come_from_is_told(tmp_path):
+    np.save(tmp_path / "m.npy", VALUES)
+    assert read_distance_matrix(tmp_path / "m.npy").settings["names"] == "taxon_1 … taxon_4"
+    (tmp_path / "m.names").write_text("\n".join(TAXA))
+    found = read_distance_matrix(tmp_path / "m.npy")
+    assert found.taxa == TAXA and found.settings["names"] == str(tmp_path / "m.names")
+
+
+@pytest.mark.parametrize(
+    "name, text, message",
+    [
+        ("m.csv", ",a,,c\na,0,1,2\n,1,0,3\nc,2,3,0\n", "row 2 has no name"),
+        ("m.csv", ",a,b,a\na,0,1,2\nb,1,0,3\na,2,3,0\n", "twice, in rows 1 and 3"),
+        ("m.npy", "hello", r"not a NumPy array\n"),
+        ("m.phy", "", "is empty\n  hint: Give a distance matrix or an alignment"),
+    ],
+)
+def test_errors_say_what_and_where(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_distance_matrix(tmp_path / name)
+    assert re.search(message, str(caught.value))
+
+
+def test_names_for_a_matrix_that_has_names_and_a_pipe_are_refused(tmp_path):
+    (tmp_path / "m.phy").write_text("2\na 0 1\nb 1 0\n")
+    with pytest.raises(InputError, match="Leave out --names"):
+        read_distance_matrix(tmp_path / "m.phy", names=tmp_path / "m.phy")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="not a regular file"):
+        is_distance_matrix(tmp_path / "pipe")
