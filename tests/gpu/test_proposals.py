@@ -76,6 +76,32 @@ def test_a_failed_proposal_leaves_the_accepted_state(monkeypatch):
     assert np.allclose(gpu.site_log_likelihoods(), reference.site_log_likelihoods(), rtol=1e-11)
 
 
+@pytest.mark.parametrize("length", [np.nan, np.inf])
+def test_a_length_that_is_no_finite_number_never_gives_a_value(length):
+    import torch
+
+    from phloem.engine.gpu_chains import GpuChains
+    from phloem.errors import NumericalError
+
+    case = random_case(6, 30, 4, 2)
+    gpu, reference = both(case)
+    spoiled = case.lengths.copy()
+    spoiled[3] = length
+    with pytest.raises(NumericalError):
+        gpu.propose(spoiled, np.array([3]))
+    found = gpu.propose(case.lengths * 2, np.arange(len(case.lengths) - 1))
+    assert abs(found - reference.propose(case.lengths * 2, np.arange(10))) < 1e-11 * abs(found)
+    for evaluate in (gpu.log_likelihood, gpu.gradient):
+        with pytest.raises(NumericalError):
+            evaluate(spoiled, case.model)
+    p, root = case.problem, spoiled.copy()
+    chains = GpuChains(p, np.stack([p.left] * 2), np.stack([p.right] * 2), torch.device(gpu._device))
+    root[3], root[-1] = case.lengths[3], np.nan
+    assert np.isfinite(chains.log_likelihoods(np.stack([case.lengths, root]), [case.model] * 2)).all()
+    with pytest.raises(NumericalError):
+        chains.log_likelihoods(np.stack([case.lengths, spoiled]), [case.model] * 2)
+
+
 def test_misuse_is_refused():
     case = random_case(4, 10, 4, 1)
     gpu, _ = both(case)

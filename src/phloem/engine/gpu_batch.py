@@ -16,6 +16,7 @@ from phloem.engine.gpu_root import RootColumns, root_columns
 from phloem.engine.gpu_tiling import Tiling, tiling
 from phloem.engine.gpu_update_lists import UpdateLists
 from phloem.engine.interface import Problem
+from phloem.errors import NumericalError
 from phloem.kernels.numba.column_classes import column_classes
 from phloem.kernels.reference.transition import transition_matrices
 from phloem.model.record import SiteModel
@@ -65,7 +66,11 @@ class GpuBatch:
         return self.problem.n_categories * self.sizes.chunks
 
     def evaluate(self, what: str, lengths: np.ndarray, models: list[SiteModel]) -> None:
-        """Run "likelihood", "gradient" or "parameters" from scratch. lengths: (H, N)."""
+        """Run "likelihood", "gradient" or "parameters" from scratch. lengths: (H, N).
+
+        NumericalError where a length is not finite, here and in update.
+        """
+        _require_finite(lengths)
         on_device = all(has_real_eigensystem(m) for m in models)
         self.numbers.load(lengths, models)
         if not on_device:
@@ -76,6 +81,7 @@ class GpuBatch:
 
     def update(self, lengths: np.ndarray, model: SiteModel, lists: UpdateLists) -> None:
         """The log-likelihood of the only chain after a change: what the lists name is recomputed."""
+        _require_finite(lengths)
         on_device = has_real_eigensystem(model)
         self.numbers.load(lengths[None], [model])
         if not on_device:
@@ -153,6 +159,12 @@ class GpuBatch:
         first = place.first_root
         columns = self.launch.arrays["site_log"][first : first + classes.size(self.n_nodes - 1)]
         return columns.cpu().numpy()[classes.pattern_column]
+
+
+def _require_finite(lengths: np.ndarray) -> None:
+    """The kernels clamp transition probabilities at 0, which makes 0 of what is not a number."""
+    if not np.isfinite(lengths[..., :-1]).all():
+        raise NumericalError("a branch length is not a finite number")
 
 
 def layout_of(problem: Problem, sizes: Tiling, left: np.ndarray, right: np.ndarray) -> TreeLayout:
