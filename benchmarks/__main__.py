@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 # Name → (script, what it measures, whether it needs a GPU).
 BENCHMARKS = {
     "likelihood": ("cpu_likelihood.py", "value and gradient on the CPU, against BEAGLE and dgemm", False),
+    "proposals": ("tree_proposals.py", "interchanges proposed as other trees, on the CPU", False),
     "mcmc": ("mcmc_speed.py", "chain-generations per second on the primates", False),
     "alignments": ("io_speed.py", "reading alignments", False),
     "trees": ("tree_io_speed.py", "reading and summarising trees", False),
