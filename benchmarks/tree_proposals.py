@@ -45,9 +45,8 @@ def main() -> int:
     if not DATA.exists():
         print(f"{DATA} is not here: nothing measured", file=sys.stderr)
         return 0
-    tree = nni_neighbours(unroot(phloem.read_tree(DATA / "carnivores.nwk")))[
-        0
-    ]  # rooted as its neighbours are
+    # A neighbour in its turn, so that it is rooted where its neighbours are.
+    tree = nni_neighbours(unroot(phloem.read_tree(DATA / "carnivores.nwk")))[0]
     near = nni_neighbours(tree)
     chosen = [near[k] for k in np.random.default_rng(1).choice(len(near), options.proposals, replace=False)]
     for kind, (model, coding) in CASES.items():
