@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, TextIO
 
 import numpy as np
 
-from phloem.analysis.distance_devices import JOINING, DistanceDevices, Method, choose_devices, on_all_devices
-from phloem.analysis.provenance import provenance, refuse_to_overwrite
+from phloem.analysis.distance_devices import JOINING, DistanceDevices, choose_devices, on_all_devices
+from phloem.analysis.distance_options import (
+    DistanceAnalysisSettings,
+    check_options,
+    refuse_options_of_other_inputs,
+)
+from phloem.analysis.provenance import provenance
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.data.distance_triangle import DistanceTriangle
@@ -19,12 +24,11 @@ from phloem.distance.bootstrap import bootstrap_support
 from phloem.distance.cophenetic import cophenetic_correlation
 from phloem.distance.device_bands import DeviceBands, distances_in_bands
 from phloem.distance.device_distances import DeviceAlignment, DeviceMatrix
-from phloem.distance.distance_settings import DistanceMethod, DistanceSettings, usual_method
+from phloem.distance.distance_settings import DistanceSettings, usual_method
 from phloem.distance.linkage import linkage
 from phloem.distance.memory import LINKAGE, require_memory
-from phloem.distance.neighbour_joining import NegativeBranches, check_simultaneous, neighbour_joining
+from phloem.distance.neighbour_joining import neighbour_joining
 from phloem.engine.compilation import on_first_compilation
-from phloem.engine.hardware import usable_cores
 from phloem.engine.select import Device
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
@@ -34,64 +38,25 @@ from phloem.io.distance_matrix import (
     read_distance_matrix,
     read_distance_triangle,
     write_distance_matrix,
+    write_rows,
 )
 from phloem.io.trees import newick_text, write_trees
 from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.model.record import SiteModel
 from phloem.tree.reroot import root_at_midpoint
 from phloem.tree.tree import Tree
 
 Progress = Callable[[str, int, int], None]
+MATRIX_DIGITS = 9  # of distances written as text
+_READING = ("datatype", "datatype_guessed", "genetic_code", "n_stop_codons_masked")
 Distances = DistanceMatrix | DistanceTriangle | DeviceMatrix | DeviceBands
-
-
-@dataclass(frozen=True)
-class DistanceAnalysisSettings:
-    """Everything that the distance commands can be told; field names are those of their options.
-
-    input: an alignment, or a distance matrix. device: of distances and tree (select_distance_device).
-    method: None for the distances alone. distance: None for jc69 with nucleotides, poisson with proteins, p
-    with anything else; ml where a model is given. precision: of the matrix, "auto" is float64 up to 4,096
-    taxa. bootstrap: replicates, from an alignment. negative: what becomes of negative branches in neighbour
-    joining. simultaneous: join mutual best pairs in rounds, which is not the neighbour-joining tree.
-    midpoint: root the joined tree there. out: file of the tree, or of the matrix where method is None;
-    replaced only with redo.
-    """
-
-    input: str
-    method: Method | None = None
-    distance: DistanceMethod | None = None
-    model: str | None = None
-    shape: float | None = None
-    ambiguity: Literal["missing", "average"] = "missing"
-    deletion: Literal["pairwise", "complete"] = "pairwise"
-    saturated: Literal["longest", "error"] = "longest"
-    longest: float = 5.0
-    datatype: str | None = None
-    sites: str | None = None
-    names: str | None = None
-    tolerance: float = 1e-5
-    precision: Literal["auto", "float32", "float64"] = "auto"
-    bootstrap: int = 0
-    seed: int = 1
-    negative: NegativeBranches = "keep"
-    simultaneous: bool = False
-    midpoint: bool = False
-    cophenetic: bool = False
-    digits: int | None = None
-    out: str | None = None
-    redo: bool = False
-    threads: int | None = None
-    device: Device = "auto"
-
-    @property
-    def cpu_threads(self) -> int:
-        return self.threads or usable_cores()[0]
 
 
 @dataclass(frozen=True, eq=False)
 class DistanceAnalysisResult:
     """matrix: the distances, None where a tree was made in their memory. tree: None for distances alone.
 
+    cophenetic: None where not asked for, or where all distances or all paths in the tree are equal.
     choices: how the distances came about. seconds: by step.
     """
 
@@ -105,8 +70,9 @@ class DistanceAnalysisResult:
     provenance: dict[str, Any]
 
     def to_json(self) -> dict[str, object]:
-        """A record of plain numbers, strings and dictionaries."""
-        return {
+        """A record of plain numbers, strings and dictionaries, with the tree where no file has it."""
+        newick = {"tree": tree_text(self)} if self.tree is not None and self.settings.out is None else {}
+        return newick | {
             "taxa": self.taxa,
             "distances": self.choices,
             "cophenetic_correlation": self.cophenetic,
@@ -118,11 +84,15 @@ class DistanceAnalysisResult:
 
 @dataclass(frozen=True)
 class _Source:
-    """distances(columns): of the input (None), or of a replicate with these of its n_sites columns."""
+    """distances(columns): of the input (None), or of a replicate with these of its n_sites columns.
+
+    choices: how an alignment was read.
+    """
 
     distances: Callable[[np.ndarray | None], Distances]
     n_sites: int
     devices: DistanceDevices
+    choices: dict[str, object] = field(default_factory=dict)
 
 
 def run_distance_analysis(
@@ -136,8 +106,7 @@ def run_distance_analysis(
     first (engine.compilation).
     Errors: InputError for data and settings that do not go together.
     """
-    refuse_to_overwrite([settings.out] if settings.out else [], settings.redo)
-    check_simultaneous(settings.method, settings.simultaneous)
+    check_options(settings)
     if compiling is not None:
         on_first_compilation(compiling)
     seconds: dict[str, float] = {}
@@ -150,16 +119,20 @@ def run_distance_analysis(
         start = time.perf_counter()
         tree = build_tree(matrix, settings, device, overwrite=not settings.cophenetic)
         seconds["tree"] = time.perf_counter() - start
+        at_midpoint = settings.midpoint and settings.method in JOINING and tree.n_tips > 2
+        if at_midpoint:
+            _refuse_negative_paths(tree, settings)
         if settings.cophenetic and not isinstance(matrix, (DeviceMatrix, DeviceBands)):
-            cophenetic = cophenetic_correlation(
+            found = cophenetic_correlation(
                 tree, matrix if isinstance(matrix, DistanceTriangle) else matrix.values
             )
+            cophenetic = found if np.isfinite(found) else None
         if settings.bootstrap > 0:
             start = time.perf_counter()
             tree = _with_support(tree, source, settings, progress)
             seconds["bootstrap"] = time.perf_counter() - start
-        if settings.midpoint and settings.method in JOINING and tree.n_tips > 2:
-            tree = _at_midpoint(tree, settings)
+        if at_midpoint:
+            tree = root_at_midpoint(tree)
     if settings.out:
         _write(settings, matrix, tree)
     return DistanceAnalysisResult(
@@ -168,7 +141,7 @@ def run_distance_analysis(
         matrix=matrix if tree is None and isinstance(matrix, DistanceMatrix) else None,
         tree=tree,
         cophenetic=cophenetic,
-        choices=dict(matrix.settings) | source.devices.choices,
+        choices=source.choices | dict(matrix.settings) | source.devices.choices,
         seconds=seconds,
         provenance=provenance([settings.input]),
     )
@@ -181,6 +154,12 @@ def tree_text(result: DistanceAnalysisResult) -> str:
         if result.tree is not None
         else ""
     )
+
+
+def print_matrix(result: DistanceAnalysisResult, stream: TextIO) -> None:
+    """Write the distances as a square PHYLIP matrix."""
+    if result.matrix is not None:
+        write_rows(result.matrix, stream, None, result.settings.digits or MATRIX_DIGITS)
 
 
 def build_tree(
@@ -213,7 +192,6 @@ def build_tree(
 def _read_matrix(
     settings: DistanceAnalysisSettings, progress: Progress | None
 ) -> DistanceMatrix | DistanceTriangle:
-    _refuse_alignment_options(settings)
     n = taxa_of_matrix(settings.input)
     _require_memory(n, precision_of(settings.precision, n), settings)
     read = read_distance_triangle if settings.method in LINKAGE else read_distance_matrix
@@ -228,16 +206,18 @@ def _read_matrix(
 
 def _source(settings: DistanceAnalysisSettings, progress: Progress | None) -> _Source:
     """What the input gives, and where."""
-    method = settings.method
-    if is_distance_matrix(settings.input):
+    method, is_matrix = settings.method, is_distance_matrix(settings.input)
+    refuse_options_of_other_inputs(settings, is_matrix)
+    if is_matrix:
         matrix = _read_matrix(settings, progress)
         devices = choose_devices(settings.device, matrix.n_taxa, method, simultaneous=settings.simultaneous)
         if method in LINKAGE:
             values = matrix.entries if isinstance(matrix, DistanceTriangle) else matrix.values
             devices = on_all_devices(devices, matrix.n_taxa, values.itemsize)
         return _Source(lambda _: matrix, 0, devices)
-    alignment = read_alignment(settings.input, datatype=settings.datatype, sites=settings.sites)
+    alignment = alignment_of(settings)
     measure = distance_settings(settings, alignment)
+    choices = {name: alignment.settings[name] for name in _READING if name in alignment.settings}
     devices = choose_devices(
         settings.device, alignment.n_taxa, method, alignment, measure, 1 + settings.bootstrap,
         settings.cophenetic, settings.simultaneous,
@@ -247,9 +227,10 @@ def _source(settings: DistanceAnalysisSettings, progress: Progress | None) -> _S
             lambda columns: distances_in_bands(_drawn(alignment, columns), measure),
             alignment.n_sites,
             devices,
+            choices,
         )
     if devices.stays:
-        return _Source(DeviceAlignment(alignment, measure).distances, alignment.n_sites, devices)
+        return _Source(DeviceAlignment(alignment, measure).distances, alignment.n_sites, devices, choices)
     if method in LINKAGE:
         devices = on_all_devices(devices, alignment.n_taxa, np.dtype(measure.precision).itemsize)
     _require_memory(alignment.n_taxa, measure.precision, settings)
@@ -262,7 +243,18 @@ def _source(settings: DistanceAnalysisSettings, progress: Progress | None) -> _S
         told = None if progress is None else lambda done, total: progress("distances", done, total)
         return measure_pairs(alignment, measure, told)
 
-    return _Source(distances, alignment.n_sites, devices)
+    return _Source(distances, alignment.n_sites, devices, choices)
+
+
+def alignment_of(settings: DistanceAnalysisSettings) -> Alignment:
+    """The alignment that the settings name."""
+    return read_alignment(
+        settings.input,
+        datatype=settings.datatype,
+        genetic_code=settings.genetic_code,
+        stop_codons=settings.stop_codons,
+        sites=settings.sites,
+    )
 
 
 def _drawn(alignment: Alignment, columns: np.ndarray | None) -> Alignment:
@@ -276,7 +268,7 @@ def distance_settings(settings: DistanceAnalysisSettings, alignment: Alignment) 
     """The choices left open made for this alignment."""
     usual = usual_method(alignment.alphabet.kind)
     method = settings.distance or ("ml" if settings.model is not None else usual)
-    model = model_for_alignment(settings.model, alignment).evaluate() if settings.model is not None else None
+    model = _site_model(settings.model, alignment) if settings.model is not None else None
     return DistanceSettings(
         method=method,
         shape=settings.shape,
@@ -291,15 +283,14 @@ def distance_settings(settings: DistanceAnalysisSettings, alignment: Alignment) 
     )
 
 
-def _refuse_alignment_options(settings: DistanceAnalysisSettings) -> None:
-    """A distance matrix cannot be measured again or resampled: say so rather than ignore the option."""
-    for name in ("distance", "model", "shape", "datatype", "sites", "bootstrap"):
-        if getattr(settings, name):
-            raise InputError(
-                f"--{name} needs an alignment, and this is a distance matrix",
-                file=settings.input,
-                hint="Give the alignment instead.",
-            )
+def _site_model(text: str, alignment: Alignment) -> SiteModel:
+    model = model_for_alignment(text, alignment)
+    if model.free:
+        raise InputError(
+            f"{', '.join(parameter.name for parameter in model.free)} of {model.name} have no value",
+            hint="Write it in braces, as HKY{2.5}+F+G4{0.5}; +F counts frequencies in the data.",
+        )
+    return model.evaluate()
 
 
 def _require_memory(
@@ -319,7 +310,8 @@ def _with_support(
     return bootstrap_support(tree, source.n_sites, build, settings.bootstrap, settings.seed, told)
 
 
-def _at_midpoint(tree: Tree, settings: DistanceAnalysisSettings) -> Tree:
+def _refuse_negative_paths(tree: Tree, settings: DistanceAnalysisSettings) -> None:
+    """Before a long bootstrap rather than after it."""
     negative = int((tree.lengths[:-1] < 0).sum())
     if negative:
         raise InputError(
@@ -327,7 +319,6 @@ def _at_midpoint(tree: Tree, settings: DistanceAnalysisSettings) -> Tree:
             file=settings.input,
             hint="Add --negative zero, or --negative transfer.",
         )
-    return root_at_midpoint(tree)
 
 
 def _write(settings: DistanceAnalysisSettings, matrix: Distances, tree: Tree | None) -> None:
@@ -335,4 +326,4 @@ def _write(settings: DistanceAnalysisSettings, matrix: Distances, tree: Tree | N
     if tree is not None:
         write_trees(settings.out, tree, precision=settings.digits)
     elif isinstance(matrix, DistanceMatrix):
-        write_distance_matrix(matrix, settings.out, settings.digits or 9)
+        write_distance_matrix(matrix, settings.out, settings.digits or MATRIX_DIGITS)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
+
+import numpy as np
 
 from phloem.analysis.provenance import refuse_to_overwrite
 from phloem.errors import InputError
 from phloem.io.trees import read_tree
-from phloem.plot.svg_decoration import SUPPORT_KEYS
+from phloem.plot.svg_decoration import SUPPORT_KEYS, is_interval, is_number
 from phloem.plot.svg_figure import save_figure
 from phloem.plot.svg_settings import DrawSettings
 from phloem.plot.svg_write import draw, svg_text
@@ -43,10 +46,12 @@ def run_draw(settings: DrawTreeSettings) -> str | None:
         check_picture_name(settings.out)
         refuse_to_overwrite([settings.out], settings.redo)
     tree = read_tree(settings.tree, settings.index, allow_negative=True)
+    check_annotations(tree, settings.picture, settings.tree)
     if settings.root == "midpoint":
-        tree = root_at_midpoint(tree)
+        tree = at_midpoint(tree)
     if settings.out is None:
-        return draw_tree(tree, settings.width, _support_key(tree, settings.picture.support))
+        support = _support_key(tree, settings.picture.support)
+        return draw_tree(tree, settings.width, support, ladderize=settings.picture.ladderize)
     save_picture(tree, settings.out, settings.picture)
     return None
 
@@ -57,6 +62,33 @@ def _support_key(tree: Tree, wanted: str | None) -> str | None:
         return None if wanted == "none" else wanted
     present = {key for annotation in tree.annotations.values() for key in annotation}
     return next((key for key in SUPPORT_KEYS if key in present), "prob")
+
+
+def at_midpoint(tree: Tree) -> Tree:
+    """The tree drawn from the middle of its longest path; negative branches count as zero, as in pictures."""
+    return root_at_midpoint(replace(tree, lengths=np.where(tree.lengths < 0, 0.0, tree.lengths)))
+
+
+def check_annotations(tree: Tree, settings: DrawSettings, source: str | None = None) -> None:
+    """InputError for an annotation that no node has, or whose values cannot be drawn."""
+    found: dict[str, list[object]] = {}
+    for annotation in tree.annotations.values():
+        for key, value in annotation.items():
+            found.setdefault(key, []).append(value)
+    wanted: tuple[tuple[str, str | None, Callable[[object], bool]], ...] = (
+        ("support", settings.support, lambda value: True),
+        ("intervals", settings.intervals, is_interval),
+        ("colour-by", settings.colour_by, is_number),
+    )
+    for option, name, fits in wanted:
+        if name is None or name == "none" or any(fits(value) for value in found.get(name, [])):
+            continue
+        usable = sorted(key for key in found if any(fits(value) for value in found[key]))
+        raise InputError(
+            f"no node has an annotation '{name}' that --{option} can draw",
+            file=source,
+            hint=f"This tree has {', '.join(usable)}." if usable else "This tree has none.",
+        )
 
 
 def check_picture_name(path: str) -> None:

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.analysis.distance import DistanceAnalysisSettings, distance_settings
+from phloem.analysis.distance import alignment_of, distance_settings
 from phloem.analysis.distance_devices import choose_devices, tree_seconds
+from phloem.analysis.distance_options import (
+    DistanceAnalysisSettings,
+    check_options,
+    refuse_options_of_other_inputs,
+)
 from phloem.distance.alignment_distances import distance_seconds
 from phloem.distance.memory import forecast_bytes
 from phloem.engine.hardware import Hardware, detect_hardware
-from phloem.io.alignment import read_alignment
 from phloem.io.distance_heading import is_distance_matrix, taxa_of_matrix
 from phloem.io.distance_matrix import LARGE
 
@@ -23,7 +27,8 @@ READING_BYTES = 0.8e9  # of matrix text a second, two cores
 class DistancePlan:
     """taxa, sites: of the input (sites None for a matrix). precision: of the matrix. memory_bytes: in host
     memory, device_bytes: on a GPU. input_seconds: reading the matrix, or measuring the alignment on two
-    cores; tree_seconds: on two cores. device, reason: where the tree would be made, and why."""
+    cores; tree_seconds: on two cores; both with all bootstrap replicates. device, reason: where the tree
+    would be made, and why."""
 
     taxa: int
     sites: int | None
@@ -56,8 +61,11 @@ def plan_distance_tree(settings: DistanceAnalysisSettings) -> DistancePlan:
 
     Forecasts rest on the rates measured in docs/distance.md. Raises InputError as the analysis would.
     """
-    method = settings.method or "upgma"
-    if is_distance_matrix(settings.input):
+    method, is_matrix = settings.method or "upgma", is_distance_matrix(settings.input)
+    check_options(settings)
+    refuse_options_of_other_inputs(settings, is_matrix)
+    runs = 1 + settings.bootstrap
+    if is_matrix:
         taxa, sites = taxa_of_matrix(settings.input), None
         seconds = os.path.getsize(settings.input) / READING_BYTES
         precision = settings.precision
@@ -65,11 +73,10 @@ def plan_distance_tree(settings: DistanceAnalysisSettings) -> DistancePlan:
             precision = "float64" if taxa <= LARGE else "float32"
         devices = choose_devices(settings.device, taxa, method)
     else:
-        alignment = read_alignment(settings.input, datatype=settings.datatype, sites=settings.sites)
+        alignment = alignment_of(settings)
         taxa, sites = alignment.n_taxa, alignment.n_sites
         measure = distance_settings(settings, alignment)
         seconds, precision = distance_seconds(alignment, measure), measure.precision
-        runs = 1 + settings.bootstrap
         devices = choose_devices(settings.device, taxa, method, alignment, measure, runs)
     return DistancePlan(
         taxa=taxa,
@@ -78,8 +85,8 @@ def plan_distance_tree(settings: DistanceAnalysisSettings) -> DistancePlan:
         precision=precision,
         memory_bytes=forecast_bytes(taxa, method, precision, cophenetic=settings.cophenetic),
         device_bytes=(1 + (method == "bionj")) * taxa * taxa * np.dtype(precision).itemsize,
-        input_seconds=seconds,
-        tree_seconds=tree_seconds(taxa, method),
+        input_seconds=runs * seconds,
+        tree_seconds=runs * tree_seconds(taxa, method),
         device=devices.tree,
         reason=str(devices.choices["tree"]),
         hardware=detect_hardware(),

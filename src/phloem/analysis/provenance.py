@@ -54,10 +54,14 @@ def sha256(file: str | os.PathLike[str]) -> str:
 def refuse_to_overwrite(
     files: Iterable[str | os.PathLike[str]], redo: bool, inputs: Iterable[str | os.PathLike[str]] = ()
 ) -> None:
-    """InputError if any of these outputs exists already, unless redo, is an input, or cannot be written."""
-    read = {Path(file).resolve() for file in inputs}
+    """InputError if any of these outputs exists already, unless redo, is an input or another output, or
+    cannot be written."""
+    read, written = {Path(file).resolve() for file in inputs}, set()
     for file in files:
         path, name = Path(file), os.fspath(file)
+        if path.resolve() in written:
+            raise InputError("two outputs would be this file", file=name, hint="Give each a name of its own.")
+        written.add(path.resolve())
         if path.resolve() in read:
             raise InputError("this file is an input", file=name, hint="Choose another name for the output.")
         if path.exists() and not redo:

@@ -23,15 +23,17 @@ _DELETION = typer.Option("pairwise", help="Leave out a site for pairs that lack 
 _SATURATED = typer.Option("longest", help="Pairs too different to measure: set to --longest, or error.")
 _LONGEST = typer.Option(5.0, help="Longest distance, expected substitutions per site.")
 _DATATYPE = typer.Option(None, help="dna, rna, protein, codon, binary, standard; else guessed.")
+_GENETIC_CODE = typer.Option(1, help="NCBI's number of the genetic code, for codons.")
+_STOP_CODONS = typer.Option("error", help="What a stop codon is.")
 _SITES = typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'.")
 _NAMES = typer.Option(None, help="File of names for a .npy matrix, one a line.")
 _TOLERANCE = typer.Option(1e-5, help="How far d(i, j) and d(j, i) may lie apart.")
 _PRECISION = typer.Option("auto", help="Of the matrix; auto: float64 up to 4,096 taxa.")
 _BOOTSTRAP = typer.Option(0, "--bootstrap", "-b", help="Replicates of the alignment's columns, for support.")
-_SEED = typer.Option(1, help="Of the bootstrap.")
+_SEED = typer.Option(1, help="Of the bootstrap; the same seed draws the same columns.")
 _COPHENETIC = typer.Option(False, "--cophenetic", help="Correlation of path lengths with distances.")
 _DIGITS = typer.Option(None, help="Significant digits of numbers written; all that are needed by default.")
-_OUT = typer.Option(None, "--out", "-o", help="Newick (or .nex) file; else the tree goes to standard output.")
+_OUT = typer.Option(None, "--out", "-o", help="Newick (or .nex) file; else, or as -, standard output.")
 _PICTURE = typer.Option(None, "--picture", help="Draw the tree: .svg, .png or .pdf file.")
 _CIRCULAR = typer.Option(False, "--circular", help="Draw the picture around the root.")
 _JSON = typer.Option(None, "--json", help="Write choices and provenance as JSON; - is standard output.")
@@ -52,16 +54,24 @@ def distances(
     saturated: Literal["longest", "error"] = _SATURATED,
     longest: float = _LONGEST,
     datatype: str | None = _DATATYPE,
+    genetic_code: int = _GENETIC_CODE,
+    stop_codons: Literal["error", "mask"] = _STOP_CODONS,
     sites: str | None = _SITES,
+    names: str | None = _NAMES,
+    tolerance: float = _TOLERANCE,
     precision: Auto = _PRECISION,
-    digits: int | None = _DIGITS,
-    out: str = typer.Option(..., "--out", "-o", help="Matrix: .npy, .csv, .tsv, any other name is PHYLIP."),
+    digits: int | None = typer.Option(
+        None, help="Significant digits of numbers written as text; 9 if not given."
+    ),
+    out: str = typer.Option(
+        ..., "--out", "-o", help="Matrix: .npy, .csv, .tsv, any other name is PHYLIP; - is standard output."
+    ),
     json: str | None = _JSON,
     redo: bool = _REDO,
     threads: int | None = _THREADS,
     device: Literal["auto", "cpu", "gpu"] = _DEVICE,
 ) -> None:
-    """Pairwise distances of an alignment's sequences."""
+    """Pairwise distances of an alignment's sequences, or a distance matrix in another format."""
     _run(dict(locals()), None, None, False)
 
 
@@ -76,6 +86,8 @@ def upgma(
     saturated: Literal["longest", "error"] = _SATURATED,
     longest: float = _LONGEST,
     datatype: str | None = _DATATYPE,
+    genetic_code: int = _GENETIC_CODE,
+    stop_codons: Literal["error", "mask"] = _STOP_CODONS,
     sites: str | None = _SITES,
     names: str | None = _NAMES,
     tolerance: float = _TOLERANCE,
@@ -109,6 +121,8 @@ def nj(
     saturated: Literal["longest", "error"] = _SATURATED,
     longest: float = _LONGEST,
     datatype: str | None = _DATATYPE,
+    genetic_code: int = _GENETIC_CODE,
+    stop_codons: Literal["error", "mask"] = _STOP_CODONS,
     sites: str | None = _SITES,
     names: str | None = _NAMES,
     tolerance: float = _TOLERANCE,
@@ -143,34 +157,52 @@ def nj(
 
 
 def _run(options: dict[str, Any], method: str | None, picture: str | None, circular: bool) -> None:
+    import sys
+
     from rich.console import Console
 
-    from phloem.analysis.distance import DistanceAnalysisSettings, run_distance_analysis
-    from phloem.analysis.draw import DrawSettings, check_picture_name, save_picture
-    from phloem.analysis.provenance import refuse_to_overwrite
+    from phloem.analysis.distance import print_matrix, run_distance_analysis, tree_text
+    from phloem.analysis.distance_options import DistanceAnalysisSettings
+    from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
 
-    json, redo = options.pop("json"), options["redo"]
-    files = [name for name in (picture, json) if name not in (None, "-")]
-    refuse_to_overwrite(files, redo)
-    if picture is not None:
-        check_picture_name(picture)
+    json = options.pop("json")
+    options["out"] = None if options["out"] == "-" else options["out"]
+    settings = DistanceAnalysisSettings(**(options | {"method": method}))
+    _check_outputs(settings, picture, circular, json)
     messages = Console(stderr=True, highlight=False)
     with messages.status("reading …") as status:
         result = run_distance_analysis(
-            DistanceAnalysisSettings(**(options | {"method": method})),
+            settings,
             progress=lambda step, done, total: status.update(f"{step}: {done:,} of {total:,}"),
             compiling=messages.print,
         )
     _show(result, messages)
     if picture is not None and result.tree is not None:
-        save_picture(result.tree, picture, DrawSettings(shape="circular" if circular else "rectangular"))
-        messages.print(f"picture written to {picture}")
+        unrooted = not result.tree.rooted and result.tree.n_tips > 2
+        tree = at_midpoint(result.tree) if unrooted else result.tree
+        save_picture(tree, picture, DrawSettings(shape="circular" if circular else "rectangular"))
+        messages.print(f"picture written to {picture}{', drawn from the midpoint' if unrooted else ''}")
     if json is not None:
         _write_json(result, json)
-    elif result.tree is not None and result.settings.out is None:
-        from phloem.analysis.distance import tree_text
+    if settings.out is None and json != "-":
+        if result.tree is not None:
+            print(tree_text(result))
+        else:
+            print_matrix(result, sys.stdout)
 
-        print(tree_text(result))
+
+def _check_outputs(settings, picture: str | None, circular: bool, json: str | None) -> None:
+    """Before anything is computed."""
+    from phloem.analysis.draw import check_picture_name
+    from phloem.analysis.provenance import refuse_to_overwrite
+    from phloem.errors import InputError
+
+    if picture is not None:
+        check_picture_name(picture)
+    elif circular:
+        raise InputError("--circular is for a picture", hint="Name one with --picture.")
+    further = [name for name in (picture, json) if name not in (None, "-")]
+    refuse_to_overwrite([*settings.outputs, *further], settings.redo, [settings.input])
 
 
 def _write_json(result, target: str) -> None:
@@ -206,7 +238,9 @@ def _show(result, console) -> None:
     if result.settings.simultaneous:
         console.print("[yellow]not the neighbour-joining tree: joins mutual best pairs in rounds[/]")
     console.print("; ".join(f"{name} {seconds:.2f} s" for name, seconds in result.seconds.items()))
-    if result.cophenetic is not None:
-        console.print(f"cophenetic correlation {result.cophenetic:.4f}")
+    if result.settings.cophenetic:
+        none = "none: all distances, or all paths in the tree, are equal"
+        value = none if result.cophenetic is None else f"{result.cophenetic:.4f}"
+        console.print(f"cophenetic correlation {value}")
     if result.settings.out is not None:
         console.print(f"{'tree' if result.tree is not None else 'matrix'} written to {result.settings.out}")

@@ -20,7 +20,7 @@ def draw(
     ),
     height: float | None = typer.Option(None, help="Pixels of a picture; else as the tips need."),
     font_size: float = typer.Option(12.0, help="Pixels."),
-    ladderize: bool = typer.Option(True, help="Smaller clades first."),
+    ladderize: bool = typer.Option(True, help="Smaller clades first, else as in the file."),
     labels: bool = typer.Option(True, help="Tip names, thinned out where they would touch."),
     support: str | None = typer.Option(None, help="Annotation at the nodes, or none; else the usual ones."),
     intervals: str | None = typer.Option(None, help="Annotation with node-height intervals, or none."),

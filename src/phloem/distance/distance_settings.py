@@ -82,5 +82,8 @@ def check_settings(settings: DistanceSettings, kind: str) -> None:
             "maximum-likelihood distances do not average over ambiguous characters",
             hint="Let them count as missing, or choose another distance.",
         )
-    if not settings.longest > 0:
-        raise InputError("the longest distance must be positive", hint="The usual one is 5.")
+    if not (settings.longest > 0 and np.isfinite(settings.longest)):
+        raise InputError(
+            f"the longest distance must be a positive number, not {settings.longest:g}",
+            hint="The usual one is 5.",
+        )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TextIO
 
 import numpy as np
 
@@ -104,16 +104,23 @@ def write_distance_matrix(matrix: DistanceMatrix, path: str | os.PathLike[str], 
         target.with_suffix(".names").write_text("".join(f"{name}\n" for name in matrix.taxa))
         return
     separator = {".csv": ",", ".tsv": "\t"}.get(target.suffix)
+    if separator is None:
+        _refuse_blanks(matrix.taxa)
     with target.open("w", encoding="utf-8") as out:
-        if separator is None:
-            _refuse_blanks(matrix.taxa)
-            out.write(f"{matrix.n_taxa}\n")
-        else:
-            out.write(separator.join(["", *(_quoted(name, separator) for name in matrix.taxa)]) + "\n")
-        for name, row in zip(matrix.taxa, matrix.values):
-            label = name if separator is None else _quoted(name, separator)
-            numbers = (separator or " ").join([f"%.{digits}g" % x for x in row.tolist()])
-            out.write(f"{label}{separator or '  '}{numbers}\n")
+        write_rows(matrix, out, separator, digits)
+
+
+def write_rows(matrix: DistanceMatrix, out: TextIO, separator: str | None, digits: int) -> None:
+    """Write the matrix as a table with names, or as square PHYLIP without a separator."""
+    if separator is None:
+        _refuse_blanks(matrix.taxa)
+        out.write(f"{matrix.n_taxa}\n")
+    else:
+        out.write(separator.join(["", *(_quoted(name, separator) for name in matrix.taxa)]) + "\n")
+    for name, row in zip(matrix.taxa, matrix.values):
+        label = name if separator is None else _quoted(name, separator)
+        numbers = (separator or " ").join([f"%.{digits}g" % x for x in row.tolist()])
+        out.write(f"{label}{separator or '  '}{numbers}\n")
 
 
 def _refuse_blanks(taxa: tuple[str, ...]) -> None:

@@ -61,12 +61,18 @@ def interval_key(tree: Tree) -> str | None:
     """The annotation that holds node heights' intervals, as BEAST, TreeAnnotator and MrBayes name it."""
     for annotation in tree.annotations.values():
         for key, value in annotation.items():
-            if "height" in key and "HPD" in key and _is_interval(value):
+            if "height" in key and "HPD" in key and is_interval(value):
                 return key
     return None
 
 
-def _is_interval(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether an annotation can be a colour."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_interval(value: object) -> bool:
+    """Whether an annotation is a pair of numbers."""
     return isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, (int, float)) for v in value)
 
 
@@ -76,7 +82,7 @@ def intervals(tree: Tree, layout: Layout, key: str) -> dict[int, tuple[float, fl
     return {
         x: (top - float(a[key][1]), top - float(a[key][0]))  # type: ignore[index]
         for x, a in tree.annotations.items()
-        if key in a and _is_interval(a[key])
+        if key in a and is_interval(a[key])
     }
 
 
@@ -84,8 +90,8 @@ def branch_colours(tree: Tree, key: str) -> tuple[np.ndarray, float, float] | No
     """((N,) colour step or -1, lowest, highest value) of a numeric annotation; None if no branch has it."""
     values = np.full(tree.n_nodes, np.nan)
     for x, annotation in tree.annotations.items():
-        if isinstance(value := annotation.get(key), (int, float)) and not isinstance(value, bool):
-            values[x] = value
+        if is_number(value := annotation.get(key)):
+            values[x] = value  # type: ignore[assignment]
     if np.all(np.isnan(values)):
         return None
     low, high = float(np.nanmin(values)), float(np.nanmax(values))

@@ -24,22 +24,31 @@ class Layout:
     timed: bool
 
 
+def children_in_order(tree: Tree, ladderize: bool) -> list[list[int]]:
+    """Children of every node, the smaller clade first, or as in the file: tips are numbered in its order."""
+    n, t, parent = tree.n_nodes, tree.n_tips, tree.parent.tolist()
+    size, first = [1] * t + [0] * (n - t), list(range(t)) + [t] * (n - t)
+    for x in range(n - 1):
+        p = parent[x]
+        size[p] += size[x]
+        first[p] = min(first[p], first[x])
+    offsets, index = tree.child_offsets.tolist(), tree.child_index.tolist()
+    key = size if ladderize else first
+    return [sorted(index[offsets[x] : offsets[x + 1]], key=key.__getitem__) for x in range(n)]
+
+
 def layout(tree: Tree, ladderize: bool = True) -> Layout:
-    """Place the nodes; ladderize puts the smaller of sister clades first. Negative branches count as zero."""
+    """Place the nodes (children_in_order). Negative branches count as zero."""
     n, t = tree.n_nodes, tree.n_tips
     parent = tree.parent.tolist()
     timed = not bool(np.any(np.isnan(tree.lengths[:-1])))
-    size = [1] * t + [0] * (n - t)
-    for x in range(n - 1):
-        size[parent[x]] += size[x]
-    offsets, index = tree.child_offsets.tolist(), tree.child_index.tolist()
+    children = children_in_order(tree, ladderize)
     order, stack = [], [n - 1]
     while stack:
         x = stack.pop()
-        children = index[offsets[x] : offsets[x + 1]]
-        if not children:
+        if not children[x]:
             order.append(x)
-        stack.extend(reversed(sorted(children, key=size.__getitem__) if ladderize else children))
+        stack.extend(reversed(children[x]))
     rank, first, last = np.zeros(n), np.full(n, np.inf), np.full(n, -np.inf)
     rank[order] = np.arange(t)
     first[:t] = last[:t] = rank[:t]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phloem.plot.svg_layout import children_in_order
 from phloem.tree.tree import Tree
 
 _ROOMY_TIPS = 40
@@ -83,10 +84,7 @@ def _layout(tree: Tree, room: int, ladderize: bool, gap: int) -> Layout:
     n = tree.n_nodes
     known = np.isfinite(tree.lengths[:-1]).any()
     lengths = np.where(np.isfinite(tree.lengths), np.maximum(tree.lengths, 0.0), 0.0) if known else np.ones(n)
-    depth, size = np.zeros(n), np.zeros(n, np.int64)
-    size[: tree.n_tips] = 1
-    for x in range(n - 1):
-        size[tree.parent[x]] += size[x]
+    depth = np.zeros(n)
     for x in range(n - 2, -1, -1):
         depth[x] = depth[tree.parent[x]] + lengths[x]
     deepest = float(depth.max())
@@ -94,9 +92,7 @@ def _layout(tree: Tree, room: int, ladderize: bool, gap: int) -> Layout:
     column = np.rint(depth * scale).astype(np.int64)
     for x in range(n - 2, -1, -1):
         column[x] = min(max(column[x], column[tree.parent[x]] + (1 if x < tree.n_tips else 0)), room - 1)
-    children = [tree.children(x).tolist() for x in range(n)]
-    if ladderize:
-        children = [sorted(below, key=lambda c: (size[c], c)) for below in children]
+    children = children_in_order(tree, ladderize)
     return Layout(column, _rows(tree, children, gap), children, scale if known else 0.0)
 
 
@@ -150,7 +146,7 @@ def _support_texts(tree: Tree, support: str | None) -> dict[int, str]:
         values: Mapping[str, object] = tree.annotations.get(x, {})
         value = values.get(support)
         if isinstance(value, (int, float)):
-            texts[x] = "1" if value >= 0.995 else f"{value:.2f}".lstrip("0") if value < 1 else f"{value:g}"
+            texts[x] = f"{value:.3g}" if value > 1 else "1" if value >= 0.995 else f"{value:.2f}".lstrip("0")
         elif tree.labels and tree.labels[x]:
             texts[x] = str(tree.labels[x])
     return texts
