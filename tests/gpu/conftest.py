@@ -32,6 +32,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=REASON))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def lean_interpreter() -> None:
+    if os.environ.get("TRITON_INTERPRET") == "1" and REASON is None:
+        from gpu.lean_interpreter import drop_discarded_work
+
+        drop_discarded_work()
+
+
 @pytest.fixture
 def poisoned(monkeypatch: pytest.MonkeyPatch):
     """Every allocation of the engine starts as NaN (integers: a large negative number)."""
