@@ -25,26 +25,39 @@ def plan(
     stop_codons: Literal["error", "mask"] = typer.Option("error", help="What a stop codon is."),
     sites: str | None = typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'."),
     ambiguity: Literal["partial", "missing"] = typer.Option("partial", help="Partly ambiguous characters."),
-    engine: Literal["auto", "reference", "cpu", "gpu"] = typer.Option("auto", help="Where to compute."),
-    precision: Literal["float64", "float32"] = typer.Option("float64", help="Precision of the messages."),
+    distance: str | None = typer.Option(None, "--distance", "-d", help="Distance, with --method."),
+    bootstrap: int = typer.Option(0, "--bootstrap", "-b", help="Replicates, with --method."),
+    cophenetic: bool = typer.Option(False, "--cophenetic", help="Keep the distances, with --method."),
+    engine: Literal["auto", "reference", "cpu", "gpu"] = typer.Option(
+        "auto", "--engine", "--device", help="Where to compute."
+    ),
+    precision: Literal["auto", "float64", "float32"] = typer.Option(
+        "auto", help="Of messages (auto: float64) or distances (auto: float64 up to 4,096 taxa)."
+    ),
     threads: int | None = typer.Option(None, help="Threads; chosen by problem size if not given."),
 ) -> None:
     """Forecast memory and time of a likelihood or a distance tree, and what would run it, and why."""
     options: dict[str, Any] = dict(locals())
     if method is not None:
         _plan_distance_tree(options)
-        return
-    del options["method"]
+    else:
+        _plan_likelihood(options)
+
+
+def _plan_likelihood(options: dict[str, Any]) -> None:
     from rich.console import Console
 
+    from phloem.analysis.plan import PlanSettings, run_plan
     from phloem.errors import InputError
 
-    if model is None:
+    given = [name for name in ("method", "distance", "bootstrap", "cophenetic") if options.pop(name)]
+    if given:
+        raise InputError(f"--{given[0]} is for a distance tree", hint="Name one with --method.")
+    if options["model"] is None:
         raise InputError(
             "--model is missing", hint="Name one, such as GTR+G4, or a distance tree's --method."
         )
-
-    from phloem.analysis.plan import PlanSettings, run_plan
+    options["precision"] = "float64" if options["precision"] == "auto" else options["precision"]
 
     console = Console(highlight=False, width=80)
     messages = Console(stderr=True, highlight=False)
@@ -66,12 +79,19 @@ def _plan_distance_tree(options: dict[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from phloem.analysis.distance import DistanceAnalysisSettings
+    from phloem.analysis.distance_options import DistanceAnalysisSettings
     from phloem.analysis.plan_distance import plan_distance_tree
+    from phloem.errors import InputError
 
-    device: Any = "cpu" if options["engine"] == "reference" else options["engine"]
-    kept = {name: options[name] for name in ("model", "method", "datatype", "sites", "threads")}
-    found = plan_distance_tree(DistanceAnalysisSettings(input=options["alignment"], device=device, **kept))
+    for name, usual in (("tree", None), ("ambiguity", "partial")):
+        if options.pop(name) != usual:
+            raise InputError(f"--{name} is for a likelihood, and --method for a tree", hint="Leave one out.")
+    device: Any = options.pop("engine")
+    if device == "reference":
+        raise InputError("distance trees have no reference engine", hint="Use cpu, gpu or auto.")
+    found = plan_distance_tree(
+        DistanceAnalysisSettings(input=options.pop("alignment"), device=device, **options)
+    )
     console = Console(highlight=False, width=80)
     table = Table(show_header=False, width=80)
     sites = "a distance matrix" if found.sites is None else f"{found.sites:,} sites"

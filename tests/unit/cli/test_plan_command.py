@@ -39,6 +39,28 @@ def test_neither():
     assert isinstance(result.exception, InputError) and "--model" in str(result.exception)
 
 
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--method", "nj", "--tree", "t.nwk"), "--tree is for a likelihood"),
+        (("--method", "nj", "--engine", "reference"), "no reference engine"),
+        (("--model", "JC", "--bootstrap", "10"), "--bootstrap is for a distance tree"),
+        (("--model", "JC", "--distance", "p"), "--distance is for a distance tree"),
+    ],
+)
+def test_options_of_the_other_kind_are_not_ignored(options, message):
+    assert message in str(command(PRIMATES, *options).exception)
+
+
+def test_a_tree_is_planned_with_its_own_options():
+    plain = plan_distance_tree(DistanceAnalysisSettings(PRIMATES, "upgma"))
+    whole = plan_distance_tree(DistanceAnalysisSettings(PRIMATES, "upgma", bootstrap=99, cophenetic=True))
+    assert whole.tree_seconds == pytest.approx(100 * plain.tree_seconds)
+    assert whole.memory_bytes > plain.memory_bytes
+    text = command(PRIMATES, "--method", "upgma", "--precision", "float32", "--device", "cpu").stdout
+    assert "distances in float32" in text and "CPU asked for" in text
+
+
 @pytest.mark.parametrize("name", ["m.phy", "m.csv", "m.tsv", "m.npy"])
 def test_sizes_of_matrices(name, tmp_path):
     path = str(tmp_path / name)
