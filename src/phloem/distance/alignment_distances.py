@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,13 +10,13 @@ from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.data.distance_triangle import DistanceTriangle, entries_in_square, new_entries
 from phloem.distance import popcount_distances
+from phloem.distance.deletion import measured_sites
 from phloem.distance.distance_settings import NUCLEOTIDES, DistanceSettings, check_settings
 from phloem.distance.formula import formula_for
-from phloem.distance.partial_characters import whole_weights
+from phloem.distance.outcome import as_status, check_status, record_of
+from phloem.distance.partial_characters import device_weights, whole_weights
 from phloem.engine.distance_formula import Formula
 from phloem.engine.select import select_distance_device
-from phloem.errors import InputError, NumericalError
-from phloem.kernels.reference.distance import Ambiguity, state_weights
 
 CPU_SECONDS = 3.3e-13  # per pair, site and state
 PAIR_SECONDS = 5e-9  # per pair, for its formula
@@ -52,9 +51,7 @@ def _measure(
     """allocate(n, precision): memory for the entries of n taxa."""
     settings = settings or DistanceSettings()
     check_settings(settings, alignment.alphabet.kind)
-    if settings.deletion == "complete":
-        keep = complete_sites(alignment, settings.ambiguity)
-        alignment = replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, keep]))
+    alignment = measured_sites(alignment, settings)
     n, formula = alignment.n_taxa, formula_for(alignment, settings)
     entries = allocate(n, settings.precision)
     device = select_distance_device(
@@ -67,24 +64,6 @@ def _measure(
     check_status(alignment, settings, status)
     return DistanceTriangle(
         alignment.taxa, entries, alignment.source, record_of(settings, alignment.n_sites, status)
-    )
-
-
-def complete_sites(alignment: Alignment, ambiguity: Ambiguity) -> np.ndarray:
-    """Numbers of the sites at which no sequence counts as missing; InputError where there are none."""
-    known = state_weights(alignment.state_sets, ambiguity).sum(axis=1) > 0
-    keep = np.flatnonzero(np.all(known[alignment.codes], axis=0))
-    if not len(keep):
-        raise no_complete_site(alignment.source)
-    return keep
-
-
-def no_complete_site(source: str | None) -> InputError:
-    """The error where complete deletion leaves nothing."""
-    return InputError(
-        "no site is observed in every sequence",
-        file=source,
-        hint="Use pairwise deletion, or leave out the most incomplete sequences.",
     )
 
 
@@ -115,45 +94,8 @@ def _on_gpu(
     """Fill the entries; returns status (4,) as popcount_distances does."""
     from phloem.engine.gpu_distance_streams import fill_triangle
 
-    weights = whole_weights(alignment, settings.ambiguity)
-    assert weights is not None
+    weights = device_weights(alignment, settings.ambiguity)
     nucleotides = alignment.alphabet.kind in NUCLEOTIDES
     return as_status(
         fill_triangle(alignment.codes, weights, nucleotides, formula, entries, progress=progress)
     )
-
-
-def as_status(counted: np.ndarray) -> np.ndarray:
-    """(4,) saturated pairs, pairs without a common site, and one such (i, j), from a GPU's (3,)."""
-    saturated, empty, pair = counted.tolist()
-    return np.array([saturated, empty, max(pair, 0) >> 32, max(pair, 0) & 0xFFFFFFFF])
-
-
-def check_status(alignment: Alignment, settings: DistanceSettings, status: np.ndarray) -> None:
-    """Raise for pairs without a common site, and for saturated ones where these are to be errors."""
-    saturated, empty, i, j = status.tolist()
-    if empty:
-        raise InputError(
-            f"'{alignment.taxa[j]}' and '{alignment.taxa[i]}' have no site in common"
-            + (f", as have {empty - 1} other pairs" if empty > 1 else ""),
-            file=alignment.source,
-            hint="Leave out the most incomplete sequences.",
-        )
-    if saturated and settings.saturated == "error":
-        raise NumericalError(
-            f"{saturated} pairs are saturated: no {settings.method} distance up to {settings.longest:g}"
-        )
-
-
-def record_of(settings: DistanceSettings, sites: int, status: np.ndarray) -> dict[str, object]:
-    """The choices that shaped a matrix."""
-    return {
-        "distance": settings.method,
-        "gamma_shape": settings.shape,
-        "deletion": settings.deletion,
-        "ambiguous_characters": settings.ambiguity,
-        "sites": sites,
-        "saturated_pairs": int(status[0]),
-        "saturated": f"set to {settings.longest:g}" if settings.saturated == "longest" else "error",
-        "precision": settings.precision,
-    }

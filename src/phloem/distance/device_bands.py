@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from phloem.data.alignment import Alignment
-from phloem.distance.alignment_distances import as_status, check_status, complete_sites, record_of
+from phloem.distance.deletion import measured_sites
 from phloem.distance.distance_settings import NUCLEOTIDES, DistanceSettings, check_settings
 from phloem.distance.formula import formula_for
 from phloem.distance.merges import Merges
-from phloem.distance.partial_characters import whole_weights
-from phloem.errors import InputError
+from phloem.distance.outcome import as_status, check_status, record_of
+from phloem.distance.partial_characters import device_weights
 from phloem.kernels.reference.linkage import LinkageMethod
 
 
@@ -68,12 +68,8 @@ def distances_in_bands(
     from phloem.engine.gpu_distance_shards_bands import alignment_bands
 
     check_settings(settings, alignment.alphabet.kind)
-    if settings.deletion == "complete":
-        keep = complete_sites(alignment, settings.ambiguity)
-        alignment = replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, keep]))
-    weights = whole_weights(alignment, settings.ambiguity)
-    if weights is None:
-        raise InputError("the GPU kernels have no such averages", hint="Choose the CPU.")
+    alignment = measured_sites(alignment, settings)
+    weights = device_weights(alignment, settings.ambiguity)
     if devices is None:
         devices = devices_by_rows(alignment.n_taxa, np.dtype(settings.precision).itemsize, alignment)[0]
     nucleotides = alignment.alphabet.kind in NUCLEOTIDES

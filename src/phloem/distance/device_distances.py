@@ -9,19 +9,13 @@ from typing import Any
 import numpy as np
 
 from phloem.data.alignment import Alignment
-from phloem.distance.alignment_distances import (
-    as_status,
-    check_status,
-    complete_sites,
-    no_complete_site,
-    record_of,
-)
+from phloem.distance.deletion import complete_sites, no_complete_site
 from phloem.distance.distance_settings import NUCLEOTIDES, DistanceSettings, check_settings
 from phloem.distance.formula import formula_for
 from phloem.distance.merges import Merges
 from phloem.distance.neighbour_joining import Joins, on_gpu
-from phloem.distance.partial_characters import whole_weights
-from phloem.errors import InputError
+from phloem.distance.outcome import as_status, check_status, record_of
+from phloem.distance.partial_characters import device_weights
 from phloem.kernels.reference.linkage import LinkageMethod
 from phloem.kernels.reference.nj import JoiningMethod
 
@@ -67,9 +61,7 @@ class DeviceAlignment:
         from phloem.engine.gpu_distance_alignment import SequenceCodes
 
         check_settings(settings, alignment.alphabet.kind)
-        weights = whole_weights(alignment, settings.ambiguity)
-        if weights is None:
-            raise InputError("the GPU kernels have no such averages", hint="Choose the CPU.")
+        weights = device_weights(alignment, settings.ambiguity)
         self._alignment, self._settings = alignment, settings
         self._kept = None
         if settings.deletion == "complete":

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from phloem.data.alignment import Alignment
+from phloem.errors import InputError
 from phloem.kernels.reference.distance import Ambiguity, state_weights
 
 PairCounts = Literal["nucleotide", "difference", "joint"]
@@ -45,6 +46,14 @@ def whole_weights(alignment: Alignment, ambiguity: Ambiguity) -> np.ndarray | No
     if unit > 127 or unit * unit * alignment.n_sites >= 2**31:
         return None
     return np.rint(weights * unit).astype(np.int64)
+
+
+def device_weights(alignment: Alignment, ambiguity: Ambiguity) -> np.ndarray:
+    """whole_weights for the GPU kernels; InputError where these lack such averages."""
+    weights = whole_weights(alignment, ambiguity)
+    if weights is None:
+        raise InputError("the GPU kernels have no such averages", hint="Choose the CPU.")
+    return weights
 
 
 def _shares(weights: np.ndarray, counts: PairCounts) -> np.ndarray:
