@@ -16,7 +16,7 @@ def draw(
     circular: bool = typer.Option(False, "--circular", help="Draw around the root."),
     root: Literal["file", "midpoint"] = typer.Option("file", help="Root as in the file, or at the midpoint."),
     width: float | None = typer.Option(
-        None, help="Pixels of a picture (900), characters in the terminal (80)."
+        None, help="Pixels of a picture (900, more around the root), characters in the terminal (80)."
     ),
     height: float | None = typer.Option(None, help="Pixels of a picture; else as the tips need."),
     font_size: float = typer.Option(12.0, help="Pixels."),
@@ -32,10 +32,11 @@ def draw(
 ) -> None:
     """Draw a tree, with node-height intervals, support and branch colours from its annotations."""
     from phloem.analysis.draw import DrawSettings, DrawTreeSettings, run_draw
+    from phloem.errors import InputError
 
     picture = DrawSettings(
         shape="circular" if circular else "rectangular",
-        width=(width or 900.0) if out is not None else 900.0,
+        width=width if out is not None else None,
         height=height,
         font_size=font_size,
         ladderize=ladderize,
@@ -45,6 +46,8 @@ def draw(
         colour_by=colour_by,
         scale_bar=scale_bar,
     )
+    if out is None and circular:
+        raise InputError("--circular is for a picture", hint="Name one with --out.")
     columns = int(width or 80) if out is None else 80
     text = run_draw(DrawTreeSettings(tree, out, index, root, redo, columns, picture))
     print(text if text is not None else f"picture written to {out}")

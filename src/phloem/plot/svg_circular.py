@@ -4,28 +4,46 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.plot.svg_decoration import branch_colours, colour, colour_key, scale_bar, support_texts
+from phloem.plot.svg_decoration import (
+    branch_colours,
+    colour,
+    colour_key,
+    scale_bar,
+    shown_intervals,
+    support_texts,
+)
 from phloem.plot.svg_layout import Layout, layout
-from phloem.plot.svg_settings import DrawSettings
-from phloem.plot.svg_shapes import FAINT, GREY, INK, Drawing, Strokes, Text, text_width, thinned
+from phloem.plot.svg_settings import WIDTH, DrawSettings
+from phloem.plot.svg_shapes import BAR, FAINT, GREY, INK, Drawing, Strokes, Text, text_width, thinned
 from phloem.tree.tree import Tree
 
 MARGIN, FOOT, GAP = 16.0, 40.0, 12.0  # GAP: degrees left open between the last and the first tip
+SPACING = 1.1  # font sizes from one name to the next
 
 
 def circular(tree: Tree, settings: DrawSettings) -> Drawing:
-    """Draw the tree in a square of settings.width; labels point outwards and thin out rather than touch."""
-    place, size, side = layout(tree, settings.ladderize), settings.font_size, settings.width
-    longest = max((text_width(name, size) for name in tree.taxa), default=0.0) if settings.labels else 0.0
-    label_room = min(longest + 6, 0.25 * side)
+    """Draw the tree in a square as large as its names need, up to settings.tallest; then they thin out.
+
+    Names point outwards. The root is off the centre where a node's interval goes beyond it.
+    """
+    place, size = layout(tree, settings.ladderize), settings.font_size
+    longest = max((text_width(name, size) for name in tree.taxa), default=0.0) + 6 if settings.labels else 0.0
+    side = settings.width or _side(tree.n_tips, longest, settings)
+    label_room = min(longest, 0.25 * side)
     outer = side / 2 - MARGIN - label_room
-    scale = outer / (place.depth.max() or 1.0)
+    bars = shown_intervals(tree, place, settings.intervals)
+    oldest = min([0.0, *(older for older, _ in bars.values())])
+    scale = outer / ((place.depth.max() - oldest) or 1.0)
     centre = side / 2
     angle = np.radians(GAP / 2 + (360 - GAP) * (place.rank + 0.5) / max(tree.n_tips, 1) - 90)
-    radius = place.depth * scale
-    strokes, texts = _branches(tree, place, angle, radius, centre, settings)
+    radius = (place.depth - oldest) * scale
+    strokes, texts = _branches(tree, place, angle, radius, centre, side, settings)
+    if bars:
+        nodes, ends = list(bars), (np.array(list(bars.values())) - oldest) * scale
+        lines = np.stack([_point(centre, angle[nodes], r) for r in ends.T], axis=1)
+        strokes.append(Strokes(lines, BAR, 5.0, 0.45))
     if settings.labels:
-        names, guides = _labels(tree, place, angle, radius, centre, size, label_room)
+        names, guides = _labels(tree, place, angle, radius, centre, size, label_room, outer)
         texts, strokes = texts + names, [guides, *strokes]
     if settings.support != "none":
         texts += _support(tree, angle, radius, centre, settings)
@@ -40,13 +58,20 @@ def circular(tree: Tree, settings: DrawSettings) -> Drawing:
     return Drawing(side, side + FOOT, strokes, texts)
 
 
+def _side(tips: int, longest: float, settings: DrawSettings) -> float:
+    """Pixels of the square in which all names fit at the rim, and leave the tree half of the radius."""
+    rim = max(tips * SPACING * settings.font_size / np.radians(360 - GAP), longest)
+    return float(np.clip(2 * (MARGIN + longest + rim), WIDTH, settings.tallest))
+
+
 def _point(centre: float, angle: np.ndarray, radius: np.ndarray) -> np.ndarray:
     return np.stack([centre + radius * np.cos(angle), centre + radius * np.sin(angle)], axis=-1)
 
 
 def _branches(
-    tree: Tree, place: Layout, angle: np.ndarray, radius: np.ndarray, centre: float, settings: DrawSettings
-) -> tuple[list[Strokes], list[Text]]:
+    tree: Tree, place: Layout, angle: np.ndarray, radius: np.ndarray, centre: float, side: float,
+    settings: DrawSettings,
+) -> tuple[list[Strokes], list[Text]]:  # fmt: skip
     """Radial branches, and arcs from the first to the last child of every inner node."""
     parent = tree.parent[:-1]
     spokes = np.stack(
@@ -66,9 +91,7 @@ def _branches(
     for s in np.unique(steps).tolist():
         of_inner = [arcs[k] for k in np.flatnonzero(steps[inner] == s).tolist()]
         strokes.append(Strokes([*of_inner, *spokes[steps[:-1] == s]], colour(s), width))
-    strip, texts = colour_key(
-        settings.width - 260, settings.width + 8, settings.colour_by, low, high, settings.font_size
-    )
+    strip, texts = colour_key(side - 260, side + 8, settings.colour_by, low, high, settings.font_size)
     return strokes + strip, texts
 
 
@@ -80,16 +103,17 @@ def _arc(centre: float, begin: float, end: float, radius: float) -> np.ndarray:
 
 
 def _labels(
-    tree: Tree, place: Layout, angle: np.ndarray, radius: np.ndarray, centre: float, size: float, room: float
-) -> tuple[list[Text], Strokes]:
+    tree: Tree, place: Layout, angle: np.ndarray, radius: np.ndarray, centre: float, size: float, room: float,
+    outer: float,
+) -> tuple[list[Text], Strokes]:  # fmt: skip
     """Names in line with their branches, turned round on the left half so that they read, and guides to them.
 
-    Thinned names stand at the rim, where their spacing holds.
+    Where some would touch at the ends of their branches all stand at the rim, outer pixels from the centre.
     """
     letters = max(4, int(room / text_width("x", size)))
-    rim = radius[: tree.n_tips].max() + 4
-    order = place.order[thinned(angle[place.order] * rim, 1.1 * size)]
-    level = len(order) < tree.n_tips
+    rim, step = outer + 4, np.radians(360 - GAP) / tree.n_tips
+    order = place.order[thinned(angle[place.order] * rim, SPACING * size)]
+    level = bool((radius[: tree.n_tips].min() + 4) * step < SPACING * size) and tree.n_tips > 1
     texts = []
     for tip in order.tolist():
         out = rim if level else radius[tip] + 4

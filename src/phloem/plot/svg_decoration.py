@@ -76,8 +76,14 @@ def is_interval(value: object) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, (int, float)) for v in value)
 
 
-def intervals(tree: Tree, layout: Layout, key: str) -> dict[int, tuple[float, float]]:
-    """Node → (depth of the older end, depth of the younger end); heights count from the deepest tip."""
+def shown_intervals(tree: Tree, layout: Layout, wanted: str | None) -> dict[int, tuple[float, float]]:
+    """Node → (depth of the older end, depth of the younger end); heights count from the deepest tip.
+
+    wanted: an annotation, None for the usual one, "none". None are shown where lengths are missing.
+    """
+    key = interval_key(tree) if wanted is None else wanted
+    if key is None or key == "none" or not layout.timed:
+        return {}
     top = float(layout.depth.max())
     return {
         x: (top - float(a[key][1]), top - float(a[key][0]))  # type: ignore[index]

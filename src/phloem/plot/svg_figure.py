@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 from phloem.errors import DeviceError
 from phloem.plot.svg_shapes import Drawing
 
+# Letters that the usual font lacks, Chinese ones for example, come from the first of these that has them.
+_FURTHER_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "Arial Unicode MS", "WenQuanYi Zen Hei", "Unifont")
 _ANCHOR = {"start": "left", "middle": "center", "end": "right"}
 
 
@@ -19,6 +22,7 @@ def save_figure(drawing: Drawing, path: str | os.PathLike[str], dots_per_inch: f
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.collections import LineCollection
         from matplotlib.figure import Figure
+        from matplotlib.font_manager import fontManager
         from matplotlib.patheffects import withStroke
     except ImportError:
         raise DeviceError("PNG and PDF need matplotlib: pip install 'phloem[plot]', or write .svg") from None
@@ -28,6 +32,8 @@ def save_figure(drawing: Drawing, path: str | os.PathLike[str], dots_per_inch: f
     axes.set_xlim(0, drawing.width)
     axes.set_ylim(drawing.height, 0)
     axes.axis("off")
+    installed = set(fontManager.get_font_names())
+    families = ["sans-serif", *(font for font in _FURTHER_FONTS if font in installed)]
     for strokes in drawing.strokes:
         if len(strokes.lines):
             axes.add_collection(
@@ -44,7 +50,18 @@ def save_figure(drawing: Drawing, path: str | os.PathLike[str], dots_per_inch: f
         axes.text(
             text.x, text.y, text.text.replace("$", r"\$"), fontsize=text.size * 0.75, color=text.colour,
             ha=_ANCHOR[text.anchor], va="center_baseline" if not text.angle else "center",
-            rotation=-text.angle, rotation_mode="anchor", family="sans-serif",
+            rotation=-text.angle, rotation_mode="anchor", family=families,
             path_effects=effects,
         )  # fmt: skip
-    figure.savefig(path, dpi=dots_per_inch)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        figure.savefig(path, dpi=dots_per_inch)
+    absent = {
+        str(warning.message).split(" missing")[0] for warning in told if "Glyph" in str(warning.message)
+    }
+    if absent:
+        warnings.warn(
+            f"{len(absent)} letters of the names are in no font here and are drawn as boxes; .svg leaves the "
+            "font to its viewer",
+            stacklevel=2,
+        )

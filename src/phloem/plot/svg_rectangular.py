@@ -9,13 +9,12 @@ from phloem.plot.svg_decoration import (
     colour,
     colour_key,
     fitting_support,
-    interval_key,
-    intervals,
     scale_bar,
+    shown_intervals,
     support_texts,
 )
 from phloem.plot.svg_layout import layout
-from phloem.plot.svg_settings import DrawSettings
+from phloem.plot.svg_settings import WIDTH, DrawSettings
 from phloem.plot.svg_shapes import BAR, FAINT, INK, Drawing, Strokes, Text, text_width, thinned
 from phloem.tree.tree import Tree
 
@@ -25,14 +24,15 @@ MARGIN, FOOT = 18.0, 46.0
 def rectangular(tree: Tree, settings: DrawSettings) -> Drawing:
     """Draw the tree as tall as its tips need, up to settings.tallest; then rows close up and labels thin."""
     place, size = layout(tree, settings.ladderize), settings.font_size
+    width = settings.width or WIDTH
     longest = max((text_width(name, size) for name in tree.taxa), default=0.0) if settings.labels else 0.0
-    label_room = min(longest + 8, 0.45 * settings.width)
+    label_room = min(longest + 8, 0.45 * width)
     row = min(1.5 * size, (settings.tallest - FOOT - 2 * MARGIN) / max(tree.n_tips, 1))
     height = settings.height or row * tree.n_tips + FOOT + 2 * MARGIN
     row = (height - FOOT - 2 * MARGIN) / max(tree.n_tips, 1)
-    room = settings.width - 2 * MARGIN - label_room
+    room = width - 2 * MARGIN - label_room
     shown = support_texts(tree, settings.support) if settings.support != "none" else {}
-    bars = _bars(tree, place, settings)
+    bars = shown_intervals(tree, place, settings.intervals)
     left = min([0.0, *(older for older, _ in bars.values())])
     scale = room / ((place.depth.max() - left) or 1.0)
     x = MARGIN + (place.depth - left) * scale
@@ -51,16 +51,7 @@ def rectangular(tree: Tree, settings: DrawSettings) -> Drawing:
     ):
         strokes.append(bar[0])
         texts.append(bar[1])
-    return Drawing(settings.width, height, strokes, texts)
-
-
-def _bars(tree: Tree, place, settings: DrawSettings) -> dict[int, tuple[float, float]]:
-    key = settings.intervals if settings.intervals not in (None, "none") else interval_key(tree)
-    return (
-        intervals(tree, place, key)
-        if key is not None and settings.intervals != "none" and place.timed
-        else {}
-    )
+    return Drawing(width, height, strokes, texts)
 
 
 def _branches(tree: Tree, place, x: np.ndarray, y: np.ndarray, settings: DrawSettings) -> tuple[list, list]:
@@ -81,7 +72,7 @@ def _branches(tree: Tree, place, x: np.ndarray, y: np.ndarray, settings: DrawSet
     strokes += [Strokes(across[steps[:-1] == s], colour(s), width) for s in np.unique(steps[:-1]).tolist()]
     height = y.max() + (FOOT + MARGIN) * 0.62
     strip, texts = colour_key(
-        settings.width * 0.45, height, settings.colour_by, low, high, settings.font_size
+        (settings.width or WIDTH) * 0.45, height, settings.colour_by, low, high, settings.font_size
     )
     return strokes + strip, texts
 

@@ -7,6 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from phloem.plot.shown_width import len_shown
+
 Anchor = Literal["start", "middle", "end"]
 INK, GREY, FAINT, BAR = "#1b1f24", "#57606a", "#c9ced6", "#5b9bd5"
 CHARACTER = 0.56  # width of an average letter, in font sizes
@@ -48,7 +50,7 @@ class Drawing:
 
 def text_width(text: str, size: float) -> float:
     """About how wide a text is, in pixels."""
-    return CHARACTER * size * len(text)
+    return CHARACTER * size * len_shown(text)
 
 
 def thinned(positions: np.ndarray, spacing: float) -> np.ndarray:

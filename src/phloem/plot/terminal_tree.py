@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from phloem.plot.shown_width import len_shown
 from phloem.plot.svg_layout import children_in_order
 from phloem.tree.tree import Tree
 
@@ -60,14 +60,6 @@ def draw_tree(
 
 
 _ASCII = str.maketrans("─│┌└├┤┬┼┴…", "-|/\\+++++~")
-
-
-def len_shown(text: str) -> int:
-    """Columns that a text takes in a terminal (wide characters take two, combining ones none)."""
-    if text.isascii():
-        return len(text)
-    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
-    return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
 
 
 def _names(tree: Tree, width: int) -> list[str]:

@@ -9,10 +9,11 @@ import xml.etree.ElementTree as xml
 import numpy as np
 import pytest
 
+from phloem.errors import InputError
 from phloem.plot.svg_decoration import branch_colours, colour, nice_length
 from phloem.plot.svg_layout import layout
 from phloem.plot.svg_settings import DrawSettings
-from phloem.plot.svg_shapes import thinned
+from phloem.plot.svg_shapes import text_width, thinned
 from phloem.plot.svg_write import draw, tree_svg
 from phloem.tree.heights import node_heights
 from phloem.tree.random import caterpillar, coalescent, uniform_unrooted
@@ -139,3 +140,66 @@ def test_png_and_pdf(tmp_path):
         save_figure(draw(annotated(), DrawSettings(colour_by="rate")), tmp_path / name, 50)
     assert (tmp_path / "t.png").read_bytes()[:4] == b"\x89PNG"
     assert (tmp_path / "t.pdf").read_bytes()[:4] == b"%PDF"
+
+
+def test_letters_without_a_font_are_told_once(tmp_path):
+    pytest.importorskip("matplotlib")
+    from phloem.plot.svg_figure import save_figure
+
+    tree = dataclasses.replace(caterpillar(3), taxa=("\U00012000\U00012001", "a", "b"))
+    with pytest.warns(UserWarning, match="2 letters of the names") as told:
+        save_figure(draw(tree), tmp_path / "t.png", 50)
+    assert len(told) == 1
+
+
+def test_wide_letters_take_twice_the_room():
+    assert text_width("一二", 10) == text_width("abcd", 10)
+
+
+def boxes(drawing, size=12.0):
+    """Middle and half extent of every tip name of a circular drawing, along its own direction."""
+    for text in drawing.texts:
+        turn = np.radians(text.angle)
+        along = np.array([np.cos(turn), np.sin(turn)]) * (1 if text.anchor == "start" else -1)
+        half = text_width(text.text, size) / 2
+        yield np.array([text.x, text.y]) + along * half, along, half
+
+
+@pytest.mark.parametrize("n", [5, 60, 200, 1000])
+def test_names_around_the_root_do_not_touch_near_the_centre(n):
+    """Tips beside the root of an additive tree had their names on top of each other."""
+    rng = np.random.default_rng(n)
+    tree = uniform_unrooted(n, rng)
+    lengths = np.where(np.arange(tree.n_nodes) < n, 1e-3, 1.0)
+    tree = dataclasses.replace(tree, lengths=lengths, taxa=tuple(f"a_rather_long_name_{k}" for k in range(n)))
+    drawing = draw(tree, DrawSettings("circular"))
+    names = dataclasses.replace(drawing, texts=[t for t in drawing.texts if t.text.startswith("a")])
+    places = list(boxes(names))
+    assert len(places) >= min(n, 300)
+    for k, (middle, along, half) in enumerate(places):
+        for other, _, width in places[:k]:
+            apart = other - middle
+            across = abs(apart[1] * along[0] - apart[0] * along[1])
+            assert across > 12 or abs(apart @ along) > half + 0.5 * width
+
+
+def test_a_circular_picture_grows_with_its_names_up_to_the_largest():
+    sides = [draw(caterpillar(n), DrawSettings("circular")).width for n in (10, 300, 5000)]
+    assert sides[0] == 900 < sides[1] < sides[2] == 2400
+    assert draw(caterpillar(300), DrawSettings("circular", width=500)).width == 500
+
+
+def test_intervals_around_the_root_end_at_their_heights():
+    tree = annotated()
+    drawing = draw(tree, DrawSettings("circular"))
+    bars = np.asarray(next(strokes for strokes in drawing.strokes if strokes.opacity < 1).lines)
+    drawn = np.linalg.norm(bars[:, 1] - bars[:, 0], axis=1)
+    heights = node_heights(tree)[12:]
+    np.testing.assert_allclose(drawn / drawn.max(), heights / heights.max(), rtol=1e-6)
+    assert len(draw(tree, DrawSettings("circular", intervals="none")).strokes) < len(drawing.strokes)
+
+
+@pytest.mark.parametrize("option", [{"width": -3.0}, {"height": 5.0}, {"font_size": 0.0}, {"width": 1e9}])
+def test_sizes_that_are_none_are_refused(option):
+    with pytest.raises(InputError, match=f"--{next(iter(option)).replace('_', '-')}"):
+        DrawSettings(**option)
