@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import sys
+import warnings
 from importlib import import_module
 from typing import NoReturn
 
@@ -73,6 +74,7 @@ def _version_option():
 
 def main() -> None:
     """Entry point of the command `phloem`."""
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # without phloem's own line
     _leave(run())
 
 

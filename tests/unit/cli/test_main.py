@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 import phloem.cli
 
 
@@ -37,6 +39,14 @@ def test_the_process_ends_with_the_status_and_all_output():
     assert version.stdout.startswith("phloem ")
     wrong = subprocess.run([*command, "likelihood", "no-such.fa", "-t", "x", "-m", "JC"], capture_output=True)
     assert wrong.returncode == 2 and b"no such file" in wrong.stderr
+
+
+def test_a_warning_comes_without_phloems_own_line(tmp_path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "t.nwk").write_text("(\U00012000:1,b:1);", encoding="utf-8")
+    command = [sys.executable, "-m", "phloem", "draw", "t.nwk", "-o", "t.png"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stderr
+    assert shown.startswith("warning: 1 letters of the names") and "svg_figure" not in shown
 
 
 def test_an_interrupt_is_said(monkeypatch, capsys):
