@@ -22,6 +22,30 @@ def of_state(counts, states, s: tl.constexpr, PAIRS: tl.constexpr, COLUMNS: tl.c
 
 
 @triton.jit
+def by_state(counts, PAIRS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Counts (rows, 4 columns) of joint_sums apart: with A, C, G and T in the second sequence."""
+    states = (tl.arange(0, 4 * COLUMNS) % 4)[None, :]
+    return (
+        of_state(counts, states, 0, PAIRS, COLUMNS), of_state(counts, states, 1, PAIRS, COLUMNS),
+        of_state(counts, states, 2, PAIRS, COLUMNS), of_state(counts, states, 3, PAIRS, COLUMNS),
+    )  # fmt: skip
+
+
+@triton.jit
+def row_products(matrix, stride, i, j, ROWS: tl.constexpr, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
+    """Products of rows i with rows j of an int8 matrix: (ROWS, COLUMNS) int32; stride a multiple of BLOCK."""
+    entry = tl.arange(0, BLOCK)
+    left = matrix + (i.to(tl.int64) * stride)[:, None] + entry[None, :]
+    right = matrix + (j.to(tl.int64) * stride)[None, :] + entry[:, None]
+    total = tl.zeros((ROWS, COLUMNS), tl.int32)
+    for _ in range(0, stride, BLOCK):
+        total = tl.dot(tl.load(left), tl.load(right), acc=total, out_dtype=tl.int32)
+        left += BLOCK
+        right += BLOCK
+    return total
+
+
+@triton.jit
 def joint_sums(
     one_hot, sites_stride, i, first_column, ROWS: tl.constexpr, COLUMNS: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -59,20 +83,18 @@ def nucleotide_tiles(
     i = tl.load(tiles + 2 * tile) * ROWS + tl.arange(0, ROWS)
     first_column = tl.load(tiles + 2 * tile + 1) * COLUMNS
     a, c, g, t = joint_sums(one_hot, sites_stride, i, first_column, ROWS, COLUMNS, BLOCK)
-    state = (tl.arange(0, 4 * COLUMNS) % 4)[None, :]
     sites = tl.sum(tl.reshape(a + c + g + t, (ROWS, COLUMNS, 4)), axis=2)
     if LOGDET:
+        a0, a1, a2, a3 = by_state(a, ROWS, COLUMNS)
+        c0, c1, c2, c3 = by_state(c, ROWS, COLUMNS)
+        g0, g1, g2, g3 = by_state(g, ROWS, COLUMNS)
+        t0, t1, t2, t3 = by_state(t, ROWS, COLUMNS)
         value = logdet_distance(
-            of_state(a, state, 0, ROWS, COLUMNS).to(tl.float64), of_state(a, state, 1, ROWS, COLUMNS),
-            of_state(a, state, 2, ROWS, COLUMNS), of_state(a, state, 3, ROWS, COLUMNS),
-            of_state(c, state, 0, ROWS, COLUMNS).to(tl.float64), of_state(c, state, 1, ROWS, COLUMNS),
-            of_state(c, state, 2, ROWS, COLUMNS), of_state(c, state, 3, ROWS, COLUMNS),
-            of_state(g, state, 0, ROWS, COLUMNS).to(tl.float64), of_state(g, state, 1, ROWS, COLUMNS),
-            of_state(g, state, 2, ROWS, COLUMNS), of_state(g, state, 3, ROWS, COLUMNS),
-            of_state(t, state, 0, ROWS, COLUMNS).to(tl.float64), of_state(t, state, 1, ROWS, COLUMNS),
-            of_state(t, state, 2, ROWS, COLUMNS), of_state(t, state, 3, ROWS, COLUMNS),
+            a0.to(tl.float64), a1, a2, a3, c0.to(tl.float64), c1, c2, c3,
+            g0.to(tl.float64), g1, g2, g3, t0.to(tl.float64), t1, t2, t3,
         )  # fmt: skip
     else:
+        state = (tl.arange(0, 4 * COLUMNS) % 4)[None, :]
         purines = tl.where(state == 2, a, 0) + tl.where(state == 0, g, 0)
         pyrimidines = tl.where(state == 3, c, 0) + tl.where(state == 1, t, 0)
         crossed = tl.where((state == 1) | (state == 3), a + g, c + t)
@@ -97,21 +119,8 @@ def difference_tiles(
     tile = tl.program_id(0)
     i = tl.load(tiles + 2 * tile) * ROWS + tl.arange(0, ROWS)
     j = tl.load(tiles + 2 * tile + 1) * COLUMNS + tl.arange(0, COLUMNS)
-    site = tl.arange(0, BLOCK)
-    left = one_hot + (i.to(tl.int64) * matches_stride)[:, None] + site[None, :]
-    right = one_hot + (j.to(tl.int64) * matches_stride)[None, :] + site[:, None]
-    same = tl.zeros((ROWS, COLUMNS), tl.int32)
-    for _ in range(0, matches_stride, BLOCK):
-        same = tl.dot(tl.load(left), tl.load(right), acc=same, out_dtype=tl.int32)
-        left += BLOCK
-        right += BLOCK
-    left = observed + (i.to(tl.int64) * sites_stride)[:, None] + site[None, :]
-    right = observed + (j.to(tl.int64) * sites_stride)[None, :] + site[:, None]
-    sites = tl.zeros((ROWS, COLUMNS), tl.int32)
-    for _ in range(0, sites_stride, BLOCK):
-        sites = tl.dot(tl.load(left), tl.load(right), acc=sites, out_dtype=tl.int32)
-        left += BLOCK
-        right += BLOCK
+    same = row_products(one_hot, matches_stride, i, j, ROWS, COLUMNS, BLOCK)
+    sites = row_products(observed, sites_stride, i, j, ROWS, COLUMNS, BLOCK)
     p = (sites - same).to(tl.float64) / tl.maximum(sites, 1).to(tl.float64)
     value = p
     if CORRECTED:

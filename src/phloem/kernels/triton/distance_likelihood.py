@@ -11,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.kernels.triton.distance_counts import joint_sums, of_state
+from phloem.kernels.triton.distance_counts import by_state, joint_sums
 from phloem.kernels.triton.distance_formulas import store_pairs
 
 
@@ -25,10 +25,14 @@ def _entry(tables, at, active):
 
 
 @triton.jit
-def _start(different, compared, guesses, guess_top):
-    """First node of each pair, from its proportion of differing sites."""
+def _start(different, compared, guesses, guess_top, top, i, j, n):
+    """First node of each pair, from its proportion of differing sites; whether its distance is wanted and not
+    zero; and a bracket that nothing is known of, beyond the first and the last node."""
     share = different.to(tl.int64) * guess_top // tl.maximum(compared, 1)
-    return tl.load(guesses + share)
+    k = tl.load(guesses + share)
+    wanted = (different > 0) & (j[None, :] < i[:, None]) & (i < n)[:, None]
+    unknown = tl.zeros_like(k).to(tl.float64)
+    return k, wanted, tl.zeros_like(k) - 1, tl.zeros_like(k) + top + 1, unknown, unknown, unknown, unknown
 
 
 @triton.jit
@@ -88,12 +92,10 @@ def site_likelihood_tiles(
         different += (both & (a != b)).to(tl.int32)
         mine += codes_stride
         theirs += codes_stride
-    active = (different > 0) & (j[None, :] < i[:, None]) & (i < n)[:, None]
-    wanted = active
-    k = _start(different, compared, guesses, guess_top)
-    low, high = tl.zeros_like(k) - 1, tl.zeros_like(k) + top + 1
-    s_low, h_low = tl.zeros((ROWS, COLUMNS), tl.float64), tl.zeros((ROWS, COLUMNS), tl.float64)
-    s_high, h_high = tl.zeros((ROWS, COLUMNS), tl.float64), tl.zeros((ROWS, COLUMNS), tl.float64)
+    k, wanted, low, high, s_low, h_low, s_high, h_high = _start(
+        different, compared, guesses, guess_top, top, i, j, n
+    )
+    active = wanted
     while tl.max(tl.max(active.to(tl.int32), axis=1), axis=0) > 0:
         s, h = tl.zeros((ROWS, COLUMNS), tl.float64), tl.zeros((ROWS, COLUMNS), tl.float64)
         mine, theirs, table = codes + i, codes + j, k * cells
@@ -138,23 +140,16 @@ def count_likelihood_tiles(
     j = first_column + tl.arange(0, COLUMNS)
     start, step = tl.load(nodes), tl.load(nodes + 1)
     a, c, g, t = joint_sums(one_hot, sites_stride, i, first_column, ROWS, COLUMNS, BLOCK)
-    state = (tl.arange(0, 4 * COLUMNS) % 4)[None, :]
-    a0, a1 = of_state(a, state, 0, ROWS, COLUMNS), of_state(a, state, 1, ROWS, COLUMNS)
-    a2, a3 = of_state(a, state, 2, ROWS, COLUMNS), of_state(a, state, 3, ROWS, COLUMNS)
-    c0, c1 = of_state(c, state, 0, ROWS, COLUMNS), of_state(c, state, 1, ROWS, COLUMNS)
-    c2, c3 = of_state(c, state, 2, ROWS, COLUMNS), of_state(c, state, 3, ROWS, COLUMNS)
-    g0, g1 = of_state(g, state, 0, ROWS, COLUMNS), of_state(g, state, 1, ROWS, COLUMNS)
-    g2, g3 = of_state(g, state, 2, ROWS, COLUMNS), of_state(g, state, 3, ROWS, COLUMNS)
-    t0, t1 = of_state(t, state, 0, ROWS, COLUMNS), of_state(t, state, 1, ROWS, COLUMNS)
-    t2, t3 = of_state(t, state, 2, ROWS, COLUMNS), of_state(t, state, 3, ROWS, COLUMNS)
+    a0, a1, a2, a3 = by_state(a, ROWS, COLUMNS)
+    c0, c1, c2, c3 = by_state(c, ROWS, COLUMNS)
+    g0, g1, g2, g3 = by_state(g, ROWS, COLUMNS)
+    t0, t1, t2, t3 = by_state(t, ROWS, COLUMNS)
     compared = tl.sum(tl.reshape(a + c + g + t, (ROWS, COLUMNS, 4)), axis=2)
     different = compared - a0 - c1 - g2 - t3
-    active = (different > 0) & (j[None, :] < i[:, None]) & (i < n)[:, None]
-    wanted = active
-    k = _start(different, compared, guesses, guess_top)
-    low, high = tl.zeros_like(k) - 1, tl.zeros_like(k) + top + 1
-    s_low, h_low = tl.zeros((ROWS, COLUMNS), tl.float64), tl.zeros((ROWS, COLUMNS), tl.float64)
-    s_high, h_high = tl.zeros((ROWS, COLUMNS), tl.float64), tl.zeros((ROWS, COLUMNS), tl.float64)
+    k, wanted, low, high, s_low, h_low, s_high, h_high = _start(
+        different, compared, guesses, guess_top, top, i, j, n
+    )
+    active = wanted
     while tl.max(tl.max(active.to(tl.int32), axis=1), axis=0) > 0:
         s, h = _counted(tables, k * 16, active, a0, a1, a2, a3)
         more, bend = _counted(tables, k * 16 + 4, active, c0, c1, c2, c3)
