@@ -10,7 +10,6 @@ from phloem.engine.clades import match_clades
 from phloem.engine.cpu_columns import ColumnStore
 from phloem.engine.cpu_model import (
     fill_matrices,
-    has_real_eigensystem,
     invariant_states,
     model_numbers,
     rate_columns,
@@ -165,9 +164,8 @@ class CpuEvaluator:
             state = State(self._topology, *regions, lengths, model, 0)
         else:
             state = replace(self._accepted, lengths=lengths, model=model, log_likelihood=np.nan)
-        self._accepted = (
-            state  # if evaluation fails, its messages are overwritten and no proposal may use them
-        )
+        # If the evaluation fails, its messages are overwritten and no proposal may use them.
+        self._accepted = state
         self._accepted = self._evaluate(state, nodes[:-1], None, want_up)
         return self._accepted
 
@@ -178,7 +176,7 @@ class CpuEvaluator:
         if want_up and not self._four and self._up.size < self._down.size:
             self._up = np.empty_like(self._down)
         done = np.append(nodes.size, np.ones(n_nodes, np.int64))
-        if has_real_eigensystem(model):
+        if model.real_eigen is not None:
             done[n_nodes + changed] = 0
         else:
             up = self._up if want_up else self._up[:, :0]
@@ -270,7 +268,7 @@ class CpuEvaluator:
             len(state.lengths) - 1, self._nodes(state), self._messages.messages(), model_numbers(model,
             shape), self._sites(state, True), self._site_weights[state.slot], shape, d_frequencies, d_weights,
         )  # fmt: skip
-        through = rate_matrix_adjoint if has_real_eigensystem(model) else reference.rate_matrix_adjoint
+        through = rate_matrix_adjoint if model.real_eigen is not None else reference.rate_matrix_adjoint
         d_q = through(adjoint, state.lengths[:-1], model)
         return SiteModelGradient(d_q, d_frequencies, state.lengths @ d, d_weights, d_invariant)
 

@@ -11,17 +11,12 @@ from phloem.kernels.reference.transition import transition_matrices
 from phloem.model.record import SiteModel
 
 
-def has_real_eigensystem(model: SiteModel) -> bool:
-    """Whether compiled code can exponentiate; else the NumPy reference does."""
-    return model.eigen is not None and not np.iscomplexobj(model.eigen.values)
-
-
 def model_numbers(model: SiteModel, shape: Shape) -> ModelNumbers:
     """The model's arrays, padded as transition_padded wants them."""
-    states = shape.states
+    states, eigen = shape.states, model.real_eigen
     values, right, left = np.zeros(states), np.zeros((states, states)), np.zeros((states, states))
-    if model.eigen is not None and has_real_eigensystem(model):
-        values, right, left = model.eigen.values, model.eigen.right, model.eigen.left
+    if eigen is not None:
+        values, right, left = eigen.values, eigen.right, eigen.left
     if shape.padded != 4:
         right = np.pad(right.T, ((0, 0), (0, shape.padded - states)))
         left = np.pad(left, ((0, 0), (0, -states % ROWS)))

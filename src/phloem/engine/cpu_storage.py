@@ -50,9 +50,11 @@ class Regions:
 
     @staticmethod
     def none(n_regions: int) -> Regions:
+        """Regions without any room yet."""
         return Regions(np.zeros(n_regions, np.int64), np.zeros(n_regions, np.int64))
 
     def reserve(self, region: int, rows: int) -> None:
+        """Room for so many rows, and a quarter more where it had some: a region moves only now and then."""
         if self.capacity[region] >= rows:
             return
         if self.capacity[region] > 0:

@@ -36,12 +36,14 @@ def make_evaluator(problem: Problem, available_bytes: int | None = None) -> Eval
 
 
 def free_bytes(device: torch.device) -> int:
+    """Memory that a problem may take now."""
     if device.type != "cuda":
         return 1 << 62  # the interpreter's memory is the host's
     return max(0, torch.cuda.mem_get_info(device)[0] - RESERVED_BYTES)
 
 
 def device_name(device: torch.device) -> str:
+    """The device in words."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "Triton's interpreter"
 
 

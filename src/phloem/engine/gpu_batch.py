@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from phloem.engine import gpu_schedule as schedule
-from phloem.engine.gpu_buffers import ModelNumbers, has_real_eigensystem
+from phloem.engine.gpu_buffers import ModelNumbers
 from phloem.engine.gpu_launch import Launcher
 from phloem.engine.gpu_layout import TreeLayout, tree_layout
 from phloem.engine.gpu_root import RootColumns, root_columns
@@ -71,7 +71,7 @@ class GpuBatch:
         NumericalError where a length is not finite, here and in update.
         """
         _require_finite(lengths)
-        on_device = all(has_real_eigensystem(m) for m in models)
+        on_device = all(m.real_eigen is not None for m in models)
         self.numbers.load(lengths, models)
         if not on_device:
             every = np.arange(self.n_nodes - 1)
@@ -82,7 +82,7 @@ class GpuBatch:
     def update(self, lengths: np.ndarray, model: SiteModel, lists: UpdateLists) -> None:
         """The log-likelihood of the only chain after a change: what the lists name is recomputed."""
         _require_finite(lengths)
-        on_device = has_real_eigensystem(model)
+        on_device = model.real_eigen is not None
         self.numbers.load(lengths[None], [model])
         if not on_device:
             self._upload_matrices(lengths[None], [model], lists.jobs)
@@ -168,6 +168,7 @@ def _require_finite(lengths: np.ndarray) -> None:
 
 
 def layout_of(problem: Problem, sizes: Tiling, left: np.ndarray, right: np.ndarray) -> TreeLayout:
+    """The layout of one chain's topology; left, right: (T-1,)."""
     classes = column_classes(left, right, problem.tip_codes, problem.repeats)
     return tree_layout(classes, sizes.pre_tile, sizes.longest)
 

@@ -68,6 +68,7 @@ def split_patterns(ascertained: np.ndarray, n_blocks: int) -> list[np.ndarray]:
 
 
 def block_of(problem: Problem, patterns: np.ndarray) -> Problem:
+    """The problem of some of its patterns, given by their numbers."""
     return replace(
         problem,
         tip_codes=problem.tip_codes[:, patterns],

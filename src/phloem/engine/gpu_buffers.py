@@ -59,18 +59,16 @@ class ModelNumbers:
         host["invariant"][i] = model.invariant
         host["frequencies"][i, :s] = model.root_frequencies
         host["generator"][i, :s, :s] = model.rate_matrix.T
-        if has_real_eigensystem(model) and model.eigen is not None:
-            host["values"][i, :s] = model.eigen.values
-            host["right"][i, :s, :s] = model.eigen.right
-            host["left"][i, :s, :s] = model.eigen.left
+        eigen = model.real_eigen
+        if eigen is not None:
+            host["values"][i, :s] = eigen.values
+            host["right"][i, :s, :s] = eigen.right
+            host["left"][i, :s, :s] = eigen.left
         self._models[i] = model
 
 
-def has_real_eigensystem(model: SiteModel) -> bool:
-    return model.eigen is not None and not np.iscomplexobj(model.eigen.values)
-
-
 def padded_state_sets(problem: Problem, width: int, dtype: torch.dtype) -> torch.Tensor:
+    """(codes, width) allowed states as 0 and 1, zeros behind the states."""
     sets = np.zeros((len(problem.state_sets), width))
     sets[:, : problem.state_sets.shape[1]] = problem.state_sets
     return torch.from_numpy(sets).to(dtype)

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 
 from phloem.engine.gpu_batch import GpuBatch
-from phloem.engine.gpu_buffers import has_real_eigensystem
 from phloem.engine.gpu_memory import ADJOINT_BYTES
 from phloem.kernels.reference.transition import rate_matrix_adjoint
 from phloem.model.record import SiteModel, SiteModelGradient
@@ -18,7 +17,7 @@ def site_model_gradient(
     """After evaluate("parameters"). derivatives: D (B, C) of this chain. One copy brings the sums home."""
     s, c = len(model.root_frequencies), len(model.rates)
     lengths, width = np.asarray(lengths, np.float64), batch.sizes.width
-    on_device = has_real_eigensystem(model)
+    on_device = model.real_eigen is not None
 
     def sums() -> torch.Tensor:
         more = (_rate_matrix_adjoint(batch, chain),) if on_device else ()

@@ -30,6 +30,7 @@ class Sizes:
 
 
 def batch_sizes(layouts: list[TreeLayout], tiles: Tiling, n_categories: int, n_codes: int) -> Sizes:
+    """The sizes of a batch of these topologies, one layout a chain."""
     n_nodes = layouts[0].classes.n_nodes
     root = n_nodes - 1
     post = sum(int((-(-np.diff(l.classes.offset)[:-1] // tiles.post_tile)).sum()) for l in layouts)

@@ -21,6 +21,7 @@ class RootColumns:
 
 
 def root_columns(problem: Problem, classes: ColumnClasses, width: int) -> RootColumns:
+    """Weights, ascertainment and invariant states by distinct column; width: states with padding."""
     column, n = classes.pattern_column, classes.size(classes.n_nodes - 1)
     representative = np.empty(n, np.int64)
     representative[column[::-1]] = np.arange(len(column))[::-1]

@@ -72,6 +72,7 @@ class State:
         parameters: Mapping[str, ParameterValue] | None = None,
         branch_rates: Branches | None = None,
     ) -> State:
+        """With other values, all or some by name; InputError or ModelError where they are not allowed."""
         new = self
         if branch_lengths is not None:
             new = replace(new, lengths=self.layout.updated(self.lengths, branch_lengths, "branch length"))

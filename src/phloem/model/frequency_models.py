@@ -63,4 +63,5 @@ class SimplexFrequencies:
 
 
 def equal_frequencies(n_states: int, label: str = "") -> BuiltInFrequencies:
+    """1 / S for every state."""
     return BuiltInFrequencies(np.full(n_states, 1.0 / n_states), label)

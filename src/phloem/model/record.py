@@ -39,6 +39,11 @@ class SiteModel:
     weights: np.ndarray
     invariant: float = 0.0
 
+    @property
+    def real_eigen(self) -> EigenSystem | None:
+        """The eigensystem if it is real, which compiled kernels want; the others exponentiate in NumPy."""
+        return None if self.eigen is None or np.iscomplexobj(self.eigen.values) else self.eigen
+
 
 @dataclass(frozen=True)
 class SiteModelGradient:
