@@ -48,19 +48,6 @@ def codon_position_counts(
     return result
 
 
-def codon_frequencies_f1x4(position_counts: np.ndarray, table: CodonTable) -> np.ndarray:
-    """π_c ∝ Π_k φ[c_k] over sense codons, φ the nucleotide frequencies of all positions together, (S,)."""
-    pooled = np.broadcast_to(position_counts.sum(0, keepdims=True), (3, 4))
-    return codon_frequencies_f3x4(pooled, table)
-
-
-def codon_frequencies_f3x4(position_counts: np.ndarray, table: CodonTable) -> np.ndarray:
-    """π_c ∝ Π_k φ_k[c_k] over sense codons, φ_k the nucleotide frequencies at position k, (S,)."""
-    phi = position_counts / position_counts.sum(1, keepdims=True)
-    product = phi[np.arange(3), table.nucleotides].prod(1)
-    return product / product.sum()
-
-
 def _counted_sets(codes, state_sets, weights) -> tuple[np.ndarray, np.ndarray]:
     """Distinct sets of states in the data (K, S), and how often each occurs (K,); missing left out."""
     weight = np.broadcast_to(weights, codes.shape).ravel()

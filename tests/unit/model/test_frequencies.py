@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 from phloem.errors import ModelError
-from phloem.model.codon_frequencies import CodonTable
-from phloem.model.frequencies import (
-    codon_frequencies_f1x4,
-    codon_frequencies_f3x4,
-    codon_position_counts,
-    empirical_frequencies,
-)
+from phloem.model.codon_frequencies import CodonTable, PositionFrequencies
+from phloem.model.frequencies import codon_position_counts, empirical_frequencies
 
 SETS = np.vstack([np.eye(4), np.ones((1, 4)), [[1, 0, 1, 0], [0, 1, 0, 1]]]).astype(bool)
 
@@ -56,10 +51,12 @@ def test_codon_position_counts() -> None:
     sets = np.vstack([np.eye(3), np.ones((1, 3))]).astype(bool)
     counts = codon_position_counts(np.array([[0, 1, 3], [1, 2, 2]]), sets, np.array([1.0, 2.0, 1.0]), table)
     assert counts.tolist() == [[4, 0, 0, 3], [1, 3, 0, 3], [1, 0, 6, 0]]
-    f3 = codon_frequencies_f3x4(counts, table)
+    f3 = PositionFrequencies(table, 3).evaluate(
+        {f"frequencies_{k + 1}": row / row.sum() for k, row in enumerate(counts)}
+    )
     expected = np.array([4 * 1 * 1, 4 * 3 * 6, 3 * 3 * 6], float)
     assert f3 == pytest.approx(expected / expected.sum())
-    f1 = codon_frequencies_f1x4(counts, table)
     pooled = counts.sum(0)
+    f1 = PositionFrequencies(table, 1).evaluate({"frequencies": pooled / pooled.sum()})
     expected = np.array([pooled[0] ** 3, pooled[0] * pooled[1] * pooled[2], pooled[3] ** 2 * pooled[2]])
     assert f1 == pytest.approx(expected / expected.sum())

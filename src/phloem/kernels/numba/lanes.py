@@ -95,18 +95,6 @@ def store(typing_context, array, index, value):
 
 
 @intrinsic
-def broadcast(typing_context, array, index, lanes):
-    """array[index] in every lane"""
-    result = Lanes(array.dtype, len(lanes))
-
-    def generate(context, builder, signature, arguments):
-        pointer = element_pointer(context, builder, array, arguments[0], arguments[1])
-        return splat(builder, builder.load(pointer), result.count)
-
-    return result(array, types.int64, lanes), generate
-
-
-@intrinsic
 def fill(typing_context, array, value, lanes):
     """value in every lane, in array's type"""
     result = Lanes(array.dtype, len(lanes))
