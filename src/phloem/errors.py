@@ -74,12 +74,22 @@ def in_file(file: str | None) -> Iterator[None]:
 
 def require_count(what: str, value: object) -> None:
     """InputError unless the value is a whole number of at least 1."""
-    try:
-        wrong = operator.index(value) < 1  # type: ignore[arg-type]
-    except TypeError:
-        wrong = True
-    if wrong:
+    if _whole(value) < 1:
         raise InputError(f"{what} must be a whole number of at least 1, not {value}")
+
+
+def require_seed(seed: object) -> None:
+    """InputError unless it is a whole number that fits a signed 64-bit integer and is not negative."""
+    if not 0 <= _whole(seed) < 2**63:
+        raise InputError(f"the seed must be a whole number of 0 … 2**63 - 1, not {seed}")
+
+
+def _whole(value: object) -> int:
+    """The value if it is a whole number, else -1."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return -1
 
 
 class NumericalError(PhloemError):

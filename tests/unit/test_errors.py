@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.errors import InputError, ModelError, in_file, require_count
+from phloem.errors import InputError, ModelError, in_file, require_count, require_seed
 
 
 def test_the_column_of_a_model_error_is_not_a_line_of_a_file():
@@ -24,6 +24,14 @@ def test_a_file_is_added_where_none_is_named():
 def test_a_count_is_a_whole_number_of_at_least_one(value):
     with pytest.raises(InputError, match="threads must be a whole number of at least 1"):
         require_count("threads", value)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.0, float("nan"), "1"])
+def test_a_seed_is_a_whole_number_of_63_bits(seed):
+    with pytest.raises(InputError, match="the seed must be a whole number of 0"):
+        require_seed(seed)
+    require_seed(np.int64(0))
+    require_seed(2**63 - 1)
 
 
 @pytest.mark.parametrize("value", [1, 7, np.int64(3)])

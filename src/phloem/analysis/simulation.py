@@ -12,7 +12,7 @@ import numpy as np
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import STANDARD_SYMBOLS, Alphabet, alphabet, canonical_kind
-from phloem.errors import InputError, in_file
+from phloem.errors import InputError, in_file, require_seed
 from phloem.io.fasta import format_fasta
 from phloem.io.nexus_characters import format_nexus
 from phloem.io.phylip import format_phylip
@@ -133,8 +133,7 @@ def _check(settings: SimulationSettings) -> None:
     """InputError for settings that contradict each other: none is ignored."""
     if (settings.tree is None) == (settings.tips is None):
         raise InputError("give a tree file, or --tips for a random tree, and not both")
-    if not 0 <= settings.seed < 2**63:
-        raise InputError(f"the seed must lie in 0 … 2**63 - 1, got {settings.seed}")
+    require_seed(settings.seed)
     if settings.tree is not None and settings.out_tree is not None:
         raise InputError("--out-tree is for random trees, and a tree is given", hint="Leave it out.")
     if settings.tree is None and settings.tree_file is None:

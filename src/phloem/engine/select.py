@@ -41,10 +41,10 @@ def select_engine(requested: str, problem: Problem, threads: int | None = None) 
     if threads is not None:
         require_count("threads", threads)
     if requested not in ENGINES:
-        raise InputError(f"unknown engine '{requested}'", hint=f"choose one of {', '.join(ENGINES)}")
+        raise InputError(f"unknown engine '{requested}'", hint=f"Choose one of {', '.join(ENGINES)}.")
     if problem.precision not in PRECISIONS:
         raise InputError(
-            f"unknown precision '{problem.precision}'", hint=f"choose one of {', '.join(PRECISIONS)}"
+            f"unknown precision '{problem.precision}'", hint=f"Choose one of {', '.join(PRECISIONS)}."
         )
     if requested == "reference":
         return Selection("reference", 1, problem.precision, "asked for: the NumPy reference", _make_reference)
@@ -93,7 +93,7 @@ def select_distance_device(
     for this task. Raises InputError or DeviceError as select_engine does.
     """
     if requested not in ("auto", "cpu", "gpu"):
-        raise InputError(f"unknown device '{requested}'", hint="choose auto, cpu or gpu")
+        raise InputError(f"unknown device '{requested}'", hint="Choose auto, cpu or gpu.")
     if requested == "gpu":
         if missing is not None:
             raise InputError(f"the GPU kernels have no {missing}", hint="Choose the CPU.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from phloem.errors import InputError, require_count
+from phloem.errors import InputError, require_count, require_seed
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,9 @@ class ChainSettings:
             raise InputError(f"burn_in is a fraction of the samples, 0 ≤ burn_in < 1, not {self.burn_in}")
         if not 0 <= self.p_extend < 1:
             raise InputError(f"p_extend is a probability below 1, not {self.p_extend}")
-        if self.heating < 0:
-            raise InputError(f"heating must not be negative, got {self.heating}")
-        if not 0 <= self.seed < 2**63:
-            raise InputError(f"the seed must lie in 0 … 2**63 - 1, got {self.seed}")
+        if not 0 <= self.heating < float("inf"):
+            raise InputError(f"heating must be a number of 0 or more, not {self.heating}")
+        require_seed(self.seed)
 
     @property
     def tuning(self) -> int:
@@ -147,4 +146,4 @@ def parse_length_prior(text: str) -> GammaDirichletPrior | ExponentialPrior:
 
 def _positive(what: str, *numbers: float) -> None:
     if not all(0 < x < float("inf") for x in numbers):
-        raise InputError(f"{what} needs positive numbers, got {', '.join(f'{x:g}' for x in numbers)}")
+        raise InputError(f"{what} needs positive numbers, not {', '.join(f'{x:g}' for x in numbers)}")

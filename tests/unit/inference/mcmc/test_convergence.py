@@ -109,7 +109,9 @@ def test_priors_and_moves_are_read_and_checked():
             parse_length_prior(text)
     with pytest.raises(InputError, match="no move 'sqr'"):
         chosen_moves(jukes_cantor(), 5, {"sqr": 1.0})
-    for wrong in ({"n_runs": 0}, {"burn_in": 1.0}, {"heating": -1.0}, {"seed": -1}, {"p_extend": 1.0}):
+    nan = float("nan")
+    wrong_ones = ({"n_runs": 0}, {"n_runs": 1.5}, {"burn_in": 1.0}, {"heating": -1.0}, {"heating": nan})
+    for wrong in (*wrong_ones, {"seed": -1}, {"seed": 0.5}, {"p_extend": 1.0}, {"threads": 2.5}):
         with pytest.raises(InputError):
             ChainSettings(**wrong)
 
