@@ -10,6 +10,7 @@ import numpy as np
 
 from phloem.errors import ModelError
 from phloem.model.parameter import Parameter, Values, simplex, softmax_gradient
+from phloem.model.relative_rates import mean_one, mean_one_adjoint
 from phloem.model.substitution import Gradient, Process, SubstitutionFamily, Term
 
 
@@ -82,21 +83,19 @@ class RedrawnClasses:
 
     def evaluate(self, values: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         weights, relative = np.asarray(values["class_weights"]), np.asarray(values["class_rates"])
-        mean = weights @ relative
-        if not mean > 0:
+        if not weights @ relative > 0:
             raise ModelError("every class rate is 0: no site ever changes")
         generator = float(values["switching"]) * (weights - np.eye(self.n_classes))
-        return relative / mean, weights, generator
+        return mean_one(weights, relative), weights, generator
 
     def backpropagate(self, values: Values, d_rates, d_weights, d_generator) -> Gradient:
         weights, relative = np.asarray(values["class_weights"]), np.asarray(values["class_rates"])
-        mean = weights @ relative
-        shared = d_rates @ relative / mean**2
-        d_w = d_weights - relative * shared + float(values["switching"]) * d_generator.sum(0)
+        through_mean, d_relative = mean_one_adjoint(weights, relative, d_rates)
+        d_w = d_weights + through_mean + float(values["switching"]) * d_generator.sum(0)
         return {
             "switching": float(np.sum(d_generator * (weights - np.eye(self.n_classes)))),
             "class_weights": softmax_gradient(weights, d_w),
-            "class_rates": d_rates / mean - weights * shared,
+            "class_rates": d_relative,
         }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from phloem.errors import ModelError
 from phloem.model.gamma_rates import GammaCategories, gamma_rates, gamma_rates_derivative
 from phloem.model.parameter import Parameter, Values, simplex, softmax_gradient
+from phloem.model.relative_rates import mean_one, mean_one_adjoint
 from phloem.model.substitution import Gradient, Term
 
 
@@ -87,17 +88,12 @@ class FreeRates:
         weights, relative = np.asarray(values["weights"]), np.asarray(values["rates"])
         if not (relative > 0).all():
             raise ModelError("the rate of a category must be above 0", hint="Use +I for invariable sites.")
-        return relative / (weights @ relative), weights
+        return mean_one(weights, relative), weights
 
     def backpropagate(self, values: Values, d_rates: np.ndarray, d_weights: np.ndarray) -> Gradient:
         weights, relative = np.asarray(values["weights"]), np.asarray(values["rates"])
-        mean = weights @ relative
-        shared = d_rates @ relative / mean**2
-        d_relative = d_rates / mean - weights * shared
-        return {
-            "weights": softmax_gradient(weights, d_weights - relative * shared),
-            "rates": d_relative,
-        }
+        through_mean, d_relative = mean_one_adjoint(weights, relative, d_rates)
+        return {"weights": softmax_gradient(weights, d_weights + through_mean), "rates": d_relative}
 
 
 @dataclass(frozen=True)
