@@ -29,7 +29,16 @@ def formula(method: str, shape: float | None = None) -> Formula:
     return Formula(terms=terms, logdet=method == "logdet", shape=shape or 0.0)
 
 
-def measured(codes: np.ndarray, states: int, how: Formula, columns: np.ndarray | None = None, dtype=None):
+def measured(
+    codes: np.ndarray,
+    states: int,
+    how: Formula,
+    columns: np.ndarray | None = None,
+    dtype=None,
+    tiling: DistanceTiling | None = None,
+):
     source = SequenceCodes(codes, np.eye(states, dtype=int), states == 4)
-    values, status = distance_matrix(source.encoded(how, columns, SMALL[states]), how, dtype or torch.float64)
+    values, status = distance_matrix(
+        source.encoded(how, columns, tiling or SMALL[states]), how, dtype or torch.float64
+    )
     return values.cpu().numpy(), status.cpu().numpy()

@@ -11,6 +11,7 @@ from phloem.engine import calibration
 @pytest.mark.parametrize("n_states", [4, 7])
 def test_both_engines_are_measured(n_states, monkeypatch):
     monkeypatch.setattr(calibration, "SAMPLE_TIPS", 4)
+    monkeypatch.setattr(calibration, "CALLS", 1)
     monkeypatch.setattr(calibration, "sample_problem", _smaller(calibration.sample_problem))
     speeds = calibration.measure_speeds(n_states, "float64", 2)
     assert np.isfinite([speeds.cpu_flop, speeds.gpu_flop]).all() and speeds.cpu_flop > 0 < speeds.gpu_flop

@@ -50,9 +50,9 @@ def test_blocks_of_columns_add_up():
     from phloem.engine.gpu import GpuEvaluator, make_evaluator
     from phloem.engine.gpu_blocks import GpuBlockEvaluator, forecast_device_bytes
 
-    case = random_case(6, 4000, 4, 1)
+    case = random_case(6, 2500, 4, 1)
     whole = GpuEvaluator(case.problem)
-    limit = int(0.8 * forecast_device_bytes(case.problem, parameters=True))
+    limit = int(0.9 * forecast_device_bytes(case.problem, parameters=True))
     split = make_evaluator(case.problem, limit)
     assert isinstance(split, GpuBlockEvaluator)
     wanted = whole.gradient(case.lengths, case.model, True)
@@ -73,11 +73,11 @@ def test_the_log_likelihood_is_the_same_however_columns_are_split():
     from phloem.engine.gpu_blocks import GpuBlockEvaluator, block_of, layout_of
     from phloem.engine.gpu_tiling import tiling
 
-    case = random_case(5, 600, 4, 2, seed=3)
+    case = random_case(5, 300, 4, 2, seed=3)
     wanted = GpuEvaluator(case.problem).log_likelihood(case.lengths, case.model)
     tiles, without_rests = tiling(4, "float64"), set()
-    for n_blocks in (2, 5, 30):
-        patterns = np.array_split(np.arange(600), n_blocks)
+    for n_blocks in (2, 5, 12):
+        patterns = np.array_split(np.arange(300), n_blocks)
         blocks = [block_of(case.problem, p) for p in patterns]
         layouts = [layout_of(block, tiles, block.left, block.right) for block in blocks]
         split = GpuBlockEvaluator(case.problem, list(zip(patterns, layouts)), find_device())
@@ -95,11 +95,11 @@ def test_blocks_of_columns_with_ascertained_patterns(n_states):
     from phloem.engine.gpu_blocks import GpuBlockEvaluator, block_of, layout_of, split_patterns
     from phloem.engine.gpu_tiling import tiling
 
-    case = random_case(11, 90, n_states, 2, invariant=0.1, ascertained=True, mean_length=0.05)
+    case = random_case(8, 70, n_states, 2, invariant=0.1, ascertained=True, mean_length=0.05)
     assert (case.problem.tip_codes == 0).all(0).sum() == 1  # what is hidden is not observed
     problem, sizes = case.problem, tiling(n_states, "float64")
     patterns = split_patterns(problem.ascertained, 3)
-    assert sorted(np.concatenate(patterns)) == list(range(90))
+    assert sorted(np.concatenate(patterns)) == list(range(70))
     blocks = [(p, layout_of(block_of(problem, p), sizes, problem.left, problem.right)) for p in patterns]
     split, reference = GpuBlockEvaluator(problem, blocks, find_device()), ReferenceEvaluator(problem)
     found, wanted = (e.gradient(case.lengths, case.model, True) for e in (split, reference))

@@ -10,11 +10,14 @@ pytest.importorskip("triton")
 
 from gpu.random_sequences import FREQUENCIES, formula, measured, sequences  # noqa: E402
 from phloem.engine.distance_formula import Formula  # noqa: E402
+from phloem.engine.gpu_distance_alignment import DistanceTiling  # noqa: E402
 from phloem.kernels.reference.distance import (  # noqa: E402
     joint_counts,
     nucleotide_distance,
     protein_distance,
 )
+
+LONG = DistanceTiling(rows=16, columns=16, block=1024)  # many sites a step
 
 
 def expected(codes: np.ndarray, states: int, distance, longest: float = 5.0) -> np.ndarray:
@@ -76,6 +79,6 @@ def test_counts_whose_products_exceed_32_bits():
     codes = rng.integers(0, 4, (1, 200_000)).astype(np.uint8).repeat(3, axis=0)
     changed = rng.random(codes.shape) < 0.1
     codes[changed] = rng.integers(0, 4, int(changed.sum()))
-    values, _ = measured(codes, 4, formula("logdet"))
+    values, _ = measured(codes, 4, formula("logdet"), tiling=LONG)
     right = expected(codes, 4, lambda c: nucleotide_distance(c, "logdet", FREQUENCIES))
     np.testing.assert_allclose(values, right, atol=1e-12)

@@ -22,6 +22,7 @@ from phloem.model.record import EigenSystem, SiteModel
 SAMPLE_FLOP = 1e10
 CORES_FOR_ALL = 16
 SAMPLE_TIPS = 32
+CALLS = 7
 
 _announce: list[Callable[[], None]] = []
 
@@ -125,11 +126,11 @@ def _with_patterns(problem: Problem, n: int) -> Problem:
 
 
 def _seconds(evaluator: Evaluator, problem: Problem) -> float:
-    """Median of a gradient after the first."""
+    """Median of CALLS gradients after the first, which may compile."""
     model = equal_rates(problem.state_sets.shape[1], problem.n_categories)
     lengths = np.full(2 * SAMPLE_TIPS - 1, 0.1)
     taken = []
-    for _ in range(8):
+    for _ in range(1 + CALLS):
         start = time.perf_counter()
         evaluator.gradient(lengths, model)
         taken.append(time.perf_counter() - start)
