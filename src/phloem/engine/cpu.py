@@ -294,8 +294,8 @@ class CpuEvaluator:
         """Matrices of the changed nodes, columns of the dirty ones, then the root's site likelihoods."""
         tasks = self._column_tasks(dirty, size)
         ahead = 0 if self._team.threads == 1 else 2 * self._team.threads
-        columns = in_blocks(with_matrices(tasks, changed, ahead), self._shape.blocks)
-        return np.concatenate([columns, site_tasks(tasks, len(size) - 1)])
+        every = with_matrices(tasks, changed, ahead) if len(changed) else tasks
+        return np.concatenate([in_blocks(every, self._shape.blocks), site_tasks(tasks, len(size) - 1)])
 
     def _column_tasks(self, order: np.ndarray, size: np.ndarray) -> np.ndarray:
         return column_tasks(order, size, len(self._problem.tip_codes), SMALLEST_RANGE[self._four])
