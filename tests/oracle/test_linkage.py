@@ -14,6 +14,7 @@ from phloem.data.distance_triangle import DistanceTriangle
 from phloem.distance import linkage_state
 from phloem.distance.linkage import linkage
 from phloem.errors import InputError, NumericalError
+from phloem.kernels.numba import linkage_single
 from phloem.kernels.reference.linkage import combine, counting_unit
 from phloem.kernels.reference.linkage import linkage as reference
 
@@ -62,21 +63,40 @@ def test_equals_the_sequential_greedy_tree_on_any_input(method, kind, way):
         np.testing.assert_allclose(merges.distance, distance, rtol=1e-13)
 
 
-def test_single_linkage_in_rounds_would_go_wrong_if_ties_merged_early(monkeypatch):
-    """Negative control of the rule that only pairs without a third at their distance merge in rounds."""
-    monkeypatch.setattr(module, "SMALL", 4)
-    monkeypatch.setattr(module, "DENSE_SHARE", 0.0)
-    rng, wrong = np.random.default_rng(2), {True: 0, False: 0}
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_single_linkage_looks_up_who_touches_whom_where_distances_tie(threads):
+    d = tied(np.random.default_rng(2), 70, "counts of differences")
+    lower, upper, distance = reference(d, "single")
+    merges = linkage(d, "single", threads=threads)
+    np.testing.assert_array_equal(np.c_[merges.lower, merges.upper], np.c_[lower, upper])
+    np.testing.assert_array_equal(merges.distance, distance)
+
+
+def test_single_linkage_by_links_alone_would_take_up_ties_in_another_order(monkeypatch):
+    """Negative control: names in ascending order, without a look at the distances, are not always right."""
+    rng = np.random.default_rng(2)
     problems = [tied(rng, 30, "few values") for _ in range(20)]
-    for rule in (True, False):
-        if not rule:
-            monkeypatch.setattr(
-                linkage_state.LinkageState, "_alone", lambda _, pairs: np.ones(len(pairs), bool)
-            )
-        for d in problems:
-            merges = linkage(d, "single")
-            wrong[rule] += not np.array_equal(merges.upper, reference(d, "single")[1])
-    assert wrong[True] == 0 < wrong[False]
+    wrong = 0
+    monkeypatch.setattr(linkage_single, "_take_up", lambda *_: None)
+    merges_of_links = linkage_single.merges_of_links.py_func
+    monkeypatch.setattr(linkage_single, "merges_of_links", merges_of_links)
+    for d in problems:
+        wrong += not np.array_equal(linkage(d, "single").upper, reference(d, "single")[1])
+    assert wrong > 0
+
+
+def test_single_linkage_leaves_a_triangle_as_it_is_and_takes_no_second_one():
+    d = tied(np.random.default_rng(1), 900, "few values").astype(np.float32)
+    entries = d[np.tril_indices(900, -1)]
+    before = entries.copy()
+    triangle = DistanceTriangle(tuple(map(str, range(900))), entries)
+    linkage(triangle, "single")
+    tracemalloc.start()
+    linkage(triangle, "single")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(entries, before)
+    assert peak < entries.nbytes / 4
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -167,10 +187,12 @@ def test_arrays_that_hold_no_distances(shape):
         linkage(np.zeros((3, 3), int))
 
 
-def test_negative_zero_is_zero():
+@pytest.mark.parametrize("method", METHODS)
+def test_negative_zero_is_zero(method):
     d = symmetric(np.random.default_rng(8).random((20, 20)))
     d[3, 7] = d[7, 3] = -0.0
-    assert linkage(d).distance[0] == 0.0
+    merges = linkage(d, method)
+    assert merges.distance[0] == 0.0 and (merges.lower[0], merges.upper[0]) == (3, 7)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 1e-6)])
@@ -211,7 +233,7 @@ def test_input_is_kept_unless_overwritten():
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
+@pytest.mark.parametrize("value", [np.nan, np.copysign(np.nan, -1), np.inf, -1.0])
 def test_what_is_no_distance_does_not_pass(method, value):
     d = tied(np.random.default_rng(1), 20, "distinct")
     d[3, 4] = d[4, 3] = value

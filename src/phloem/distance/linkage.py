@@ -7,11 +7,13 @@ from typing import Literal
 
 import numpy as np
 
+from phloem.data.distance_triangle import DistanceTriangle
 from phloem.distance.linkage_state import LinkageState
 from phloem.distance.merges import Merges
-from phloem.distance.packing import Distances, packed, taxa_of
+from phloem.distance.packing import Distances, not_finite, packed, taxa_of
+from phloem.distance.single_linkage import single_linkage
 from phloem.engine.select import Device, select_distance_device
-from phloem.errors import NumericalError, require_count
+from phloem.errors import require_count
 from phloem.kernels.reference.linkage import LinkageMethod
 
 DENSE_SHARE = 1 / 32  # a round that merges more than this share of the clusters rewrites the triangle
@@ -34,7 +36,7 @@ def linkage(
     overwrite: work inside a triangle or square (it is lost); otherwise in a triangle of its own.
     Equal distances are resolved by (smallest leaf, larger smallest leaf), so the result does not depend on
     the order of computation. All reciprocal nearest neighbours merge in one round: exact, since these
-    methods are reducible (Bruynooghe 1978; Murtagh 1983).
+    methods are reducible (Bruynooghe 1978; Murtagh 1983). Single linkage takes one pass over the distances.
     device: see engine.select.select_distance_device; the GPU never overwrites distances in host memory. It
     averages in another order where the CPU merges one pair at a time: distances may differ in the last bit.
     Where they do not fit one GPU, all are used (device_bands.devices_by_rows), except by single linkage.
@@ -46,9 +48,11 @@ def linkage(
     if linkage_device(n, device)[0] == "gpu":
         return _on_gpu(distances, n, method)
     with ThreadPoolExecutor(threads) as workers:
+        if method == "single":  # which changes no entry
+            kept = overwrite or isinstance(distances, DistanceTriangle)
+            return single_linkage(packed(distances, kept, workers), n, workers, threads)
         state = LinkageState(packed(distances, overwrite, workers), n, method, workers, threads)
-        if method != "single":
-            state.collapse_duplicates()
+        state.collapse_duplicates()
         while state.n > 1:
             pairs = state.reciprocal_pairs()
             if state.n > SMALL and len(pairs) > DENSE_SHARE * state.n:
@@ -90,9 +94,8 @@ def _on_gpu(distances: Distances, n: int, method: LinkageMethod) -> Merges:
 def _ordered(state: LinkageState) -> Merges:
     """The recorded merges in the order in which one pair at a time would have been merged."""
     lower, upper, distance = state.recorded()
-    # lexsort is stable: a single-linkage cluster takes up those at one distance as they were met
-    order = np.lexsort((lower, distance) if state.method == "single" else (upper, lower, distance))
+    order = np.lexsort((upper, lower, distance))
     distance = distance[order].astype(np.float64) * (state.unit or 1.0)
     if not np.all(np.isfinite(distance)):
-        raise NumericalError("clustering met a distance that is not finite")
+        raise not_finite()
     return Merges(lower[order], upper[order], distance, state.rounds)

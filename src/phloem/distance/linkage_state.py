@@ -7,14 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from phloem.distance.packing import equal_areas
-from phloem.errors import InputError, NumericalError
+from phloem.distance.packing import equal_areas, not_finite, refuse_negative
 from phloem.kernels.numba import linkage_duplicates, linkage_minima, linkage_rewrite, linkage_sequence
 from phloem.kernels.reference.linkage import LinkageMethod, counting_unit
 
 LAG = 128  # rows behind the place they are read from that threads may write while others read
 SAMPLE = 64  # rows in which most pairs of clusters at distance zero differ, unless they are duplicates
-WEIGHTINGS = ("upgma", "wpgma", "complete", "single", "sums")  # as merge_in_sequence numbers them
+WEIGHTINGS = ("upgma", "wpgma", "complete", "sums")  # as merge_in_sequence numbers them
 
 
 class LinkageState:
@@ -45,7 +44,7 @@ class LinkageState:
         self.names, self.sizes = np.arange(n), np.ones(n)
         info, number = np.finfo(entries.dtype), entries.dtype.type
         constants = {True: (0.0, 0.0, 2.0), False: (1 + info.eps, info.tiny, 1.0)}[self.sums]
-        self.constants = tuple(number(x) for x in ((1.0, 0.0, 1.0) if method == "single" else constants))
+        self.constants = tuple(number(x) for x in constants)
         self._merges: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._scan()
 
@@ -58,25 +57,10 @@ class LinkageState:
         return tuple(np.concatenate(part) for part in zip(*self._merges))
 
     def reciprocal_pairs(self) -> np.ndarray:
-        """(m, 2) positions of reciprocal nearest neighbours, ordered by the lower one.
-
-        For single linkage without those that tie: there a merged cluster may be as near to a third as its
-        members were, and the order of ties decides who merges with whom.
-        """
+        """(m, 2) positions of reciprocal nearest neighbours, ordered by the lower one."""
         here = np.arange(self.n)
         lower = here[(self.nearest > here) & (self.nearest[self.nearest] == here)]
-        pairs = np.column_stack([lower, self.nearest[lower]])
-        return pairs[self._alone(pairs)] if self.method == "single" else pairs
-
-    def _alone(self, pairs: np.ndarray) -> np.ndarray:
-        """Which pairs have no third cluster at the same distance from either."""
-        counts, edges = np.zeros((self.threads, self.n), self.integer), equal_areas(0, self.n, self.threads)
-
-        def count(t: int) -> None:
-            linkage_minima.count_nearest(self.bits, edges[t], edges[t + 1], self.nearest_bits, counts[t])
-
-        list(self.workers.map(count, range(self.threads)))
-        return np.all(counts.sum(axis=0)[pairs] == 1, axis=1)
+        return np.column_stack([lower, self.nearest[lower]])
 
     def merge_round(self, pairs: np.ndarray) -> None:
         """Merge all these reciprocal nearest neighbours and drop the merged rows and columns."""
@@ -159,8 +143,7 @@ class LinkageState:
         """(m, 2) weights of merged clusters of (m, 2) sizes: reference.linkage.merge_weights of pairs."""
         if self.method == "upgma" and not self.sums:
             return (sizes / sizes.sum(axis=1, keepdims=True)).astype(self.triangle.dtype)
-        share = {"wpgma": 0.5, "single": 0.0}.get(self.method, 1.0)
-        return np.full(sizes.shape, share, self.triangle.dtype)
+        return np.full(sizes.shape, 0.5 if self.method == "wpgma" else 1.0, self.triangle.dtype)
 
     def _keep(self, keep: np.ndarray) -> None:
         none = np.empty((0, 2), np.int64)
@@ -202,11 +185,10 @@ class LinkageState:
 
         largest = max(self.workers.map(scan, range(self.threads)))
         if largest >= self.infinity:
-            raise NumericalError("clustering met a distance that is not finite")
+            raise not_finite()
         self._join_minima(copies)
         if self.nearest_bits.min() < 0:
-            if np.any(self.triangle < 0):
-                raise InputError("a distance is negative", hint="Distances are zero or more.")
+            refuse_negative(self.triangle)
             self.triangle += 0.0  # negative zeros become zeros
             self._scan()
 

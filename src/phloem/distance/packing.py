@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from phloem.data.distance_triangle import DistanceTriangle
-from phloem.errors import InputError
+from phloem.errors import InputError, NumericalError
 from phloem.kernels.numba import triangle
 
 Distances = np.ndarray | DistanceTriangle
@@ -51,6 +51,19 @@ def packed(distances: Distances, overwrite: bool, workers: ThreadPoolExecutor) -
 
     list(workers.map(pack, edges[:-1], edges[1:]))
     return entries
+
+
+def not_finite() -> NumericalError:
+    """The error for an infinite or missing distance."""
+    return NumericalError("clustering met a distance that is not finite")
+
+
+def refuse_negative(entries: np.ndarray) -> None:
+    """Raise for a sign that stands before a number, or before NaN as processors make it; not for -0."""
+    if np.any(entries < 0):
+        raise InputError("a distance is negative", hint="Distances are zero or more.")
+    if np.any(np.isnan(entries)):
+        raise not_finite()
 
 
 def equal_areas(first: int, last: int, parts: int) -> list[int]:

@@ -52,16 +52,3 @@ def scan_rows(triangle, bits, start, stop, sizes, sums, infinity, minima):
         else:
             take_row(row, i, no_mask, infinity, minima)
     return largest
-
-
-@compiled()
-def count_nearest(bits, start, stop, nearest_bits, counts):
-    """counts[k] grows by how many clusters are as near to k as its nearest, by the rows start … stop-1."""
-    for i in range(start, stop):
-        at = row_start(i)
-        row = bits[at : at + np.uint64(i)]
-        mine, equal = nearest_bits[i], counts[i] * 0
-        for j in range(i):
-            counts[j] += row[j] == nearest_bits[j]
-            equal += row[j] == mine
-        counts[i] += equal

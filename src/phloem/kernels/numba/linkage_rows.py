@@ -72,9 +72,6 @@ def nearest_before(row, bits, mask, n, infinity, sizes, size, sums, means):
 
 @compiled()
 def combined(x, y, weight_x, weight_y, constants):
-    """reference.linkage.combine for two numbers; constants: (one_up, tiny, cap), cap 2 leaves a sum alone.
-
-    Single linkage: weights 0 and constants (1, 0, 0) give the smaller of the two.
-    """
+    """reference.linkage.combine for two numbers; constants: (one_up, tiny, cap), cap 2 leaves a sum alone."""
     low, high = min(x, y), max(x, y)
     return min(max(x * weight_x + y * weight_y, low * constants[0] + constants[1]), high * constants[2])

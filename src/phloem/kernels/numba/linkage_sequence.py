@@ -108,12 +108,12 @@ def merge_in_sequence(
     """Merge the closest pair until `fewest` clusters live; returns how many merges were made.
 
     alive, mask: (n,) all alive, mask zero; b's mask becomes infinity's bits when b merges into a. weighting:
-    0 by size (UPGMA), 1 halves (WPGMA), 2 ones (complete linkage, sums over leaf pairs), 3 zeros (single
-    linkage), 4 as 2, the entries being sums. bound, nearest: nearest among the clusters before, exact.
+    0 by size (UPGMA), 1 halves (WPGMA), 2 ones (complete linkage), 3 ones, the entries being sums over leaf
+    pairs. bound, nearest: nearest among the clusters before, exact.
     x, x_bits: (n,) scratch and its integer view. merged: (≥ n-1, 2) positions, merged_bits their distances.
     """
     stale, y, means = np.zeros(n, np.bool_), np.empty(n, triangle.dtype), np.empty(n, bits.dtype)
-    weights, sums = np.empty(2, triangle.dtype), weighting == 4
+    weights, sums = np.empty(2, triangle.dtype), weighting == 3
     for made in range(n - fewest):
         a, b = _closest(triangle, bits, n, mask, infinity, sizes, sums, means, bound, nearest, stale)
         merged[made, 0], merged[made, 1], merged_bits[made] = a, b, bound[b]
@@ -121,7 +121,7 @@ def merge_in_sequence(
         if weighting == 0:
             weights[0], weights[1] = sizes[a] / total, sizes[b] / total
         else:
-            weights[:] = 0.5 if weighting == 1 else (0.0 if weighting == 3 else 1.0)
+            weights[:] = 0.5 if weighting == 1 else 1.0
         _merge(triangle, n, a, b, weights[0], weights[1], constants, x, y)
         sizes[a] = total
         alive[b], mask[b], bound[b], nearest[b], stale[b] = False, infinity, infinity, -1, False
