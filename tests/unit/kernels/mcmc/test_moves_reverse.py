@@ -57,16 +57,21 @@ def outcomes(tree, move: str, n: int, p_extend: float, seed: int):
     A tree can be reached by several walks, each with a reverse walk of its own: detailed balance is held walk
     by walk.
     """
-    rng, counts, seen = stream(seed, 0, 0), Counter(), {}
+    rng, arrays, seen_arrays = stream(seed, 0, 0), Counter(), {}
     adjacency0, edge0, n_tips = unrooted(tree)
     for _ in range(n):
         adjacency, edge = adjacency0.copy(), edge0.copy()
         ratio = propose(move, adjacency, edge, n_tips, rng, p_extend)
         if ratio == -np.inf:
             continue
-        proposed = hung(adjacency, edge, n_tips)
-        key = splits_with_lengths(proposed), round(ratio, 6)
-        counts[key] += 1
+        same = adjacency.tobytes(), edge.round(6).tobytes(), round(ratio, 6)
+        arrays[same] += 1
+        seen_arrays[same] = adjacency, edge
+    counts, seen = Counter(), {}
+    for same, times in arrays.items():
+        proposed = hung(*seen_arrays[same], n_tips)
+        key = splits_with_lengths(proposed), same[2]
+        counts[key] += times
         seen[key] = proposed
     return counts, seen
 
