@@ -6,7 +6,7 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.distance.distance_settings import DistanceSettings
-from phloem.errors import InputError, NumericalError
+from phloem.errors import InputError
 
 
 def as_status(counted: np.ndarray) -> np.ndarray:
@@ -21,13 +21,15 @@ def check_status(alignment: Alignment, settings: DistanceSettings, status: np.nd
     if empty:
         raise InputError(
             f"'{alignment.taxa[j]}' and '{alignment.taxa[i]}' have no site in common"
-            + (f", as have {empty - 1} other pairs" if empty > 1 else ""),
+            + (f" ({empty:,} such pairs)" if empty > 1 else ""),
             file=alignment.source,
             hint="Leave out the most incomplete sequences.",
         )
     if saturated and settings.saturated == "error":
-        raise NumericalError(
-            f"{saturated} pairs are saturated: no {settings.method} distance up to {settings.longest:g}"
+        raise InputError(
+            f"{saturated:,} pairs are saturated: no {settings.method} distance up to {settings.longest:g}",
+            file=alignment.source,
+            hint="Leave out the most distant sequences, or set such pairs to the longest distance.",
         )
 
 
