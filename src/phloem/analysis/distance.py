@@ -48,7 +48,13 @@ from phloem.tree.tree import Tree
 
 Progress = Callable[[str, int, int], None]
 MATRIX_DIGITS = 9  # of distances written as text
-_READING = ("datatype", "datatype_guessed", "genetic_code", "n_stop_codons_masked")
+# Choices made in reading an alignment, and what they are called here.
+_READING = {
+    "datatype": "datatype",
+    "datatype_guessed": "datatype_guessed",
+    "genetic_code": "genetic_code",
+    "n_stop_codons_masked": "stop_codons_masked",
+}
 Distances = DistanceMatrix | DistanceTriangle | DeviceMatrix | DeviceBands
 
 
@@ -217,7 +223,7 @@ def _source(settings: DistanceAnalysisSettings, progress: Progress | None) -> _S
         return _Source(lambda _: matrix, 0, devices)
     alignment = alignment_of(settings)
     measure = distance_settings(settings, alignment)
-    choices = {name: alignment.settings[name] for name in _READING if name in alignment.settings}
+    choices = {_READING[name]: value for name, value in alignment.settings.items() if name in _READING}
     devices = choose_devices(
         settings.device, alignment.n_taxa, method, alignment, measure, 1 + settings.bootstrap,
         settings.cophenetic, settings.simultaneous,

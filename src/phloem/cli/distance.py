@@ -221,9 +221,11 @@ def _show(result, console) -> None:
 
     places = [name for name in ("measuring", "matrix", "tree") if name in result.choices]
     known = [
-        (name, value) for name, value in result.choices.items() if value is not None and name not in places
+        name.replace("_", " ") if value is True else f"{name.replace('_', ' ')} {value}"
+        for name, value in result.choices.items()
+        if value is not None and value is not False and name not in places
     ]
-    choices = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in known)
+    choices = ", ".join(known)
     console.print(f"{result.taxa:,} taxa; {escape(choices)}")
     reasons: dict[str, list[str]] = {}
     for name in places:

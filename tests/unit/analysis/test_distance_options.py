@@ -73,7 +73,13 @@ def test_codons_under_another_genetic_code(files):
     masked = run_distance_analysis(
         DistanceAnalysisSettings("codons.fa", datatype="codon", stop_codons="mask")
     )
-    assert masked.choices["n_stop_codons_masked"] == 3 and masked.matrix.values[0, 2] == pytest.approx(1 / 2)
+    assert masked.choices["stop_codons_masked"] == 3 and masked.matrix.values[0, 2] == pytest.approx(1 / 2)
+
+
+def test_what_was_guessed_is_said(files):
+    assert "datatype dna, datatype guessed, distance jc69" in invoke("upgma", "a.fa").stderr
+    told = invoke("upgma", "a.fa", "--datatype", "dna").stderr
+    assert "datatype dna, distance jc69" in told and "saturated pairs 0" in told
 
 
 def test_equal_distances_have_no_cophenetic_correlation(files):
