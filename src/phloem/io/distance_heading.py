@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from codecs import BOM_UTF8
 from typing import Literal
 
@@ -10,20 +11,28 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.io.distance_rows import read_bytes, read_start
-from phloem.io.distance_table import cells_of, is_table
+from phloem.io.distance_table import LAYOUT, cells_of, is_number, is_table
 
 _FIRST = 1 << 16  # bytes looked at; eight times as many where two lines are longer
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 
 def file_kind(path: str) -> Literal["phylip", "table", "other"]:
-    """What a text file is: a PHYLIP matrix starts with the number of taxa alone, a table with names."""
+    """What a text file is: a PHYLIP matrix starts with the number of taxa alone, a table with names.
+
+    InputError for numbers in the first line, of which an alignment has two at most.
+    """
     if path.lower().endswith(_TABLES):
         return "table"
     first, second = _first_lines(path)
     words = first.split()
     if len(words) == 1 and words[0].isdigit():
         return "phylip"
+    numbers = re.split(r"[\s,;]+", first.strip())
+    if len(numbers) > 2 and all(is_number(cell) for cell in numbers):
+        raise InputError(
+            "numbers without names", file=path, hint=f"{LAYOUT} A matrix without names can be a .npy file."
+        )
     return "table" if is_table(first, second) else "other"
 
 

@@ -12,7 +12,7 @@ from phloem.io.distance_fill import release
 from phloem.io.distance_rows import MAPPED_LINES, NAME_BYTES, RowSpans, decoded, text_lines
 
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
-_LAYOUT = "The first row is an empty cell and the names, each further row a name and its distances."
+LAYOUT = "The first row is an empty cell and the names, each further row a name and its distances."
 
 
 def is_table(first: str, second: str) -> bool:
@@ -21,9 +21,9 @@ def is_table(first: str, second: str) -> bool:
     An alignment's "3 4" and its sequences of digits are none.
     """
     names, row = cells_of(first), cells_of(second)
-    if len(names) < 2 or all(_is_number(cell) for cell in names):
+    if len(names) < 2 or all(is_number(cell) for cell in names):
         return False
-    return len(row) - len(names) in (0, 1) and all(_is_number(cell) for cell in row[1:])
+    return len(row) - len(names) in (0, 1) and all(is_number(cell) for cell in row[1:])
 
 
 def table_rows(text: np.ndarray, source: str) -> RowSpans:
@@ -59,15 +59,15 @@ def _names(cells: list[str], rows: int, source: str) -> list[str]:
     In a symmetric matrix without names the first row and the first column agree as well, so that a number in
     the corner is an error, not a heading.
     """
-    if _is_number(cells[0]) and len(cells) - 1 == rows:
+    if is_number(cells[0]) and len(cells) - 1 == rows:
         raise InputError(
             f"the table begins with the number {cells[0]}, not with names",
             file=source,
-            hint=f"{_LAYOUT} A matrix without names can be a .npy file.",
+            hint=f"{LAYOUT} A matrix without names can be a .npy file.",
         )
     if len(cells) - rows not in (0, 1):
         raise InputError(
-            f"{len(cells) - 1} names in the first row, {rows} rows below it", file=source, hint=_LAYOUT
+            f"{len(cells) - 1} names in the first row, {rows} rows below it", file=source, hint=LAYOUT
         )
     return cells[len(cells) - rows :]
 
@@ -85,7 +85,8 @@ def _separator(header: str) -> str:
     return max("\t,;", key=header.count)
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether a cell is no name."""
     try:
         float(cell)
     except ValueError:

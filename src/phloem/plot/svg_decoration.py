@@ -125,7 +125,9 @@ def colour_key(
     """A strip of the scale with its ends written beside it."""
     step = 4.0
     strip = [
-        Strokes([np.array([[x + k * step, y], [x + (k + 1) * step + 0.3, y]])], colour(k), 8)
+        Strokes(
+            [np.array([[x + k * step, y], [x + (k + 1) * step + (k < COLOUR_STEPS - 1), y]])], colour(k), 8
+        )
         for k in range(COLOUR_STEPS)
     ]
     end = x + COLOUR_STEPS * step

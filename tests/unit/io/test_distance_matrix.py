@@ -247,16 +247,13 @@ def test_tables_of_spreadsheets_pandas_and_r(tmp_path, separator, corner, ending
     np.testing.assert_array_equal(matrix.values, VALUES)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".dist"])
-def test_a_table_without_names_is_not_read_as_if_its_numbers_were(tmp_path, ending):
+@pytest.mark.parametrize("ending, separator", [(".csv", ","), (".dist", ","), (".txt", "  "), (".tsv", "\t")])
+def test_a_table_without_names_is_not_read_as_if_its_numbers_were(tmp_path, ending, separator):
     """Its first row and column agree, as names would: three taxa 1.5, 2.0 and 4.0 came of it."""
     file = tmp_path / f"m{ending}"
-    file.write_text("\n".join(",".join(map(str, row)) for row in VALUES.tolist()))
-    if ending == ".dist":
-        assert not is_distance_matrix(file)
-    else:
-        with pytest.raises(InputError, match="begins with the number 0"):
-            read_distance_matrix(file)
+    file.write_text("\n".join(separator.join(map(str, row)) for row in VALUES.tolist()))
+    with pytest.raises(InputError, match=r"names.*\n.*can be a .npy file"):
+        read_distance_matrix(file)
 
 
 @pytest.mark.parametrize(
