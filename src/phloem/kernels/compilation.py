@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Literal
 
 NOTICES = {
-    "cpu": "compiling for this processor: the first run after an installation takes up to half a minute",
-    "gpu": "compiling kernels for this GPU: takes up to half a minute once, later runs find them compiled",
+    "cpu": "compiling: the first run after an installation takes up to half a minute",
+    "gpu": "compiling for this GPU: up to half a minute, once; later runs find it done",
 }
 
 _log = logging.getLogger("phloem")
