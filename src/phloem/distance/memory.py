@@ -53,7 +53,7 @@ def require_memory(
     if cophenetic:
         remedies.insert(0, "no cophenetic correlation")
     raise InputError(
-        f"{n:,} taxa need {need / 1e9:.1f} GB for distances in {precision}, {free / 1e9:.1f} GB are there",
+        f"{n:,} taxa need {need / 1e9:,.1f} GB for distances in {precision}, {free / 1e9:,.1f} GB are there",
         file=source,
         hint=f"Use {', '.join(remedies[:-1])} or {remedies[-1]}.",
     )
