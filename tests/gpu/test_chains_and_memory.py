@@ -138,8 +138,8 @@ def test_the_forecast_is_what_is_allocated(size):
     case = random_case(*size)
     gpu = GpuEvaluator(case.problem)
     gpu.gradient(case.lengths, case.model)
-    launch = gpu._batch.launch
-    held = [*launch.arrays.values(), *launch._full.values(), launch._ranges, launch._chains, launch._states]
+    launch, arrays = gpu._batch.launch, gpu._batch.launch.arrays
+    held = [*arrays.values(), *arrays.full.values(), arrays.chains, launch._ranges, launch._states]
     held.append(gpu._batch.numbers._device)
     found = sum(t.numel() * t.element_size() for t in held)
     assert abs(forecast_device_bytes(case.problem) - found) < 0.1 * found

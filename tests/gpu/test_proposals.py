@@ -66,7 +66,7 @@ def test_a_failed_proposal_leaves_the_accepted_state(monkeypatch):
     def no_memory(*arguments, **options):
         raise torch.OutOfMemoryError("planted")
 
-    monkeypatch.setattr(gpu._batch.launch, "grow", no_memory)
+    monkeypatch.setattr(gpu._batch.launch.arrays, "grow", no_memory)
     with pytest.raises(DeviceError, match="planted"):
         gpu.propose(case.lengths * 2, np.array([0]))
     monkeypatch.undo()

@@ -132,7 +132,7 @@ class GpuUpdates:
         if rows > n_columns or class_rows > n_classes or len(arrays["transition"]) < n_matrices:
             n_columns = n_columns if rows <= n_columns else rows + n_columns // 2
             n_classes = n_classes if class_rows <= n_classes else class_rows + n_classes // 2
-            batch.launch.grow(n_columns, n_classes, n_matrices)
+            arrays.grow(n_columns, n_classes, n_matrices)
             batch.forget_graphs()
 
     def _upload_classes(self, regions: np.ndarray) -> None:

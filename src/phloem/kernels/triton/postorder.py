@@ -7,7 +7,7 @@ import triton.language as tl
 
 from phloem.kernels.triton.product import fetch, times
 from phloem.kernels.triton.scaling import magnitude, rescale_shift, scale_down
-from phloem.kernels.triton.schedule import announce, await_ready, next_step
+from phloem.kernels.triton.schedule import announce, await_ready, counters_of, next_step
 
 # Columns of a post-order item (int64): what engine/gpu_schedule.py writes and the kernels read.
 # 0 kind (0 tip, 1 internal) · 1 first column written · 2 columns in the tile · 3, 4 first column of the left
@@ -63,7 +63,6 @@ def _tile_whole(
     item, c, columns, counters, messages, exponents, shifts, transition, left_class, right_class,
     state_sets, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr, PRODUCT: tl.constexpr,
-   
 ):  # fmt: skip
     """m = p Pᵀ for TILE columns (reference/postorder.py), states along the last axis, all of them in one
     block.
@@ -72,18 +71,10 @@ def _tile_whole(
     """
     rows, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
     live, left, right = node_columns(item, rows, left_class, right_class)
-    kind, out, first_left, first_right = (
-        tl.load(item),
-        tl.load(item + 1),
-        tl.load(item + 3),
-        tl.load(item + 4),
-    )
+    kind, out = tl.load(item), tl.load(item + 1)
+    first_left, first_right = tl.load(item + 3), tl.load(item + 4)
     internal = rows < tl.load(item + 2) * kind
-    ready, raised, target_count = (
-        counters + tl.load(item + 7),
-        counters + tl.load(item + 9),
-        tl.load(item + 8),
-    )
+    ready, target_count, raised = counters_of(item, counters)
     messages += c * columns * WIDTH
     from_left, from_right = messages + first_left * WIDTH, messages + first_right * WIDTH
     matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
@@ -102,26 +93,17 @@ def _tile_whole(
 @triton.jit
 def _tile_blocks(
     item, c, chunk, columns, counters, messages, exponents, shifts, transition, left_class, right_class,
-    state_sets,
-    C,
+    state_sets, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
     PRODUCT: tl.constexpr,
 ):  # fmt: skip
     """The same where the states take CHUNKS blocks: this program writes block `chunk` of every message."""
     rows = tl.arange(0, TILE)
     live, left, right = node_columns(item, rows, left_class, right_class)
-    kind, out, first_left, first_right = (
-        tl.load(item),
-        tl.load(item + 1),
-        tl.load(item + 3),
-        tl.load(item + 4),
-    )
+    kind, out = tl.load(item), tl.load(item + 1)
+    first_left, first_right = tl.load(item + 3), tl.load(item + 4)
     internal = rows < tl.load(item + 2) * kind
-    ready, raised, target_count = (
-        counters + tl.load(item + 7),
-        counters + tl.load(item + 9),
-        tl.load(item + 8),
-    )
+    ready, target_count, raised = counters_of(item, counters)
     messages += c * columns * WIDTH
     from_left, from_right = messages + first_left * WIDTH, messages + first_right * WIDTH
     matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH

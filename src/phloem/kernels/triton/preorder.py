@@ -8,7 +8,7 @@ import triton.language as tl
 from phloem.kernels.triton.postorder import block
 from phloem.kernels.triton.product import fetch, times
 from phloem.kernels.triton.scaling import scale_down
-from phloem.kernels.triton.schedule import announce, await_ready, next_step
+from phloem.kernels.triton.schedule import announce, await_ready, counters_of, next_step
 
 # Columns of a pre-order item (int64): 0 kind (0 tip, 1 internal) · 1 first pre-order column · 2 columns in
 # the tile · 3 first pre-order column of the parent · 4 first column of the sibling · 5 matrix · 6 first
@@ -63,17 +63,9 @@ def _tile_whole(
     fetched any earlier, it takes registers that the products want (measured).
     """
     rows, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
-    kind, out, n, longest = (
-        tl.load(item),
-        tl.load(item + 1),
-        tl.load(item + 2),
-        tl.load(item + 11).to(tl.int32),
-    )
-    ready, raised, target_count = (
-        counters + tl.load(item + 7),
-        counters + tl.load(item + 9),
-        tl.load(item + 8),
-    )
+    kind, out, n = tl.load(item), tl.load(item + 1), tl.load(item + 2)
+    longest = tl.load(item + 11).to(tl.int32)
+    ready, target_count, raised = counters_of(item, counters)
     partial += tl.load(item + 12) * C + c
     entry_parent += tl.load(item + 6)
     entry_sibling += tl.load(item + 6)
@@ -109,24 +101,15 @@ def _tile_whole(
 @triton.jit
 def _tile_blocks(
     item, c, chunk, columns, pre_columns, counters, messages, shifts, q, u_kept, transition, generator,
-    pre_class,
-    entry_parent, entry_sibling, partial, C,
+    pre_class, entry_parent, entry_sibling, partial, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr,
     DTYPE: tl.constexpr, PRODUCT: tl.constexpr, KEEP_U: tl.constexpr,
 ):  # fmt: skip
     """The same where the states take CHUNKS blocks: this program writes block `chunk` of every q."""
     rows = tl.arange(0, TILE)
-    kind, out, n, longest = (
-        tl.load(item),
-        tl.load(item + 1),
-        tl.load(item + 2),
-        tl.load(item + 11).to(tl.int32),
-    )
-    ready, raised, target_count = (
-        counters + tl.load(item + 7),
-        counters + tl.load(item + 9),
-        tl.load(item + 8),
-    )
+    kind, out, n = tl.load(item), tl.load(item + 1), tl.load(item + 2)
+    longest = tl.load(item + 11).to(tl.int32)
+    ready, target_count, raised = counters_of(item, counters)
     partial += (tl.load(item + 12) * C + c) * CHUNKS
     entry_parent += tl.load(item + 6)
     entry_sibling += tl.load(item + 6)
@@ -192,12 +175,10 @@ def preorder(
         c = (step % parts) // CHUNKS
         if CHUNKS == 1:
             _tile_whole(item, c, columns, pre_columns, counters, messages, shifts, q, u_kept, transition,
-                               generator, pre_class, entry_parent, entry_sibling, partial, C, WIDTH, BLOCK,
-                               TILE,
-                               DTYPE, PRODUCT, KEEP_U)  # fmt: skip
+                        generator, pre_class, entry_parent, entry_sibling, partial, C, WIDTH, BLOCK, TILE,
+                        DTYPE, PRODUCT, KEEP_U)  # fmt: skip
         else:
             _tile_blocks(item, c, step % CHUNKS, columns, pre_columns, counters, messages, shifts, q, u_kept,
-                                transition, generator, pre_class, entry_parent, entry_sibling, partial, C,
-                                WIDTH,
-                                BLOCK, CHUNKS, TILE, DTYPE, PRODUCT, KEEP_U)  # fmt: skip
+                         transition, generator, pre_class, entry_parent, entry_sibling, partial, C, WIDTH,
+                         BLOCK, CHUNKS, TILE, DTYPE, PRODUCT, KEEP_U)  # fmt: skip
         step = following

@@ -26,6 +26,12 @@ def await_ready(place, target):
 
 
 @triton.jit
+def counters_of(item, counters):
+    """Of a step of a pass: the counter to await, its target, and the counter to raise (postorder.py)."""
+    return counters + tl.load(item + 7), tl.load(item + 8), counters + tl.load(item + 9)
+
+
+@triton.jit
 def announce(place):
     """Raise a counter once every thread of this program has stored its part."""
     tl.debug_barrier()

@@ -13,8 +13,8 @@ import triton.language as tl
 
 from phloem.kernels.triton.postorder import block
 from phloem.kernels.triton.product import fetch, times
-from phloem.kernels.triton.root import two_sum
 from phloem.kernels.triton.scaling import scale_down
+from phloem.kernels.triton.totals import two_sum
 
 # A step of the walk, one a branch (int64): 0 kind (0 tip, 1 internal) · 1 whether it is its parent's left
 # child · 2, 3 slot of the parent and of the node itself · 4 the parent's place in the class arrays · 5, 6
