@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+import torch
+
 from phloem.engine import gpu_distance_nj
-from phloem.engine.gpu_distance_nj import JoiningTiling, joins
+from phloem.engine.gpu_device import find_device
+from phloem.engine.gpu_distance_nj import joins
+from phloem.engine.gpu_distance_nj_stages import JoiningStages, JoiningTiling, stages
 from phloem.errors import InputError, NumericalError
 from phloem.kernels.reference.nj import neighbour_joining
+from phloem.kernels.triton.nj_steps import BEGIN
 
-DROPS = JoiningTiling(block=32, small=4)
-KEEPS = JoiningTiling(block=32, small=99)
+DROPS = JoiningTiling(lanes=8, blocks=((8, 16), (99, 32)), small=4)
+KEEPS = JoiningTiling(lanes=8, blocks=((99, 32),), small=99)
 
 
 def symmetric(n: int, seed: int) -> np.ndarray:
@@ -51,6 +58,33 @@ def test_joins_equal_the_reference(method, n, precision, tiling, poisoned):
 def test_fewer_rows_are_read_than_a_full_search_would():
     n = 19
     assert n <= joins(symmetric(n, 5), tiling=KEEPS).rows_read < n * (n - 3) / 2
+
+
+def test_dropping_columns_changes_nothing():
+    d = symmetric(23, 6)
+    drops, keeps = joins(d, tiling=DROPS), joins(d, tiling=KEEPS)
+    assert drops.rows_read == keeps.rows_read
+    assert np.array_equal(drops.pairs, keeps.pairs)
+    np.testing.assert_allclose(drops.lengths, keeps.lengths, atol=1e-14)
+
+
+@pytest.mark.parametrize("small", [4, 6, 7, 100])
+def test_every_launch_joins_and_the_last_leaves_four(small):
+    for n in range(4, 200):
+        steps = stages(n, small)
+        assert steps[0][0] == n and steps[-1][1] == 4
+        assert all(before[1] == after[0] > 4 for before, after in pairwise(steps))
+        assert all(left < clusters for clusters, left in steps) or n == 4
+
+
+@pytest.mark.parametrize("n", [4, 5, 12, 13])
+def test_one_row_answers_for_each_pair_and_rows_are_equally_long(n):
+    work = torch.zeros((n, 16), device=find_device())
+    begin = JoiningStages(work, n, "nj", KEEPS).state[BEGIN.value, :n].cpu().numpy()[:, None]
+    i, j = np.arange(n)[:, None], np.arange(n)
+    answers = np.where(begin > i, (j < i) | (j >= begin), (j < i) & (j >= begin))
+    assert np.array_equal(answers ^ answers.T, ~np.eye(n, dtype=bool))
+    assert np.ptp(answers.sum(axis=1)) <= 1
 
 
 def test_not_a_number_is_an_error():

@@ -5,61 +5,86 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.kernels.triton.nj_compaction import drop_columns
 from phloem.kernels.triton.nj_join import own_record, store_variances, weigh_pair
 from phloem.kernels.triton.nj_records import PLACES, condense, hear, meet, tell
 from phloem.kernels.triton.nj_rules import BIONJ, NJ, UNJ, averaged, wide
-from phloem.kernels.triton.nj_start import first_partners
-from phloem.kernels.triton.nj_steps import SECOND, SIZE, SLOT, SUMS, best_told, own_places, search, u_after
+from phloem.kernels.triton.nj_scan import search
+from phloem.kernels.triton.nj_steps import (
+    AT,
+    BEGIN,
+    BOUND,
+    NEAR,
+    SECOND,
+    SIZE,
+    SLOT,
+    SUMS,
+    answers,
+    best_told,
+    own_places,
+    u_after,
+)
 
 ARRIVED = tl.constexpr(0)  # programs at the barrier
 ROWS_READ = tl.constexpr(1)
-TURN = tl.constexpr(2)  # which sums are the last
-COUNTERS = 3
+COUNTERS = 2
 
 
 @triton.jit
-def _finish(
-    state, reals, counters, N, turn, read, newest, newest_slot, newest_size, programs, NATIVE: tl.constexpr
+def _take_over(state, reals, N, turn, i, n, METHOD: tl.constexpr):
+    """What is known of this program's rows: (slot, near, begin, at, bound, total, second)."""
+    mine = i < n
+    slot = tl.load(state + SLOT * N + i, mask=mine, other=0)
+    near = tl.load(state + NEAR * N + i, mask=mine, other=-1)
+    begin = tl.load(state + BEGIN * N + i, mask=mine, other=0)
+    at = tl.load(reals + AT * N + i, mask=mine, other=0.0)
+    bound = tl.load(reals + BOUND * N + i, mask=mine, other=float("inf"))
+    total = tl.load(reals + (SUMS + turn % 2) * N + i, mask=mine, other=float("-inf"))
+    second = total
+    if METHOD != NJ:
+        second = tl.load(reals + (SECOND + turn % 2) * N + i, mask=mine, other=0.0)
+    return slot, near, begin, at, bound, total, second
+
+
+@triton.jit
+def _hand_over(
+    state, reals, records, counters, N, turn, i, n, slot, near, at, bound, read, newest, newest_size,
+    programs, WIDTH: tl.constexpr, METHOD: tl.constexpr, NATIVE: tl.constexpr,
 ):  # fmt: skip
-    """Counters, and what the last join changed, once nobody reads the old state any more."""
+    """What is known of this program's rows (sums are stored already), with what the last records told."""
+    told_q, told, told_at, told_bound = hear(records, turn, programs, WIDTH, NATIVE)
+    _, pair, ab, new_bound = condense(told_q, told, told_at, told_bound)
+    best = i == (pair % PLACES).to(tl.int32)
+    tl.store(state + SLOT * N + i, slot, mask=i < n)
+    tl.store(state + NEAR * N + i, tl.where(best, (pair // PLACES).to(tl.int32), near), mask=i < n)
+    tl.store(reals + AT * N + i, tl.where(best, ab, at), mask=i < n)
+    tl.store(reals + BOUND * N + i, tl.where(i == newest, new_bound, bound), mask=i < n)
+    if METHOD == UNJ:
+        tl.store(reals + SIZE * N + i, newest_size, mask=i == newest)
     tl.atomic_add(counters + ROWS_READ, read)
-    meet(counters + ARRIVED, programs, NATIVE)
-    if tl.program_id(0) == 0:
-        tl.store(counters + TURN, turn % 2)
-        if newest >= 0:
-            tl.store(state + SLOT * N + newest, newest_slot)
-            tl.store(reals + SIZE * N + newest, newest_size)
 
 
-@triton.jit(do_not_specialize=["n"])
+@triton.jit(do_not_specialize=["n", "stop", "first"])
 def nj_exact(
-    distances, variances, ld, state, reals, records, N, n, counters, ahead,
-    BLOCK: tl.constexpr, WIDTH: tl.constexpr, SMALL: tl.constexpr, METHOD: tl.constexpr,
-    DTYPE: tl.constexpr, NATIVE: tl.constexpr,
+    distances, variances, ld, state, reals, records, names, lengths, N, n, stop, first, counters, ahead,
+    BLOCK: tl.constexpr, WIDTH: tl.constexpr, METHOD: tl.constexpr, DTYPE: tl.constexpr, NATIVE: tl.constexpr,
 ):  # fmt: skip
-    """Join until four clusters are left; joins are in state[LOWER], state[UPPER], reals[ABOVE_…], in order.
+    """Join n living clusters in columns 0 … n-1 until `stop` ≥ 4 are left; `first` joins were made before.
 
     distances: rows of ld entries (a multiple of 16), symmetric, zero diagonal; overwritten. variances: a copy
-    for BIONJ, else anything. state (SLOT and NAME the places), reals (SUMS -inf, SIZE 1), records: see
-    nj_steps, nj_records. WIDTH lanes hold the rows of a program, and a record each. counters: zeros. ahead:
-    see search, in rises. Columns are dropped when a quarter of them is dead, while n > SMALL.
+    for BIONJ, else anything. state, reals: of every cluster, see nj_steps; afterwards too, with sums -inf of
+    the dead. records: see nj_records. names, lengths: (2, N), of all joins in order. WIDTH lanes hold the
+    rows of a program, and a record each. counters: no program has arrived. ahead: see search, in rises.
     """
     programs, infinity = tl.num_programs(0), float("inf")
     counter, i = counters + ARRIVED, own_places(programs, WIDTH)
-    left, turn, read = n, n - n, n - n
+    left, turn, read = n, first + n - n, n - n
     newest, newest_slot, free, newest_size = n - n - 1, n - n, n - n, n.to(tl.float64)
-    leaves, slot = newest_size, tl.where(i < n, i, 0)
-    inverse = 1.0 / (left - 2).to(tl.float64)
-    total, bound, near, at = first_partners(
-        distances, ld, i, reals + SUMS * N, inverse, n, programs, counter, WIDTH, DTYPE, BLOCK, NATIVE
-    )
-    second = total
-    if METHOD != NJ:
-        tl.store(reals + SECOND * N + i, second, mask=i < n)
-    q, pair, ab, new_bound = own_record(i, n, total * inverse, near, at, bound, i == n, bound, bound)
+    leaves, inverse = (n + first).to(tl.float64), 1.0 / (left - 2).to(tl.float64)
+    slot, near, begin, at, bound, total, second = _take_over(state, reals, N, turn, i, n, METHOD)
+    u_near = tl.load(reals + (SUMS + turn % 2) * N + near, mask=near >= 0, other=0.0) * inverse
+    q, pair, ab, new_bound = own_record(i, n, total * inverse, near, at, at - u_near, i < 0, bound, bound)
     tell(records, counter, turn, programs, q, pair, ab, new_bound, NATIVE)
-    while left > 4:
+    while left > stop:
         before, inverse = inverse, 1.0 / (left - 3).to(tl.float64)
         told_q, told, told_at, told_bound = hear(records, turn, programs, WIDTH, NATIVE)
         _, pair, ab, new_bound = condense(told_q, told, told_at, told_bound)
@@ -67,11 +92,11 @@ def nj_exact(
         bound = tl.where(i == newest, new_bound, bound)
         sums = reals + (SUMS + turn % 2) * N
         slot_a, slot_b, share, constant, rise, new_sum, new_second, size_a, size_b, v_ab = weigh_pair(
-            state, reals, variances, N, ld, turn, a, b, ab, left, before, newest, newest_slot, newest_size,
-            leaves, METHOD,
+            state, reals, variances, names, lengths, N, ld, turn, a, b, ab, left, before, newest, newest_slot,
+            newest_size, leaves, METHOD,
         )  # fmt: skip
         row_a, row_b = slot_a.to(tl.int64) * ld, slot_b.to(tl.int64) * ld
-        free, left, rise = tl.where(turn == 0, slot_a, free), left - 1, rise * inverse
+        free, left, rise = tl.where(turn == first, slot_a, free), left - 1, rise * inverse
         # Own rows after the join.
         rest = (total > -infinity) & (i != a) & (i != b)
         x = wide(tl.load(distances + row_a + i, mask=rest, other=0.0))
@@ -93,9 +118,10 @@ def nj_exact(
             tl.store(reals + (SECOND + (turn + 1) % 2) * N + i, second, mask=i < n)
         tl.store(distances + slot.to(tl.int64) * ld + a, stored, mask=rest)
         stored = tl.where(rest, stored, 0.0)
-        if turn > 0:
+        if turn > first:
             tl.store(distances + free.to(tl.int64) * ld + i, stored, mask=rest | (i == a))
-        in_row = tl.where(rest & (i > a), with_a, infinity)
+        own = answers(i, begin, a)
+        in_row = tl.where(rest & own, with_a, infinity)
         bound = tl.minimum(bound - rise, in_row)
         known = tl.where(rest & (near >= 0), at - u_near, infinity)
         nearer = in_row < known
@@ -103,21 +129,19 @@ def nj_exact(
         at = tl.where(nearer, new, at)
         best = tl.minimum(best, tl.minimum(known, tl.where(rest, with_a, infinity)) - u)
         bound, near, at, known, scanned = search(
-            distances, ld, i, u, best, bound, near, at, known, slot, rest, ahead * tl.maximum(rise, 0.0),
-            sums, inverse, a, b, row_a, row_b, share, constant, DTYPE, BLOCK,
+            distances, ld, n, i, begin, u, best, bound, near, at, known, slot, rest,
+            ahead * tl.maximum(rise, 0.0), sums, inverse, a, b, row_a, row_b, share, constant, DTYPE, BLOCK,
+            NATIVE,
         )  # fmt: skip
         read += scanned
-        if turn == 0:  # the first new row takes the place of one that others may still read
+        if turn == first:  # the first new row takes the place of one that others may still read
             meet(counter, programs, NATIVE)
             tl.store(distances + free.to(tl.int64) * ld + i, stored, mask=rest | (i == a))
         slot = tl.where(i == a, free, slot)
         newest, newest_slot, newest_size, free, turn = a, free, size_a + size_b, slot_b, turn + 1
-        q, pair, ab, new_bound = own_record(i, a, u, near, at, known, rest & (i < a), new, with_a)
-        if (n > SMALL) & (left * 4 < n * 3):
-            newest, pair, slot, near, at, bound, total, second = drop_columns(
-                distances, variances, ld, state, reals, N, turn, n, left, i, newest, newest_size, pair, slot,
-                near, at, bound, total, second, counter, programs, WIDTH, BLOCK, METHOD, NATIVE,
-            )  # fmt: skip
-            n = left
+        q, pair, ab, new_bound = own_record(i, a, u, near, at, known, rest & ~own, new, with_a)
         tell(records, counter, turn, programs, q, pair, ab, new_bound, NATIVE)
-    _finish(state, reals, counters, N, turn, read, newest, newest_slot, newest_size, programs, NATIVE)
+    _hand_over(
+        state, reals, records, counters, N, turn, i, n, slot, near, at, bound, read, newest, newest_size,
+        programs, WIDTH, METHOD, NATIVE,
+    )  # fmt: skip

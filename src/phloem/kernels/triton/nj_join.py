@@ -7,23 +7,13 @@ import triton.language as tl
 
 from phloem.kernels.triton.nj_records import NO_PAIR, PLACES, condense
 from phloem.kernels.triton.nj_rules import BIONJ, NJ, UNJ, averaged, weigh, wide
-from phloem.kernels.triton.nj_steps import (
-    ABOVE_LOWER,
-    ABOVE_UPPER,
-    LOWER,
-    NAME,
-    SECOND,
-    SIZE,
-    SLOT,
-    SUMS,
-    UPPER,
-)
+from phloem.kernels.triton.nj_steps import LOWER, NAME, SECOND, SIZE, SLOT, SUMS, UPPER
 
 
 @triton.jit
 def weigh_pair(
-    state, reals, variances, N, ld, turn, a, b, ab, left, inverse, newest, newest_slot, newest_size, leaves,
-    METHOD: tl.constexpr,
+    state, reals, variances, names, lengths, N, ld, turn, a, b, ab, left, inverse, newest, newest_slot,
+    newest_size, leaves, METHOD: tl.constexpr,
 ):  # fmt: skip
     """(slots of a and b, share, constant, rise, new sums, sizes of a and b, variance between them): nj_rules.
 
@@ -47,10 +37,10 @@ def weigh_pair(
         ab, left, inverse, sum_a, sum_b, second_a, second_b, size_a, size_b, v_ab, leaves, METHOD
     )
     if tl.program_id(0) == 0:
-        tl.store(state + LOWER * N + turn, tl.load(state + NAME * N + a))
-        tl.store(state + UPPER * N + turn, tl.load(state + NAME * N + b))
-        tl.store(reals + ABOVE_LOWER * N + turn, above_a)
-        tl.store(reals + ABOVE_UPPER * N + turn, above_b)
+        tl.store(names + LOWER * N + turn, tl.load(state + NAME * N + a))
+        tl.store(names + UPPER * N + turn, tl.load(state + NAME * N + b))
+        tl.store(lengths + LOWER * N + turn, above_a)
+        tl.store(lengths + UPPER * N + turn, above_b)
         if newest >= 0:
             tl.store(state + SLOT * N + newest, newest_slot)
             if METHOD == UNJ:
@@ -72,19 +62,25 @@ def store_variances(variances, ld, i, slot, rest, free, a, row_a, row_b, share, 
 
 
 @triton.jit
-def own_record(i, a, u, near, at, known, below, new, with_a):
-    """The record (nj_records) of this program's rows, and of their pairs with the new cluster a above them.
+def _pair(i, j):
+    return tl.minimum(i, j).to(tl.int64) * PLACES + tl.maximum(i, j)
 
-    known: smallest d - u of the row's own pairs; below: rows i < a that live; new: d_ia; with_a: new - u_a.
+
+@triton.jit
+def own_record(i, a, u, near, at, known, other, new, with_a):
+    """The record (nj_records) of this program's rows, and of their pairs with the new cluster a.
+
+    known: smallest d - u of the row's own pairs; other: rows whose pair with a is a's, not theirs; new: d_ia;
+    with_a: new - u_a.
     """
     infinity = float("inf")
     own_q = tl.where(near >= 0, known - u, infinity)
-    own_pair = tl.where(near >= 0, near.to(tl.int64) * PLACES + i, NO_PAIR)
-    new_q = tl.where(below, with_a - u, infinity)
+    own_pair = tl.where(near >= 0, _pair(i, near), NO_PAIR)
+    new_q = tl.where(other, with_a - u, infinity)
     with_new = new_q < own_q
     return condense(
         tl.where(with_new, new_q, own_q),
-        tl.where(with_new, i.to(tl.int64) * PLACES + a, own_pair),
+        tl.where(with_new, _pair(i, a), own_pair),
         tl.where(with_new, new, at),
-        tl.where(below, new - u, infinity),
+        tl.where(other, new - u, infinity),
     )
