@@ -22,6 +22,7 @@ from phloem.data.distance_triangle import DistanceTriangle
 from phloem.distance.alignment_distances import pairwise_distances, pairwise_triangle
 from phloem.distance.bootstrap import bootstrap_support
 from phloem.distance.cophenetic import cophenetic_correlation
+from phloem.distance.deletion import measured_sites
 from phloem.distance.device_bands import DeviceBands, distances_in_bands
 from phloem.distance.device_distances import DeviceAlignment, DeviceMatrix
 from phloem.distance.distance_settings import DistanceSettings, usual_method
@@ -223,6 +224,7 @@ def _source(settings: DistanceAnalysisSettings, progress: Progress | None) -> _S
         return _Source(lambda _: matrix, 0, devices)
     alignment = alignment_of(settings)
     measure = distance_settings(settings, alignment)
+    alignment = measured_sites(alignment, measure)  # before the bootstrap draws from its columns
     choices = {_READING[name]: value for name, value in alignment.settings.items() if name in _READING}
     devices = choose_devices(
         settings.device, alignment.n_taxa, method, alignment, measure, 1 + settings.bootstrap,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from phloem.errors import InputError
 from phloem.tree.sample import sample_of_trees
 from phloem.tree.splits import sample_splits, tree_splits
 from phloem.tree.tree import Tree
@@ -23,14 +24,20 @@ def bootstrap_support(
     """The tree labelled with the percentage of replicate trees that have each split (clade, if rooted).
 
     build: (n_sites,) columns of the alignment → tree of the same taxa. Replicate k draws its columns from the
-    stream (seed, k), so any one can be repeated alone.
+    stream (seed, k), so any one can be repeated alone; an InputError of its own says which one it was.
     """
     splits = sample_splits(sample_of_trees([tree]))[0]
     keys = [split.tobytes() for split in splits]
     counts = dict.fromkeys(keys, 0)
     for k in range(replicates):
         columns = np.random.default_rng([seed, k]).integers(0, n_sites, n_sites)
-        for split in tree_splits(build(columns)):
+        try:
+            replicate = build(columns)
+        except InputError as error:
+            raise InputError(
+                f"in bootstrap replicate {k + 1}: {error.message}", file=error.file, hint=error.hint
+            ) from None
+        for split in tree_splits(replicate):
             if (key := split.tobytes()) in counts:
                 counts[key] += 1
         if progress is not None:

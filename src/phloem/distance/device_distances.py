@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from phloem.data.alignment import Alignment
-from phloem.distance.deletion import complete_sites, no_complete_site
+from phloem.distance.deletion import measured_sites
 from phloem.distance.distance_settings import NUCLEOTIDES, DistanceSettings, check_settings
 from phloem.distance.formula import formula_for
 from phloem.distance.merges import Merges
@@ -61,26 +61,20 @@ class DeviceAlignment:
         from phloem.engine.gpu_distance_alignment import SequenceCodes
 
         check_settings(settings, alignment.alphabet.kind)
+        alignment = measured_sites(alignment, settings)
         weights = device_weights(alignment, settings.ambiguity)
         self._alignment, self._settings = alignment, settings
-        self._kept = None
-        if settings.deletion == "complete":
-            self._kept = np.zeros(alignment.n_sites, bool)
-            self._kept[complete_sites(alignment, settings.ambiguity)] = True
         self._codes = SequenceCodes(alignment.codes, weights, alignment.alphabet.kind in NUCLEOTIDES)
         self._formula = formula_for(alignment, settings)
         self._own_frequencies = settings.method in ("f84", "tn93") and settings.frequencies is None
 
     def distances(self, columns: np.ndarray | None = None) -> DeviceMatrix:
-        """Distances of the alignment, or of a replicate with these columns; errors as pairwise_distances."""
+        """Distances of the alignment, or of a replicate with these of the columns that complete deletion
+        leaves; errors as pairwise_distances."""
         from phloem.engine.gpu_distance_alignment import distance_matrix
         from phloem.engine.gpu_distance_device import float_type
 
         alignment, settings, formula = self._alignment, self._settings, self._formula
-        if self._kept is not None:
-            columns = np.flatnonzero(self._kept) if columns is None else columns[self._kept[columns]]
-            if not len(columns):
-                raise no_complete_site(alignment.source)
         if self._own_frequencies and columns is not None:
             drawn = replace(alignment, codes=alignment.codes[:, columns])
             formula = formula_for(drawn, settings)

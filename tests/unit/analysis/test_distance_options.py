@@ -140,3 +140,25 @@ def test_an_unrooted_picture_is_drawn_from_its_midpoint(files):
     assert not read_tree("t.nwk").rooted
     assert "midpoint" not in invoke("upgma", "m.phy", "--picture", "u.svg", "-o", "u.nwk").stderr
     assert np.isclose(read_tree("t.nwk").lengths[:-1].sum(), 10)
+
+
+PATCHY = {
+    "a": "ACGTAC----------",
+    "b": "-----CGTACGTACGT",
+    "c": "ACGTACGTACGAACGT",
+    "d": "ACGTACGAACGAACTT",
+}
+
+
+def test_complete_deletion_comes_before_the_bootstrap(files):
+    """Only site 6 is in all: drawn from sixteen columns it was missing from every third replicate."""
+    (files / "p.fa").write_text("".join(f">{name}\n{text}\n" for name, text in PATCHY.items()))
+    result = run_distance_analysis(DistanceAnalysisSettings("p.fa", "nj", deletion="complete", bootstrap=50))
+    assert result.choices["sites"] == 1 and result.tree.lengths.max() == 0
+
+
+def test_a_replicate_without_common_sites_says_that_it_is_one(files):
+    (files / "p.fa").write_text("".join(f">{name}\n{text}\n" for name, text in PATCHY.items()))
+    run_distance_analysis(DistanceAnalysisSettings("p.fa", "nj"))
+    with pytest.raises(InputError, match=r"in bootstrap replicate \d+: 'a' and 'b' have no site in common"):
+        run_distance_analysis(DistanceAnalysisSettings("p.fa", "nj", bootstrap=50))
