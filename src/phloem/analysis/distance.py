@@ -109,8 +109,8 @@ def run_distance_analysis(
 ) -> DistanceAnalysisResult:
     """Read, measure, cluster or join, and write settings.out if given.
 
-    progress(step, done, total); compiling: called with a sentence if kernels have to be compiled
-    first (engine.compilation).
+    progress(step, done, total), total 0 where it is not known; compiling: called with a sentence if kernels
+    have to be compiled first (engine.compilation).
     Errors: InputError for data and settings that do not go together.
     """
     check_options(settings)
@@ -124,6 +124,8 @@ def run_distance_analysis(
     tree, cophenetic = None, None
     if settings.method is not None:
         start = time.perf_counter()
+        if progress is not None:
+            progress("tree", 0, 0)
         tree = build_tree(matrix, settings, device, overwrite=not settings.cophenetic)
         seconds["tree"] = time.perf_counter() - start
         at_midpoint = settings.midpoint and settings.method in JOINING and tree.n_tips > 2

@@ -64,7 +64,10 @@ def distances(
         None, help="Significant digits of numbers written as text; 9 if not given."
     ),
     out: str = typer.Option(
-        ..., "--out", "-o", help="Matrix: .npy, .csv, .tsv, any other name is PHYLIP; - is standard output."
+        ...,
+        "--out",
+        "-o",
+        help="Matrix: .npy, .csv, .tsv, any other name is PHYLIP; .gz packs; - is standard output.",
     ),
     json: str | None = _JSON,
     redo: bool = _REDO,
@@ -173,7 +176,9 @@ def _run(options: dict[str, Any], method: str | None, picture: str | None, circu
     with messages.status("reading …") as status:
         result = run_distance_analysis(
             settings,
-            progress=lambda step, done, total: status.update(f"{step}: {done:,} of {total:,}"),
+            progress=lambda step, done, total: status.update(
+                f"{step}{f': {done / total:.0%}' if total else ' …'}"
+            ),
             compiling=messages.print,
         )
     _show(result, messages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Callable
 from functools import partial
@@ -97,16 +98,18 @@ def _read(
 
 
 def write_distance_matrix(matrix: DistanceMatrix, path: str | os.PathLike[str], digits: int = 9) -> None:
-    """Write by the name's ending: .npy (with NAME.names beside it), .csv, .tsv, else square PHYLIP."""
+    """Write by the name's ending: .npy (with NAME.names beside it), .csv, .tsv, else square PHYLIP; .gz after
+    it compresses text."""
     target = Path(path)
     if target.suffix == ".npy":
         np.save(target, matrix.values)
         target.with_suffix(".names").write_text("".join(f"{name}\n" for name in matrix.taxa))
         return
-    separator = {".csv": ",", ".tsv": "\t"}.get(target.suffix)
+    packed = target.suffix == ".gz"
+    separator = {".csv": ",", ".tsv": "\t"}.get(target.with_suffix("").suffix if packed else target.suffix)
     if separator is None:
         _refuse_blanks(matrix.taxa)
-    with target.open("w", encoding="utf-8") as out:
+    with gzip.open(target, "wt", 1, "utf-8") if packed else target.open("w", encoding="utf-8") as out:
         write_rows(matrix, out, separator, digits)
 
 

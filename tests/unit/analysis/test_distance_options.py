@@ -99,6 +99,17 @@ def test_the_tree_is_printed_beside_a_json_file_and_within_json(files):
     assert "tree" not in json.loads((files / "again.json").read_text())
 
 
+def test_progress_moves_on_to_the_tree(files):
+    seen = []
+    run_distance_analysis(
+        DistanceAnalysisSettings("a.fa", "nj", bootstrap=2),
+        progress=lambda step, done, total: seen.append((step, done, total)),
+    )
+    steps = [step for step, *_ in seen]
+    assert steps.index("distances") < steps.index("tree") < steps.index("bootstrap")
+    assert seen[-1] == ("bootstrap", 2, 2) and ("tree", 0, 0) in seen
+
+
 def test_minus_is_standard_output(files):
     assert invoke("upgma", "m.phy", "-o", "-").stdout.count("(") == 3
     matrix = invoke("distances", "m.phy", "-o", "-").stdout

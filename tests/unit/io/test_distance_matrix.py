@@ -105,17 +105,18 @@ def test_rows_over_several_lines_windows_ends_and_gzip(tmp_path):
     np.testing.assert_array_equal(read_distance_matrix(file).values, VALUES)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".npy", ".phy"])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".npy", ".phy", ".csv.gz", ".gz"])
 def test_round_trip(tmp_path, ending):
     rng = np.random.default_rng(0)
     upper = np.triu(rng.random((70, 70)), 1)
     taxa = tuple(f"taxon{k}" for k in range(70))
-    if ending in (".csv", ".tsv"):
+    if ending.startswith((".csv", ".tsv")):
         taxa = ('a "quoted", name', "Homo sapiens", *taxa[2:])
     matrix = DistanceMatrix(taxa, upper + upper.T)
     write_distance_matrix(matrix, tmp_path / f"m{ending}", digits=17)
     again = read_distance_matrix(tmp_path / f"m{ending}")
     assert again.taxa == taxa
+    assert ((tmp_path / f"m{ending}").read_bytes()[:2] == b"\x1f\x8b") == ending.endswith(".gz")
     np.testing.assert_array_equal(again.values, matrix.values)
 
 
