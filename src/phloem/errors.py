@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 
@@ -76,6 +76,12 @@ def require_count(what: str, value: object) -> None:
     """InputError unless the value is a whole number of at least 1."""
     if _whole(value) < 1:
         raise InputError(f"{what} must be a whole number of at least 1, not {value}")
+
+
+def require_choice(what: str, value: object, choices: Collection[str]) -> None:
+    """InputError that lists the choices unless the value is one of them."""
+    if value not in choices:
+        raise InputError(f"unknown {what} '{value}'", hint=f"Choose one of {', '.join(choices)}.")
 
 
 def require_seed(seed: object) -> None:

@@ -163,6 +163,10 @@ def test_what_cannot_be_simulated_is_refused(text, model, error, message):
         simulate_alignment(tree, model_for_alphabet(model, alphabet("dna")), 100)
 
 
-def test_no_sites_is_an_error():
-    with pytest.raises(InputError, match="at least one site"):
-        simulate_alignment(tree_of(TWO), model_for_alphabet("JC", alphabet("dna")), 0)
+@pytest.mark.parametrize("n_sites", [0, 1.5, float("nan")])
+def test_sites_and_seeds_are_whole_numbers(n_sites):
+    model = model_for_alphabet("JC", alphabet("dna"))
+    with pytest.raises(InputError, match="the number of sites must be a whole number"):
+        simulate_alignment(tree_of(TWO), model, n_sites)
+    with pytest.raises(InputError, match="the seed must be a whole number"):
+        simulate_alignment(tree_of(TWO), model, 5, seed=None)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.errors import InputError, ModelError, in_file, require_count, require_seed
+from phloem.errors import InputError, ModelError, in_file, require_choice, require_count, require_seed
 
 
 def test_the_column_of_a_model_error_is_not_a_line_of_a_file():
@@ -37,3 +37,9 @@ def test_a_seed_is_a_whole_number_of_63_bits(seed):
 @pytest.mark.parametrize("value", [1, 7, np.int64(3)])
 def test_counts(value):
     require_count("threads", value)
+
+
+def test_a_choice_is_one_of_those_listed():
+    require_choice("colour", "red", ("red", "blue"))
+    with pytest.raises(InputError, match="unknown colour 'green'\n  hint: Choose one of red, blue"):
+        require_choice("colour", "green", ("red", "blue"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from phloem.engine.select import Device
-from phloem.errors import InputError, require_count
+from phloem.errors import InputError, require_choice, require_count
 from phloem.kernels.reference.distance import Ambiguity
 from phloem.model.record import SiteModel
 
@@ -59,6 +59,9 @@ def usual_method(kind: str) -> DistanceMethod:
 def check_settings(settings: DistanceSettings, kind: str) -> None:
     """InputError where they do not fit each other, or data of this kind of alphabet."""
     require_count("threads", settings.threads)
+    require_choice("precision", settings.precision, ("float32", "float64"))
+    for name, choices in (("ambiguity", Ambiguity), ("deletion", Deletion), ("saturated", Saturated)):
+        require_choice(f"value of '{name}'", getattr(settings, name), get_args(choices))
     methods = NUCLEOTIDE_METHODS if kind in NUCLEOTIDES else OTHER_METHODS
     if settings.method not in methods:
         raise InputError(
@@ -73,6 +76,8 @@ def check_settings(settings: DistanceSettings, kind: str) -> None:
                 f"the {settings.method} distance has no gamma form",
                 hint="Leave the shape out; for ml name it in the model, as in LG+G4{0.8}.",
             )
+    if settings.frequencies is not None:
+        _check_frequencies(np.asarray(settings.frequencies, np.float64))
     if settings.method == "ml" and settings.model is None:
         raise InputError(
             "maximum-likelihood distances need a model", hint="Name one, such as LG or HKY{2.5}+F."
@@ -86,4 +91,13 @@ def check_settings(settings: DistanceSettings, kind: str) -> None:
         raise InputError(
             f"the longest distance must be a positive number, not {settings.longest:g}",
             hint="The usual one is 5.",
+        )
+
+
+def _check_frequencies(frequencies: np.ndarray) -> None:
+    positive = frequencies.shape == (4,) and bool(np.all(frequencies > 0))
+    if not (positive and abs(frequencies.sum() - 1) < 1e-3):
+        raise InputError(
+            f"frequencies are four positive numbers that sum to 1, not {frequencies.tolist()}",
+            hint="Give those of A, C, G and T.",
         )

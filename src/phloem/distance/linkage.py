@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from phloem.distance.linkage_state import LinkageState
 from phloem.distance.merges import Merges
 from phloem.distance.packing import Distances, not_finite, packed, taxa_of
 from phloem.distance.single_linkage import single_linkage
+from phloem.distance.square import require_symmetry
 from phloem.engine.select import Device, select_distance_device
-from phloem.errors import require_count
+from phloem.errors import require_choice, require_count
 from phloem.kernels.reference.linkage import LinkageMethod
 
 DENSE_SHARE = 1 / 32  # a round that merges more than this share of the clusters rewrites the triangle
@@ -41,8 +42,11 @@ def linkage(
     averages in another order where the CPU merges one pair at a time: distances may differ in the last bit.
     Where they do not fit one GPU, all are used (device_bands.devices_by_rows), except by single linkage.
     """
+    require_choice("method of linkage", method, get_args(LinkageMethod))
     require_count("threads", threads)
     n = taxa_of(distances)
+    if isinstance(distances, np.ndarray) and distances.ndim == 2:
+        require_symmetry(distances)
     if n < 2:
         return Merges(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     if linkage_device(n, device)[0] == "gpu":

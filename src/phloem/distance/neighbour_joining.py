@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from phloem.distance.simultaneous_joining import SimultaneousJoining
+from phloem.distance.square import require_square
 from phloem.engine.select import Device, select_distance_device
-from phloem.errors import InputError, NumericalError, require_count
+from phloem.errors import InputError, NumericalError, require_choice, require_count
 from phloem.kernels.numba import nj_exact
 from phloem.kernels.reference.nj import JoiningMethod
 from phloem.tree.tree import Tree
@@ -81,8 +82,10 @@ def neighbour_joining(
     device: see engine.select.select_distance_device; the GPU never overwrites host memory. In float32 BIONJ's
     weights may differ in the last bits there.
     """
+    require_choice("method of joining", method, METHODS)
     check_simultaneous(method, simultaneous)
     require_count("threads", threads)
+    require_square(distances)
     n = len(distances)
     if n <= 3:
         return Joins(np.empty((0, 2), np.int64), np.empty((0, 2)), np.arange(n), centre(distances), 0)

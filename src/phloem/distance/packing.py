@@ -17,6 +17,8 @@ def taxa_of(distances: Distances) -> int:
     """How many taxa the distances are between; raises InputError for an array that holds no distances."""
     if isinstance(distances, DistanceTriangle):
         return distances.n_taxa
+    if not isinstance(distances, np.ndarray):
+        raise InputError(f"a {type(distances).__name__} holds no distances", hint="Give a NumPy array.")
     shape = distances.shape
     n = shape[0] if len(shape) == 2 else int((1 + np.sqrt(1 + 8 * distances.size)) / 2)
     if distances.dtype not in (np.float32, np.float64) or shape not in ((n, n), (n * (n - 1) // 2,)):

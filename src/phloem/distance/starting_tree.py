@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from phloem.distance.distance_settings import DistanceSettings, usual_method
 from phloem.distance.linkage import linkage
 from phloem.distance.neighbour_joining import neighbour_joining
 from phloem.engine.hardware import usable_cores
+from phloem.errors import require_choice
 from phloem.tree.tree import Tree
 
 StartingMethod = Literal["nj", "bionj", "upgma"]
@@ -37,6 +38,7 @@ def starting_tree(
     Shorter branches, negative ones among them, become `shortest`: at length zero taxa that differ would have
     likelihood zero. Raises InputError where two sequences have no site in common.
     """
+    require_choice("kind of starting tree", method, get_args(StartingMethod))
     n, cores = alignment.n_taxa, usable_cores()[0]
     precision: Literal["float32", "float64"] = "float64" if n <= _MOST_IN_FLOAT64 else "float32"
     settings = DistanceSettings(usual_method(alignment.alphabet.kind), precision=precision, threads=cores)

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal
+from typing import Literal, get_args
 
 from phloem.engine.gpu_cost import WORTH_SECONDS, advise
 from phloem.engine.hardware import usable_cores
 from phloem.engine.interface import Evaluator, Problem
-from phloem.errors import DeviceError, InputError, require_count
+from phloem.errors import DeviceError, InputError, require_choice, require_count
 
 ENGINES = ("auto", "reference", "cpu", "gpu")
 PRECISIONS = ("float64", "float32")
@@ -40,12 +40,8 @@ def select_engine(requested: str, problem: Problem, threads: int | None = None) 
     """
     if threads is not None:
         require_count("threads", threads)
-    if requested not in ENGINES:
-        raise InputError(f"unknown engine '{requested}'", hint=f"Choose one of {', '.join(ENGINES)}.")
-    if problem.precision not in PRECISIONS:
-        raise InputError(
-            f"unknown precision '{problem.precision}'", hint=f"Choose one of {', '.join(PRECISIONS)}."
-        )
+    require_choice("engine", requested, ENGINES)
+    require_choice("precision", problem.precision, PRECISIONS)
     if requested == "reference":
         return Selection("reference", 1, problem.precision, "asked for: the NumPy reference", _make_reference)
     if requested == "gpu":
@@ -92,8 +88,7 @@ def select_distance_device(
     requested: "auto", "cpu" or "gpu". cpu_seconds: forecast for two cores. missing: what the GPU kernels lack
     for this task. Raises InputError or DeviceError as select_engine does.
     """
-    if requested not in ("auto", "cpu", "gpu"):
-        raise InputError(f"unknown device '{requested}'", hint="Choose auto, cpu or gpu.")
+    require_choice("device", requested, get_args(Device))
     if requested == "gpu":
         if missing is not None:
             raise InputError(f"the GPU kernels have no {missing}", hint="Choose the CPU.")

@@ -73,12 +73,15 @@ class TreeLayout:
         self, current: np.ndarray, change: Mapping[str, float] | Sequence[float] | np.ndarray, what: str
     ):
         """A copy of the branch values current (B,) with some changed by name, or all by an array (B,)."""
-        if isinstance(change, Mapping):
-            new = current.copy()
-            for name, value in change.items():
-                new[self.branch(name)] = value
-        else:
-            new = np.array(change, np.float64)
+        try:
+            if isinstance(change, Mapping):
+                new = current.copy()
+                for name, value in change.items():
+                    new[self.branch(name)] = value
+            else:
+                new = np.array(change, np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"a {what} is no number", hint="Give numbers.") from None
         return checked_branch_values(new, self.names, what)
 
 

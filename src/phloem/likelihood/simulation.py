@@ -11,7 +11,7 @@ import numpy as np
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet, alphabet
 from phloem.data.coding import code_type
-from phloem.errors import InputError, ModelError
+from phloem.errors import InputError, ModelError, require_count, require_seed
 from phloem.kernels.reference.transition import transition_matrices
 from phloem.likelihood.state import ModelPoint
 from phloem.model.model import Model
@@ -38,8 +38,8 @@ def simulate_alignment(
     ModelError for parameters without a value and for +ASC where next to no site varies.
     """
     states = states if states is not None else alphabet_of(model)
-    if n_sites < 1:
-        raise InputError(f"an alignment needs at least one site, not {n_sites}", hint="Give --sites 1000.")
+    require_count("the number of sites", n_sites)
+    require_seed(seed)
     if tree.n_tips < 2:
         raise InputError("a tree of one tip has nothing to evolve along", hint="Give two tips or more.")
     lengths = require_lengths(tree)

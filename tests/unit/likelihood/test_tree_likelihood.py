@@ -242,3 +242,9 @@ def test_single_precision_is_close():
 def test_what_is_no_number_of_threads_is_refused(engine, threads):
     with pytest.raises(InputError, match="threads must be a whole number"):
         likelihood(engine=engine, threads=threads)
+
+
+@pytest.mark.parametrize("lengths", [{"a": "long"}, ["0.1"] * 6 + ["x"], {"a": [0.1, 0.2]}])
+def test_lengths_that_are_no_numbers_are_refused(lengths):
+    with pytest.raises(InputError, match="branch length"):
+        likelihood().set(branch_lengths=lengths)
