@@ -1,0 +1,26 @@
+"""Which tests share a worker of pytest-xdist: those that compile the same kernels, which is then done once.
+
+Tests of one file do, and all of the sampler, whose loop takes 20 s. Kernels in Triton's interpreter are not
+compiled: these tests come last, one by one, so that no worker ends long before the other.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.option.markexpr == "slow":
+        return None  # a few long tests: one at a time to whoever is free
+
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByKernels(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::")[0]
+            if file.startswith("tests/gpu/"):
+                return nodeid
+            return "sampler" if "mcmc" in file else file
+
+    return ByKernels(config, log)
