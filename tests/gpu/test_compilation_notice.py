@@ -9,10 +9,12 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 
-from phloem.engine.gpu_distance_linkage import linkage_merges
-from phloem.kernels.compilation import NOTICES, compilation_begins, on_first_compilation
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from phloem.engine.gpu_distance_linkage import linkage_merges  # noqa: E402
+from phloem.kernels.compilation import NOTICES, compilation_begins, on_first_compilation  # noqa: E402
 
 KERNEL = """
 import triton
