@@ -13,15 +13,7 @@ from phloem.engine.gpu_distance_device import as_work_matrix, free_bytes, launch
 from phloem.engine.gpu_distance_single import single_linkage
 from phloem.errors import DeviceError, NumericalError
 from phloem.kernels.triton.linkage_rounds import COUNTERS, MADE, ROUNDS, linkage_rounds
-from phloem.kernels.triton.linkage_state import (
-    FIELDS,
-    LOWER,
-    MERGED,
-    NAME,
-    REALS,
-    SLOT,
-    UPPER,
-)
+from phloem.kernels.triton.linkage_state import FIELDS, HEIGHT_INTO, INTO, REALS
 
 LIST_BYTES = 400  # of lists and of their sorting, a taxon
 UNASKED_BYTES = 1 << 23  # so much is taken to be there
@@ -29,15 +21,14 @@ UNASKED_BYTES = 1 << 23  # so much is taken to be there
 
 @dataclass(frozen=True)
 class LinkageTiling:
-    """scan: entries of a row in flight. pairs, merge: rows and columns of a merging step. rows, columns:
-    of a rewriting step. lanes: clusters a step of bookkeeping looks at. dense, loose: when to rewrite
-    (linkage_rounds). small: never rewrite fewer columns. warps; per_processor: programs a multiprocessor
-    runs; registers: limit for a thread, so that as many programs fit."""
+    """scan: entries of a row in flight. pairs, merge: rows and columns of a merging step. columns: of a
+    rewriting step. lanes: clusters a step of bookkeeping looks at. dense, loose, small: when to rewrite
+    (linkage_rounds). warps; per_processor: programs a multiprocessor runs; registers: limit for a thread,
+    so that as many programs fit."""
 
-    scan: int = 4096
+    scan: int = 2048
     pairs: int = 16
     merge: int = 128
-    rows: int = 2
     columns: int = 1024
     lanes: int = 128
     dense: int = 8
@@ -49,7 +40,7 @@ class LinkageTiling:
 
 
 SINGLE_PRECISION = LinkageTiling()
-DOUBLE_PRECISION = LinkageTiling(scan=2048, merge=64, rows=2, columns=512, per_processor=1, registers=0)
+DOUBLE_PRECISION = LinkageTiling(merge=64, columns=512, per_processor=1, registers=0)
 
 
 def linkage_merges(
@@ -77,12 +68,11 @@ def linkage_merges(
     unit = _counting_unit(work[:, :n]) if method != "complete" and sizes is None else 0.0
     if unit > 0:
         work[:, :n].div_(unit).round_()
-    work.diagonal().fill_(torch.inf)
     tiling = tiling or (DOUBLE_PRECISION if work.dtype == torch.float64 else SINGLE_PRECISION)
-    state, reals, counters = _run(work, n, method, unit > 0 and method == "upgma", sizes, tiling)
-    lower, upper, distance = _ordered(state, reals, n, unit or 1.0)
-    counted = counters.tolist()
-    rounds, made = counted[ROUNDS.value], counted[MADE.value]
+    lower, upper, distance, rounds, made = _ordered(
+        *_run(work, n, method, unit > 0 and method == "upgma", sizes, tiling)
+    )
+    distance *= unit or 1.0
     if made != n - 1 or not np.all(np.isfinite(distance)):
         raise NumericalError("clustering met a distance that is not finite")
     return lower, upper, distance, rounds
@@ -105,26 +95,21 @@ def _require_memory(
 
 def _run(
     work: torch.Tensor, n: int, method: str, sums: bool, leaves: np.ndarray | None, tiling: LinkageTiling
-):
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     device, dtype = work.device, work.dtype
     padded = work.stride(0) + 16
-    state = torch.zeros((FIELDS, padded), dtype=torch.int32, device=device)
-    state[SLOT.value] = state[NAME.value] = torch.arange(padded, dtype=torch.int32, device=device)
-    alive = torch.ones((2, padded), dtype=torch.uint8, device=device)
-    reals = torch.zeros((REALS, padded), dtype=dtype, device=device)
+    state = torch.zeros((FIELDS + 1, padded), dtype=torch.int32, device=device)
+    counters = state[FIELDS, :COUNTERS]
+    alive = torch.empty((2, padded), dtype=torch.uint8, device=device)
+    reals = torch.empty((REALS, padded), dtype=dtype, device=device)
     sizes = torch.ones((2, padded), dtype=torch.float64, device=device)
     if leaves is not None:
         sizes[0, :n] = torch.from_numpy(leaves).to(device)
-    info = torch.finfo(dtype)
-    constants = torch.tensor(
-        (0.0, 0.0, 2.0) if sums else (1 + info.eps, info.tiny, 1.0), dtype=dtype, device=device
-    )
     count = programs(device, tiling.per_processor)
-    counters = torch.zeros(COUNTERS, dtype=torch.int32, device=device)
-    survivors = torch.zeros(count, dtype=torch.int32, device=device)
+    survivors = torch.empty(count, dtype=torch.int32, device=device)
     linkage_rounds[(count,)](
-        work, work.stride(0), state, alive, reals, sizes, padded, n, constants, counters, survivors,
-        SCAN=tiling.scan, PAIR_ROWS=tiling.pairs, MERGE=tiling.merge, ROWS=tiling.rows,
+        work, work.stride(0), state, alive, reals, sizes, padded, n, counters, survivors,
+        SCAN=tiling.scan, PAIR_ROWS=tiling.pairs, MERGE=tiling.merge,
         COLUMNS=tiling.columns, LANES=tiling.lanes, PROGRAMS=1 << (count - 1).bit_length(),
         DENSE=tiling.dense, LOOSE=tiling.loose, SMALL=tiling.small,
         DTYPE=tl.float64 if dtype == torch.float64 else tl.float32,
@@ -132,20 +117,28 @@ def _run(
         NATIVE=device.type == "cuda" and torch.version.hip is None,
         num_warps=tiling.warps, **launch_options(device, tiling.registers),
     )  # fmt: skip
-    return state, reals, counters
+    return state[INTO.value, 1:n], reals[HEIGHT_INTO.value, 1:n], counters
 
 
 def _ordered(
-    state: torch.Tensor, reals: torch.Tensor, n: int, unit: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Merges in order of (distance, lower, upper), on the host."""
-    lower, upper = (state[field.value, : n - 1].long() for field in (LOWER, UPPER))
-    order = torch.argsort(lower * n + upper)
-    distance = reals[MERGED.value, : n - 1][order]
-    order = order[torch.argsort(distance, stable=True)]
-    distance = reals[MERGED.value, : n - 1][order].double() * unit
-    packed = torch.stack([lower[order], upper[order], distance.view(torch.int64)]).cpu().numpy()
-    return packed[0], packed[1], packed[2].view(np.float64)
+    lower: torch.Tensor, distance: torch.Tensor, counters: torch.Tensor
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, int]:
+    """(lower, upper, distance) in order of (distance, lower, upper), rounds, merges; one copy to the host.
+
+    lower, distance: in order of upper: every name but 0 is the upper one of one merge.
+    """
+    single = distance.dtype == torch.float32
+    if single:  # the bits of numbers that are not negative are in their order
+        keys = torch.stack([lower, distance.view(torch.int32)], dim=1).view(torch.int64).ravel()
+        keys, order = torch.sort(keys, stable=True)
+    else:
+        order = torch.sort(lower, stable=True).indices
+        keys, last = torch.sort(distance[order], stable=True)
+        keys, order = keys.view(torch.int64), order[last]
+    packed = torch.cat([keys, order, lower, counters]).cpu().numpy()
+    keys, order, lowers, counted = np.split(packed, len(lower) * np.arange(1, 4))
+    distances = keys.view(np.float32)[1::2].astype(np.float64) if single else keys.view(np.float64)
+    return lowers[order], order + 1, distances, int(counted[ROUNDS.value]), int(counted[MADE.value])
 
 
 def _counting_unit(distances: torch.Tensor) -> float:

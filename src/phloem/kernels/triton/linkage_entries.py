@@ -7,6 +7,18 @@ import triton.language as tl
 
 
 @triton.jit
+def limits(DTYPE: tl.constexpr, SUMS: tl.constexpr):
+    """(one_up, tiny, cap) of `combined`."""
+    if SUMS:
+        one_up, tiny, cap = 0.0, 0.0, 2.0
+    elif tl.float64 == DTYPE:
+        one_up, tiny, cap = 1.0000000000000002, 2.2250738585072014e-308, 1.0
+    else:
+        one_up, tiny, cap = 1.0000001192092896, 1.1754943508222875e-38, 1.0
+    return tl.full((), one_up, DTYPE), tl.full((), tiny, DTYPE), tl.full((), cap, DTYPE)
+
+
+@triton.jit
 def combined(x, y, weight_x, weight_y, one_up, tiny, cap):
     """reference.linkage.combine; one_up, tiny, cap = 1 + eps, tiny, 1, or 0, 0, 2 to leave a sum alone."""
     low, high = tl.minimum(x, y), tl.maximum(x, y)

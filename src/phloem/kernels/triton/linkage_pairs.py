@@ -5,8 +5,11 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from phloem.kernels.triton.linkage_entries import combined
 from phloem.kernels.triton.linkage_state import (
     DISTANCE,
+    HEIGHT_INTO,
+    INTO,
     LOWER,
     MATE,
     MERGED,
@@ -14,9 +17,10 @@ from phloem.kernels.triton.linkage_state import (
     NEAREST,
     OTHER,
     PAIR,
+    QUEUE,
+    SECOND,
     SLOT,
     STALE,
-    UPPER,
     WEIGHT_LOWER,
     WEIGHT_UPPER,
     append,
@@ -52,11 +56,14 @@ def find_pairs(
         place = append(counter, lower)
         tl.store(state + PAIR * N + place, k, mask=lower)
         tl.store(state + OTHER * N + place, near, mask=lower)
+        tl.store(state + QUEUE * N + k, place, mask=lower)
         tl.store(reals + WEIGHT_LOWER * N + place, weight, mask=lower)
         tl.store(reals + WEIGHT_UPPER * N + place, other_weight, mask=lower)
         tl.store(state + LOWER * N + made + place, tl.minimum(name, other_name), mask=lower)
-        tl.store(state + UPPER * N + made + place, tl.maximum(name, other_name), mask=lower)
         tl.store(reals + MERGED * N + made + place, distance, mask=lower)
+        upper = tl.maximum(name, other_name)
+        tl.store(state + INTO * N + upper, tl.minimum(name, other_name), mask=lower)
+        tl.store(reals + HEIGHT_INTO * N + upper, tl.maximum(distance, 0.0), mask=lower)  # no -0
     tl.store(survivors + tl.program_id(0), left)
 
 
@@ -86,12 +93,39 @@ def new_clusters(
 
 
 @triton.jit
-def list_stale(state, alive, N, side, n, programs, counter, LANES: tl.constexpr):
-    """Clusters whose nearest neighbour merged, and that did not."""
+def list_stale(
+    distances, ld, state, alive, reals, sizes, N, side, n, base, programs, counter, one_up, tiny, cap,
+    LANES: tl.constexpr, DTYPE: tl.constexpr, WEIGHTING: tl.constexpr, SUMS: tl.constexpr,
+):  # fmt: skip
+    """Clusters whose nearest neighbour merged, and that did not: those that must look for a new one.
+
+    The merged cluster (base: see linkage_merge) is the nearest neighbour still if it is nearer than all
+    others were, or as near as before: then both its members were, and no other has a smaller name.
+    """
     for start in range((programs - 1 - tl.program_id(0)) * LANES, n, programs * LANES):
         k = start + tl.arange(0, LANES)
         here = tl.load(alive + side * N + k, mask=k < n, other=0) != 0
         near = tl.load(state + (NEAREST + side) * N + k, mask=here, other=0)
         single = here & (tl.load(state + MATE * N + k, mask=here, other=0) < 0)
-        stale = single & (tl.load(state + MATE * N + near, mask=single, other=-1) >= 0)
+        mate = tl.load(state + MATE * N + near, mask=single, other=-1)
+        moved = single & (mate >= 0)
+        a, b = tl.minimum(near, mate), tl.maximum(near, mate)
+        row = tl.load(state + (SLOT + side) * N + k, mask=moved, other=0).to(tl.int64) * ld
+        size = tl.load(sizes + side * N + a, mask=moved, other=1.0)
+        other_size = tl.load(sizes + side * N + b, mask=moved, other=1.0)
+        weight, other_weight = merge_weights(size, other_size, DTYPE, WEIGHTING)
+        x = tl.load(distances + row + a, mask=moved, other=0.0)
+        y = tl.load(distances + row + b, mask=moved, other=0.0)
+        now = combined(x, y, weight, other_weight, one_up, tiny, cap)
+        if SUMS:
+            now = now / (tl.load(sizes + side * N + k, mask=moved, other=1.0) * (size + other_size))
+        was = tl.load(reals + (DISTANCE + side) * N + k, mask=moved, other=0.0)
+        second = tl.load(reals + (SECOND + side) * N + k, mask=moved, other=0.0)
+        follows = moved & ((now < second) | (now == was))
+        place = a
+        if base >= 0:
+            place = base + tl.load(state + QUEUE * N + a, mask=follows, other=0)
+        tl.store(state + (NEAREST + side) * N + k, place, mask=follows)
+        tl.store(reals + (DISTANCE + side) * N + k, now, mask=follows)
+        stale = moved & (follows == 0)
         tl.store(state + STALE * N + append(counter, stale), k, mask=stale)

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from phloem.kernels.triton.linkage_entries import block_entry, combined
-from phloem.kernels.triton.linkage_scan import NO_PLACE, first_named, first_place, nearer
+from phloem.kernels.triton.linkage_scan import NO_PLACE, nearer, nearest_in_row, nearest_two
 from phloem.kernels.triton.linkage_state import (
     DISTANCE,
     HEIGHT,
@@ -16,6 +16,7 @@ from phloem.kernels.triton.linkage_state import (
     NAME,
     NEAREST,
     PAIR,
+    SECOND,
     SLOT,
     STALE,
     WEIGHT_LOWER,
@@ -106,34 +107,31 @@ def _new_entries(
 
 
 @triton.jit
-def _rewrite_rows(
-    distances, ld, listed, count, group, state, reals, sizes, N, side, kept, expand, one_up, tiny, cap,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, DTYPE: tl.constexpr, SUMS: tl.constexpr, PAIR: tl.constexpr,
+def _rewrite_row(
+    distances, ld, i, state, alive, reals, sizes, N, side, kept, expand, one_up, tiny, cap,
+    BLOCK: tl.constexpr, SCAN: tl.constexpr, DTYPE: tl.constexpr, SUMS: tl.constexpr, PAIR: tl.constexpr,
 ):  # fmt: skip
-    """New rows in place of the old ones, from left to right, and their nearest neighbours; 1 if some tie.
+    """Row i in place of the old one, from left to right, and its nearest neighbour.
 
     A step's entries are fetched before the last step's are stored: they lie to the right of those.
     """
     new = 1 - side
-    at = group * ROWS + tl.arange(0, ROWS)
-    i = tl.load(listed + at, mask=at < count, other=0)[None, :]
-    real = (at < count)[None, :]
     row = tl.load(state + (SLOT + new) * N + i).to(tl.int64) * ld
     other = row
     if PAIR:
         mate = tl.load(state + KEEP_MATE * N + i)
         other = tl.load(state + (SLOT + side) * N + mate).to(tl.int64) * ld
     size = tl.load(sizes + new * N + i)
-    best = tl.full((BLOCK, ROWS), float("inf"), DTYPE)
-    place = tl.zeros((BLOCK, ROWS), tl.int32)
-    j = tl.arange(0, BLOCK)[:, None]
+    best = tl.full((BLOCK,), float("inf"), DTYPE)
+    place, second = tl.zeros((BLOCK,), tl.int32), best
+    j = tl.arange(0, BLOCK)
     c, d = _columns(state, N, j, kept)
     next_c, next_d = _columns(state, N, j + BLOCK, kept)
-    ac, ad, bc, bd = _entries(distances, row, other, c, d, real & (j < kept), PAIR)
+    ac, ad, bc, bd = _entries(distances, row, other, c, d, j < kept, PAIR)
     for start in range(0, kept, BLOCK):
-        j = start + tl.arange(0, BLOCK)[:, None]
+        j = start + tl.arange(0, BLOCK)
         next_ac, next_ad, next_bc, next_bd = _entries(
-            distances, row, other, next_c, next_d, real & (j + BLOCK < kept), PAIR
+            distances, row, other, next_c, next_d, j + BLOCK < kept, PAIR
         )
         value = _new_entries(
             ac, ad, bc, bd, state, reals, N, new, i, j, kept, d >= 0, one_up, tiny, cap, PAIR
@@ -146,60 +144,40 @@ def _rewrite_rows(
             value = tl.where(expand != 0, value * leaf_pairs, value)
             mean = value / leaf_pairs
         tl.debug_barrier()
-        tl.store(distances + row + j, tl.where(j == i, float("inf"), value), mask=real & (j < kept))
-        best, place = nearer(best, place, mean, j, (j < kept) & (j != i))
+        tl.store(distances + row + j, tl.where(j == i, float("inf"), value), mask=j < kept)
+        best, place, second = nearer(best, place, second, mean, j, (j < kept) & (j != i), j, True)
         ac, ad, bc, bd = next_ac, next_ad, next_bc, next_bd
-    lowest = tl.min(best, axis=0)
-    near, tied = first_place(best, place, lowest[None, :])
-    tl.store(state + (NEAREST + new) * N + i, near[None, :], mask=real)
-    tl.store(reals + (DISTANCE + new) * N + i, lowest[None, :], mask=real)
-    return tl.max((tied & (at < count)).to(tl.int32), axis=0)
-
-
-@triton.jit
-def _resolve_ties(
-    distances, ld, listed, start, stop, state, reals, sizes, N, new, kept,
-    BLOCK: tl.constexpr, SUMS: tl.constexpr,
-):  # fmt: skip
-    """Nearest neighbours of rewritten rows once more, by name."""
-    tl.debug_barrier()
-    for item in range(start, stop):
-        i = tl.load(listed + item)
-        row = tl.load(state + (SLOT + new) * N + i).to(tl.int64) * ld
-        near = first_named(
-            distances, row, kept, state, state + (NAME + new) * N, sizes + new * N,
-            tl.load(sizes + new * N + i), tl.load(reals + (DISTANCE + new) * N + i), BLOCK, SUMS, True,
+    lowest, near, after = nearest_two(best, place, second)
+    if after == lowest:  # a tie, which names decide
+        tl.debug_barrier()
+        _, near, _ = nearest_in_row(
+            distances, row, kept, alive, state + (NAME + new) * N, sizes + new * N, size,
+            SCAN, DTYPE, SUMS, True, False,
         )  # fmt: skip
-        tl.store(state + (NEAREST + new) * N + i, near)
+    tl.store(state + (NEAREST + new) * N + i, near)
+    tl.store(reals + (DISTANCE + new) * N + i, lowest)
+    tl.store(reals + (SECOND + new) * N + i, after)
 
 
 @triton.jit
 def rewrite(
-    distances, ld, state, reals, sizes, N, side, kept, pairs, expand, programs, one_up, tiny, cap,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, SCAN: tl.constexpr, DTYPE: tl.constexpr, SUMS: tl.constexpr,
+    distances, ld, state, alive, reals, sizes, N, side, kept, pairs, expand, programs, one_up, tiny, cap,
+    BLOCK: tl.constexpr, SCAN: tl.constexpr, DTYPE: tl.constexpr, SUMS: tl.constexpr,
 ):  # fmt: skip
     """The matrix of the kept clusters, inside the old one's rows, and every nearest neighbour.
 
     A new column never lies right of the old one it comes from, so that a row is rewritten from left to right.
     expand: turn distances into sums over pairs of leaves (after identical rows were collapsed; SUMS only).
     """
-    singles = kept - pairs
-    for item in range(tl.program_id(0), pairs + tl.cdiv(singles, ROWS), programs):
-        if item < pairs:
-            listed, count, group = state + PAIR * N, pairs, item
-            tied = _rewrite_rows(
-                distances, ld, listed, count, group, state, reals, sizes, N, side, kept, expand,
-                one_up, tiny, cap, 1, BLOCK, DTYPE, SUMS, True,
-            )  # fmt: skip
-        else:
-            listed, count, group = state + STALE * N, singles, item - pairs
-            tied = _rewrite_rows(
-                distances, ld, listed, count, group, state, reals, sizes, N, side, kept, expand,
-                one_up, tiny, cap, ROWS, BLOCK, DTYPE, SUMS, False,
-            )  # fmt: skip
-        if tied > 0:
-            rows = tl.where(item < pairs, 1, ROWS)
-            _resolve_ties(
-                distances, ld, listed, group * rows, tl.minimum((group + 1) * rows, count),
-                state, reals, sizes, N, 1 - side, kept, SCAN, SUMS,
-            )  # fmt: skip
+    for item in range(tl.program_id(0), pairs, programs):
+        i = tl.load(state + PAIR * N + item)
+        _rewrite_row(
+            distances, ld, i, state, alive, reals, sizes, N, side, kept, expand, one_up, tiny, cap,
+            BLOCK, SCAN, DTYPE, SUMS, True,
+        )  # fmt: skip
+    for item in range(programs - 1 - tl.program_id(0), kept - pairs, programs):  # who had fewer begins
+        i = tl.load(state + STALE * N + item)
+        _rewrite_row(
+            distances, ld, i, state, alive, reals, sizes, N, side, kept, expand, one_up, tiny, cap,
+            BLOCK, SCAN, DTYPE, SUMS, False,
+        )  # fmt: skip

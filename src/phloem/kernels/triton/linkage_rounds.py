@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from phloem.kernels.triton.distance_barrier import grid_barrier
+from phloem.kernels.triton.linkage_entries import limits
 from phloem.kernels.triton.linkage_merge import merge_pairs
 from phloem.kernels.triton.linkage_pairs import find_pairs, list_stale, new_clusters
 from phloem.kernels.triton.linkage_rewrite import list_kept, rewrite
@@ -29,35 +30,38 @@ COUNTERS = 9
 
 @triton.jit(do_not_specialize=["n"])
 def linkage_rounds(
-    distances, ld, state, alive, reals, sizes, N, n, constants, counters, survivors,
-    SCAN: tl.constexpr, PAIR_ROWS: tl.constexpr, MERGE: tl.constexpr, ROWS: tl.constexpr,
+    distances, ld, state, alive, reals, sizes, N, n, counters, survivors,
+    SCAN: tl.constexpr, PAIR_ROWS: tl.constexpr, MERGE: tl.constexpr,
     COLUMNS: tl.constexpr, LANES: tl.constexpr, PROGRAMS: tl.constexpr, DENSE: tl.constexpr,
     LOOSE: tl.constexpr, SMALL: tl.constexpr, DTYPE: tl.constexpr, WEIGHTING: tl.constexpr,
     SUMS: tl.constexpr, NATIVE: tl.constexpr,
 ):  # fmt: skip
-    """Merge until one cluster is left; merges are in state[LOWER], state[UPPER] and reals[MERGED], unordered.
+    """Merge until one cluster is left; merges are in state[INTO] and reals[HEIGHT_INTO], 1 … n-1.
 
-    distances: rows of ld entries (a multiple of 16), symmetric, infinite diagonal; overwritten. state, alive,
-    reals, sizes: see linkage_state. counters: zeros. survivors: (PROGRAMS,). A round gives its new clusters
-    columns of their own while the rows have any left. It rewrites the matrix instead if less than 1 / LOOSE
-    of its columns stays alive, or if none are left and many merge (1 / DENSE) or are dead. If rows were
-    identical, a rewriting comes before the first round.
+    distances: rows of ld entries (a multiple of 16), symmetric, any diagonal; overwritten. state, alive,
+    reals, sizes: see linkage_state; state and counters zeros, sizes[0] leaves. survivors: (PROGRAMS,).
+    A round gives its new clusters columns of their own while the rows have any left. It rewrites the matrix
+    instead if less than 1 / LOOSE of its columns stays alive, or if none are left and many merge (1 / DENSE)
+    or are dead. If many rows were identical, a rewriting comes before the first round.
     """
     programs = tl.num_programs(0)
-    one_up, tiny, cap = tl.load(constants), tl.load(constants + 1), tl.load(constants + 2)
+    one_up, tiny, cap = limits(DTYPE, SUMS)
     left, side, rounds, arrivals = n, n - n, n - n, programs
     first_scan(distances, ld, state, alive, reals, sizes, N, n, programs, counters + TWIN_PAIRS, SCAN, DTYPE)
     grid_barrier(counters + ARRIVED, arrivals, NATIVE)
     if tl.load(counters + TWIN_PAIRS) > 0:
         find_twins(distances, ld, state, reals, N, n, programs, SCAN)
         grid_barrier(counters + ARRIVED, arrivals + programs, NATIVE)
-        merge_twins(state, alive, reals, sizes, N, n, programs, counters + COPIES, survivors, LANES)
+        merge_twins(
+            state, alive, reals, sizes, N, n, programs, counters + COPIES, counters + TO_SCAN, survivors,
+            LANES,
+        )  # fmt: skip
         grid_barrier(counters + ARRIVED, arrivals + 2 * programs, NATIVE)
         arrivals += 2 * programs
     made = tl.load(counters + COPIES)
     collapse = made > 0
     while left > 1:
-        pairs, base, rewriting = n - n, n - n, collapse
+        pairs, base, rewriting = n - n, n - n - 1, collapse & ((made * 4 > n) | SUMS)
         if collapse:
             left -= made
         else:
@@ -79,20 +83,26 @@ def linkage_rounds(
                 state, alive, reals, sizes, N, side, n, programs, survivors, counters + KEPT_ROWS,
                 LANES, PROGRAMS, DTYPE, WEIGHTING,
             )  # fmt: skip
-        else:
+        elif collapse == 0:
+            list_stale(
+                distances, ld, state, alive, reals, sizes, N, side, n, base, programs, counters + TO_SCAN,
+                one_up, tiny, cap, LANES, DTYPE, WEIGHTING, SUMS,
+            )  # fmt: skip
+            if base < 0:  # entries that were just read are overwritten
+                grid_barrier(counters + ARRIVED, arrivals + programs, NATIVE)
+                arrivals += programs
             merge_pairs(
                 distances, ld, state, alive, reals, N, side, n, pairs, made, base, programs,
                 one_up, tiny, cap, PAIR_ROWS, MERGE,
             )  # fmt: skip
             new_clusters(state, alive, sizes, N, side, n, pairs, made, base, programs, LANES)
-            list_stale(state, alive, N, side, n, programs, counters + TO_SCAN, LANES)
         grid_barrier(counters + ARRIVED, arrivals + programs, NATIVE)
         stale = tl.load(counters + TO_SCAN)
         made += pairs
         if rewriting:
             rewrite(
-                distances, ld, state, reals, sizes, N, side, left, pairs, collapse, programs,
-                one_up, tiny, cap, ROWS, COLUMNS, SCAN, DTYPE, SUMS,
+                distances, ld, state, alive, reals, sizes, N, side, left, pairs, collapse, programs,
+                one_up, tiny, cap, COLUMNS, SCAN, DTYPE, SUMS,
             )  # fmt: skip
             side, n = 1 - side, left
         else:

@@ -5,27 +5,41 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.kernels.triton.linkage_state import DISTANCE, NAME, NEAREST, PAIR, SLOT, STALE
+from phloem.kernels.triton.linkage_state import DISTANCE, NAME, NEAREST, PAIR, SECOND, SLOT, STALE
 
 NO_PLACE = tl.constexpr(0x7FFFFFFF)
-TIED = tl.constexpr(0x40000000)  # added to a lane's place when its best is met again
 
 
 @triton.jit
-def nearer(best, place, value, j, counts):
-    """A lane's (lowest, first place of it) once it has seen value at place j, where that counts."""
-    closer, again = counts & (value < best), counts & (value == best)
-    place = tl.where(closer, j, tl.where(again, place | TIED, place))
-    return tl.where(closer, value, best), place
+def nearer(best, place, second, value, j, counts, names, ORDERED: tl.constexpr):
+    """A lane's (lowest, place of it, second lowest) after it has seen value at place j, if it counts.
+
+    Of equals the smallest name stays, or, if places are in the order of names (ORDERED), the first.
+    """
+    value = tl.where(counts, value, float("inf"))
+    closer = value < best
+    if not ORDERED:
+        tie = counts & (value == best)
+        name = tl.load(names + tl.where(tie, j, 0), mask=tie, other=0)
+        closer = closer | (name < tl.load(names + place, mask=tie, other=0))
+    place = tl.where(closer, j, place)
+    return tl.minimum(best, value), place, tl.minimum(second, tl.maximum(best, value))
 
 
 @triton.jit
-def first_place(best, place, lowest):
-    """(first place with the lowest value, whether there is another) along axis 0."""
+def nearest_two(best, place, second):
+    """(lowest value, first place of it, lowest of all others: equal in a tie) of the lanes."""
+    lowest = tl.min(best, axis=0)
     holds = best == lowest
-    first = tl.min(tl.where(holds, place & (TIED - 1), NO_PLACE), axis=0)
-    often = tl.sum(tl.where(holds, tl.where(place >= TIED, 2, 1), 0), axis=0)
-    return first, often > 1
+    first = tl.min(tl.where(holds, place, NO_PLACE), axis=0)
+    return lowest, first, tl.min(tl.where(holds & (place == first), second, best), axis=0)
+
+
+@triton.jit
+def first_named(best, place, lowest, names):
+    """Place of the lanes' lowest value, of equals the one with the smallest name."""
+    name = tl.load(names + place, mask=best == lowest, other=NO_PLACE).to(tl.int64)
+    return (tl.min((name << 32) | place, axis=0) & NO_PLACE).to(tl.int32)
 
 
 @triton.jit
@@ -47,41 +61,22 @@ def nearest_in_row(
     distances, row, n, alive, names, sizes, size,
     BLOCK: tl.constexpr, DTYPE: tl.constexpr, SUMS: tl.constexpr, ALL: tl.constexpr, ORDERED: tl.constexpr,
 ):  # fmt: skip
-    """(distance, place) of the nearest cluster; of equals the one with the smallest name.
+    """(distance, place) of the nearest cluster, of equals the one with the smallest name; next distance.
 
     The row's own entry is infinite. SUMS: the row holds sums over pairs of leaves, size × sizes[j] of them.
     ALL: every column is alive. ORDERED: places are in the order of names, so that the first one wins.
     """
     best = tl.full((BLOCK,), float("inf"), DTYPE)
-    place = tl.zeros((BLOCK,), tl.int32)
+    place, second = tl.zeros((BLOCK,), tl.int32), best
     for start in range(0, n, BLOCK):
         j = start + tl.arange(0, BLOCK)
         value, live = _living(distances, row, j, n, alive, sizes, size, SUMS, ALL)
-        best, place = nearer(best, place, value, j, live)
-    lowest = tl.min(best, axis=0)
-    near, tied = first_place(best, place, lowest)
+        best, place, second = nearer(best, place, second, value, j, live, names, ORDERED)
+    lowest, near, after = nearest_two(best, place, second)
     if not ORDERED:
-        if tied:
-            near = first_named(
-                distances, row, n, alive, names, sizes, size, lowest, BLOCK, SUMS, ALL
-            )  # fmt: skip
-    return lowest, near
-
-
-@triton.jit
-def first_named(
-    distances, row, n, alive, names, sizes, size, target,
-    BLOCK: tl.constexpr, SUMS: tl.constexpr, ALL: tl.constexpr,
-):  # fmt: skip
-    """Place with the smallest name among the entries equal to target."""
-    best = tl.full((BLOCK,), 0x7FFFFFFFFFFFFFFF, tl.int64)
-    for start in range(0, n, BLOCK):
-        j = start + tl.arange(0, BLOCK)
-        value, live = _living(distances, row, j, n, alive, sizes, size, SUMS, ALL)
-        equal = live & (value == target)
-        name = tl.load(names + j, mask=equal, other=0).to(tl.int64)
-        best = tl.where(equal, tl.minimum(best, (name << 32) | j), best)
-    return (tl.min(best, axis=0) & NO_PLACE).to(tl.int32)
+        if after == lowest:
+            near = first_named(best, place, lowest, names)
+    return lowest, near, after
 
 
 @triton.jit
@@ -99,7 +94,12 @@ def scan_listed(
     distances, ld, state, alive, reals, sizes, N, side, n, pairs, base, stale, programs,
     BLOCK: tl.constexpr, DTYPE: tl.constexpr, SUMS: tl.constexpr,
 ):  # fmt: skip
-    """Nearest neighbours of this round's new clusters (base: see linkage_merge) and of the stale ones."""
+    """Nearest neighbours of this round's new clusters (base: see linkage_merge) and of the stale ones.
+
+    Many rows are read first as if no distances were equal, at the memory's speed; a few rows, and those in
+    which some are, with an eye on names.
+    """
+    many, names = pairs + stale > 2 * programs, state + (NAME + side) * N
     for item in range(tl.program_id(0), pairs + stale, programs):
         if item >= pairs:
             k = tl.load(state + STALE * N + item - pairs)
@@ -108,9 +108,18 @@ def scan_listed(
         else:
             k = tl.load(state + PAIR * N + item)
         row = tl.load(state + (SLOT + side) * N + k).to(tl.int64) * ld
-        lowest, near = nearest_in_row(
-            distances, row, n, alive + side * N, state + (NAME + side) * N, sizes + side * N,
-            tl.load(sizes + side * N + k), BLOCK, DTYPE, SUMS, False, False,
-        )  # fmt: skip
+        size = tl.load(sizes + side * N + k)
+        lowest, near, after = tl.full((), 0.0, DTYPE), k, tl.full((), 0.0, DTYPE)
+        if many:
+            lowest, near, after = nearest_in_row(
+                distances, row, n, alive + side * N, names, sizes + side * N, size,
+                BLOCK, DTYPE, SUMS, False, True,
+            )  # fmt: skip
+        if lowest == after:
+            lowest, near, after = nearest_in_row(
+                distances, row, n, alive + side * N, names, sizes + side * N, size,
+                BLOCK, DTYPE, SUMS, False, False,
+            )  # fmt: skip
         tl.store(state + (NEAREST + side) * N + k, near)
         tl.store(reals + (DISTANCE + side) * N + k, lowest)
+        tl.store(reals + (SECOND + side) * N + k, after)

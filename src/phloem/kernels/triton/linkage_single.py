@@ -42,7 +42,7 @@ def _first_scan(
     closest, place = tl.full((), float("inf"), DTYPE), tl.full((), NO_PLACE, tl.int32)
     for k in range(start, stop):
         row = tl.load(nearest + k).to(tl.int64) * ld  # filled with the rows' numbers
-        lowest, near = nearest_in_row(
+        lowest, near, _ = nearest_in_row(
             distances, row, n, alive, nearest, distance, 1.0, SCAN, DTYPE, False, True, True
         )
         tl.store(nearest + k, near)

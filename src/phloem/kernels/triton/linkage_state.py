@@ -20,25 +20,32 @@ KEEP_MATE = tl.constexpr(8)  # their mates, or -1
 STALE = tl.constexpr(9)  # places to scan again
 PAIR = tl.constexpr(10)  # this round's pairs: lower places
 OTHER = tl.constexpr(11)  # and upper places
-LOWER = tl.constexpr(12)  # names merged so far
-UPPER = tl.constexpr(13)
+LOWER = tl.constexpr(12)  # lower names of all merges so far
+INTO = tl.constexpr(13)  # by name: the smaller name that it merged with
 ZEROS = tl.constexpr(14)  # zeros in a row
 TWINS = tl.constexpr(15)  # identical rows that come later
-FIELDS = 16
+QUEUE = tl.constexpr(16)  # number of the pair whose lower member a cluster is
+FIELDS = 17
 
 DISTANCE = tl.constexpr(0)  # to the nearest neighbour (2 rows)
-MERGED = tl.constexpr(2)  # distance of each merge
+MERGED = tl.constexpr(2)  # distances of all merges so far
 WEIGHT_LOWER = tl.constexpr(3)  # weights of the members, by pair, or by kept place in a rewriting round
 WEIGHT_UPPER = tl.constexpr(4)
 HEIGHT = tl.constexpr(5)  # distance between the members, by kept place
-REALS = 6
+SECOND = tl.constexpr(6)  # no cluster but the nearest neighbour is nearer than this (2 rows)
+HEIGHT_INTO = tl.constexpr(8)  # by name: how far the one that it merged with was
+REALS = 9
 
 
 @triton.jit
 def append(counter, chosen):
     """Places for the chosen lanes in a list shared by all programs."""
     mine = chosen.to(tl.int32)
-    return tl.atomic_add(counter, tl.sum(mine, axis=0)) + tl.cumsum(mine, axis=0) - 1
+    count = tl.sum(mine, axis=0)
+    start = count - count
+    if count > 0:  # they queue for the counter
+        start = tl.atomic_add(counter, count)
+    return start + tl.cumsum(mine, axis=0) - 1
 
 
 @triton.jit
