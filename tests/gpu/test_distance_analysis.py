@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from phloem.analysis import distance
+from phloem.analysis import distance, distance_source
 from phloem.analysis.distance import DistanceAnalysisSettings, run_distance_analysis
 from phloem.analysis.distance_devices import choose_devices
 from phloem.distance import device_distances
@@ -36,13 +36,9 @@ def no_host_matrix(monkeypatch):
     def refused(*_, **__):
         raise AssertionError("a matrix in host memory")
 
-    for name in (
-        "pairwise_distances",
-        "pairwise_triangle",
-        "linkage",
-        "neighbour_joining",
-        "_require_memory",
-    ):
+    for name in ("pairwise_distances", "pairwise_triangle", "_require_memory"):
+        monkeypatch.setattr(distance_source, name, refused)
+    for name in ("linkage", "neighbour_joining"):
         monkeypatch.setattr(distance, name, refused)
 
 

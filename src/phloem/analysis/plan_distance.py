@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.analysis.distance import alignment_of, distance_settings
 from phloem.analysis.distance_devices import choose_devices, tree_seconds
 from phloem.analysis.distance_options import (
     DistanceAnalysisSettings,
     check_options,
     refuse_options_of_other_inputs,
 )
+from phloem.analysis.distance_source import alignment_of, distance_settings
 from phloem.distance.alignment_distances import distance_seconds
 from phloem.distance.memory import forecast_bytes
 from phloem.engine.hardware import Hardware, detect_hardware

@@ -96,7 +96,7 @@ def test_options_that_a_matrix_cannot_have(fasta, tmp_path):
 def test_memory_is_asked_for_before_it_is_taken(fasta, tmp_path, method, monkeypatch):
     from dataclasses import replace
 
-    from phloem.analysis import distance
+    from phloem.analysis import distance_source
     from phloem.distance import memory
     from phloem.engine.hardware import detect_hardware
 
@@ -105,7 +105,7 @@ def test_memory_is_asked_for_before_it_is_taken(fasta, tmp_path, method, monkeyp
     hardware = replace(detect_hardware(), available_bytes=100)
     monkeypatch.setattr(memory, "detect_hardware", lambda: hardware)
     for name in ("read_distance_matrix", "read_distance_triangle", "pairwise_distances", "pairwise_triangle"):
-        monkeypatch.setattr(distance, name, lambda *_, **__: pytest.fail("memory was taken"))
+        monkeypatch.setattr(distance_source, name, lambda *_, **__: pytest.fail("memory was taken"))
     for file in (matrix, fasta):
         with pytest.raises(InputError, match=r"5 taxa need 0\.0 GB .* float64") as refusal:
             run_distance_analysis(DistanceAnalysisSettings(file, method))
