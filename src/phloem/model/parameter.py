@@ -49,7 +49,12 @@ class Parameter:
 
         A simplex whose entries sum to 1 within 1e-3 (printed frequencies are rounded) is divided by its sum.
         """
-        array = np.asarray(value, np.float64)
+        try:
+            array = np.asarray(value, np.float64)
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"parameter '{self.name}' is no number: {value!r}", hint="Give a number."
+            ) from None
         shape = (len(self.elements),) if self.elements else ()
         if array.shape != shape:
             raise ModelError(f"parameter '{self.name}' needs {self.size} value(s), got {array.size}")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from phloem.errors import InputError
+from phloem.errors import InputError, require_count
 from phloem.tree.build import tree_from_edges, tree_from_parents
 from phloem.tree.heights import node_depths
 from phloem.tree.tree import Tree
@@ -24,6 +24,7 @@ def uniform_unrooted(n_tips: int, rng: np.random.Generator, mean_length: float =
     Tip k is attached to a uniformly drawn branch of the tree of tips 0…k-1.
     """
     _require(n_tips, 3)
+    _require_mean(mean_length)
     centre = n_tips
     edges = [(0, centre), (1, centre), (2, centre)]
     for tip in range(3, n_tips):
@@ -38,6 +39,7 @@ def uniform_unrooted(n_tips: int, rng: np.random.Generator, mean_length: float =
 def uniform_rooted(n_tips: int, rng: np.random.Generator, mean_length: float = 0.1) -> Tree:
     """A rooted binary topology, each of the (2T-3)!! equally likely; exponential branch lengths."""
     _require(n_tips, 2)
+    _require_mean(mean_length)
     n_nodes = 2 * n_tips - 1
     parent = np.full(n_nodes, -1, np.int64)
     parent[0] = parent[1] = n_tips
@@ -54,6 +56,7 @@ def uniform_rooted(n_tips: int, rng: np.random.Generator, mean_length: float = 0
 
 def yule(n_tips: int, rng: np.random.Generator, birth_rate: float = 1.0) -> Tree:
     """A pure-birth tree of T tips, stopped just before the next birth (Yule 1925, Phil. Trans. B 213:21)."""
+    _require_positive("the birth rate", birth_rate)
     return _joined(n_tips, rng, lambda k: birth_rate * k)
 
 
@@ -62,6 +65,7 @@ def coalescent(n_tips: int, rng: np.random.Generator, population_size: float = 1
 
     k lineages coalesce at rate k(k-1) / (2 population_size).
     """
+    _require_positive("the population size", population_size)
     return _joined(n_tips, rng, lambda k: k * (k - 1) / 2 / population_size)
 
 
@@ -128,5 +132,16 @@ def _node_names(n_tips: int) -> list[str | None]:
 
 
 def _require(n_tips: int, least: int) -> None:
+    require_count("the number of tips", n_tips)
     if n_tips < least:
         raise InputError(f"this tree needs at least {least} tips", hint=f"Ask for {least} tips or more.")
+
+
+def _require_mean(length: float) -> None:
+    if not 0 <= length < np.inf:
+        raise InputError(f"the mean branch length must be a finite number of 0 or more, not {length}")
+
+
+def _require_positive(what: str, value: float) -> None:
+    if not 0 < value < np.inf:
+        raise InputError(f"{what} must be a positive number, not {value}", hint="Try 0.1 or 1.")

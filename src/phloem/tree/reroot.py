@@ -101,6 +101,8 @@ def root_at_outgroup(tree: Tree, outgroup: Sequence[str] | str, fraction: float 
     Raises InputError for unknown names, and if no branch separates the outgroup.
     """
     wanted = [outgroup] if isinstance(outgroup, str) else list(outgroup)
+    if not wanted:
+        raise InputError("the outgroup is empty", hint="Name one taxon or more.")
     for name in wanted:
         if name not in tree.taxa:
             near = likely_name(name, tree.taxa)

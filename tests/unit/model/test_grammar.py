@@ -149,6 +149,8 @@ def test_a_missing_value_is_named() -> None:
         parse("HKY+F").evaluate({"kapa": 2.0})
     with pytest.raises(ModelError, match="negative"):
         parse("HKY+F").with_values({"kappa": -1.0})
+    with pytest.raises(ModelError, match="'kappa' is no number: 'two'"):
+        parse("HKY+F").with_values({"kappa": "two"})
 
 
 @pytest.mark.parametrize(

@@ -61,3 +61,12 @@ def test_dates():
         tip_heights(("a", "b"), {"a": 2000.5})
     with pytest.raises(InputError):
         uniform_unrooted(2, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("draw", [uniform_unrooted, uniform_rooted, yule, coalescent])
+def test_rates_and_lengths_are_numbers(draw, value):
+    with pytest.raises(InputError, match=r"must be a positive number|mean branch length must be"):
+        draw(5, np.random.default_rng(1), value)
+    with pytest.raises(InputError, match="the number of tips must be a whole number"):
+        draw(5.5, np.random.default_rng(1))

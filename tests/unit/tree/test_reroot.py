@@ -75,6 +75,8 @@ def test_what_is_no_outgroup():
     (tree,) = parse_newick("((Homo_sapiens:1,B:1):1,(C:1,D:1):3,E:1);")
     with pytest.raises(InputError, match="not a group"):
         root_at_outgroup(tree, ["B", "C"])
+    with pytest.raises(InputError, match="empty"):
+        root_at_outgroup(tree, [])
     with pytest.raises(InputError) as caught:
         root_at_outgroup(tree, ["Homo sapiens"])
     assert "Homo_sapiens" in caught.value.hint

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from phloem.errors import ModelError, NumericalError
+from phloem.errors import InputError, ModelError, NumericalError
 from phloem.inference.ml.coordinates import Coordinates
 from phloem.inference.ml.starts import Start, restarts
 from phloem.likelihood.tree_likelihood import TreeLikelihood
@@ -58,6 +58,8 @@ def optimize(
     has several peaks, each repeated with fresh curvature until a round gains less than tolerance log units.
     progress is called with the number of evaluations and the log-likelihood.
     """
+    if not 0 < tolerance < np.inf:
+        raise InputError(f"the tolerance must be a positive number, not {tolerance}", hint="Try 1e-4.")
     search = _Search(likelihood, tolerance, progress)
     runs = []
     lengths = search.first_lengths()

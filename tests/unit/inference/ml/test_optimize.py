@@ -5,6 +5,7 @@ import pytest
 
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
+from phloem.errors import InputError
 from phloem.inference.ml.coordinates import SHORTEST, Coordinates
 from phloem.inference.ml.optimize import optimize
 from phloem.inference.ml.starts import restarts
@@ -107,3 +108,9 @@ def test_lengths_in_years_or_none_at_all_lead_to_the_same_optimum(length):
     found = optimize(likelihood("HKY+FQ", newick=newick.replace("0.1", repr(length))))
     assert found.log_likelihood == pytest.approx(expected, abs=1e-4)
     assert found.branch_lengths.max() < 5
+
+
+@pytest.mark.parametrize("tolerance", [0.0, -1.0, float("nan")])
+def test_the_tolerance_is_a_positive_number(tolerance):
+    with pytest.raises(InputError, match="tolerance must be a positive number"):
+        optimize(likelihood("JC"), tolerance)
