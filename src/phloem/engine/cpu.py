@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from phloem.engine.clades import match_clades
 from phloem.engine.cpu_columns import ColumnStore
 from phloem.engine.cpu_model import (
     fill_matrices,
@@ -16,6 +15,7 @@ from phloem.engine.cpu_model import (
     unpack_adjoint,
 )
 from phloem.engine.cpu_site_derivatives import batch_size, second_derivatives, site_ranges, unsummed
+from phloem.engine.cpu_state import State, proposed_state
 from phloem.engine.cpu_storage import MessageStore, rows_for, shape_of, state_sets_of
 from phloem.engine.cpu_threads import Team
 from phloem.engine.interface import EngineGradient, Problem
@@ -34,22 +34,6 @@ from phloem.model.record import SiteModel, SiteModelGradient
 
 # Columns of a node that one task does at least: enough work to pay for taking it (some 10 microseconds).
 SMALLEST_RANGE = {True: 384, False: 192}
-
-
-@dataclass(frozen=True)
-class State:
-    """One evaluated state. It names the region in use of every node, so that accepting or rejecting a
-    proposal is choosing between two of these records. slot: which of the two sets of root arrays it owns.
-    log_likelihood: not a number until it is evaluated."""
-
-    topology: Topology
-    columns_at: np.ndarray
-    messages_at: np.ndarray
-    matrix_at: np.ndarray
-    lengths: np.ndarray
-    model: SiteModel
-    slot: int
-    log_likelihood: float = np.nan
 
 
 class CpuEvaluator:
@@ -111,30 +95,10 @@ class CpuEvaluator:
         old = self._last()
         if np.shape(lengths) != old.lengths.shape:
             raise ValueError(f"{len(old.lengths)} branch lengths expected, got {np.shape(lengths)}")
-        state = replace(
-            old, lengths=np.array(lengths, np.float64), model=model or old.model, slot=1 - old.slot
-        )
-        root, moved = len(state.lengths) - 1, np.empty(0, np.int64)
-        if left is not None:
-            match = match_clades(old.topology, left, right)
-            moved, node = match.moved, match.old_node
-            changed = np.flatnonzero(state.lengths != old.lengths[node])
-            state = replace(
-                state,
-                topology=match.topology,
-                columns_at=self._columns.renumber(match.topology, moved, old.topology, old.columns_at[node]),
-                messages_at=old.messages_at[node],
-                matrix_at=old.matrix_at[node],
-            )
-        changed = (
-            np.arange(root) if model is not None else np.setdiff1d(np.asarray(changed, np.int64), [root])
-        )
-        dirty = np.flatnonzero(state.topology.with_ancestors(np.concatenate([changed, moved, [root]])))
-        messages_at = _flipped(state.messages_at, dirty)
-        state = replace(state, messages_at=messages_at, matrix_at=_flipped(state.matrix_at, changed))
+        state, changed, dirty = proposed_state(old, self._columns, lengths, changed, model, left, right)
         for x in dirty:
             rows = rows_for(int(self._columns.size[state.columns_at[x]]))
-            self._messages.regions.reserve(messages_at[x], rows)
+            self._messages.regions.reserve(state.messages_at[x], rows)
         self._messages.grow()
         self._proposed = self._evaluate(state, changed, dirty, want_up=False)
         return self._proposed.log_likelihood
@@ -307,10 +271,3 @@ def _sum_tasks(shares: np.ndarray, tasks: np.ndarray, n_nodes: int, blocks: int)
     total = np.zeros((n_nodes, blocks, *shares.shape[1:]))
     total[tasks[first, 0], tasks[first, 3]] = np.add.reduceat(shares, first, axis=0, dtype=np.float64)
     return total
-
-
-def _flipped(regions: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """The same regions, but the other one of `nodes`."""
-    n_nodes, result = len(regions), regions.copy()
-    result[nodes] = np.where(result[nodes] < n_nodes, result[nodes] + n_nodes, result[nodes] - n_nodes)
-    return result

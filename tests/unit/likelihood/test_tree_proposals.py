@@ -7,7 +7,7 @@ import pytest
 
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet
-from phloem.engine import cpu
+from phloem.engine import cpu, cpu_state
 from phloem.engine.clades import Match
 from phloem.engine.topology import Topology
 from phloem.likelihood.tree_likelihood import TreeLikelihood
@@ -117,8 +117,8 @@ def test_compared_by_number_nearly_everything_is_computed(computed, monkeypatch)
     rng, tree, make = start("ACGT")
     near = [renumbered(neighbour, rng) for neighbour in nni_neighbours(tree)]
     counts, values = [], []
-    for match in (cpu.match_clades, by_number):
-        monkeypatch.setattr(cpu, "match_clades", match)
+    for match in (cpu_state.match_clades, by_number):
+        monkeypatch.setattr(cpu_state, "match_clades", match)
         likelihood = make(tree)
         likelihood.log_likelihood()
         computed.clear()
@@ -132,7 +132,7 @@ def test_compared_by_number_nearly_everything_is_computed(computed, monkeypatch)
 
 def test_a_match_that_keeps_too_much_is_seen(monkeypatch):
     """Negative control: a changed node taken for an old one gives another value than a fresh evaluation."""
-    match_clades = cpu.match_clades
+    match_clades = cpu_state.match_clades
 
     def forgets_one(*arguments) -> Match:
         match = match_clades(*arguments)
@@ -142,5 +142,5 @@ def test_a_match_that_keeps_too_much_is_seen(monkeypatch):
     likelihood = make(tree)
     likelihood.log_likelihood()
     proposed = nni_neighbours(tree)[3]
-    monkeypatch.setattr(cpu, "match_clades", forgets_one)
+    monkeypatch.setattr(cpu_state, "match_clades", forgets_one)
     assert likelihood.propose(tree=proposed) != make(proposed).log_likelihood()
