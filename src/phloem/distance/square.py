@@ -9,6 +9,7 @@ from phloem.errors import InputError
 _ALL_ROWS = 64  # so few are all compared with their columns, of more taxa some
 _SOME_ROWS = 16
 _TOLERANCE = 1e-4  # relative: more than rounding in float32
+_NOTHING = 1e-6  # of the largest distance: what is left of zero by rounding
 
 
 def require_square(distances: np.ndarray) -> None:
@@ -31,7 +32,8 @@ def require_symmetry(distances: np.ndarray) -> None:
     n = len(distances)
     rows = np.arange(n) if n <= _ALL_ROWS else np.linspace(0, n - 1, _SOME_ROWS).astype(np.int64)
     ours, theirs = distances[rows], distances[:, rows].T
-    off = np.argwhere(~np.isclose(ours, theirs, rtol=_TOLERANCE, atol=0.0, equal_nan=True))
+    nothing = _NOTHING * np.max(np.abs(ours), initial=0.0, where=np.isfinite(ours))
+    off = np.argwhere(~np.isclose(ours, theirs, rtol=_TOLERANCE, atol=nothing, equal_nan=True))
     if len(off):
         i, j = int(rows[off[0, 0]]), int(off[0, 1])
         raise InputError(

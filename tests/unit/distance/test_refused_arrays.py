@@ -36,6 +36,12 @@ def test_rounding_is_no_asymmetry():
     d = distances(300)
     require_symmetry(d * (1 + 1e-6 * np.random.default_rng(2).random(d.shape)))
     require_symmetry(np.zeros((0, 0)))
+    small = d * 1e-9
+    small[4, 9] = small[9, 4] = 0.0
+    small[4, 9] = 1e-18
+    require_symmetry(small)
+    with pytest.raises(InputError, match="not symmetric"):
+        require_symmetry(np.tril(small))
     d[3, 7] = d[7, 3] = np.nan  # found later, as a NumericalError
     require_symmetry(d)
 
