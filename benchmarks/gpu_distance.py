@@ -1,6 +1,7 @@
 """Distances, UPGMA and neighbour joining on a GPU: time of the whole call, and peak device memory.
 
-    python benchmarks/gpu_distance.py [--only distances upgma single nj bionj unj] [--largest N] [--csv FILE]
+    python benchmarks/gpu_distance.py [--only distances upgma single nj bionj unj]
+        [--smallest N] [--largest N] [--csv FILE]
 
 Matrices are made on the device and stay there; a call ends when merges or joins are in host memory
 (distances: when the matrix is on the device). Every kind of input is compared with the CPU kernels at a small
@@ -21,6 +22,8 @@ from pathlib import Path
 import numpy as np
 import torch
 import triton
+from outbreak import AS_IN_SARS_COV_2, outbreak_distances
+from path_lengths import additive, is_joined, on_a_tree
 
 from phloem.distance.linkage import linkage
 from phloem.distance.neighbour_joining import neighbour_joining
@@ -28,6 +31,7 @@ from phloem.engine.distance_formula import Formula, ScoreTables
 from phloem.engine.gpu_distance_alignment import EncodedSequences, SequenceCodes, distance_matrix
 from phloem.engine.gpu_distance_linkage import linkage_merges
 from phloem.engine.gpu_distance_nj import joins
+from phloem.engine.gpu_distance_nj_stages import JoiningTiling
 from phloem.kernels.reference.distance import likelihood_distance, nucleotide_distance, nucleotide_terms
 from phloem.kernels.reference.distance_tables import score_tables
 from phloem.model.grammar import parse_model
@@ -39,6 +43,7 @@ SIZES = (100, 1000, 4000, 10_000, 16_000, 20_000, 60_000, 100_000, 140_000)
 SINGLE_SIZES = (100, 1000, 10_000, 20_000)
 JOINING = ("nj", "bionj", "unj")
 JOINING_SIZES = (100, 1000, 4000, 10_000, 20_000)
+LARGE_JOINING_SIZES = (60_000, 100_000, 140_000)
 ALIGNMENTS = ((1000, 10_000), (5000, 1500), (16_000, 29_903))
 NUCLEOTIDE_METHODS = ("p", "jc69", "k80", "f84", "tn93", "logdet")
 MODELS = {"ml GTR+G4": "GTR{1,4,0.7,0.9,5}+F{0.3,0.2,0.27,0.23}+G4{0.5}", "ml LG+G4": "LG+G4{0.8}"}
@@ -55,37 +60,55 @@ def tiles(n: int, width: int = 4096):
 
 def uniform(n: int) -> torch.Tensor:
     """Independent uniform distances."""
-    d = torch.empty((n, n), device=DEVICE)
+    generator, d = torch.Generator(DEVICE).manual_seed(1), torch.empty((n, n), device=DEVICE)
     for i, j, i_end, j_end in tiles(n):
-        block = torch.rand((i_end - i, j_end - j), device=DEVICE)
+        block = torch.rand((i_end - i, j_end - j), device=DEVICE, generator=generator)
         block = torch.triu(block, 1) + torch.triu(block, 1).T if i == j else block
         d[i:i_end, j:j_end], d[j:j_end, i:i_end] = block, block.T
     return d
 
 
-def on_a_tree(n: int, lengths: np.ndarray, seed: int) -> torch.Tensor:
-    """Path lengths on a random recursive tree: every new tip hangs on an earlier one."""
-    rng, d = np.random.default_rng(seed), torch.zeros((n, n), device=DEVICE)
-    for i in range(1, n):
-        d[i, :i] = d[int(rng.integers(0, i)), :i] + float(lengths[i])
-        d[:i, i] = d[i, :i]
-    return d
-
-
 def tree_like(n: int) -> torch.Tensor:
     """A tree without a clock, each distance 0 to 20 % too long."""
-    d = on_a_tree(n, np.random.default_rng(1).exponential(0.01, n), 2)
-    for i, j, i_end, j_end in tiles(n):
-        noise = 1 + 0.2 * torch.rand((i_end - i, j_end - j), device=DEVICE)
+    d = on_a_tree(n, np.random.default_rng(1).exponential(0.01, n), 2, DEVICE)
+    return too_long(d, torch.Generator(DEVICE).manual_seed(1))
+
+
+def outbreak(n: int) -> torch.Tensor:
+    """Whole numbers of mutations in an outbreak: many ties, half of the genomes copies of others."""
+    return on_a_tree(n, np.random.default_rng(1).poisson(0.7, n).astype(float), 2, DEVICE)
+
+
+def clock_like(n: int) -> torch.Tensor:
+    """Heights of common ancestors in a Yule tree, each 0 to 20 % too long, in random order.
+
+    Between neighbouring tips of such a tree these heights are independent (Gernhard 2008, coalescent point
+    process), and between any two tips the largest of those between them.
+    """
+    generator = torch.Generator(DEVICE).manual_seed(1)
+    height = torch.empty(n, device=DEVICE).exponential_(20.0, generator=generator)
+    tip, order = torch.arange(n, device=DEVICE), torch.randperm(n, device=DEVICE, generator=generator)
+    d = torch.zeros((n, n), device=DEVICE)
+    for rows in tip.split(1024):
+        later = tip > rows[:, None]
+        d[rows] = torch.where(later, height, 0.0).cummax(dim=1).values * later
+    d = (d + d.T)[order][:, order]
+    return too_long(d, generator)
+
+
+def too_long(d: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Every distance 0 to 20 % longer."""
+    for i, j, i_end, j_end in tiles(len(d)):
+        noise = 1 + 0.2 * torch.rand((i_end - i, j_end - j), device=DEVICE, generator=generator)
         noise = torch.triu(noise, 1) + torch.triu(noise, 1).T if i == j else noise
         block = d[i:i_end, j:j_end] * noise
         d[i:i_end, j:j_end], d[j:j_end, i:i_end] = block, block.T
     return d
 
 
-def outbreak(n: int) -> torch.Tensor:
-    """Whole numbers of mutations in an outbreak: many ties, half of the genomes copies of others."""
-    return on_a_tree(n, np.random.default_rng(1).poisson(0.7, n).astype(float), 2)
+def epidemic(n: int, from_founder: float = AS_IN_SARS_COV_2) -> torch.Tensor:
+    """Genomes of a simulated epidemic, with as many rounds of linkage as real ones (outbreak.py)."""
+    return torch.from_numpy(outbreak_distances(n, 1, from_founder)).to(DEVICE)
 
 
 def clusters_at(level: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +140,11 @@ def is_planted(result: tuple, n: int) -> bool:
 
 
 KINDS = {"uniform": uniform, "tree-like": tree_like, "outbreak": outbreak}
+LINKAGE_KINDS = {**KINDS, "clock-like": clock_like}
+EPIDEMICS = {"epidemic": epidemic, "hard epidemic": partial(epidemic, from_founder=0.2)}
+EPIDEMIC_SIZES = (4000, 16_000)  # the matrices take their time to make
 LARGE_KINDS = {"uniform": uniform, "ultrametric": ultrametric}
+LARGE_JOINING_KINDS = {"tree-like": tree_like, "additive": partial(additive, device=DEVICE)}
 
 
 def sequences(n: int, sites: int, states: int = 4) -> torch.Tensor:
@@ -154,12 +181,12 @@ def _model(method: str) -> SiteModel:
 def checks(parts: list[str]) -> dict[str, bool]:
     """Every kind of work next to the CPU."""
     green = {}
-    for name, make in KINDS.items():
+    for name, make in {**LINKAGE_KINDS, "epidemic": epidemic}.items():
         d = make(1500)
         for method in sorted({"upgma", "single"} & set(parts)):  # ties are exact in float64 only
-            exact = d.double() if name == "outbreak" else d
+            exact = d.double() if name in ("outbreak", "epidemic") else d
             green[f"{method} {name}"] = _same_tree(exact, method)
-        if "nj" in parts and name != "outbreak":  # equal criteria are resolved differently
+        if "nj" in parts and name in ("uniform", "tree-like"):  # equal criteria are resolved differently
             for method in JOINING:  # BIONJ's weights in float32 differ in the last bits
                 exact = d.double() if method == "bionj" else d
                 pairs = neighbour_joining(exact.cpu().numpy(), method).pairs
@@ -175,11 +202,24 @@ def checks(parts: list[str]) -> dict[str, bool]:
         )
     for n in (1000, 1500) if "upgma" in parts else ():
         green[f"upgma planted {n}"] = is_planted(linkage_merges(ultrametric(n)), n)
+    for method in JOINING if "nj" in parts else ():
+        d = additive(1500, DEVICE)
+        green[f"{method} planted"] = is_joined(joins(d, method), 1500)
+        d[3, 700] = d[700, 3] = 1.0
+        green[f"{method} not what was planted"] = not is_joined(joins(d, method), 1500)
+        green[f"{method} with other programs"] = _is_same_with_other_programs(uniform(1500), method)
     if "upgma" in parts:
         wrong = ultrametric(1000)
         wrong[3, 700] = wrong[700, 3] = 0.5
         green["upgma not what was planted"] = not is_planted(linkage_merges(wrong), 1000)
     return green
+
+
+def _is_same_with_other_programs(d: torch.Tensor, method: str) -> bool:
+    """Whether few programs, and lanes as of 140,000 taxa, give the same joins to the last bit."""
+    usual, wide = joins(d, method), JoiningTiling(lanes=2048, blocks=((len(d), 2048),))
+    others = [joins(d, method, tiling=tiling) for tiling in (JoiningTiling(programs=20), wide)]
+    return all(np.array_equal(usual.lengths, other.lengths) for other in others)
 
 
 def _same_tree(d: torch.Tensor, method: str) -> bool:
@@ -205,10 +245,10 @@ def _by_hand(x: np.ndarray, y: np.ndarray, method: str) -> float:
 def timed(make: Callable, call: Callable, repeats: int) -> tuple[np.ndarray, object, float]:
     """(p20, p50, p80) in ms of call(make()), its last result, peak device memory in GB; one call warms up."""
     times, result = [], None
-    torch.cuda.reset_peak_memory_stats()
     for repeat in range(repeats + (repeats > 1)):
         argument = make()
         torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
         start = time.perf_counter()
         result = call(argument)
         torch.cuda.synchronize()
@@ -219,20 +259,27 @@ def timed(make: Callable, call: Callable, repeats: int) -> tuple[np.ndarray, obj
     return np.percentile(times, (20, 50, 80)), result, peak
 
 
-def tree_rows(work: str, largest: int):
+def tree_rows(work: str, smallest: int, largest: int):
     sizes, call = {
         "upgma": (SIZES, linkage_merges),
         "single": (SINGLE_SIZES, partial(linkage_merges, method="single")),
         **{method: (JOINING_SIZES, partial(joins, method=method)) for method in JOINING},
+        "nj": ((*JOINING_SIZES, *LARGE_JOINING_SIZES), joins),
     }[work]
-    for n in (size for size in sizes if size <= largest):
-        for name, make in KINDS.items() if n <= 20_000 else LARGE_KINDS.items():
+    large = LARGE_JOINING_KINDS if work in JOINING else LARGE_KINDS
+    for n in (size for size in sizes if smallest <= size <= largest):
+        kinds = large if n > 20_000 else KINDS if work in JOINING else LINKAGE_KINDS
+        if work == "upgma" and n in EPIDEMIC_SIZES:
+            kinds = {**kinds, **EPIDEMICS}
+        for name, make in kinds.items():
             torch.cuda.empty_cache()
             original = make(n) if n <= 60_000 else None
             fresh = original.clone if original is not None else partial(make, n)
-            repeats = 9 if n <= 20_000 and work == "upgma" else 3 if n <= 100_000 else 1
+            usual = (9, 3) if work == "upgma" else (3, 2) if work in JOINING else (3, 3)
+            repeats = usual[n > 20_000] if n <= 100_000 else 1
             quantiles, result, peak = timed(fresh, lambda d: call(d, overwrite=True), repeats)
-            if name == "ultrametric" and not is_planted(result, n):
+            found = {"ultrametric": is_planted, "additive": is_joined}.get(name)
+            if found and not found(result, n):
                 raise SystemExit(f"the tree of {n} taxa is not the one that was planted")
             extra = (
                 f"{result.rows_read / n:.1f} rows read a join" if work in JOINING else f"{result[3]} rounds"
@@ -281,6 +328,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="+", default=["distances", "upgma", "single", *JOINING])
+    parser.add_argument("--smallest", type=int, default=0)
     parser.add_argument("--largest", type=int, default=140_000)
     parser.add_argument("--csv", type=Path, default=RESULTS)
     arguments = parser.parse_args()
@@ -294,7 +342,9 @@ def main() -> int:
     table = _read(arguments.csv)
     print(*header, sep="\t")
     for part in arguments.only:
-        for row in distance_rows() if part == "distances" else tree_rows(part, arguments.largest):
+        for row in (
+            distance_rows() if part == "distances" else tree_rows(part, arguments.smallest, arguments.largest)
+        ):
             cells = [f"{x:.3f}" if isinstance(x, float) else str(x) for x in row]
             table[tuple(cells[:4])] = [*cells, *machine]
             print(*cells, sep="\t", flush=True)
