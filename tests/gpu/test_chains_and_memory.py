@@ -82,10 +82,37 @@ def test_the_log_likelihood_is_the_same_however_columns_are_split():
         layouts = [layout_of(block, tiles, block.left, block.right) for block in blocks]
         split = GpuBlockEvaluator(case.problem, list(zip(patterns, layouts)), find_device())
         assert split.log_likelihood(case.lengths, case.model) == wanted
-        parts = [split._evaluate_block(b, p, "likelihood", case.lengths, case.model) for b, p in
-                 zip(split._batches, split._patterns)]  # fmt: skip
+        parts = [
+            split._evaluate_block(b, p, "likelihood", case.lengths, case.model, split._site_log)
+            for b, p in zip(split._batches, split._patterns)
+        ]
         without_rests.add(sum(value for value, _ in parts))
     assert without_rests != {wanted}
+
+
+def test_a_proposal_of_blocks_that_fails_leaves_the_accepted_state():
+    from phloem.engine.gpu import find_device
+    from phloem.engine.gpu_blocks import GpuBlockEvaluator, block_of, layout_of
+    from phloem.engine.gpu_tiling import tiling
+    from phloem.errors import NumericalError
+
+    case, patterns = random_case(5, 60, 4, 1), np.array_split(np.arange(60), 2)
+    blocks = [block_of(case.problem, p) for p in patterns]
+    layouts = [layout_of(block, tiling(4, "float64"), block.left, block.right) for block in blocks]
+    split = GpuBlockEvaluator(case.problem, list(zip(patterns, layouts)), find_device())
+    with pytest.raises(RuntimeError, match="nothing was evaluated"):
+        split.propose(case.lengths, np.array([0]))
+    value, sites = split.log_likelihood(case.lengths, case.model), split.site_log_likelihoods()
+    spoiled = np.where(np.arange(len(case.lengths)) == 2, np.nan, case.lengths)
+    with pytest.raises(NumericalError):
+        split.propose(spoiled, np.array([2]))
+    assert np.array_equal(split.site_log_likelihoods(), sites)
+    assert split.propose(case.lengths, np.array([0])) == value
+    split.accept()
+    with pytest.raises(NumericalError):
+        split.log_likelihood(spoiled, case.model)
+    with pytest.raises(RuntimeError, match="nothing was evaluated"):
+        split.propose(case.lengths, np.array([0]))
 
 
 @pytest.mark.parametrize("n_states", [4, 20])

@@ -19,6 +19,7 @@ from phloem.engine.cpu_state import State, proposed_state
 from phloem.engine.cpu_storage import MessageStore, rows_for, shape_of, state_sets_of
 from phloem.engine.cpu_threads import Team
 from phloem.engine.interface import EngineGradient, Problem
+from phloem.engine.proposal import evaluated, pending, refuse_to_propose
 from phloem.engine.topology import Topology
 from phloem.errors import NumericalError
 from phloem.kernels.numba.rate_matrix_adjoint import rate_matrix_adjoint
@@ -88,10 +89,7 @@ class CpuEvaluator:
         return second_derivatives(share, float(self._weights.sum()))
 
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
-        if self._proposed is not None:
-            raise RuntimeError("a proposal is pending: accept or reject it first")
-        if (left is None) != (right is None):
-            raise ValueError("a changed topology needs both left and right")
+        refuse_to_propose(self._proposed, left, right)
         old = self._last()
         if np.shape(lengths) != old.lengths.shape:
             raise ValueError(f"{len(old.lengths)} branch lengths expected, got {np.shape(lengths)}")
@@ -104,20 +102,15 @@ class CpuEvaluator:
         return self._proposed.log_likelihood
 
     def accept(self) -> None:
-        if self._proposed is None:
-            raise RuntimeError("no proposal is pending")
-        self._accepted, self._proposed = self._proposed, None
+        self._accepted, self._proposed = pending(self._proposed), None
 
     def reject(self) -> None:
-        if self._proposed is None:
-            raise RuntimeError("no proposal is pending")
+        pending(self._proposed)
         self._proposed = None
 
     def _last(self) -> State:
         state = self._proposed or self._accepted
-        if state is None or np.isnan(state.log_likelihood):
-            raise RuntimeError("nothing was evaluated yet: call log_likelihood first")
-        return state
+        return evaluated(None if state is None or np.isnan(state.log_likelihood) else state)
 
     def _from_scratch(self, lengths, model: SiteModel, want_up: bool) -> State:
         self._proposed = None

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 import torch
 
 from phloem.engine.gpu_batch import GpuBatch
 from phloem.engine.gpu_blocks import RESERVED_BYTES, GpuBlockEvaluator, forecast_device_bytes, plan_blocks
-from phloem.engine.gpu_device import find_device
+from phloem.engine.gpu_device import find_device, memory_errors
 from phloem.engine.gpu_gradient import site_model_gradient
 from phloem.engine.gpu_layout import TreeLayout
 from phloem.engine.gpu_root import RootColumns
 from phloem.engine.gpu_sites import second_derivatives, site_branch_derivatives
 from phloem.engine.gpu_updates import GpuUpdates, State
 from phloem.engine.interface import EngineGradient, Evaluator, Problem
+from phloem.engine.proposal import evaluated, pending, refuse_to_propose
 from phloem.engine.topology import Topology
-from phloem.errors import DeviceError, NumericalError
+from phloem.errors import NumericalError
 from phloem.model.record import SiteModel
 
 __all__ = ["GpuEvaluator", "device_name", "find_device", "forecast_device_bytes", "make_evaluator"]
@@ -71,7 +69,7 @@ class GpuEvaluator:
     def _lay_out(self, topology: Topology, layouts: list[TreeLayout] | None = None) -> None:
         n_tips = len(self._problem.tip_codes)
         left, right = topology.left[n_tips:], topology.right[n_tips:]
-        with _memory_errors():
+        with memory_errors():
             self._batch = GpuBatch(
                 self._problem, left[None], right[None], self._device, layouts=layouts, root=self._root
             )
@@ -84,18 +82,18 @@ class GpuEvaluator:
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
         value = self._evaluate("parameters" if parameters else "gradient", lengths, model)
         d = self._batch.derivatives()[0]
-        with _memory_errors():
+        with memory_errors():
             site_model = site_model_gradient(self._batch, 0, lengths, model, d) if parameters else None
         return EngineGradient(value, np.append(d @ model.rates, 0.0), site_model)
 
     def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
         self._evaluate("likelihood", lengths, model)
-        with _memory_errors():
+        with memory_errors():
             return site_branch_derivatives(self._batch)
 
     def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
         self._evaluate("likelihood", lengths, model)
-        with _memory_errors():
+        with memory_errors():
             return second_derivatives(self._batch)
 
     def _evaluate(self, what: str, lengths: np.ndarray, model: SiteModel) -> float:
@@ -104,7 +102,7 @@ class GpuEvaluator:
         if self._accepted is not None and self._accepted.topology is not self._topology:
             self._lay_out(self._accepted.topology)
         self._accepted, self._sites_stale = None, False  # its messages are about to be overwritten
-        with _memory_errors():
+        with memory_errors():
             self._batch.evaluate(what, np.asarray(lengths, np.float64)[None], [model])
         value = self._value()
         if self._updates is not None:
@@ -121,47 +119,33 @@ class GpuEvaluator:
 
     def site_log_likelihoods(self) -> np.ndarray:
         if self._sites_stale and self._updates is not None and self._accepted is not None:
-            with _memory_errors():
+            with memory_errors():
                 self._updates.redo_root(self._accepted)
             self._sites_stale = False
         return self._batch.site_log_likelihoods(0)
 
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
-        if self._proposed is not None:
-            raise RuntimeError("a proposal is pending: accept or reject it first")
-        if self._accepted is None:
-            raise RuntimeError("nothing was evaluated yet: call log_likelihood first")
-        if (left is None) != (right is None):
-            raise ValueError("a changed topology needs both left and right")
-        if self._updates is not None and self._updates.is_spread(self._accepted):
-            self._gather(self._accepted)
-        with _memory_errors():
+        refuse_to_propose(self._proposed, left, right)
+        accepted = evaluated(self._accepted)
+        if self._updates is not None and self._updates.is_spread(accepted):
+            accepted = self._gathered(accepted)
+        with memory_errors():
             self._updates = self._updates or GpuUpdates(self._batch)
             self._sites_stale = True
-            proposed = self._updates.propose(self._accepted, lengths, changed, model, left, right)
+            proposed = self._updates.propose(accepted, lengths, changed, model, left, right)
         value = self._value()
         self._proposed, self._sites_stale = proposed, False
         return value
 
-    def _gather(self, state: State) -> None:
-        """Lay the accepted state out anew, its messages side by side."""
+    def _gathered(self, state: State) -> State:
+        """The accepted state laid out anew, its messages side by side."""
         self._lay_out(state.topology)
         self._evaluate("likelihood", state.lengths, state.model)
+        return evaluated(self._accepted)
 
     def accept(self) -> None:
-        if self._proposed is None:
-            raise RuntimeError("no proposal is pending")
-        self._accepted, self._proposed = self._proposed, None
+        self._accepted, self._proposed = pending(self._proposed), None
 
     def reject(self) -> None:
-        if self._proposed is None:
-            raise RuntimeError("no proposal is pending")
+        pending(self._proposed)
         self._proposed, self._sites_stale = None, True
-
-
-@contextmanager
-def _memory_errors() -> Iterator[None]:
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        raise DeviceError(f"the GPU's memory does not hold this problem: {error}") from error

@@ -10,12 +10,14 @@ import numpy as np
 import torch
 
 from phloem.engine.gpu_batch import GpuBatch, layout_of
+from phloem.engine.gpu_device import memory_errors
 from phloem.engine.gpu_gradient import site_model_gradient
 from phloem.engine.gpu_layout import TreeLayout
 from phloem.engine.gpu_memory import LARGEST_NODE, SHARED, batch_sizes, device_arrays, largest_node
 from phloem.engine.gpu_sites import second_derivatives, site_branch_derivatives
 from phloem.engine.gpu_tiling import tiling
 from phloem.engine.interface import EngineGradient, Problem
+from phloem.engine.proposal import evaluated, pending, refuse_to_propose
 from phloem.errors import DeviceError, NumericalError
 from phloem.model.record import SiteModel, SiteModelGradient
 
@@ -117,8 +119,8 @@ class GpuBlockEvaluator:
         ]
 
     def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
-        self._proposed = None
-        value = self._evaluate("likelihood", lengths, model)
+        self._proposed = self._accepted = None
+        value = self._evaluate("likelihood", lengths, model, self._site_log)
         self._accepted = (np.array(lengths, np.float64), model)
         return value
 
@@ -126,11 +128,12 @@ class GpuBlockEvaluator:
         return self._site_log.copy()
 
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
-        self._proposed, what = None, "parameters" if parameters else "gradient"
+        self._proposed = self._accepted = None
+        what = "parameters" if parameters else "gradient"
         values: list[float] = []
         branches, models = [], []
         for patterns, batch in zip(self._patterns, self._batches):
-            values += self._evaluate_block(batch, patterns, what, lengths, model)
+            values += self._evaluate_block(batch, patterns, what, lengths, model, self._site_log)
             d = batch.derivatives()[0].copy()
             branches.append(np.append(d @ model.rates, 0.0))
             if parameters:
@@ -149,50 +152,48 @@ class GpuBlockEvaluator:
 
     def _evaluated(self, lengths, model: SiteModel) -> Iterator[tuple[np.ndarray, GpuBatch]]:
         """Every block while its messages are on the device."""
-        self._proposed = None
+        self._proposed = self._accepted = None
         for patterns, batch in zip(self._patterns, self._batches):
-            self._evaluate_block(batch, patterns, "likelihood", lengths, model)
+            self._evaluate_block(batch, patterns, "likelihood", lengths, model, self._site_log)
             yield patterns, batch
         self._accepted = (np.array(lengths, np.float64), model)
 
-    def _evaluate(self, what: str, lengths: np.ndarray, model: SiteModel) -> float:
+    def _evaluate(self, what: str, lengths: np.ndarray, model: SiteModel, site_log: np.ndarray) -> float:
         parts: list[float] = []
         for patterns, batch in zip(self._patterns, self._batches):
-            parts += self._evaluate_block(batch, patterns, what, lengths, model)
+            parts += self._evaluate_block(batch, patterns, what, lengths, model, site_log)
         return fsum(parts)
 
     def _evaluate_block(
-        self, batch: GpuBatch, patterns: np.ndarray, what: str, lengths: np.ndarray, model: SiteModel
-    ) -> tuple[float, float]:
-        """A block's log-likelihood in two parts."""
-        batch.evaluate(what, np.asarray(lengths, np.float64)[None], [model])
-        self._site_log[patterns] = batch.site_log_likelihoods(0)
+        self, batch: GpuBatch, patterns: np.ndarray, what: str, lengths: np.ndarray, model: SiteModel,
+        site_log: np.ndarray,
+    ) -> tuple[float, float]:  # fmt: skip
+        """A block's log-likelihood in two parts; its patterns' go to site_log (P,)."""
+        with memory_errors():
+            batch.evaluate(what, np.asarray(lengths, np.float64)[None], [model])
+        site_log[patterns] = batch.site_log_likelihoods(0)
         value, rest = batch.log_likelihood_parts()
         if np.isnan(value):
             raise NumericalError("the log-likelihood is not a number")
         return value, rest
 
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
-        if self._proposed is not None:
-            raise RuntimeError("a proposal is pending: accept or reject it first")
-        if self._accepted is None:
-            raise RuntimeError("nothing was evaluated yet: call log_likelihood first")
-        if left is not None or right is not None:
+        refuse_to_propose(self._proposed, left, right)
+        accepted = evaluated(self._accepted)
+        if left is not None:
             raise DeviceError(
                 "a problem split over column blocks keeps its topology; use --engine cpu for searches"
             )
-        self._proposed = (np.array(lengths, np.float64), model or self._accepted[1])
-        self._site_log_before = self._site_log.copy()
-        return self._evaluate("likelihood", *self._proposed)
+        state, site_log = (np.array(lengths, np.float64), model or accepted[1]), np.empty_like(self._site_log)
+        value = self._evaluate("likelihood", *state, site_log)
+        self._site_log_before, self._site_log, self._proposed = self._site_log, site_log, state
+        return value
 
     def accept(self) -> None:
-        if self._proposed is None:
-            raise RuntimeError("no proposal is pending")
-        self._accepted, self._proposed = self._proposed, None
+        self._accepted, self._proposed = pending(self._proposed), None
 
     def reject(self) -> None:
-        if self._proposed is None:
-            raise RuntimeError("no proposal is pending")
+        pending(self._proposed)
         self._proposed, self._site_log = None, self._site_log_before
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -16,3 +18,12 @@ def find_device() -> torch.device:
     if os.environ.get("TRITON_INTERPRET") == "1":
         return torch.device("cpu")
     raise DeviceError("PyTorch finds no GPU here", hint="Use the CPU, or TRITON_INTERPRET=1 for a trial.")
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """What PyTorch says when memory runs out, as a DeviceError."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise DeviceError(f"the GPU's memory does not hold this problem: {error}") from error

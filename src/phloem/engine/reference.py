@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.engine.interface import EngineGradient, Problem
+from phloem.engine.proposal import evaluated, pending, refuse_to_propose
 from phloem.errors import NumericalError
 from phloem.kernels.records import ColumnClasses
 from phloem.kernels.reference.branch import branch_derivatives
@@ -99,33 +100,24 @@ class ReferenceEvaluator:
         return posterior[state.classes.pattern_column]
 
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
-        if self._proposed is not None:
-            raise RuntimeError("a proposal is pending: accept or reject it first")
+        refuse_to_propose(self._proposed, left, right)
         state = self._last()
         classes, root = state.classes, state.root
-        if left is not None and right is not None:
+        if left is not None:
             classes, root = _columns(self._problem, left, right)
-        elif left is not None or right is not None:
-            raise ValueError("a changed topology needs both left and right")
         self._proposed = self._evaluate(classes, root, lengths, model or state.model)
         return self._proposed.log_likelihood
 
     def accept(self) -> None:
-        if self._proposed is None:
-            raise RuntimeError("no proposal is pending")
-        self._accepted, self._proposed = self._proposed, None
+        self._accepted, self._proposed = pending(self._proposed), None
         self._classes, self._root = self._accepted.classes, self._accepted.root
 
     def reject(self) -> None:
-        if self._proposed is None:
-            raise RuntimeError("no proposal is pending")
+        pending(self._proposed)
         self._proposed = None
 
     def _last(self) -> Evaluation:
-        state = self._proposed or self._accepted
-        if state is None:
-            raise RuntimeError("nothing was evaluated yet: call log_likelihood first")
-        return state
+        return evaluated(self._proposed or self._accepted)
 
     def _unsummed(self, lengths, model):
         self.log_likelihood(lengths, model)
