@@ -30,11 +30,10 @@ COUNTERS = 9
 
 @triton.jit(do_not_specialize=["n"])
 def linkage_rounds(
-    distances, ld, state, alive, reals, sizes, N, n, counters, survivors,
-    SCAN: tl.constexpr, PAIR_ROWS: tl.constexpr, MERGE: tl.constexpr,
-    COLUMNS: tl.constexpr, LANES: tl.constexpr, PROGRAMS: tl.constexpr, DENSE: tl.constexpr,
-    LOOSE: tl.constexpr, SMALL: tl.constexpr, DTYPE: tl.constexpr, WEIGHTING: tl.constexpr,
-    SUMS: tl.constexpr, NATIVE: tl.constexpr,
+    distances, ld, state, alive, reals, sizes, N, n, counters, survivors, SCAN: tl.constexpr,
+    PAIR_ROWS: tl.constexpr, MERGE: tl.constexpr, COLUMNS: tl.constexpr, LANES: tl.constexpr,
+    PROGRAMS: tl.constexpr, DENSE: tl.constexpr, LOOSE: tl.constexpr, SMALL: tl.constexpr,
+    DTYPE: tl.constexpr, WEIGHTING: tl.constexpr, SUMS: tl.constexpr, NATIVE: tl.constexpr,
 ):  # fmt: skip
     """Merge until one cluster is left; merges are in state[INTO] and reals[HEIGHT_INTO], 1 … n-1.
 
@@ -42,7 +41,7 @@ def linkage_rounds(
     reals, sizes: see linkage_state; state and counters zeros, sizes[0] leaves. survivors: (PROGRAMS,).
     A round gives its new clusters columns of their own while the rows have any left. It rewrites the matrix
     instead if less than 1 / LOOSE of its columns stays alive, or if none are left and many merge (1 / DENSE)
-    or are dead. If many rows were identical, a rewriting comes before the first round.
+    or are dead, and before the first round if many rows were identical.
     """
     programs = tl.num_programs(0)
     one_up, tiny, cap = limits(DTYPE, SUMS)
