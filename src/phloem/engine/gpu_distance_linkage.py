@@ -136,9 +136,9 @@ def _ordered(
         keys, last = torch.sort(distance[order], stable=True)
         keys, order = keys.view(torch.int64), order[last]
     packed = torch.cat([keys, order, lower, counters]).cpu().numpy()
-    keys, order, lowers, counted = np.split(packed, len(lower) * np.arange(1, 4))
-    distances = keys.view(np.float32)[1::2].astype(np.float64) if single else keys.view(np.float64)
-    return lowers[order], order + 1, distances, int(counted[ROUNDS.value]), int(counted[MADE.value])
+    bits, place, lowers, counted = np.split(packed, len(lower) * np.arange(1, 4))
+    distances = bits.view(np.float32)[1::2].astype(np.float64) if single else bits.view(np.float64)
+    return lowers[place], place + 1, distances, int(counted[ROUNDS.value]), int(counted[MADE.value])
 
 
 def _counting_unit(distances: torch.Tensor) -> float:
