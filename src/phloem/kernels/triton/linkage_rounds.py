@@ -28,6 +28,15 @@ MADE = tl.constexpr(8)  # merges: fewer than n - 1 if a distance is not a number
 COUNTERS = 9
 
 
+@triton.jit
+def _forget(counters):
+    """This round's counts, once all programs have read them."""
+    if tl.program_id(0) == 0:
+        tl.store(counters + PAIRS, 0)
+        tl.store(counters + KEPT_ROWS, 0)
+        tl.store(counters + KEPT_ROWS + 1, 0)
+
+
 @triton.jit(do_not_specialize=["n"])
 def linkage_rounds(
     distances, ld, state, alive, reals, sizes, N, n, counters, survivors, SCAN: tl.constexpr,
@@ -110,10 +119,7 @@ def linkage_rounds(
                 distances, ld, state, alive, reals, sizes, N, side, n, pairs, base, stale, programs,
                 SCAN, DTYPE, SUMS,
             )  # fmt: skip
-        if tl.program_id(0) == 0:
-            tl.store(counters + PAIRS, 0)
-            tl.store(counters + KEPT_ROWS, 0)
-            tl.store(counters + KEPT_ROWS + 1, 0)
+        _forget(counters)
         arrivals += 2 * programs
         grid_barrier(counters + ARRIVED, arrivals, NATIVE)
         if tl.program_id(0) == 0:
