@@ -32,6 +32,8 @@ REACH: dict[str, float | None] = {
     "upgma-tree-20000": 1.8,
     "upgma-ties-16000": 3.0,
     "upgma-outbreak-16000": 3.0,
+    "single-uniform-20000": None,
+    "single-tree-20000": None,
     "file-upgma-20000": None,
     "nj-tree-10000": 1.5,
     "nj-tree-20000": 7.0,
@@ -137,19 +139,19 @@ def triangle(square: np.ndarray):
     return DistanceTriangle(tuple(f"t{k}" for k in range(n)), entries)
 
 
-def linkage_problem(make: Callable, n: int):
+def linkage_problem(method: str, make: Callable, n: int):
     from phloem.distance.linkage import linkage
     from phloem.kernels.reference.linkage import linkage as reference
 
     def check() -> bool:
         d = make(600, np.random.default_rng(1)).astype(np.float64)
-        lower, upper, _ = reference(d)
-        merges = linkage(d)
-        linkage(triangle(make(600, np.random.default_rng(1))))
+        lower, upper, _ = reference(d, method)
+        merges = linkage(d, method)
+        linkage(triangle(make(600, np.random.default_rng(1))), method)
         return np.array_equal(merges.lower, lower) and np.array_equal(merges.upper, upper)
 
     d = triangle(make(n, np.random.default_rng(2)))
-    return check, lambda entries: linkage(replace(d, entries=entries), overwrite=True), d.entries
+    return check, lambda entries: linkage(replace(d, entries=entries), method, overwrite=True), d.entries
 
 
 def joining_problem(n: int):
@@ -273,14 +275,14 @@ def picture_problem(shape: str, n: int):
 def problem(name: str):
     """(check, run, matrix or None) of a problem in REACH."""
     kind, *rest = name.split("-")
-    if kind == "upgma":
+    if kind in ("upgma", "single"):
         make = {
             "uniform": uniform_matrix,
             "tree": tree_matrix,
             "ties": tied_matrix,
             "outbreak": lambda n, _: outbreak_distances(n),
         }[rest[0]]
-        return linkage_problem(make, int(rest[1]))
+        return linkage_problem(kind, make, int(rest[1]))
     if kind == "file":
         return file_problem(int(rest[1]))
     if kind == "nj":
