@@ -167,20 +167,15 @@ def _run(options: dict[str, Any], method: str | None, picture: str | None, circu
     from phloem.analysis.distance import print_matrix, run_distance_analysis, tree_text
     from phloem.analysis.distance_options import DistanceAnalysisSettings
     from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
+    from phloem.cli.steps import shown_steps
 
     json = options.pop("json")
     options["out"] = None if options["out"] == "-" else options["out"]
     settings = DistanceAnalysisSettings(**(options | {"method": method}))
     _check_outputs(settings, picture, circular, json)
     messages = Console(stderr=True, highlight=False)
-    with messages.status("reading …") as status:
-        result = run_distance_analysis(
-            settings,
-            progress=lambda step, done, total: status.update(
-                f"{step}{f': {done / total:.0%}' if total else ' …'}"
-            ),
-            compiling=messages.print,
-        )
+    with shown_steps(messages, "reading") as progress:
+        result = run_distance_analysis(settings, progress=progress, compiling=messages.print)
     _show(result, messages)
     if picture is not None and result.tree is not None:
         unrooted = not result.tree.rooted and result.tree.n_tips > 2
