@@ -1,4 +1,4 @@
-"""The launches of exact neighbour joining; between them dead columns are dropped.
+"""The launches of exact neighbour joining: dead columns are dropped between them, and programs become fewer.
 
 How many clusters a launch leaves is known beforehand, so that nothing is waited for on the host.
 """
@@ -13,10 +13,10 @@ import triton.language as tl
 from phloem.engine.gpu_distance_device import launch_options, programs
 from phloem.kernels.reference.nj import JoiningMethod
 from phloem.kernels.triton.nj_compaction import count_places, drop_columns
-from phloem.kernels.triton.nj_exact import COUNTERS, nj_exact
+from phloem.kernels.triton.nj_exact import ARRIVED, COUNTERS, nj_exact
 from phloem.kernels.triton.nj_records import RING, UNTOLD, WORDS
-from phloem.kernels.triton.nj_start import first_partners, first_sums
-from phloem.kernels.triton.nj_steps import FIELDS, REALS, RUN, SUMS
+from phloem.kernels.triton.nj_start import first_partners, row_sums
+from phloem.kernels.triton.nj_steps import BEGIN, FIELDS, NAME, REALS, RUN, SIZE, SLOT, SUMS
 
 METHODS = {"nj": 0, "bionj": 1, "unj": 2}
 COLUMNS = 1024  # in flight where each program has one row
@@ -54,18 +54,22 @@ class JoiningStages:
         self.work, self.n, self.method, self.tiling = work, n, METHODS[method], tiling
         self.variances = work.clone() if method == "bionj" else work
         device, self.width = work.device, -(-(n + 16) // 16) * 16
-        self.state = torch.empty((FIELDS, self.width), dtype=torch.int32, device=device)
+        self.state = torch.zeros((FIELDS, self.width), dtype=torch.int32, device=device)
+        for field in (SLOT, NAME):
+            self.state[field.value, :n] = torch.arange(n, dtype=torch.int32, device=device)
+        place = torch.arange(n, dtype=torch.int32, device=device)
+        round_end = n - (n - 1) // 2  # of two clusters just opposite each other, the later answers
+        self.state[BEGIN.value, :n] = torch.where(place < n // 2, place + round_end, place - n // 2)
         self.reals = torch.full((REALS, self.width), -torch.inf, dtype=torch.float64, device=device)
-        self.order = torch.empty((2, self.width), dtype=torch.int32, device=device)
-        self.names = torch.empty((2, self.width), dtype=torch.int32, device=device)
-        self.lengths = torch.empty((2, self.width), dtype=torch.float64, device=device)
+        self.reals[SIZE.value] = 1.0
+        self.order = torch.zeros((2, self.width), dtype=torch.int32, device=device)
+        self.names = torch.zeros((2, self.width), dtype=torch.int32, device=device)
+        self.lengths = torch.zeros((2, self.width), dtype=torch.float64, device=device)
         self.counters = torch.zeros(COUNTERS, dtype=torch.int32, device=device)
         self._cooperative = launch_options(device, registers=0)
         self._alone = {key: x for key, x in self._cooperative.items() if key == "enable_fp_fusion"}
         self._dtype = tl.float64 if work.dtype == torch.float64 else tl.float32
-        first_sums[(n,)](
-            work, work.stride(0), self.state, self.reals, self.width, n, BLOCK=COLUMNS, **self._alone
-        )  # fmt: skip
+        row_sums[(n,)](work, work.stride(0), self.reals, self.width, n, BLOCK=COLUMNS, **self._alone)
 
     def join(self) -> int:
         """Join until four clusters are left; they live in as many columns as are returned."""
@@ -85,16 +89,16 @@ class JoiningStages:
         count = min(tiling.programs, programs(device, per_processor=1))
         rows = -(-clusters // (RUN.value * count)) * RUN.value
         lanes = max(1 << (max(rows, count) - 1).bit_length(), tiling.lanes)
-        # A lane a thread: more warps wait for each other longer, fewer take longer for their lanes.
-        warps = min(max(lanes // 32, 4), 16)
         block = next(block for most, block in tiling.blocks if clusters <= most)
         records = torch.full((RING.value, count, WORDS.value), UNTOLD.value, dtype=torch.int64, device=device)
+        self.counters[ARRIVED.value] = 0
         nj_exact[(count,)](
             self.work, self.variances, self.work.stride(0), self.state, self.reals, records, self.names,
             self.lengths, self.width, clusters, left, self.n - clusters, self.counters, tiling.ahead,
             BLOCK=block, WIDTH=lanes, METHOD=self.method, DTYPE=self._dtype,
             NATIVE=device.type == "cuda" and torch.version.hip is None,
-            num_warps=warps, **self._cooperative,
+            num_warps=min(max(lanes // 32, 4), 16),  # a lane a thread
+            **self._cooperative,
         )  # fmt: skip
 
     def _drop_dead(self, clusters: int, left: int) -> None:

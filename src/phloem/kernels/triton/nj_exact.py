@@ -1,4 +1,4 @@
-"""Exact neighbour joining, BIONJ and UNJ, many joins a launch; programs meet once a join."""
+"""Exact neighbour joining, BIONJ and UNJ in one launch: the programs meet once a join (reference/nj.py)."""
 
 from __future__ import annotations
 
@@ -73,8 +73,7 @@ def nj_exact(
     distances: rows of ld entries (a multiple of 16), symmetric, zero diagonal; overwritten. variances: a copy
     for BIONJ, else anything. state, reals: of every cluster, see nj_steps; afterwards too, with sums -inf of
     the dead. records: see nj_records. names, lengths: (2, N), of all joins in order. WIDTH lanes hold the
-    rows of a program, and a record each. counters: zeros before the first launch, as many programs in all.
-    ahead: see search, in rises.
+    rows of a program, and a record each. counters: no program has arrived. ahead: see search, in rises.
     """
     programs, infinity = tl.num_programs(0), float("inf")
     counter, i = counters + ARRIVED, own_places(programs, WIDTH)

@@ -1,4 +1,4 @@
-"""What is known of leaves before the first join; a program a row."""
+"""Before the first join: sums of rows, and the partner of each; a program a row."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import triton
 import triton.language as tl
 
 from phloem.kernels.triton.nj_scan import lowest_in_row
-from phloem.kernels.triton.nj_steps import AT, BEGIN, BOUND, NAME, NEAR, SECOND, SIZE, SLOT, SUMS, row_of
+from phloem.kernels.triton.nj_steps import AT, BEGIN, BOUND, NEAR, SECOND, SUMS, row_of
 
 
 @triton.jit(do_not_specialize=["n"])
-def first_sums(distances, ld, state, reals, N, n, BLOCK: tl.constexpr):
-    """Σ_j d_ij, for both sums of turn 0: not finite where an entry is not. Slot, name, size, begin."""
+def row_sums(distances, ld, reals, N, n, BLOCK: tl.constexpr):
+    """Σ_j d_ij, for both sums of turn 0: not finite where an entry is not."""
     k = tl.program_id(0)
     total = tl.zeros((BLOCK,), tl.float64)
     stop = (n + 15) // 16 * 16  # a multiple of 16 keeps the loads wide
@@ -22,11 +22,6 @@ def first_sums(distances, ld, state, reals, N, n, BLOCK: tl.constexpr):
     total = tl.sum(total, axis=0)
     tl.store(reals + SUMS * N + k, total)
     tl.store(reals + SECOND * N + k, total)
-    tl.store(reals + SIZE * N + k, 1.0)
-    tl.store(state + SLOT * N + k, k)
-    tl.store(state + NAME * N + k, k)
-    # Of two leaves just opposite each other, the later one answers.
-    tl.store(state + BEGIN * N + k, tl.where(k < n // 2, k + n - (n - 1) // 2, k - n // 2))
 
 
 @triton.jit(do_not_specialize=["n"])
