@@ -48,11 +48,9 @@ def taxa_of_matrix(path: str) -> int:
     """
     if path.endswith(".npy"):
         try:
-            return len(np.load(path, mmap_mode="r", allow_pickle=False))
-        except FileNotFoundError:
-            raise InputError("there is no such file", file=path, hint="Check the path.") from None
-        except (ValueError, OSError, EOFError, TypeError) as problem:
-            raise not_an_array(path, problem) from None
+            return len(mapped_array(path))
+        except TypeError as problem:  # a single number
+            raise _not_an_array(path, problem) from None
     first, second = _first_lines(path)
     words = first.split()
     if len(words) == 1 and words[0].isdigit():
@@ -60,8 +58,18 @@ def taxa_of_matrix(path: str) -> int:
     return len(cells_of(second or first)) - 1
 
 
-def not_an_array(path: str, problem: Exception) -> InputError:
-    """The error where NumPy cannot map a .npy file; its own words for other files speak of pickles."""
+def mapped_array(path: str) -> np.ndarray:
+    """The array of a .npy file, without reading what is not touched; InputError where there is none."""
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError("there is no such file", file=path, hint="Check the path.") from None
+    except (ValueError, OSError, EOFError) as problem:
+        raise _not_an_array(path, problem) from None
+
+
+def _not_an_array(path: str, problem: Exception) -> InputError:
+    """NumPy's own words for files of other kinds speak of pickles."""
     known = bytes(read_bytes(path)[:6]) == b"\x93NUMPY"
     message = f"not a NumPy array{f' ({problem})' if known else ''}"
     return InputError(message, file=path, hint="Save it with numpy.save.")

@@ -15,7 +15,7 @@ from phloem.data.distance_matrix import DistanceMatrix
 from phloem.data.distance_triangle import DistanceTriangle, entries_in_square, new_entries
 from phloem.errors import InputError
 from phloem.io.distance_fill import Form, Progress, fill_triangle, release
-from phloem.io.distance_heading import file_kind, not_an_array
+from phloem.io.distance_heading import file_kind, mapped_array
 from phloem.io.distance_rows import parse_rows, phylip_rows, read_bytes
 from phloem.io.distance_table import table_rows
 
@@ -68,7 +68,7 @@ def _read(
     form: Form
     settings: dict[str, object] = {}
     if source.endswith(".npy"):
-        mapped = _mapped_array(source)
+        mapped = _square_array(source)
         taxa, settings["names"] = _array_names(source, names, len(mapped))
         layout, form = "npy", "square"
         read, data = (lambda first, last, out: np.copyto(out, mapped[first:last], "same_kind")), mapped
@@ -145,13 +145,8 @@ def precision_of(precision: Precision, n: int) -> Literal["float32", "float64"]:
     return ("float64" if n <= LARGE else "float32") if precision == "auto" else precision
 
 
-def _mapped_array(source: str) -> np.ndarray:
-    try:
-        array = np.load(source, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise InputError("there is no such file", file=source, hint="Check the path.") from None
-    except (ValueError, OSError, EOFError) as problem:
-        raise not_an_array(source, problem) from None
+def _square_array(source: str) -> np.ndarray:
+    array = mapped_array(source)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype.kind not in "fiu" or not len(array):
         raise InputError(
             f"an array of shape {array.shape} and type {array.dtype} is no distance matrix",
