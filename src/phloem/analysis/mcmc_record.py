@@ -19,10 +19,9 @@ from phloem.tree.tree import Tree
 @dataclass(frozen=True)
 class McmcSettings:
     """One analysis. alignment and the options after it are those of `phloem likelihood`; model None takes
-    the default for the data type (analysis.mcmc). start: what chains start
-    from, random, nj, bionj, upgma or a tree file (analysis.mcmc_start). prefix: of every file
-    written; None takes the alignment's name in the working directory. redo: replace files that exist.
-    chains: what the sampler does."""
+    the default for the data type (analysis.mcmc). start: what chains start from, random, nj, bionj, upgma or
+    a tree file (analysis.mcmc_start). prefix: of every file written; None takes the alignment's name in the
+    working directory. redo: replace files that exist. chains: what the sampler does."""
 
     alignment: str
     model: str | None = None

@@ -1,4 +1,4 @@
-"""The launches of exact neighbour joining: dead columns are dropped between them, and programs become fewer.
+"""The launches of exact neighbour joining; between them dead columns are dropped.
 
 How many clusters a launch leaves is known beforehand, so that nothing is waited for on the host.
 """

@@ -1,4 +1,4 @@
-"""Exact neighbour joining, BIONJ and UNJ in one launch: the programs meet once a join (reference/nj.py)."""
+"""Exact NJ, BIONJ and UNJ, many joins a launch: the programs meet once a join (reference/nj.py)."""
 
 from __future__ import annotations
 
