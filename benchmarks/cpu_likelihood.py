@@ -27,9 +27,9 @@ from problems import NAMED, Case, named, simulated
 from rich.console import Console
 from rich.table import Table
 
-from phloem.engine.cpu import CpuEvaluator
-from phloem.engine.reference import ReferenceEvaluator
-from phloem.kernels.numba.column_classes import column_classes
+from phloem.pruning.cpu.column_classes import column_classes
+from phloem.pruning.cpu.evaluator import CpuEvaluator
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 RESULTS = Path(__file__).parent / "results" / "cpu_likelihood.csv"
 REFERENCE_LIMIT = 3e7  # entries of messages; above it only the recorded values are compared

@@ -140,8 +140,8 @@ def triangle(square: np.ndarray):
 
 
 def linkage_problem(method: str, make: Callable, n: int):
-    from phloem.distance.linkage import linkage
-    from phloem.kernels.reference.linkage import linkage as reference
+    from phloem.clustering.linkage import linkage
+    from phloem.clustering.reference.linkage import linkage as reference
 
     def check() -> bool:
         d = make(600, np.random.default_rng(1)).astype(np.float64)
@@ -155,8 +155,8 @@ def linkage_problem(method: str, make: Callable, n: int):
 
 
 def joining_problem(n: int):
-    from phloem.distance.neighbour_joining import neighbour_joining
-    from phloem.kernels.reference.nj import neighbour_joining as reference
+    from phloem.clustering.neighbour_joining import neighbour_joining
+    from phloem.clustering.reference.nj import neighbour_joining as reference
 
     def check() -> bool:
         d = tree_matrix(300, np.random.default_rng(1))
@@ -170,9 +170,9 @@ def joining_problem(n: int):
 
 
 def distance_problem(method: str, n: int, sites: int):
-    from phloem.distance.alignment_distances import DistanceSettings, pairwise_distances
-    from phloem.distance.formula import observed_frequencies
-    from phloem.kernels.reference.distance import nucleotide_distance
+    from phloem.clustering.alignment_distances import DistanceSettings, pairwise_distances
+    from phloem.clustering.formula import observed_frequencies
+    from phloem.clustering.reference.distance import nucleotide_distance
 
     settings = DistanceSettings(method, precision="float32")  # type: ignore[arg-type]
 
@@ -190,8 +190,8 @@ def distance_problem(method: str, n: int, sites: int):
 
 
 def likelihood_problem(n: int, sites: int):
-    from phloem.distance.alignment_distances import DistanceSettings, pairwise_distances
-    from phloem.kernels.reference.distance import likelihood_distance
+    from phloem.clustering.alignment_distances import DistanceSettings, pairwise_distances
+    from phloem.clustering.reference.distance import likelihood_distance
     from phloem.model.grammar import parse_model
 
     model = parse_model("LG", datatype="protein").evaluate()
@@ -221,7 +221,7 @@ def write_phylip(path: Path, n: int) -> None:
 
 def file_problem(n: int):
     """The whole command, in a process of its own."""
-    from phloem.distance.linkage import linkage
+    from phloem.clustering.linkage import linkage
     from phloem.io.distance_matrix import read_distance_matrix
     from phloem.io.trees import read_tree
 

@@ -25,15 +25,15 @@ import triton
 from outbreak import AS_IN_SARS_COV_2, outbreak_distances
 from path_lengths import additive, is_joined, on_a_tree
 
-from phloem.distance.linkage import linkage
-from phloem.distance.neighbour_joining import neighbour_joining
-from phloem.engine.distance_formula import Formula, ScoreTables
-from phloem.engine.gpu_distance_alignment import EncodedSequences, SequenceCodes, distance_matrix
-from phloem.engine.gpu_distance_linkage import linkage_merges
-from phloem.engine.gpu_distance_nj import joins
-from phloem.engine.gpu_distance_nj_stages import JoiningTiling
-from phloem.kernels.reference.distance import likelihood_distance, nucleotide_distance, nucleotide_terms
-from phloem.kernels.reference.distance_tables import score_tables
+from phloem.clustering.device_formula import Formula, ScoreTables
+from phloem.clustering.gpu.alignment import EncodedSequences, SequenceCodes, distance_matrix
+from phloem.clustering.gpu.linkage import linkage_merges
+from phloem.clustering.gpu.nj import joins
+from phloem.clustering.gpu.nj_stages import JoiningTiling
+from phloem.clustering.linkage import linkage
+from phloem.clustering.neighbour_joining import neighbour_joining
+from phloem.clustering.reference.distance import likelihood_distance, nucleotide_distance, nucleotide_terms
+from phloem.clustering.reference.distance_tables import score_tables
 from phloem.model.grammar import parse_model
 from phloem.model.record import SiteModel
 

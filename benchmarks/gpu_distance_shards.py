@@ -24,11 +24,11 @@ import torch
 import triton
 import triton.language as tl
 
-from phloem.engine.gpu_distance_device import on_device, visible_devices
-from phloem.engine.gpu_distance_linkage import linkage_merges
-from phloem.engine.gpu_distance_shards import linkage_merges_sharded
-from phloem.engine.gpu_distance_shards_bands import bands_of_rows, devices_for
-from phloem.engine.gpu_distance_shards_device import ShardTiling
+from phloem.clustering.gpu.device import on_device, visible_devices
+from phloem.clustering.gpu.linkage import linkage_merges
+from phloem.clustering.gpu.shards import linkage_merges_sharded
+from phloem.clustering.gpu.shards_bands import bands_of_rows, devices_for
+from phloem.clustering.gpu.shards_device import ShardTiling
 from phloem.errors import PhloemError
 
 RESULTS = Path(__file__).parent / "results" / "gpu_distance_shards.csv"

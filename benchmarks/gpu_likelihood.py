@@ -29,10 +29,10 @@ from gpu_memory_proofs import branches, large
 from gpu_times import call_times, device_times
 from problems import Case, _model, _problem, named, reference_gradient, simulated
 
-from phloem.engine.cpu import CpuEvaluator
-from phloem.engine.gpu import GpuEvaluator, find_device
-from phloem.engine.gpu_blocks import forecast_device_bytes
-from phloem.engine.gpu_chains import GpuChains
+from phloem.pruning.cpu.evaluator import CpuEvaluator
+from phloem.pruning.gpu.blocks import forecast_device_bytes
+from phloem.pruning.gpu.chains import GpuChains
+from phloem.pruning.gpu.evaluator import GpuEvaluator, find_device
 
 RESULTS = Path(__file__).parent / "results" / "gpu_likelihood.csv"
 # BEAGLE 4.1, tensor cores, float64, on an H100 80GB: ms of the likelihood, and of it with branch derivatives.
@@ -178,7 +178,7 @@ import time; start = time.perf_counter()
 import sys; sys.path.insert(0, "benchmarks"); sys.path.insert(0, "src")
 from problems import simulated
 case = simulated(62, 1000, {states}, 4)
-from phloem.engine.gpu import make_evaluator
+from phloem.pruning.gpu.evaluator import make_evaluator
 make_evaluator(case.problem).gradient(case.lengths, case.model)
 print(round(time.perf_counter() - start, 2))
 """

@@ -13,9 +13,9 @@ import torch
 from gpu_times import call_times
 from problems import Case, equal_exchange_model, simulated
 
-from phloem.engine.cpu import CpuEvaluator
-from phloem.engine.gpu import GpuEvaluator, make_evaluator
-from phloem.engine.gpu_blocks import RESERVED_BYTES, forecast_device_bytes
+from phloem.pruning.cpu.evaluator import CpuEvaluator
+from phloem.pruning.gpu.blocks import RESERVED_BYTES, forecast_device_bytes
+from phloem.pruning.gpu.evaluator import GpuEvaluator, make_evaluator
 
 
 def large(arguments, rows: list[dict]) -> None:

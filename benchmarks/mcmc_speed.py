@@ -50,7 +50,7 @@ def started(text: str, repeats: bool, burn_in: int) -> list[Run]:
 
 def correct(run: Run) -> bool:
     """Carried log-likelihoods equal those from scratch."""
-    from phloem.kernels.numba.mcmc.run import advance
+    from phloem.inference.mcmc.compiled.run import advance
 
     carried = run.state.log_likelihood.copy()
     advance(run.data, run.state, run.work, 0, 0, 1)

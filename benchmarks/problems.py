@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from phloem.engine.interface import EngineGradient, Problem
-from phloem.engine.reference import ReferenceEvaluator
 from phloem.model.record import EigenSystem, SiteModel
+from phloem.pruning.interface import EngineGradient, Problem
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 NAMED = ("carnivores_nuc", "carnivores_codon", "wnv_codon")

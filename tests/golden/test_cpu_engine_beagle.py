@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from phloem.engine.cpu import CpuEvaluator
+from phloem.pruning.cpu.evaluator import CpuEvaluator
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -12,14 +12,14 @@ import pytest
 from phloem.data.alignment import Alignment
 from phloem.data.genetic_code import genetic_code
 from phloem.data.patterns import site_patterns
-from phloem.engine.interface import Problem
-from phloem.engine.reference import ReferenceEvaluator
 from phloem.io.alignment import read_alignment
 from phloem.io.trees import read_tree
 from phloem.model.codon_frequencies import CodonTable
 from phloem.model.frequencies import codon_position_counts, empirical_frequencies
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
+from phloem.pruning.interface import Problem
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
 from phloem.tree.match import match_taxa
 from phloem.tree.resolve import binary_children, resolve
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.engine.interface import Problem
 from phloem.model.record import EigenSystem, SiteModel
+from phloem.pruning.interface import Problem
 
 
 @dataclass(frozen=True)

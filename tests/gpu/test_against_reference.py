@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gpu.random_problems import random_case
-from phloem.engine.reference import ReferenceEvaluator
 from phloem.model.record import SiteModel
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 TABLE = [  # tips, patterns, states, categories
     (2, 1, 4, 1),
@@ -32,7 +32,7 @@ def relative(a, b) -> float:
 
 
 def compare(case, value_bound: float, gradient_bound: float) -> None:
-    from phloem.engine.gpu import GpuEvaluator
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     gpu, reference = GpuEvaluator(case.problem), ReferenceEvaluator(case.problem)
     found = gpu.gradient(case.lengths, case.model, parameters=True)
@@ -94,7 +94,7 @@ def test_complex_eigenvalues():
 def test_long_trees_are_rescaled(precision, bound, shape):
     """Enough tips that unscaled messages would leave the numbers of either precision."""
     case = random_case(90, 3, 20, 1, precision, shape=shape, mean_length=1.0)
-    from phloem.engine.gpu import GpuEvaluator
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     wanted = ReferenceEvaluator(replace(case.problem, precision="float64")).gradient(case.lengths, case.model)
     found = GpuEvaluator(case.problem).gradient(case.lengths, case.model)
@@ -114,7 +114,7 @@ def test_a_planted_error_is_seen():
     case = random_case(5, 40, 4, 2)
     weights = case.problem.pattern_weights.copy()
     weights[3] += 1
-    from phloem.engine.gpu import GpuEvaluator
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     wanted = ReferenceEvaluator(case.problem).gradient(case.lengths, case.model)
     wrong = GpuEvaluator(replace(case.problem, pattern_weights=weights)).gradient(case.lengths, case.model)
@@ -129,7 +129,7 @@ def test_impossible_sites_are_minus_infinity():
     case = random_case(3, 10, 4, 1)
     codes = np.zeros_like(case.problem.tip_codes)
     codes[1, 4] = 1
-    from phloem.engine.gpu import GpuEvaluator
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     gpu = GpuEvaluator(replace(case.problem, tip_codes=codes))
     assert gpu.log_likelihood(np.zeros(5), case.model) == -np.inf

@@ -1,11 +1,11 @@
-"""Engines measured by the samples of engine/calibration.py, made small for the interpreter."""
+"""Engines measured by the samples of pruning/calibration.py, made small for the interpreter."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from phloem.engine import calibration
+from phloem.pruning import calibration
 
 
 @pytest.mark.parametrize("n_states", [4, 7])

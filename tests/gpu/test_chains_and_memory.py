@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from gpu.random_problems import random_case, random_model, random_topology
-from phloem.engine.reference import ReferenceEvaluator
 from phloem.errors import DeviceError
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 
 @pytest.mark.parametrize("n_states", [4, 20])
 def test_chains_of_different_trees_and_models(n_states):
     from dataclasses import replace
 
-    from phloem.engine.gpu import find_device
-    from phloem.engine.gpu_chains import GpuChains
+    from phloem.pruning.gpu.chains import GpuChains
+    from phloem.pruning.gpu.evaluator import find_device
 
     case, rng = random_case(6, 30, n_states, 2), np.random.default_rng(5)
     topologies = [random_topology(6, rng) for _ in range(3)]
@@ -37,7 +37,7 @@ def test_chains_of_different_trees_and_models(n_states):
 
 
 def test_the_same_twice():
-    from phloem.engine.gpu import GpuEvaluator
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     case = random_case(8, 200, 4, 4)
     first, second = (GpuEvaluator(case.problem).gradient(case.lengths, case.model, True) for _ in range(2))
@@ -47,8 +47,8 @@ def test_the_same_twice():
 
 
 def test_blocks_of_columns_add_up():
-    from phloem.engine.gpu import GpuEvaluator, make_evaluator
-    from phloem.engine.gpu_blocks import GpuBlockEvaluator, forecast_device_bytes
+    from phloem.pruning.gpu.blocks import GpuBlockEvaluator, forecast_device_bytes
+    from phloem.pruning.gpu.evaluator import GpuEvaluator, make_evaluator
 
     case = random_case(6, 2500, 4, 1)
     whole = GpuEvaluator(case.problem)
@@ -69,9 +69,9 @@ def test_blocks_of_columns_add_up():
 
 def test_the_log_likelihood_is_the_same_however_columns_are_split():
     """Whole parts alone, added up, would not be (the negative control)."""
-    from phloem.engine.gpu import GpuEvaluator, find_device
-    from phloem.engine.gpu_blocks import GpuBlockEvaluator, block_of, layout_of
-    from phloem.engine.gpu_tiling import tiling
+    from phloem.pruning.gpu.blocks import GpuBlockEvaluator, block_of, layout_of
+    from phloem.pruning.gpu.evaluator import GpuEvaluator, find_device
+    from phloem.pruning.gpu.tiling import tiling
 
     case = random_case(5, 300, 4, 2, seed=3)
     wanted = GpuEvaluator(case.problem).log_likelihood(case.lengths, case.model)
@@ -91,10 +91,10 @@ def test_the_log_likelihood_is_the_same_however_columns_are_split():
 
 
 def test_a_proposal_of_blocks_that_fails_leaves_the_accepted_state():
-    from phloem.engine.gpu import find_device
-    from phloem.engine.gpu_blocks import GpuBlockEvaluator, block_of, layout_of
-    from phloem.engine.gpu_tiling import tiling
     from phloem.errors import NumericalError
+    from phloem.pruning.gpu.blocks import GpuBlockEvaluator, block_of, layout_of
+    from phloem.pruning.gpu.evaluator import find_device
+    from phloem.pruning.gpu.tiling import tiling
 
     case, patterns = random_case(5, 60, 4, 1), np.array_split(np.arange(60), 2)
     blocks = [block_of(case.problem, p) for p in patterns]
@@ -118,9 +118,9 @@ def test_a_proposal_of_blocks_that_fails_leaves_the_accepted_state():
 @pytest.mark.parametrize("n_states", [4, 20])
 def test_blocks_of_columns_with_ascertained_patterns(n_states):
     """What one block corrects for counts the weight of all."""
-    from phloem.engine.gpu import find_device
-    from phloem.engine.gpu_blocks import GpuBlockEvaluator, block_of, layout_of, split_patterns
-    from phloem.engine.gpu_tiling import tiling
+    from phloem.pruning.gpu.blocks import GpuBlockEvaluator, block_of, layout_of, split_patterns
+    from phloem.pruning.gpu.evaluator import find_device
+    from phloem.pruning.gpu.tiling import tiling
 
     case = random_case(8, 70, n_states, 2, invariant=0.1, ascertained=True, mean_length=0.05)
     assert (case.problem.tip_codes == 0).all(0).sum() == 1  # what is hidden is not observed
@@ -149,7 +149,7 @@ def reference_sites(case):
 
 
 def test_too_large_is_refused_with_the_numbers():
-    from phloem.engine.gpu import make_evaluator
+    from phloem.pruning.gpu.evaluator import make_evaluator
 
     case = random_case(6, 120, 20, 2)
     with pytest.raises(DeviceError, match="GiB of device memory"):
@@ -159,8 +159,8 @@ def test_too_large_is_refused_with_the_numbers():
 @pytest.mark.parametrize("size", [(9, 300, 4, 4), (6, 120, 20, 2), (4, 40, 122, 1)])
 def test_the_forecast_is_what_is_allocated(size):
     """Within 10% of the bytes of every tensor the engine holds."""
-    from phloem.engine.gpu import GpuEvaluator
-    from phloem.engine.gpu_blocks import forecast_device_bytes
+    from phloem.pruning.gpu.blocks import forecast_device_bytes
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     case = random_case(*size)
     gpu = GpuEvaluator(case.problem)
@@ -176,7 +176,7 @@ def test_memory_is_given_back_without_a_garbage_collection():
     import gc
     import weakref
 
-    from phloem.engine.gpu import GpuEvaluator
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     case = random_case(4, 10, 4, 1)
     gc.disable()
@@ -197,8 +197,8 @@ def test_no_kernel_is_compiled_for_a_size():
 
     if os.environ.get("TRITON_INTERPRET") == "1":
         pytest.skip("the interpreter compiles nothing")
-    from phloem.engine.gpu import GpuEvaluator
-    from phloem.kernels.triton import postorder, preorder, root, transition
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
+    from phloem.pruning.gpu.kernels import postorder, preorder, root, transition
 
     kernels = [
         postorder.postorder,

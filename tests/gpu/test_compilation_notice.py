@@ -13,8 +13,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from phloem.engine.gpu_distance_linkage import linkage_merges  # noqa: E402
-from phloem.kernels.compilation import NOTICES, compilation_begins, on_first_compilation  # noqa: E402
+from phloem.clustering.gpu.linkage import linkage_merges  # noqa: E402
+from phloem.hardware.notice import NOTICES, compilation_begins, on_first_compilation  # noqa: E402
 
 KERNEL = """
 import triton
@@ -34,8 +34,8 @@ from a_kernel import double
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-import phloem.kernels.triton
-from phloem.kernels.compilation import on_first_compilation
+import phloem.pruning.gpu.kernels
+from phloem.hardware.notice import on_first_compilation  # noqa: E402
 
 heard = []
 for n in (64, 64, 128):

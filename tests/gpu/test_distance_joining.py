@@ -12,13 +12,13 @@ pytest.importorskip("triton")
 
 import torch
 
-from phloem.engine import gpu_distance_nj
-from phloem.engine.gpu_device import find_device
-from phloem.engine.gpu_distance_nj import joins
-from phloem.engine.gpu_distance_nj_stages import JoiningStages, JoiningTiling, stages
+from phloem.clustering.gpu import nj as gpu_distance_nj
+from phloem.clustering.gpu.kernels.nj_steps import BEGIN
+from phloem.clustering.gpu.nj import joins
+from phloem.clustering.gpu.nj_stages import JoiningStages, JoiningTiling, stages
+from phloem.clustering.reference.nj import neighbour_joining
 from phloem.errors import InputError, NumericalError
-from phloem.kernels.reference.nj import neighbour_joining
-from phloem.kernels.triton.nj_steps import BEGIN
+from phloem.hardware.gpu_device import find_device
 
 DROPS = JoiningTiling(lanes=8, blocks=((8, 16), (99, 32)), small=4)
 KEEPS = JoiningTiling(lanes=8, blocks=((99, 32),), small=99)

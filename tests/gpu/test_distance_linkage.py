@@ -11,11 +11,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from gpu.random_matrices import continuous, duplicated, few_copies, ladder, tied  # noqa: E402
-from phloem.distance.linkage import linkage as on_cpu  # noqa: E402
-from phloem.engine import gpu_distance_linkage  # noqa: E402
-from phloem.engine.gpu_distance_linkage import LinkageTiling, linkage_merges  # noqa: E402
+from phloem.clustering.gpu import linkage as gpu_distance_linkage  # noqa: E402
+from phloem.clustering.gpu.linkage import LinkageTiling, linkage_merges  # noqa: E402
+from phloem.clustering.linkage import linkage as on_cpu  # noqa: E402
+from phloem.clustering.reference.linkage import linkage as sequential  # noqa: E402
 from phloem.errors import DeviceError, NumericalError  # noqa: E402
-from phloem.kernels.reference.linkage import linkage as sequential  # noqa: E402
 
 BLOCKS = dict(scan=16, pairs=4, merge=16, columns=32, lanes=32, registers=0, per_processor=1)
 REWRITES = LinkageTiling(**BLOCKS, small=4, loose=1)

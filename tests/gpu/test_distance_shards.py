@@ -13,15 +13,14 @@ pytest.importorskip("triton")
 
 from gpu.random_matrices import continuous, duplicated, tied  # noqa: E402
 from phloem.analysis.distance import DistanceAnalysisSettings, run_distance_analysis  # noqa: E402
-from phloem.distance import device_distances  # noqa: E402
-from phloem.distance.linkage import linkage  # noqa: E402
-from phloem.engine import gpu_distance_shards_bands  # noqa: E402
-from phloem.engine.distance_formula import Formula  # noqa: E402
-from phloem.engine.gpu_distance_alignment import SequenceCodes, distance_matrix  # noqa: E402
-from phloem.engine.gpu_distance_device import visible_devices  # noqa: E402
-from phloem.engine.gpu_distance_linkage import linkage_merges  # noqa: E402
-from phloem.engine.gpu_distance_shards import linkage_merges_sharded  # noqa: E402
-from phloem.engine.gpu_distance_shards_bands import (  # noqa: E402
+from phloem.clustering import device_distances  # noqa: E402
+from phloem.clustering.device_formula import Formula  # noqa: E402
+from phloem.clustering.gpu import shards_bands as gpu_distance_shards_bands  # noqa: E402
+from phloem.clustering.gpu.alignment import SequenceCodes, distance_matrix  # noqa: E402
+from phloem.clustering.gpu.device import visible_devices  # noqa: E402
+from phloem.clustering.gpu.linkage import linkage_merges  # noqa: E402
+from phloem.clustering.gpu.shards import linkage_merges_sharded  # noqa: E402
+from phloem.clustering.gpu.shards_bands import (  # noqa: E402
     alignment_bands,
     bands_of_rows,
     devices_for,
@@ -29,11 +28,12 @@ from phloem.engine.gpu_distance_shards_bands import (  # noqa: E402
     rows_of_square,
     rows_of_triangle,
 )
-from phloem.engine.gpu_distance_shards_device import ShardTiling  # noqa: E402
-from phloem.engine.gpu_distance_shards_exchange import chunks  # noqa: E402
+from phloem.clustering.gpu.shards_device import ShardTiling  # noqa: E402
+from phloem.clustering.gpu.shards_exchange import chunks  # noqa: E402
+from phloem.clustering.linkage import linkage  # noqa: E402
+from phloem.clustering.reference.distance import nucleotide_terms  # noqa: E402
+from phloem.clustering.reference.linkage import linkage as sequential  # noqa: E402
 from phloem.errors import InputError, NumericalError  # noqa: E402
-from phloem.kernels.reference.distance import nucleotide_terms  # noqa: E402
-from phloem.kernels.reference.linkage import linkage as sequential  # noqa: E402
 
 GIGABYTE = 10**9
 

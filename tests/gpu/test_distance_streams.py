@@ -9,10 +9,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from gpu.random_sequences import formula, measured, sequences  # noqa: E402
+from phloem.clustering.gpu import streams as gpu_distance_streams  # noqa: E402
+from phloem.clustering.gpu.streams import fill_triangle  # noqa: E402
 from phloem.data.distance_triangle import DistanceTriangle  # noqa: E402
-from phloem.engine import gpu_distance_streams  # noqa: E402
-from phloem.engine.gpu_device import find_device  # noqa: E402
-from phloem.engine.gpu_distance_streams import fill_triangle  # noqa: E402
+from phloem.hardware.gpu_device import find_device  # noqa: E402
 
 
 def streamed(codes: np.ndarray, devices: int, memory: int | None) -> np.ndarray:

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 tl = pytest.importorskip("triton.language")
 
-from phloem.engine.gpu_device import find_device  # noqa: E402
+from phloem.hardware.gpu_device import find_device  # noqa: E402
 
 
 @triton.jit

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from gpu.random_problems import random_case, random_model, random_topology
-from phloem.engine.reference import ReferenceEvaluator
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 
 def both(case):
-    from phloem.engine.gpu import GpuEvaluator
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     pair = GpuEvaluator(case.problem), ReferenceEvaluator(case.problem)
     for engine in pair:
@@ -80,8 +80,8 @@ def test_a_failed_proposal_leaves_the_accepted_state(monkeypatch):
 def test_a_length_that_is_no_finite_number_never_gives_a_value(length):
     import torch
 
-    from phloem.engine.gpu_chains import GpuChains
     from phloem.errors import NumericalError
+    from phloem.pruning.gpu.chains import GpuChains
 
     case = random_case(6, 30, 4, 2)
     gpu, reference = both(case)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gpu.random_problems import random_case, random_model, random_topology
-from phloem.engine.reference import ReferenceEvaluator
 from phloem.errors import DeviceError, NumericalError
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 
 def neighbour(left, right, rng):
@@ -47,7 +47,7 @@ def without_numbers(model):
 
 
 def walk(case, size, n_steps, seed, bound=1e-11):
-    from phloem.engine.gpu import GpuEvaluator
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     rng, gpu = np.random.default_rng(seed), GpuEvaluator(case.problem)
     state = (case.lengths, case.model, (case.problem.left, case.problem.right))
@@ -125,9 +125,9 @@ def renamed(left, right, rng):
 
 
 def test_a_subtree_is_known_by_its_tips_not_by_its_number(monkeypatch):
-    from phloem.engine import gpu_updates
-    from phloem.engine.clades import match_clades
-    from phloem.engine.gpu import GpuEvaluator
+    from phloem.pruning.clades import match_clades
+    from phloem.pruning.gpu import updates as gpu_updates
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     case, rng = random_case(12, 30, 4, 1), np.random.default_rng(8)
     gpu, moved = GpuEvaluator(case.problem), []
@@ -153,7 +153,7 @@ def test_a_subtree_is_known_by_its_tips_not_by_its_number(monkeypatch):
 
 
 def test_laid_out_anew_where_regions_have_spread(monkeypatch, poisoned):
-    from phloem.engine import gpu_updates
+    from phloem.pruning.gpu import updates as gpu_updates
 
     monkeypatch.setattr(gpu_updates, "SPREAD_BYTES", 0)
     monkeypatch.setattr(gpu_updates, "MOST_SPREAD", 1)
@@ -164,7 +164,7 @@ def test_memory_that_runs_out_anywhere_leaves_the_accepted_state(monkeypatch):
     """The n-th allocation fails, for every n."""
     import torch
 
-    from phloem.engine.gpu import GpuEvaluator
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     case, rng = random_case(4, 20, 4, 1), np.random.default_rng(5)
     topology, empty = neighbour(case.problem.left, case.problem.right, rng), torch.empty
@@ -197,8 +197,8 @@ def test_memory_that_runs_out_anywhere_leaves_the_accepted_state(monkeypatch):
 
 def test_a_stale_message_is_seen():
     """Negative control: a proposal that forgets one changed node differs from the reference."""
-    from phloem.engine.gpu import GpuEvaluator
-    from phloem.engine.topology import Topology
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
+    from phloem.pruning.topology import Topology
 
     case, rng = random_case(9, 150, 4, 2), np.random.default_rng(6)
     topology = neighbour(case.problem.left, case.problem.right, rng)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpu.random_problems import random_case
-from phloem.engine.reference import ReferenceEvaluator
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 TABLE = [  # tips, patterns, states, categories
     (2, 1, 4, 1),
@@ -28,7 +28,7 @@ def scaled_error(found, wanted) -> float:
 
 def errors(case, evaluator=None) -> tuple[float, float]:
     """Of derivatives by site, and of second derivatives."""
-    from phloem.engine.gpu import GpuEvaluator
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     gpu = evaluator or GpuEvaluator(case.problem)
     reference = ReferenceEvaluator(replace(case.problem, precision="float64"))
@@ -69,7 +69,7 @@ def test_long_trees_are_rescaled(shape, poisoned):
 
 def test_in_blocks_of_root_columns(monkeypatch, poisoned):
     """One tile of root columns at a time."""
-    from phloem.engine import gpu_sites
+    from phloem.pruning.gpu import sites as gpu_sites
 
     monkeypatch.setattr(gpu_sites, "SITE_BYTES", 1)
     assert max(errors(random_case(6, 90, 4, 2))) < 1e-9
@@ -78,8 +78,8 @@ def test_in_blocks_of_root_columns(monkeypatch, poisoned):
 
 @pytest.mark.parametrize("shape, slots", [("caterpillar", 2), ("balanced", 6), ("random", 7)])
 def test_the_walk_needs_few_slots(shape, slots):
-    from phloem.engine.gpu import GpuEvaluator
-    from phloem.engine.gpu_sites import walk_order
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
+    from phloem.pruning.gpu.sites import walk_order
 
     gpu = GpuEvaluator(random_case(64, 2, 4, 1, shape=shape).problem)
     walk, used = walk_order(gpu._batch.chains[0])
@@ -90,7 +90,7 @@ def test_the_walk_needs_few_slots(shape, slots):
 def test_a_planted_error_is_seen():
     """Negative control: one length a thousandth longer."""
     case = random_case(5, 40, 4, 2)
-    from phloem.engine.gpu import GpuEvaluator
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     reference, lengths = ReferenceEvaluator(case.problem), case.lengths.copy()
     lengths[2] *= 1.001
@@ -102,8 +102,8 @@ def test_a_planted_error_is_seen():
 
 
 def test_impossible_sites_have_no_derivative():
-    from phloem.engine.gpu import GpuEvaluator
     from phloem.errors import NumericalError
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     case = random_case(3, 10, 4, 1)
     codes = np.zeros_like(case.problem.tip_codes)

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 from scipy.linalg import expm
 
-from phloem.engine.interface import Problem
 from phloem.model.record import EigenSystem, SiteModel
+from phloem.pruning.interface import Problem
 
 
 def random_model(rng, n_states, rates=(1.0,), invariant=0.0, reversible=True, root=None) -> SiteModel:

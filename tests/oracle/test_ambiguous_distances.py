@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from phloem.data.alignment import Alignment, alignment_from_sequences
-from phloem.data.alphabet import alphabet
-from phloem.distance.alignment_distances import DistanceSettings, pairwise_distances
-from phloem.distance.formula import observed_frequencies
-from phloem.errors import InputError
-from phloem.kernels.reference.distance import (
+from phloem.clustering.alignment_distances import DistanceSettings, pairwise_distances
+from phloem.clustering.formula import observed_frequencies
+from phloem.clustering.reference.distance import (
     joint_counts,
     nucleotide_distance,
     protein_distance,
     state_weights,
 )
+from phloem.data.alignment import Alignment, alignment_from_sequences
+from phloem.data.alphabet import alphabet
+from phloem.errors import InputError
 from phloem.model.grammar import parse_model
 
 LETTERS = {"dna": "ACGT", "protein": "ARNDCQEGHILKMFPSTWYV"}

@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import expm
 
 from oracle.small_problems import random_model, random_problem
-from phloem.engine.reference import ReferenceEvaluator
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 
 def brute_force_posterior(problem, lengths, model, node) -> np.ndarray:

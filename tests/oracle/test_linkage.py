@@ -9,14 +9,14 @@ import pytest
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import squareform
 
-import phloem.distance.linkage as module
+import phloem.clustering.linkage as module
+from phloem.clustering import linkage_state
+from phloem.clustering.cpu import linkage_single
+from phloem.clustering.linkage import linkage
+from phloem.clustering.reference.linkage import combine, counting_unit
+from phloem.clustering.reference.linkage import linkage as reference
 from phloem.data.distance_triangle import DistanceTriangle
-from phloem.distance import linkage_state
-from phloem.distance.linkage import linkage
 from phloem.errors import InputError, NumericalError
-from phloem.kernels.numba import linkage_single
-from phloem.kernels.reference.linkage import combine, counting_unit
-from phloem.kernels.reference.linkage import linkage as reference
 
 METHODS = ("upgma", "wpgma", "single", "complete")
 

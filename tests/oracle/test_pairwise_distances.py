@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.data.alignment import Alignment
-from phloem.data.alphabet import alphabet
-from phloem.distance.alignment_distances import DistanceSettings, pairwise_distances
-from phloem.distance.formula import observed_frequencies
-from phloem.errors import InputError
-from phloem.kernels.reference.distance import (
+from phloem.clustering.alignment_distances import DistanceSettings, pairwise_distances
+from phloem.clustering.formula import observed_frequencies
+from phloem.clustering.reference.distance import (
     likelihood_distance,
     nucleotide_distance,
     nucleotide_terms,
     protein_distance,
 )
+from phloem.data.alignment import Alignment
+from phloem.data.alphabet import alphabet
+from phloem.errors import InputError
 from phloem.model.grammar import parse_model
 
 
@@ -119,7 +119,7 @@ def test_f84_agrees_with_likelihood_under_f84():
     """d of F84 solves the expected counts of an F84 process: HKY with F84's kappas, infinite data."""
     frequencies = np.array([0.35, 0.2, 0.15, 0.3])
     model = parse_model("TN93{3.0,3.0}+F{0.35,0.2,0.15,0.3}", datatype="dna").evaluate()
-    from phloem.kernels.reference.transition import transition_matrices
+    from phloem.model.transition import transition_matrices
 
     p = transition_matrices(np.array([0.4]), model)[0, 0]
     joint = frequencies[:, None] * p

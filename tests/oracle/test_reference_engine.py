@@ -15,7 +15,7 @@ from oracle.small_problems import (
     random_problem,
     random_topology,
 )
-from phloem.engine.reference import ReferenceEvaluator
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 VARIANTS = {
     "plain": ({}, {}),

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.path_lengths import path_lengths
-from phloem.distance.linkage import linkage
-from phloem.distance.neighbour_joining import neighbour_joining
-from phloem.kernels.reference.linkage import linkage as reference
+from phloem.clustering.linkage import linkage
+from phloem.clustering.neighbour_joining import neighbour_joining
+from phloem.clustering.reference.linkage import linkage as reference
 from phloem.tree.heights import is_ultrametric
 from phloem.tree.random import coalescent, uniform_unrooted
 from phloem.tree.splits import robinson_foulds

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.small_problems import random_model, random_problem
-from phloem.engine.interface import Problem
-from phloem.engine.reference import ReferenceEvaluator
+from phloem.pruning.interface import Problem
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 SEEDS = st.integers(0, 2**32 - 1)
 

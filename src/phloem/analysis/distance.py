@@ -13,17 +13,17 @@ from phloem.analysis.distance_devices import JOINING
 from phloem.analysis.distance_options import DistanceAnalysisSettings, check_options
 from phloem.analysis.distance_source import Distances, Progress, Source, source_of
 from phloem.analysis.provenance import provenance
+from phloem.clustering.bootstrap import bootstrap_support
+from phloem.clustering.cophenetic import cophenetic_correlation
+from phloem.clustering.device_bands import DeviceBands
+from phloem.clustering.device_distances import DeviceMatrix
+from phloem.clustering.linkage import linkage
+from phloem.clustering.neighbour_joining import neighbour_joining
+from phloem.clustering.select import Device
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.data.distance_triangle import DistanceTriangle
-from phloem.distance.bootstrap import bootstrap_support
-from phloem.distance.cophenetic import cophenetic_correlation
-from phloem.distance.device_bands import DeviceBands
-from phloem.distance.device_distances import DeviceMatrix
-from phloem.distance.linkage import linkage
-from phloem.distance.neighbour_joining import neighbour_joining
-from phloem.engine.compilation import on_first_compilation
-from phloem.engine.select import Device
 from phloem.errors import InputError
+from phloem.hardware.notice import on_first_compilation
 from phloem.io.distance_matrix import write_distance_matrix, write_rows
 from phloem.io.trees import newick_text, write_trees
 from phloem.tree.reroot import root_at_midpoint

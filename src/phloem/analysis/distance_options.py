@@ -10,11 +10,11 @@ import numpy as np
 
 from phloem.analysis.distance_devices import Method
 from phloem.analysis.provenance import refuse_to_overwrite
-from phloem.distance.distance_settings import DistanceMethod
-from phloem.distance.neighbour_joining import NegativeBranches, check_simultaneous
-from phloem.engine.hardware import usable_cores
-from phloem.engine.select import Device
+from phloem.clustering.distance_settings import DistanceMethod
+from phloem.clustering.neighbour_joining import NegativeBranches, check_simultaneous
+from phloem.clustering.select import Device
 from phloem.errors import InputError
+from phloem.hardware.machine import usable_cores
 
 # Options that say how to measure an alignment, and how to read a matrix.
 _OF_ALIGNMENTS = (

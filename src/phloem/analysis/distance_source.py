@@ -10,15 +10,15 @@ import numpy as np
 
 from phloem.analysis.distance_devices import DistanceDevices, choose_devices, on_all_devices
 from phloem.analysis.distance_options import DistanceAnalysisSettings, refuse_options_of_other_inputs
+from phloem.clustering.alignment_distances import pairwise_distances, pairwise_triangle
+from phloem.clustering.deletion import measured_sites
+from phloem.clustering.device_bands import DeviceBands, distances_in_bands
+from phloem.clustering.device_distances import DeviceAlignment, DeviceMatrix
+from phloem.clustering.distance_settings import DistanceSettings, usual_method
+from phloem.clustering.memory import LINKAGE, require_memory
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.data.distance_triangle import DistanceTriangle
-from phloem.distance.alignment_distances import pairwise_distances, pairwise_triangle
-from phloem.distance.deletion import measured_sites
-from phloem.distance.device_bands import DeviceBands, distances_in_bands
-from phloem.distance.device_distances import DeviceAlignment, DeviceMatrix
-from phloem.distance.distance_settings import DistanceSettings, usual_method
-from phloem.distance.memory import LINKAGE, require_memory
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
 from phloem.io.distance_heading import is_distance_matrix, taxa_of_matrix

@@ -11,10 +11,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from phloem.engine.calibration import known_speeds
-from phloem.engine.gpu_cost import Speeds
-from phloem.engine.hardware import Hardware, detect_hardware
 from phloem.errors import PhloemError
+from phloem.hardware.machine import Hardware, detect_hardware
+from phloem.pruning.calibration import known_speeds
+from phloem.pruning.gpu.cost import Speeds
 
 # First 180 sites of five hominoids, mitochondrial DNA (Hayasaka et al. 1988, Mol. Biol. Evol. 5:626).
 _SEQUENCES = {

@@ -11,15 +11,15 @@ import numpy as np
 
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.analysis.reading import alignment_of
+from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
-from phloem.distance.starting_tree import starting_tree
-from phloem.engine.calibration import on_calibration
-from phloem.engine.compilation import on_first_compilation
 from phloem.errors import in_file
+from phloem.hardware.notice import on_first_compilation
 from phloem.io.trees import newick_text, read_trees, write_trees
 from phloem.likelihood.gradient import Gradient
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.pruning.calibration import on_calibration
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from phloem.analysis.mcmc_start import ChainStart, chain_start
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import alignment_of
 from phloem.data.alignment import Alignment
-from phloem.engine.compilation import on_first_compilation
-from phloem.engine.select import Selection
 from phloem.errors import DeviceError, InputError
+from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.checkpoint import write_atomically
 from phloem.inference.mcmc.convergence import kept
 from phloem.inference.mcmc.frozen import frozen_warnings
@@ -34,6 +33,7 @@ from phloem.inference.mcmc.structure_of_model import structure_of_model
 from phloem.io.trees import nexus_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.model import Model
+from phloem.pruning.select import Selection
 from phloem.summary.consensus import consensus_tree
 from phloem.summary.trace import trace_summary
 

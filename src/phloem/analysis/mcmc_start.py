@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from phloem.analysis.provenance import sha256
+from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
-from phloem.distance.starting_tree import starting_tree
 from phloem.errors import InputError
 from phloem.inference.mcmc.starting_trees import START_LENGTH, n_interchanges
 from phloem.io.trees import read_tree

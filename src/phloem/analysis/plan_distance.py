@@ -14,9 +14,9 @@ from phloem.analysis.distance_options import (
     refuse_options_of_other_inputs,
 )
 from phloem.analysis.distance_source import alignment_of, distance_settings
-from phloem.distance.alignment_distances import distance_seconds
-from phloem.distance.memory import forecast_bytes
-from phloem.engine.hardware import Hardware, detect_hardware
+from phloem.clustering.alignment_distances import distance_seconds
+from phloem.clustering.memory import forecast_bytes
+from phloem.hardware.machine import Hardware, detect_hardware
 from phloem.io.distance_heading import is_distance_matrix, taxa_of_matrix
 from phloem.io.distance_matrix import LARGE
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from phloem import __version__
-from phloem.engine.hardware import detect_hardware
-from phloem.engine.select import Selection
 from phloem.errors import InputError
+from phloem.hardware.machine import detect_hardware
+from phloem.pruning.select import Selection
 
 
 def provenance(files: Iterable[str | os.PathLike[str]], selection: Selection | None = None) -> dict[str, Any]:

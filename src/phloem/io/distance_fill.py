@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from phloem.clustering.cpu import distance_fold
 from phloem.errors import InputError
-from phloem.kernels.numba import distance_fold
 
 Form = Literal["square", "lower", "lower with diagonal", "upper", "upper with diagonal"]
 Progress = Callable[[int, int], None]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.errors import InputError
+from phloem.io.cpu import distance_text
 from phloem.io.distance_fill import Form, release
-from phloem.kernels.numba import distance_text
 
 NAME_BYTES = 4096  # of a row that are searched for its name
 MAPPED_LINES = 1024  # looked at before their memory is given back

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from phloem.data.patterns import SitePatterns
-from phloem.engine.interface import Evaluator
 from phloem.errors import NumericalError
 from phloem.likelihood.gradient import Gradient
+from phloem.pruning.interface import Evaluator
 
 
 def require_possible(value: float, evaluator: Evaluator, patterns: SitePatterns) -> float:

@@ -6,9 +6,9 @@ import numpy as np
 
 from phloem.data.alphabet import Alphabet
 from phloem.data.patterns import SitePatterns
-from phloem.engine.interface import Problem
 from phloem.errors import InputError, ModelError
 from phloem.model.model import Model
+from phloem.pruning.interface import Problem
 
 
 def engine_problem(

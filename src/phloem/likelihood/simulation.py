@@ -12,10 +12,10 @@ from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet, alphabet
 from phloem.data.coding import code_type
 from phloem.errors import InputError, ModelError, require_count, require_seed
-from phloem.kernels.reference.transition import transition_matrices
 from phloem.likelihood.state import ModelPoint
 from phloem.model.model import Model
 from phloem.model.record import SiteModel
+from phloem.model.transition import transition_matrices
 from phloem.tree.build import node_levels
 from phloem.tree.lengths import require_lengths
 from phloem.tree.tree import Tree
@@ -69,7 +69,7 @@ def evolved_states(
     """(N, n_sites) the model's state at every node: the root's from root_frequencies, then level by level.
 
     A site's rate category is drawn once; an invariable site keeps the root's state. P as the engines form it
-    (kernels/reference/transition.py).
+    (model/transition.py).
     """
     weights = np.append(model.weights, model.invariant)
     category = rng.choice(len(weights), size=n_sites, p=weights / weights.sum())

@@ -10,9 +10,6 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
-from phloem.engine.interface import Evaluator
-from phloem.engine.reference import ReferenceEvaluator
-from phloem.engine.select import Selection, select_engine
 from phloem.errors import InputError, NumericalError, in_file
 from phloem.likelihood.gradient import Gradient
 from phloem.likelihood.layout import tree_layout
@@ -23,6 +20,9 @@ from phloem.likelihood.problem import engine_problem
 from phloem.likelihood.state import Branches, State, initial_state
 from phloem.model.model import Model
 from phloem.model.parameter import ParameterValue
+from phloem.pruning.interface import Evaluator
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
+from phloem.pruning.select import Selection, select_engine
 from phloem.tree.tree import Tree
 
 

@@ -17,8 +17,8 @@ from phloem.inference.mcmc.samples import renumbered
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, Priors
 from phloem.inference.mcmc.starting_trees import random_tree
 from phloem.inference.mcmc.structure_of_model import structure_of_model
-from phloem.kernels.reference.transition import transition_matrices
 from phloem.model.grammar import parse_model
+from phloem.model.transition import transition_matrices
 
 N_TIPS, N_SITES, N_DRAWS = 5, 80, 63
 EVERY = 300  # generations between draws: ranks are uniform only if draws are nearly independent

@@ -52,7 +52,7 @@ def test_topologies_are_uniform(move, n_tips, n_topologies, p_extend):
 @pytest.mark.parametrize("factor", [0.0, -1.0])
 def test_a_wrong_hastings_ratio_of_the_walks_shows_in_topologies(factor):
     """At p_extend = ½ a walk's ratio is 1; elsewhere trees of many cherries get too rare. (SPR proposes
-    every topology as often as it leaves it, whatever its ratio: unit/kernels/mcmc/test_moves_reverse.py
+    every topology as often as it leaves it, whatever its ratio: unit/inference/mcmc/test_moves_reverse.py
     holds its ratio.)"""
     _, samples = prior_draws(
         6, 20000, move_weights={"tbr": 1}, sample_every=20, p_extend=0.9, hastings_factor={"tbr": factor}

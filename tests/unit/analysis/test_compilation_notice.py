@@ -11,7 +11,7 @@ from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
 from phloem.analysis.mcmc import McmcSettings, run_mcmc
 from phloem.analysis.plan import PlanSettings, run_plan
 from phloem.errors import InputError
-from phloem.kernels.compilation import NOTICES, compilation_begins, on_first_compilation
+from phloem.hardware.notice import NOTICES, compilation_begins, on_first_compilation
 
 NOWHERE = "no-such-file.fasta"  # compilations are listened to before anything is read
 RUNS = {

@@ -51,9 +51,9 @@ def test_cophenetic_correlation_is_scipys(pairs, monkeypatch):
     from scipy.cluster.hierarchy import cophenet
     from scipy.spatial.distance import squareform
 
+    from phloem.clustering import cophenetic
+    from phloem.clustering.linkage import linkage
     from phloem.data.distance_triangle import DistanceTriangle
-    from phloem.distance import cophenetic
-    from phloem.distance.linkage import linkage
 
     upper = np.triu(np.random.default_rng(0).random((30, 30)), 1)
     d = upper + upper.T
@@ -97,8 +97,8 @@ def test_memory_is_asked_for_before_it_is_taken(fasta, tmp_path, method, monkeyp
     from dataclasses import replace
 
     from phloem.analysis import distance_source
-    from phloem.distance import memory
-    from phloem.engine.hardware import detect_hardware
+    from phloem.clustering import memory
+    from phloem.hardware.machine import detect_hardware
 
     matrix = str(tmp_path / "m.phy")
     run_distance_analysis(DistanceAnalysisSettings(fasta, None, out=matrix))

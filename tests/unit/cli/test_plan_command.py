@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from phloem.analysis.distance import DistanceAnalysisSettings
 from phloem.analysis.plan_distance import plan_distance_tree
 from phloem.cli import build_app
-from phloem.engine.hardware import Accelerator
 from phloem.errors import InputError
+from phloem.hardware.machine import Accelerator
 from phloem.io.distance_heading import taxa_of_matrix
 
 PRIMATES = str(Path(__file__).resolve().parents[3] / "examples/primates.nex")

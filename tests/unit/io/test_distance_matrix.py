@@ -13,13 +13,13 @@ import pytest
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.errors import InputError
 from phloem.io import distance_fill
+from phloem.io.cpu.distance_text import parse_numbers
 from phloem.io.distance_heading import is_distance_matrix, taxa_of_matrix
 from phloem.io.distance_matrix import (
     read_distance_matrix,
     read_distance_triangle,
     write_distance_matrix,
 )
-from phloem.kernels.numba.distance_text import parse_numbers
 
 VALUES = np.array([[0, 1.5, 2, 4], [1.5, 0, 2.25, 3], [2, 2.25, 0, 1e-3], [4, 3, 1e-3, 0]])
 TAXA = ("Homo", "Pan", "Gorilla_g", "Pongo")

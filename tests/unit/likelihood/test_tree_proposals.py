@@ -7,10 +7,11 @@ import pytest
 
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet
-from phloem.engine import cpu, cpu_state
-from phloem.engine.clades import Match
-from phloem.engine.topology import Topology
 from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.pruning.clades import Match
+from phloem.pruning.cpu import evaluator as cpu
+from phloem.pruning.cpu import state as cpu_state
+from phloem.pruning.topology import Topology
 from phloem.tree.build import tree_from_parents
 from phloem.tree.random import taxon_names, uniform_unrooted
 from phloem.tree.rearrange import nni_neighbours, spr_neighbours

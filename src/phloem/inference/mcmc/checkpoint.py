@@ -13,9 +13,9 @@ from zipfile import BadZipFile
 import numpy as np
 
 from phloem.errors import InputError
+from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.run import Run
 from phloem.inference.mcmc.samples import Samples
-from phloem.kernels.mcmc_records import ChainState
 
 FORMAT = 1
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from phloem.errors import InputError
+from phloem.inference.mcmc import records as r
 from phloem.inference.mcmc.structure import ModelStructure
-from phloem.kernels import mcmc_records as r
 
 
 @dataclass(frozen=True)
 class Move:
-    """One row. kind, block: numbers of phloem.kernels.mcmc_records. weight: relative, as MrBayes 3.2.7a's
+    """One row. kind, block: numbers of phloem.inference.mcmc.records. weight: relative, as MrBayes 3.2.7a's
     relprob.
 
     tuning: its parameter at the start (a width in log space, a window, a Dirichlet's count per entry; TBR and

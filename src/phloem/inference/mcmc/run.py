@@ -10,11 +10,11 @@ from phloem.errors import NumericalError
 from phloem.inference.mcmc.columns import TraceColumns, trace_columns
 from phloem.inference.mcmc.moves import Move, chosen_moves
 from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.records import ChainData, ChainState, ChainWork
 from phloem.inference.mcmc.samples import Samples, draw, extended, no_samples
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.start import chain_data, chain_state, chain_work
 from phloem.inference.mcmc.structure import ModelStructure
-from phloem.kernels.mcmc_records import ChainData, ChainState, ChainWork
 from phloem.tree.tree import Tree
 
 
@@ -81,7 +81,7 @@ def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
 
 
 def _advance(run: Run, n_generations: int, refresh: bool = False) -> None:
-    from phloem.kernels.numba.mcmc.run import advance  # numba takes a third of a second to load
+    from phloem.inference.mcmc.compiled.run import advance  # numba takes a third of a second to load
 
     tuning = min(max(run.settings.tuning - run.generation, 0), n_generations)
     if tuning or refresh:

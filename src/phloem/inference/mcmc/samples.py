@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.inference.mcmc.columns import TraceColumns
-from phloem.kernels.mcmc_records import ChainState
+from phloem.inference.mcmc.records import ChainState
 from phloem.tree.sample import TreeSample
 
 

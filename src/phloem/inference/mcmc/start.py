@@ -6,11 +6,7 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.inference.mcmc.moves import Move
-from phloem.inference.mcmc.seeds import START, SWAPS, stream
-from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior
-from phloem.inference.mcmc.starting_trees import hanging_from_tip, perturbed, random_tree
-from phloem.inference.mcmc.structure import ModelStructure
-from phloem.kernels.mcmc_records import (
+from phloem.inference.mcmc.records import (
     EXPONENTIAL,
     GAMMA_DIRICHLET,
     LANES,
@@ -18,6 +14,10 @@ from phloem.kernels.mcmc_records import (
     ChainState,
     ChainWork,
 )
+from phloem.inference.mcmc.seeds import START, SWAPS, stream
+from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior
+from phloem.inference.mcmc.starting_trees import hanging_from_tip, perturbed, random_tree
+from phloem.inference.mcmc.structure import ModelStructure
 from phloem.tree.tree import Tree
 
 UNSCALED_TIPS = 24  # up to here no product of messages can leave double precision (docs/mcmc.md)

@@ -60,7 +60,7 @@ class ModelStructure:
 
     @property
     def blocks(self) -> tuple[Block, Block, Block, Block, Block]:
-        """In the order of phloem.kernels.mcmc_records: exchangeability, omega, frequency, alpha,
+        """In the order of phloem.inference.mcmc.records: exchangeability, omega, frequency, alpha,
         p_invariable."""
         return (
             self.exchangeability,

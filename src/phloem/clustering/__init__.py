@@ -1,0 +1,1 @@
+"""Distances, linkage and neighbour joining."""

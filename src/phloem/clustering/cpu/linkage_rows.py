@@ -1,0 +1,77 @@
+"""Rows of a distance matrix: nearest neighbour, average of two rows.
+
+Distances are non-negative, so their bit patterns order as integers do: the minimum of a row is an integer
+minimum, which vectorises, where a floating-point one (with its rules for NaN) does not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.hardware.numba_compile import compiled
+
+
+@compiled()
+def lowest(bits, n, infinity):
+    """Smallest of bits[:n]."""
+    best = infinity
+    for j in range(n):
+        value = bits[j]
+        best = value if value < best else best
+    return best
+
+
+@compiled()
+def _lowest_alive(bits, mask, n, infinity):
+    """Smallest of bits[:n] where mask is 0 (mask is infinity's bits at dead columns)."""
+    best = infinity
+    for j in range(n):
+        value = max(bits[j], mask[j])
+        best = value if value < best else best
+    return best
+
+
+@compiled()
+def first_equal(bits, mask, n, target):
+    """First j < n with bits[j] == target and mask[j] == 0; n if there is none."""
+    j = 0
+    while j + 64 <= n:
+        hits = 0
+        for k in range(j, j + 64):
+            hits += bits[k] == target
+        if hits > 0:
+            for k in range(j, j + 64):
+                if bits[k] == target and mask[k] == 0:
+                    return k
+        j += 64
+    while j < n and not (bits[j] == target and mask[j] == 0):
+        j += 1
+    return j
+
+
+@compiled()
+def mean_bits(sums, n, sizes, size, out):
+    """out[:n] ← bit patterns of sums / (size × sizes); float64 only."""
+    for j in range(n):
+        out[j] = np.float64(sums[j] / (size * sizes[j])).view(np.int64)
+
+
+@compiled()
+def nearest_before(row, bits, mask, n, infinity, sizes, size, sums, means):
+    """(distance as bits, place) of the first closest of n clusters; sums: the row holds sums over leaf pairs.
+
+    means: scratch for their averages.
+    """
+    if sums:
+        mean_bits(row, n, sizes, size, means)
+        best = _lowest_alive(means, mask, n, infinity)
+        return best, first_equal(means, mask, n, best)
+    best = _lowest_alive(bits, mask, n, infinity)
+    return best, first_equal(bits, mask, n, best)
+
+
+@compiled()
+def combined(x, y, weight_x, weight_y, constants):
+    """reference.linkage.combine for two numbers; constants: (one_up, tiny, cap), cap 2 leaves a sum alone."""
+    low, high = min(x, y), max(x, y)
+    return min(max(x * weight_x + y * weight_y, low * constants[0] + constants[1]), high * constants[2])

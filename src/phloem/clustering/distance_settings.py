@@ -1,0 +1,103 @@
+"""How distances of sequences are to be measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from phloem.clustering.reference.distance import Ambiguity
+from phloem.clustering.select import Device
+from phloem.errors import InputError, require_choice, require_count
+from phloem.model.record import SiteModel
+
+DistanceMethod = Literal["p", "jc69", "k80", "f84", "tn93", "logdet", "poisson", "kimura", "ml"]
+Deletion = Literal["pairwise", "complete"]
+Saturated = Literal["longest", "error"]
+NUCLEOTIDES = ("dna", "rna")
+NUCLEOTIDE_METHODS = ("p", "jc69", "k80", "f84", "tn93", "logdet", "ml")
+OTHER_METHODS = ("p", "poisson", "kimura", "ml")
+
+
+@dataclass(frozen=True)
+class DistanceSettings:
+    """How to measure distances.
+
+    method: p (proportion of differing sites), jc69, k80, f84, tn93, logdet for nucleotides; p, poisson,
+        kimura for amino acids and other states; ml under `model` for any.
+    shape: gamma shape of rates across sites in jc69, k80, f84, tn93 and poisson, or None for equal rates.
+    ambiguity: a partly ambiguous character counts as missing, or as an even mixture of the states it allows
+        (reference.distance.state_weights; not for ml).
+    deletion: leave out a site for the pairs that lack it, or for all. A missing character lacks it.
+    saturated: a pair without a finite distance, or farther than `longest`, gets `longest`, or is an error.
+    longest: expected substitutions per site.
+    frequencies: of A, C, G, T for f84 and tn93; None takes those of the alignment.
+    model: numbers of a reversible model, for ml.
+    precision: of the matrix. threads: CPU threads.
+    device: see select_distance_device.
+    """
+
+    method: DistanceMethod = "jc69"
+    shape: float | None = None
+    ambiguity: Ambiguity = "missing"
+    deletion: Deletion = "pairwise"
+    saturated: Saturated = "longest"
+    longest: float = 5.0
+    frequencies: tuple[float, float, float, float] | None = None
+    model: SiteModel | None = None
+    precision: Literal["float32", "float64"] = "float64"
+    threads: int = 2
+    device: Device = "cpu"
+
+
+def usual_method(kind: str) -> DistanceMethod:
+    """The distance of a kind of data where nobody chose one: jc69, poisson, or p for other characters."""
+    return "jc69" if kind in NUCLEOTIDES else "poisson" if kind == "protein" else "p"
+
+
+def check_settings(settings: DistanceSettings, kind: str) -> None:
+    """InputError where they do not fit each other, or data of this kind of alphabet."""
+    require_count("threads", settings.threads)
+    require_choice("precision", settings.precision, ("float32", "float64"))
+    for name, choices in (("ambiguity", Ambiguity), ("deletion", Deletion), ("saturated", Saturated)):
+        require_choice(f"value of '{name}'", getattr(settings, name), get_args(choices))
+    methods = NUCLEOTIDE_METHODS if kind in NUCLEOTIDES else OTHER_METHODS
+    if settings.method not in methods:
+        raise InputError(
+            f"there is no distance '{settings.method}' for {kind} data",
+            hint=f"Use one of {', '.join(methods)}.",
+        )
+    if settings.shape is not None:
+        if not (settings.shape > 0 and np.isfinite(settings.shape)):
+            raise InputError(f"the gamma shape must be positive, not {settings.shape}", hint="Try 0.5 or 1.")
+        if settings.method in ("p", "logdet", "kimura", "ml"):
+            raise InputError(
+                f"the {settings.method} distance has no gamma form",
+                hint="Leave the shape out; for ml name it in the model, as in LG+G4{0.8}.",
+            )
+    if settings.frequencies is not None:
+        _check_frequencies(np.asarray(settings.frequencies, np.float64))
+    if settings.method == "ml" and settings.model is None:
+        raise InputError(
+            "maximum-likelihood distances need a model", hint="Name one, such as LG or HKY{2.5}+F."
+        )
+    if settings.method == "ml" and settings.ambiguity == "average":
+        raise InputError(
+            "maximum-likelihood distances do not average over ambiguous characters",
+            hint="Let them count as missing, or choose another distance.",
+        )
+    if not (settings.longest > 0 and np.isfinite(settings.longest)):
+        raise InputError(
+            f"the longest distance must be a positive number, not {settings.longest:g}",
+            hint="The usual one is 5.",
+        )
+
+
+def _check_frequencies(frequencies: np.ndarray) -> None:
+    positive = frequencies.shape == (4,) and bool(np.all(frequencies > 0))
+    if not (positive and abs(frequencies.sum() - 1) < 1e-3):
+        raise InputError(
+            f"frequencies are four positive numbers that sum to 1, not {frequencies.tolist()}",
+            hint="Give those of A, C, G and T.",
+        )

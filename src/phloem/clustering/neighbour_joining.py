@@ -1,0 +1,144 @@
+"""Neighbour joining, BIONJ and UNJ of a distance matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from phloem.clustering.cpu import nj_exact
+from phloem.clustering.reference.nj import JoiningMethod
+from phloem.clustering.select import Device, select_distance_device
+from phloem.clustering.simultaneous_joining import SimultaneousJoining
+from phloem.clustering.square import require_square
+from phloem.errors import InputError, NumericalError, require_choice, require_count
+from phloem.tree.tree import Tree
+
+NegativeBranches = Literal["keep", "zero", "transfer"]
+CPU_SECONDS = 1.7e-8  # per entry of the matrix
+METHODS: tuple[JoiningMethod, ...] = ("nj", "bionj", "unj")
+
+
+@dataclass(frozen=True)
+class Joins:
+    """n-3 joins of n leaves and the three clusters that are left.
+
+    pairs: (n-3, 2) int64 names (smallest leaves) joined; lengths: (n-3, 2) float64 branch lengths above them.
+    last: (m,) int64 names of the last m = min(n, 3) clusters, last_lengths: (m,) branches to the centre.
+    rows_read: how many (half) rows were scanned.
+    """
+
+    pairs: np.ndarray
+    lengths: np.ndarray
+    last: np.ndarray
+    last_lengths: np.ndarray
+    rows_read: int
+
+    def tree(self, taxa: Sequence[str], negative: NegativeBranches = "keep") -> Tree:
+        """The unrooted tree, its centre as basal node.
+
+        negative: keep negative branches, set them to zero, or set them to zero and shorten the sister
+        branch by as much (transfer; Kuhner and Felsenstein 1994), which keeps the distance between the two.
+        """
+        n, k = len(taxa), len(self.pairs)
+        lengths, ends = _without_negatives(self.lengths, negative), self.last_lengths
+        node, parent = list(range(n)), np.full(n + k + 1, -1, np.int32)
+        branch = np.zeros(n + k + 1)
+        for step, (a, b) in enumerate(self.pairs.tolist()):
+            parent[node[a]] = parent[node[b]] = n + step
+            branch[node[a]], branch[node[b]] = lengths[step]
+            node[a] = n + step
+        for name, end in zip(self.last.tolist(), ends if negative == "keep" else np.maximum(ends, 0)):
+            parent[node[name]], branch[node[name]] = n + k, end
+        return Tree(taxa=tuple(taxa), parent=parent, lengths=branch, rooted=False)
+
+
+def _without_negatives(lengths: np.ndarray, negative: NegativeBranches) -> np.ndarray:
+    if negative == "keep":
+        return lengths
+    if negative == "transfer":
+        lengths = lengths + np.minimum(lengths[:, ::-1], 0)
+    return np.maximum(lengths, 0)
+
+
+def neighbour_joining(
+    distances: np.ndarray,
+    method: JoiningMethod = "nj",
+    *,
+    simultaneous: bool = False,
+    overwrite: bool = False,
+    threads: int = 2,
+    device: Device = "cpu",
+) -> Joins:
+    """Join the pair that minimises the NJ criterion until three clusters are left (reference.nj).
+
+    distances: (n, n) symmetric with zero diagonal, float32 or float64, kept in that precision; sums, the
+    criterion and branch lengths are float64. overwrite: work inside `distances` (it is lost).
+    The criterion is minimised exactly (to rounding) at every join.
+    simultaneous: join all confirmed pairs of a round at once (reference/nj_simultaneous.py): not the
+    neighbour-joining tree; rows_read counts whole rows then. threads: it alone uses several.
+    device: see select_distance_device; the GPU never overwrites host memory. In float32 BIONJ's
+    weights may differ in the last bits there.
+    """
+    require_choice("method of joining", method, METHODS)
+    check_simultaneous(method, simultaneous)
+    require_count("threads", threads)
+    require_square(distances)
+    n = len(distances)
+    if n <= 3:
+        return Joins(np.empty((0, 2), np.int64), np.empty((0, 2)), np.arange(n), centre(distances), 0)
+    if joining_device(n, simultaneous, device)[0] == "gpu":
+        return on_gpu(distances, method)
+    work = distances if overwrite else distances.copy()
+    if simultaneous:
+        return _in_rounds(work, threads)
+    variances = work.copy() if method == "bionj" else np.empty((1, 1), work.dtype)
+    pairs, lengths = np.empty((n - 3, 2), np.int64), np.empty((n - 3, 2))
+    last, slots, names, read = nj_exact.join_all(
+        work, variances, np.arange(n), np.arange(n), np.ones(n), min(0.0, float(work.min())),
+        METHODS.index(method), pairs, lengths,
+    )  # fmt: skip
+    if not np.all(np.isfinite(lengths)):
+        raise NumericalError("neighbour joining met a distance that is not finite")
+    return Joins(pairs, lengths, names, centre(work[np.ix_(slots, last)]), int(read))
+
+
+def check_simultaneous(method: str | None, simultaneous: bool) -> None:
+    """Raises InputError for a method that joins one pair at a time only."""
+    if simultaneous and method != "nj":
+        raise InputError(f"{method} has no simultaneous variant", hint="Only neighbour joining has one.")
+
+
+def _in_rounds(work: np.ndarray, threads: int) -> Joins:
+    state = SimultaneousJoining(work, threads)
+    read = state.run()
+    ends = centre(state.last())
+    return Joins(np.concatenate(state.pairs), np.concatenate(state.lengths), state.names, ends, read)
+
+
+def joining_device(n: int, simultaneous: bool, requested: Device) -> tuple[Literal["cpu", "gpu"], str]:
+    """Where n taxa will be joined, and why."""
+    return select_distance_device(requested, CPU_SECONDS * n * n, lacking_on_gpu(simultaneous))
+
+
+def lacking_on_gpu(simultaneous: bool) -> str | None:
+    """What the GPU kernels lack for this way to join, if anything."""
+    return "simultaneous joining" if simultaneous else None
+
+
+def on_gpu(distances: Any, method: JoiningMethod, overwrite: bool = False) -> Joins:
+    """Joins on the device, of an array or a tensor there."""
+    from phloem.clustering.gpu.nj import joins
+
+    found = joins(distances, method, overwrite=overwrite)
+    return Joins(found.pairs, found.lengths, found.last, found.last_lengths, found.rows_read)
+
+
+def centre(distances: np.ndarray) -> np.ndarray:
+    """Branches from at most three clusters to the point between them."""
+    d = distances.astype(np.float64)
+    if len(d) < 3:
+        return np.full(len(d), d[0, 1] / 2 if len(d) == 2 else 0.0)
+    return d.sum(axis=1) - d.sum() / 4

@@ -1,0 +1,74 @@
+"""Distances in any form to the triangle below the diagonal, in memory that linkage may change."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from phloem.clustering.cpu import triangle
+from phloem.data.distance_triangle import DistanceTriangle
+from phloem.errors import InputError, NumericalError
+
+Distances = np.ndarray | DistanceTriangle
+
+
+def taxa_of(distances: Distances) -> int:
+    """How many taxa the distances are between; raises InputError for an array that holds no distances."""
+    if isinstance(distances, DistanceTriangle):
+        return distances.n_taxa
+    if not isinstance(distances, np.ndarray):
+        raise InputError(f"a {type(distances).__name__} holds no distances", hint="Give a NumPy array.")
+    shape = distances.shape
+    n = shape[0] if len(shape) == 2 else int((1 + np.sqrt(1 + 8 * distances.size)) / 2)
+    if distances.dtype not in (np.float32, np.float64) or shape not in ((n, n), (n * (n - 1) // 2,)):
+        raise InputError(
+            f"an array of shape {shape} and type {distances.dtype} holds no distances",
+            hint="Give a square, or SciPy's condensed vector, of float32 or float64.",
+        )
+    return n
+
+
+def packed(distances: Distances, overwrite: bool, workers: ThreadPoolExecutor) -> np.ndarray:
+    """The entries of data.distance_triangle.
+
+    overwrite: in the memory of a C-contiguous square, or those of the triangle itself; else a copy, as always
+    from a condensed vector.
+    """
+    if isinstance(distances, DistanceTriangle):
+        return distances.entries if overwrite else distances.entries.copy()
+    n = taxa_of(distances)
+    if overwrite and distances.ndim == 2 and distances.flags.c_contiguous:
+        entries = distances.reshape(-1)[: n * (n - 1) // 2]
+        triangle.pack_square(distances, 0, n, entries)
+        return entries
+    entries = np.empty(n * (n - 1) // 2, distances.dtype)
+    edges = equal_areas(0, n, 32)
+
+    def pack(first: int, last: int) -> None:
+        if distances.ndim == 2:
+            triangle.pack_square(distances, first, last, entries)
+        else:
+            triangle.pack_condensed(distances, n, first, last, entries)
+
+    list(workers.map(pack, edges[:-1], edges[1:]))
+    return entries
+
+
+def not_finite() -> NumericalError:
+    """The error for an infinite or missing distance."""
+    return NumericalError("clustering met a distance that is not finite")
+
+
+def refuse_negative(entries: np.ndarray) -> None:
+    """Raise for a sign that stands before a number, or before NaN as processors make it; not for -0."""
+    if np.any(entries < 0):
+        raise InputError("a distance is negative", hint="Distances are zero or more.")
+    if np.any(np.isnan(entries)):
+        raise not_finite()
+
+
+def equal_areas(first: int, last: int, parts: int) -> list[int]:
+    """Edges of `parts` ranges of the rows first … last-1 with about as many entries each."""
+    edges = np.sqrt(np.linspace(float(first) ** 2, float(last) ** 2, parts + 1))
+    return np.rint(edges).astype(int).tolist()

@@ -1,1 +1,0 @@
-"""Trees from pairwise distances: distances, linkage, neighbour joining."""

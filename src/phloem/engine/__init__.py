@@ -1,1 +1,0 @@
-"""Where the numbers are computed: plans, forecasts, device selection and the engines."""

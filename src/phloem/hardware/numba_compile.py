@@ -1,0 +1,83 @@
+"""The one door to Numba: every compiled function of phloem goes through `compiled`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import event
+
+from phloem.hardware.notice import compilation_begins
+
+_functions: list[Any] = []
+_PACKAGE = Path(__file__).parents[1]
+_IMPORT = re.compile(r"^from phloem\.?([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+
+
+def compiled(function: Callable | None = None, **options: Any) -> Any:
+    """Compile on first use, cached on disk, without the GIL; options as in numba.njit (e.g. fastmath)."""
+    if function is None:
+        return lambda f: compiled(f, **options)
+    settings: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"} | options
+    dispatcher = numba.njit(**settings)(function)
+    if settings["cache"]:
+        _stamp_with_imports(dispatcher, function)
+    _functions.append(dispatcher)
+    return dispatcher
+
+
+def _stamp_with_imports(dispatcher: Any, function: Callable) -> None:
+    """Stamp the cache with every file of phloem that the function's file imports.
+
+    Numba looks at a function's own file only, yet compiled code holds the functions and constants of other
+    files that it called: after an upgrade, or an edit, it would go on running the old ones.
+    """
+    cache_file = getattr(dispatcher._cache, "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = _sources_digest(Path(function.__code__.co_filename))
+
+
+@cache
+def _sources_digest(file: Path) -> str:
+    """SHA-256 over a file and all files of phloem that it imports, directly or not."""
+    waiting, found = [file], {}
+    while waiting:
+        file = waiting.pop()
+        if file not in found and file.is_file():
+            found[file], imported = _read(file)
+            waiting += imported
+    return hashlib.sha256(b"".join(found[name] for name in sorted(found))).hexdigest()
+
+
+@cache
+def _read(file: Path) -> tuple[bytes, list[Path]]:
+    """A file's bytes and the files of phloem it may import."""
+    text, imported = file.read_bytes(), []
+    for module, names in _IMPORT.findall(text.decode()):
+        folder = _PACKAGE.joinpath(*module.split(".")) if module else _PACKAGE
+        imported.append(folder.with_suffix(".py"))
+        imported += [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
+    return text, imported
+
+
+def compiled_specialisation_count() -> int:
+    """How many specialisations this process has loaded or compiled; a test holds it small."""
+    return sum(len(dispatcher.overloads) for dispatcher in _functions)
+
+
+class _Compilation(event.Listener):
+    """Says so when something was not found in the cache and has to be compiled."""
+
+    def on_start(self, event: Any) -> None:
+        compilation_begins("cpu")
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to say at the end."""
+
+
+event.register("numba:compile", _Compilation())

@@ -1,0 +1,1 @@
+"""Numbers parsed from bytes, in Numba."""

@@ -1,1 +1,0 @@
-"""Numbers in, numbers out. One column of files per kind of hardware; `reference` specifies the others."""

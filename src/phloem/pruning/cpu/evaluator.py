@@ -1,0 +1,266 @@
+"""The CPU engine: distinct columns in both passes, compiled kernels, threads that never change a result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from phloem.errors import NumericalError
+from phloem.model import transition as reference
+from phloem.model.record import SiteModel, SiteModelGradient
+from phloem.pruning.cpu.column_store import ColumnStore
+from phloem.pruning.cpu.model_numbers import (
+    fill_matrices,
+    invariant_states,
+    model_numbers,
+    rate_columns,
+    unpack_adjoint,
+)
+from phloem.pruning.cpu.rate_matrix_adjoint import rate_matrix_adjoint
+from phloem.pruning.cpu.records import Down, Matrices, Nodes, RootSites
+from phloem.pruning.cpu.root import root_gradient, total_log_likelihood
+from phloem.pruning.cpu.run_four import run_down_four, run_up_four
+from phloem.pruning.cpu.run_padded import run_down_padded, run_up_padded
+from phloem.pruning.cpu.schedule import column_tasks, in_blocks, site_tasks, with_matrices
+from phloem.pruning.cpu.site_batches import batch_size, second_derivatives, site_ranges, unsummed
+from phloem.pruning.cpu.site_derivatives_four import run_sites_four
+from phloem.pruning.cpu.site_derivatives_padded import run_sites_padded
+from phloem.pruning.cpu.state import State, proposed_state
+from phloem.pruning.cpu.storage import MessageStore, rows_for, shape_of, state_sets_of
+from phloem.pruning.cpu.threads import Team
+from phloem.pruning.interface import EngineGradient, Problem
+from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
+from phloem.pruning.topology import Topology
+
+# Columns of a node that one task does at least: enough work to pay for taking it (some 10 microseconds).
+SMALLEST_RANGE = {True: 384, False: 192}
+
+
+class CpuEvaluator:
+    """Evaluator (pruning/interface.py) on the CPU; results are bitwise the same for any number of threads."""
+
+    name = "cpu"
+
+    def __init__(self, problem: Problem, threads: int | None = None) -> None:
+        self._problem, self._team = problem, Team(threads)
+        self._topology = topology = Topology.build(problem.left, problem.right)
+        self._shape, self._sets = shape_of(problem), state_sets_of(problem)
+        self._four = self._shape.padded == 4
+        n_nodes = len(topology.left)
+        self._columns = ColumnStore.build(problem, topology)
+        self._messages = MessageStore.build(self._columns.regions, self._shape, problem.precision)
+        self._down = np.empty((self._shape.blocks, 2 * n_nodes * self._shape.matrix), problem.precision)
+        self._up = np.empty((self._shape.blocks, 0), problem.precision)
+        self._adjoint = np.empty(0, problem.precision)
+        column, n_root = self._columns.root_column, int(self._columns.size[n_nodes - 1])
+        self._weights = np.bincount(column, problem.pattern_weights, n_root)
+        self._ascertained = np.zeros(n_root, bool)
+        self._ascertained[column] = problem.ascertained
+        self._invariant_states = np.empty(0, np.uint8)
+        self._root = [(np.empty(n_root), np.empty(n_root), np.empty(n_root, np.int64)) for _ in range(2)]
+        self._site_weights = [np.empty(n_root) for _ in range(2)]
+        self._tasks: dict[str, tuple[Topology, np.ndarray]] = {}
+        self._sorted_for: Topology | None = None
+        self._accepted: State | None = None
+        self._proposed: State | None = None
+
+    def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
+        return self._from_scratch(lengths, model, want_up=False).log_likelihood
+
+    def site_log_likelihoods(self) -> np.ndarray:
+        state = self._last()
+        return self._root[state.slot][0][self._columns.root_column]
+
+    def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
+        state = self._from_scratch(lengths, model, want_up=True)
+        d, adjoint = self._pass_down(state, keep_adjoint=parameters)
+        site_model = self._site_model_gradient(state, d, adjoint) if parameters else None
+        return EngineGradient(state.log_likelihood, d @ model.rates, site_model)
+
+    def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        """(N, P) as Evaluator (pruning/interface.py) says."""
+        first, _ = self._unsummed(lengths, model, want_sites=True)
+        return first[:, self._columns.root_column]
+
+    def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        """(N,) as Evaluator (pruning/interface.py) says."""
+        _, share = self._unsummed(lengths, model, want_sites=False)
+        return second_derivatives(share, float(self._weights.sum()))
+
+    def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
+        refuse_to_propose(self._proposed, left, right)
+        old = self._last()
+        if np.shape(lengths) != old.lengths.shape:
+            raise ValueError(f"{len(old.lengths)} branch lengths expected, got {np.shape(lengths)}")
+        state, changed, dirty = proposed_state(old, self._columns, lengths, changed, model, left, right)
+        for x in dirty:
+            rows = rows_for(int(self._columns.size[state.columns_at[x]]))
+            self._messages.regions.reserve(state.messages_at[x], rows)
+        self._messages.grow()
+        self._proposed = self._evaluate(state, changed, dirty, want_up=False)
+        return self._proposed.log_likelihood
+
+    def accept(self) -> None:
+        self._accepted, self._proposed = pending(self._proposed), None
+
+    def reject(self) -> None:
+        pending(self._proposed)
+        self._proposed = None
+
+    def _last(self) -> State:
+        state = self._proposed or self._accepted
+        return evaluated(None if state is None or np.isnan(state.log_likelihood) else state)
+
+    def _from_scratch(self, lengths, model: SiteModel, want_up: bool) -> State:
+        self._proposed = None
+        lengths = np.array(lengths, np.float64)
+        nodes = np.arange(len(lengths))
+        if self._accepted is None:
+            regions = (nodes, nodes, nodes)
+            state = State(self._topology, *regions, lengths, model, 0)
+        else:
+            state = replace(self._accepted, lengths=lengths, model=model, log_likelihood=np.nan)
+        # If the evaluation fails, its messages are overwritten and no proposal may use them.
+        self._accepted = state
+        self._accepted = self._evaluate(state, nodes[:-1], None, want_up)
+        return self._accepted
+
+    def _evaluate(self, state: State, changed: np.ndarray, dirty: np.ndarray | None, want_up: bool) -> State:
+        """Matrices of the changed nodes, messages of the dirty ones (None: all), and the log-likelihood."""
+        model, shape, nodes = state.model, self._shape, self._nodes(state)
+        n_nodes = len(nodes.size)
+        if want_up and not self._four and self._up.size < self._down.size:
+            self._up = np.empty_like(self._down)
+        done = np.append(nodes.size, np.ones(n_nodes, np.int64))
+        if model.real_eigen is not None:
+            done[n_nodes + changed] = 0
+        else:
+            up = self._up if want_up else self._up[:, :0]
+            fill_matrices(changed, state.matrix_at, state.lengths, model, shape, self._down, up)
+            changed = changed[:0]
+        everything = dirty is None
+        dirty = np.arange(n_nodes) if dirty is None else dirty
+        done[dirty] = 0
+        self._messages.rescaled[:, state.messages_at[dirty]] = 0
+        tasks = self._known_tasks("up", state.topology) if everything and len(changed) else None
+        if tasks is None:
+            tasks = self._tasks_up(dirty, changed, nodes.size)
+            if everything and len(changed):
+                self._tasks["up"] = state.topology, tasks
+        done = np.tile(done, shape.blocks)
+        sites, run = self._sites(state, model.invariant > 0), run_up_four if self._four else run_up_padded
+        fixed = self._arguments(state, nodes, sites, want_up)
+        self._team.run(lambda counter, thread: run(tasks, counter, done, *fixed), len(tasks))
+        weights = self._site_weights[state.slot]
+        hidden = self._ascertained
+        value = total_log_likelihood(sites.site_log, self._weights, hidden, hidden.any(), weights)
+        if np.isnan(value):
+            raise NumericalError("the log-likelihood is not a number")
+        return replace(state, log_likelihood=value)
+
+    def _pass_down(self, state: State, keep_adjoint: bool):
+        """⟨d log L / d P[x, c], Q P[x, c]⟩ (N, C), and d log L / d P (N-1, C, S, S) if kept."""
+        shape, nodes = self._shape, self._nodes(state)
+        n_nodes = len(nodes.size)
+        if self._sorted_for is not state.topology:
+            self._columns.sort(state.topology, state.columns_at)
+            self._sorted_for = state.topology
+        self._messages.grow_down()
+        tasks = self._known_tasks("down", state.topology)
+        if tasks is None:
+            tasks = in_blocks(self._column_tasks(np.arange(n_nodes)[::-1], nodes.size), shape.blocks)
+            self._tasks["down"] = state.topology, tasks
+        entries = (len(tasks) if keep_adjoint else self._team.threads) * shape.matrix
+        if len(self._adjoint) < entries:
+            self._adjoint = np.empty(entries, self._problem.precision)
+        share = np.zeros((len(tasks), shape.exponents))
+        weights, q = self._site_weights[state.slot], self._messages.q
+        rates = rate_columns(state.model.rate_matrix)
+        down = Down(weights, q, self._adjoint, share, rates, keep_adjoint)
+        done = np.zeros(2 * n_nodes * shape.blocks, np.int64)
+        run, fixed = (
+            run_down_four if self._four else run_down_padded,
+            self._arguments(state, nodes, self._sites(state, False), True),
+        )
+        self._team.run(lambda counter, thread: run(tasks, counter, done, thread, *fixed, down), len(tasks))
+        total = _sum_tasks(share, tasks, n_nodes, shape.blocks).reshape(n_nodes, -1)[:, : shape.categories]
+        if not keep_adjoint:
+            return total, None
+        adjoint = self._adjoint[:entries].reshape(len(tasks), -1)
+        adjoint[tasks[:, 0] == n_nodes - 1] = 0.0  # the root has no branch: nothing was written there
+        return total, unpack_adjoint(_sum_tasks(adjoint, tasks, n_nodes, shape.blocks)[:-1], shape)
+
+    def _unsummed(self, lengths, model: SiteModel, want_sites: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Every root column's own way down: records.Unsummed.first and share."""
+        state = self._from_scratch(lengths, model, want_up=True)
+        nodes, sites = self._nodes(state), self._sites(state, False)
+        batch = batch_size(len(self._problem.tip_codes), self._shape)
+        tasks = site_ranges(len(self._weights), batch)
+        hidden = np.where(self._ascertained, np.exp(sites.site_log), 0.0)
+        record = unsummed(
+            model, self._shape, self._problem.precision, self._weights, hidden / (1.0 - hidden.sum()), tasks,
+            len(nodes.size), batch, want_sites,
+        )  # fmt: skip
+        run, fixed = (
+            run_sites_four if self._four else run_sites_padded,
+            self._arguments(state, nodes, sites, True),
+        )
+        self._team.run(lambda counter, thread: run(tasks, counter, *fixed, record), len(tasks))
+        return record.first, record.share
+
+    def _arguments(self, state: State, nodes: Nodes, sites: RootSites, want_up: bool) -> tuple:
+        """What every pass takes."""
+        matrices = Matrices(self._down, self._up, state.lengths, want_up)
+        numbers = model_numbers(state.model, self._shape)
+        columns, messages = self._columns.columns(), self._messages.messages()
+        return nodes, columns, messages, matrices, numbers, self._sets, sites, self._shape
+
+    def _site_model_gradient(self, state: State, d: np.ndarray, adjoint: np.ndarray) -> SiteModelGradient:
+        """What the adjoints of the transition matrices and the root's columns say about the model's
+        numbers."""
+        shape, model = self._shape, state.model
+        d_frequencies, d_weights = np.zeros(shape.states), np.zeros(shape.categories)
+        d_invariant = root_gradient(
+            len(state.lengths) - 1, self._nodes(state), self._messages.messages(), model_numbers(model,
+            shape), self._sites(state, True), self._site_weights[state.slot], shape, d_frequencies, d_weights,
+        )  # fmt: skip
+        through = rate_matrix_adjoint if model.real_eigen is not None else reference.rate_matrix_adjoint
+        d_q = through(adjoint, state.lengths[:-1], model)
+        return SiteModelGradient(d_q, d_frequencies, state.lengths @ d, d_weights, d_invariant)
+
+    def _nodes(self, state: State) -> Nodes:
+        t = state.topology
+        return Nodes(
+            t.left, t.right, t.parent, state.columns_at, state.messages_at, state.matrix_at,
+            self._columns.size[state.columns_at],
+        )  # fmt: skip
+
+    def _sites(self, state: State, with_invariant: bool) -> RootSites:
+        if with_invariant and len(self._invariant_states) == 0:
+            column = self._columns.root_column
+            self._invariant_states = invariant_states(self._problem, column, len(self._weights))
+        return RootSites(*self._root[state.slot], self._invariant_states)
+
+    def _known_tasks(self, direction: str, topology: Topology) -> np.ndarray | None:
+        """Tasks of a whole pass, kept while the topology stays."""
+        known = self._tasks.get(direction)
+        return known[1] if known is not None and known[0] is topology else None
+
+    def _tasks_up(self, dirty: np.ndarray, changed: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Matrices of the changed nodes, columns of the dirty ones, then the root's site likelihoods."""
+        tasks = self._column_tasks(dirty, size)
+        ahead = 0 if self._team.threads == 1 else 2 * self._team.threads
+        every = with_matrices(tasks, changed, ahead) if len(changed) else tasks
+        return np.concatenate([in_blocks(every, self._shape.blocks), site_tasks(tasks, len(size) - 1)])
+
+    def _column_tasks(self, order: np.ndarray, size: np.ndarray) -> np.ndarray:
+        return column_tasks(order, size, len(self._problem.tip_codes), SMALLEST_RANGE[self._four])
+
+
+def _sum_tasks(shares: np.ndarray, tasks: np.ndarray, n_nodes: int, blocks: int) -> np.ndarray:
+    """Sum over a node's tasks, which are neighbours, in order: (N, blocks, ...) float64 from (tasks, ...)."""
+    first = np.flatnonzero(np.diff(tasks[:, 0], prepend=-1))
+    total = np.zeros((n_nodes, blocks, *shares.shape[1:]))
+    total[tasks[first, 0], tasks[first, 3]] = np.add.reduceat(shares, first, axis=0, dtype=np.float64)
+    return total

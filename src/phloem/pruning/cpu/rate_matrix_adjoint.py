@@ -1,0 +1,62 @@
+"""d log L / d Q from d log L / d P, through a real eigensystem (reference/transition.py specifies it)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from phloem.hardware.numba_compile import compiled
+from phloem.model.record import SiteModel
+from phloem.pruning.cpu.matrix_product import ROWS, VECTOR_BYTES, product
+
+_TIE = 0.05  # below this |z| a series is more exact than the difference of two exponentials
+
+
+@compiled
+def divided_difference(a, b, exp_a, exp_b, t):
+    """(exp(a t) - exp(b t)) / (a - b), where exp_a = exp(a t) and exp_b = exp(b t); t exp(a t) on ties."""
+    z = (a - b) * t / 2
+    if abs(z) > _TIE:
+        return (exp_a - exp_b) / (a - b)
+    z *= z
+    return t * math.exp((a + b) * t / 2) * (1 + z / 6 * (1 + z / 20 * (1 + z / 42)))
+
+
+@compiled
+def sum_in_eigenbasis(adjoint, lengths, rates, values, right, left, total):
+    """total[k, l] += Σ over branches and categories of (Rᵀ A Lᵀ)[k, l] · divided difference.
+
+    adjoint: (B, C, S, S); right: R, (S, whole sixes) flat; left: Lᵀ, (S, whole vectors) flat; total: (S, S).
+    """
+    n_branches, n_categories, states, _ = adjoint.shape
+    wide, padded = len(right) // states, len(left) // states
+    a, half = np.zeros(wide * states), np.empty(wide * padded)
+    g, growth = np.empty(wide * padded), np.empty(states)
+    for x in range(n_branches):
+        for c in range(n_categories):
+            t = lengths[x] * rates[c]
+            a[: states * states] = adjoint[x, c].ravel()
+            product(a, 0, states, 1, left, 0, padded, half, 0, padded, states, padded, states, False)
+            product(right, 0, 1, wide, half, 0, padded, g, 0, padded, states, padded, states, False)
+            for k in range(states):
+                growth[k] = math.exp(values[k] * t)
+            for k in range(states):
+                for l in range(states):
+                    slope = divided_difference(values[k], values[l], growth[k], growth[l], t)
+                    total[k, l] += g[k * padded + l] * slope
+
+
+def rate_matrix_adjoint(adjoint: np.ndarray, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+    """(S, S) from adjoint (B, C, S, S) and effective lengths (B,); model.eigen must be real."""
+    assert model.eigen is not None
+    values, right, left = model.eigen.values, model.eigen.right, model.eigen.left
+    states, lanes = len(values), VECTOR_BYTES // 8
+    wide = np.pad(right, ((0, 0), (0, -states % ROWS))).reshape(-1)
+    padded = np.pad(left.T, ((0, 0), (0, -states % lanes))).reshape(-1)
+    total = np.zeros((states, states))
+    adjoint, lengths, rates, values = (
+        np.array(array, np.float64, order="C") for array in (adjoint, lengths, model.rates, values)
+    )  # copies of one type each: Numba compiles once more for read-only arrays
+    sum_in_eigenbasis(adjoint, lengths, rates, values, wide, padded, total)
+    return left.T @ total @ right.T

@@ -1,0 +1,207 @@
+"""Problems larger than the device's memory: blocks of columns, one after the other in the same buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import fsum
+
+import numpy as np
+import torch
+
+from phloem.errors import DeviceError, NumericalError
+from phloem.hardware.gpu_device import memory_errors
+from phloem.model.record import SiteModel, SiteModelGradient
+from phloem.pruning.gpu.gradient import site_model_gradient
+from phloem.pruning.gpu.layout import TreeLayout
+from phloem.pruning.gpu.memory import LARGEST_NODE, SHARED, batch_sizes, device_arrays, largest_node
+from phloem.pruning.gpu.sites import second_derivatives, site_branch_derivatives
+from phloem.pruning.gpu.tiling import tiling
+from phloem.pruning.gpu.tree_batch import GpuBatch, layout_of
+from phloem.pruning.interface import EngineGradient, Problem
+from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
+
+# Left to the driver, to PyTorch's allocator and to the kernels themselves.
+RESERVED_BYTES = 512 << 20
+MOST_BLOCKS = 4096
+
+
+def forecast_device_bytes(problem: Problem, gradient: bool = True, parameters: bool = False) -> int:
+    """Bytes of device memory an evaluator of this problem allocates (PyTorch's count, without the CUDA
+    context)."""
+    tiles = tiling(problem.state_sets.shape[1], problem.precision)
+    layout = layout_of(problem, tiles, problem.left, problem.right)
+    return sum(_arrays(problem, layout, gradient, parameters).values())
+
+
+def _arrays(problem: Problem, layout: TreeLayout, gradient: bool, parameters: bool) -> dict[str, int]:
+    tiles = tiling(problem.state_sets.shape[1], problem.precision)
+    sizes = batch_sizes([layout], tiles, problem.n_categories, len(problem.state_sets))
+    return device_arrays(sizes, tiles, problem.precision, gradient, parameters)
+
+
+def plan_blocks(problem: Problem, available_bytes: int) -> list[tuple[np.ndarray, TreeLayout]]:
+    """Patterns of every block (one block: all of them) and its layout; DeviceError with the numbers if none
+    will do."""
+    tiles = tiling(problem.state_sets.shape[1], problem.precision)
+    most = min(MOST_BLOCKS, max(1, int((~problem.ascertained).sum())))
+    n_blocks, needed = 1, 0
+    while n_blocks <= most:
+        patterns = split_patterns(problem.ascertained, n_blocks)
+        first = layout_of(block_of(problem, patterns[0]), tiles, problem.left, problem.right)
+        arrays = _arrays(block_of(problem, patterns[0]), first, True, True)
+        shared = sum(arrays[name] for name in SHARED)
+        needed = shared + (sum(arrays.values()) - shared) * n_blocks
+        if needed <= available_bytes and largest_node([first], tiles) <= LARGEST_NODE:
+            rest = [layout_of(block_of(problem, p), tiles, problem.left, problem.right) for p in patterns[1:]]
+            return list(zip(patterns, [first, *rest]))
+        n_blocks *= 2
+    raise DeviceError(
+        f"the problem needs {needed / 2**30:.2f} GiB of device memory in {n_blocks} block(s) of columns and "
+        f"{available_bytes / 2**30:.2f} GiB are free; use --precision float32, --engine cpu or a larger GPU"
+    )
+
+
+def split_patterns(ascertained: np.ndarray, n_blocks: int) -> list[np.ndarray]:
+    """Patterns of every block; those that stand for unobservable ones are all in the first, so that it alone
+    corrects for them (with the weight of all blocks)."""
+    hidden, rest = np.flatnonzero(ascertained), np.array_split(np.flatnonzero(~ascertained), n_blocks)
+    return [np.sort(np.concatenate([hidden, rest[0]])), *rest[1:]]
+
+
+def block_of(problem: Problem, patterns: np.ndarray) -> Problem:
+    """The problem of some of its patterns, given by their numbers."""
+    return replace(
+        problem,
+        tip_codes=problem.tip_codes[:, patterns],
+        pattern_weights=problem.pattern_weights[patterns],
+        ascertained=problem.ascertained[patterns],
+    )
+
+
+class GpuBlockEvaluator:
+    """Evaluator of a problem in blocks. Every proposal is evaluated from scratch: nothing of a block
+    survives the next one. Block totals and what they lost by rounding are added exactly rounded (math.fsum),
+    so that the log-likelihood is that of one block, bit for bit; derivatives, whose distinct columns are
+    other ones in blocks, are so to rounding."""
+
+    name = "gpu"
+
+    def __init__(
+        self, problem: Problem, blocks: list[tuple[np.ndarray, TreeLayout]], device: torch.device
+    ) -> None:
+        self._problem, self._device = problem, device
+        self._build(blocks)
+        self._accepted: tuple[np.ndarray, SiteModel] | None = None
+        self._proposed: tuple[np.ndarray, SiteModel] | None = None
+        self._site_log = np.empty(problem.tip_codes.shape[1])
+
+    def _build(self, blocks: list[tuple[np.ndarray, TreeLayout]]) -> None:
+        n_bytes = dict.fromkeys(SHARED, 0)
+        for patterns, layout in blocks:
+            arrays = _arrays(block_of(self._problem, patterns), layout, True, True)
+            n_bytes = {name: max(n_bytes[name], arrays[name]) for name in SHARED}
+        pool = {name: torch.empty(n, dtype=torch.uint8, device=self._device) for name, n in n_bytes.items()}
+        self._patterns = [patterns for patterns, _ in blocks]
+        left, right = self._problem.left[None], self._problem.right[None]
+        weight = fsum(self._problem.pattern_weights)
+        self._batches = [
+            GpuBatch(
+                block_of(self._problem, patterns),
+                left,
+                right,
+                self._device,
+                layouts=[layout],
+                pool=pool,
+                total_weight=weight,
+            )
+            for patterns, layout in blocks
+        ]
+
+    def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
+        self._proposed = self._accepted = None
+        value = self._evaluate("likelihood", lengths, model, self._site_log)
+        self._accepted = (np.array(lengths, np.float64), model)
+        return value
+
+    def site_log_likelihoods(self) -> np.ndarray:
+        return self._site_log.copy()
+
+    def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
+        self._proposed = self._accepted = None
+        what = "parameters" if parameters else "gradient"
+        values: list[float] = []
+        branches, models = [], []
+        for patterns, batch in zip(self._patterns, self._batches):
+            values += self._evaluate_block(batch, patterns, what, lengths, model, self._site_log)
+            d = batch.derivatives()[0].copy()
+            branches.append(np.append(d @ model.rates, 0.0))
+            if parameters:
+                models.append(site_model_gradient(batch, 0, lengths, model, d))
+        self._accepted = (np.array(lengths, np.float64), model)
+        return EngineGradient(fsum(values), np.sum(branches, axis=0), _sum_models(models) if models else None)
+
+    def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        found = np.empty((len(lengths), self._problem.tip_codes.shape[1]))
+        for patterns, batch in self._evaluated(lengths, model):
+            found[:, patterns] = site_branch_derivatives(batch)
+        return found
+
+    def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        return np.sum([second_derivatives(batch) for _, batch in self._evaluated(lengths, model)], axis=0)
+
+    def _evaluated(self, lengths, model: SiteModel) -> Iterator[tuple[np.ndarray, GpuBatch]]:
+        """Every block while its messages are on the device."""
+        self._proposed = self._accepted = None
+        for patterns, batch in zip(self._patterns, self._batches):
+            self._evaluate_block(batch, patterns, "likelihood", lengths, model, self._site_log)
+            yield patterns, batch
+        self._accepted = (np.array(lengths, np.float64), model)
+
+    def _evaluate(self, what: str, lengths: np.ndarray, model: SiteModel, site_log: np.ndarray) -> float:
+        parts: list[float] = []
+        for patterns, batch in zip(self._patterns, self._batches):
+            parts += self._evaluate_block(batch, patterns, what, lengths, model, site_log)
+        return fsum(parts)
+
+    def _evaluate_block(
+        self, batch: GpuBatch, patterns: np.ndarray, what: str, lengths: np.ndarray, model: SiteModel,
+        site_log: np.ndarray,
+    ) -> tuple[float, float]:  # fmt: skip
+        """A block's log-likelihood in two parts; its patterns' go to site_log (P,)."""
+        with memory_errors():
+            batch.evaluate(what, np.asarray(lengths, np.float64)[None], [model])
+        site_log[patterns] = batch.site_log_likelihoods(0)
+        value, rest = batch.log_likelihood_parts()
+        if np.isnan(value):
+            raise NumericalError("the log-likelihood is not a number")
+        return value, rest
+
+    def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
+        refuse_to_propose(self._proposed, left, right)
+        accepted = evaluated(self._accepted)
+        if left is not None:
+            raise DeviceError(
+                "a problem split over column blocks keeps its topology; use --engine cpu for searches"
+            )
+        state, site_log = (np.array(lengths, np.float64), model or accepted[1]), np.empty_like(self._site_log)
+        value = self._evaluate("likelihood", *state, site_log)
+        self._site_log_before, self._site_log, self._proposed = self._site_log, site_log, state
+        return value
+
+    def accept(self) -> None:
+        self._accepted, self._proposed = pending(self._proposed), None
+
+    def reject(self) -> None:
+        pending(self._proposed)
+        self._proposed, self._site_log = None, self._site_log_before
+
+
+def _sum_models(models: list[SiteModelGradient]) -> SiteModelGradient:
+    return SiteModelGradient(
+        np.sum([m.rate_matrix for m in models], axis=0),
+        np.sum([m.root_frequencies for m in models], axis=0),
+        np.sum([m.rates for m in models], axis=0),
+        np.sum([m.weights for m in models], axis=0),
+        fsum(m.invariant for m in models),
+    )

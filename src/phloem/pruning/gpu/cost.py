@@ -1,0 +1,70 @@
+"""When a GPU is worth it: seconds of a gradient on either engine, from sizes alone. Imports no framework."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.pruning.interface import Problem
+
+# Loading PyTorch and the kernels takes seconds: a gradient that is faster than this is not worth them.
+WORTH_SECONDS = 5e-3
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """call_seconds: of a gradient however small. level_seconds: of a level of the tree, both passes.
+    gpu_flop, cpu_flop: operations a second of a full GPU, and of the cores that the CPU engine would use."""
+
+    call_seconds: float
+    level_seconds: float
+    gpu_flop: float
+    cpu_flop: float
+
+
+# An H100 and one core of an AMD EPYC (docs/gpu.md, docs/performance.md), a first guess only.
+# Keys: at most four states.
+ASSUMED = {True: Speeds(40e-6, 3.5e-6, 3.2e11, 8e9), False: Speeds(40e-6, 8e-6, 11e12, 37e9)}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """use_gpu and the sentence that says why; seconds of one gradient on either engine."""
+
+    use_gpu: bool
+    gpu_seconds: float
+    cpu_seconds: float
+    reason: str
+
+
+def advise(problem: Problem, cores: int, speeds: Speeds | None = None) -> Advice:
+    """Compare the engines for this problem. cores: what the CPU engine may use. speeds: measured with as many
+    cores, or None for ASSUMED ones."""
+    known = speeds or ASSUMED[problem.state_sets.shape[1] <= 4]
+    flop = gradient_flop(problem)
+    gpu = known.call_seconds + known.level_seconds * tree_levels(problem) + flop / known.gpu_flop
+    cpu = flop / (known.cpu_flop * (cores if speeds is None else 1))
+    use = cpu > WORTH_SECONDS and cpu > 2 * gpu
+    source = "by assumed speeds" if speeds is None else "as measured here"
+    reason = (
+        f"a gradient takes about {gpu * 1e3:.2g} ms there, {cpu * 1e3:.2g} ms on {cores} core(s) {source}"
+    )
+    return Advice(use, gpu, cpu, reason if use else f"{reason}, too little to load the GPU's libraries for")
+
+
+def gradient_flop(problem: Problem) -> float:
+    """Operations of value and branch derivatives over the distinct columns of all nodes."""
+    from phloem.pruning.cpu.memory import column_sizes  # Numba: only where an answer depends on it
+
+    n_states = problem.state_sets.shape[1]
+    return 6.0 * n_states * n_states * problem.n_categories * float(np.sum(column_sizes(problem)))
+
+
+def tree_levels(problem: Problem) -> int:
+    """Nodes on the longest way from a tip to the root, the tip not counted."""
+    n_tips = len(problem.tip_codes)
+    level = np.zeros(2 * n_tips - 1, np.int64)
+    for k, (a, b) in enumerate(zip(problem.left, problem.right)):
+        level[n_tips + k] = 1 + max(level[a], level[b])
+    return int(level[-1])

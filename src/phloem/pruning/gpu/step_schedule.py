@@ -1,0 +1,150 @@
+"""Lists of steps for the GPU kernels: which tile, from where, after what. Plain integers, one row a step.
+
+The columns are explained at the top of kernels/postorder.py, preorder.py and root.py; post-order lists
+are written by pruning/cpu/step_lists.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.pruning.cpu.step_lists import count_steps, list_root, list_steps
+from phloem.pruning.gpu.layout import TreeLayout
+from phloem.pruning.gpu.tiling import Tiling
+
+ROW = 16
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Where one tree lives in the buffers of its batch.
+
+    index: of the chain, and of its model. first_column (of messages and of classes), first_pre_column,
+    first_entry, first_root, first_partial: offsets of its parts.
+    """
+
+    layout: TreeLayout
+    index: int
+    n_chains: int
+    first_column: int
+    first_pre_column: int
+    first_entry: int
+    first_root: int
+    first_partial: int
+
+    def column(self, nodes: np.ndarray) -> np.ndarray:
+        """First column of each node, in the messages and in the class arrays."""
+        return self.first_column + self.layout.classes.offset[nodes]
+
+    def matrix(self, nodes: np.ndarray) -> np.ndarray:
+        n_branches = self.layout.classes.n_nodes - 1
+        return self.index * n_branches + np.minimum(nodes, n_branches - 1)
+
+    def counter(self, nodes: np.ndarray, pre: bool = False) -> np.ndarray:
+        n_nodes = self.layout.classes.n_nodes
+        return 2 + (int(pre) * self.n_chains + self.index) * n_nodes + nodes
+
+
+def matrix_jobs(chain: Chain, branches: np.ndarray) -> np.ndarray:
+    """Rows for pruning/gpu/kernels/transition.py: the matrices of some branches."""
+    jobs = np.zeros((len(branches), 4), np.int64)
+    jobs[:, 0] = chain.index * chain.layout.classes.n_nodes + branches
+    jobs[:, 1] = chain.matrix(branches)
+    jobs[:, 2] = chain.index
+    return jobs
+
+
+def postorder_items(chain: Chain, sizes: Tiling, parts: int) -> np.ndarray:
+    """Steps of all nodes, root excluded, lower levels first. parts: programs that share a step."""
+    classes, nodes = chain.layout.classes, np.arange(chain.layout.classes.n_nodes)
+    size, every = np.diff(classes.offset), np.ones(len(nodes), bool)
+    rows = np.empty((count_steps(every, size, sizes.post_tile), ROW), np.int64)
+    children = (np.asarray(side, np.int64) for side in (classes.left, classes.right))
+    column, first_counter = chain.column(nodes), int(chain.counter(nodes)[0])
+    list_steps(
+        *children, chain.layout.parent, every, column, column, size, chain.matrix(nodes), chain.index,
+        first_counter, sizes.post_tile, parts, rows,
+    )  # fmt: skip
+    return rows
+
+
+def _cut(row: np.ndarray, n_tiles: np.ndarray, n_columns: np.ndarray, tile: int, moving: tuple[int, ...]):
+    """One row a tile: columns named in moving advance by the tile, column 2 is the number left for it."""
+    items = np.repeat(row, n_tiles, axis=0)
+    start = (np.arange(len(items)) - np.repeat(np.cumsum(n_tiles) - n_tiles, n_tiles)) * tile
+    items[:, 2] = np.minimum(np.repeat(n_columns, n_tiles) - start, tile)
+    for column in moving:
+        items[:, column] += start
+    return items
+
+
+def root_items(chain: Chain, sizes: Tiling) -> np.ndarray:
+    """Steps of the root."""
+    layout, classes = chain.layout, chain.layout.classes
+    root, column = classes.n_nodes - 1, chain.column(np.arange(classes.n_nodes))
+    rows = np.empty((-(-classes.size(root) // sizes.root_tile), ROW), np.int64)
+    children = (np.asarray(side, np.int64) for side in (classes.left, classes.right))
+    first_pre_column = chain.first_pre_column + int(layout.pre_offset[root])
+    list_root(
+        *children, column, column, np.diff(classes.offset), chain.index, first_pre_column, chain.first_root,
+        sizes.root_tile, rows,
+    )  # fmt: skip
+    return rows
+
+
+def preorder_items(chain: Chain, sizes: Tiling, parts: int) -> np.ndarray:
+    """Steps of every branch, from the root's children to the tips."""
+    layout, classes = chain.layout, chain.layout.classes
+    nodes = np.argsort(layout.depth, kind="stable")[1:]
+    n_tiles = np.diff(layout.tile_offset)
+    parent, root = layout.parent[nodes], classes.n_nodes - 1
+    row = np.zeros((len(nodes), ROW), np.int64)
+    row[:, 0] = nodes >= classes.n_tips
+    row[:, 1] = chain.first_pre_column + layout.pre_offset[nodes]
+    row[:, 3] = chain.first_pre_column + layout.pre_offset[parent]
+    row[:, 4] = chain.column(layout.sibling[nodes])
+    row[:, 5] = chain.matrix(nodes)
+    row[:, 7] = chain.counter(parent, pre=True)
+    row[:, 8] = np.where(parent == root, 0, n_tiles[parent] * parts)
+    row[:, 9] = chain.counter(nodes, pre=True)
+    row[:, 10] = chain.column(nodes)
+    row[:, 13] = chain.index
+    row[:, 15] = layout.depth[nodes]
+    items = _cut(row, n_tiles[nodes], np.diff(layout.pre_offset)[nodes], sizes.pre_tile, (1,))
+    tile = np.concatenate([np.arange(layout.tile_offset[x], layout.tile_offset[x + 1]) for x in nodes])
+    items[:, 6] = chain.first_entry + layout.tile_entry[tile]
+    items[:, 11] = layout.tile_longest[tile]
+    items[:, 12] = chain.first_partial + tile
+    return items
+
+
+def branch_ranges(chain: Chain, n_categories: int, first_result: int) -> np.ndarray:
+    """Rows for root.branch_sums: the partial derivatives of every branch, and where their sum goes."""
+    n_branches = chain.layout.classes.n_nodes - 1
+    ranges = np.empty((n_branches, 3), np.int64)
+    ranges[:, 0] = chain.first_partial + chain.layout.tile_offset[:n_branches]
+    ranges[:, 1] = chain.first_partial + chain.layout.tile_offset[1 : n_branches + 1]
+    ranges[:, 2] = first_result + np.arange(n_branches) * n_categories
+    return ranges
+
+
+def adjoint_jobs(chain: Chain, nodes: np.ndarray) -> np.ndarray:
+    """Rows for pruning/gpu/kernels/adjoint.py."""
+    layout, classes = chain.layout, chain.layout.classes
+    internal, k = nodes >= classes.n_tips, np.maximum(nodes - classes.n_tips, 0)
+    jobs = np.zeros((len(nodes), 8), np.int64)
+    jobs[:, 0] = internal
+    jobs[:, 1] = chain.first_pre_column + layout.pre_offset[nodes]
+    jobs[:, 2] = np.diff(layout.pre_offset)[nodes]
+    jobs[:, 3] = jobs[:, 6] = chain.column(nodes)
+    jobs[:, 4] = np.where(internal, chain.column(classes.left[k]), 0)
+    jobs[:, 5] = np.where(internal, chain.column(classes.right[k]), 0)
+    return jobs
+
+
+def in_level_order(items: list[np.ndarray]) -> np.ndarray:
+    """Steps of several chains, interleaved so that every chain's level (column 15) comes with the others'."""
+    rows = np.concatenate(items)
+    return rows if len(items) == 1 else rows[np.argsort(rows[:, 15], kind="stable")]

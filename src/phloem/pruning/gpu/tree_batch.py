@@ -1,0 +1,188 @@
+"""H trees over one data set, evaluated together on one GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import fsum
+
+import numpy as np
+import torch
+
+from phloem.errors import NumericalError
+from phloem.model.record import SiteModel
+from phloem.model.transition import transition_matrices
+from phloem.pruning.cpu.column_classes import column_classes
+from phloem.pruning.gpu import step_schedule as schedule
+from phloem.pruning.gpu.buffers import ModelNumbers
+from phloem.pruning.gpu.launch import Launcher
+from phloem.pruning.gpu.layout import TreeLayout, tree_layout
+from phloem.pruning.gpu.root_arrays import RootColumns, root_columns
+from phloem.pruning.gpu.tiling import Tiling, tiling
+from phloem.pruning.gpu.update_lists import UpdateLists
+from phloem.pruning.interface import Problem
+
+
+class GpuBatch:
+    """Buffers, schedules and captured graphs for H chains of one problem, which differ in topology, lengths
+    and model.
+
+    lefts, rights: (H, T-1). layouts: of the chains, where they are known already. pool: byte arrays to lay
+    the messages into, by name (gpu_memory.SHARED); batches that are evaluated one after the other may share
+    them.
+    total_weight: of all patterns, where the problem is one block of more of them (its own otherwise).
+    root: its columns, where they are known already; they are the same whatever the topology.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        lefts: np.ndarray,
+        rights: np.ndarray,
+        device: torch.device,
+        sizes: Tiling | None = None,
+        layouts: list[TreeLayout] | None = None,
+        pool: dict[str, torch.Tensor] | None = None,
+        total_weight: float | None = None,
+        root: RootColumns | None = None,
+    ) -> None:
+        self.problem, self.device = problem, device
+        self.total_weight = fsum(problem.pattern_weights) if total_weight is None else total_weight
+        self.sizes = sizes or tiling(problem.state_sets.shape[1], problem.precision)
+        self.layouts = layouts or [layout_of(problem, self.sizes, a, b) for a, b in zip(lefts, rights)]
+        self.pool = {} if pool is None else pool
+        self.root = root or root_columns(problem, self.layouts[0].classes, self.sizes.width)
+        self.chains = _place(self.layouts)
+        self.n_nodes, self.n_chains = 2 * len(problem.tip_codes) - 1, len(self.layouts)
+        dtype = torch.float64 if problem.precision == "float64" else torch.float32
+        self.numbers = ModelNumbers(
+            self.n_chains, self.n_nodes, problem.n_categories, self.sizes.width, device
+        )
+        self.launch = Launcher(self, dtype)
+        self._graphs: dict[tuple[str, bool, int], Callable[[], None] | None] = {}
+        self._sums: dict[tuple[int, bool], tuple[torch.cuda.CUDAGraph, torch.Tensor] | None] = {}
+
+    @property
+    def parts(self) -> int:
+        return self.problem.n_categories * self.sizes.chunks
+
+    def evaluate(self, what: str, lengths: np.ndarray, models: list[SiteModel]) -> None:
+        """Run "likelihood", "gradient" or "parameters" from scratch. lengths: (H, N).
+
+        NumericalError where a length is not finite, here and in update.
+        """
+        _require_finite(lengths)
+        on_device = all(m.real_eigen is not None for m in models)
+        self.numbers.load(lengths, models)
+        if not on_device:
+            every = np.arange(self.n_nodes - 1)
+            jobs = np.concatenate([schedule.matrix_jobs(chain, every) for chain in self.chains])
+            self._upload_matrices(lengths, models, jobs)
+        self._replay((what, on_device, 0), None)
+
+    def update(self, lengths: np.ndarray, model: SiteModel, lists: UpdateLists) -> None:
+        """The log-likelihood of the only chain after a change: what the lists name is recomputed."""
+        _require_finite(lengths)
+        on_device = model.real_eigen is not None
+        self.numbers.load(lengths[None], [model])
+        if not on_device:
+            self._upload_matrices(lengths[None], [model], lists.jobs)
+        self._replay(("likelihood", on_device, lists.room), lists.upload())
+
+    def forget_graphs(self) -> None:
+        """After arrays have moved."""
+        self._graphs.clear()
+        self._sums.clear()
+
+    def replayed(self, key: tuple[int, bool], compute: Callable[[], torch.Tensor]) -> torch.Tensor:
+        """What compute makes of the batch's arrays, and of nothing else: captured from the second time on."""
+        if key not in self._sums or self.device.type != "cuda":
+            self._sums[key] = None
+            return compute()
+        known = self._sums[key]
+        if known is None:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                result = compute()
+            known = self._sums[key] = graph, result
+        known[0].replay()
+        return known[1]
+
+    def _replay(self, key: tuple[str, bool, int], lists: dict[str, torch.Tensor] | None) -> None:
+        """Launch one by one what is done for the first time, then replay it."""
+        if key not in self._graphs or self.device.type != "cuda":
+            self.launch.run(*key[:2], lists)
+            self._graphs[key] = None
+        else:
+            replay = self._graphs[key] or self._capture(key[:2], lists)
+            self._graphs[key] = replay
+            replay()
+        self.launch.fetch()
+
+    def _capture(self, key: tuple[str, bool], lists: dict[str, torch.Tensor] | None) -> Callable[[], None]:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.launch.run(*key, lists)
+        return graph.replay
+
+    def _upload_matrices(self, lengths: np.ndarray, models: list[SiteModel], jobs: np.ndarray) -> None:
+        """Without a real eigensystem the host exponentiates, branch by branch."""
+        s = self.problem.state_sets.shape[1]
+        for h, model in enumerate(models):
+            own = jobs[jobs[:, 2] == h]
+            p = transition_matrices(lengths[h][own[:, 0] - h * self.n_nodes], model)
+            padded = np.zeros((*p.shape[:2], self.sizes.width, self.sizes.width))
+            padded[:, :, :s, :s] = p.swapaxes(2, 3)
+            transition = self.launch.arrays["transition"]
+            slots = torch.from_numpy(own[:, 1]).to(self.device)
+            transition[slots] = torch.from_numpy(padded).to(self.device, transition.dtype)
+
+    # What the last evaluation found
+
+    def log_likelihoods(self) -> np.ndarray:
+        return self.launch.host_result()[:, 0]
+
+    def log_likelihood_parts(self) -> tuple[float, float]:
+        """The first chain's log-likelihood and what it lost by rounding (nothing known of it where patterns
+        are ascertained)."""
+        value, beside = self.launch.host_result()[0, :2].tolist()
+        exact = np.isfinite(value) and not self.problem.ascertained.any()
+        return value, beside if exact else 0.0
+
+    def derivatives(self) -> np.ndarray:
+        """D[chain, branch, category] (pruning/reference/branch.py)."""
+        return self.launch.host_result()[:, 2:].reshape(self.n_chains, self.n_nodes - 1, -1)
+
+    def site_log_likelihoods(self, chain: int) -> np.ndarray:
+        """(P,) log-likelihoods of the patterns."""
+        place = self.chains[chain]
+        classes = place.layout.classes
+        first = place.first_root
+        columns = self.launch.arrays["site_log"][first : first + classes.size(self.n_nodes - 1)]
+        return columns.cpu().numpy()[classes.pattern_column]
+
+
+def _require_finite(lengths: np.ndarray) -> None:
+    """The kernels clamp transition probabilities at 0, which makes 0 of what is not a number."""
+    if not np.isfinite(lengths[..., :-1]).all():
+        raise NumericalError("a branch length is not a finite number")
+
+
+def layout_of(problem: Problem, sizes: Tiling, left: np.ndarray, right: np.ndarray) -> TreeLayout:
+    """The layout of one chain's topology; left, right: (T-1,)."""
+    classes = column_classes(left, right, problem.tip_codes, problem.repeats)
+    return tree_layout(classes, sizes.pre_tile, sizes.longest)
+
+
+def _place(layouts: list[TreeLayout]) -> list[schedule.Chain]:
+    """Lay chains one after the other in every buffer."""
+    n_nodes = layouts[0].classes.n_nodes
+    chains = []
+    column = pre = entry = root = partial = 0
+    for h, layout in enumerate(layouts):
+        chains.append(schedule.Chain(layout, h, len(layouts), column, pre, entry, root, partial))
+        column += int(layout.classes.offset[-1])
+        pre += int(layout.pre_offset[-1])
+        entry += len(layout.entry_parent)
+        root += layout.classes.size(n_nodes - 1)
+        partial += int(layout.tile_offset[-1])
+    return chains

@@ -1,0 +1,164 @@
+"""The engine made of the NumPy reference kernels: slow, readable, the yardstick of every other engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.errors import NumericalError
+from phloem.model.record import SiteModel, SiteModelGradient
+from phloem.model.transition import rate_matrix_adjoint, transition_matrices
+from phloem.pruning.column_classes import ColumnClasses
+from phloem.pruning.interface import EngineGradient, Problem
+from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
+from phloem.pruning.reference.branch import branch_derivatives
+from phloem.pruning.reference.column_classes import column_classes
+from phloem.pruning.reference.node_posterior import node_posterior
+from phloem.pruning.reference.postorder import postorder
+from phloem.pruning.reference.preorder import preorder
+from phloem.pruning.reference.root import root_adjoint, site_log_likelihoods, total_log_likelihood
+from phloem.pruning.reference.site_derivatives import branch_second_derivatives, site_branch_derivatives
+
+
+@dataclass(frozen=True)
+class RootColumns:
+    """What the root's distinct columns carry: weights (K,), ascertained (K,), invariant_states (K, S)."""
+
+    weights: np.ndarray
+    ascertained: np.ndarray
+    invariant_states: np.ndarray
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One evaluated state: everything the pre-order pass needs, so that accept and reject only swap it."""
+
+    classes: ColumnClasses
+    root: RootColumns
+    lengths: np.ndarray
+    model: SiteModel
+    transition: np.ndarray
+    messages: list[np.ndarray]
+    exponents: list[np.ndarray]
+    site_log: np.ndarray
+    log_likelihood: float
+    site_weights: np.ndarray
+
+
+class ReferenceEvaluator:
+    """Evaluator (pruning/interface.py) in NumPy: propose recomputes everything, accept and reject swap."""
+
+    name = "reference"
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._classes, self._root = _columns(problem, problem.left, problem.right)
+        self._accepted: Evaluation | None = None
+        self._proposed: Evaluation | None = None
+
+    def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
+        self._proposed = None
+        self._accepted = self._evaluate(self._classes, self._root, lengths, model)
+        return self._accepted.log_likelihood
+
+    def site_log_likelihoods(self) -> np.ndarray:
+        state = self._last()
+        return state.site_log[state.classes.pattern_column]
+
+    def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
+        self.log_likelihood(lengths, model)
+        state = self._last()
+        q, d_frequencies, d_weights, d_invariant = _root_adjoint(state, state.site_weights)
+        sets = self._problem.state_sets
+        adjoint, _ = preorder(state.classes, state.transition, state.messages, state.exponents, sets, q)
+        d = branch_derivatives(adjoint, state.transition, model)
+        site_model = None
+        if parameters:
+            d_q = rate_matrix_adjoint(adjoint, state.lengths[:-1], model)
+            d_rates = state.lengths[:-1] @ d
+            site_model = SiteModelGradient(d_q, d_frequencies, d_rates, d_weights, d_invariant)
+        return EngineGradient(state.log_likelihood, np.append(d @ model.rates, 0.0), site_model)
+
+    def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        state, first, _ = self._unsummed(lengths, model)
+        return first[:, state.classes.pattern_column]
+
+    def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        state, first, second = self._unsummed(lengths, model)
+        root = state.root
+        return branch_second_derivatives(first, second, root.weights, root.ascertained, state.site_log)
+
+    def node_posterior(self, lengths: np.ndarray, model: SiteModel, node: int) -> np.ndarray:
+        """(P, S) marginal posterior of the states at an internal node; rows sum to 1."""
+        self.log_likelihood(lengths, model)
+        state = self._last()
+        q, *_ = _root_adjoint(state, np.ones_like(state.site_log))
+        variable = node_posterior(state.classes, state.transition, state.messages, state.exponents, q, node)
+        constant = model.invariant * state.root.invariant_states * model.root_frequencies
+        posterior = variable + constant * np.exp(-state.site_log)[:, None]
+        return posterior[state.classes.pattern_column]
+
+    def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
+        refuse_to_propose(self._proposed, left, right)
+        state = self._last()
+        classes, root = state.classes, state.root
+        if left is not None:
+            classes, root = _columns(self._problem, left, right)
+        self._proposed = self._evaluate(classes, root, lengths, model or state.model)
+        return self._proposed.log_likelihood
+
+    def accept(self) -> None:
+        self._accepted, self._proposed = pending(self._proposed), None
+        self._classes, self._root = self._accepted.classes, self._accepted.root
+
+    def reject(self) -> None:
+        pending(self._proposed)
+        self._proposed = None
+
+    def _last(self) -> Evaluation:
+        return evaluated(self._proposed or self._accepted)
+
+    def _unsummed(self, lengths, model):
+        self.log_likelihood(lengths, model)
+        state = self._last()
+        q, *_ = _root_adjoint(state, np.ones_like(state.site_log))
+        first, second = site_branch_derivatives(
+            state.classes, state.transition, state.messages, state.exponents, q, model
+        )
+        return state, first, second
+
+    def _evaluate(self, classes, root: RootColumns, lengths, model: SiteModel) -> Evaluation:
+        lengths = np.array(lengths, np.float64)
+        precision = np.dtype(self._problem.precision)
+        transition = transition_matrices(lengths[:-1], model).astype(precision)
+        messages, exponents = postorder(classes, transition, self._problem.state_sets)
+        with np.errstate(divide="ignore"):  # an impossible column is -inf here, an error in TreeLikelihood
+            site_log = site_log_likelihoods(messages[-1], exponents[-1], model, root.invariant_states)
+        value, site_weights = total_log_likelihood(site_log, root.weights, root.ascertained)
+        if np.isnan(value):
+            raise NumericalError("the log-likelihood is not a number")
+        return Evaluation(
+            classes, root, lengths, model, transition, messages, exponents, site_log, value, site_weights
+        )
+
+
+def _root_adjoint(state: Evaluation, weights: np.ndarray):
+    partials, exponents = state.messages[-1], state.exponents[-1]
+    return root_adjoint(
+        partials, exponents, state.model, state.root.invariant_states, state.site_log, weights
+    )
+
+
+def _columns(problem: Problem, left: np.ndarray, right: np.ndarray) -> tuple[ColumnClasses, RootColumns]:
+    classes = column_classes(left, right, problem.tip_codes, problem.repeats)
+    n_root = classes.size(classes.n_nodes - 1)
+    column = classes.pattern_column
+    allowed = np.ones((len(column), problem.state_sets.shape[1]), bool)
+    for codes in problem.tip_codes:
+        allowed &= problem.state_sets[codes]
+    ascertained, invariant_states = np.zeros(n_root, bool), np.empty((n_root, allowed.shape[1]), bool)
+    ascertained[column], invariant_states[column] = problem.ascertained, allowed
+    return classes, RootColumns(
+        np.bincount(column, problem.pattern_weights, n_root), ascertained, invariant_states
+    )

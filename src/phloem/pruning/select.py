@@ -1,0 +1,108 @@
+"""The only place that decides where a likelihood runs, and says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from phloem.errors import DeviceError, require_choice, require_count
+from phloem.hardware.gpu_presence import gpu_is_here, require_torch, why_not_gpu
+from phloem.hardware.machine import usable_cores
+from phloem.pruning.gpu.cost import WORTH_SECONDS, advise
+from phloem.pruning.interface import Evaluator, Problem
+
+ENGINES = ("auto", "reference", "cpu", "gpu")
+PRECISIONS = ("float64", "float32")
+
+# Below this many message entries (columns × states × categories) a second thread costs more than it saves.
+SMALL_PROBLEM = 200_000
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What will run and why. make builds the evaluator."""
+
+    engine: str
+    threads: int
+    precision: str
+    reason: str
+    make: Callable[[Problem], Evaluator]
+
+
+def select_engine(requested: str, problem: Problem, threads: int | None = None) -> Selection:
+    """Choose engine and threads for a problem.
+
+    requested: one of ENGINES. threads: None lets phloem choose. Raises InputError for an unknown name and for
+    what is no number of threads, DeviceError where the engine asked for cannot run here (there is no fallback
+    behind the user's back).
+    """
+    if threads is not None:
+        require_count("threads", threads)
+    require_choice("engine", requested, ENGINES)
+    require_choice("precision", problem.precision, PRECISIONS)
+    if requested == "reference":
+        return Selection("reference", 1, problem.precision, "asked for: the NumPy reference", _make_reference)
+    if requested == "gpu":
+        return _gpu(problem)
+    chosen, why_threads = _choose_threads(problem, threads)
+    why = "asked for"
+    if requested == "auto":
+        why = f"chosen: {why_not_gpu()}"
+        if threads is None and gpu_is_here():
+            use_gpu, reason = _compare(problem, chosen)
+            why = f"chosen: {reason}"
+            if use_gpu:
+                return _gpu(problem, why)
+    return Selection(
+        "cpu", chosen, problem.precision, f"CPU {why}; {why_threads}", lambda p: _make_cpu(p, chosen)
+    )
+
+
+def _compare(problem: Problem, cores: int) -> tuple[bool, str]:
+    """Whether to use the GPU, and why. Engines are measured only where a first guess says it might pay."""
+    advice = advise(problem, cores)
+    if advice.cpu_seconds < WORTH_SECONDS / 2:
+        return False, advice.reason
+    from phloem.pruning.calibration import calibrated_speeds
+
+    try:
+        speeds = calibrated_speeds(problem.state_sets.shape[1], problem.precision, cores)
+    except DeviceError as problem_there:
+        return False, f"the GPU cannot be used: {problem_there}"
+    if speeds is not None:
+        advice = advise(problem, cores, speeds)
+    return advice.use_gpu, advice.reason
+
+
+def _choose_threads(problem: Problem, threads: int | None) -> tuple[int, str]:
+    cores, limit = usable_cores()
+    if threads is not None:
+        return threads, _plural(threads) + " asked for"
+    entries = problem.tip_codes.size * problem.state_sets.shape[1] * problem.n_categories
+    if cores > 1 and entries < SMALL_PROBLEM:
+        return 1, f"1 thread, since the problem is small ({entries:,} entries at the tips)"
+    return cores, f"{_plural(cores)} ({limit})"
+
+
+def _plural(n: int) -> str:
+    return f"{n} thread" + ("" if n == 1 else "s")
+
+
+def _gpu(problem: Problem, why: str = "asked for") -> Selection:
+    require_torch()
+    from phloem.pruning.gpu.evaluator import device_name, find_device, make_evaluator
+
+    name = device_name(find_device())
+    return Selection("gpu", 1, problem.precision, f"GPU {why} ({name})", make_evaluator)
+
+
+def _make_reference(problem: Problem) -> Evaluator:
+    from phloem.pruning.reference.evaluator import ReferenceEvaluator
+
+    return ReferenceEvaluator(problem)
+
+
+def _make_cpu(problem: Problem, threads: int) -> Evaluator:
+    from phloem.pruning.cpu.evaluator import CpuEvaluator
+
+    return CpuEvaluator(problem, threads)

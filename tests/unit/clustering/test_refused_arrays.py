@@ -1,0 +1,86 @@
+"""Arrays that hold no distances, and settings that name nothing, are refused before a tree is made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phloem.clustering.distance_settings import DistanceSettings, check_settings
+from phloem.clustering.linkage import linkage
+from phloem.clustering.neighbour_joining import neighbour_joining
+from phloem.clustering.square import require_symmetry
+from phloem.data.distance_triangle import DistanceTriangle
+from phloem.errors import InputError
+
+MAKERS = [linkage, lambda d: neighbour_joining(d, "nj"), lambda d: neighbour_joining(d, "bionj")]
+
+
+def distances(n: int) -> np.ndarray:
+    points = np.random.default_rng(n).random((n, 3))
+    return np.linalg.norm(points[:, None] - points, axis=2)
+
+
+D = distances(5)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("n", [5, 300])
+def test_half_a_matrix_is_refused(make, n):
+    for half in (np.tril(distances(n)), np.triu(distances(n)), np.random.default_rng(1).random((n, n))):
+        with pytest.raises(InputError, match="not symmetric"):
+            make(half)
+    make(distances(n))  # the whole one is not
+
+
+def test_rounding_is_no_asymmetry():
+    d = distances(300)
+    require_symmetry(d * (1 + 1e-6 * np.random.default_rng(2).random(d.shape)))
+    require_symmetry(np.zeros((0, 0)))
+    small = d * 1e-9
+    small[4, 9] = small[9, 4] = 0.0
+    small[4, 9] = 1e-18
+    require_symmetry(small)
+    with pytest.raises(InputError, match="not symmetric"):
+        require_symmetry(np.tril(small))
+    d[3, 7] = d[7, 3] = np.nan  # found later, as a NumericalError
+    require_symmetry(d)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [D.tolist(), (10 * D).astype(int), D[:4], D.astype(np.float16)],
+    ids=["list", "integers", "rows missing", "half precision"],
+)
+@pytest.mark.parametrize("make", MAKERS)
+def test_other_arrays_are_refused(make, array):
+    with pytest.raises(InputError, match=r"no square of distances|holds no distances"):
+        make(array)
+
+
+def test_methods_that_there_are_not():
+    with pytest.raises(InputError, match="unknown method of linkage 'ward'"):
+        linkage(D, "ward")
+    with pytest.raises(InputError, match="unknown method of joining 'upgma'"):
+        neighbour_joining(D, "upgma")
+    triangle = DistanceTriangle(("a", "b"), np.ones(1))
+    with pytest.raises(InputError, match="threads"):
+        linkage(triangle, threads=1.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"precision": "half"}, "unknown precision"),
+        ({"ambiguity": "share"}, "unknown value of 'ambiguity'"),
+        ({"deletion": "some"}, "unknown value of 'deletion'"),
+        ({"saturated": "drop"}, "unknown value of 'saturated'"),
+        ({"threads": 0}, "threads"),
+        ({"method": "tn93", "frequencies": (0.5, 0.5)}, "four positive numbers"),
+        ({"method": "tn93", "frequencies": (1, 1, 1, 1)}, "sum to 1"),
+        ({"method": "f84", "frequencies": (0.3, 0.3, 0.4, float("nan"))}, "four positive numbers"),
+    ],
+)
+def test_settings_that_mean_nothing(settings, message):
+    with pytest.raises(InputError, match=message):
+        check_settings(DistanceSettings(**settings), "dna")
+    check_settings(DistanceSettings("tn93", frequencies=(0.3, 0.2, 0.27, 0.23)), "dna")

@@ -1,0 +1,41 @@
+"""The door to Numba: caches follow every imported kernel file, and compiled functions stay few."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from phloem.hardware import numba_compile as door
+
+FOLDER = Path(door.__file__).parents[1] / "pruning" / "cpu"
+
+
+def test_every_imported_kernel_file_is_part_of_the_stamp():
+    _, imported = door._read(FOLDER / "run_four.py")
+    names = {path.name for path in imported if path.is_file()}
+    text = (FOLDER / "run_four.py").read_text()
+    expected = {
+        line.split()[1].rpartition(".")[2] + ".py"
+        for line in text.splitlines()
+        if line.startswith("from phloem.pruning.cpu.")
+    }
+    assert expected <= names and len(expected) > 4
+
+
+def test_a_gradient_needs_few_compiled_entries():
+    """What a warm start has to load: a specialisation more for every run is tens of milliseconds."""
+    script = (
+        "import numpy as np; rng = np.random.default_rng(1)\n"
+        "from oracle.small_problems import random_model, random_problem\n"
+        "from phloem.pruning.cpu.evaluator import CpuEvaluator\n"
+        "from phloem.hardware.numba_compile import compiled_specialisation_count\n"
+        "problem, model = random_problem(rng, 5, 4), random_model(rng, 4)\n"
+        "CpuEvaluator(problem).gradient(np.full(9, 0.1), model); CpuEvaluator(problem).gradient(\n"
+        "    np.full(9, 0.1), model, True); print(compiled_specialisation_count())\n"
+    )
+    for _ in range(2):  # the second process finds everything in the cache
+        run = subprocess.run(
+            [sys.executable, "-c", script], cwd=Path(__file__).parents[2], capture_output=True, check=True
+        )
+    assert int(run.stdout) <= 8

@@ -1,0 +1,60 @@
+"""Single CPU kernels against their reference twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oracle.small_problems import random_model, random_topology
+from phloem.model import transition as reference_transition
+from phloem.pruning.cpu.column_classes import column_classes
+from phloem.pruning.cpu.matrix_product import ROWS, product
+from phloem.pruning.cpu.rate_matrix_adjoint import rate_matrix_adjoint
+from phloem.pruning.reference import column_classes as reference_classes
+
+
+@pytest.mark.parametrize("t, p, s", [(2, 1, 2), (3, 63, 4), (64, 1000, 4), (257, 63, 20), (5, 1000, 61)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32])
+def test_column_classes_are_the_reference_ones(t, p, s, dtype):
+    rng = np.random.default_rng([t, p, s])
+    left, right = random_topology(rng, t)
+    codes = rng.integers(0, s + 1, (t, p)).astype(dtype)
+    got = column_classes(left, right, codes)
+    expected = reference_classes.column_classes(left, right, codes)
+    for name in ("left", "right", "offset", "left_class", "right_class", "pattern_column"):
+        np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-13), (np.float32, 1e-5)])
+@pytest.mark.parametrize("rows, columns, inner", [(1, 16, 1), (6, 64, 61), (13, 48, 5), (48, 112, 122)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_product(dtype, tolerance, rows, columns, inner, transposed):
+    rng = np.random.default_rng([rows, columns, inner])
+    whole = -(-rows // ROWS) * ROWS
+    a, b = rng.random((whole, inner)).astype(dtype), rng.random((inner, columns)).astype(dtype)
+    old = rng.random((whole, columns)).astype(dtype)
+    flat = (a.T if transposed else a).reshape(-1).copy()
+    steps = (1, whole) if transposed else (inner, 1)
+    for more in (False, True):
+        c = old.copy().reshape(-1)
+        product(flat, 0, *steps, b.reshape(-1), 0, columns, c, 0, columns, rows, columns, inner, more)
+        expected = a.astype(float) @ b.astype(float) + more * old
+        np.testing.assert_allclose(c.reshape(whole, -1)[:rows], expected[:rows], rtol=tolerance)
+
+
+@pytest.mark.parametrize("s", [2, 4, 20, 61])
+@pytest.mark.parametrize("equal_rates", [False, True])
+def test_rate_matrix_adjoint(s, equal_rates):
+    """Equal rates give eigenvalues that are all the same but one: every divided difference is a tie."""
+    rng = np.random.default_rng(s)
+    model = random_model(rng, s, (0.1, 1.7))
+    if equal_rates:
+        from oracle.small_problems import eigensystem
+
+        q = (np.ones((s, s)) - s * np.eye(s)) / (s - 1)
+        f = np.full(s, 1 / s)
+        model = type(model)(q, f, f, eigensystem(q, f), model.rates, model.weights)
+    adjoint, lengths = rng.normal(size=(5, 2, s, s)), np.array([0.0, 1e-8, 0.01, 0.3, 4.0])
+    expected = reference_transition.rate_matrix_adjoint(adjoint, lengths, model)
+    got = rate_matrix_adjoint(adjoint, lengths, model)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
