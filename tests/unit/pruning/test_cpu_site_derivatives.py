@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from unit.pruning.test_cpu_backend import TABLE, caterpillar, close, poisoned, problem_and_model
 
 from oracle.small_problems import random_model, random_problem
 from phloem.model.record import EigenSystem
 from phloem.pruning.cpu import site_batches as cpu_site_derivatives
 from phloem.pruning.cpu.evaluator import CpuEvaluator
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
+from unit.pruning.test_cpu_backend import TABLE, caterpillar, close, poisoned, problem_and_model
 
 
 def assert_same(problem, lengths, model, tolerance=1e-8, threads=1):
