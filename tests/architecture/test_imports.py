@@ -19,9 +19,11 @@ ALLOWED = {
     "pruning": {"model", "hardware"},
     "clustering": {"data", "tree", "model", "hardware"},
     "likelihood": {"pruning", "data", "tree", "model"},
+    "density": {"likelihood", "pruning", "clustering", "data", "tree", "model", "hardware"},
     "interop": {"likelihood"},
     "summary": {"tree", "data"},
     "inference": {
+        "density",
         "summary",
         "likelihood",
         "clustering",
@@ -37,6 +39,7 @@ ALLOWED = {
         "plot",
         "summary",
         "inference",
+        "density",
         "likelihood",
         "clustering",
         "pruning",
@@ -51,7 +54,14 @@ ALLOWED = {
 }
 
 # Library → where it may be imported.
-_CPU = ("pruning/cpu/", "clustering/cpu/", "io/cpu/", "inference/mcmc/compiled/", "hardware/numba_compile")
+_CPU = (
+    "pruning/cpu/",
+    "clustering/cpu/",
+    "io/cpu/",
+    "density/terms/compiled/",
+    "inference/mcmc/compiled/",
+    "hardware/numba_compile",
+)
 _GPU = ("pruning/gpu/", "clustering/gpu/", "hardware/gpu_device", "hardware/triton_compile")
 CONFINED = {
     "numba": _CPU,
