@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,8 @@ TABLE = [  # tips, patterns, states, categories
     (4, 17, 8, 2),
     (3, 11, 122, 1),
 ]
+# The interpreter would take hours.
+LARGE = [(64, 63, 2, 2), (64, 1000, 8, 4), (257, 1000, 4, 4), (257, 1000, 20, 1), (257, 1000, 61, 1)]
 
 
 def relative(a, b) -> float:
@@ -51,6 +54,21 @@ def compare(case, value_bound: float, gradient_bound: float) -> None:
 @pytest.mark.parametrize("size", TABLE)
 def test_float64(size, poisoned):
     compare(random_case(*size), 1e-12, 1e-10)
+
+
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="for a device")
+@pytest.mark.parametrize("size", LARGE)
+def test_large_on_a_device(size, poisoned):
+    compare(random_case(*size), 1e-11, 1e-9)
+
+
+@pytest.mark.parametrize("n_states", [4, 20])
+def test_short_branches(n_states):
+    """Of 1e-8 substitutions a site, where exp instead of expm1 would lose half of the digits."""
+    case = random_case(5, 40, n_states, 2)
+    codes = np.where(case.problem.tip_codes >= n_states, case.problem.tip_codes, case.problem.tip_codes[0])
+    case = replace(case, problem=replace(case.problem, tip_codes=codes), lengths=case.lengths * 0 + 1e-8)
+    compare(case, 1e-12, 1e-9)
 
 
 @pytest.mark.parametrize("size", [(5, 150, 4, 4), (5, 63, 20, 2), (5, 40, 61, 1), (3, 11, 122, 1)])
