@@ -17,7 +17,7 @@ from phloem.clustering.reference.distance import (  # noqa: E402
     protein_distance,
 )
 
-LONG = DistanceTiling(rows=16, columns=16, block=1024, stages=1)  # many sites a step, one of them in shared memory
+LONG = DistanceTiling(rows=16, columns=16, block=1024, stages=1)  # many sites a step
 
 
 def expected(codes: np.ndarray, states: int, distance, longest: float = 5.0) -> np.ndarray:
