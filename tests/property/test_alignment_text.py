@@ -12,7 +12,15 @@ from phloem.data.alphabet import alphabet
 from phloem.data.dates import dates_from_names, dates_from_table
 from phloem.data.sites import parse_sites
 from phloem.errors import PhloemError
-from phloem.io.alignment import read_alignment, read_partitions, write_fasta, write_nexus, write_phylip
+from phloem.io.alignment import (
+    part_alignment,
+    read_alignment,
+    read_characters,
+    read_scheme,
+    write_fasta,
+    write_nexus,
+    write_phylip,
+)
 from phloem.io.nexus import read_blocks
 
 FASTA = b">a desc\nACGTRYN-\n>b\nacgtuu\n??\n>c\nAC-TACGT\n"
@@ -77,6 +85,13 @@ def mutated(seed, changes):
     return seed
 
 
+def read_parts(path, own_sets=False):
+    """The parts that the file declares, or those of its own CHARSETs and partitions."""
+    characters = read_characters(path)
+    scheme = read_scheme(characters, path if own_sets else None, unassigned="drop")
+    return [part_alignment(characters, subset) for subset in scheme.subsets]
+
+
 def check(path, data, arguments):
     path.write_bytes(data)
     try:
@@ -87,10 +102,11 @@ def check(path, data, arguments):
         assert isinstance(str(alignment.settings), str)
     except PhloemError as error:
         assert str(error)
-    try:
-        read_partitions(path)
-    except PhloemError as error:
-        assert str(error)
+    for own in (False, True):
+        try:
+            read_parts(path, own)
+        except PhloemError as error:
+            assert str(error)
 
 
 @many
@@ -145,7 +161,7 @@ def test_the_seeds_themselves_are_valid(tmp_path):
     """Without this, the mutations above could all stop at the same early error."""
     for seed in SEEDS:
         (tmp_path / "file").write_bytes(seed)
-        assert read_partitions(tmp_path / "file")
+        assert read_parts(tmp_path / "file")
 
 
 ROUND_TRIPS = {

@@ -11,11 +11,27 @@ import numpy as np
 from phloem.data.alphabet import Alphabet
 from phloem.data.coding import CodedCharacters, code_characters, code_type
 from phloem.data.codons import code_codons
-from phloem.data.sites import parse_sites
+from phloem.data.sites import format_sites, parse_sites
 from phloem.errors import InputError
 
 Ambiguity = Literal["partial", "missing"]
 StopCodons = Literal["error", "mask"]
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How a file's characters become states.
+
+    datatype: dna, rna, protein, codon, binary, standard, or an Alphabet; None takes what the file says, or
+        guesses. genetic_code: NCBI number, for codons.
+    stop_codons: "error", or "mask" for missing data.
+    ambiguity: partly ambiguous characters as sets of states ("partial") or as "missing".
+    """
+
+    datatype: str | Alphabet | None = None
+    genetic_code: int = 1
+    stop_codons: StopCodons = "error"
+    ambiguity: Ambiguity = "partial"
 
 
 @dataclass(frozen=True)
@@ -92,7 +108,7 @@ def alignment_from_matrix(
     *,
     ambiguity: Ambiguity = "partial",
     stop_codons: StopCodons = "error",
-    sites: str | None = None,
+    sites: str | np.ndarray | None = None,
     charsets: Mapping[str, str] | None = None,
     sets: Mapping[int, str] | None = None,
     source: str | None = None,
@@ -102,7 +118,8 @@ def alignment_from_matrix(
 
     A value below 256 is a character (Latin-1); a value in `sets` is a set of characters, such as "AC" for
     {AC}. ambiguity: partly ambiguous characters as sets of states, or as missing. stop_codons: an error, or
-    masked as missing. sites: columns to keep (see `parse_sites`), of nucleotides in the case of codons.
+    masked as missing. sites: columns to keep, of nucleotides in the case of codons, as text for `parse_sites`
+    or as ascending 0-based numbers.
     Raises InputError naming taxon and site for duplicate names, unknown characters, stop codons and a number
     of columns that makes no codons.
     """
@@ -114,8 +131,9 @@ def alignment_from_matrix(
         raise InputError("the alignment has no characters", file=source, hint="Check the file, or NCHAR.")
     columns = np.arange(matrix.shape[1])
     if sites is not None:
-        columns = parse_sites(sites, matrix.shape[1], charsets)
+        columns = sites if isinstance(sites, np.ndarray) else parse_sites(sites, matrix.shape[1], charsets)
         matrix = matrix[:, columns]
+        sites = sites if isinstance(sites, str) else format_sites(sites)
     code = code_codons if alphabet.kind == "codon" else code_characters
     coded = code(names, matrix, columns, alphabet, sets or {}, ambiguity, stop_codons)
     choices = _settings(alphabet, coded, ambiguity, stop_codons, sites) | dict(settings or {})

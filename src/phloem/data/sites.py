@@ -27,10 +27,40 @@ def parse_sites(text: str, n_sites: int, charsets: Mapping[str, str] | None = No
     if not isinstance(text, str):
         raise InputError(f"sites are given as text, not as {type(text).__name__}", hint=_HINT)
     named = {name.lower(): definition for name, definition in (charsets or {}).items()}
-    chosen = _Chooser(n_sites, named).columns(text, ())
+    chosen = np.unique(_Chooser(n_sites, named).columns(text, ()))
     if not len(chosen):
         raise InputError(f"sites '{text}' choose no column", hint=_HINT)
     return chosen
+
+
+def parse_sites_once(text: str, n_sites: int, charsets: Mapping[str, str] | None = None) -> np.ndarray:
+    """`parse_sites` where a column that is chosen twice is an InputError."""
+    chosen = parse_sites(text, n_sites, charsets)
+    named = {name.lower(): definition for name, definition in (charsets or {}).items()}
+    every, counts = np.unique(_Chooser(n_sites, named).columns(text, ()), return_counts=True)
+    if counts.max() > 1:
+        twice = format_sites(every[counts > 1])
+        raise InputError(
+            f"sites '{text}' choose columns {twice} more than once", hint="Name each column once."
+        )
+    return chosen
+
+
+def format_sites(sites: np.ndarray) -> str:
+    """The text that chooses these 0-based, ascending columns: runs of one stride, such as "1-100\\3, 201"."""
+    pieces, start = [], 0
+    while start < len(sites):
+        step = int(sites[start + 1] - sites[start]) if start + 1 < len(sites) else 1
+        end = start + 1
+        while end < len(sites) and sites[end] - sites[end - 1] == step:
+            end += 1
+        if end - start < 3 and step > 1:  # two columns far apart are no stride
+            end = start + 1
+        first, last = int(sites[start]) + 1, int(sites[end - 1]) + 1
+        stride = f"\\{step}" if step > 1 and end - start > 1 else ""
+        pieces.append(str(first) if end - start == 1 else f"{first}-{last}{stride}")
+        start = end
+    return ", ".join(pieces)
 
 
 @dataclass(frozen=True)
@@ -53,7 +83,7 @@ class _Chooser:
                 assert match is not None
                 parts.append(self.named_columns(match.group(), inside))
             position = _end(_SEPARATOR.match(text, match.end()))
-        return np.unique(np.concatenate(parts))
+        return np.concatenate(parts)
 
     def named_columns(self, word: str, inside: tuple[str, ...]) -> np.ndarray:
         name = word.strip("'").lower()
@@ -62,7 +92,7 @@ class _Chooser:
             raise InputError(message, hint="Correct its definition.")
         if name in self.named:
             if name not in self.known:
-                self.known[name] = self.columns(self.named[name], (*inside, name))
+                self.known[name] = np.unique(self.columns(self.named[name], (*inside, name)))
             return self.known[name]
         if name == "all":
             return np.arange(self.n_sites, dtype=np.int64)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from phloem.data.alignment import Alignment, Ambiguity, StopCodons, alignment_from_matrix
+import numpy as np
+
+from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, alignment_from_matrix
 from phloem.data.alphabet import Alphabet, alphabet, canonical_kind
 from phloem.data.datatype import guess_datatype, highest_symbol
+from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
 from phloem.data.sites import parse_sites
 from phloem.errors import InputError
 from phloem.io.character_rows import CharacterRows
 from phloem.io.fasta import format_fasta, is_fasta, read_fasta
 from phloem.io.nexus import is_nexus
-from phloem.io.nexus_characters import format_nexus, part_of, read_nexus_characters
+from phloem.io.nexus_characters import format_nexus, read_nexus_characters
+from phloem.io.partitions import read_partitions
 from phloem.io.phylip import format_phylip, is_phylip, read_phylip
-from phloem.io.source_text import SourceText, read_source
+from phloem.io.source_text import read_source
 
 FilePath = str | os.PathLike[str]
+
+_AS_DECLARED = Coding()
 
 _OTHER_FORMATS = {
     "CLUSTAL": "a Clustal alignment; convert it to FASTA",
@@ -46,10 +51,11 @@ def read_alignment(
     sites: columns to keep, as in "1-11028", "1-900\\3", "1-10,20-30", or a CHARSET of the file.
     Raises InputError with file, line, column, taxon, site and remedy for anything that is wrong.
     """
-    characters, parts = _read_characters(read_source(path))
-    if parts and datatype is None:
-        datatype = _part_datatype(characters, parts, sites)
-    alignment = _alignment(characters, datatype, genetic_code, stop_codons, ambiguity, sites)
+    characters = read_characters(path)
+    if characters.parts and datatype is None:
+        datatype = _part_datatype(characters, sites)
+    coding = Coding(datatype, genetic_code, stop_codons, ambiguity)
+    alignment = _alignment(characters, coding, sites)
     kind = alignment.alphabet.kind
     if genetic_code != 1 and kind != "codon":
         message = f"genetic code {genetic_code} is chosen, and the data are read as {kind}"
@@ -58,30 +64,69 @@ def read_alignment(
     return alignment
 
 
-def read_partitions(
-    path: FilePath,
-    genetic_code: int = 1,
-    stop_codons: StopCodons = "error",
-    ambiguity: Ambiguity = "partial",
-) -> dict[str, Alignment]:
-    """The parts of a file by name: those of NEXUS DATATYPE=MIXED(…), else each CHARSET, else the whole.
+def read_characters(path: FilePath) -> CharacterRows:
+    """The characters of an alignment file, not yet taken for states of any kind.
 
-    The parts of MIXED are called by their datatype, a second one of the same datatype "dna_2", and so on.
+    characters = read_characters("genes.nex")
+    scheme = read_scheme(characters, "genes.partitions")
+    alignments = [part_alignment(characters, subset) for subset in scheme.subsets]
     """
-    characters, parts = _read_characters(read_source(path))
-    if not parts:
-        columns: Mapping[str, str] = characters.charsets or {"all": "all"}
-        kind = characters.datatype or guess_datatype(characters.matrix)
-        named = {name: (kind, text) for name, text in columns.items()}
-    else:
-        named = {}
-        for kind, text in parts:
-            number = 1 + sum(name.split("_")[0] == kind for name in named)
-            named[kind if number == 1 else f"{kind}_{number}"] = (kind, text)
-    return {
-        name: _alignment(part_of(characters, kind), None, genetic_code, stop_codons, ambiguity, text)
-        for name, (kind, text) in named.items()
-    }
+    source = read_source(path)
+    text = source.text
+    if is_nexus(text):
+        return read_nexus_characters(source)
+    if is_fasta(text):
+        return read_fasta(source)
+    if is_phylip(text):
+        return read_phylip(source)
+    start = text.lstrip()
+    for opening, what in _OTHER_FORMATS.items():
+        if start.startswith(opening):
+            guess, remedy = what.split("; ")
+            raise source.error(f"this looks like {guess}", 0, hint=f"{remedy[0].upper()}{remedy[1:]}.")
+    raise source.error(
+        "this is neither FASTA, PHYLIP nor NEXUS", 0, hint="Start with '>name', 'ntax nchar' or '#NEXUS'."
+    )
+
+
+def read_scheme(
+    characters: CharacterRows,
+    partitions: FilePath | None = None,
+    *,
+    name: str | None = None,
+    unassigned: Unassigned = "error",
+) -> Scheme:
+    """How the columns of an alignment are partitioned, with the data types its file declares.
+
+    partitions: a partition file, see `read_partitions` (which name and unassigned are for); without it the
+    parts of DATATYPE=MIXED, called by their data types ("dna", a second one "dna_2"), or one subset "all".
+    """
+    declared = _declared_parts(characters)
+    if partitions is None:
+        return declared
+    scheme = read_partitions(
+        partitions,
+        characters.n_sites,
+        charsets=characters.charsets,
+        alignment=characters.source.file,
+        name=name,
+        unassigned=unassigned,
+    )
+    return with_declared_datatypes(scheme, declared) if characters.parts else scheme
+
+
+def part_alignment(characters: CharacterRows, subset: Subset, coding: Coding = _AS_DECLARED) -> Alignment:
+    """The columns of a subset as an alignment of their own, coded anew from the file's characters.
+
+    The subset's data type and genetic code come before those of `coding`.
+    """
+    coding = replace(
+        coding,
+        datatype=subset.datatype or coding.datatype,
+        genetic_code=subset.genetic_code or coding.genetic_code,
+    )
+    alignment = _alignment(characters, coding, subset.sites)
+    return replace(alignment, settings={**alignment.settings, "subset": subset.name})
 
 
 def write_fasta(alignment: Alignment, path: FilePath, width: int | None = None) -> None:
@@ -108,59 +153,52 @@ def _write(text: str, path: FilePath) -> None:
         ) from None
 
 
-def _read_characters(source: SourceText) -> tuple[CharacterRows, tuple[tuple[str, str], ...]]:
-    text = source.text
-    if is_nexus(text):
-        return read_nexus_characters(source)
-    if is_fasta(text):
-        return read_fasta(source), ()
-    if is_phylip(text):
-        return read_phylip(source), ()
-    start = text.lstrip()
-    for opening, what in _OTHER_FORMATS.items():
-        if start.startswith(opening):
-            guess, remedy = what.split("; ")
-            raise source.error(f"this looks like {guess}", 0, hint=f"{remedy[0].upper()}{remedy[1:]}.")
-    raise source.error(
-        "this is neither FASTA, PHYLIP nor NEXUS", 0, hint="Start with '>name', 'ntax nchar' or '#NEXUS'."
-    )
-
-
-def _part_datatype(characters: CharacterRows, parts: tuple[tuple[str, str], ...], sites: str | None) -> str:
-    """The datatype of the one part of a MIXED matrix that holds all chosen sites; InputError if none does."""
-    n_sites = characters.matrix.shape[1]
+def _declared_parts(characters: CharacterRows) -> Scheme:
+    """The parts of DATATYPE=MIXED, or one subset of all columns."""
+    n_sites, file = characters.n_sites, characters.source.file
+    if not characters.parts:
+        return make_scheme([Subset("all", np.arange(n_sites, dtype=np.int64))], n_sites, file=file)
+    subsets: list[Subset] = []
     try:
-        chosen = set(parse_sites(sites or "all", n_sites, characters.charsets).tolist())
-        for kind, text in parts:
-            if chosen <= set(parse_sites(text, n_sites, characters.charsets).tolist()):
-                return kind
+        for kind, text in characters.parts:
+            number = 1 + sum(subset.datatype == kind for subset in subsets)
+            name = kind if number == 1 else f"{kind}_{number}"
+            sites = parse_sites(text, n_sites, characters.charsets)
+            subsets.append(Subset(name, sites, datatype=kind))
     except InputError as error:
         raise characters.placed(error) from None
-    listed = ", ".join(f"{kind}: {text}" for kind, text in parts)
+    return make_scheme(subsets, n_sites, file=file)
+
+
+def _part_datatype(characters: CharacterRows, sites: str | None) -> str:
+    """The datatype of the one part of a MIXED matrix that holds all chosen sites; InputError if none does."""
+    n_sites = characters.n_sites
+    try:
+        chosen = set(parse_sites(sites or "all", n_sites, characters.charsets).tolist())
+    except InputError as error:
+        raise characters.placed(error) from None
+    for subset in _declared_parts(characters).subsets:
+        if chosen <= set(subset.sites.tolist()):
+            assert subset.datatype is not None
+            return subset.datatype
+    listed = ", ".join(f"{kind}: {text}" for kind, text in characters.parts)
     raise InputError(
         f"the matrix has several datatypes ({listed})",
         file=characters.source.file,
-        hint=f'Choose the sites of one, as in sites="{parts[-1][1]}", or read all with read_partitions.',
+        hint=f'Choose the sites of one, as in sites="{characters.parts[-1][1]}", or read all as parts.',
     )
 
 
-def _alignment(
-    characters: CharacterRows,
-    datatype: str | Alphabet | None,
-    genetic_code: int,
-    stop_codons: StopCodons,
-    ambiguity: Ambiguity,
-    sites: str | None,
-) -> Alignment:
-    guessed = datatype is None and characters.datatype is None
+def _alignment(characters: CharacterRows, coding: Coding, sites: str | np.ndarray | None) -> Alignment:
+    guessed = coding.datatype is None and characters.datatype is None
     try:
-        states = _alphabet(characters, datatype, genetic_code, sites)
+        states = _alphabet(characters, coding, sites)
         alignment = alignment_from_matrix(
             characters.taxa,
             characters.matrix,
             states,
-            ambiguity=ambiguity,
-            stop_codons=stop_codons,
+            ambiguity=coding.ambiguity,
+            stop_codons=coding.stop_codons,
             sites=sites,
             charsets=characters.charsets,
             sets=characters.sets,
@@ -169,19 +207,19 @@ def _alignment(
     except InputError as error:
         raise characters.placed(error) from None
     settings = {"format": characters.format_name, **alignment.settings, "datatype_guessed": guessed}
-    return dataclasses.replace(alignment, settings=settings)
+    return replace(alignment, settings=settings)
 
 
-def _alphabet(
-    characters: CharacterRows, datatype: str | Alphabet | None, genetic_code: int, sites: str | None
-) -> Alphabet:
+def _alphabet(characters: CharacterRows, coding: Coding, sites: str | np.ndarray | None) -> Alphabet:
     """The alphabet asked for, declared or guessed; standard data without symbols: 0 to the highest seen."""
-    if isinstance(datatype, Alphabet):
-        return datatype
+    if isinstance(coding.datatype, Alphabet):
+        return coding.datatype
     matrix = characters.matrix
+    if isinstance(sites, str):
+        sites = parse_sites(sites, matrix.shape[1], characters.charsets)
     if sites is not None:
-        matrix = matrix[:, parse_sites(sites, matrix.shape[1], characters.charsets)]
-    kind = canonical_kind(datatype or characters.datatype or guess_datatype(matrix))
+        matrix = matrix[:, sites]
+    kind = canonical_kind(coding.datatype or characters.datatype or guess_datatype(matrix))
     if kind == "standard":
         return alphabet(kind, symbols=characters.symbols or highest_symbol(matrix, dict(characters.sets)))
-    return alphabet(kind, genetic_code)
+    return alphabet(kind, coding.genetic_code)

@@ -36,7 +36,8 @@ class CharacterRows:
     """A file's characters: (T, L) values as in `alignment_from_matrix`, and the rows they came from.
 
     with_sets: whether {AC} and (AC) stand for one site. charsets: named column sets, as text.
-    datatype: what the file says it is, if it does; symbols: the states it lists.
+    datatype: what the file says it is, if it does; symbols: the states it lists. parts: data type and columns
+    (as text) of each part where the file says that it is mixed.
     """
 
     source: SourceText
@@ -48,6 +49,11 @@ class CharacterRows:
     datatype: str | None = None
     symbols: str | None = None
     format_name: str = "FASTA"
+    parts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def n_sites(self) -> int:
+        return self.matrix.shape[1]
 
     @property
     def taxa(self) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,8 +21,8 @@ from phloem.io.source_text import SourceText
 _WRITTEN_DATATYPES = {"codon": "dna", "binary": "standard", "custom": "standard"}
 
 
-def read_nexus_characters(source: SourceText) -> tuple[CharacterRows, tuple[tuple[str, str], ...]]:
-    """The characters of a NEXUS file's DATA or CHARACTERS block, and the parts if it is MIXED.
+def read_nexus_characters(source: SourceText) -> CharacterRows:
+    """The characters of a NEXUS file's DATA or CHARACTERS block.
 
     Afterwards gaps are '-', missing data '?', matching and equated characters what they stand for.
     """
@@ -52,10 +51,18 @@ def read_nexus_characters(source: SourceText) -> tuple[CharacterRows, tuple[tupl
             f"the matrix has {len(rows)} taxa, NTAX is {n_taxa}", hint="Correct NTAX or the matrix."
         )
     matrix, sets = _plain_characters(source, rows, matrix, sets, form)
-    characters = CharacterRows(
-        source, rows, matrix, sets, True, read_charsets(blocks), form.datatype, form.symbols, "NEXUS"
+    return CharacterRows(
+        source,
+        rows,
+        matrix,
+        sets,
+        with_sets=True,
+        charsets=read_charsets(blocks),
+        datatype=form.datatype,
+        symbols=form.symbols,
+        format_name="NEXUS",
+        parts=form.parts,
     )
-    return characters, form.parts
 
 
 def _n_taxa(blocks: Sequence[Block], block: Block) -> int | None:
@@ -105,11 +112,6 @@ def _values(character: str, form: NexusFormat) -> list[int]:
         *(c for c in (character.lower(), character.upper()) if len(c) == 1 and c not in form.equate),
     }
     return [ord(case) for case in ({character} if form.respectcase else cases) if ord(case) < 256]
-
-
-def part_of(characters: CharacterRows, datatype: str) -> CharacterRows:
-    """The same characters, declared as another datatype."""
-    return dataclasses.replace(characters, datatype=datatype)
 
 
 def format_nexus(alignment: Alignment, foreign: Sequence[Block] = ()) -> str:

@@ -8,7 +8,15 @@ import phloem
 from phloem.data.alignment import alignment_from_states
 from phloem.data.alphabet import alphabet
 from phloem.errors import InputError
-from phloem.io.alignment import read_alignment, read_partitions, write_fasta, write_nexus, write_phylip
+from phloem.io.alignment import (
+    part_alignment,
+    read_alignment,
+    read_characters,
+    read_scheme,
+    write_fasta,
+    write_nexus,
+    write_phylip,
+)
 from phloem.io.dates import read_dates
 
 MRBAYES = Path("/usr/share/doc/mrbayes/examples")
@@ -129,6 +137,12 @@ def test_an_alphabet_of_ones_own(tmp_path):
     assert alignment.codes.tolist() == [[0, 1, 2], [2, 2, 3]]
 
 
+def read_parts(path, **options):
+    characters = read_characters(path)
+    scheme = read_scheme(characters, **options)
+    return {subset.name: part_alignment(characters, subset) for subset in scheme.subsets}
+
+
 MIXED = """#NEXUS
 begin data; dimensions ntax=2 nchar=7; format datatype=mixed(standard:1-3, dna:4-6, dna:7) interleave;
 matrix
@@ -148,20 +162,19 @@ def test_mixed(tmp_path):
     assert letters(read(tmp_path, MIXED, sites="4-6")) == {"a": "ACG", "b": "*C-"}
     assert letters(read(tmp_path, MIXED, sites="codon")) == {"a": "ACG", "b": "*C-"}
     (tmp_path / "file").write_text(MIXED)
-    parts = read_partitions(tmp_path / "file")
+    parts = read_parts(tmp_path / "file")
     assert list(parts) == ["standard", "dna", "dna_2"]
     assert [part.alphabet.n_states for part in parts.values()] == [3, 4, 4]
     assert [part.n_sites for part in parts.values()] == [3, 3, 1]
 
 
 def test_charsets_become_partitions(tmp_path):
-    (tmp_path / "file").write_text(
-        FILES["nexus"] + "begin mrbayes; charset x = 1-4; charset y = 5 - 8 \\ 2; end;"
-    )
-    assert {name: part.n_sites for name, part in read_partitions(tmp_path / "file").items()} == {
-        "x": 4,
-        "y": 2,
-    }
+    file = tmp_path / "file"
+    file.write_text(FILES["nexus"] + "begin mrbayes; charset x = 1-4; charset y = 5 - 8 \\ 2; end;")
+    parts = read_parts(file, partitions=file, unassigned="drop")
+    assert {name: part.n_sites for name, part in parts.items()} == {"x": 4, "y": 2}
+    with pytest.raises(InputError, match="2 columns are in no subset: 6, 8"):
+        read_parts(file, partitions=file)
 
 
 def nexus(rows, dimensions="ntax=2 nchar=4", options=""):
@@ -309,7 +322,7 @@ def test_foreign_blocks_come_back_verbatim(tmp_path):
 )
 def test_mrbayes_examples(name, taxa, sites, kind):
     parts = (
-        read_partitions(MRBAYES / f"{name}.nex")
+        read_parts(MRBAYES / f"{name}.nex")
         if kind is None
         else {kind: phloem.read_alignment(MRBAYES / f"{name}.nex")}
     )
