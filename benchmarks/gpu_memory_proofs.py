@@ -94,11 +94,13 @@ def _branch_errors(arguments, case: Case, gpu, found) -> tuple[float, float, flo
     value = abs(found.log_likelihood / wanted.log_likelihood - 1)
     slope = np.abs(found.branch_lengths - wanted.branch_lengths).max() / np.abs(wanted.branch_lengths).max()
     whole = case.lengths @ found.branch_lengths
-    scaled = abs((found.site_model.rate_matrix * case.model.rate_matrix).sum() / whole - 1)
-    direction, step = np.random.default_rng(1).normal(size=len(case.model.root_frequencies)), 1e-4
-    tilted = [case.model.root_frequencies * np.exp(sign * step * direction) for sign in (1, -1)]
+    by_process, frequencies = found.site_model.processes[0], case.model.single.root_frequencies
+    scaled = abs((by_process.rate_matrix * case.model.single.rate_matrix).sum() / whole - 1)
+    direction, step = np.random.default_rng(1).normal(size=len(frequencies)), 1e-4
+    tilted = [frequencies * np.exp(sign * step * direction) for sign in (1, -1)]
     up, down = (equal_exchange_model(f / f.sum()) for f in tilted)
     difference = gpu.log_likelihood(case.lengths, up) - gpu.log_likelihood(case.lengths, down)
-    by_gradient = (found.site_model.rate_matrix * (up.rate_matrix - down.rate_matrix)).sum()
-    by_gradient += found.site_model.root_frequencies @ (up.root_frequencies - down.root_frequencies)
+    up, down = up.single, down.single
+    by_gradient = (by_process.rate_matrix * (up.rate_matrix - down.rate_matrix)).sum()
+    by_gradient += by_process.root_frequencies @ (up.root_frequencies - down.root_frequencies)
     return value, float(slope), float(scaled), float(abs(by_gradient / difference - 1))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from phloem.model.record import EigenSystem, SiteModel
+from phloem.model.record import EigenSystem, ProcessNumbers, SiteModel
 from phloem.pruning.interface import EngineGradient, Problem
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
@@ -108,4 +108,4 @@ def _model(q, frequencies, rates, weights) -> SiteModel:
     symmetric = q * root[:, None] / root
     values, vectors = np.linalg.eigh((symmetric + symmetric.T) / 2)
     eigen = EigenSystem(values, vectors / root[:, None], vectors.T * root)
-    return SiteModel(q, frequencies, frequencies, eigen, rates, weights)
+    return SiteModel.of_one(ProcessNumbers(q, frequencies, frequencies, eigen), rates, weights)

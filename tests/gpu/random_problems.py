@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.model.record import EigenSystem, SiteModel
+from phloem.model.record import EigenSystem, ProcessNumbers, SiteModel
 from phloem.pruning.interface import Problem
 
 
@@ -46,7 +46,8 @@ def random_model(
     eigen = EigenSystem(values, vectors / root[:, None], vectors.T * root)
     rates = np.sort(rng.gamma(1.0, 1.0, n_categories)) + 0.01
     weights = rng.dirichlet(np.full(n_categories, 5.0)) * (1 - invariant)
-    return SiteModel(q, frequencies, frequencies, eigen, rates / (rates @ weights), weights, invariant)
+    process = ProcessNumbers(q, frequencies, frequencies, eigen)
+    return SiteModel.of_one(process, rates / (rates @ weights), weights, invariant)
 
 
 def random_case(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gpu.random_problems import random_case
+from oracle.small_problems import named_arrays
 from phloem.model.record import SiteModel
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
@@ -44,10 +45,10 @@ def compare(case, value_bound: float, gradient_bound: float) -> None:
     assert relative(gpu.site_log_likelihoods(), reference.site_log_likelihoods()) < 10 * value_bound
     assert relative(found.branch_lengths, wanted.branch_lengths) < gradient_bound
     assert found.site_model is not None and wanted.site_model is not None
-    for name in ("rate_matrix", "root_frequencies", "rates", "weights", "invariant"):
-        bound = gradient_bound * max(1.0, np.abs(np.asarray(getattr(wanted.site_model, name))).max())
-        difference = np.asarray(getattr(found.site_model, name)) - getattr(wanted.site_model, name)
-        assert np.abs(difference).max() < bound, name
+    by_name = named_arrays(found.site_model)
+    for name, array in named_arrays(wanted.site_model).items():
+        bound = gradient_bound * max(1.0, np.abs(array).max())
+        assert np.abs(by_name[name] - array).max() < bound, name
     assert gpu.log_likelihood(case.lengths, case.model) == found.log_likelihood
 
 
@@ -96,14 +97,13 @@ def test_without_an_eigensystem(poisoned):
 
 
 def test_complex_eigenvalues():
-    from phloem.model.record import EigenSystem
+    from phloem.model.record import EigenSystem, ProcessNumbers
 
     q = np.array([[-1.0, 1.0, 0.0, 0.0], [0.0, -1.0, 1.0, 0.0], [0.0, 0.0, -1.0, 1.0], [1.0, 0.0, 0.0, -1.0]])
     values, right = np.linalg.eig(q)
     frequencies = np.full(4, 0.25)
-    model = SiteModel(
-        q, frequencies, frequencies, EigenSystem(values, right, np.linalg.inv(right)), np.ones(1), np.ones(1)
-    )
+    eigen = EigenSystem(values, right, np.linalg.inv(right))
+    model = SiteModel.of_one(ProcessNumbers(q, frequencies, frequencies, eigen), np.ones(1), np.ones(1))
     compare(replace(random_case(4, 30, 4, 1), model=model), 1e-12, 1e-9)
 
 

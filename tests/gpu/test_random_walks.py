@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gpu.random_problems import random_case, random_model, random_topology
+from oracle.small_problems import with_process
 from phloem.errors import DeviceError, NumericalError
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
@@ -43,7 +44,7 @@ def step(kind, state, size, rng):
 
 
 def without_numbers(model):
-    return replace(model, root_frequencies=np.full_like(model.root_frequencies, np.nan))
+    return with_process(model, root_frequencies=np.full_like(model.single.root_frequencies, np.nan))
 
 
 def walk(case, size, n_steps, seed, bound=1e-11):

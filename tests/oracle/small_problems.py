@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 from scipy.linalg import expm
 
-from phloem.model.record import EigenSystem, SiteModel
+from phloem.model.record import EigenSystem, ProcessNumbers, SiteModel, SiteModelGradient
 from phloem.pruning.interface import Problem
 
 
@@ -27,7 +28,37 @@ def random_model(rng, n_states, rates=(1.0,), invariant=0.0, reversible=True, ro
     weights = rng.dirichlet(np.full(len(rates), 5.0)) * (1.0 - invariant)
     eigen = eigensystem(q, frequencies) if reversible else None
     root = frequencies if root is None else root
-    return SiteModel(q, frequencies, root, eigen, np.array(rates, float), weights, invariant)
+    process = ProcessNumbers(q, frequencies, root, eigen)
+    return SiteModel.of_one(process, np.array(rates, float), weights, invariant)
+
+
+def random_mixture(rng, n_states, n_processes=3, n_lengths=1, invariant=0.0, reversible=True) -> SiteModel:
+    """Every process twice, at random rates and weights, in random order; n_lengths sets of branch lengths."""
+    processes = tuple(random_model(rng, n_states, reversible=reversible).single for _ in range(n_processes))
+    process = rng.permutation(np.repeat(np.arange(n_processes), 2))
+    c = len(process)
+    weights, rates = rng.dirichlet(np.full(c, 5.0)) * (1.0 - invariant), rng.gamma(3.0, 0.3, c)
+    length_class = rng.permutation(np.arange(c) % n_lengths)
+    constant = rng.dirichlet(np.full(n_states, 3.0))
+    return SiteModel(processes, process, rates, weights, length_class, invariant, constant)
+
+
+def with_process(model: SiteModel, k: int = 0, **changes) -> SiteModel:
+    """The model with fields of process k replaced; where it is the only one, invariable sites follow it."""
+    processes = list(model.processes)
+    processes[k] = replace(processes[k], **changes)
+    constant = model.invariant_frequencies
+    if len(processes) == 1:
+        constant = processes[0].root_frequencies
+    return replace(model, processes=tuple(processes), invariant_frequencies=constant)
+
+
+def named_arrays(gradient: SiteModelGradient) -> dict[str, np.ndarray]:
+    """Every derivative by the model's numbers, by name."""
+    arrays = {name: getattr(gradient, name) for name in ("rates", "weights", "invariant_frequencies")}
+    for k, process in enumerate(gradient.processes):
+        arrays |= {f"{name} {k}": getattr(process, name) for name in ("rate_matrix", "root_frequencies")}
+    return {name: np.asarray(array) for name, array in (arrays | {"invariant": gradient.invariant}).items()}
 
 
 def eigensystem(q, frequencies) -> EigenSystem:
@@ -72,15 +103,18 @@ def random_problem(
 
 
 def brute_force_site_likelihoods(problem: Problem, lengths, model: SiteModel) -> np.ndarray:
-    """(P,) L = Σ_c w_c Σ over internal states of π_root Π_branches P[parent, child], + invariable sites."""
+    """(P,) L = Σ_c w_c Σ over internal states of π_root Π_branches P[parent, child], + invariable sites.
+
+    lengths: (N,) or (K, N)."""
     n_tips, n_patterns = problem.tip_codes.shape
-    n_states, n_internal = len(model.rate_matrix), n_tips - 1
+    n_states, n_internal = problem.state_sets.shape[1], n_tips - 1
     branches = [(n_tips + k, int(c)) for k in range(n_internal) for c in (problem.left[k], problem.right[k])]
     total = np.zeros(n_patterns)
-    for rate, weight in zip(model.rates, model.weights):
-        p = {x: expm(model.rate_matrix * rate * lengths[x]) for _, x in branches}
+    for c, (rate, weight) in enumerate(zip(model.rates, model.weights)):
+        process, own = model.processes[model.process[c]], np.atleast_2d(lengths)[model.length_class[c]]
+        p = {x: expm(process.rate_matrix * rate * own[x]) for _, x in branches}
         for states in product(range(n_states), repeat=n_internal):
-            term = np.full(n_patterns, weight * model.root_frequencies[states[-1]])
+            term = np.full(n_patterns, weight * process.root_frequencies[states[-1]])
             for above, x in branches:
                 row = p[x][states[above - n_tips]]
                 term *= (
@@ -88,7 +122,7 @@ def brute_force_site_likelihoods(problem: Problem, lengths, model: SiteModel) ->
                 )
             total += term
     allowed = np.all(problem.state_sets[problem.tip_codes], axis=0)
-    return total + model.invariant * (allowed @ model.root_frequencies)
+    return total + model.invariant * (allowed @ model.invariant_frequencies)
 
 
 def brute_force_log_likelihood(problem: Problem, lengths, model: SiteModel) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from phloem.data.genetic_code import genetic_code
 from phloem.model.codon_frequencies import CodonTable
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
-from phloem.model.record import SiteModel, SiteModelGradient
+from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
 
 FREQUENCIES = "{0.35,0.30,0.10,0.25}"
 NUCLEOTIDE = [
@@ -34,18 +36,22 @@ def codon_table(number: int) -> CodonTable:
 
 def functional(site_model: SiteModel, weights: SiteModelGradient) -> float:
     return float(
-        np.sum(weights.rate_matrix * site_model.rate_matrix)
-        + weights.root_frequencies @ site_model.root_frequencies
+        sum(
+            np.sum(w.rate_matrix * p.rate_matrix) + w.root_frequencies @ p.root_frequencies
+            for w, p in zip(weights.processes, site_model.processes, strict=True)
+        )
         + weights.rates @ site_model.rates
         + weights.weights @ site_model.weights
         + weights.invariant * site_model.invariant
+        + weights.invariant_frequencies @ site_model.invariant_frequencies
     )
 
 
 def random_functional(model: Model, rng: np.random.Generator) -> SiteModelGradient:
-    s, c = model.n_states, model.n_categories
+    s, c, n = model.n_states, model.n_categories, len(model.evaluate(model.start_values()).processes)
+    processes = tuple(ProcessGradient(rng.normal(size=(s, s)), rng.normal(size=s)) for _ in range(n))
     return SiteModelGradient(
-        rng.normal(size=(s, s)), rng.normal(size=s), rng.normal(size=c), rng.normal(size=c), rng.normal()
+        processes, rng.normal(size=c), rng.normal(size=c), rng.normal(), rng.normal(size=s)
     )
 
 
@@ -88,9 +94,8 @@ def largest_error(model: Model, seed: int = 1, flip: bool = False) -> float:
     weights = random_functional(model, rng)
     given = weights
     if flip:
-        given = SiteModelGradient(
-            -weights.rate_matrix, weights.root_frequencies, -weights.rates, weights.weights, weights.invariant
-        )
+        turned = tuple(replace(p, rate_matrix=-p.rate_matrix) for p in weights.processes)
+        given = replace(weights, processes=turned, rates=-weights.rates)
     gradient = model.backpropagate(values, given)
     assert set(gradient) == {p.name for p in model.parameters}
     errors, scale = [0.0], 1e-8
@@ -142,7 +147,8 @@ def test_gamma_shape(alpha: float, kind: str) -> None:
     n = model.n_categories
     rng = np.random.default_rng(0)
     d = rng.normal(size=n)
-    gradient = SiteModelGradient(np.zeros((4, 4)), np.zeros(4), d, np.zeros(n), 0.0)
+    nothing = ProcessGradient(np.zeros((4, 4)), np.zeros(4))
+    gradient = SiteModelGradient((nothing,), d, np.zeros(n), 0.0, np.zeros(4))
     h = alpha * 1e-4
     at = [d @ model.evaluate({"alpha": alpha + k * h}).rates for k in (-2, -1, 1, 2)]
     expected = (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * h)

@@ -11,9 +11,12 @@ from oracle.small_problems import (
     brute_force_log_likelihood,
     brute_force_site_likelihoods,
     central_difference,
+    named_arrays,
+    random_mixture,
     random_model,
     random_problem,
     random_topology,
+    with_process,
 )
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
@@ -26,15 +29,27 @@ VARIANTS = {
     "ascertained": ({"ascertained": True}, {"rates": (0.3, 1.7)}),
     "irreversible": ({"ambiguous": True}, {"reversible": False, "rates": (0.5, 1.5)}),
     "no repeats": ({"repeats": False}, {"rates": (0.5, 1.5)}),
+    "processes": ({"ambiguous": True}, {"n_processes": 2, "invariant": 0.2}),
+    "irreversible processes": ({}, {"n_processes": 2, "reversible": False}),
+    "lengths per class": ({}, {"n_processes": 1, "n_lengths": 2}),
+    "processes, lengths, ascertained": (
+        {"ascertained": True, "ambiguous": True},
+        {"n_processes": 2, "n_lengths": 3, "invariant": 0.1},
+    ),
 }
+MIXTURES = ["processes", "irreversible processes", "lengths per class", "processes, lengths, ascertained"]
 
 
 def case(variant: str, n_states: int, n_tips: int = 4):
     rng = np.random.default_rng([n_states, n_tips, len(variant)])
     of_problem, of_model = VARIANTS[variant]
     problem = random_problem(rng, n_tips, n_states, **of_problem)
-    model = random_model(rng, n_states, **of_model)
-    lengths = np.append(rng.gamma(2.0, 0.15, 2 * n_tips - 2), 0.0)
+    make = random_mixture if "n_processes" in of_model else random_model
+    model = make(rng, n_states, **of_model)
+    n_lengths = model.n_length_classes
+    shape = (n_lengths, 2 * n_tips - 1) if n_lengths > 1 else (2 * n_tips - 1,)
+    lengths = rng.gamma(2.0, 0.15, shape)
+    lengths[..., -1] = 0.0
     return problem, model, lengths
 
 
@@ -66,6 +81,22 @@ def test_the_oracle_sees_a_missed_weight_a_missed_ambiguity_and_a_moved_branch()
         assert abs(brute_force_log_likelihood(bad[0], bad[2], bad[1]) - value) > 1e-3
 
 
+@pytest.mark.parametrize("field", ["process", "length_class", "invariant_frequencies"])
+def test_the_oracle_sees_a_category_of_another_process_or_length(field):
+    problem, model, lengths = case("processes, lengths, ascertained", 4)
+    value = ReferenceEvaluator(problem).log_likelihood(lengths, model)
+    other = replace(model, **{field: np.roll(getattr(model, field), 1)})
+    assert abs(brute_force_log_likelihood(problem, lengths, other) - value) > 1e-3
+
+
+def test_lengths_of_another_shape_are_refused():
+    problem, model, lengths = case("lengths per class", 4)
+    with pytest.raises(ValueError, match="shape"):
+        ReferenceEvaluator(problem).log_likelihood(lengths[0], model)
+    with pytest.raises(ValueError, match="shape"):
+        ReferenceEvaluator(problem).log_likelihood(lengths[:, :-1], model)
+
+
 def test_dropping_the_ascertainment_correction_changes_the_value():
     problem, model, lengths = case("ascertained", 3)
     uncorrected = replace(problem, ascertained=np.zeros_like(problem.ascertained))
@@ -79,12 +110,12 @@ def test_branch_gradient_against_differences(variant):
     gradient = ReferenceEvaluator(problem).gradient(lengths, model).branch_lengths
 
     def value(b):
-        return brute_force_log_likelihood(problem, np.append(b, 0.0), model)
+        return brute_force_log_likelihood(problem, b, model)
 
-    numeric = central_difference(value, lengths[:-1])
-    np.testing.assert_allclose(gradient[:-1], numeric, rtol=1e-6, atol=1e-6)
-    assert gradient[-1] == 0.0
-    assert np.abs(-gradient[:-1] - numeric).max() > 1e-2  # a flipped sign is seen
+    numeric = central_difference(value, lengths)
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
+    assert (gradient[..., -1] == 0.0).all()
+    assert np.abs(-gradient - numeric).max() > 1e-2  # a flipped sign is seen
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -92,8 +123,9 @@ def test_second_derivatives_against_differences_of_the_gradient(variant):
     problem, model, lengths = case(variant, 3)
     evaluator, h = ReferenceEvaluator(problem), 1e-5
     numeric = np.zeros_like(lengths)
-    for x in range(len(lengths) - 1):
-        step = h * (np.arange(len(lengths)) == x)
+    for x in np.ndindex(lengths.shape):
+        step = np.zeros_like(lengths)
+        step[x] = h
         up, down = (evaluator.gradient(lengths + s, model).branch_lengths[x] for s in (step, -step))
         numeric[x] = (up - down) / (2 * h)
     found = evaluator.second_derivatives(lengths, model)
@@ -103,38 +135,57 @@ def test_second_derivatives_against_differences_of_the_gradient(variant):
     assert np.abs(observed_information - numeric).max() > 1e-2  # without L''/L it is wrong
 
 
-@pytest.mark.parametrize("variant", ["ambiguous", "mixture and invariable", "irreversible"])
+@pytest.mark.parametrize(
+    "variant", ["ambiguous", "mixture and invariable", "irreversible", "processes", "lengths per class"]
+)
 def test_site_branch_derivatives_sum_to_the_gradient(variant):
     problem, model, lengths = case(variant, 4, 5)
     evaluator = ReferenceEvaluator(problem)
     site = evaluator.site_branch_derivatives(lengths, model)
-    assert site.shape == (9, problem.tip_codes.shape[1])
+    assert site.shape == (*lengths.shape, problem.tip_codes.shape[1])
     gradient = evaluator.gradient(lengths, model).branch_lengths
     np.testing.assert_allclose(site @ problem.pattern_weights, gradient, rtol=1e-10, atol=1e-10)
-    assert np.abs(site.sum(1) - gradient).max() > 1e-2  # missed weights are seen
+    assert np.abs(site.sum(-1) - gradient).max() > 1e-2  # missed weights are seen
 
     def sites(b):
         return np.log(brute_force_site_likelihoods(problem, b, model))
 
-    step = 1e-6 * (np.arange(9) == 3)
-    np.testing.assert_allclose(site[3], (sites(lengths + step) - sites(lengths - step)) / 2e-6, atol=1e-6)
+    step = np.zeros_like(lengths)
+    step[..., 3] = 1e-6
+    np.testing.assert_allclose(
+        site[..., 3, :].reshape(-1, site.shape[-1]).sum(0),
+        (sites(lengths + step) - sites(lengths - step)) / 2e-6,
+        atol=1e-6,
+    )
 
 
-@pytest.mark.parametrize("variant", ["mixture and invariable", "irreversible", "ascertained"])
+@pytest.mark.parametrize("variant", ["mixture and invariable", "irreversible", "ascertained", *MIXTURES])
 def test_gradient_of_the_model_numbers(variant):
     problem, model, lengths = case(variant, 3)
     found = ReferenceEvaluator(problem).gradient(lengths, model, parameters=True).site_model
 
-    def value(**changes):
-        changed = replace(model, **changes)
-        return brute_force_log_likelihood(problem, lengths, replace(changed, eigen=None))
+    def value(changed):
+        return brute_force_log_likelihood(problem, lengths, changed)
 
-    for name in ("rate_matrix", "root_frequencies", "rates", "weights"):
-        numeric = central_difference(lambda v, name=name: value(**{name: v}), getattr(model, name))
-        np.testing.assert_allclose(getattr(found, name), numeric, rtol=1e-6, atol=1e-6, err_msg=name)
-        assert np.abs(-getattr(found, name) - numeric).max() > 1e-3
-    numeric = (value(invariant=model.invariant + 1e-6) - value(invariant=model.invariant - 1e-6)) / 2e-6
-    assert found.invariant == pytest.approx(numeric, rel=1e-6, abs=1e-6)
+    changes = {
+        name: (getattr(model, name), lambda v, name=name: replace(model, **{name: v}))
+        for name in ("rates", "weights", "invariant_frequencies", "invariant")
+    }
+    for k, process in enumerate(model.processes):
+        for name in ("rate_matrix", "root_frequencies"):
+            # invariant_frequencies stay: with_process would move them with those of an only process.
+            changes[f"{name} {k}"] = (
+                getattr(process, name),
+                lambda v, name=name, k=k: replace(
+                    with_process(model, k, **{name: v}), invariant_frequencies=model.invariant_frequencies
+                ),
+            )
+    for name, gradient in named_arrays(found).items():
+        start, changed = changes[name]
+        numeric = central_difference(lambda v: value(changed(v)), np.asarray(start, float), 1e-6)  # noqa: B023
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=2e-6, err_msg=name)
+        if model.invariant > 0 or "invariant" not in name:
+            assert np.abs(-gradient - numeric).max() > 1e-3, name  # a flipped sign is seen
 
 
 def test_accept_and_reject():

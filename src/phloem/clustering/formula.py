@@ -53,12 +53,13 @@ def _terms(alignment: Alignment, settings: DistanceSettings) -> np.ndarray:
 def _scores(alignment: Alignment, settings: DistanceSettings) -> ScoreTables:
     model, states = settings.model, alignment.alphabet.n_states
     assert model is not None
-    flux = model.frequencies[:, None] * model.rate_matrix
+    process = model.single
+    flux = process.frequencies[:, None] * process.rate_matrix
     if not np.allclose(flux, flux.T, atol=1e-9):
         raise InputError("distances need a reversible model", hint="Use GTR or a special case of it.")
-    if len(model.frequencies) != states:
+    if len(process.frequencies) != states:
         raise InputError(
-            f"the model has {len(model.frequencies)} states, the data {states}",
+            f"the model has {len(process.frequencies)} states, the data {states}",
             hint="Use a model of the same states.",
         )
     missing = alignment.alphabet.kind not in NUCLEOTIDES

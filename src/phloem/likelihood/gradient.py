@@ -15,7 +15,8 @@ class Gradient:
     the branch, where a branch's effective length is length × rate.
     parameters: by element name (kappa, rate_AC, frequency_A, alpha, …); those of a simplex are in softmax
     coordinates z, x = softmax(z) (docs/architecture.md), and sum to 0.
-    root_frequencies: (S,) d/d entry of the root distribution, entries taken as independent.
+    root_frequencies: (S,) d/d entry of the root distribution, entries taken as independent; None for a
+    mixture of processes, each of which has its own.
     Without parameters asked for, parameters is empty and root_frequencies None.
     """
 

@@ -66,24 +66,30 @@ def alphabet_of(model: Model) -> Alphabet:
 def evolved_states(
     tree: Tree, lengths: np.ndarray, model: SiteModel, n_sites: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """(N, n_sites) the model's state at every node: the root's from root_frequencies, then level by level.
+    """(N, n_sites) the model's state at every node: the root's from its category's frequencies, then level by
+    level.
 
     A site's rate category is drawn once; an invariable site keeps the root's state. P as the engines form it
     (model/transition.py).
     """
     weights = np.append(model.weights, model.invariant)
     category = rng.choice(len(weights), size=n_sites, p=weights / weights.sum())
-    rooted_in = model.root_frequencies / model.root_frequencies.sum()
-    states = np.empty((tree.n_nodes, n_sites), code_type(len(rooted_in)))
-    states[-1] = rng.choice(len(rooted_in), size=n_sites, p=rooted_in)
-    entries = (len(model.rates) + 1) * len(rooted_in) ** 2
+    rooted_in = np.cumsum(np.vstack([model.root_frequencies, model.invariant_frequencies]), axis=1)
+    rooted_in /= rooted_in[:, -1:]
+    n_states = rooted_in.shape[1]
+    states = np.empty((tree.n_nodes, n_sites), code_type(n_states))
+    uniform = rng.random(n_sites)
+    for c, cumulated in enumerate(rooted_in):
+        own = category == c
+        states[-1, own] = np.searchsorted(cumulated, uniform[own], side="right")
+    entries = (len(model.rates) + 1) * n_states**2
     block = max(1, _NUMBERS_AT_ONCE // max(n_sites, entries))
     level = node_levels(tree.parent)
     order = np.argsort(level, kind="stable")
     for nodes in np.split(order, np.flatnonzero(np.diff(level[order])) + 1)[1:]:
         for start in range(0, len(nodes), block):
             some = nodes[start : start + block]
-            table = _cumulative(transition_matrices(lengths[some], model))
+            table = _cumulative(transition_matrices(lengths[..., some], model))
             states[some] = _drawn(table, category, states[tree.parent[some]], rng)
     return states
 

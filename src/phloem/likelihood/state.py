@@ -13,7 +13,7 @@ from phloem.likelihood.layout import TreeLayout
 from phloem.likelihood.parameter_values import updated_values
 from phloem.model.model import Model
 from phloem.model.parameter import ParameterValue
-from phloem.model.record import SiteModel
+from phloem.model.record import ProcessNumbers, SiteModel
 
 Branches = Mapping[str, float] | Sequence[float] | np.ndarray
 
@@ -33,11 +33,13 @@ class ModelPoint:
     @cached_property
     def reversible(self) -> bool:
         """Whether the position of the root is free: π_i Q_ij = π_j Q_ji, and the root has frequencies π."""
-        flow = self.site_model.frequencies[:, None] * self.site_model.rate_matrix
-        same_root = np.allclose(
-            self.site_model.root_frequencies, self.site_model.frequencies, rtol=0, atol=1e-9
-        )
-        return same_root and bool(np.allclose(flow, flow.T, rtol=0, atol=1e-9 * np.abs(flow).max()))
+        return all(map(_reversible, self.site_model.processes))
+
+
+def _reversible(process: ProcessNumbers) -> bool:
+    flow = process.frequencies[:, None] * process.rate_matrix
+    same_root = np.allclose(process.root_frequencies, process.frequencies, rtol=0, atol=1e-9)
+    return same_root and bool(np.allclose(flow, flow.T, rtol=0, atol=1e-9 * np.abs(flow).max()))
 
 
 @dataclass(frozen=True, eq=False)

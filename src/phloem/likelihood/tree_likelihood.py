@@ -141,7 +141,9 @@ class TreeLikelihood:
         if result.site_model is not None:
             slopes = self.model.backpropagate(state.point.values, result.site_model)
             by_name = by_element(self.model.parameters, slopes)
-            root_frequencies = np.asarray(result.site_model.root_frequencies)
+            if len(result.site_model.processes) == 1:
+                at_root = result.site_model.processes[0].root_frequencies
+                root_frequencies = at_root + result.site_model.invariant_frequencies
         return require_finite(
             Gradient(
                 log_likelihood=result.log_likelihood,

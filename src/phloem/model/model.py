@@ -11,7 +11,7 @@ import numpy as np
 from phloem.errors import ModelError, NumericalError
 from phloem.model.eigensystem import eigensystem
 from phloem.model.parameter import Parameter, ParameterValue, Values, softmax_gradient
-from phloem.model.record import SiteModel, SiteModelGradient
+from phloem.model.record import ProcessNumbers, SiteModel, SiteModelGradient
 from phloem.model.site_rates import SiteRates
 from phloem.model.substitution import Gradient, SubstitutionFamily, Term
 
@@ -103,15 +103,8 @@ class Model:
         root = process.frequencies if self.root_term is None else np.asarray(v["root_frequencies"])
         if not (np.isfinite(process.rate_matrix).all() and np.isfinite(rates).all()):
             raise NumericalError(f"model {self.name} gives rates that are not finite")
-        return SiteModel(
-            rate_matrix=process.rate_matrix,
-            frequencies=process.frequencies,
-            root_frequencies=root,
-            eigen=eigensystem(process),
-            rates=rates,
-            weights=weights,
-            invariant=invariant,
-        )
+        numbers = ProcessNumbers(process.rate_matrix, process.frequencies, root, eigensystem(process))
+        return SiteModel.of_one(numbers, rates, weights, invariant)
 
     def backpropagate(self, values: Values | None, gradient: SiteModelGradient) -> Gradient:
         """Derivatives by parameter name, of fixed parameters too.
@@ -119,12 +112,13 @@ class Model:
         A simplex reports softmax coordinates: with x = softmax(z), d/dz_i = x_i (g_i - Σ_j x_j g_j).
         """
         v = self.values(values)
-        d_frequencies = np.asarray(gradient.root_frequencies, np.float64)
+        (process,) = gradient.processes
+        d_frequencies = process.root_frequencies + gradient.invariant_frequencies
         result: Gradient = {}
         if self.root_term is not None:
             result["root_frequencies"] = softmax_gradient(np.asarray(v["root_frequencies"]), d_frequencies)
             d_frequencies = np.zeros_like(d_frequencies)
-        result |= self.substitution.backpropagate(v, gradient.rate_matrix, d_frequencies)
+        result |= self.substitution.backpropagate(v, process.rate_matrix, d_frequencies)
         result |= self.site_rates.backpropagate(v, gradient.rates, gradient.weights, gradient.invariant)
         return {p.name: result[p.name] for p in self.parameters}
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from phloem import __version__
 from phloem.hardware.machine import detect_hardware
-from phloem.model.record import EigenSystem, SiteModel
+from phloem.model.record import EigenSystem, ProcessNumbers, SiteModel
 from phloem.pruning.gpu.cost import Speeds, gradient_flop, tree_levels
 from phloem.pruning.interface import Evaluator, Problem
 
@@ -107,7 +107,8 @@ def equal_rates(n_states: int, n_categories: int) -> SiteModel:
     frequencies = np.full(n_states, 1 / n_states)
     weights = np.full(n_categories, 1 / n_categories)
     eigen = EigenSystem(values, vectors, np.ascontiguousarray(vectors.T))
-    return SiteModel(q, frequencies, frequencies, eigen, np.ones(n_categories), weights)
+    process = ProcessNumbers(q, frequencies, frequencies, eigen)
+    return SiteModel.of_one(process, np.ones(n_categories), weights)
 
 
 def _chain() -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from phloem.model.record import SiteModel, SiteModelGradient
+from phloem.errors import DeviceError
+from phloem.model.record import ProcessNumbers, SiteModel, SiteModelGradient
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Problem:
 
 @dataclass(frozen=True)
 class EngineGradient:
-    """log_likelihood; branch_lengths (N,) d/d effective length of the branch above each node (root 0);
-    site_model: derivatives of the model's numbers, None unless asked for."""
+    """log_likelihood; branch_lengths, in the shape of the lengths, d/d effective length of the branch above
+    each node (root 0); site_model: derivatives of the model's numbers, None unless asked for."""
 
     log_likelihood: float
     branch_lengths: np.ndarray
@@ -44,7 +45,8 @@ class EngineGradient:
 class Evaluator(Protocol):
     """A likelihood on one device.
 
-    Lengths are effective branch lengths (length × branch rate), (N,), the root's is ignored.
+    Lengths are effective branch lengths (length × branch rate), the root's is ignored: (N,), or (K, N) where
+    the model has K > 1 length classes. Derivatives by length have the same shape.
 
     log_likelihood and gradient evaluate from scratch and become the accepted state.
     propose evaluates a change, recomputing only what it dirtied up to the root: changed names the nodes whose
@@ -64,14 +66,15 @@ class Evaluator(Protocol):
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient: ...
 
     def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-        """(N, P) d log L_p / d effective length of the branch above each node (root row 0), float64.
+        """(N, P) or (K, N, P) d log L_p / d effective length of the branch above each node (root row 0),
+        float64.
 
         Evaluates from scratch, as second_derivatives does (reference/site_derivatives.py).
         """
         ...
 
     def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-        """(N,) d² log L / d effective length², the diagonal only (root 0)."""
+        """(N,) or (K, N) d² log L / d effective length², the diagonal only (root 0)."""
         ...
 
     def propose(
@@ -86,3 +89,24 @@ class Evaluator(Protocol):
     def accept(self) -> None: ...
 
     def reject(self) -> None: ...
+
+
+def require_shape(lengths: np.ndarray, model: SiteModel, n_nodes: int) -> None:
+    """ValueError unless lengths are (N,), or (K, N) where the model has K > 1 length classes."""
+    k = model.n_length_classes
+    wanted = (n_nodes,) if k == 1 else (k, n_nodes)
+    if np.shape(lengths) != wanted:
+        raise ValueError(f"branch lengths of shape {wanted} expected, got {np.shape(lengths)}")
+
+
+def only_process(model: SiteModel, engine: str) -> ProcessNumbers:
+    """The process of a model with one process and one set of branch lengths, for engines that need that."""
+    process, constant = model.processes[0], model.invariant_frequencies
+    same = constant is process.root_frequencies or np.array_equal(constant, process.root_frequencies)
+    if len(model.processes) > 1 or model.n_length_classes > 1 or not same:
+        raise DeviceError(
+            f"the {engine} engine evaluates one process with one set of branch lengths, and this "
+            f"is a mixture of {len(model.processes)} over {model.n_length_classes}",
+            hint="Use --engine reference (engine='reference').",
+        )
+    return process

@@ -33,8 +33,13 @@ def parse(text: str, datatype: str = "dna") -> Model:
 
 
 def same_numbers(a: SiteModel, b: SiteModel) -> bool:
-    fields = ("rate_matrix", "frequencies", "root_frequencies", "rates", "weights", "invariant")
-    return all(np.array_equal(getattr(a, f), getattr(b, f)) for f in fields)
+    of_process = ("rate_matrix", "frequencies", "root_frequencies")
+    fields = ("process", "rates", "weights", "length_class", "invariant", "invariant_frequencies")
+    return all(np.array_equal(getattr(a, f), getattr(b, f)) for f in fields) and all(
+        np.array_equal(getattr(p, f), getattr(q, f))
+        for p, q in zip(a.processes, b.processes, strict=True)
+        for f in of_process
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +126,7 @@ def test_partly_free_text_keeps_what_is_known() -> None:
 
 
 def test_frequencies_of_the_data() -> None:
-    assert parse("HKY{2}+F").evaluate().frequencies == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert parse("HKY{2}+F").evaluate().single.frequencies == pytest.approx([0.1, 0.2, 0.3, 0.4])
     phi = parse("GY94{1,1}", "codon").values()
     assert phi["frequencies_2"] == pytest.approx(COUNTS[1] / 20)
     pooled = parse("GY94{1,1}+F1X4", "codon").values()["frequencies"]

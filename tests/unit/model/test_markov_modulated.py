@@ -14,7 +14,7 @@ BASE = "HKY{3}+F{0.1,0.2,0.3,0.4}"
 
 def observed_probabilities(model: Model, t: float) -> np.ndarray:
     """P(observed state at the end | observed state at the start), hidden classes stationary, (4, 4)."""
-    m = model.evaluate()
+    m = model.evaluate().single
     joint = m.frequencies[:, None] * expm(m.rate_matrix * t)
     shows = model.observed_state[:, None] == np.arange(4)
     observed = shows.T @ joint @ shows
@@ -22,7 +22,7 @@ def observed_probabilities(model: Model, t: float) -> np.ndarray:
 
 
 def base_probabilities(t: float) -> np.ndarray:
-    return expm(parse_model(BASE, datatype="dna").evaluate().rate_matrix * t)
+    return expm(parse_model(BASE, datatype="dna").evaluate().single.rate_matrix * t)
 
 
 @pytest.mark.parametrize(

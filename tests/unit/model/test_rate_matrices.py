@@ -47,7 +47,7 @@ ALL = models()
 
 @pytest.mark.parametrize("model", ALL, ids=[m.name + str(m.n_states) for m in ALL])
 def test_rate_matrix(model: Model) -> None:
-    m = model.evaluate(random_values(model))
+    m = model.evaluate(random_values(model)).single
     q, pi = m.rate_matrix, m.frequencies
     assert np.abs(q.sum(1)).max() < 1e-12
     assert (q - np.diag(np.diag(q)) >= 0).all()
@@ -64,7 +64,7 @@ def test_rate_matrix(model: Model) -> None:
 
 @pytest.mark.parametrize("model", ALL, ids=[m.name + str(m.n_states) for m in ALL])
 def test_eigensystem_gives_the_matrix_exponential(model: Model) -> None:
-    m = model.evaluate(random_values(model))
+    m = model.evaluate(random_values(model)).single
     e = m.eigen
     assert e is not None
     for t in (0.0, 0.01, 1.3, 40.0):
@@ -75,14 +75,14 @@ def test_eigensystem_gives_the_matrix_exponential(model: Model) -> None:
 
 def test_unrest_can_have_complex_eigenvalues() -> None:
     cycle = "UNREST{" + ",".join(str(x) for x in (5, 0.1, 0.1, 0.1, 5, 0.1, 0.1, 0.1, 5, 5, 0.1)) + "}"
-    e = parse_model(cycle, datatype="dna").evaluate().eigen
+    e = parse_model(cycle, datatype="dna").evaluate().single.eigen
     assert e is not None and np.iscomplexobj(e.values) and np.abs(e.values.imag).max() > 0.1
 
 
 @pytest.mark.parametrize("frequencies", ["0.5,0.5,0,0", "0.2,0.3,0.5,0", "0,0.1,0.3,0.6"])
 @pytest.mark.parametrize("name", ["F81", "HKY{3}", "GTR{1.2,4.0,0.7,0.9,5.0}", "GTR{1,1,1,1,0}"])
 def test_zero_frequencies(name: str, frequencies: str) -> None:
-    m = parse_model(f"{name}+F{{{frequencies}}}", datatype="dna").evaluate()
+    m = parse_model(f"{name}+F{{{frequencies}}}", datatype="dna").evaluate().single
     assert m.eigen is not None
     p = (m.eigen.right * np.exp(m.eigen.values * 0.7)) @ m.eigen.left
     assert np.abs(p - expm(m.rate_matrix * 0.7)).max() < 1e-10
@@ -92,7 +92,7 @@ def test_zero_frequencies(name: str, frequencies: str) -> None:
     "text", ["MG94K{0.3,2}+F1X4{0.3,0.3,0.4,0}", "GY94{0.3,2}+F1X4{0.3,0.3,0.4,0}+COV{1,2}"]
 )
 def test_zero_nucleotide_frequencies_in_codons(text: str) -> None:
-    m = parse_model(text, datatype="codon", codon_table=table(1)).evaluate()
+    m = parse_model(text, datatype="codon", codon_table=table(1)).evaluate().single
     if m.eigen is not None:
         p = (m.eigen.right * np.exp(m.eigen.values * 0.7)) @ m.eigen.left
         assert np.abs(p - expm(m.rate_matrix * 0.7)).max() < 1e-7
@@ -108,13 +108,13 @@ def test_every_genetic_code(number: int) -> None:
     codons = table(number)
     model = parse_model("GY94{0.2,3}+FQ", datatype="codon", codon_table=codons)
     assert model.n_states == len(codons.codons) >= 60
-    assert model.evaluate().rate_matrix.shape == (model.n_states,) * 2
+    assert model.evaluate().single.rate_matrix.shape == (model.n_states,) * 2
 
 
 def test_codon_rates_by_hand() -> None:
     """TTA → TTG is a synonymous transition, TTA → ATA a nonsynonymous transversion, TTA → CTG two changes."""
     codons = table(1)
-    q = parse_model("GY94{0.2,3}+FQ", datatype="codon", codon_table=codons).evaluate().rate_matrix
+    q = parse_model("GY94{0.2,3}+FQ", datatype="codon", codon_table=codons).evaluate().single.rate_matrix
     at = {c: i for i, c in enumerate(codons.codons)}
     assert q[at["TTA"], at["TTG"]] / q[at["TTA"], at["ATA"]] == pytest.approx(3 / 0.2)
     assert q[at["TTA"], at["CTG"]] == 0
@@ -124,7 +124,7 @@ def test_codon_rates_by_hand() -> None:
 def test_k80_transition_probabilities() -> None:
     """Kimura 1980: transitions and transversions at distance d in closed form."""
     kappa, d = 3.0, 0.4
-    e = parse_model(f"K80{{{kappa}}}", datatype="dna").evaluate().eigen
+    e = parse_model(f"K80{{{kappa}}}", datatype="dna").evaluate().single.eigen
     assert e is not None
     p = (e.right * np.exp(e.values * d)) @ e.left
     slow, fast = np.exp(-4 * d / (kappa + 2)), np.exp(-2 * d * (kappa + 1) / (kappa + 2))
@@ -141,5 +141,5 @@ def test_no_change_at_all_is_an_error() -> None:
 
 def test_256_states() -> None:
     model = parse_model("GTRK", datatype="custom", n_states=256)
-    m = model.evaluate(model.start_values())
+    m = model.evaluate(model.start_values()).single
     assert m.eigen is not None and m.rate_matrix.shape == (256, 256)

@@ -73,6 +73,7 @@ def test_samples_are_what_they_say():
     sizes = column_sizes(flat)
     assert set(sizes[32:]) == {12} and gradient_flop(flat) == 6 * 25 * 2 * sizes.sum()
     model = calibration.equal_rates(5, 2)
-    eigen = model.eigen
-    np.testing.assert_allclose((eigen.right * eigen.values) @ eigen.left, model.rate_matrix, atol=1e-12)
-    np.testing.assert_allclose(-(model.frequencies @ np.diag(model.rate_matrix)), 1)
+    process = model.single
+    eigen = process.eigen
+    np.testing.assert_allclose((eigen.right * eigen.values) @ eigen.left, process.rate_matrix, atol=1e-12)
+    np.testing.assert_allclose(-(process.frequencies @ np.diag(process.rate_matrix)), 1)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oracle.small_problems import random_model, random_problem
+from oracle.small_problems import named_arrays, random_mixture, random_model, random_problem, with_process
+from phloem.errors import DeviceError
 from phloem.model.record import SiteModel
 from phloem.pruning.cpu.evaluator import CpuEvaluator
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
@@ -53,8 +54,9 @@ def assert_same(problem, lengths, model, value=1e-9, gradient=1e-8, threads=1):
     without = CpuEvaluator(problem).gradient(lengths, model)
     close(without.branch_lengths, a.branch_lengths, gradient)
     close(b.branch_lengths, a.branch_lengths, gradient)
-    for name in ("rate_matrix", "root_frequencies", "rates", "weights", "invariant"):
-        close(getattr(b.site_model, name), getattr(a.site_model, name), gradient)
+    expected = named_arrays(a.site_model)
+    for name, found in named_arrays(b.site_model).items():
+        close(found, expected[name], gradient)
 
 
 def close(got, expected, tolerance):
@@ -74,7 +76,7 @@ def test_float32_is_near_the_float64_reference(t, p, s, c):
     got = CpuEvaluator(problem).gradient(lengths, model, True)
     assert got.log_likelihood == pytest.approx(exact.log_likelihood, rel=1e-5)
     close(got.branch_lengths, exact.branch_lengths, 1e-4)
-    close(got.site_model.rate_matrix, exact.site_model.rate_matrix, 1e-4)
+    close(got.site_model.processes[0].rate_matrix, exact.site_model.processes[0].rate_matrix, 1e-4)
 
 
 @pytest.mark.parametrize("s, c", [(4, 1), (4, 4), (5, 4), (20, 1)])
@@ -95,13 +97,13 @@ def test_complex_eigensystem(s):
     rng = np.random.default_rng(s)
     problem, model = random_problem(rng, 9, s, 30), random_model(rng, s, reversible=False)
     cycle = np.roll(np.eye(s), 1, axis=1) - np.eye(s)
-    model = replace(model, rate_matrix=0.3 * model.rate_matrix + 0.7 * cycle)
-    values, right = np.linalg.eig(model.rate_matrix)
+    q = 0.3 * model.single.rate_matrix + 0.7 * cycle
+    values, right = np.linalg.eig(q)
     assert np.iscomplexobj(values)
     from phloem.model.record import EigenSystem
 
     eigen = EigenSystem(values, right, np.linalg.inv(right))
-    assert_same(problem, rng.exponential(0.2, 17), replace(model, eigen=eigen))
+    assert_same(problem, rng.exponential(0.2, 17), with_process(model, rate_matrix=q, eigen=eigen))
 
 
 @pytest.mark.parametrize("s, precision", [(4, "float64"), (4, "float32"), (20, "float64"), (20, "float32")])
@@ -139,7 +141,8 @@ def test_threads_do_not_change_a_bit(s, c):
     for other in results[1:]:
         assert other.log_likelihood == results[0].log_likelihood
         np.testing.assert_array_equal(other.branch_lengths, results[0].branch_lengths)
-        np.testing.assert_array_equal(other.site_model.rate_matrix, results[0].site_model.rate_matrix)
+        found, expected = (r.site_model.processes[0].rate_matrix for r in (other, results[0]))
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("s, c", [(4, 4), (4, 1), (20, 2)])
@@ -151,7 +154,7 @@ def test_memory_that_was_not_written_is_not_read(s, c, monkeypatch):
     got = CpuEvaluator(problem).gradient(lengths, model, True)
     assert got.log_likelihood == expected.log_likelihood
     np.testing.assert_array_equal(got.branch_lengths, expected.branch_lengths)
-    np.testing.assert_array_equal(got.site_model.rate_matrix, expected.site_model.rate_matrix)
+    np.testing.assert_array_equal(*(r.site_model.processes[0].rate_matrix for r in (got, expected)))
 
 
 def poisoned(allocate):
@@ -164,6 +167,16 @@ def poisoned(allocate):
         return array
 
     return allocate_poison
+
+
+@pytest.mark.parametrize("options", [{"n_processes": 2}, {"n_processes": 1, "n_lengths": 2}])
+def test_a_mixture_is_refused(options):
+    rng = np.random.default_rng(1)
+    problem, lengths = random_problem(rng, 5, 4, 30), rng.exponential(0.2, 9)
+    model = random_mixture(rng, 4, **options)
+    cpu = CpuEvaluator(replace(problem, n_categories=model.n_categories))
+    with pytest.raises(DeviceError, match="reference"):
+        cpu.log_likelihood(lengths, model)
 
 
 def test_a_wrong_model_is_noticed():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oracle.small_problems import random_model, random_topology
+from oracle.small_problems import eigensystem, random_model, random_topology, with_process
 from phloem.model import transition as reference_transition
 from phloem.pruning.cpu.column_classes import column_classes
 from phloem.pruning.cpu.matrix_product import ROWS, product
@@ -49,12 +49,10 @@ def test_rate_matrix_adjoint(s, equal_rates):
     rng = np.random.default_rng(s)
     model = random_model(rng, s, (0.1, 1.7))
     if equal_rates:
-        from oracle.small_problems import eigensystem
-
         q = (np.ones((s, s)) - s * np.eye(s)) / (s - 1)
         f = np.full(s, 1 / s)
-        model = type(model)(q, f, f, eigensystem(q, f), model.rates, model.weights)
+        model = with_process(model, rate_matrix=q, root_frequencies=f, frequencies=f, eigen=eigensystem(q, f))
     adjoint, lengths = rng.normal(size=(5, 2, s, s)), np.array([0.0, 1e-8, 0.01, 0.3, 4.0])
-    expected = reference_transition.rate_matrix_adjoint(adjoint, lengths, model)
+    (expected,) = reference_transition.rate_matrix_adjoints(adjoint, lengths, model)
     got = rate_matrix_adjoint(adjoint, lengths, model)
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-11 * np.abs(expected).max())

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oracle.small_problems import random_model, random_problem
+from oracle.small_problems import random_model, random_problem, with_process
 from phloem.errors import NumericalError
 from phloem.pruning.cpu import column_store as cpu_columns
 from phloem.pruning.cpu.column_store import ColumnStore
@@ -116,7 +116,7 @@ def test_protocol_errors():
 def failing(lengths, model, left, right):
     """Proposals that raise: what, with which arguments."""
     spoiled = np.where(np.arange(len(lengths)) == 3, np.nan, lengths)
-    nobody = replace(model, root_frequencies=np.full_like(model.root_frequencies, np.nan))
+    nobody = with_process(model, root_frequencies=np.full_like(model.single.root_frequencies, np.nan))
     children = interchange(np.random.default_rng(3), left, right)[:2]
     return {
         "length": (NumericalError, (spoiled, np.array([3]))),

@@ -23,9 +23,9 @@ def score_tables(
     nodes = np.log(SHORTEST) + STEP * np.arange(int(np.ceil(np.log(longest / SHORTEST) / STEP)) + 1)
     t = np.exp(nodes)
     p = transition_matrices(t, model)
-    first = np.einsum("c,ij,xcjk->xik", model.weights * model.rates, model.rate_matrix, p, optimize=True)
-    square = model.rate_matrix @ model.rate_matrix
-    second = np.einsum("c,ij,xcjk->xik", model.weights * model.rates**2, square, p, optimize=True)
+    q = model.single.rate_matrix
+    first = np.einsum("c,ij,xcjk->xik", model.weights * model.rates, q, p, optimize=True)
+    second = np.einsum("c,ij,xcjk->xik", model.weights * model.rates**2, q @ q, p, optimize=True)
     mixture = np.einsum("c,xcij->xij", model.weights, p) + model.invariant * np.eye(p.shape[-1])
     mixture = np.maximum(mixture, 1e-14)
     slope, t = first / mixture, t[:, None, None]
@@ -34,6 +34,6 @@ def score_tables(
     width = s + 1 if missing else s
     tables = np.zeros((len(nodes), width, width, 2), np.float32)
     tables[:, :s, :s, 0], tables[:, :s, :s, 1] = score, bend
-    expected = 1 - np.einsum("i,xii->x", model.frequencies, mixture)
+    expected = 1 - np.einsum("i,xii->x", model.single.frequencies, mixture)
     guesses = np.searchsorted(expected, np.arange(4097) / 4096).clip(0, len(nodes) - 1)
     return nodes, tables.reshape(len(nodes), width * width, 2), guesses

@@ -8,7 +8,7 @@ import numpy as np
 
 from phloem.errors import NumericalError
 from phloem.model import transition as reference
-from phloem.model.record import SiteModel, SiteModelGradient
+from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
 from phloem.pruning.cpu.column_store import ColumnStore
 from phloem.pruning.cpu.model_numbers import (
     fill_matrices,
@@ -29,7 +29,7 @@ from phloem.pruning.cpu.site_derivatives_padded import run_sites_padded
 from phloem.pruning.cpu.state import State, proposed_state
 from phloem.pruning.cpu.storage import MessageStore, rows_for, shape_of, state_sets_of
 from phloem.pruning.cpu.threads import Team
-from phloem.pruning.interface import EngineGradient, Problem
+from phloem.pruning.interface import EngineGradient, Problem, only_process
 from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
 from phloem.pruning.topology import Topology
 
@@ -91,6 +91,7 @@ class CpuEvaluator:
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
         refuse_to_propose(self._proposed, left, right)
         old = self._last()
+        only_process(model or old.model, self.name)
         if np.shape(lengths) != old.lengths.shape:
             raise ValueError(f"{len(old.lengths)} branch lengths expected, got {np.shape(lengths)}")
         state, changed, dirty = proposed_state(old, self._columns, lengths, changed, model, left, right)
@@ -113,6 +114,7 @@ class CpuEvaluator:
         return evaluated(None if state is None or np.isnan(state.log_likelihood) else state)
 
     def _from_scratch(self, lengths, model: SiteModel, want_up: bool) -> State:
+        only_process(model, self.name)
         self._proposed = None
         lengths = np.array(lengths, np.float64)
         nodes = np.arange(len(lengths))
@@ -133,7 +135,7 @@ class CpuEvaluator:
         if want_up and not self._four and self._up.size < self._down.size:
             self._up = np.empty_like(self._down)
         done = np.append(nodes.size, np.ones(n_nodes, np.int64))
-        if model.real_eigen is not None:
+        if model.single.real_eigen is not None:
             done[n_nodes + changed] = 0
         else:
             up = self._up if want_up else self._up[:, :0]
@@ -176,7 +178,7 @@ class CpuEvaluator:
             self._adjoint = np.empty(entries, self._problem.precision)
         share = np.zeros((len(tasks), shape.exponents))
         weights, q = self._site_weights[state.slot], self._messages.q
-        rates = rate_columns(state.model.rate_matrix)
+        rates = rate_columns(state.model.single.rate_matrix)
         down = Down(weights, q, self._adjoint, share, rates, keep_adjoint)
         done = np.zeros(2 * n_nodes * shape.blocks, np.int64)
         run, fixed = (
@@ -220,14 +222,17 @@ class CpuEvaluator:
         """What the adjoints of the transition matrices and the root's columns say about the model's
         numbers."""
         shape, model = self._shape, state.model
-        d_frequencies, d_weights = np.zeros(shape.states), np.zeros(shape.categories)
+        d_frequencies, d_weights = np.zeros((2, shape.states)), np.zeros(shape.categories)
         d_invariant = root_gradient(
             len(state.lengths) - 1, self._nodes(state), self._messages.messages(), model_numbers(model,
             shape), self._sites(state, True), self._site_weights[state.slot], shape, d_frequencies, d_weights,
         )  # fmt: skip
-        through = rate_matrix_adjoint if model.real_eigen is not None else reference.rate_matrix_adjoint
-        d_q = through(adjoint, state.lengths[:-1], model)
-        return SiteModelGradient(d_q, d_frequencies, state.lengths @ d, d_weights, d_invariant)
+        if model.single.real_eigen is not None:
+            d_q = rate_matrix_adjoint(adjoint, state.lengths[:-1], model)
+        else:
+            (d_q,) = reference.rate_matrix_adjoints(adjoint, state.lengths[:-1], model)
+        process = ProcessGradient(d_q, d_frequencies[0])
+        return SiteModelGradient((process,), state.lengths @ d, d_weights, d_invariant, d_frequencies[1])
 
     def _nodes(self, state: State) -> Nodes:
         t = state.topology

@@ -13,7 +13,7 @@ from phloem.pruning.interface import Problem
 
 def model_numbers(model: SiteModel, shape: Shape) -> ModelNumbers:
     """The model's arrays, padded as transition_padded wants them."""
-    states, eigen = shape.states, model.real_eigen
+    states, eigen = shape.states, model.single.real_eigen
     values, right, left = np.zeros(states), np.zeros((states, states)), np.zeros((states, states))
     if eigen is not None:
         values, right, left = eigen.values, eigen.right, eigen.left
@@ -26,7 +26,7 @@ def model_numbers(model: SiteModel, shape: Shape) -> ModelNumbers:
         _own(left),
         _own(model.rates),
         _own(model.weights),
-        _own(model.root_frequencies),
+        _own(model.single.root_frequencies),
         float(model.invariant),
     )
 

@@ -48,9 +48,10 @@ def sum_in_eigenbasis(adjoint, lengths, rates, values, right, left, total):
 
 
 def rate_matrix_adjoint(adjoint: np.ndarray, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-    """(S, S) from adjoint (B, C, S, S) and effective lengths (B,); model.eigen must be real."""
-    assert model.eigen is not None
-    values, right, left = model.eigen.values, model.eigen.right, model.eigen.left
+    """(S, S) from adjoint (B, C, S, S) and effective lengths (B,); the eigensystem must be real."""
+    eigen = model.single.real_eigen
+    assert eigen is not None
+    values, right, left = eigen.values, eigen.right, eigen.left
     states, lanes = len(values), VECTOR_BYTES // 8
     wide = np.pad(right, ((0, 0), (0, -states % ROWS))).reshape(-1)
     padded = np.pad(left.T, ((0, 0), (0, -states % lanes))).reshape(-1)

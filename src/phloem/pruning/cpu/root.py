@@ -113,7 +113,8 @@ def root_down(x, begin, end, block, nodes, columns, messages, model, sites, site
 
 @compiled
 def root_gradient(x, nodes, messages, model, sites, site_weights, shape, d_frequencies, d_weights):
-    """What only the root sees: adds to d_frequencies (S,) and d_weights (C,), returns d invariant."""
+    """What only the root sees: adds to d_frequencies (2, S), those of variable and of invariable sites, and
+    to d_weights (C,); returns d invariant."""
     n = shape.exponents  # categories of a block, innermost in its rows
     out = messages.start[nodes.messages_at[x]]
     d_invariant = 0.0
@@ -125,12 +126,12 @@ def root_gradient(x, nodes, messages, model, sites, site_weights, shape, d_frequ
             factor = math.ldexp(scale, max(min(e, 1000), -2000))
             for s in range(shape.states):
                 value = factor * messages.values[block, at + s * n]
-                d_frequencies[s] += model.weights[c] * value
+                d_frequencies[0, s] += model.weights[c] * value
                 d_weights[c] += model.root_frequencies[s] * value
         constant = site_weights[k] * math.exp(-sites.site_log[k]) if site_weights[k] != 0 else 0.0
         for s in range(shape.states):
             if sites.invariant_states[k * shape.states + s]:
                 if model.invariant > 0:
-                    d_frequencies[s] += model.invariant * constant
+                    d_frequencies[1, s] += model.invariant * constant
                 d_invariant += constant * model.root_frequencies[s]
     return d_invariant

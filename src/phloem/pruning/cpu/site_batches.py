@@ -34,9 +34,9 @@ def unsummed(model: SiteModel, shape: Shape, precision: str, weights, hidden, ta
     share = np.zeros((0 if want_sites else len(tasks), 3, n_nodes))
     rates = np.zeros(shape.blocks * shape.exponents, precision)
     rates[: shape.categories] = model.rates
+    generator = _rate_matrix(model.single.rate_matrix, shape, precision)
     return Unsummed(
-        batch, _rate_matrix(model.rate_matrix, shape, precision), rates, np.ones(len(weights)), weights,
-        hidden, first, share, want_sites,
+        batch, generator, rates, np.ones(len(weights)), weights, hidden, first, share, want_sites,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import torch
 
 from phloem.errors import DeviceError, NumericalError
 from phloem.hardware.gpu_device import memory_errors
-from phloem.model.record import SiteModel, SiteModelGradient
+from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
 from phloem.pruning.gpu.gradient import site_model_gradient
 from phloem.pruning.gpu.layout import TreeLayout
 from phloem.pruning.gpu.memory import LARGEST_NODE, SHARED, batch_sizes, device_arrays, largest_node
@@ -199,9 +199,16 @@ class GpuBlockEvaluator:
 
 def _sum_models(models: list[SiteModelGradient]) -> SiteModelGradient:
     return SiteModelGradient(
-        np.sum([m.rate_matrix for m in models], axis=0),
-        np.sum([m.root_frequencies for m in models], axis=0),
+        (
+            ProcessGradient(
+                *(
+                    np.sum([getattr(m.processes[0], name) for m in models], axis=0)
+                    for name in ("rate_matrix", "root_frequencies")
+                )
+            ),
+        ),
         np.sum([m.rates for m in models], axis=0),
         np.sum([m.weights for m in models], axis=0),
         fsum(m.invariant for m in models),
+        np.sum([m.invariant_frequencies for m in models], axis=0),
     )

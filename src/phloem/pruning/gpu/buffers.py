@@ -54,12 +54,13 @@ class ModelNumbers:
         self._device[:n].copy_(self._host[:n], non_blocking=True)
 
     def _set_model(self, i: int, model: SiteModel) -> None:
-        s, host = len(model.root_frequencies), self.host
+        process, host = model.single, self.host
+        s = len(process.frequencies)
         host["rates"][i], host["weights"][i] = model.rates, model.weights
         host["invariant"][i] = model.invariant
-        host["frequencies"][i, :s] = model.root_frequencies
-        host["generator"][i, :s, :s] = model.rate_matrix.T
-        eigen = model.real_eigen
+        host["frequencies"][i, :s] = process.root_frequencies
+        host["generator"][i, :s, :s] = process.rate_matrix.T
+        eigen = process.real_eigen
         if eigen is not None:
             host["values"][i, :s] = eigen.values
             host["right"][i, :s, :s] = eigen.right

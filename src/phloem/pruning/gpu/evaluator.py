@@ -15,7 +15,7 @@ from phloem.pruning.gpu.root_arrays import RootColumns
 from phloem.pruning.gpu.sites import second_derivatives, site_branch_derivatives
 from phloem.pruning.gpu.tree_batch import GpuBatch
 from phloem.pruning.gpu.updates import GpuUpdates, State
-from phloem.pruning.interface import EngineGradient, Evaluator, Problem
+from phloem.pruning.interface import EngineGradient, Evaluator, Problem, only_process
 from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
 from phloem.pruning.topology import Topology
 
@@ -127,6 +127,7 @@ class GpuEvaluator:
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
         refuse_to_propose(self._proposed, left, right)
         accepted = evaluated(self._accepted)
+        only_process(model or accepted.model, self.name)
         if self._updates is not None and self._updates.is_spread(accepted):
             accepted = self._gathered(accepted)
         with memory_errors():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from phloem.model.record import SiteModel, SiteModelGradient
-from phloem.model.transition import rate_matrix_adjoint
+from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
+from phloem.model.transition import rate_matrix_adjoints
 from phloem.pruning.gpu.memory import ADJOINT_BYTES
 from phloem.pruning.gpu.tree_batch import GpuBatch
 
@@ -15,9 +15,9 @@ def site_model_gradient(
     batch: GpuBatch, chain: int, lengths: np.ndarray, model: SiteModel, derivatives: np.ndarray
 ) -> SiteModelGradient:
     """After evaluate("parameters"). derivatives: D (B, C) of this chain. One copy brings the sums home."""
-    s, c = len(model.root_frequencies), len(model.rates)
+    s, c = len(model.single.frequencies), len(model.rates)
     lengths, width = np.asarray(lengths, np.float64), batch.sizes.width
-    on_device = model.real_eigen is not None
+    on_device = model.single.real_eigen is not None
 
     def sums() -> torch.Tensor:
         more = (_rate_matrix_adjoint(batch, chain),) if on_device else ()
@@ -26,9 +26,16 @@ def site_model_gradient(
     # A graph keeps the memory of what it makes on the way: only where that is little.
     small = len(_branch_blocks(batch)) == 1
     found = (batch.replayed((chain, on_device), sums) if small else sums()).cpu().numpy()
-    frequencies, weights, invariant, rest = np.split(found, [width, width + c, width + c + 1])
+    ends = np.cumsum([width, width, c, 1])
+    frequencies, of_invariant, weights, invariant, rest = np.split(found, ends)
     d_q = rest.reshape(width, width)[:s, :s] if on_device else _without_eigensystem(batch, chain, model)
-    return SiteModelGradient(d_q, frequencies[:s], lengths[:-1] @ derivatives, weights, float(invariant[0]))
+    return SiteModelGradient(
+        processes=(ProcessGradient(d_q, frequencies[:s]),),
+        rates=lengths[:-1] @ derivatives,
+        weights=weights,
+        invariant=float(invariant[0]),
+        invariant_frequencies=of_invariant[:s],
+    )
 
 
 def _branch_blocks(batch: GpuBatch) -> list[np.ndarray]:
@@ -39,12 +46,12 @@ def _branch_blocks(batch: GpuBatch) -> list[np.ndarray]:
 
 
 def _without_eigensystem(batch: GpuBatch, chain: int, model: SiteModel) -> np.ndarray:
-    place, s = batch.chains[chain], len(model.root_frequencies)
+    place, s = batch.chains[chain], len(model.single.frequencies)
     lengths = batch.numbers.host["lengths"][chain]
     total = np.zeros((s, s))
     for nodes in _branch_blocks(batch):
         adjoint = batch.launch.adjoint(place, nodes)[:, :, :s, :s].cpu().numpy()
-        total += rate_matrix_adjoint(adjoint, lengths[nodes], model)
+        total += rate_matrix_adjoints(adjoint, lengths[nodes], model)[0]
     return total
 
 
@@ -65,8 +72,9 @@ def _rate_matrix_adjoint(batch: GpuBatch, chain: int) -> torch.Tensor:
     return left.T @ total @ right.T
 
 
-def _root_sums(batch: GpuBatch, chain: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """d root_frequencies (W,), d weights (C,), d invariant: pruning/reference/root.py, root_adjoint."""
+def _root_sums(batch: GpuBatch, chain: int) -> tuple[torch.Tensor, ...]:
+    """d root_frequencies, d invariant_frequencies (W,), d weights (C,), d invariant: root_adjoint of
+    pruning/reference/root.py."""
     place, root = batch.chains[chain], np.array([batch.n_nodes - 1])
     n, numbers = place.layout.classes.size(batch.n_nodes - 1), batch.numbers.device
     column, own = int(place.column(root)[0]), slice(place.first_root, place.first_root + n)
@@ -84,5 +92,4 @@ def _root_sums(batch: GpuBatch, chain: int) -> tuple[torch.Tensor, torch.Tensor,
     # Where no state is allowed 2**-power may overflow, and does not matter.
     share = torch.where(allowed.any(1), weights * torch.exp2(-power.to(torch.float64)), 0.0) @ allowed
     f = numbers["frequencies"][chain]
-    d_frequencies = numbers["weights"][chain] @ seen + numbers["invariant"][chain] * share
-    return d_frequencies, seen @ f, share @ f
+    return numbers["weights"][chain] @ seen, numbers["invariant"][chain] * share, seen @ f, share @ f

@@ -19,7 +19,7 @@ from phloem.pruning.gpu.layout import TreeLayout, tree_layout
 from phloem.pruning.gpu.root_arrays import RootColumns, root_columns
 from phloem.pruning.gpu.tiling import Tiling, tiling
 from phloem.pruning.gpu.update_lists import UpdateLists
-from phloem.pruning.interface import Problem
+from phloem.pruning.interface import Problem, only_process
 
 
 class GpuBatch:
@@ -71,7 +71,7 @@ class GpuBatch:
         NumericalError where a length is not finite, here and in update.
         """
         _require_finite(lengths)
-        on_device = all(m.real_eigen is not None for m in models)
+        on_device = all([only_process(m, "gpu").real_eigen is not None for m in models])
         self.numbers.load(lengths, models)
         if not on_device:
             every = np.arange(self.n_nodes - 1)
@@ -82,7 +82,7 @@ class GpuBatch:
     def update(self, lengths: np.ndarray, model: SiteModel, lists: UpdateLists) -> None:
         """The log-likelihood of the only chain after a change: what the lists name is recomputed."""
         _require_finite(lengths)
-        on_device = model.real_eigen is not None
+        on_device = only_process(model, "gpu").real_eigen is not None
         self.numbers.load(lengths[None], [model])
         if not on_device:
             self._upload_matrices(lengths[None], [model], lists.jobs)

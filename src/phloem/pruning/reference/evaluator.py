@@ -7,17 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.errors import NumericalError
-from phloem.model.record import SiteModel, SiteModelGradient
-from phloem.model.transition import rate_matrix_adjoint, transition_matrices
+from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
+from phloem.model.transition import rate_matrix_adjoints, transition_matrices
 from phloem.pruning.column_classes import ColumnClasses
-from phloem.pruning.interface import EngineGradient, Problem
+from phloem.pruning.interface import EngineGradient, Problem, require_shape
 from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
-from phloem.pruning.reference.branch import branch_derivatives
+from phloem.pruning.reference.branch import branch_derivatives, by_length_class
 from phloem.pruning.reference.column_classes import column_classes
 from phloem.pruning.reference.node_posterior import node_posterior
 from phloem.pruning.reference.postorder import postorder
 from phloem.pruning.reference.preorder import preorder
-from phloem.pruning.reference.root import root_adjoint, site_log_likelihoods, total_log_likelihood
+from phloem.pruning.reference.root import (
+    RootAdjoint,
+    root_adjoint,
+    site_log_likelihoods,
+    total_log_likelihood,
+)
 from phloem.pruning.reference.site_derivatives import branch_second_derivatives, site_branch_derivatives
 
 
@@ -69,20 +74,26 @@ class ReferenceEvaluator:
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
         self.log_likelihood(lengths, model)
         state = self._last()
-        q, d_frequencies, d_weights, d_invariant = _root_adjoint(state, state.site_weights)
-        sets = self._problem.state_sets
-        adjoint, _ = preorder(state.classes, state.transition, state.messages, state.exponents, sets, q)
+        root, sets = _root_adjoint(state, state.site_weights), self._problem.state_sets
+        adjoint, _ = preorder(state.classes, state.transition, state.messages, state.exponents, sets, root.q)
         d = branch_derivatives(adjoint, state.transition, model)
         site_model = None
         if parameters:
-            d_q = rate_matrix_adjoint(adjoint, state.lengths[:-1], model)
-            d_rates = state.lengths[:-1] @ d
-            site_model = SiteModelGradient(d_q, d_frequencies, d_rates, d_weights, d_invariant)
-        return EngineGradient(state.log_likelihood, np.append(d @ model.rates, 0.0), site_model)
+            lengths = state.lengths[..., :-1]
+            d_q = rate_matrix_adjoints(adjoint, lengths, model)
+            site_model = SiteModelGradient(
+                processes=tuple(map(ProcessGradient, d_q, root.root_frequencies)),
+                rates=np.einsum("cx,xc->c", model.by_category(lengths), d),
+                weights=root.weights,
+                invariant=root.invariant,
+                invariant_frequencies=root.invariant_frequencies,
+            )
+        by_category = np.vstack([d * model.rates, np.zeros(model.n_categories)]).T  # no branch above the root
+        return EngineGradient(state.log_likelihood, by_length_class(by_category, model), site_model)
 
     def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
         state, first, _ = self._unsummed(lengths, model)
-        return first[:, state.classes.pattern_column]
+        return first[..., state.classes.pattern_column]
 
     def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
         state, first, second = self._unsummed(lengths, model)
@@ -93,9 +104,9 @@ class ReferenceEvaluator:
         """(P, S) marginal posterior of the states at an internal node; rows sum to 1."""
         self.log_likelihood(lengths, model)
         state = self._last()
-        q, *_ = _root_adjoint(state, np.ones_like(state.site_log))
+        q = _root_adjoint(state, np.ones_like(state.site_log)).q
         variable = node_posterior(state.classes, state.transition, state.messages, state.exponents, q, node)
-        constant = model.invariant * state.root.invariant_states * model.root_frequencies
+        constant = model.invariant * state.root.invariant_states * model.invariant_frequencies
         posterior = variable + constant * np.exp(-state.site_log)[:, None]
         return posterior[state.classes.pattern_column]
 
@@ -122,7 +133,7 @@ class ReferenceEvaluator:
     def _unsummed(self, lengths, model):
         self.log_likelihood(lengths, model)
         state = self._last()
-        q, *_ = _root_adjoint(state, np.ones_like(state.site_log))
+        q = _root_adjoint(state, np.ones_like(state.site_log)).q
         first, second = site_branch_derivatives(
             state.classes, state.transition, state.messages, state.exponents, q, model
         )
@@ -130,8 +141,9 @@ class ReferenceEvaluator:
 
     def _evaluate(self, classes, root: RootColumns, lengths, model: SiteModel) -> Evaluation:
         lengths = np.array(lengths, np.float64)
+        require_shape(lengths, model, classes.n_nodes)
         precision = np.dtype(self._problem.precision)
-        transition = transition_matrices(lengths[:-1], model).astype(precision)
+        transition = transition_matrices(lengths[..., :-1], model).astype(precision)
         messages, exponents = postorder(classes, transition, self._problem.state_sets)
         with np.errstate(divide="ignore"):  # an impossible column is -inf here, an error in TreeLikelihood
             site_log = site_log_likelihoods(messages[-1], exponents[-1], model, root.invariant_states)
@@ -143,7 +155,7 @@ class ReferenceEvaluator:
         )
 
 
-def _root_adjoint(state: Evaluation, weights: np.ndarray):
+def _root_adjoint(state: Evaluation, weights: np.ndarray) -> RootAdjoint:
     partials, exponents = state.messages[-1], state.exponents[-1]
     return root_adjoint(
         partials, exponents, state.model, state.root.invariant_states, state.site_log, weights

@@ -6,6 +6,7 @@ import numpy as np
 
 from phloem.model.record import SiteModel
 from phloem.pruning.column_classes import ColumnClasses
+from phloem.pruning.reference.branch import by_length_class, generators
 from phloem.pruning.reference.postorder import node_partials
 
 
@@ -17,11 +18,14 @@ def site_branch_derivatives(
     As in reference/preorder.py, but every root column k keeps its own pre-order vector u_x (Gangavarapu et
     al. 2024, Systematic Biology): with dP/db = r Q P and d²P/db² = r² Q² P,
         first[x, k] = Σ_c r_c ⟨u_x, Q m_x⟩ = L'_k / L_k,
-        second[x, k] = Σ_c r_c² ⟨u_x, Q² m_x⟩ = L''_k / L_k.
-    site_q: (C, S, K_root) from root_adjoint with weights of one. Returns two (N, K_root) float64, root row 0.
+        second[x, k] = Σ_c r_c² ⟨u_x, Q² m_x⟩ = L''_k / L_k,
+    sums over the categories that use the branch length. site_q: (C, S, K_root) from root_adjoint with weights
+    of one. Returns two float64 (N, K_root), or (K, N, K_root) with K length classes; the root's row is 0.
     """
     n_nodes, n_root = classes.n_nodes, classes.size(classes.n_nodes - 1)
-    first, second = np.zeros((n_nodes, n_root)), np.zeros((n_nodes, n_root))
+    classes_of_lengths = () if model.n_length_classes == 1 else (model.n_length_classes,)
+    first, second = (np.zeros((*classes_of_lengths, n_nodes, n_root)) for _ in range(2))
+    q_of = generators(model)
     above: list = [None] * n_nodes  # (u_x, class at x of every root column), freed on the way down
     above[n_nodes - 1] = site_q, np.arange(n_root)
     for x in range(n_nodes - 1, -1, -1):
@@ -29,7 +33,9 @@ def site_branch_derivatives(
         above[x] = None
         q = u
         if x < n_nodes - 1:
-            first[x], second[x] = _branch_ratios(u, messages[x][:, :, column], model)
+            slopes, curves = _branch_ratios(u, messages[x][:, :, column], q_of)
+            first[..., x, :] = by_length_class(model.rates[:, None] * slopes, model)
+            second[..., x, :] = by_length_class(model.rates[:, None] ** 2 * curves, model)
             q = np.swapaxes(transition[x], 1, 2) @ u
         if x >= classes.n_tips:
             _, _, shift = node_partials(classes, messages, exponents, x)
@@ -37,13 +43,10 @@ def site_branch_derivatives(
     return first, second
 
 
-def _branch_ratios(u, message, model: SiteModel):
-    """(Σ_c r_c ⟨u, Q m⟩, Σ_c r_c² ⟨u, Q² m⟩) of every column."""
-    u, slope = u.astype(np.float64), model.rate_matrix @ message.astype(np.float64)
-    curve = model.rate_matrix @ slope
-    return np.einsum("c,csk,csk->k", model.rates, u, slope), np.einsum(
-        "c,csk,csk->k", model.rates**2, u, curve
-    )
+def _branch_ratios(u, message, q_of) -> tuple[np.ndarray, np.ndarray]:
+    """⟨u, Q m⟩ and ⟨u, Q² m⟩ of every category and column, (C, K)."""
+    u, slope = u.astype(np.float64), q_of @ message.astype(np.float64)
+    return np.einsum("csk,csk->ck", u, slope), np.einsum("csk,csk->ck", u, q_of @ slope)
 
 
 def _pass_to_children(classes: ColumnClasses, messages, above, x: int, q, column) -> None:
@@ -56,7 +59,7 @@ def _pass_to_children(classes: ColumnClasses, messages, above, x: int, q, column
 
 
 def branch_second_derivatives(first, second, column_weights, ascertained, site_log) -> np.ndarray:
-    """d² log L / d b_x² = Σ_k w_k [L''_k / L_k - (L'_k / L_k)²], (N,).
+    """d² log L / d b_x² = Σ_k w_k [L''_k / L_k - (L'_k / L_k)²], (N,) or (K, N).
 
     With ascertained columns (hidden probability H = Σ_ascertained L_k, W = Σ w_k) the term
     - W log(1 - H) adds W [H'' / (1 - H) + (H' / (1 - H))²].
@@ -65,6 +68,6 @@ def branch_second_derivatives(first, second, column_weights, ascertained, site_l
     if ascertained.any():
         likelihood = np.exp(site_log[ascertained])
         seen = 1.0 - likelihood.sum()
-        slope, curve = first[:, ascertained] @ likelihood / seen, second[:, ascertained] @ likelihood / seen
+        slope, curve = (d[..., ascertained] @ likelihood / seen for d in (first, second))
         total = total + column_weights.sum() * (curve + slope**2)
     return total
