@@ -1,0 +1,1 @@
+"""Prior densities inside compiled loops."""

@@ -1,0 +1,36 @@
+"""Every family of prior densities and its plain form; a new family's file adds its lines here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from phloem.density.terms import (
+    beta,
+    compound_dirichlet,
+    dirichlet,
+    exponential,
+    gamma,
+    log_normal,
+    normal,
+    two_exponentials,
+    uniform,
+)
+from phloem.density.terms.term import Family
+
+FAMILIES: dict[type[Family], Callable] = {
+    beta.Beta: beta.scalar,
+    compound_dirichlet.GammaDirichlet: compound_dirichlet.scalar,
+    compound_dirichlet.InverseGammaDirichlet: compound_dirichlet.scalar,
+    dirichlet.Dirichlet: dirichlet.scalar,
+    exponential.Exponential: exponential.scalar,
+    gamma.Gamma: gamma.scalar,
+    log_normal.LogNormal: log_normal.scalar,
+    normal.Normal: normal.scalar,
+    two_exponentials.TwoExponentials: two_exponentials.scalar,
+    uniform.Uniform: uniform.scalar,
+}
+"""Family → plain form f(x, numbers) → log density, which compiled/dispatch.py compiles."""
+
+SCALARS = tuple(dict.fromkeys(FAMILIES.values()))
+KIND = {family: SCALARS.index(scalar) for family, scalar in FAMILIES.items()}
+"""Family → its number in the compiled dispatch."""
