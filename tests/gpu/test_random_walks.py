@@ -102,7 +102,7 @@ def test_without_distinct_columns_or_an_eigensystem(poisoned):
     size = (6, 30, 4, 1)
     case = random_case(*size)
     walk(replace(case, problem=replace(case.problem, repeats=False)), size, 8, seed=1)
-    walk(replace(case, model=replace(case.model, eigen=None)), size, 8, seed=2)
+    walk(replace(case, model=with_process(case.model, eigen=None)), size, 8, seed=2)
 
 
 def test_float32(poisoned):
