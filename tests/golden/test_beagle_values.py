@@ -11,9 +11,7 @@ from phloem.io.alignment import read_alignment
 from phloem.io.trees import read_tree
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 
-DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
-
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="shared data not found beside the repository")
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def counted_plus_one(alignment) -> str:
@@ -24,10 +22,10 @@ def counted_plus_one(alignment) -> str:
 
 def build(datatype: str, model: str) -> TreeLikelihood:
     alignment = read_alignment(
-        DATA / "carnivores.fasta", datatype=datatype, stop_codons="mask", ambiguity="missing"
+        EXAMPLES / "carnivores.fasta.gz", datatype=datatype, stop_codons="mask", ambiguity="missing"
     )
     model = model.replace("COUNTED", counted_plus_one(alignment))
-    return TreeLikelihood(alignment, read_tree(DATA / "carnivores.nwk"), model, engine="cpu")
+    return TreeLikelihood(alignment, read_tree(EXAMPLES / "carnivores.nwk"), model, engine="cpu")
 
 
 def test_nucleotides():

@@ -9,9 +9,7 @@ import pytest
 import phloem
 
 HERE = Path(__file__).resolve().parent
-TREE = HERE.parents[1] / ".." / "shared" / "golden" / "primates.nwk"
-
-pytestmark = pytest.mark.skipif(not TREE.exists(), reason="../shared/golden is not here")
+TREE = HERE / "fixed_trees" / "primates.nwk"
 
 
 def log_likelihood(model: str) -> float:

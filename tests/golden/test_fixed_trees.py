@@ -12,12 +12,10 @@ from phloem.io.alignment import read_alignment
 from phloem.io.trees import read_tree
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 
-GOLDEN = Path(__file__).resolve().parents[2] / ".." / "shared" / "golden"
-CASES = json.loads((GOLDEN / "loglik.json").read_text())["cases"] if GOLDEN.is_dir() else []
+GOLDEN = Path(__file__).with_name("fixed_trees")
+CASES = json.loads((GOLDEN / "loglik.json").read_text())["cases"]
 TOLERANCE = {"IQ-TREE": 2e-4, "codeml": 2e-6}
 FREQUENCIES = {"uniform": "FQ", "F1X4": "F1X4", "F3X4": "F3X4", "Fcodon": "F"}
-
-pytestmark = pytest.mark.skipif(not CASES, reason="golden data not found beside the repository")
 
 
 def build(case: dict) -> TreeLikelihood:

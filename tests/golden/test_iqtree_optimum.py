@@ -13,7 +13,8 @@ from phloem.io.alignment import read_alignment
 from phloem.io.trees import read_tree
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 
-GOLDEN = Path(__file__).resolve().parents[2] / ".." / "shared" / "golden"
+GOLDEN = Path(__file__).with_name("fixed_trees")
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 BEST_SCORES = [
     ("primates", "JC", -6424.202),
     ("primates", "HKY+F+G4", -5728.066),
@@ -25,8 +26,6 @@ BEST_SCORES = [
     ("carnivores_aa", "LG+G4", -5902.707),
     ("carnivores13_codon", "GY94+F3X4", -3999.625),
 ]
-
-pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="golden data not found beside the repository")
 
 
 def build(name: str, model: str) -> TreeLikelihood:
@@ -60,8 +59,8 @@ def test_branches_that_start_near_zero_grow():
 
 def test_many_branches_of_length_zero_do_not_stop_the_climb():
     """104 West Nile genomes: IQ-TREE 2.0.7 stops at -25075.436; at phloem's optimum it prints -25074.012."""
-    data = GOLDEN.parent / "data"
-    likelihood = TreeLikelihood(read_alignment(data / "wnv.fasta"), read_tree(data / "wnv.nwk"), "HKY+F+G4")
+    alignment, tree = read_alignment(EXAMPLES / "west_nile.fasta.gz"), read_tree(EXAMPLES / "west_nile.nwk")
+    likelihood = TreeLikelihood(alignment, tree, "HKY+F+G4")
     found = optimize(likelihood)
     assert found.converged and found.evaluations < 300
     assert found.log_likelihood > -25074.012 - 0.01

@@ -11,7 +11,7 @@ from phloem.data.genetic_code import genetic_code
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
 
-SHARED = Path(__file__).resolve().parents[3] / ".." / "shared"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 DNA, CODON = alphabet("dna"), alphabet("codon")
 
 
@@ -138,12 +138,11 @@ def test_bad_choices(choice):
         alignment_from_sequences({"a": "ACG"}, CODON, **choice)
 
 
-@pytest.mark.skipif(not (SHARED / "data").exists(), reason="the shared data folder is not there")
-@pytest.mark.parametrize("name, end, patterns", [("carnivores", 10869, 3601), ("wnv", 11028, 1115)])
+@pytest.mark.parametrize("name, end, patterns", [("carnivores", 10869, 3601), ("west_nile", 11028, 1115)])
 def test_codon_patterns_of_the_benchmark_data(name, end, patterns):
     from phloem.data.patterns import site_patterns
 
     alignment = read_alignment(
-        SHARED / "data" / f"{name}.fasta", "codon", stop_codons="mask", ambiguity="missing", sites=f"1-{end}"
+        EXAMPLES / f"{name}.fasta.gz", "codon", stop_codons="mask", ambiguity="missing", sites=f"1-{end}"
     )
     assert site_patterns(alignment).codes.shape == (alignment.n_taxa, patterns)

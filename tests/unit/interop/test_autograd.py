@@ -15,7 +15,7 @@ from phloem.io.trees import parse_trees
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 
 ROOT = Path(__file__).resolve().parents[3]
-GOLDEN = ROOT / ".." / "shared" / "golden"
+GOLDEN = ROOT / "tests" / "golden" / "fixed_trees"
 SEQUENCES = {"a": "ACGTACGTAAGG", "b": "ACGTACGAAAGG", "c": "ACTTACGAAAGC", "d": "GCTTACCAAAGC"}
 KAPPA, FREQUENCIES = 2.5, np.array([0.3, 0.2, 0.1, 0.4])
 
@@ -88,7 +88,6 @@ def test_jax():
     assert batch(np.stack([start[0], 2 * start[0]])).shape == (2,)
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="golden data not found beside the repository")
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_examples(library):
     pytest.importorskip(library)

@@ -10,7 +10,7 @@ from Bio import AlignIO
 from phloem.data.alignment import alignment_from_sequences
 from phloem.io.alignment import read_alignment, write_fasta, write_nexus, write_phylip
 
-GOLDEN = Path(__file__).resolve().parents[3] / ".." / "shared" / "golden"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "fixed_trees"
 MRBAYES = Path("/usr/share/doc/mrbayes/examples")
 KINDS = {"dna": "ACGTRYSWKMBDHVN-", "protein": "ARNDCQEGHILKMFPSTWYVBZX-"}
 
@@ -86,7 +86,6 @@ def test_mrbayes_examples_by_dendropy(name, kind):
     assert same(read_alignment(path), by_dendropy(path, "nexus", kind, preserve_underscores=True))
 
 
-@pytest.mark.skipif(not GOLDEN.exists(), reason="the shared golden folder is not there")
 @pytest.mark.parametrize("name", ["primates", "carnivores13_codon", "carnivores_aa"])
 def test_golden_alignments_by_biopython(name):
     path = GOLDEN / f"{name}.fasta"
