@@ -48,7 +48,7 @@ def no_host_matrix(monkeypatch):
     [
         {},
         {"distance": "tn93", "deletion": "complete"},
-        {"distance": "f84", "ambiguity": "average"},
+        {"distance": "f84", "ambiguity": "partial"},
         {"model": "HKY{2}+F{0.3,0.2,0.2,0.3}"},
     ],
 )

@@ -50,7 +50,7 @@ def test_joining():
     np.testing.assert_allclose(cpu.last_lengths, gpu.last_lengths, atol=1e-12)
 
 
-@pytest.mark.parametrize("ambiguity", ["missing", "average"])
+@pytest.mark.parametrize("ambiguity", ["missing", "partial"])
 @pytest.mark.parametrize(
     ("kind", "method"), [("dna", "p"), ("dna", "tn93"), ("dna", "logdet"), ("protein", "kimura")]
 )
@@ -74,7 +74,7 @@ def test_distances(kind, method, ambiguity):
 def test_averages_over_odd_sets_stay_on_the_cpu():
     rows = {"a": "ATGAARTTYGGN", "b": "ATGAAATTTGGC", "c": "ATGNGNGYTNAN"}
     alignment = alignment_from_sequences(rows, alphabet("codon"))
-    settings = DistanceSettings("p", ambiguity="average", device="gpu")
+    settings = DistanceSettings("p", ambiguity="partial", device="gpu")
     with pytest.raises(InputError, match="averages over sets"):
         pairwise_distances(alignment, settings)
     assert lacking_on_gpu(alignment, replace(settings, ambiguity="missing")) is None

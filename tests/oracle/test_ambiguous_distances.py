@@ -49,7 +49,7 @@ def expected(alignment: Alignment, ambiguity: str, measure) -> np.ndarray:
     return d
 
 
-@pytest.mark.parametrize("ambiguity", ["missing", "average"])
+@pytest.mark.parametrize("ambiguity", ["missing", "partial"])
 @pytest.mark.parametrize(
     ("method", "shape"),
     [("p", None), ("jc69", 0.6), ("k80", None), ("f84", 1.3), ("tn93", None), ("logdet", None)],
@@ -65,8 +65,8 @@ def test_nucleotides(method, shape, ambiguity):
 @pytest.mark.parametrize("method", ["p", "poisson", "kimura"])
 def test_proteins(method):
     alignment = ambiguous("protein")
-    found = pairwise_distances(alignment, DistanceSettings(method, ambiguity="average")).values
-    right = expected(alignment, "average", lambda c: protein_distance(c, method))
+    found = pairwise_distances(alignment, DistanceSettings(method, ambiguity="partial")).values
+    right = expected(alignment, "partial", lambda c: protein_distance(c, method))
     np.testing.assert_allclose(found, right, atol=1e-12)
     missing = pairwise_distances(alignment, DistanceSettings(method)).values
     assert np.abs(found - missing).max() > 1e-3
@@ -75,8 +75,8 @@ def test_proteins(method):
 def test_codons():
     rows = {"a": "ATGAARTTYGGN", "b": "ATGAAATTTGGC", "c": "ATGAAGYTNGGA"}
     alignment = alignment_from_sequences(rows, alphabet("codon"))
-    found = pairwise_distances(alignment, DistanceSettings("p", ambiguity="average")).values
-    right = expected(alignment, "average", lambda c: protein_distance(c, "p"))
+    found = pairwise_distances(alignment, DistanceSettings("p", ambiguity="partial")).values
+    right = expected(alignment, "partial", lambda c: protein_distance(c, "p"))
     np.testing.assert_allclose(found, right, atol=1e-15)
     assert found[1, 0] == pytest.approx((0 + 1 / 2 + 1 / 2 + 3 / 4) / 4)
 
@@ -84,7 +84,7 @@ def test_codons():
 def test_a_site_is_an_even_mixture():
     rows = {"a": "AAAAAAAAAA", "b": "RAAAAAAAAA", "c": "YAAAAAAAAA", "d": "NAAAAAAAAA", "e": "RAAAAAAAAA"}
     alignment = alignment_from_sequences(rows, alphabet("dna"))
-    p = pairwise_distances(alignment, DistanceSettings("p", ambiguity="average")).values
+    p = pairwise_distances(alignment, DistanceSettings("p", ambiguity="partial")).values
     assert p[1, 0] == pytest.approx(0.05) and p[2, 0] == pytest.approx(0.1) and p[3, 0] == 0
     assert p[4, 1] == pytest.approx(0.05)  # R against R: half of the four resolutions differ
 
@@ -95,11 +95,11 @@ def test_a_site_is_an_even_mixture():
 def test_without_ambiguous_characters_both_rules_agree_to_the_bit(kind, method):
     alignment = ambiguous(kind, share=0.0)
     missing = pairwise_distances(alignment, DistanceSettings(method))
-    average = pairwise_distances(alignment, DistanceSettings(method, ambiguity="average"))
+    average = pairwise_distances(alignment, DistanceSettings(method, ambiguity="partial"))
     assert np.array_equal(missing.values, average.values)
     assert (missing.settings["ambiguous_characters"], average.settings["ambiguous_characters"]) == (
         "missing",
-        "average",
+        "partial",
     )
 
 
@@ -107,7 +107,7 @@ def test_the_rules_differ_where_characters_are_ambiguous():
     alignment = ambiguous("dna")
     for method in ("jc69", "tn93", "logdet"):
         missing = pairwise_distances(alignment, DistanceSettings(method)).values
-        average = pairwise_distances(alignment, DistanceSettings(method, ambiguity="average")).values
+        average = pairwise_distances(alignment, DistanceSettings(method, ambiguity="partial")).values
         assert np.abs(missing - average).max() > 1e-2
 
 
@@ -117,15 +117,15 @@ def test_complete_deletion_keeps_averaged_sites():
     kept = np.all(alignment.codes != 4, axis=0)
     assert np.any(alignment.codes[:, kept] > 4)
     found = pairwise_distances(
-        alignment, DistanceSettings("p", ambiguity="average", deletion="complete")
+        alignment, DistanceSettings("p", ambiguity="partial", deletion="complete")
     ).values
     rest = replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, kept]))
     np.testing.assert_allclose(
-        found, expected(rest, "average", lambda c: nucleotide_distance(c, "p", np.full(4, 0.25))), atol=1e-14
+        found, expected(rest, "partial", lambda c: nucleotide_distance(c, "p", np.full(4, 0.25))), atol=1e-14
     )
 
 
 def test_maximum_likelihood_does_not_average():
     model = parse_model("JC", datatype="dna").evaluate()
     with pytest.raises(InputError, match="do not average"):
-        pairwise_distances(ambiguous("dna"), DistanceSettings("ml", ambiguity="average", model=model))
+        pairwise_distances(ambiguous("dna"), DistanceSettings("ml", ambiguity="partial", model=model))

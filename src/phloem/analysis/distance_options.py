@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
@@ -10,9 +10,11 @@ import numpy as np
 
 from phloem.analysis.distance_devices import Method
 from phloem.analysis.provenance import refuse_to_overwrite
+from phloem.analysis.reading import DataOptions
 from phloem.clustering.distance_settings import DistanceMethod
 from phloem.clustering.neighbour_joining import NegativeBranches, check_simultaneous
 from phloem.clustering.select import Device
+from phloem.data.alignment import Ambiguity
 from phloem.errors import InputError
 from phloem.hardware.machine import usable_cores
 
@@ -27,10 +29,10 @@ _MOST = {"digits": 17}
 
 
 @dataclass(frozen=True)
-class DistanceAnalysisSettings:
+class DistanceAnalysisSettings(DataOptions):
     """Everything that the distance commands can be told; field names are those of their options.
 
-    input: an alignment, or a distance matrix. device: of distances and tree (select_distance_device).
+    alignment: an alignment, or a distance matrix. device: of distances and tree (select_distance_device).
     method: None for the distances alone. distance: None for jc69 with nucleotides, poisson with proteins, p
     with anything else; ml where a model is given. precision: of the matrix, "auto" is float64 up to 4,096
     taxa. bootstrap: replicates, from an alignment. negative: what becomes of negative branches in neighbour
@@ -39,19 +41,14 @@ class DistanceAnalysisSettings:
     replaced only with redo.
     """
 
-    input: str
     method: Method | None = None
     distance: DistanceMethod | None = None
     model: str | None = None
     shape: float | None = None
-    ambiguity: Literal["missing", "average"] = "missing"
+    ambiguity: Ambiguity = field(default="missing", kw_only=True)
     deletion: Literal["pairwise", "complete"] = "pairwise"
     saturated: Literal["longest", "error"] = "longest"
     longest: float = 5.0
-    datatype: str | None = None
-    genetic_code: int = 1
-    stop_codons: Literal["error", "mask"] = "error"
-    sites: str | None = None
     names: str | None = None
     tolerance: float = 1e-5
     precision: Literal["auto", "float32", "float64"] = "auto"
@@ -66,6 +63,11 @@ class DistanceAnalysisSettings:
     redo: bool = False
     threads: int | None = None
     device: Device = "auto"
+
+    @property
+    def input(self) -> str:
+        """The alignment or the distance matrix."""
+        return self.alignment
 
     @property
     def cpu_threads(self) -> int:

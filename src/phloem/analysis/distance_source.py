@@ -10,6 +10,7 @@ import numpy as np
 
 from phloem.analysis.distance_devices import DistanceDevices, choose_devices, on_all_devices
 from phloem.analysis.distance_options import DistanceAnalysisSettings, refuse_options_of_other_inputs
+from phloem.analysis.reading import alignment_of
 from phloem.clustering.alignment_distances import pairwise_distances, pairwise_triangle
 from phloem.clustering.deletion import measured_sites
 from phloem.clustering.device_bands import DeviceBands, distances_in_bands
@@ -20,7 +21,6 @@ from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.data.distance_triangle import DistanceTriangle
 from phloem.errors import InputError
-from phloem.io.alignment import read_alignment
 from phloem.io.distance_heading import is_distance_matrix, taxa_of_matrix
 from phloem.io.distance_matrix import precision_of, read_distance_matrix, read_distance_triangle
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -76,7 +76,7 @@ def source_of(settings: DistanceAnalysisSettings, progress: Progress | None) -> 
             values = matrix.entries if isinstance(matrix, DistanceTriangle) else matrix.values
             devices = on_all_devices(devices, matrix.n_taxa, values.itemsize)
         return Source(lambda _: matrix, 0, devices)
-    alignment = alignment_of(settings)
+    alignment = measured_alignment(settings)
     measure = distance_settings(settings, alignment)
     alignment = measured_sites(alignment, measure)  # before the bootstrap draws from its columns
     choices = {_READING[name]: value for name, value in alignment.settings.items() if name in _READING}
@@ -108,15 +108,9 @@ def source_of(settings: DistanceAnalysisSettings, progress: Progress | None) -> 
     return Source(distances, alignment.n_sites, devices, choices)
 
 
-def alignment_of(settings: DistanceAnalysisSettings) -> Alignment:
-    """The alignment that the settings name."""
-    return read_alignment(
-        settings.input,
-        datatype=settings.datatype,
-        genetic_code=settings.genetic_code,
-        stop_codons=settings.stop_codons,
-        sites=settings.sites,
-    )
+def measured_alignment(settings: DistanceAnalysisSettings) -> Alignment:
+    """The alignment, partly ambiguous characters kept: the distance decides what they count."""
+    return alignment_of(replace(settings, ambiguity="partial"))
 
 
 def _drawn(alignment: Alignment, columns: np.ndarray | None) -> Alignment:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
-from phloem.analysis.reading import alignment_of
+from phloem.analysis.reading import DataOptions, alignment_of
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.errors import in_file
@@ -27,23 +27,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LikelihoodSettings:
+class LikelihoodSettings(DataOptions):
     """Everything that `phloem likelihood` can be told; field names are those of its options.
 
-    alignment, tree: files; without a tree the BIONJ tree of the alignment's distances is taken
-    (distance.starting_tree). model: a model string. sites: such as "1-900\\3". gamma: what +G means where the
+    tree: a file; without one the BIONJ tree of the alignment's distances is taken
+    (distance.starting_tree). model: a model string. gamma: what +G means where the
     model string does not say. optimize: fit branch lengths and parameters without a value on this topology.
     out_tree: where the fitted tree goes; an existing file is replaced only with redo.
     """
 
-    alignment: str
     tree: str | None
     model: str
-    datatype: str | None = None
-    genetic_code: int = 1
-    stop_codons: Literal["error", "mask"] = "error"
-    sites: str | None = None
-    ambiguity: Literal["partial", "missing"] = "partial"
     gamma: Literal["mean", "median"] = "mean"
     multifurcations: bool = False
     gradient: bool = False

@@ -10,6 +10,7 @@ from typing import Any
 from phloem.analysis.mcmc_record import McmcSettings
 from phloem.analysis.mcmc_start import start_identity
 from phloem.analysis.provenance import refuse_to_overwrite, sha256
+from phloem.analysis.reading import reading_identity
 from phloem.errors import InputError
 from phloem.inference.mcmc.trace_files import paths
 from phloem.model.model import Model
@@ -80,11 +81,7 @@ def chain_identity(settings: McmcSettings, model: Model) -> dict[str, Any]:
         "alignment": sha256(settings.alignment),
         "model": model.text(),
         "gamma": settings.gamma,
-        "datatype": settings.datatype,
-        "genetic_code": settings.genetic_code,
-        "stop_codons": settings.stop_codons,
-        "sites": settings.sites,
-        "ambiguity": settings.ambiguity,
+        **reading_identity(settings),
         **start_identity(settings.start),
         **chains,
     }

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from phloem.analysis.mcmc_start import RANDOM
+from phloem.analysis.reading import DataOptions
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.summary.trace import TraceSummary
@@ -17,22 +18,16 @@ from phloem.tree.tree import Tree
 
 
 @dataclass(frozen=True)
-class McmcSettings:
-    """One analysis. alignment and the options after it are those of `phloem likelihood`; model None takes
+class McmcSettings(DataOptions):
+    """One analysis. model: None takes
     the default for the data type (analysis.mcmc). start: what chains start from, random, nj, bionj, upgma or
     a tree file (analysis.mcmc_start). prefix: of every file written; None takes the alignment's name in the
     working directory. redo: replace files that exist. chains: what the sampler does."""
 
-    alignment: str
     model: str | None = None
     start: str = RANDOM
     prefix: str | None = None
     redo: bool = False
-    datatype: str | None = None
-    genetic_code: int = 1
-    stop_codons: Literal["error", "mask"] = "error"
-    sites: str | None = None
-    ambiguity: Literal["partial", "missing"] = "partial"
     gamma: Literal["mean", "median"] = "mean"
     chains: ChainSettings = field(default_factory=ChainSettings)
 

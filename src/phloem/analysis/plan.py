@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from phloem.analysis.reading import alignment_of
+from phloem.analysis.reading import DataOptions, alignment_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.hardware.machine import Hardware, detect_hardware
@@ -26,18 +26,12 @@ from phloem.tree.tree import Tree
 
 
 @dataclass(frozen=True)
-class PlanSettings:
+class PlanSettings(DataOptions):
     """Options of `phloem plan`. tree: None forecasts on a random tree, which has more distinct columns than a
     good one, so that the forecast is an upper bound."""
 
-    alignment: str
     model: str
     tree: str | None = None
-    datatype: str | None = None
-    genetic_code: int = 1
-    stop_codons: Literal["error", "mask"] = "error"
-    sites: str | None = None
-    ambiguity: Literal["partial", "missing"] = "partial"
     engine: Literal["auto", "reference", "cpu", "gpu"] = "auto"
     precision: Literal["float64", "float32"] = "float64"
     threads: int | None = None

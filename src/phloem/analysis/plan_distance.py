@@ -13,7 +13,7 @@ from phloem.analysis.distance_options import (
     check_options,
     refuse_options_of_other_inputs,
 )
-from phloem.analysis.distance_source import alignment_of, distance_settings
+from phloem.analysis.distance_source import distance_settings, measured_alignment
 from phloem.clustering.alignment_distances import distance_seconds
 from phloem.clustering.memory import forecast_bytes
 from phloem.hardware.machine import Hardware, detect_hardware
@@ -73,7 +73,7 @@ def plan_distance_tree(settings: DistanceAnalysisSettings) -> DistancePlan:
             precision = "float64" if taxa <= LARGE else "float32"
         devices = choose_devices(settings.device, taxa, method)
     else:
-        alignment = alignment_of(settings)
+        alignment = measured_alignment(settings)
         taxa, sites = alignment.n_taxa, alignment.n_sites
         measure = distance_settings(settings, alignment)
         seconds, precision = distance_seconds(alignment, measure), measure.precision

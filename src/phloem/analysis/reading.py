@@ -1,37 +1,109 @@
-"""The data options that several commands share, and the alignment they describe."""
+"""How an alignment file is to be read: one record of options for every command, and what it gives."""
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from dataclasses import KW_ONLY, dataclass, fields, replace
 
-from phloem.data.alignment import Alignment
-from phloem.io.alignment import read_alignment
-
-
-class DataSettings(Protocol):
-    """Settings that say how an alignment file is to be read; see read_alignment."""
-
-    @property
-    def alignment(self) -> str: ...
-    @property
-    def datatype(self) -> str | None: ...
-    @property
-    def genetic_code(self) -> int: ...
-    @property
-    def stop_codons(self) -> Literal["error", "mask"]: ...
-    @property
-    def ambiguity(self) -> Literal["partial", "missing"]: ...
-    @property
-    def sites(self) -> str | None: ...
+from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons
+from phloem.data.partition import Scheme, Subset, Unassigned
+from phloem.errors import InputError
+from phloem.io.alignment import part_alignment, read_alignment, read_characters, read_scheme
+from phloem.model.families import datatypes_of
+from phloem.model.model_string import split_model
 
 
-def alignment_of(settings: DataSettings) -> Alignment:
-    """Read the alignment that the settings name."""
+@dataclass(frozen=True)
+class DataOptions:
+    """What every command that reads an alignment can be told; its settings extend this record.
+
+    alignment: FASTA, PHYLIP or NEXUS file. datatype: None takes what the file says, or guesses.
+    genetic_code: NCBI number, for codons. stop_codons: "error", or "mask" for missing data.
+    sites: columns to keep, such as "1-900\\3". ambiguity: what a partly ambiguous character says, "partial"
+    (a likelihood takes the set of states, a distance their even mixture) or nothing, "missing".
+    partitions: a partition file (`read_partitions`); partition_name: which one of several in it;
+    unassigned_sites: columns in no subset are an "error", or left out ("drop").
+    """
+
+    alignment: str
+    _: KW_ONLY
+    datatype: str | None = None
+    genetic_code: int = 1
+    stop_codons: StopCodons = "error"
+    sites: str | None = None
+    ambiguity: Ambiguity = "partial"
+    partitions: str | None = None
+    partition_name: str | None = None
+    unassigned_sites: Unassigned = "error"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A subset of the columns with its own alignment; model_text: None where neither file nor user says."""
+
+    name: str
+    alignment: Alignment
+    model_text: str | None
+
+
+def reading_identity(options: DataOptions) -> dict[str, object]:
+    """The options by name, without the file's: with its content they decide what is read."""
+    return {field.name: getattr(options, field.name) for field in fields(DataOptions)[1:]}
+
+
+def alignment_of(options: DataOptions) -> Alignment:
+    """Read the alignment that the options name, as one part."""
+    if options.partitions is not None:
+        raise InputError("this analysis has one part, and --partitions gives several", hint="Leave it out.")
     return read_alignment(
-        settings.alignment,
-        datatype=settings.datatype,
-        genetic_code=settings.genetic_code,
-        stop_codons=settings.stop_codons,
-        ambiguity=settings.ambiguity,
-        sites=settings.sites,
+        options.alignment,
+        datatype=options.datatype,
+        genetic_code=options.genetic_code,
+        stop_codons=options.stop_codons,
+        ambiguity=options.ambiguity,
+        sites=options.sites,
     )
+
+
+def parts_of(options: DataOptions, model: str | None = None) -> tuple[Scheme, tuple[Part, ...]]:
+    """Read the parts that the partition file names (or DATATYPE=MIXED declares), each coded on its own.
+
+    model: of the subsets to which the partition file gives none. A subset without a data type has that of
+    its model's name where there is only one. Raises InputError with file and line.
+    """
+    if options.sites is not None:
+        raise InputError("--sites and --partitions both choose columns", hint="Leave one out.")
+    characters = read_characters(options.alignment)
+    scheme = read_scheme(
+        characters,
+        options.partitions,
+        name=options.partition_name,
+        unassigned=options.unassigned_sites,
+    )
+    subsets = tuple(_typed(subset, options, scheme) for subset in scheme.subsets)
+    coding = Coding(options.datatype, options.genetic_code, options.stop_codons, options.ambiguity)
+    parts = tuple(
+        Part(subset.name, part_alignment(characters, subset, coding), subset.model_text or model)
+        for subset in subsets
+    )
+    if options.genetic_code != 1 and not any(part.alignment.alphabet.kind == "codon" for part in parts):
+        raise InputError(
+            f"genetic code {options.genetic_code} is chosen, and no part is read as codons",
+            file=scheme.file,
+            hint="Write CODON or a codon model for one, or leave the genetic code out.",
+        )
+    return replace(scheme, subsets=subsets), parts
+
+
+def _typed(subset: Subset, options: DataOptions, scheme: Scheme) -> Subset:
+    """The subset with the data type of its model, where nothing else says it."""
+    if subset.model_text is None and datatypes_of(subset.name):
+        raise InputError(
+            f"'{subset.name}' is the name of a subset here, and of a model",
+            file=scheme.file,
+            line=subset.line,
+            hint="Define a CHARSET for its columns, and write 'MODEL:set'; or call it something else.",
+        )
+    if subset.datatype is not None or subset.model_text is None or options.datatype is not None:
+        return subset
+    kinds = datatypes_of(split_model(subset.model_text)[0].name)
+    return replace(subset, datatype=kinds[0]) if len(kinds) == 1 else subset

@@ -6,8 +6,11 @@ from typing import Any, Literal
 
 import typer
 
-_INPUT = typer.Argument(
-    ..., help="Alignment (FASTA, PHYLIP, NEXUS), or distance matrix (PHYLIP, CSV, TSV, .npy)."
+from phloem.cli.data_options import takes_data
+
+_takes_input = takes_data(
+    ambiguity="missing",
+    alignment_help="Alignment (FASTA, PHYLIP, NEXUS), or distance matrix (PHYLIP, CSV, TSV, .npy).",
 )
 _DISTANCE = typer.Option(
     None, "--distance", "-d", help="p, jc69, k80, f84, tn93, logdet; poisson, kimura; ml. Else by data type."
@@ -16,16 +19,9 @@ _MODEL = typer.Option(
     None, "--model", "-m", help="Maximum-likelihood distances under this model, as LG+G4{0.8}."
 )
 _SHAPE = typer.Option(None, help="Shape of gamma-distributed rates across sites, for a correction.")
-_AMBIGUITY = typer.Option(
-    "missing", help="An R: missing, or half an A and half a G (gaps and N are always missing)."
-)
 _DELETION = typer.Option("pairwise", help="Leave out a site for pairs that lack it, or for all.")
 _SATURATED = typer.Option("longest", help="Pairs too different to measure: set to --longest, or error.")
 _LONGEST = typer.Option(5.0, help="Longest distance, expected substitutions per site.")
-_DATATYPE = typer.Option(None, help="dna, rna, protein, codon, binary, standard; else guessed.")
-_GENETIC_CODE = typer.Option(1, help="NCBI's number of the genetic code, for codons.")
-_STOP_CODONS = typer.Option("error", help="What a stop codon is.")
-_SITES = typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'.")
 _NAMES = typer.Option(None, help="File of names for a .npy matrix, one a line.")
 _TOLERANCE = typer.Option(1e-5, help="How far d(i, j) and d(j, i) may lie apart.")
 _PRECISION = typer.Option("auto", help="Of the matrix; auto: float64 up to 4,096 taxa.")
@@ -44,19 +40,15 @@ _DEVICE = typer.Option("auto", help="Where distances and tree are computed.")
 Auto = Literal["auto", "float32", "float64"]
 
 
+@_takes_input
 def distances(
-    input: str = _INPUT,
+    data: dict[str, Any],
     distance: str | None = _DISTANCE,
     model: str | None = _MODEL,
     shape: float | None = _SHAPE,
-    ambiguity: Literal["missing", "average"] = _AMBIGUITY,
     deletion: Literal["pairwise", "complete"] = _DELETION,
     saturated: Literal["longest", "error"] = _SATURATED,
     longest: float = _LONGEST,
-    datatype: str | None = _DATATYPE,
-    genetic_code: int = _GENETIC_CODE,
-    stop_codons: Literal["error", "mask"] = _STOP_CODONS,
-    sites: str | None = _SITES,
     names: str | None = _NAMES,
     tolerance: float = _TOLERANCE,
     precision: Auto = _PRECISION,
@@ -78,20 +70,16 @@ def distances(
     _run(dict(locals()), None, None, False)
 
 
+@_takes_input
 def upgma(
-    input: str = _INPUT,
+    data: dict[str, Any],
     method: Literal["upgma", "wpgma", "single", "complete"] = typer.Option("upgma", help="Linkage."),
     distance: str | None = _DISTANCE,
     model: str | None = _MODEL,
     shape: float | None = _SHAPE,
-    ambiguity: Literal["missing", "average"] = _AMBIGUITY,
     deletion: Literal["pairwise", "complete"] = _DELETION,
     saturated: Literal["longest", "error"] = _SATURATED,
     longest: float = _LONGEST,
-    datatype: str | None = _DATATYPE,
-    genetic_code: int = _GENETIC_CODE,
-    stop_codons: Literal["error", "mask"] = _STOP_CODONS,
-    sites: str | None = _SITES,
     names: str | None = _NAMES,
     tolerance: float = _TOLERANCE,
     precision: Auto = _PRECISION,
@@ -113,20 +101,16 @@ def upgma(
     _run(options, method, picture, circular)
 
 
+@_takes_input
 def nj(
-    input: str = _INPUT,
+    data: dict[str, Any],
     method: Literal["nj", "bionj", "unj"] = typer.Option("nj", help="Neighbour joining, BIONJ or UNJ."),
     distance: str | None = _DISTANCE,
     model: str | None = _MODEL,
     shape: float | None = _SHAPE,
-    ambiguity: Literal["missing", "average"] = _AMBIGUITY,
     deletion: Literal["pairwise", "complete"] = _DELETION,
     saturated: Literal["longest", "error"] = _SATURATED,
     longest: float = _LONGEST,
-    datatype: str | None = _DATATYPE,
-    genetic_code: int = _GENETIC_CODE,
-    stop_codons: Literal["error", "mask"] = _STOP_CODONS,
-    sites: str | None = _SITES,
     names: str | None = _NAMES,
     tolerance: float = _TOLERANCE,
     precision: Auto = _PRECISION,
@@ -170,6 +154,7 @@ def _run(options: dict[str, Any], method: str | None, picture: str | None, circu
     from phloem.cli.steps import shown_steps
 
     json = options.pop("json")
+    options |= options.pop("data")
     options["out"] = None if options["out"] == "-" else options["out"]
     settings = DistanceAnalysisSettings(**(options | {"method": method}))
     _check_outputs(settings, picture, circular, json)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from phloem.cli.data_options import takes_data
+
 if TYPE_CHECKING:
     from phloem.analysis.likelihood import Gradient, LikelihoodResult, OptimizeResult
 
@@ -13,21 +15,13 @@ _WIDTH = 80
 _SIMPLEX = ("frequency", "root_frequency", "weight", "class_weight")
 
 
+@takes_data()
 def likelihood(
-    alignment: str = typer.Argument(..., help="FASTA, PHYLIP or NEXUS file, gzip-compressed or not."),
+    data: dict[str, Any],
     tree: str | None = typer.Option(
         None, "--tree", "-t", help="Newick or NEXUS tree with lengths; else BIONJ of the alignment."
     ),
     model: str = typer.Option(..., "--model", "-m", help="Model string, such as 'HKY{3.5}+F+G4{0.5}'."),
-    datatype: str | None = typer.Option(
-        None, help="dna, rna, protein, codon, binary, standard; else guessed."
-    ),
-    genetic_code: int = typer.Option(1, help="NCBI's number of the genetic code, for codons."),
-    stop_codons: Literal["error", "mask"] = typer.Option(
-        "error", help="What a stop codon is: error, or missing."
-    ),
-    sites: str | None = typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'."),
-    ambiguity: Literal["partial", "missing"] = typer.Option("partial", help="Partly ambiguous characters."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     multifurcations: bool = typer.Option(
         False, "--multifurcations", help="Resolve multifurcations by zero-length branches."
@@ -47,19 +41,19 @@ def likelihood(
 ) -> None:
     """Log-likelihood of a tree, its gradient, and with --optimize its maximum on that topology."""
     options: dict[str, Any] = dict(locals())
-    del options["json"]
+    del options["json"], options["data"]
     from rich.console import Console
 
     from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
     from phloem.analysis.provenance import refuse_to_overwrite
 
     refuse_to_overwrite(
-        [json] if json not in (None, "-") else [], redo, [alignment, *([tree] if tree else [])]
+        [json] if json not in (None, "-") else [], redo, [data["alignment"], *([tree] if tree else [])]
     )
     messages = Console(stderr=True, highlight=False)
     with messages.status("computing …") as status:
         result = run_likelihood(
-            LikelihoodSettings(**options),
+            LikelihoodSettings(**data, **options),
             progress=lambda n, value: status.update(f"fitting: evaluation {n}, log-likelihood {value:.4f}"),
             compiling=messages.print,
             measuring=lambda: messages.print("measuring this machine's engines, once for this kind of data"),

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from phloem.cli.data_options import takes_data
+
 if TYPE_CHECKING:
     from phloem.analysis.mcmc import McmcResult, McmcSettings
 
 _WIDTH = 80
 
 
+@takes_data()
 def mcmc(
-    alignment: str = typer.Argument(..., help="FASTA, PHYLIP or NEXUS file, gzip-compressed or not."),
+    data: dict[str, Any],
     model: str | None = typer.Option(
         None, "--model", "-m", help="Such as GTR+I+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
     ),
@@ -38,15 +41,6 @@ def mcmc(
         "gammadir(1,0.1,1,1)", help="Prior on branch lengths, or exponential(10)."
     ),
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
-    datatype: str | None = typer.Option(
-        None, help="dna, rna, protein, codon, binary, standard; else guessed."
-    ),
-    genetic_code: int = typer.Option(1, help="NCBI's number of the genetic code, for codons."),
-    stop_codons: Literal["error", "mask"] = typer.Option(
-        "error", help="What a stop codon is: error, or missing."
-    ),
-    sites: str | None = typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'."),
-    ambiguity: Literal["partial", "missing"] = typer.Option("partial", help="Partly ambiguous characters."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     threads: int | None = typer.Option(None, help="At most one for each run is used."),
     redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
@@ -62,6 +56,7 @@ def _settings(options: dict[str, Any]) -> McmcSettings:
     """The options of the command, sorted into the records of phloem.analysis.mcmc."""
     from phloem.analysis.mcmc import ChainSettings, McmcSettings, Priors, parse_length_prior
 
+    options |= options.pop("data")
     prior = Priors(branch_lengths=parse_length_prior(options.pop("branch_prior")))
     options |= {"n_runs": options.pop("runs"), "n_chains": options.pop("chains"), "priors": prior}
     options["use_data"] = not options.pop("prior_only")

@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 import typer
 
+from phloem.cli.data_options import ALIGNMENT_HELP, takes_data
 
+
+@takes_data(ambiguity=None, alignment_help=f"{ALIGNMENT_HELP} With --method also a distance matrix.")
 def plan(
-    alignment: str = typer.Argument(
-        ..., help="FASTA, PHYLIP or NEXUS file, gzip-compressed or not; with --method also a distance matrix."
-    ),
+    data: dict[str, Any],
     model: str | None = typer.Option(
         None, "--model", "-m", help="Model string, such as GTR+G4 or GY94+F3X4; needed for a likelihood."
     ),
@@ -18,13 +19,6 @@ def plan(
         None, help="Forecast a distance tree instead of a likelihood."
     ),
     tree: str | None = typer.Option(None, "--tree", "-t", help="Tree; without it, an upper bound."),
-    datatype: str | None = typer.Option(
-        None, help="dna, rna, protein, codon, binary, standard; else guessed."
-    ),
-    genetic_code: int = typer.Option(1, help="NCBI's number of the genetic code, for codons."),
-    stop_codons: Literal["error", "mask"] = typer.Option("error", help="What a stop codon is."),
-    sites: str | None = typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'."),
-    ambiguity: Literal["partial", "missing"] = typer.Option("partial", help="Partly ambiguous characters."),
     distance: str | None = typer.Option(None, "--distance", "-d", help="Distance, with --method."),
     bootstrap: int = typer.Option(0, "--bootstrap", "-b", help="Replicates, with --method."),
     cophenetic: bool = typer.Option(False, "--cophenetic", help="Keep the distances, with --method."),
@@ -38,6 +32,7 @@ def plan(
 ) -> None:
     """Forecast memory and time of a likelihood or a distance tree, and what would run it, and why."""
     options: dict[str, Any] = dict(locals())
+    options |= {name: value for name, value in options.pop("data").items() if name != "ambiguity" or value}
     if method is not None:
         _plan_distance_tree(options)
     else:
@@ -83,15 +78,12 @@ def _plan_distance_tree(options: dict[str, Any]) -> None:
     from phloem.analysis.plan_distance import plan_distance_tree
     from phloem.errors import InputError
 
-    for name, usual in (("tree", None), ("ambiguity", "partial")):
-        if options.pop(name) != usual:
-            raise InputError(f"--{name} is for a likelihood, and --method for a tree", hint="Leave one out.")
+    if options.pop("tree") is not None:
+        raise InputError("--tree is for a likelihood, and --method for a tree", hint="Leave one out.")
     device: Any = options.pop("engine")
     if device == "reference":
         raise InputError("distance trees have no reference engine", hint="Use cpu, gpu or auto.")
-    found = plan_distance_tree(
-        DistanceAnalysisSettings(input=options.pop("alignment"), device=device, **options)
-    )
+    found = plan_distance_tree(DistanceAnalysisSettings(device=device, **options))
     console = Console(highlight=False, width=80)
     table = Table(show_header=False, width=80)
     sites = "a distance matrix" if found.sites is None else f"{found.sites:,} sites"

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import typer
 
+from phloem.cli.data_options import GENETIC_CODE
+
 
 def simulate(
     tree: str | None = typer.Argument(None, help="Newick or NEXUS tree with branch lengths; else --tips."),
@@ -23,7 +25,7 @@ def simulate(
     datatype: str | None = typer.Option(
         None, help="dna, rna, protein, codon, binary, standard; else by the model's name."
     ),
-    genetic_code: int = typer.Option(1, help="NCBI's number of the genetic code, for codons."),
+    genetic_code: int = GENETIC_CODE,
     states: int | None = typer.Option(None, help="Number of states of standard data."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     out: str | None = typer.Option(None, "--out", "-o", help="Alignment; else it goes to standard output."),

@@ -79,7 +79,7 @@ def distance_seconds(alignment: Alignment, settings: DistanceSettings) -> float:
 
 def lacking_on_gpu(alignment: Alignment, settings: DistanceSettings) -> str | None:
     """What the GPU kernels lack for these distances, if anything."""
-    if settings.ambiguity == "average" and whole_weights(alignment, settings.ambiguity) is None:
+    if settings.ambiguity == "partial" and whole_weights(alignment, settings.ambiguity) is None:
         return "averages over sets of so many states"
     return None
 

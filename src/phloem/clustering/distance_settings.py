@@ -27,8 +27,8 @@ class DistanceSettings:
     method: p (proportion of differing sites), jc69, k80, f84, tn93, logdet for nucleotides; p, poisson,
         kimura for amino acids and other states; ml under `model` for any.
     shape: gamma shape of rates across sites in jc69, k80, f84, tn93 and poisson, or None for equal rates.
-    ambiguity: a partly ambiguous character counts as missing, or as an even mixture of the states it allows
-        (reference.distance.state_weights; not for ml).
+    ambiguity: a partly ambiguous character counts as missing, or, partial, as an even mixture of the states
+        it allows (reference.distance.state_weights; not for ml).
     deletion: leave out a site for the pairs that lack it, or for all. A missing character lacks it.
     saturated: a pair without a finite distance, or farther than `longest`, gets `longest`, or is an error.
     longest: expected substitutions per site.
@@ -82,7 +82,7 @@ def check_settings(settings: DistanceSettings, kind: str) -> None:
         raise InputError(
             "maximum-likelihood distances need a model", hint="Name one, such as LG or HKY{2.5}+F."
         )
-    if settings.method == "ml" and settings.ambiguity == "average":
+    if settings.method == "ml" and settings.ambiguity == "partial":
         raise InputError(
             "maximum-likelihood distances do not average over ambiguous characters",
             hint="Let them count as missing, or choose another distance.",

@@ -56,7 +56,7 @@ def test_what_cannot_be_meant_is_refused(files, options, message):
 
 @pytest.mark.parametrize(
     "option",
-    [{"deletion": "complete"}, {"ambiguity": "average"}, {"saturated": "error"}, {"longest": 2.0},
+    [{"deletion": "complete"}, {"ambiguity": "partial"}, {"saturated": "error"}, {"longest": 2.0},
      {"shape": 1.0}, {"bootstrap": 5}, {"genetic_code": 2}, {"stop_codons": "mask"}, {"distance": "p"}],
 )  # fmt: skip
 def test_a_matrix_takes_no_option_of_an_alignment(files, option):

@@ -77,7 +77,7 @@ def test_sizes_of_matrices(name, tmp_path):
 
 def test_what_does_not_fit_is_said(tmp_path):
     (tmp_path / "large.phy").write_text("20000000\n")
-    settings = DistanceAnalysisSettings(input=str(tmp_path / "large.phy"), method="upgma")
+    settings = DistanceAnalysisSettings(str(tmp_path / "large.phy"), method="upgma")
     assert plan_distance_tree(settings).fits is False
     assert "does not fit" in command(settings.input, "--method", "upgma").stdout
 

@@ -16,18 +16,18 @@ from scipy.optimize import minimize_scalar
 from phloem.model.record import SiteModel
 from phloem.model.transition import transition_matrices
 
-Ambiguity = Literal["missing", "average"]
+Ambiguity = Literal["partial", "missing"]
 
 
 def state_weights(state_sets: np.ndarray, ambiguity: Ambiguity) -> np.ndarray:
     """(codes, S): the share of a site that each code gives to each state.
 
     A plain state gives 1, a wholly missing character nothing. A partly ambiguous code gives nothing
-    (missing), or 1/k to each of the k states that it allows (average; as HyPhy's and tn93's AVERAGE do).
+    (missing), or 1/k to each of the k states that it allows (partial; as HyPhy's and tn93's AVERAGE do).
     """
     sizes = state_sets.sum(axis=1)
     known = sizes == 1
-    if ambiguity == "average":
+    if ambiguity == "partial":
         known = sizes < state_sets.shape[1]
     return np.where(known[:, None], state_sets / sizes[:, None], 0.0)
 

@@ -1,0 +1,91 @@
+"""The options that say how an alignment is read, declared once for every command that reads one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal
+
+import typer
+
+GENETIC_CODE = typer.Option(1, help="NCBI's number of the genetic code, for codons.")
+
+ALIGNMENT_HELP = "FASTA, PHYLIP or NEXUS file, gzip-compressed or not."
+_Options = list[tuple[str, Any, Any]]  # name, type, typer's declaration
+
+
+def _of_reading(ambiguity: str | None) -> _Options:
+    return [
+        (
+            "datatype",
+            str | None,
+            typer.Option(None, help="dna, rna, protein, codon, binary, standard; else guessed."),
+        ),
+        ("genetic_code", int, GENETIC_CODE),
+        (
+            "stop_codons",
+            Literal["error", "mask"],
+            typer.Option("error", help="What a stop codon is: error, or missing."),
+        ),
+        ("sites", str | None, typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'.")),
+        (
+            "ambiguity",
+            Literal["partial", "missing"] | None,
+            typer.Option(ambiguity, help="A partly ambiguous character: the states it allows, or missing."),
+        ),
+    ]
+
+
+def _of_partitions() -> _Options:
+    return [
+        (
+            "partitions",
+            str | None,
+            typer.Option(None, help="Partition file: RAxML-NG or IQ-TREE list, NEXUS sets, MrBayes block."),
+        ),
+        ("partition_name", str | None, typer.Option(None, help="Which one, where the file has several.")),
+        (
+            "unassigned_sites",
+            Literal["error", "drop"],
+            typer.Option("error", help="Columns in no subset: an error, or left out."),
+        ),
+    ]
+
+
+def takes_data(
+    *, ambiguity: str | None = "partial", partitions: bool = False, alignment_help: str = ALIGNMENT_HELP
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replaces the parameter `data` of a command by its options, one by one, with their declarations.
+
+    The command gets them as a dictionary whose keys are the fields of analysis.reading.DataOptions.
+    ambiguity: the usual one. partitions: whether the command can do with several parts.
+    """
+    options = [("alignment", str, typer.Argument(..., help=alignment_help)), *_of_reading(ambiguity)]
+    options += _of_partitions() if partitions else []
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command)
+        types = {name: eval(text, command.__globals__) for name, text in command.__annotations__.items()}
+        declared = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for name, annotation, default in options
+        ]
+        mine = [
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=types[name])
+            for name, one in own.parameters.items()
+            if name != "data"
+        ]
+
+        @functools.wraps(command)
+        def with_options(**given: Any) -> None:
+            data = {name: given.pop(name) for name, _, _ in options}
+            command(data=data, **given)
+
+        together = [declared[0], *mine, *declared[1:]]
+        with_options.__signature__ = own.replace(parameters=together)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {one.name: one.annotation for one in together}
+        del with_options.__wrapped__  # typer would read the signature of what is wrapped
+        return with_options
+
+    return decorate
