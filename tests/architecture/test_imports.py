@@ -106,6 +106,28 @@ def test_imports_go_one_way(path):
     assert violations(path) == []
 
 
+# A reference is the specification, not a part of what users run: these rooms call none but through the
+# engine that carries its name, except the sampler's guard.
+WITHOUT_REFERENCE = ("inference", "analysis", "cli", "web", "density")
+GUARD = "inference/mcmc/guard.py"
+
+
+def references(path: Path, source: Path = SOURCE) -> list[str]:
+    relative = path.relative_to(source).as_posix()
+    if not relative.startswith(WITHOUT_REFERENCE) or relative == GUARD:
+        return []
+    return [name for name in imported_modules(path) if name.startswith("phloem.pruning.reference")]
+
+
+def test_of_the_sampler_only_its_guard_calls_the_reference(tmp_path):
+    assert [path for path in sorted(SOURCE.rglob("*.py")) if references(path)] == []
+    assert any(name.startswith("phloem.pruning.reference") for name in imported_modules(SOURCE / GUARD))
+    bad = tmp_path / "inference" / "bad.py"
+    bad.parent.mkdir()
+    bad.write_text("from phloem.pruning.reference.evaluator import ReferenceEvaluator\n")
+    assert len(references(bad, tmp_path)) == 1
+
+
 def test_a_wrong_import_is_seen(tmp_path):
     (tmp_path / "data").mkdir()
     bad = tmp_path / "data" / "bad.py"

@@ -26,6 +26,7 @@ from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.checkpoint import write_atomically
 from phloem.inference.mcmc.convergence import kept
 from phloem.inference.mcmc.frozen import frozen_warnings
+from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.sampler import Progress, Sampled, sample
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
@@ -72,11 +73,12 @@ def run_mcmc(
         started(model, alignment, start.origin)
     observed = observations(alignment, structure.ascertained)
     make_room(prefix, files, settings.redo)
-    sampled = sample(
-        observed, structure, chains, prefix, chain_identity(settings, model), progress, start.tree
-    )
+    identity, plain = chain_identity(settings, model), plain_likelihood(alignment, model)
+    sampled = sample(observed, structure, chains, prefix, identity, progress, start.tree, plain)
     result = _summarised(settings, model, start, alignment, sampled, selection, files)
-    write_atomically(Path(f"{prefix}.con.tre"), nexus_text([result.consensus]).encode())
+    unit = f"#NEXUS\n[Branch lengths: {result.length_unit}]\n"
+    tree = nexus_text([result.consensus]).replace("#NEXUS\n", unit, 1)
+    write_atomically(Path(f"{prefix}.con.tre"), tree.encode())
     text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
     write_atomically(Path(f"{prefix}.json"), (text + "\n").encode())
     return result
@@ -143,6 +145,7 @@ def _summarised(
         speed=sampled.chain_generations / sampled.seconds,
         resumed_at=sampled.resumed_at,
         files=files,
+        length_unit=runs[0].columns.structure.length_unit,
         provenance=provenance([settings.alignment, *start.files], selection) | {"seed": chains.seed},
     )
 

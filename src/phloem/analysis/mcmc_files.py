@@ -12,6 +12,7 @@ from phloem.analysis.mcmc_start import start_identity
 from phloem.analysis.provenance import refuse_to_overwrite, sha256
 from phloem.analysis.reading import reading_identity
 from phloem.errors import InputError
+from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.trace_files import paths
 from phloem.model.model import Model
 
@@ -65,7 +66,7 @@ def refuse_unexplained(checkpoint: Path, files: dict[str, str], redo: bool) -> N
 
 def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
     """Remove what is to be replaced, only now that the input has proved readable; make the folder."""
-    for file in files if redo else ():
+    for file in [*files, str(report_path(prefix))] if redo else ():
         Path(file).unlink(missing_ok=True)
     Path(prefix).parent.mkdir(parents=True, exist_ok=True)
 

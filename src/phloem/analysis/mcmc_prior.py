@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from phloem.inference.mcmc.settings import Priors
+from phloem.inference.mcmc.structure_of_model import sites_per_character
 from phloem.model.model import Model
 
 _NAMED = {"omega", "frequencies", "alpha", "p_invariable"}
@@ -11,7 +12,8 @@ _NAMED = {"omega", "frequencies", "alpha", "p_invariable"}
 def prior_text(model: Model, priors: Priors) -> str:
     """Priors of branch lengths, of topologies, and of those parameters that the model leaves free."""
     free = {parameter.name for parameter in model.free}
-    parts = [f"branch lengths {priors.branch_lengths}", "uniform topologies"]
+    unit = " per nucleotide site" if sites_per_character(model) > 1 else ""
+    parts = [f"branch lengths{unit} {priors.branch_lengths}", "uniform topologies"]
     if free - _NAMED:
         parts.append(f"{_dirichlet(priors.exchangeability)} rates")
     if "omega" in free:

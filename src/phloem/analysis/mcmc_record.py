@@ -42,7 +42,7 @@ class McmcResult:
     """consensus: majority rule, prob at its nodes. parameters: log-likelihood, tree length and every free
     number. diagnosis: convergence at the end. acceptance: move → (tried, accepted share, tuning) of the
     cold chains. swaps: accepted share of the swaps between neighbouring ranks of heat. speed:
-    chain-generations a second. files: name → what it holds."""
+    chain-generations a second. files: name → what it holds. length_unit: of branch lengths and TL."""
 
     settings: McmcSettings
     model: str
@@ -58,6 +58,7 @@ class McmcResult:
     speed: float
     resumed_at: int | None
     files: dict[str, str]
+    length_unit: str
     provenance: dict[str, Any]
 
     def to_json(self) -> dict[str, object]:
@@ -77,6 +78,7 @@ class McmcResult:
             "model": self.model,
             "start": self.start,
             "data": self.data,
+            "branch_lengths": self.length_unit,
             "parameters": rows,
             "convergence": {name: _plain(value) for name, value in asdict(self.diagnosis).items()},
             "acceptance": {

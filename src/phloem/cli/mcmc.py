@@ -38,7 +38,8 @@ def mcmc(
     burn_in: float = typer.Option(0.25, help="Share of the samples that summaries leave out."),
     heating: float = typer.Option(0.1, help="Chain i runs at 1 / (1 + heating i)."),
     branch_prior: str = typer.Option(
-        "gammadir(1,0.1,1,1)", help="Prior on branch lengths, or exponential(10)."
+        "gammadir(1,0.1,1,1)",
+        help="On lengths in substitutions per site (of codons: per nucleotide); or exponential(10).",
     ),
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
@@ -177,7 +178,7 @@ def _parameters(result: McmcResult) -> Any:
     from rich.table import Table
 
     p = result.parameters
-    table = Table(title="Parameters", title_justify="left")
+    table = Table(title=f"Parameters; TL in {result.length_unit}", title_justify="left")
     table.add_column("parameter", overflow="fold")
     for name in ("mean", "sd", f"{100 * p.mass:g}% HPD", "ESS", "R-hat"):
         table.add_column(name, justify="right", no_wrap=True)

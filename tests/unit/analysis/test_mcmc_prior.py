@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from phloem.analysis.mcmc_prior import prior_text
+from phloem.data.alphabet import alphabet
 from phloem.inference.mcmc.settings import ExponentialPrior, Priors
+from phloem.likelihood.model_for_alignment import model_for_alphabet
 from phloem.model.grammar import parse_model
 
 ALWAYS = "branch lengths gammadir(1,0.1,1,1), uniform topologies"
@@ -33,3 +35,10 @@ def test_other_priors_than_the_usual_ones():
         "branch lengths exponential(20), uniform topologies, Dirichlet(2) rates, exponential(0.5) alpha"
     )
     assert prior_text(parse_model("HKY+FQ+G4", datatype="dna"), priors) == expected
+
+
+def test_lengths_of_codons_are_per_nucleotide():
+    model = model_for_alphabet("GY94+FQ", alphabet("codon"))
+    assert prior_text(model, Priors()).startswith(
+        "branch lengths per nucleotide site gammadir(1,0.1,1,1), uni"
+    )

@@ -55,7 +55,9 @@ def test_files_are_written(finished):
     assert set(record["acceptance"]) >= {"spr", "tbr", "nni", "branch_multiplier", "alpha_multiplier"}
     tree = read_tree(folder / "x.con.tre")
     assert tree.n_tips == 12 and any("prob" in notes for notes in tree.annotations.values())
-    assert "[&prob=" in (folder / "x.con.tre").read_text()
+    text = (folder / "x.con.tre").read_text()
+    assert "[&prob=" in text and text.splitlines()[1] == "[Branch lengths: expected substitutions per site]"
+    assert record["branch_lengths"] == "expected substitutions per site"
 
 
 def test_nothing_is_overwritten_without_redo(finished):

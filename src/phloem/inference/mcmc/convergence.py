@@ -53,7 +53,7 @@ def diagnose(
     presence, labels = _split_presence(table, len(samples), n_draws, thresholds.min_split_frequency)
     ess, r_hat = mixing(np.concatenate([draws, presence], axis=2))
     which = [*names, *labels]
-    if not np.isfinite(ess).any():
+    if not (np.isfinite(ess).any() and np.isfinite(r_hat).any()):
         return Diagnosis(generation, n_draws, asdsf, np.nan, np.nan, "nothing moves", False)
     worst = int(np.nanargmin(ess))
     met = bool(

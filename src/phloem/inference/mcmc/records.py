@@ -35,6 +35,7 @@ class ChainData(NamedTuple):
     exchangeabilities; class_a, class_b: (S, S) which entry of the blocks EXCHANGEABILITY and OMEGA multiplies
     it. block_start, block_size: (5,) where each block lies. gamma: 1 if rates follow a discrete gamma;
     gamma_median: 1 for medians. fixed_rates, fixed_weights: (C,) used if gamma is 0 (weights in any case).
+    sites_per_character: multiplies all rates, see ModelStructure.
     length_prior_kind, length_prior: see compiled/prior.py. length_bounds: (2,). block_bounds: (5,
     2). alpha_prior_rate: of the exponential prior on alpha. concentration: (3,) of the Dirichlet priors.
     move_kind, move_block: (M,). move_cumulative: (M,) ends at 1. move_target: (M,) acceptance aimed at while
@@ -60,6 +61,7 @@ class ChainData(NamedTuple):
     block_size: np.ndarray
     gamma: int
     gamma_median: int
+    sites_per_character: int
     fixed_rates: np.ndarray
     fixed_weights: np.ndarray
     length_prior_kind: int

@@ -12,8 +12,10 @@ from pathlib import Path
 from phloem.errors import InputError
 from phloem.inference.mcmc.checkpoint import load, save
 from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept
+from phloem.inference.mcmc.guard import Guard, Plain
 from phloem.inference.mcmc.observations import Observations
 from phloem.inference.mcmc.run import Run, advanced, new_run
+from phloem.inference.mcmc.samples import Samples, draw
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ModelStructure
 from phloem.inference.mcmc.trace_files import close_trace, write_trace
@@ -54,13 +56,16 @@ def sample(
     identity: dict | None = None,
     progress: Callable[[Progress], None] | None = None,
     start_tree: Tree | None = None,
+    plain: Plain | None = None,
 ) -> Sampled:
     """Run the chains to the end of settings.generations, or until they have converged.
 
     prefix: of the trace files and of the checkpoint PREFIX.ckp.npz; None keeps everything in memory.
     identity: what must be equal for a checkpoint to be resumed. One thread a run, at most settings.threads;
     numbers do not depend on it. start_tree: see run.new_run; a resumed analysis goes on from its checkpoint.
-    Raises InputError for a checkpoint of another analysis.
+    plain: the likelihood that the guard compares with (guard.plain_likelihood) where data are used; None
+    compares nothing. Raises InputError for a checkpoint of another analysis, NumericalError where the guard
+    stops the chains.
     """
     checkpoint = Path(f"{prefix}.ckp.npz") if prefix else None
     stored = load(checkpoint, identity or {}) if checkpoint and checkpoint.exists() else None
@@ -71,22 +76,31 @@ def sample(
         state, samples = stored[r] if stored else (None, None)
         runs.append(new_run(r, observed, structure, settings, state, samples, start_tree))
     resumed_at = runs[0].generation if stored else None
+    names = ("LnL", "LnPr", *runs[0].columns.names)
+    guard = Guard(
+        observed, settings.n_chains, runs[0].columns.names, plain if settings.use_data else None, prefix
+    )
+    for run in runs:
+        guard.check_chains(run.number, _chains(run))
     if checkpoint and not stored:
         save(checkpoint, identity or {}, runs)  # before any trace file, so that whoever finds one finds both
     written = [write_trace(prefix, run, observed.taxa, 0) if prefix else 0 for run in runs]
-    names = ("LnL", "LnPr", *runs[0].columns.names)
     begun, start = time.monotonic(), runs[0].generation
     diagnosis = _diagnosis(runs, names, observed.taxa, settings)
     while runs[0].generation < settings.generations and not (settings.until_converged and diagnosis.met):
         at = runs[0].generation
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
+        before = runs[0].samples.n
         runs = _advance_all(
             runs, block, settings, _reporter(progress, runs, settings, begun, start, diagnosis)
         )
+        last = runs[0].generation >= settings.generations
+        for run in runs:
+            guard.check_samples(run.number, run.samples, before)
+            guard.check_chains(run.number, _chains(run) if last else [])
         if prefix and checkpoint:
             save(checkpoint, identity or {}, runs)
             written = [write_trace(prefix, run, observed.taxa, n) for run, n in zip(runs, written)]
-        last = runs[0].generation >= settings.generations
         if settings.until_converged or last or progress is not None:
             diagnosis = _diagnosis(runs, names, observed.taxa, settings)
     for run in runs:
@@ -110,6 +124,11 @@ def _advance_all(
             stop.set()
             raise
     return [future.result() for future in futures]
+
+
+def _chains(run: Run) -> list[Samples]:
+    """The present state of every chain, by rank of heat."""
+    return [draw(run.state, run.columns, rank) for rank in range(run.settings.n_chains)]
 
 
 def _reporter(

@@ -26,6 +26,12 @@ class Samples:
     def n(self) -> int:
         return len(self.generation)
 
+    def tree_and_numbers(
+        self, i: int, names: tuple[str, ...]
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+        """Draw i: parent and lengths, and its numbers after LnL and LnPr by their names."""
+        return self.parent[i], self.lengths[i], dict(zip(names, self.numbers[i, 2:].tolist()))
+
     def tree_sample(self, taxa: tuple[str, ...], first: int = 0) -> TreeSample:
         return TreeSample(taxa, self.parent[first:], self.lengths[first:], False)
 
@@ -51,9 +57,9 @@ def extended(samples: Samples, drawn: list[Samples]) -> Samples:
     )
 
 
-def draw(state: ChainState, columns: TraceColumns) -> Samples:
-    """The present state of the chain at temperature 1."""
-    h = int(np.flatnonzero(state.rank == 0)[0])
+def draw(state: ChainState, columns: TraceColumns, rank: int = 0) -> Samples:
+    """The present state of the chain at a rank of heat, by default of the one at temperature 1."""
+    h = int(np.flatnonzero(state.rank == rank)[0])
     s = int(state.slot[h])
     parent, lengths = renumbered(state.parent[h, s], state.length[h, s], state.postorder[h, s])
     numbers = columns.values(float(state.length[h, s, 1:].sum()), state.parameters[h, s])

@@ -26,7 +26,7 @@ class GammaDirichletPrior:
 
 @dataclass(frozen=True)
 class ExponentialPrior:
-    """Independent exponential branch lengths; rate per unit of length (mean 1 / rate)."""
+    """Independent exponential branch lengths of mean 1 / rate substitutions per site."""
 
     rate: float = 10.0
 
@@ -40,7 +40,8 @@ class ExponentialPrior:
 @dataclass(frozen=True)
 class Priors:
     """MrBayes 3.2.7a's defaults, as its `showmodel` prints them. Topologies are uniform; p_invariable is
-    uniform (0, 1).
+    uniform (0, 1). Branch lengths are expected substitutions per site; a codon has three sites, so a length
+    of 1 is 3 expected substitutions a codon, as in MrBayes.
 
     exchangeability, omega, frequency: concentration of the Dirichlet on rate classes, on (dS, dN) and on
     frequencies; with two classes a Dirichlet(1, 1) is MrBayes' Beta(1, 1) on tratio. alpha_rate: of the
@@ -84,7 +85,7 @@ class ChainSettings:
     use_data: False samples the prior. repeats: work on distinct columns. move_weights: None takes MrBayes'
     proportions, else move name → weight. hastings_factor: move name → factor of its log Hastings ratio: a
     planted error, for tests that must notice one. p_extend: probability that the walk of extending SPR and
-    TBR goes on.
+    TBR goes on. branch_length_bounds: in substitutions per site.
     """
 
     seed: int = 1

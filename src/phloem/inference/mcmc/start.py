@@ -63,6 +63,7 @@ def chain_data(
         block_size=sizes.astype(np.int64),
         gamma=int(structure.alpha is not None),
         gamma_median=int(not structure.gamma_mean),
+        sites_per_character=structure.sites_per_character,
         fixed_rates=np.ascontiguousarray(structure.rates, np.float64),
         fixed_weights=np.ascontiguousarray(structure.weights, np.float64),
         **_prior_fields(settings, structure),

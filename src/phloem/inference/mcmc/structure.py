@@ -36,7 +36,8 @@ class ModelStructure:
     name: as in the model string. base: (S, S) symmetric; class_a, class_b: (S, S) int32. gamma_mean:
     categories of a discrete gamma by their mean (else by their median). n_categories: C. rates, weights: (C,)
     fixed ones where there is no gamma. ascertained: the data lack constant sites and the likelihood is
-    conditioned on that (Mkv).
+    conditioned on that (Mkv). sites_per_character: a branch of length 1 has so many expected substitutions a
+    character: 3 for codons, whose lengths are per nucleotide.
     """
 
     name: str
@@ -53,6 +54,12 @@ class ModelStructure:
     rates: np.ndarray = field(default_factory=lambda: np.ones(1))
     weights: np.ndarray = field(default_factory=lambda: np.ones(1))
     ascertained: bool = False
+    sites_per_character: int = 1
+
+    @property
+    def length_unit(self) -> str:
+        """What a branch length counts, as files and tables say it."""
+        return f"expected substitutions per {'nucleotide ' if self.sites_per_character > 1 else ''}site"
 
     @property
     def n_states(self) -> int:

@@ -7,6 +7,7 @@ the sampler builds is by construction what the likelihood uses; a model that is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +15,9 @@ import numpy as np
 from phloem.errors import ModelError
 from phloem.inference.mcmc.structure import Block, ModelStructure, constant
 from phloem.model.model import Model
-from phloem.model.parameter import Values
+from phloem.model.parameter import Parameter, ParameterValue, Values
 
+_PRINTED = {"alpha": "alpha", "p_invariable": "pinvar"}
 _PAIRS = {f"rate_{a}{b}": f"r({a}<->{b})" for a in "ACGT" for b in "ACGT"}
 
 
@@ -53,6 +55,27 @@ def _free_rates(model: Model) -> list[_Rate]:
     return rates
 
 
+def sites_per_character(model: Model) -> int:
+    """Nucleotide sites that one character of the data spans: 3 of a codon. Branch lengths are sampled, and
+    their priors stated, in substitutions per site, as MrBayes 3.2.7a has them (likelihood.c, TiProbs_Gen)."""
+    return 3 if model.datatype == "codon" else 1
+
+
+def model_values(model: Model, numbers: Mapping[str, float]) -> dict[str, ParameterValue]:
+    """The free parameters of a model from the numbers that a trace prints, by their names there."""
+    values: Values = model.start_values()
+    reference = numbers.get("r(G<->T)", 1.0)
+    for rate in _free_rates(model):
+        gtr = "r(G<->T)" in numbers
+        values = rate.set(values, numbers[rate.alias] / reference if gtr else numbers[rate.name])
+    for p in model.free:
+        if p.name == "frequencies":
+            values = {**values, p.name: np.array([numbers[name] for name in _frequency_names(p)])}
+        elif p.name in ("alpha", "p_invariable"):
+            values = {**values, p.name: numbers[_PRINTED[p.name]]}
+    return {p.name: values[p.name] for p in model.free}
+
+
 def structure_of_model(model: Model) -> ModelStructure:
     """What the sampler needs of a model. ModelError where it cannot sample it, naming what stands in the
     way."""
@@ -78,15 +101,14 @@ def structure_of_model(model: Model) -> ModelStructure:
         exchangeability=_rate_block(class_a, base, others, start),
         omega=_rate_block(class_b, base, omega, start),
         frequency=_frequencies(model, start),
-        alpha=_number(model, "alpha", "alpha", start) if gamma else None,
-        p_invariable=_number(model, "p_invariable", "pinvar", start)
-        if "p_invariable" in names
-        else constant(0.0),
+        alpha=_number(model, "alpha", start) if gamma else None,
+        p_invariable=_number(model, "p_invariable", start) if "p_invariable" in names else constant(0.0),
         n_categories=model.n_categories,
         gamma_mean=getattr(model.site_rates.categories, "kind", "mean") == "mean",
         rates=site_rates * (1 - p),
         weights=weights / (1 - p),
         ascertained=model.ascertainment == "variable",
+        sites_per_character=sites_per_character(model),
     )
 
 
@@ -113,11 +135,19 @@ def _refuse(model: Model) -> None:
 
 
 def _exchangeabilities(model: Model, values) -> np.ndarray:
-    """Q_ij / π_j with a zero diagonal, scaled to a largest entry of 1."""
+    """Q_ij / π_j with a zero diagonal, scaled to a largest entry of 1.
+
+    Towards a state of frequency 0 it is that of the way back; between two such states it is 0, since nothing
+    ever goes there.
+    """
     process = model.substitution.evaluate(values)
-    e = process.rate_matrix / process.frequencies
+    entered = process.frequencies > 0
+    e = np.divide(
+        process.rate_matrix, process.frequencies, out=np.zeros_like(process.rate_matrix), where=entered
+    )
     np.fill_diagonal(e, 0.0)
-    return (e + e.T) / (2.0 * e.max())
+    e = np.where(entered[:, None] & entered, (e + e.T) / 2, e + e.T)
+    return e / e.max()
 
 
 def _classes(model: Model, base: np.ndarray, ones, rates: list[_Rate]) -> np.ndarray:
@@ -156,11 +186,14 @@ def _frequencies(model: Model, start) -> Block:
     pi = model.substitution.evaluate(start).frequencies
     for p in model.parameters:
         if p.name == "frequencies" and p.size == len(pi):  # not those of nucleotides in a codon model
-            names = tuple(f"pi({e.removeprefix('frequency_')})" for e in p.elements)
-            return Block(names, np.asarray(start["frequencies"], np.float64), p.is_free)
+            return Block(_frequency_names(p), np.asarray(start["frequencies"], np.float64), p.is_free)
     return Block((), np.asarray(pi, np.float64), False)
 
 
-def _number(model: Model, name: str, printed: str, start) -> Block:
+def _frequency_names(p: Parameter) -> tuple[str, ...]:
+    return tuple(f"pi({e.removeprefix('frequency_')})" for e in p.elements)
+
+
+def _number(model: Model, name: str, start) -> Block:
     p = model.parameter(name)
-    return Block((printed,), np.array([float(start[name])]), p.is_free)
+    return Block((_PRINTED[name],), np.array([float(start[name])]), p.is_free)

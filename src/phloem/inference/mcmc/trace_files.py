@@ -27,11 +27,13 @@ def write_trace(prefix: str, run: Run, taxa: tuple[str, ...], done: int) -> int:
     On a resume done is 0: the files are written anew from the checkpoint, so a line cut by a kill is gone.
     """
     p_path, t_path = paths(prefix, run.number)
-    identity = f"[ID: {analysis_id(run.settings.seed)}]"
+    identity, unit = f"[ID: {analysis_id(run.settings.seed)}]", run.columns.structure.length_unit
     with open(p_path, "w" if done == 0 else "a") as p_file, open(t_path, "w" if done == 0 else "a") as t_file:
         if done == 0:
-            p_file.write(f"{identity}\n" + "\t".join(["Gen", "LnL", "LnPr", *run.columns.names]) + "\n")
-            t_file.write(_tree_header(identity, taxa))
+            p_file.write(
+                f"{identity} [TL: {unit}]\n" + "\t".join(["Gen", "LnL", "LnPr", *run.columns.names]) + "\n"
+            )
+            t_file.write(_tree_header(f"{identity}\n[Branch lengths: {unit}]", taxa))
         for i in range(done, run.samples.n):
             numbers = "\t".join(f"{x:.10e}" for x in run.samples.numbers[i])
             p_file.write(f"{run.samples.generation[i]}\t{numbers}\n")
@@ -46,9 +48,9 @@ def close_trace(prefix: str, run: Run) -> None:
         t_file.write("end;\n")
 
 
-def _tree_header(identity: str, taxa: tuple[str, ...]) -> str:
+def _tree_header(comments: str, taxa: tuple[str, ...]) -> str:
     names = ",\n".join(f"      {i + 1:2d} {newick_name(name)}" for i, name in enumerate(taxa))
-    return f"#NEXUS\n{identity}\n[Param: tree]\nbegin trees;\n   translate\n{names};\n"
+    return f"#NEXUS\n{comments}\n[Param: tree]\nbegin trees;\n   translate\n{names};\n"
 
 
 def _newick(parent: np.ndarray, lengths: np.ndarray) -> str:

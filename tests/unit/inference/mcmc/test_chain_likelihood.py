@@ -3,6 +3,7 @@ kind of data."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,9 @@ import pytest
 from phloem import TreeLikelihood, read_alignment
 from phloem.errors import InputError, ModelError
 from phloem.inference.mcmc.observations import observations
-from phloem.inference.mcmc.run import advanced, new_run
+from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.inference.mcmc.structure_of_model import model_values, structure_of_model
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.tree.tree import Tree
 
@@ -21,40 +22,27 @@ ROOT = Path(__file__).resolve().parents[4]
 GOLDEN = ROOT / "tests" / "golden" / "fixed_trees"
 
 
-def values_of(model, structure, parameters) -> dict:
-    """The model's free parameters from the sampler's blocks."""
-    values, at = {}, 0
-    for block in structure.blocks:
-        x = parameters[at : at + block.size]
-        at += block.size
-        if not block.free:
-            continue
-        if block in (structure.exchangeability, structure.omega):
-            rates = [p for p in model.free if p.name not in ("frequencies", "alpha", "p_invariable")]
-            mine = [p for p in rates if (p.name == "omega") == (block is structure.omega)]
-            ratios = iter(x[1:] / x[0])
-            values |= {
-                p.name: np.array([next(ratios) for _ in p.elements]) if p.elements else next(ratios)
-                for p in mine
-            }
-        elif block is structure.frequency:
-            values["frequencies"] = x
-        else:
-            values["alpha" if block is structure.alpha else "p_invariable"] = float(x[0])
-    return values
-
-
 def check(alignment, text: str, generations: int, **settings) -> None:
+    """The last sample, after many partial updates, against tree and model as a user has them."""
     model = model_for_alignment(text, alignment)
     structure = structure_of_model(model)
-    chains = ChainSettings(n_chains=2, sample_every=generations, tuning_generations=0, **settings)
-    run = advanced(new_run(0, observations(alignment, structure.ascertained), structure, chains), generations)
-    h = int(np.flatnonzero(run.state.rank == 0)[0])
-    parameters = run.state.parameters[h, run.state.slot[h]]
-    assert run.state.accepted.sum() > 0
-    tree = Tree(alignment.taxa, run.samples.parent[-1], run.samples.lengths[-1], rooted=False)
-    values = values_of(model, structure, parameters)
-    expected = TreeLikelihood(alignment, tree, model.with_values(values), engine="reference").log_likelihood()
+    chains = ChainSettings(
+        n_runs=1,
+        n_chains=2,
+        generations=generations,
+        sample_every=generations,
+        tuning_generations=0,
+        **settings,
+    )
+    run = sample(observations(alignment, structure.ascertained), structure, chains).runs[0]
+    assert run.samples.n == 2 and run.samples.numbers[0, 0] != run.samples.numbers[1, 0]
+    parent, lengths, numbers = run.samples.tree_and_numbers(-1, run.columns.names)
+    assert numbers["TL"] == pytest.approx(lengths.sum())
+    per_character = 3 * lengths if alignment.alphabet.kind == "codon" else lengths
+    tree = Tree(alignment.taxa, parent, per_character, rooted=False)
+    fixed = model.with_values(model_values(model, numbers))
+    assert not fixed.free
+    expected = TreeLikelihood(alignment, tree, fixed, engine="reference").log_likelihood()
     assert run.samples.numbers[-1, 0] == pytest.approx(expected, rel=1e-10)
 
 
@@ -69,13 +57,12 @@ def test_nucleotides(text):
 def test_without_site_repeats_the_numbers_are_the_same():
     alignment = read_alignment(ROOT / "examples/primates.nex")
     structure = structure_of_model(model_for_alignment("GTR+G4", alignment))
+    chains = ChainSettings(n_runs=1, sample_every=50, generations=500)
     traces = [
-        advanced(
-            new_run(0, observations(alignment), structure, ChainSettings(sample_every=50, repeats=r)), 500
-        )
-        for r in (True, False)
+        sample(observations(alignment), structure, replace(chains, repeats=repeats)).runs[0].samples.numbers
+        for repeats in (True, False)
     ]
-    assert np.array_equal(traces[0].samples.numbers, traces[1].samples.numbers)
+    assert len(traces[0]) == 11 and np.array_equal(*traces)
 
 
 def golden(name: str, **options):

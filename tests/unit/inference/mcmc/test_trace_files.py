@@ -43,7 +43,7 @@ def finished(tmp_path_factory):
 def test_headers_are_mrbayes(finished):
     _, folder, _ = finished
     lines = (folder / "primates.run1.p").read_text().splitlines()
-    assert re.fullmatch(r"\[ID: \d+\]", lines[0])
+    assert re.fullmatch(r"\[ID: \d+\] \[TL: expected substitutions per site\]", lines[0])
     rates = ["r(A<->C)", "r(A<->G)", "r(A<->T)", "r(C<->G)", "r(C<->T)", "r(G<->T)"]
     frequencies = ["pi(A)", "pi(C)", "pi(G)", "pi(T)"]
     assert lines[1].split("\t") == ["Gen", "LnL", "LnPr", "TL", *rates, *frequencies, "alpha", "pinvar"]
@@ -51,9 +51,8 @@ def test_headers_are_mrbayes(finished):
     assert numbers[:, 0].tolist() == list(range(0, 20_001, 100))
     assert np.allclose(numbers[:, 4:10].sum(axis=1), 1) and np.allclose(numbers[:, 10:14].sum(axis=1), 1)
     trees = (folder / "primates.run1.t").read_text().splitlines()
-    assert (
-        trees[0] == "#NEXUS" and trees[1] == lines[0] and trees[2] == "[Param: tree]" and trees[-1] == "end;"
-    )
+    assert trees[:2] == ["#NEXUS", lines[0].partition(" [TL")[0]] and trees[-1] == "end;"
+    assert trees[2:4] == ["[Branch lengths: expected substitutions per site]", "[Param: tree]"]
     assert sum(line.startswith("   tree gen.") for line in trees) == 201
 
 

@@ -11,11 +11,13 @@ from phloem.inference.mcmc.compiled.compile import compiled
 
 
 @compiled
-def number_classes(left, right, repeats, class_of, representative, key, value):
+def number_classes(left, right, n_codes, repeats, class_of, representative, key, value):
     """Number the pairs (left[p], right[p]) into class_of (P,); representative[k] is the first pattern of
     class k.
 
-    key, value: scratch of an open-addressing table, a power of two of at least 2 P entries. Returns how many.
+    A class is a tip's code or a number below P, so a pair has a key of its own over the larger of n_codes and
+    P, in 64 bits. key (int64), value: scratch of an open-addressing table, a power of two of at least 2 P
+    entries. Returns how many.
     """
     n_patterns = left.shape[0]
     if not repeats:
@@ -23,11 +25,11 @@ def number_classes(left, right, repeats, class_of, representative, key, value):
             class_of[p] = p
             representative[p] = p
         return n_patterns
-    mask = key.shape[0] - 1
+    mask, base = key.shape[0] - 1, max(n_codes, n_patterns)
     key[:] = -1
     count = 0
     for p in range(n_patterns):
-        pair = left[p] * n_patterns + right[p]
+        pair = left[p] * base + right[p]
         at = ((pair * 0x9E3779B1) >> 15) & mask
         while key[at] != pair and key[at] != -1:
             at = (at + 1) & mask

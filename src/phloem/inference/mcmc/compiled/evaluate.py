@@ -82,6 +82,7 @@ def _update_classes(data, state, work, h, x, root, everything):
                 work.n_classes[h, out - n_tips] = number_classes(
                     work.class_of[h, row_l],
                     work.class_of[h, row_r],
+                    data.code_sets.shape[0],
                     data.repeats,
                     work.class_of[h, out],
                     work.representative[h, out - n_tips],

@@ -24,18 +24,26 @@ def set_model(data, parameters, work, h, m):
         discrete_gamma(alpha, data.gamma_median, data.n_categories, rates)
     for c in range(data.n_categories):
         rate = rates[c] if data.gamma else data.fixed_rates[c]
-        rates[c] = rate / (1.0 - p_invariable)
+        rates[c] = data.sites_per_character * rate / (1.0 - p_invariable)
         weights[c] = data.fixed_weights[c] * (1.0 - p_invariable)
 
 
 @compiled
 def eigensystem(symmetric, pi, eigenvalues, right, left):
     """Q = right · diag(eigenvalues) · left from D^½ Q D^-½ = V Λ Vᵀ (destroyed): right_ik = V_ik / √π_i,
-    left_kj = V_jk √π_j."""
+    left_kj = V_jk √π_j.
+
+    A state of frequency 0 is never entered and never at the root: nothing at it reaches the likelihood. In
+    the symmetric matrix it stands alone, and its row of right keeps what it has there, a 1: how it is left
+    for other states is not in these numbers, and not asked.
+    """
     jacobi(symmetric, right)
     for k in range(pi.shape[0]):
         eigenvalues[k] = symmetric[k, k]
         for i in range(pi.shape[0]):
             root = math.sqrt(pi[i])
-            left[k, i] = right[i, k] * root
-            right[i, k] /= root
+            if pi[i] > 0.0:
+                left[k, i] = right[i, k] * root
+                right[i, k] /= root
+            else:
+                left[k, i] = right[i, k]

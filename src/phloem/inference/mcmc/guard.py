@@ -1,0 +1,149 @@
+"""A watch over the sampler: what the chains carry along must be the likelihood.
+
+A wrong posterior looks like a right one. So log-likelihoods of every run are computed once more by the plain
+path, the NumPy reference, which shares no numbering of classes, no cache and no compiled code with the chains
+(the one place where production calls it): of every chain where it starts, is resumed and ends, and of the
+first sample after every GUARD_EVERY chain-generations. It looks at samples, whatever engine drew them. A
+difference, or a log-likelihood that stays the same while trees change, stops the run with a report. Which
+samples are looked at depends on their generation alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from phloem import __version__
+from phloem.data.alignment import Alignment
+from phloem.data.patterns import site_patterns
+from phloem.errors import NumericalError
+from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.structure_of_model import model_values, sites_per_character
+from phloem.io.newick_write import write_newick
+from phloem.likelihood.layout import tree_layout
+from phloem.likelihood.problem import engine_problem
+from phloem.model.model import Model
+from phloem.pruning.reference.evaluator import ReferenceEvaluator
+from phloem.tree.tree import Tree
+
+GUARD_EVERY = 100_000  # chain-generations of a run: less than 1 % of the time for any data (docs/mcmc.md)
+LARGEST_DIFFERENCE = 1e-8  # relative, of two ways to add up the same float64 numbers
+ENOUGH_SAMPLES = 20  # with one log-likelihood and several trees
+
+Plain = Callable[[np.ndarray, np.ndarray, Mapping[str, float]], float]
+
+
+def plain_likelihood(alignment: Alignment, model: Model) -> Plain:
+    """A function (parent, lengths, numbers) → log-likelihood from scratch, in NumPy.
+
+    parent, lengths: (2T-2,) of an unrooted tree in the order of phloem.tree, lengths as they are sampled.
+    numbers: those of a trace by their names there, all free parameters among them.
+    """
+    patterns, unit = site_patterns(alignment), sites_per_character(model)
+
+    def log_likelihood(parent: np.ndarray, lengths: np.ndarray, numbers: Mapping[str, float]) -> float:
+        layout = tree_layout(Tree(alignment.taxa, parent, lengths * unit, rooted=False), alignment.taxa)
+        problem = engine_problem(patterns, model, layout.children, repeats=False)
+        site_model = model.evaluate(model_values(model, numbers))
+        return ReferenceEvaluator(problem).log_likelihood(layout.resolved.tree.lengths, site_model)
+
+    return log_likelihood
+
+
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """observed: what the chains were given. n_chains: of a run. names: of a trace's columns after LnL and
+    LnPr. plain: as plain_likelihood makes it; None (chains that ignore the data) compares nothing. prefix: of
+    the report; None writes none."""
+
+    observed: Observations
+    n_chains: int
+    names: tuple[str, ...]
+    plain: Plain | None
+    prefix: str | None
+
+    def check_chains(self, run: int, chains: list[Samples]) -> None:
+        """The present state of every chain of a run, by rank of heat. NumericalError where one is wrong."""
+        for rank, chain in enumerate(chains):
+            self._compare(run, rank, chain, 0)
+
+    def check_samples(self, run: int, samples: Samples, first: int) -> None:
+        """The cold chain's samples from number `first` (at least 1) on: those whose turn it is, and that they
+        change. NumericalError where one is wrong, or none differs."""
+        period = samples.generation * self.n_chains // GUARD_EVERY
+        for i in range(first, samples.n):
+            if period[i] != period[i - 1]:
+                self._compare(run, 0, samples, i)
+        if self.plain is not None and first < samples.n and self._constant(samples):
+            for i in range(samples.n - ENOUGH_SAMPLES, samples.n):  # far apart nothing depends on lengths
+                self._compare(run, 0, samples, i, "the log-likelihood stays the same while trees change")
+
+    def _compare(
+        self,
+        run: int,
+        rank: int,
+        samples: Samples,
+        i: int,
+        what: str = "the log-likelihood is not that of the reference",
+    ) -> None:
+        if self.plain is None:
+            return
+        found = float(samples.numbers[i, 0])
+        expected = self.plain(*samples.tree_and_numbers(i, self.names))
+        if not abs(found - expected) <= LARGEST_DIFFERENCE * max(abs(expected), 1.0):
+            self._stop(run, rank, samples, i, what, expected)
+
+    def _constant(self, samples: Samples) -> bool:
+        """One log-likelihood in the last samples, whose trees or numbers differ, where data could tell."""
+        last = slice(-ENOUGH_SAMPLES, None)
+        numbers = samples.numbers[last]
+        still = len(numbers) == ENOUGH_SAMPLES and (numbers[:, 0] == numbers[0, 0]).all()
+        return bool(still and (numbers[:, 2:] != numbers[0, 2:]).any() and informative(self.observed))
+
+    def _stop(self, run: int, rank: int, samples: Samples, i: int, what: str, expected: float) -> NoReturn:
+        generation, found = int(samples.generation[i]), float(samples.numbers[i, 0])
+        tree = Tree(self.observed.taxa, samples.parent[i], samples.lengths[i], rooted=False)
+        report = {
+            "what": what,
+            "run": run + 1,
+            "heat_rank": rank,
+            "generation": generation,
+            "log_likelihood": _number(found),
+            "reference_log_likelihood": _number(expected),
+            "tree": write_newick(tree, precision=17),
+            "numbers": samples.tree_and_numbers(i, self.names)[2],
+            "phloem": __version__,
+        }
+        told = ""
+        if self.prefix:
+            file = report_path(self.prefix)
+            file.write_text(json.dumps(report, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+            told = (
+                f" {file} holds the tree and the parameters: send it with the alignment to phloem's authors."
+            )
+        raise NumericalError(
+            f"this is an error in phloem, and the run was stopped: {what} (run {run + 1}, heat rank {rank}, "
+            f"generation {generation:,}: {found!r}, by the reference {expected!r}). Samples up to the last "
+            f"checkpoint are kept.{told}"
+        )
+
+
+def report_path(prefix: str) -> Path:
+    """Where the report of a stopped run lies."""
+    return Path(f"{prefix}.report.json")
+
+
+def informative(observed: Observations) -> bool:
+    """Whether some pattern has two taxa or more whose characters leave out a state."""
+    says = ~np.all(np.asarray(observed.code_sets, bool), axis=1)
+    return bool((says[observed.codes].sum(axis=0)[observed.weights > 0] > 1).any())
+
+
+def _number(x: float) -> float | str:
+    return x if np.isfinite(x) else str(x)  # JSON has no other numbers

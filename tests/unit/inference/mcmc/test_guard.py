@@ -1,0 +1,166 @@
+"""The sampler's guard: planted errors stop a run with a report; right runs and runs without data go on."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from phloem.errors import NumericalError
+from phloem.inference.mcmc import guard, sampler
+from phloem.inference.mcmc.guard import informative, plain_likelihood
+from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.sampler import sample
+from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.io.alignment import read_alignment
+from phloem.io.newick import parse_newick
+from phloem.likelihood.model_for_alignment import model_for_alignment
+
+ROOT = Path(__file__).resolve().parents[4]
+ALIGNMENT = read_alignment(ROOT / "examples/primates.nex")
+MODEL = model_for_alignment("HKY+G4", ALIGNMENT)
+STRUCTURE, PLAIN = structure_of_model(MODEL), plain_likelihood(ALIGNMENT, MODEL)
+
+
+def wrong_structure():
+    """A to C twice as often as the model says: a wrong transition matrix."""
+    base = STRUCTURE.base.copy()
+    base[0, 1] = base[1, 0] = 2 * base[0, 1]
+    return replace(STRUCTURE, base=base)
+
+
+def run(prefix=None, structure=STRUCTURE, plain=PLAIN, data=None, **settings):
+    given = {"n_runs": 2, "n_chains": 2, "generations": 2000, "sample_every": 20, "check_every": 500}
+    chains = ChainSettings(**(given | settings))
+    observed = data or observations(ALIGNMENT)
+    return sample(observed, structure, chains, prefix and str(prefix), {}, None, None, plain)
+
+
+def planted(monkeypatch, change):
+    """change(run) before every block, change(run after it) → run."""
+    right = sampler.advanced
+    monkeypatch.setattr(sampler, "advanced", lambda run, *rest: change(run, lambda r: right(r, *rest)))
+
+
+def test_a_right_run_is_compared_and_goes_through(monkeypatch):
+    """Of every run the chains at the start and at the end, and a sample of every so many generations: the
+    same ones however the run is cut into blocks."""
+    monkeypatch.setattr(guard, "GUARD_EVERY", 1000)
+
+    def asked(check_every: int) -> list[float]:
+        tree_lengths = []
+        run(
+            plain=lambda *row: (tree_lengths.append(row[1].sum()), PLAIN(*row))[1],
+            check_every=check_every,
+        )
+        return sorted(tree_lengths)
+
+    assert len(asked(300)) == 2 * (2 + 4 + 2) and asked(300) == asked(2000)
+
+
+@pytest.mark.parametrize("chains", [1, 3])
+def test_a_wrong_transition_matrix_stops_the_start(chains, tmp_path):
+    with pytest.raises(NumericalError, match="not that of the reference") as error:
+        run(tmp_path / "x", wrong_structure(), n_chains=chains)
+    assert "x.report.json" in str(error.value)
+    report = json.loads((tmp_path / "x.report.json").read_text())
+    assert report["generation"] == 0 and report["run"] == 1 and report["heat_rank"] == 0
+    tree = parse_newick(report["tree"])[0]
+    assert set(tree.taxa) == set(ALIGNMENT.taxa) and set(report["numbers"]) >= {
+        "TL",
+        "kappa",
+        "alpha",
+        "pi(A)",
+    }
+    assert report["log_likelihood"] != pytest.approx(report["reference_log_likelihood"], rel=1e-6)
+
+
+def test_a_wrong_heated_chain_stops_the_start(monkeypatch):
+    right = sampler.new_run
+
+    def wrong(*args):
+        made = right(*args)
+        made.state.log_likelihood[1] *= 1 + 1e-7
+        return made
+
+    monkeypatch.setattr(sampler, "new_run", wrong)
+    with pytest.raises(NumericalError, match="heat rank 1, generation 0"):
+        run()
+
+
+def test_a_stale_cache_stops_the_run_and_keeps_what_was_right(monkeypatch, tmp_path):
+    """Lengths change in both slots, so that the sampler sees no reason to compute messages anew."""
+
+    def stale(run, go):
+        if run.generation >= 1000:
+            run.state.length[:, :, 1:] *= 1.1
+        return go(run)
+
+    monkeypatch.setattr(guard, "GUARD_EVERY", 1)  # later moves would mend what is stale
+    planted(monkeypatch, stale)
+    with pytest.raises(NumericalError, match="not that of the reference"):
+        run(tmp_path / "x")
+    assert json.loads((tmp_path / "x.report.json").read_text())["generation"] > 1000
+    lines = (tmp_path / "x.run1.p").read_text().splitlines()
+    assert lines[-1].split("\t")[0] == "1000"
+    monkeypatch.undo()
+    assert run(tmp_path / "x").resumed_at == 1000
+
+
+def test_a_constant_likelihood_stops_the_run(monkeypatch):
+    def constant(run, go):
+        after = go(run)
+        after.samples.numbers[:, 0] = after.samples.numbers[0, 0]
+        return after
+
+    planted(monkeypatch, constant)
+    with pytest.raises(NumericalError, match="stays the same while trees change"):
+        run()
+
+
+def test_a_wrong_resume_is_stopped(tmp_path):
+    run(tmp_path / "x", generations=1000)
+    with pytest.raises(NumericalError, match="generation 1,000"):
+        run(tmp_path / "x", wrong_structure())
+
+
+@pytest.mark.parametrize(("factor", "stops"), [(1 + 1e-10, False), (1 + 3e-8, True), (float("nan"), True)])
+def test_how_much_it_takes(factor, stops):
+    with pytest.raises(NumericalError) if stops else nullcontext():
+        run(plain=lambda *row: factor * PLAIN(*row), generations=100)
+
+
+def test_runs_without_data_are_exempt():
+    run(structure=wrong_structure(), use_data=False)
+    observed = observations(ALIGNMENT)
+    missing = replace(
+        observed, codes=np.zeros_like(observed.codes[:, :1]), code_sets=np.ones((1, 4)), weights=np.ones(1)
+    )
+    assert informative(observed) and not informative(missing)
+    result = run(plain=lambda *row: 0.0, data=missing)
+    assert np.allclose(result.runs[0].samples.numbers[:, 0], 0, atol=1e-12)
+    one_taxon = replace(
+        missing, codes=np.array([[0]] * 11 + [[1]], np.int32), code_sets=np.array([[1.0] * 4, [1, 0, 0, 0]])
+    )
+    assert not informative(one_taxon)
+
+
+def test_the_command_is_guarded(monkeypatch, tmp_path):
+    from phloem.analysis import mcmc
+
+    monkeypatch.setattr(mcmc, "structure_of_model", lambda model: wrong_structure())
+    chains = ChainSettings(generations=6000, sample_every=50)
+    settings = mcmc.McmcSettings(
+        str(ROOT / "examples/primates.nex"), "HKY+G4", prefix=str(tmp_path / "x"), chains=chains
+    )
+    with pytest.raises(NumericalError, match="not that of the reference"):
+        mcmc.run_mcmc(settings)
+    assert [file.name for file in tmp_path.iterdir()] == ["x.report.json"]
+    monkeypatch.undo()
+    result = mcmc.run_mcmc(replace(settings, redo=True))
+    assert result.files and not (tmp_path / "x.report.json").exists()
