@@ -89,9 +89,18 @@ def test_classes_number_pairs_by_first_appearance():
     left, right = np.array([0, 1, 0, 2, 1], np.int32), np.array([1, 0, 1, 0, 0], np.int32)
     out, first = np.empty(5, np.int32), np.empty(5, np.int32)
     key, value = np.empty(16, np.int64), np.empty(16, np.int32)
-    assert number_classes(left, right, 1, out, first, key, value) == 3
+    assert number_classes(left, right, 3, 1, out, first, key, value) == 3
     assert out.tolist() == [0, 1, 0, 2, 1] and first[:3].tolist() == [0, 1, 3]
-    assert number_classes(left, right, 0, out, first, key, value) == 5
+    assert number_classes(left, right, 3, 0, out, first, key, value) == 5
+
+
+def test_classes_of_more_codes_than_patterns_are_told_apart():
+    """Codes 0 and 7 beside 2 and 1: keyed over the three patterns alone, 0 · 3 + 7 would be 2 · 3 + 1."""
+    left, right = np.array([0, 2, 0], np.int32), np.array([7, 1, 7], np.int32)
+    out, first = np.empty(3, np.int32), np.empty(3, np.int32)
+    key, value = np.empty(8, np.int64), np.empty(8, np.int32)
+    assert number_classes(left, right, 8, 1, out, first, key, value) == 2
+    assert out.tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize("draw", ["uniform", "normal", "gamma 0.3", "gamma 4"])
