@@ -18,8 +18,8 @@ ALLOWED = {
     "io": {"data", "tree", "hardware", "clustering"},
     "pruning": {"model", "hardware"},
     "clustering": {"data", "tree", "model", "hardware"},
-    "likelihood": {"pruning", "data", "tree", "model"},
-    "density": {"likelihood", "pruning", "clustering", "data", "tree", "model", "hardware"},
+    "density": {"data", "tree", "model", "hardware"},
+    "likelihood": {"density", "pruning", "data", "tree", "model"},
     "interop": {"likelihood"},
     "summary": {"tree", "data"},
     "inference": {

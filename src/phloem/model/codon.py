@@ -154,8 +154,8 @@ class MG94:
 
 
 def _kappa() -> Parameter:
-    return Parameter("kappa", "positive", start=2.0)
+    return Parameter("kappa", "positive", start=2.0, reference="transversions")
 
 
 def _omega() -> Parameter:
-    return Parameter("omega", "positive", start=0.3)
+    return Parameter("omega", "positive", start=0.3, reference="synonymous")

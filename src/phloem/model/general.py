@@ -47,7 +47,7 @@ class ReversibleModel:
     def terms(self) -> tuple[Term, ...]:
         rows, columns = np.triu_indices(self.n_states, 1)
         names = tuple(pair_name(self.states[i], self.states[j]) for i, j in zip(rows[:-1], columns[:-1]))
-        rates = _rates("exchangeabilities", names)
+        rates = _rates("exchangeabilities", names, pair_name(self.states[-2], self.states[-1]))
         if self.start is not None:
             by_pair = self.start[rows, columns]
             rates = (replace(rates[0], start=by_pair[:-1] / by_pair[-1]),)
@@ -88,7 +88,8 @@ class IrreversibleModel:
     def terms(self) -> tuple[Term, ...]:
         pairs = [(a, b) for a in self.states for b in self.states if a != b]
         names = tuple(pair_name(a, b) for a, b in pairs[:-1])
-        return (Term(self.label, _rates("transition_rates", names), reference=True),)
+        rates = _rates("transition_rates", names, pair_name(*pairs[-1]))
+        return (Term(self.label, rates, reference=True),)
 
     def off_diagonal(self, values: Values) -> np.ndarray:
         n = self.n_states
@@ -128,5 +129,7 @@ def stationary_distribution(off_diagonal: np.ndarray) -> tuple[np.ndarray, np.nd
     return pi / pi.sum(), inverse
 
 
-def _rates(name: str, elements: tuple[str, ...]) -> tuple[Parameter, ...]:
-    return (Parameter(name, "positive", elements, start=np.ones(len(elements))),) if elements else ()
+def _rates(name: str, elements: tuple[str, ...], reference: str) -> tuple[Parameter, ...]:
+    if not elements:
+        return ()
+    return (Parameter(name, "positive", elements, start=np.ones(len(elements)), reference=reference),)

@@ -123,7 +123,7 @@ class NucleotideModel:
             rates = tuple(f"rate_{PAIRS[k]}" for k in pairs)
             name = self.name.names[i] if self.name.names else rates[0]
             start = 2.0 if set(rates) & {"rate_AG", "rate_CT"} else 1.0
-            result.append(Parameter(name, "positive", start=start, aliases=rates))
+            result.append(Parameter(name, "positive", start=start, aliases=rates, reference="rate_GT"))
         return tuple(result)
 
     @property

@@ -25,6 +25,9 @@ class Parameter:
     elements: the name of every entry of a vector; () for a number. aliases: other names the grammar accepts.
     value: the fixed value, or None where the parameter is free (optimised or sampled).
     start: where a free parameter starts; lower, upper: bounds of an optimiser (of every entry).
+    reference: of rates that are multiples of a rate of 1, the name of that rate; those of one model with the
+    same reference are, together with it, known up to a factor. relative: only the ratios among the entries
+    matter. Both say what a prior can be on: shares that sum to 1.
     """
 
     name: str
@@ -35,6 +38,8 @@ class Parameter:
     lower: float = 1e-4
     upper: float = 1e4
     aliases: tuple[str, ...] = ()
+    reference: str | None = None
+    relative: bool = False
 
     @property
     def size(self) -> int:

@@ -80,7 +80,8 @@ class FreeRates:
         numbers = range(1, self.n_categories + 1)
         weights = simplex("weights", tuple(f"weight_{i}" for i in numbers))
         spread = 2.0 * np.arange(1, self.n_categories + 1) / (self.n_categories + 1)
-        rates = Parameter("rates", "positive", tuple(f"rate_{i}" for i in numbers), start=spread)
+        names = tuple(f"rate_{i}" for i in numbers)
+        rates = Parameter("rates", "positive", names, start=spread, relative=True)
         order = tuple(f"{what}_{i}" for i in numbers for what in ("weight", "rate"))
         return Term(f"+R{self.n_categories}", (weights, rates), order)
 

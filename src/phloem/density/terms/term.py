@@ -18,8 +18,8 @@ Domain = Literal["positive", "unit", "simplex", "real", "lengths"]
 class Term(Protocol):
     """A summand of the log density.
 
-    reads: names of the values it needs: blocks, and TOPOLOGY. log_density: at values. gradient: its
-    derivatives by the natural values of every block it reads (k,), entries taken as independent.
+    reads: names of the values it needs: blocks, and TOPOLOGY. log_density: at values. gradient: the same, and
+    its derivatives by the natural values of the blocks it reads (k,), entries taken as independent.
     """
 
     @property
@@ -27,7 +27,7 @@ class Term(Protocol):
 
     def log_density(self, values: Values) -> float: ...
 
-    def gradient(self, values: Values) -> dict[str, np.ndarray]: ...
+    def gradient(self, values: Values) -> tuple[float, dict[str, np.ndarray]]: ...
 
 
 class Family(Protocol):
@@ -62,8 +62,8 @@ class BlockPrior:
     def log_density(self, values: Values) -> float:
         return float(self.family.log_density(values[self.block]))
 
-    def gradient(self, values: Values) -> dict[str, np.ndarray]:
-        return {self.block: self.family.gradient(values[self.block])}
+    def gradient(self, values: Values) -> tuple[float, dict[str, np.ndarray]]:
+        return self.log_density(values), {self.block: self.family.gradient(values[self.block])}
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,9 @@ class LengthPrior:
     def log_density(self, values: Values) -> float:
         return float(self.family.log_density(values[self.block], _n_tips(values[TOPOLOGY])))
 
-    def gradient(self, values: Values) -> dict[str, np.ndarray]:
-        return {self.block: self.family.gradient(values[self.block], _n_tips(values[TOPOLOGY]))}
+    def gradient(self, values: Values) -> tuple[float, dict[str, np.ndarray]]:
+        slope = self.family.gradient(values[self.block], _n_tips(values[TOPOLOGY]))
+        return self.log_density(values), {self.block: slope}
 
 
 def _n_tips(parent: np.ndarray) -> int:

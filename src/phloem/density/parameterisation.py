@@ -1,0 +1,325 @@
+"""Which block every part of the data reads its numbers from: parameters and branch lengths, linked or not.
+
+A part is data with a model of their own. Its model's parameters are read from blocks, which several parts can
+share; so can branch lengths. The same blocks serve a fit and a sampler. Where they differ is a choice made
+here: rates that are multiples of a reference rate (kappa, exchangeabilities, omega) are blocks of positive
+numbers, which is what fits take ("ratios"), or shares of a simplex that has the reference rate first, on
+which priors do not depend on what is called the reference ("shares", as in MrBayes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from phloem.density.space import Block, Space
+from phloem.errors import InputError, require_choice
+from phloem.model.model import Model
+from phloem.model.parameter import Parameter, ParameterValue
+
+LengthLinkage = Literal["linked", "proportional", "unlinked"]
+RelativeRates = Literal["ratios", "shares"]
+BlockValues = Mapping[str, np.ndarray]
+
+LENGTHS, PARTITION_RATES = "lengths", "partition_rates"
+_TINY = 1e-300  # in place of an entry of 0 of a simplex, where one divides by it
+
+
+@dataclass(frozen=True)
+class PartModel:
+    """name: unique. n_sites: characters of the part. site_length: how long one character of it is in the unit
+    of the branch lengths: 3 for codons beside nucleotides, so that lengths are per nucleotide, else 1."""
+
+    name: str
+    model: Model
+    n_sites: int
+    site_length: float = 1.0
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """What parts share.
+
+    lengths: linked, every part has the same branch lengths; proportional, the same but for a rate of its own,
+    the rates having mean 1 over sites; unlinked, its own. parameters: name of a parameter of the models →
+    groups of names of parts that share it; a part in no group has one of its own.
+    """
+
+    lengths: LengthLinkage = "linked"
+    parameters: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_choice("linkage of branch lengths", self.lengths, ("linked", "proportional", "unlinked"))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A model's parameter is entries first … first + size of a block, times `scale`, over the block's entry 0
+    if over_first."""
+
+    parameter: Parameter
+    block: str
+    first: int = 0
+    scale: float = 1.0
+    over_first: bool = False
+
+    def value(self, values: BlockValues) -> ParameterValue:
+        x = values[self.block]
+        found = self.scale * x[self.first : self.first + self.parameter.size]
+        found = found / x[0] if self.over_first else found
+        return found if self.parameter.elements else float(found[0])
+
+    def pull_back(self, values: BlockValues, slope: ParameterValue, out: dict[str, np.ndarray]) -> None:
+        """Add d/d entries of the block to out, from d/d parameter (of a simplex: in softmax coordinates)."""
+        x, g = values[self.block], self.scale * np.atleast_1d(slope)
+        own = slice(self.first, self.first + self.parameter.size)
+        if self.parameter.kind == "simplex":
+            g = g / np.maximum(x[own], _TINY)
+        if self.over_first:
+            g = g / x[0]
+            out[self.block][0] -= g @ x[own] / x[0]
+        out[self.block][own] += g
+
+
+@dataclass(frozen=True)
+class PartGradient:
+    """d log L of one part / d its effective branch lengths (B,), and / d its model's parameters by name, as
+    Model.backpropagate has them."""
+
+    lengths: np.ndarray
+    parameters: Mapping[str, ParameterValue]
+
+
+@dataclass(frozen=True, eq=False)
+class Parameterisation:
+    """space: all blocks, branch lengths first. free: names of the blocks whose values are to be found; the
+    others hold the values that model strings fix. readings: of every part. lengths: the block of every part's
+    branch lengths."""
+
+    space: Space
+    free: frozenset[str]
+    parts: tuple[PartModel, ...]
+    readings: tuple[tuple[Reading, ...], ...]
+    lengths: tuple[str, ...]
+
+    @property
+    def free_space(self) -> Space:
+        """The free blocks alone."""
+        return Space(tuple(b for b in self.space.blocks if b.name in self.free))
+
+    def fixed_values(self) -> dict[str, np.ndarray]:
+        """Values by block of what is not free."""
+        return {b.name: b.start.copy() for b in self.space.blocks if b.name not in self.free}
+
+    def model_values(self, values: BlockValues, part: int) -> dict[str, ParameterValue]:
+        """The parameters of a part's model; those whose block has no value are missing."""
+        return {r.parameter.name: r.value(values) for r in self.readings[part] if r.block in values}
+
+    def rate(self, values: BlockValues, part: int) -> float:
+        """The part's rate, 1 unless lengths are proportional; their mean over sites is 1."""
+        if PARTITION_RATES not in self.space:
+            return 1.0
+        return float(values[PARTITION_RATES][part] / self.site_shares[part])
+
+    @property
+    def site_shares(self) -> np.ndarray:
+        """(L,) the parts' shares of all sites, in the unit of branch lengths."""
+        sites = np.array([p.n_sites * p.site_length for p in self.parts], np.float64)
+        return sites / sites.sum()
+
+    def effective_lengths(self, values: BlockValues, part: int) -> np.ndarray:
+        """(B,) branch lengths in expected changes per character of the part."""
+        factor = self.rate(values, part) * self.parts[part].site_length
+        return values[self.lengths[part]] * factor
+
+    def pull_back(self, values: BlockValues, gradients: Sequence[PartGradient]) -> dict[str, np.ndarray]:
+        """d/d natural values of every block, entries independent, from the derivatives of every part."""
+        out = {b.name: np.zeros(b.size) for b in self.space.blocks}
+        shares = self.site_shares
+        for part, gradient in enumerate(gradients):
+            unit = self.parts[part].site_length
+            block = self.lengths[part]
+            out[block] += gradient.lengths * (self.rate(values, part) * unit)
+            if PARTITION_RATES in out:
+                out[PARTITION_RATES][part] += gradient.lengths @ values[block] * unit / shares[part]
+            for r in self.readings[part]:
+                if r.parameter.name in gradient.parameters:
+                    r.pull_back(values, gradient.parameters[r.parameter.name], out)
+        return out
+
+
+def parameterise(
+    parts: Sequence[PartModel],
+    lengths: Block,
+    linkage: Linkage | None = None,
+    relative_rates: RelativeRates = "ratios",
+) -> Parameterisation:
+    """The blocks of some parts on one tree.
+
+    lengths: the block of one set of branch lengths, whose start, bounds and names are taken for every set.
+    A block is called as its parameter, with the names of its parts in braces unless all parts that have such
+    a parameter share it: alpha, alpha{gene1}, alpha{gene1,gene2}. Errors: InputError for links of what is not
+    there or not alike.
+    """
+    linkage = linkage or Linkage()
+    _check_links(parts, linkage)
+    blocks, names = _length_blocks(parts, lengths, linkage.lengths)
+    free = {b.name for b in blocks}
+    readings: list[list[Reading]] = [[] for _ in parts]
+    for group in _groups(parts, linkage, relative_rates):
+        block = group.block(parts)
+        blocks.append(block)
+        if group.parameters[0].is_free:
+            free.add(block.name)
+        for part in group.members:
+            readings[part] += group.readings(block.name, parts[part].model)
+    return Parameterisation(
+        Space(tuple(blocks)), frozenset(free), tuple(parts), tuple(map(tuple, readings)), names
+    )
+
+
+def _length_blocks(
+    parts: Sequence[PartModel], lengths: Block, linkage: LengthLinkage
+) -> tuple[list[Block], tuple[str, ...]]:
+    if linkage == "unlinked" and len(parts) > 1:
+        own = [f"{LENGTHS}{{{p.name}}}" for p in parts]
+        return [replace(lengths, name=name) for name in own], tuple(own)
+    blocks = [replace(lengths, name=LENGTHS)]
+    if linkage == "proportional" and len(parts) > 1:
+        share = np.array([p.n_sites * p.site_length for p in parts], np.float64)
+        names = tuple(f"rate{{{p.name}}}" for p in parts)
+        blocks.append(Block(PARTITION_RATES, "simplex", share / share.sum(), 1e-6, 1.0, names))
+    return blocks, (LENGTHS,) * len(parts)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Parameters of one model that make one block, and the parts (numbers) that share it. of: how many parts
+    have such a block."""
+
+    parameters: tuple[Parameter, ...]
+    members: tuple[int, ...]
+    of: int
+    relative_rates: RelativeRates
+
+    @property
+    def _shares(self) -> bool:
+        first = self.parameters[0]
+        return first.is_free and first.reference is not None and self.relative_rates == "shares"
+
+    def block(self, parts: Sequence[PartModel]) -> Block:
+        label = ""
+        if len(self.members) < self.of:
+            label = "{" + ",".join(parts[m].name for m in self.members) + "}"
+        first = self.parameters[0]
+        name = _title(tuple(p.name for p in self.parameters)) + label
+        elements = tuple(e + label for p in self.parameters for e in (p.elements or (p.name,)))
+        given = [np.atleast_1d(p.start if p.value is None else p.value) for p in self.parameters]
+        start = np.concatenate(given).astype(np.float64)
+        if self._shares:
+            start = np.append(1.0, start)
+            elements = (f"{first.reference}{label}", *elements)
+            return Block(name, "simplex", start / start.sum(), 1e-6, 1.0, elements)
+        if first.relative:
+            return Block(name, "simplex", start / start.sum(), 1e-6, 1.0, elements)
+        return Block(name, first.kind, start, first.lower, first.upper, elements)
+
+    def readings(self, block: str, model: Model) -> list[Reading]:
+        found, at = [], int(self._shares)
+        for p in self.parameters:
+            scale = float(p.size) if p.relative else 1.0
+            found.append(Reading(model.parameter(p.name), block, at, scale, self._shares))
+            at += p.size
+        return found
+
+
+def _groups(parts: Sequence[PartModel], linkage: Linkage, relative_rates: RelativeRates) -> list[_Group]:
+    """The blocks of parameters, in the order of the parts and of their models' parameters."""
+    bundles = [_bundles(part.model, relative_rates) for part in parts]
+    titles = [_title(key) for own in bundles for key in own]
+    found: list[_Group] = []
+    done: set[tuple[int, tuple[str, ...]]] = set()
+    for i, own in enumerate(bundles):
+        for key, parameters in own.items():
+            if (i, key) in done:
+                continue
+            members = _members(parts, i, key, linkage)
+            for m in members:
+                if key not in bundles[m]:
+                    raise InputError(
+                        f"'{key[0]}' cannot be linked: it is free in part '{parts[i].name}' only, or one of "
+                        f"other rates in part '{parts[m].name}'",
+                        hint="Give both parts the same model, and the same values or none.",
+                    )
+            done |= {(m, key) for m in members}
+            _check_alike(parts, key, members)
+            found.append(_Group(parameters, members, titles.count(_title(key)), relative_rates))
+    return found
+
+
+def _title(names: tuple[str, ...]) -> str:
+    """What a block of parameters of these names is called."""
+    return names[0] if len(names) == 1 else "relative_rates"
+
+
+def _bundles(model: Model, relative_rates: RelativeRates) -> dict[tuple[str, ...], tuple[Parameter, ...]]:
+    """Names of the parameters that make one block → the parameters."""
+    together: dict[object, list[Parameter]] = {}
+    for p in model.parameters:
+        shared = p.is_free and p.reference is not None and relative_rates == "shares"
+        together.setdefault(("reference", p.reference) if shared else p.name, []).append(p)
+    return {tuple(p.name for p in ps): tuple(ps) for ps in together.values()}
+
+
+def _members(
+    parts: Sequence[PartModel], part: int, key: tuple[str, ...], linkage: Linkage
+) -> tuple[int, ...]:
+    """Numbers of the parts that share a block with this one, itself included."""
+    number = {p.name: i for i, p in enumerate(parts)}
+    found = []
+    for name in key:
+        groups = linkage.parameters.get(name, ())
+        mine = [g for g in groups if parts[part].name in g]
+        found.append(tuple(sorted(number[p] for p in mine[0])) if mine else (part,))
+    if len(set(found)) > 1:
+        raise InputError(
+            f"{', '.join(key)} are shares of one whole, and only some of them are linked",
+            hint="Link all of them over the same parts, or none.",
+        )
+    return found[0]
+
+
+def _check_links(parts: Sequence[PartModel], linkage: Linkage) -> None:
+    known = {p.name: {q.name for q in p.model.parameters} for p in parts}
+    for parameter, groups in linkage.parameters.items():
+        if not any(parameter in own for own in known.values()):
+            every = ", ".join(dict.fromkeys(q.name for p in parts for q in p.model.parameters))
+            raise InputError(f"no model has a parameter '{parameter}' to link", hint=f"There are: {every}.")
+        members = [name for group in groups for name in group]
+        for name in members:
+            if name not in known:
+                raise InputError(f"there is no part '{name}'", hint=f"Parts are: {', '.join(known)}.")
+            if parameter not in known[name]:
+                raise InputError(f"the model of part '{name}' has no parameter '{parameter}' to link")
+            if members.count(name) > 1:
+                raise InputError(f"'{parameter}' of part '{name}' is linked twice")
+
+
+def _check_alike(parts: Sequence[PartModel], key: tuple[str, ...], members: tuple[int, ...]) -> None:
+    for name in key:
+        first, *others = (parts[m].model.parameter(name) for m in members)
+        for other, m in zip(others, members[1:]):
+            same = (other.kind, other.elements) == (first.kind, first.elements)
+            if first.value is None or other.value is None:
+                same &= first.value is other.value
+            else:
+                same &= bool(np.array_equal(first.value, other.value))
+            if not same:
+                raise InputError(
+                    f"'{name}' is not the same thing in parts '{parts[members[0]].name}' and "
+                    f"'{parts[m].name}', so they cannot share it",
+                    hint="Give both parts the same model, and the same values or none.",
+                )
