@@ -39,7 +39,7 @@ class Target:
         return {**self.fixed, **self.space.unpack(x)}
 
     def log_density(self, x: np.ndarray) -> float:
-        """By natural values; the sum stops at a term of -inf, so that priors that come first spare the rest."""
+        """By natural values; the sum stops at a term of -inf: priors that come first spare the rest."""
         values, total = self.values(x), 0.0
         for term in self.terms:
             total += term.log_density(values)
