@@ -31,6 +31,21 @@ def compiled(function: Callable | None = None, **options: Any) -> Any:
     return dispatcher
 
 
+def uncounted(function: Callable | None = None, /, **options: Any) -> Any:
+    """compiled, without counting array references: for kernels that allocate nothing.
+
+    Kernels slice records of many arrays all the time; Numba would count every slice up and down, atomically,
+    contended between threads. The caller owns the arrays. A function that allocates fails to compile.
+    """
+    return compiled(function, **{"_nrt": False, **options})
+
+
+def merged(function: Callable) -> Any:
+    """uncounted, and made part of its one caller before types are inferred: a record of many arrays is passed
+    by value, hundreds of words, and merging saves the copying and most of the time to compile."""
+    return uncounted(function, inline="always")
+
+
 def _stamp_with_imports(dispatcher: Any, function: Callable) -> None:
     """Stamp the cache with every file of phloem that the function's file imports.
 

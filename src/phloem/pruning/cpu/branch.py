@@ -7,36 +7,42 @@ mᵀ, Q⟩.
 
 from __future__ import annotations
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.lanes import fill, load, multiply_add, sum_lanes, zeros
 
 
-@compiled
-def branch_derivative_four(matrix, down, rate_columns, adjoint, at, shape, derivative):
+@uncounted(forceinline=True)
+def of_category(rate_columns, c):
+    """Where the columns of a category's Q begin; of a spare lane, those of the first."""
+    return rate_columns.first[rate_columns.process[c] if c < len(rate_columns.process) else 0]
+
+
+@uncounted
+def branch_derivative_four(matrix, block, down, rate_columns, adjoint, at, shape, derivative):
     """derivative[lane] = ⟨d log L / d P, P Q⟩ for the matrix at `matrix` of down and its adjoint at `at`."""
     n = len(shape.lanes)
     for lane in range(n):
-        total = 0.0
+        total, first = 0.0, of_category(rate_columns, block * n + lane)
         for j in range(4):
             for i in range(4):
                 slope = 0.0
-                for e in range(rate_columns.first[j], rate_columns.first[j + 1]):
+                for e in range(first[j], first[j + 1]):
                     line = matrix + (4 * rate_columns.states[e] + i) * n + lane
                     slope += rate_columns.values[e] * down[line]
                 total += slope * adjoint[at + (4 * j + i) * n + lane]
         derivative[lane] = total
 
 
-@compiled
-def branch_derivative_padded(matrix, down, rate_columns, adjoint, at, shape, derivative):
+@uncounted
+def branch_derivative_padded(matrix, c, down, rate_columns, adjoint, at, shape, derivative):
     """The same for padded states."""
-    lanes, padded = shape.lanes, shape.padded
+    lanes, padded, first = shape.lanes, shape.padded, of_category(rate_columns, c)
     total = 0.0
     for i in range(0, padded, len(lanes)):
         share = zeros(down, lanes)
         for j in range(shape.states):
             slope = zeros(down, lanes)
-            for e in range(rate_columns.first[j], rate_columns.first[j + 1]):
+            for e in range(first[j], first[j + 1]):
                 rate = fill(down, rate_columns.values[e], lanes)
                 slope = multiply_add(
                     rate, load(down, matrix + rate_columns.states[e] * padded + i, lanes), slope
@@ -46,23 +52,23 @@ def branch_derivative_padded(matrix, down, rate_columns, adjoint, at, shape, der
     derivative[0] = total
 
 
-@compiled
-def message_derivative_padded(rate_columns, outer, at, shape, derivative):
+@uncounted
+def message_derivative_padded(c, rate_columns, outer, at, shape, derivative):
     """derivative = Σ_ij Q[i, j] outer[j, i] where outer[j, i] = Σ over columns of m_j u_i."""
-    total = 0.0
+    total, first = 0.0, of_category(rate_columns, c)
     for j in range(shape.states):
-        for e in range(rate_columns.first[j], rate_columns.first[j + 1]):
+        for e in range(first[j], first[j + 1]):
             total += rate_columns.values[e] * outer[at + j * shape.padded + rate_columns.states[e]]
     derivative[0] = total
 
 
-@compiled
-def message_derivative_four(rate_columns, outer, at, shape, derivative):
+@uncounted
+def message_derivative_four(block, rate_columns, outer, at, shape, derivative):
     """The same for every lane."""
     n = len(shape.lanes)
     for lane in range(n):
-        total = 0.0
+        total, first = 0.0, of_category(rate_columns, block * n + lane)
         for j in range(4):
-            for e in range(rate_columns.first[j], rate_columns.first[j + 1]):
+            for e in range(first[j], first[j + 1]):
                 total += rate_columns.values[e] * outer[at + (4 * j + rate_columns.states[e]) * n + lane]
         derivative[lane] = total

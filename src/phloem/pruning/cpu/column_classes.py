@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import compiled, uncounted
 from phloem.pruning.column_classes import ColumnClasses
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: Fibonacci hashing (Knuth, vol. 3, 6.4)
 
 
-@compiled
+@uncounted
 def number_tip(codes, code_class, class_of, left):
     """Classes of a tip are its character codes, in order of first appearance. Returns K.
 
@@ -28,7 +28,7 @@ def number_tip(codes, code_class, class_of, left):
     return size
 
 
-@compiled
+@uncounted
 def number_pairs(first, second, repeats, table, base, class_of, left, right):
     """Classes of an internal node are the distinct pairs of its children's classes. Returns K.
 
@@ -65,7 +65,7 @@ def number_pairs(first, second, repeats, table, base, class_of, left, right):
     return size
 
 
-@compiled
+@uncounted
 def sort_by_class(child_class, sibling_class, size, first, order, sibling):
     """Sort a node's rows by one child's class, for the way down.
 

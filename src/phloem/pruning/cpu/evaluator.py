@@ -12,24 +12,25 @@ from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
 from phloem.pruning.cpu.column_store import ColumnStore
 from phloem.pruning.cpu.model_numbers import (
     fill_matrices,
+    has_real_eigen,
     invariant_states,
     model_numbers,
     rate_columns,
     unpack_adjoint,
 )
-from phloem.pruning.cpu.rate_matrix_adjoint import rate_matrix_adjoint
-from phloem.pruning.cpu.records import Down, Matrices, Nodes, RootSites
-from phloem.pruning.cpu.root import root_gradient, total_log_likelihood
+from phloem.pruning.cpu.rate_matrix_adjoint import rate_matrix_adjoints
+from phloem.pruning.cpu.records import Down, Matrices, Nodes, RootSites, Scratch
+from phloem.pruning.cpu.root import root_gradient, set_root_row, total_log_likelihood
 from phloem.pruning.cpu.run_four import run_down_four, run_up_four
 from phloem.pruning.cpu.run_padded import run_down_padded, run_up_padded
 from phloem.pruning.cpu.schedule import column_tasks, in_blocks, site_tasks, with_matrices
 from phloem.pruning.cpu.site_batches import batch_size, second_derivatives, site_ranges, unsummed
 from phloem.pruning.cpu.site_derivatives_four import run_sites_four
 from phloem.pruning.cpu.site_derivatives_padded import run_sites_padded
-from phloem.pruning.cpu.state import State, proposed_state
-from phloem.pruning.cpu.storage import MessageStore, rows_for, shape_of, state_sets_of
+from phloem.pruning.cpu.state import State, proposed_state, two_dimensional
+from phloem.pruning.cpu.storage import MessageStore, new_scratch, rows_for, shape_of, state_sets
 from phloem.pruning.cpu.threads import Team
-from phloem.pruning.interface import EngineGradient, Problem, only_process
+from phloem.pruning.interface import EngineGradient, Problem
 from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
 from phloem.pruning.topology import Topology
 
@@ -45,7 +46,7 @@ class CpuEvaluator:
     def __init__(self, problem: Problem, threads: int | None = None) -> None:
         self._problem, self._team = problem, Team(threads)
         self._topology = topology = Topology.build(problem.left, problem.right)
-        self._shape, self._sets = shape_of(problem), state_sets_of(problem)
+        self._shape, self._sets = shape_of(problem), state_sets(problem.state_sets)
         self._four = self._shape.padded == 4
         n_nodes = len(topology.left)
         self._columns = ColumnStore.build(problem, topology)
@@ -57,7 +58,9 @@ class CpuEvaluator:
         self._weights = np.bincount(column, problem.pattern_weights, n_root)
         self._ascertained = np.zeros(n_root, bool)
         self._ascertained[column] = problem.ascertained
+        self._any_ascertained = bool(problem.ascertained.any())
         self._invariant_states = np.empty(0, np.uint8)
+        self._scratch = [new_scratch(self._shape, problem.precision) for _ in range(self._team.threads)]
         self._root = [(np.empty(n_root), np.empty(n_root), np.empty(n_root, np.int64)) for _ in range(2)]
         self._site_weights = [np.empty(n_root) for _ in range(2)]
         self._tasks: dict[str, tuple[Topology, np.ndarray]] = {}
@@ -76,7 +79,11 @@ class CpuEvaluator:
         state = self._from_scratch(lengths, model, want_up=True)
         d, adjoint = self._pass_down(state, keep_adjoint=parameters)
         site_model = self._site_model_gradient(state, d, adjoint) if parameters else None
-        return EngineGradient(state.log_likelihood, d @ model.rates, site_model)
+        of_class = model.length_class == np.arange(model.n_length_classes)[:, None]
+        branches = (of_class * model.rates) @ d.T
+        return EngineGradient(
+            state.log_likelihood, branches if len(branches) > 1 else branches[0], site_model
+        )
 
     def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
         """(N, P) as Evaluator (pruning/interface.py) says."""
@@ -91,9 +98,8 @@ class CpuEvaluator:
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
         refuse_to_propose(self._proposed, left, right)
         old = self._last()
-        only_process(model or old.model, self.name)
-        if np.shape(lengths) != old.lengths.shape:
-            raise ValueError(f"{len(old.lengths)} branch lengths expected, got {np.shape(lengths)}")
+        if np.atleast_2d(lengths).shape != old.lengths.shape:
+            raise ValueError(f"{old.lengths.shape} branch lengths expected, got {np.shape(lengths)}")
         state, changed, dirty = proposed_state(old, self._columns, lengths, changed, model, left, right)
         for x in dirty:
             rows = rows_for(int(self._columns.size[state.columns_at[x]]))
@@ -114,10 +120,9 @@ class CpuEvaluator:
         return evaluated(None if state is None or np.isnan(state.log_likelihood) else state)
 
     def _from_scratch(self, lengths, model: SiteModel, want_up: bool) -> State:
-        only_process(model, self.name)
         self._proposed = None
-        lengths = np.array(lengths, np.float64)
-        nodes = np.arange(len(lengths))
+        lengths = two_dimensional(lengths)
+        nodes = np.arange(lengths.shape[1])
         if self._accepted is None:
             regions = (nodes, nodes, nodes)
             state = State(self._topology, *regions, lengths, model, 0)
@@ -135,7 +140,7 @@ class CpuEvaluator:
         if want_up and not self._four and self._up.size < self._down.size:
             self._up = np.empty_like(self._down)
         done = np.append(nodes.size, np.ones(n_nodes, np.int64))
-        if model.single.real_eigen is not None:
+        if has_real_eigen(model):
             done[n_nodes + changed] = 0
         else:
             up = self._up if want_up else self._up[:, :0]
@@ -153,10 +158,15 @@ class CpuEvaluator:
         done = np.tile(done, shape.blocks)
         sites, run = self._sites(state, model.invariant > 0), run_up_four if self._four else run_up_padded
         fixed = self._arguments(state, nodes, sites, want_up)
-        self._team.run(lambda counter, thread: run(tasks, counter, done, *fixed), len(tasks))
+        scratches = self._scratches(model)
+        self._team.run(
+            lambda counter, thread: run(tasks, counter, done, *fixed, scratches[thread]), len(tasks)
+        )
         weights = self._site_weights[state.slot]
         hidden = self._ascertained
-        value = total_log_likelihood(sites.site_log, self._weights, hidden, hidden.any(), weights)
+        value = total_log_likelihood(
+            sites.site_log, self._weights, hidden, self._any_ascertained, weights
+        )
         if np.isnan(value):
             raise NumericalError("the log-likelihood is not a number")
         return replace(state, log_likelihood=value)
@@ -178,14 +188,18 @@ class CpuEvaluator:
             self._adjoint = np.empty(entries, self._problem.precision)
         share = np.zeros((len(tasks), shape.exponents))
         weights, q = self._site_weights[state.slot], self._messages.q
-        rates = rate_columns(state.model.single.rate_matrix)
+        rates = rate_columns(state.model)
         down = Down(weights, q, self._adjoint, share, rates, keep_adjoint)
         done = np.zeros(2 * n_nodes * shape.blocks, np.int64)
         run, fixed = (
             run_down_four if self._four else run_down_padded,
             self._arguments(state, nodes, self._sites(state, False), True),
         )
-        self._team.run(lambda counter, thread: run(tasks, counter, done, thread, *fixed, down), len(tasks))
+        scratches = self._scratches(state.model)
+        self._team.run(
+            lambda counter, thread: run(tasks, counter, done, thread, *fixed, scratches[thread], down),
+            len(tasks),
+        )
         total = _sum_tasks(share, tasks, n_nodes, shape.blocks).reshape(n_nodes, -1)[:, : shape.categories]
         if not keep_adjoint:
             return total, None
@@ -218,21 +232,32 @@ class CpuEvaluator:
         columns, messages = self._columns.columns(), self._messages.messages()
         return nodes, columns, messages, matrices, numbers, self._sets, sites, self._shape
 
+    def _scratches(self, model: SiteModel) -> list[Scratch]:
+        """One for every thread, with what the root weighs columns by."""
+        row = self._scratch[0].root
+        set_root_row(model_numbers(model, self._shape), self._shape, row)
+        return [scratch._replace(root=row) for scratch in self._scratch]
+
     def _site_model_gradient(self, state: State, d: np.ndarray, adjoint: np.ndarray) -> SiteModelGradient:
         """What the adjoints of the transition matrices and the root's columns say about the model's
         numbers."""
         shape, model = self._shape, state.model
-        d_frequencies, d_weights = np.zeros((2, shape.states)), np.zeros(shape.categories)
-        d_invariant = root_gradient(
-            len(state.lengths) - 1, self._nodes(state), self._messages.messages(), model_numbers(model,
+        d_frequencies = np.zeros((len(model.processes), shape.states))
+        d_weights, d_invariant = np.zeros(shape.categories), np.zeros(shape.states + 1)
+        root_gradient(
+            state.lengths.shape[1] - 1, self._nodes(state), self._messages.messages(), model_numbers(model,
             shape), self._sites(state, True), self._site_weights[state.slot], shape, d_frequencies, d_weights,
+            d_invariant,
         )  # fmt: skip
-        if model.single.real_eigen is not None:
-            d_q = rate_matrix_adjoint(adjoint, state.lengths[:-1], model)
-        else:
-            (d_q,) = reference.rate_matrix_adjoints(adjoint, state.lengths[:-1], model)
-        process = ProcessGradient(d_q, d_frequencies[0])
-        return SiteModelGradient((process,), state.lengths @ d, d_weights, d_invariant, d_frequencies[1])
+        through = rate_matrix_adjoints if has_real_eigen(model) else reference.rate_matrix_adjoints
+        d_q = through(adjoint, state.lengths[:, :-1], model)
+        return SiteModelGradient(
+            processes=tuple(ProcessGradient(q, f) for q, f in zip(d_q, d_frequencies)),
+            rates=(model.by_category(state.lengths).T * d).sum(0),
+            weights=d_weights,
+            invariant=float(d_invariant[-1]),
+            invariant_frequencies=d_invariant[:-1],
+        )
 
     def _nodes(self, state: State) -> Nodes:
         t = state.topology

@@ -3,11 +3,11 @@ lanes."""
 
 from __future__ import annotations
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.lanes import add, load, maximum, multiply, multiply_add, store
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def load_four(array, at, lanes):
     """The four vectors that start at `at`."""
     n = len(lanes)
@@ -19,7 +19,7 @@ def load_four(array, at, lanes):
     )
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def store_four(array, at, x, lanes):
     """The reverse of load_four."""
     n = len(lanes)
@@ -29,13 +29,13 @@ def store_four(array, at, x, lanes):
     store(array, at + 3 * n, x[3])
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def multiply_four(x, y):
     """x ∘ y"""
     return multiply(x[0], y[0]), multiply(x[1], y[1]), multiply(x[2], y[2]), multiply(x[3], y[3])
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def add_scaled_four(total, x, factor):
     """total + x · factor, factor one vector"""
     return (
@@ -46,7 +46,7 @@ def add_scaled_four(total, x, factor):
     )
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def add_product_four(total, x, y):
     """total + x ∘ y"""
     return (
@@ -57,19 +57,19 @@ def add_product_four(total, x, y):
     )
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def scale_four(x, factor):
     """x · factor, factor one vector"""
     return multiply(x[0], factor), multiply(x[1], factor), multiply(x[2], factor), multiply(x[3], factor)
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def largest_four(x):
     """The largest of four vectors, lane by lane."""
     return maximum(maximum(x[0], x[1]), maximum(x[2], x[3]))
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def combine_four(column0, column1, column2, column3, x):
     """Matrix times vector: Σ_j column_j · x_j."""
     total = scale_four(column0, x[0])
@@ -78,13 +78,13 @@ def combine_four(column0, column1, column2, column3, x):
     return add_scaled_four(total, column3, x[3])
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def add_four(x, y):
     """x + y"""
     return add(x[0], y[0]), add(x[1], y[1]), add(x[2], y[2]), add(x[3], y[3])
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def dot_four(x, y):
     """Σ_i x_i ∘ y_i"""
     total = multiply(x[0], y[0])
@@ -93,7 +93,7 @@ def dot_four(x, y):
     return multiply_add(x[3], y[3], total)
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def transposed_product_four(matrix, at, x, lanes):
     """Σ_i matrix[j, i] · x_i for the four rows j of the matrix that starts at `at`."""
     n = len(lanes)

@@ -13,7 +13,7 @@ from numba.extending import intrinsic, models, register_model
 
 
 class Lanes(types.Type):
-    """A vector of `count` floats."""
+    """A vector of `count` floats, or of 32-bit integers."""
 
     def __init__(self, dtype: types.Type, count: int) -> None:
         self.dtype, self.count = dtype, count
@@ -25,7 +25,9 @@ class LanesModel(models.PrimitiveModel):
     """An LLVM vector."""
 
     def __init__(self, manager, lanes) -> None:
-        scalar = ir.DoubleType() if lanes.dtype == types.float64 else ir.FloatType()
+        scalar = {types.float64: ir.DoubleType(), types.float32: ir.FloatType()}.get(
+            lanes.dtype, ir.IntType(32)
+        )
         super().__init__(manager, lanes, ir.VectorType(scalar, lanes.count))
 
 
@@ -66,7 +68,7 @@ def vector_function(builder, name: str, result, arguments):
 
 
 def _element_bytes(vector_type) -> int:
-    return 8 if isinstance(vector_type.element, ir.DoubleType) else 4
+    return 8 if isinstance(vector_type.element, ir.DoubleType) else 4  # float or int32
 
 
 @intrinsic
@@ -79,6 +81,30 @@ def load(typing_context, array, index, lanes):
         return load_vector(builder, pointer, context.get_value_type(result))
 
     return result(array, types.int64, lanes), generate
+
+
+@intrinsic
+def to_double(typing_context, array, index, lanes):
+    """load, converted to float64"""
+    result = Lanes(types.float64, len(lanes))
+
+    def generate(context, builder, signature, arguments):
+        pointer = element_pointer(context, builder, array, arguments[0], arguments[1])
+        value = load_vector(builder, pointer, context.get_value_type(Lanes(array.dtype, len(lanes))))
+        wide = context.get_value_type(result)
+        return value if array.dtype == types.float64 else builder.fpext(value, wide)
+
+    return result(array, types.int64, lanes), generate
+
+
+@intrinsic
+def as_double(typing_context, bits):
+    """The float64 of these 64 bits"""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
 
 
 @intrinsic
@@ -138,6 +164,38 @@ def add(typing_context, a, b):
 
 
 @intrinsic
+def subtract(typing_context, a, b):
+    """a - b, lane by lane"""
+
+    def generate(context, builder, signature, arguments):
+        return builder.fsub(*arguments)
+
+    return a(a, b), generate
+
+
+@intrinsic
+def product_or_zero(typing_context, a, b):
+    """a · b, and 0 where a is 0, whatever b is"""
+
+    def generate(context, builder, signature, arguments):
+        zero = ir.Constant(arguments[0].type, None)
+        nothing = builder.fcmp_ordered("==", arguments[0], zero)
+        return builder.select(nothing, zero, builder.fmul(*arguments))
+
+    return a(a, b), generate
+
+
+@intrinsic
+def lane_of(typing_context, value, lane):
+    """One lane"""
+
+    def generate(context, builder, signature, arguments):
+        return builder.extract_element(arguments[0], arguments[1])
+
+    return value.dtype(value, types.int64), generate
+
+
+@intrinsic
 def multiply_add(typing_context, a, b, c):
     """a · b + c, rounded once"""
 
@@ -146,6 +204,63 @@ def multiply_add(typing_context, a, b, c):
         return builder.call(vector_function(builder, "llvm.fma", vector, [vector] * 3), arguments)
 
     return a(a, b, c), generate
+
+
+@intrinsic
+def add_integers(typing_context, a, b):
+    """a + b of integer lanes"""
+
+    def generate(context, builder, signature, arguments):
+        return builder.add(*arguments)
+
+    return a(a, b), generate
+
+
+@intrinsic
+def any_nonzero(typing_context, value):
+    """Is any integer lane not 0?"""
+
+    def generate(context, builder, signature, arguments):
+        (vector,) = arguments
+        count = vector.type.count
+        hit = builder.icmp_signed("!=", vector, ir.Constant(vector.type, None))
+        return builder.icmp_unsigned("!=", builder.bitcast(hit, ir.IntType(count)), ir.IntType(count)(0))
+
+    return types.boolean(value), generate
+
+
+def _half(first: bool):
+    """An intrinsic that repeats one half of a vector."""
+
+    @intrinsic
+    def half(typing_context, value):
+        def generate(context, builder, signature, arguments):
+            n = value.count // 2
+            order = [lane % n + (0 if first else n) for lane in range(2 * n)]
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), 2 * n), order)
+            return builder.shuffle_vector(arguments[0], arguments[0], mask)
+
+        return value(value), generate
+
+    return half
+
+
+low_twice, high_twice = _half(True), _half(False)
+
+
+@intrinsic
+def larger_of_halves(typing_context, value):
+    """The larger of lane i and lane i + half, in both halves (no NaN expected)"""
+
+    def generate(context, builder, signature, arguments):
+        (vector,) = arguments
+        n = value.count // 2
+        order = [(lane + n) % (2 * n) for lane in range(2 * n)]
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), 2 * n), order)
+        other = builder.shuffle_vector(vector, vector, mask)
+        return builder.select(builder.fcmp_ordered(">", vector, other), vector, other)
+
+    return value(value), generate
 
 
 @intrinsic

@@ -12,7 +12,7 @@ from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.lanes import element_pointer, load_vector, splat, store_vector, vector_function
 
 ROWS = 6
@@ -88,7 +88,7 @@ def _tile(vectors: int):
 _one, _two, _three, _four = (_tile(vectors) for vectors in (1, 2, 3, 4))
 
 
-@compiled
+@uncounted
 def product(a, a_at, a_row, a_inner, b, b_at, b_row, c, c_at, c_row, rows, columns, n, add):
     """C = A B, or C += A B if add: C is rows × columns, the inner dimension is n ≥ 1.
 

@@ -13,22 +13,35 @@ from phloem.pruning.interface import Problem
 
 def model_numbers(model: SiteModel, shape: Shape) -> ModelNumbers:
     """The model's arrays, padded as transition_padded wants them."""
-    states, eigen = shape.states, model.single.real_eigen
-    values, right, left = np.zeros(states), np.zeros((states, states)), np.zeros((states, states))
-    if eigen is not None:
-        values, right, left = eigen.values, eigen.right, eigen.left
+    states = shape.states
+    values, right, left = [], [], []
+    for process in model.processes:
+        eigen = process.real_eigen
+        empty = np.zeros((states, states))
+        values.append(np.zeros(states) if eigen is None else eigen.values)
+        right.append(empty if eigen is None else eigen.right)
+        left.append(empty if eigen is None else eigen.left)
+    all_right, all_left = np.stack(right), np.stack(left)
     if shape.padded != 4:
-        right = np.pad(right.T, ((0, 0), (0, shape.padded - states)))
-        left = np.pad(left, ((0, 0), (0, -states % ROWS)))
+        all_right = np.pad(all_right.swapaxes(1, 2), ((0, 0), (0, 0), (0, shape.padded - states)))
+        all_left = np.pad(all_left, ((0, 0), (0, 0), (0, -states % ROWS)))
     return ModelNumbers(
-        _own(values),
-        _own(right),
-        _own(left),
+        _own(np.stack(values)),
+        _own(all_right),
+        _own(all_left),
+        _own(np.stack([process.root_frequencies for process in model.processes])),
+        np.array(model.process, np.int64),
+        np.array(model.length_class, np.int64),
         _own(model.rates),
         _own(model.weights),
-        _own(model.single.root_frequencies),
         float(model.invariant),
+        _own(model.invariant_frequencies),
     )
+
+
+def has_real_eigen(model: SiteModel) -> bool:
+    """Whether every process has a real eigensystem, which the compiled transition matrices want."""
+    return all(process.real_eigen is not None for process in model.processes)
 
 
 def _own(array: np.ndarray) -> np.ndarray:
@@ -36,12 +49,21 @@ def _own(array: np.ndarray) -> np.ndarray:
     return np.array(array, np.float64, order="C")
 
 
-def rate_columns(rate_matrix: np.ndarray) -> RateColumns:
-    """Q by columns, without zeros."""
-    column, row = np.nonzero(rate_matrix.T)
-    first = np.searchsorted(column, np.arange(len(rate_matrix) + 1)).astype(np.int64)
+def rate_columns(model: SiteModel) -> RateColumns:
+    """Every process' Q by columns, without zeros."""
+    first, states, values, used = [], [], [], 0
+    for process in model.processes:
+        q = process.rate_matrix
+        column, row = np.nonzero(q.T)
+        first.append(used + np.searchsorted(column, np.arange(len(q) + 1)))
+        states.append(row)
+        values.append(q[row, column])
+        used += len(row)
     return RateColumns(
-        first, row.astype(np.int64), np.ascontiguousarray(rate_matrix[row, column], np.float64)
+        np.array(model.process, np.int64),
+        np.stack(first).astype(np.int64),
+        np.concatenate(states).astype(np.int64),
+        _own(np.concatenate(values)),
     )
 
 

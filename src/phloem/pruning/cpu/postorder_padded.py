@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.lanes import add, any_above, largest, load, maximum, multiply, store, zeros
 from phloem.pruning.cpu.matrix_product import ROWS, product
+from phloem.pruning.cpu.transition import no_time
 
 BATCH = 16 * ROWS  # rows that stay in the cache between the steps of one product
 
 
-@compiled
+@uncounted
 def tip_messages_padded(x, c, nodes, columns, messages, matrices, sets, shape):
     """m_x of a tip: for every code the sum of P's columns over the states it allows. No exponents."""
     lanes, padded, down = shape.lanes, shape.padded, matrices.down[c]
@@ -29,7 +30,7 @@ def tip_messages_padded(x, c, nodes, columns, messages, matrices, sets, shape):
             store(values, at + i, total)
 
 
-@compiled
+@uncounted
 def gather_product(x, begin, end, c, nodes, columns, messages, shape, scratch):
     """scratch[k] = m_left[left_class[k]] ∘ m_right[right_class[k]] for rows begin:end of node x, category
     c."""
@@ -45,7 +46,7 @@ def gather_product(x, begin, end, c, nodes, columns, messages, shape, scratch):
             store(scratch, at + i, multiply(load(values, a + i, lanes), load(values, b + i, lanes)))
 
 
-@compiled
+@uncounted
 def gather_rescaled(x, begin, end, c, nodes, columns, messages, shape, scratch):
     """gather_product; rows of scratch that are too small are rescaled. Fills x's exponents."""
     lanes, values, padded = shape.lanes, messages.values[c], shape.padded
@@ -74,7 +75,7 @@ def gather_rescaled(x, begin, end, c, nodes, columns, messages, shape, scratch):
         exponents[out + k] = e
 
 
-@compiled
+@uncounted
 def node_messages_padded(x, begin, end, c, nodes, columns, messages, matrices, shape, scratch):
     """m_x (at the root: p) of the rows begin:end of an internal node in category c, and their exponents.
 
@@ -82,12 +83,12 @@ def node_messages_padded(x, begin, end, c, nodes, columns, messages, matrices, s
     """
     padded, values, down = shape.padded, messages.values[c], matrices.down[c]
     out = messages.start[nodes.messages_at[x]]
-    matrix = nodes.matrix_at[x] * shape.matrix
+    matrix, top = nodes.matrix_at[x] * shape.matrix, nodes.parent[x] < 0 or no_time(x, matrices)
     for first in range(begin, end, BATCH):
         last = min(first + BATCH, end)
         gather_rescaled(x, first, last, c, nodes, columns, messages, shape, scratch)
         at = (out + first) * padded
-        if nodes.parent[x] < 0:
+        if top:
             for entry in range((last - first) * padded):
                 values[at + entry] = scratch[entry]
             continue

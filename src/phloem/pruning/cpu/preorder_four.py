@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.four_states import (
     add_four,
     add_product_four,
@@ -26,7 +24,7 @@ from phloem.pruning.cpu.lanes import load, zeros
 from phloem.pruning.cpu.siblings import beside
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def collect_four(first, last, above, order, sibling_row, sibling, q, values, lanes):
     """u = Σ of q_parent ∘ m_sibling over the parent's columns in one class."""
     width, zero = 4 * len(lanes), zeros(values, lanes)
@@ -38,7 +36,7 @@ def collect_four(first, last, above, order, sibling_row, sibling, q, values, lan
     return u
 
 
-@compiled
+@uncounted
 def tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, adjoint_at):
     """d log L / d P of a tip's branch, laid out as Matrices.down, into adjoint[adjoint_at:]."""
     lanes, n, values = shape.lanes, len(shape.lanes), messages.values[block]
@@ -56,9 +54,9 @@ def tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, a
             store_four(adjoint, at, add_four(load_four(adjoint, at, lanes), u), lanes)
 
 
-@compiled
+@uncounted
 def node_down_four(
-    x, begin, end, block, nodes, columns, messages, matrices, shape, q, outer, outer_at, with_partials
+    x, begin, end, block, nodes, columns, messages, matrices, shape, q, outer, outer_at, with_partials, scratch
 ):
     """q = Pᵀ u of the classes begin:end of an internal node, and into outer[outer_at:] the sum over them of
     p uᵀ, that is d log L / d P laid out as Matrices.down, if with_partials, else of m uᵀ.
@@ -72,7 +70,7 @@ def node_down_four(
     left_row = messages.start[nodes.messages_at[nodes.left[x]]]
     right_row = messages.start[nodes.messages_at[nodes.right[x]]]
     rescaled = messages.rescaled[block, nodes.messages_at[x]] != 0
-    factors = np.empty(2 * n, values.dtype)
+    factors = scratch.rows
     matrix = nodes.matrix_at[x] * shape.matrix
     zero = zeros(values, lanes)
     a0 = a1 = a2 = a3 = (zero, zero, zero, zero)
@@ -99,7 +97,7 @@ def node_down_four(
     store_four(outer, outer_at + 12 * n, a3, lanes)
 
 
-@compiled
+@uncounted
 def shift_factors(exponents, own, left, right, n, factors):
     """2**-shift of every lane, where shift is what the node itself rescaled by, as two factors in range."""
     for lane in range(n):

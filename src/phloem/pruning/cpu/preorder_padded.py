@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.lanes import add, load, multiply, multiply_add, store, zeros
 from phloem.pruning.cpu.matrix_product import product
 from phloem.pruning.cpu.postorder_padded import BATCH, gather_product
 from phloem.pruning.cpu.siblings import beside
 
 
-@compiled
+@uncounted
 def collect(x, begin, end, c, nodes, columns, messages, shape, q, scratch):
     """scratch[k] = u_x of classes begin:end, category c: Σ of q_parent ∘ m_sibling over a class's columns."""
     lanes, values, padded = shape.lanes, messages.values[c], shape.padded
@@ -31,7 +31,7 @@ def collect(x, begin, end, c, nodes, columns, messages, shape, q, scratch):
                 store(scratch, at + i, multiply_add(load(q, f + i, lanes), load(values, g + i, lanes), u))
 
 
-@compiled
+@uncounted
 def shift_rows(x, begin, end, c, nodes, columns, messages, shape, rows, start):
     """Multiply rows[start + k · padded :] by 2**-shift, shift what node x itself rescaled column k by."""
     e, padded = messages.exponents[c], shape.padded
@@ -47,7 +47,7 @@ def shift_rows(x, begin, end, c, nodes, columns, messages, shape, rows, start):
                 rows[at + i] = math.ldexp(rows[at + i], -shift)
 
 
-@compiled
+@uncounted
 def tip_down_padded(x, c, nodes, columns, messages, sets, shape, q, outer, outer_at, with_partials, u):
     """What node_down_padded does, at a tip: p is the indicator of the states that a code allows."""
     lanes, padded, values = shape.lanes, shape.padded, messages.values[c]
@@ -69,7 +69,7 @@ def tip_down_padded(x, c, nodes, columns, messages, sets, shape, q, outer, outer
             )  # fmt: skip
 
 
-@compiled
+@uncounted
 def add_to_states(outer, outer_at, sets, code, u, at, shape):
     """Add the row u[at:] to the row of every state that code allows."""
     lanes, padded = shape.lanes, shape.padded
@@ -79,7 +79,7 @@ def add_to_states(outer, outer_at, sets, code, u, at, shape):
             store(outer, to + i, add(load(outer, to + i, lanes), load(u, at + i, lanes)))
 
 
-@compiled
+@uncounted
 def node_down_padded(
     x, begin, end, c, nodes, columns, messages, matrices, shape, q, outer, outer_at, with_partials, u, p
 ):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from phloem.hardware.numba_compile import compiled
-from phloem.model.record import SiteModel
+from phloem.model.record import EigenSystem, SiteModel
 from phloem.pruning.cpu.matrix_product import ROWS, VECTOR_BYTES, product
 
 _TIE = 0.05  # below this |z| a series is more exact than the difference of two exponentials
@@ -24,10 +24,10 @@ def divided_difference(a, b, exp_a, exp_b, t):
 
 
 @compiled
-def sum_in_eigenbasis(adjoint, lengths, rates, values, right, left, total):
+def sum_in_eigenbasis(adjoint, times, values, right, left, total):
     """total[k, l] += Σ over branches and categories of (Rᵀ A Lᵀ)[k, l] · divided difference.
 
-    adjoint: (B, C, S, S); right: R, (S, whole sixes) flat; left: Lᵀ, (S, whole vectors) flat; total: (S, S).
+    adjoint: (B, C, S, S); times: (B, C); right: R, (S, whole sixes) flat; left: Lᵀ, (S, whole vectors) flat; total: (S, S).
     """
     n_branches, n_categories, states, _ = adjoint.shape
     wide, padded = len(right) // states, len(left) // states
@@ -35,7 +35,7 @@ def sum_in_eigenbasis(adjoint, lengths, rates, values, right, left, total):
     g, growth = np.empty(wide * padded), np.empty(states)
     for x in range(n_branches):
         for c in range(n_categories):
-            t = lengths[x] * rates[c]
+            t = times[x, c]
             a[: states * states] = adjoint[x, c].ravel()
             product(a, 0, states, 1, left, 0, padded, half, 0, padded, states, padded, states, False)
             product(right, 0, 1, wide, half, 0, padded, g, 0, padded, states, padded, states, False)
@@ -47,17 +47,26 @@ def sum_in_eigenbasis(adjoint, lengths, rates, values, right, left, total):
                     total[k, l] += g[k * padded + l] * slope
 
 
-def rate_matrix_adjoint(adjoint: np.ndarray, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-    """(S, S) from adjoint (B, C, S, S) and effective lengths (B,); the eigensystem must be real."""
-    eigen = model.single.real_eigen
+def rate_matrix_adjoints(adjoint: np.ndarray, lengths: np.ndarray, model: SiteModel) -> list[np.ndarray]:
+    """(S, S) of every process from adjoint (B, C, S, S) and effective lengths (B,) or (K, B); every
+    eigensystem must be real."""
+    times = model.by_category(lengths) * model.rates[:, None]
+    return [
+        _process_adjoint(adjoint[:, model.process == m], times[model.process == m].T, process.real_eigen)
+        for m, process in enumerate(model.processes)
+    ]
+
+
+def _process_adjoint(adjoint: np.ndarray, times: np.ndarray, eigen: EigenSystem | None) -> np.ndarray:
+    """times: (B, C) rate × length."""
     assert eigen is not None
     values, right, left = eigen.values, eigen.right, eigen.left
     states, lanes = len(values), VECTOR_BYTES // 8
     wide = np.pad(right, ((0, 0), (0, -states % ROWS))).reshape(-1)
     padded = np.pad(left.T, ((0, 0), (0, -states % lanes))).reshape(-1)
     total = np.zeros((states, states))
-    adjoint, lengths, rates, values = (
-        np.array(array, np.float64, order="C") for array in (adjoint, lengths, model.rates, values)
+    adjoint, times, values = (
+        np.array(array, np.float64, order="C") for array in (adjoint, times, values)
     )  # copies of one type each: Numba compiles once more for read-only arrays
-    sum_in_eigenbasis(adjoint, lengths, rates, values, wide, padded, total)
+    sum_in_eigenbasis(adjoint, times, values, wide, padded, total)
     return left.T @ total @ right.T

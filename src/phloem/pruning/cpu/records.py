@@ -72,7 +72,8 @@ class Messages(NamedTuple):
 class Matrices(NamedTuple):
     """Transition matrices, (blocks, 2N · matrix): `down` has the child's state first, `up`, wanted for the
     way down the tree only, the parent's. S = 4: (child, parent, lane), `up` unused; else child states are
-    padded to whole sixes of rows and parent states to whole vectors. lengths: (N,)."""
+    padded to whole sixes of rows and parent states to whole vectors. lengths: (K, N), one row a length
+    class."""
 
     down: np.ndarray
     up: np.ndarray
@@ -81,17 +82,35 @@ class Matrices(NamedTuple):
 
 
 class ModelNumbers(NamedTuple):
-    """values (S,), right (S, S), left (S, S): the eigensystem (unused where matrices come from the matrix
-    exponential; for padded states left is padded to whole sixes of columns and right is its transpose,
-    padded); rates, weights (C,); root_frequencies (S,); invariant."""
+    """M processes, C categories. values (M, S), right (M, ., .), left (M, ., .): eigensystems (unused where
+    matrices come from the matrix exponential; for padded states left is padded to whole sixes of columns and
+    right is its transpose, padded); root_frequencies (M, S). process, length_class (C,) int64: of every
+    category; rates, weights (C,). invariant: weight of invariable sites; invariant_frequencies (S,)."""
 
     values: np.ndarray
     right: np.ndarray
     left: np.ndarray
+    root_frequencies: np.ndarray
+    process: np.ndarray
+    length_class: np.ndarray
     rates: np.ndarray
     weights: np.ndarray
-    root_frequencies: np.ndarray
     invariant: float
+    invariant_frequencies: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """What one thread works in. rows, more_rows: batches of rows of padded states in the messages' type;
+    scaled, matrix: as large as an eigensystem's padded part and a transition matrix; parts, powers: (C + 1,);
+    root: root frequencies × weights laid out as a row of messages, all blocks one after the other."""
+
+    rows: np.ndarray
+    more_rows: np.ndarray
+    scaled: np.ndarray
+    matrix: np.ndarray
+    parts: np.ndarray
+    powers: np.ndarray
+    root: np.ndarray
 
 
 class StateSets(NamedTuple):
@@ -112,8 +131,10 @@ class RootSites(NamedTuple):
 
 
 class RateColumns(NamedTuple):
-    """Q without its zeros, by columns: Q[states[e], j] = values[e] for e in first[j]:first[j + 1]."""
+    """Every process' Q without its zeros, by columns: Q_m[states[e], j] = values[e] for e in
+    first[m, j]:first[m, j + 1]. process: (C,) int64."""
 
+    process: np.ndarray
     first: np.ndarray
     states: np.ndarray
     values: np.ndarray
@@ -133,8 +154,8 @@ class Down(NamedTuple):
 
 
 class Unsummed(NamedTuple):
-    """Derivatives by site. batch: root columns done together, a multiple of 6. rate_matrix: Q in the
-    messages' type; S = 4: (row, column, lane), every lane the same; else Q transposed, its rows padded.
+    """Derivatives by site. batch: root columns done together, a multiple of 6. rate_matrix: (blocks, ·) Q of
+    every block's categories in the messages' type; S = 4: (row, column, lane); else transposed, rows padded.
     rates: of every category in that type, zeros to whole blocks. ones: (K,).
     Out, whichever is wanted: first: (N, K) L'/L; or share: (tasks, 3, N), a task's sums over its columns of
     weights · (L''/L - (L'/L)²), hidden · L'/L and hidden · L''/L, with weights and hidden (K,)."""

@@ -6,86 +6,203 @@ import math
 
 import numpy as np
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
+from phloem.pruning.cpu.lanes import (
+    add,
+    any_nonzero,
+    as_double,
+    lane_of,
+    load,
+    multiply_add,
+    product_or_zero,
+    subtract,
+    sum_lanes,
+    to_double,
+    zeros,
+)
 
 _NO_POWER = -(1 << 30)
+_LOG_2 = 0.6931471805599453
+_MANTISSA = np.int64((1 << 52) - 1)
+_ONE = np.int64(1023 << 52)
+_HALF_RANGE = np.int64(0x6A09E667F3BCD)  # mantissa bits of √2
+_SUBNORMAL = 2.2250738585072014e-308
 
 
-@compiled
-def root_sites(x, begin, end, nodes, messages, model, sites, shape):
-    """Site log-likelihood of the root's rows begin:end, and the likelihood as mantissa · 2**power."""
+@uncounted
+def set_root_row(model, shape, row):
+    """row (blocks · width) = weight × root frequency of every entry of a root column, zeros for padding."""
     n = shape.exponents  # categories of a block, innermost in its rows
+    for block in range(shape.blocks):
+        for s in range(shape.padded):
+            for lane in range(n):
+                c, value = block * n + lane, 0.0
+                if c < shape.categories and s < shape.states:
+                    value = model.weights[c] * model.root_frequencies[model.process[c], s]
+                row[block * shape.width + s * n + lane] = value
+
+
+@uncounted
+def root_sites(x, begin, end, nodes, messages, model, sites, shape, scratch):
+    """Likelihood of the root's rows begin:end as mantissa · 2**power, and its logarithm.
+
+    scratch.root: set_root_row's.
+    """
+    lanes, n, values, row = shape.lanes, shape.exponents, messages.values, scratch.root
     out = messages.start[nodes.messages_at[x]]
-    part, power = np.empty(shape.categories + 1), np.empty(shape.categories + 1, np.int64)
     for k in range(begin, end):
-        top = _NO_POWER
-        for c in range(shape.categories):
-            block, at = c // n, (out + k) * shape.width + c % n
-            total = 0.0
-            for s in range(shape.states):
-                total += model.root_frequencies[s] * messages.values[block, at + s * n]
-            part[c] = model.weights[c] * total
-            power[c] = messages.exponents[c // n, (out + k) * n + c % n]
-            if part[c] > 0:
-                top = max(top, power[c])
-        part[shape.categories], power[shape.categories] = 0.0, 0
-        if model.invariant > 0:
-            part[shape.categories] = model.invariant * constant_part(k, model, sites, shape)
-            if part[shape.categories] > 0:
-                top = max(top, 0)
+        taken = False
+        for block in range(shape.blocks):
+            if n == 1:
+                taken = taken or messages.exponents[block, out + k] != 0
+            else:
+                taken = taken or any_nonzero(load(messages.exponents[block], (out + k) * n, lanes))
+        if taken:
+            scaled_site(k, out + k, row, 0, messages, model, sites, shape, scratch)
+            continue
         total = 0.0
-        for c in range(shape.categories + 1):
-            if part[c] > 0:
-                total += part[c] if power[c] == top else math.ldexp(part[c], max(power[c] - top, -2000))
-            elif part[c] != 0:
-                total = np.nan
-        sites.mantissa[k], sites.power[k] = total, top
-        sites.site_log[k] = math.log(total) + top * math.log(2.0) if total != 0 else -np.inf
+        for block in range(shape.blocks):
+            column, at, first = values[block], (out + k) * shape.width, block * shape.width
+            share = zeros(row, lanes)
+            for i in range(0, shape.width, len(lanes)):
+                share = multiply_add(to_double(column, at + i, lanes), load(row, first + i, lanes), share)
+            total += sum_lanes(share)
+        if model.invariant > 0:
+            total += model.invariant * constant_part(k, model, sites, shape)
+        sites.mantissa[k], sites.power[k] = total, 0
+    logarithms(sites.mantissa, sites.power, begin, end, sites.site_log)
 
 
-@compiled
+@uncounted
+def scaled_site(k, row, weights, first, messages, model, sites, shape, scratch):
+    """Mantissa and power of site k where powers of two were taken out of its categories: Σ of its row of
+    messages times weights[first:], laid out as a row, all blocks one after the other."""
+    n, part, power = shape.exponents, scratch.parts, scratch.powers
+    top = np.int64(_NO_POWER)
+    for c in range(shape.categories):
+        block, lane = c // n, c % n
+        total = 0.0
+        for s in range(shape.states):
+            entry = s * n + lane
+            weight = weights[first + block * shape.width + entry]
+            total += weight * messages.values[block, row * shape.width + entry]
+        part[c], power[c] = total, messages.exponents[block, row * n + lane]
+        if total > 0:
+            top = max(top, power[c])
+    part[shape.categories], power[shape.categories] = 0.0, 0
+    if model.invariant > 0:
+        part[shape.categories] = model.invariant * constant_part(k, model, sites, shape)
+        if part[shape.categories] > 0:
+            top = max(top, np.int64(0))
+    total = 0.0
+    for c in range(shape.categories + 1):
+        if part[c] > 0:
+            total += part[c] if power[c] == top else math.ldexp(part[c], max(power[c] - top, -2000))
+        elif part[c] != 0:
+            total = np.nan
+    sites.mantissa[k], sites.power[k] = total, top
+
+
+@uncounted(fastmath={"contract"})
+def logarithms(mantissa, power, begin, end, out):
+    """out[k] = log(mantissa[k] · 2**power[k]) for k in begin:end, in vector instructions.
+
+    mantissa = m 2**e with m in [√½, √2); log m = 2 artanh s, s = (m-1)/(m+1), |s| < 0.1716, the series cut
+    after s**19 (error below 2e-17). Library logarithms are not vectorised and would take half of the time of
+    a small problem. What is not a positive normal number goes to them.
+    """
+    bits = mantissa.view(np.int64)
+    plain = True
+    for k in range(begin, end):
+        b = bits[k]
+        upper = np.int64((b & _MANTISSA) >= _HALF_RANGE)
+        m = np.int64((b & _MANTISSA) | (_ONE - (upper << 52)))
+        e = float(np.int32((b >> 52) - 1023 + upper + power[k]))
+        x = as_double(m)
+        s = (x - 1.0) / (x + 1.0)
+        z = s * s
+        series = 1.0 / 17.0 + z * (1.0 / 19.0)
+        series = 1.0 / 13.0 + z * (1.0 / 15.0 + z * series)
+        series = 1.0 / 9.0 + z * (1.0 / 11.0 + z * series)
+        series = 1.0 / 5.0 + z * (1.0 / 7.0 + z * series)
+        series = 1.0 + z * (1.0 / 3.0 + z * series)
+        out[k] = 2.0 * s * series + e * _LOG_2
+        plain &= _SUBNORMAL <= mantissa[k] < np.inf
+    if not plain:
+        for k in range(begin, end):
+            if not _SUBNORMAL <= mantissa[k] < np.inf:
+                positive = mantissa[k] > 0 or mantissa[k] != mantissa[k]
+                out[k] = math.log(mantissa[k]) + power[k] * _LOG_2 if positive else -np.inf
+
+
+@uncounted
 def constant_part(k, model, sites, shape):
     """Σ_s π_s [all tips allow state s at root column k]."""
     total = 0.0
     for s in range(shape.states):
         if sites.invariant_states[k * shape.states + s]:
-            total += model.root_frequencies[s]
+            total += model.invariant_frequencies[s]
     return total
 
 
-@compiled
-def compensated_sum(values):
-    """Sum with compensation (Neumaier 1974), exact to the last place or so, in the order given."""
-    total, lost = 0.0, 0.0
-    for value in values:
-        new = total + value
-        lost += (total - new) + value if abs(total) >= abs(value) else (value - new) + total
-        total = new
-    return total + lost if math.isfinite(total) else total
+_EIGHT = (0,) * 8
 
 
-@compiled
+@uncounted
+def weighted_sum(values, weights):
+    """Σ weights · values, each product in double, with compensation (Knuth's two-sum) in eight interleaved
+    sums that are then added in order: the result depends on nothing but the numbers. 0 · -inf counts 0."""
+    n = len(values)
+    total, lost = zeros(values, _EIGHT), zeros(values, _EIGHT)
+    whole = n - n % 8
+    for k in range(0, whole, 8):
+        term = product_or_zero(load(weights, k, _EIGHT), load(values, k, _EIGHT))
+        total, lost = two_sum(total, lost, term)
+    result, rest = 0.0, 0.0
+    for lane in range(8):
+        result, rest = scalar_two_sum(result, rest, lane_of(total, lane))
+        rest += lane_of(lost, lane)
+    for k in range(whole, n):
+        if weights[k] != 0.0:
+            result, rest = scalar_two_sum(result, rest, weights[k] * values[k])
+    return result + rest if math.isfinite(result) else result
+
+
+@uncounted(forceinline=True)
+def two_sum(total, lost, term):
+    """total + term, and lost with what the addition rounded away."""
+    new = add(total, term)
+    part = subtract(new, total)
+    return new, add(lost, add(subtract(total, subtract(new, part)), subtract(term, part)))
+
+
+@uncounted(forceinline=True)
+def scalar_two_sum(total, lost, term):
+    """The same for one number."""
+    new = total + term
+    part = new - total
+    return new, lost + ((total - (new - part)) + (term - part))
+
+
+@uncounted
 def total_log_likelihood(site_log, column_weights, ascertained, any_ascertained, weights):
-    """As reference/root.py; weights: out, the derivative in every site log-likelihood."""
-    terms = np.empty(len(site_log) + 1)
-    for k in range(len(site_log)):
-        weights[k] = column_weights[k]
-        terms[k] = weights[k] * site_log[k] if weights[k] != 0 else 0.0
-    terms[-1] = 0.0
+    """As reference/root.py; weights (K,): out, the derivative in every site log-likelihood."""
+    total = weighted_sum(site_log, column_weights)
+    weights[:] = column_weights
     if any_ascertained:
-        hidden, total = 0.0, 0.0
+        hidden, seen = 0.0, 0.0
         for k in range(len(site_log)):
-            total += column_weights[k]
+            seen += column_weights[k]
             if ascertained[k]:
                 hidden += math.exp(site_log[k])
-        terms[-1] = -total * math.log1p(-hidden)
+        total -= seen * math.log1p(-hidden)
         for k in range(len(site_log)):
             if ascertained[k]:
-                weights[k] += total * math.exp(site_log[k]) / (1 - hidden)
-    return compensated_sum(terms)
+                weights[k] += seen * math.exp(site_log[k]) / (1 - hidden)
+    return total
 
 
-@compiled
+@uncounted
 def root_down(x, begin, end, block, nodes, columns, messages, model, sites, site_weights, q, q_row, shape):
     """What the root passes down: d log L / d p_root = weight / L · w_c π_s of its rows begin:end, into the
     rows of q from q_row.
@@ -101,37 +218,38 @@ def root_down(x, begin, end, block, nodes, columns, messages, model, sites, site
         left_at, right_at = (left_row + columns.left[row + k]) * n, (right_row + columns.right[row + k]) * n
         whole = site_weights[k] / sites.mantissa[k] if site_weights[k] != 0 else 0.0
         for lane in range(n):
-            at, scale = (q_row + k - begin) * shape.width + lane, 0.0
-            if block * n + lane < shape.categories:
-                scale = whole * model.weights[block * n + lane]
-                e = exponents[left_at + lane] + exponents[right_at + lane] - sites.power[k]
-                if e != 0:
-                    scale = math.ldexp(scale, max(min(e, 1000), -2000))
+            c, at, scale = block * n + lane, (q_row + k - begin) * shape.width + lane, 0.0
+            if c >= shape.categories:
+                for s in range(shape.padded):
+                    q[at + s * n] = 0.0
+                continue
+            scale = whole * model.weights[c]
+            e = exponents[left_at + lane] + exponents[right_at + lane] - sites.power[k]
+            if e != 0:
+                scale = math.ldexp(scale, max(min(e, 1000), -2000))
+            frequencies = model.root_frequencies[model.process[c]]
             for s in range(shape.padded):
-                q[at + s * n] = scale * model.root_frequencies[s] if s < shape.states else 0.0
+                q[at + s * n] = scale * frequencies[s] if s < shape.states else 0.0
 
 
-@compiled
-def root_gradient(x, nodes, messages, model, sites, site_weights, shape, d_frequencies, d_weights):
-    """What only the root sees: adds to d_frequencies (2, S), those of variable and of invariable sites, and
-    to d_weights (C,); returns d invariant."""
+@uncounted
+def root_gradient(x, nodes, messages, model, sites, site_weights, shape, d_frequencies, d_weights, d_invariant):
+    """What only the root sees: adds to d_frequencies (M, S), d_weights (C,), and d_invariant (S + 1,), the
+    derivatives of the frequencies of invariable sites and then of their weight."""
     n = shape.exponents  # categories of a block, innermost in its rows
     out = messages.start[nodes.messages_at[x]]
-    d_invariant = 0.0
     for k in range(nodes.size[x]):
         scale = site_weights[k] / sites.mantissa[k] if site_weights[k] != 0 else 0.0
         for c in range(shape.categories):
-            block, at = c // n, (out + k) * shape.width + c % n
+            block, at, m = c // n, (out + k) * shape.width + c % n, model.process[c]
             e = messages.exponents[c // n, (out + k) * n + c % n] - sites.power[k]
             factor = math.ldexp(scale, max(min(e, 1000), -2000))
             for s in range(shape.states):
                 value = factor * messages.values[block, at + s * n]
-                d_frequencies[0, s] += model.weights[c] * value
-                d_weights[c] += model.root_frequencies[s] * value
+                d_frequencies[m, s] += model.weights[c] * value
+                d_weights[c] += model.root_frequencies[m, s] * value
         constant = site_weights[k] * math.exp(-sites.site_log[k]) if site_weights[k] != 0 else 0.0
         for s in range(shape.states):
             if sites.invariant_states[k * shape.states + s]:
-                if model.invariant > 0:
-                    d_frequencies[1, s] += model.invariant * constant
-                d_invariant += constant * model.root_frequencies[s]
-    return d_invariant
+                d_invariant[s] += model.invariant * constant
+                d_invariant[shape.states] += constant * model.invariant_frequencies[s]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.branch import branch_derivative_four, message_derivative_four
 from phloem.pruning.cpu.postorder_four import node_messages_four, tip_messages_four
 from phloem.pruning.cpu.preorder_four import node_down_four, tip_down_four
@@ -11,8 +11,8 @@ from phloem.pruning.cpu.schedule import finish, next_task, wait_for
 from phloem.pruning.cpu.transition import transition_four
 
 
-@compiled
-def run_up_four(tasks, counter, done, nodes, columns, messages, matrices, model, sets, sites, shape):
+@uncounted
+def run_up_four(tasks, counter, done, nodes, columns, messages, matrices, model, sets, sites, shape, scratch):
     """Transition matrices, branch messages and the root's site likelihoods."""
     n_nodes = len(nodes.left)
     while True:
@@ -23,7 +23,7 @@ def run_up_four(tasks, counter, done, nodes, columns, messages, matrices, model,
         if block < 0:
             for other in range(shape.blocks):
                 wait_for(done, other * 2 * n_nodes + x, nodes.size[x])
-            root_sites(x, begin, end, nodes, messages, model, sites, shape)
+            root_sites(x, begin, end, nodes, messages, model, sites, shape, scratch)
             continue
         at = block * 2 * n_nodes
         if begin < 0:
@@ -40,9 +40,9 @@ def run_up_four(tasks, counter, done, nodes, columns, messages, matrices, model,
         finish(done, at + x, end - begin)
 
 
-@compiled
+@uncounted
 def run_down_four(
-    tasks, counter, done, thread, nodes, columns, messages, matrices, model, sets, sites, shape, down
+    tasks, counter, done, thread, nodes, columns, messages, matrices, model, sets, sites, shape, scratch, down
 ):
     """Pre-order vectors, and every task's share of the branch derivatives (and of d log L / d P if kept)."""
     n_nodes, adjoint = len(nodes.left), down.adjoint
@@ -67,10 +67,12 @@ def run_down_four(
             tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, at)
         else:
             node_down_four(
-                x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at, keep
+                x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at, keep, scratch
             )
             finish(done, ready + x, end - begin)
         if tip or keep:
-            branch_derivative_four(matrix, matrices.down[block], down.rate_columns, adjoint, at, shape, share)
+            branch_derivative_four(
+                matrix, block, matrices.down[block], down.rate_columns, adjoint, at, shape, share
+            )
         else:
-            message_derivative_four(down.rate_columns, adjoint, at, shape, share)
+            message_derivative_four(block, down.rate_columns, adjoint, at, shape, share)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.branch import branch_derivative_padded, message_derivative_padded
-from phloem.pruning.cpu.postorder_padded import BATCH, node_messages_padded, tip_messages_padded
+from phloem.pruning.cpu.postorder_padded import node_messages_padded, tip_messages_padded
 from phloem.pruning.cpu.preorder_padded import node_down_padded, tip_down_padded
 from phloem.pruning.cpu.root import root_down, root_sites
 from phloem.pruning.cpu.schedule import finish, next_task, wait_for
 from phloem.pruning.cpu.transition import transition_padded
 
 
-@compiled
-def run_up_padded(tasks, counter, done, nodes, columns, messages, matrices, model, sets, sites, shape):
+@uncounted
+def run_up_padded(tasks, counter, done, nodes, columns, messages, matrices, model, sets, sites, shape, scratch):
     """Transition matrices, branch messages and the root's site likelihoods."""
     n_nodes = len(nodes.left)
-    scratch = np.empty(BATCH * shape.padded + 64, messages.values.dtype)
-    scaled, p = np.empty(model.left.size), np.empty(shape.matrix)
+    rows = scratch.rows
     while True:
         task = next_task(counter)
         if task >= len(tasks):
@@ -27,11 +24,11 @@ def run_up_padded(tasks, counter, done, nodes, columns, messages, matrices, mode
         if block < 0:
             for other in range(shape.blocks):
                 wait_for(done, other * 2 * n_nodes + x, nodes.size[x])
-            root_sites(x, begin, end, nodes, messages, model, sites, shape)
+            root_sites(x, begin, end, nodes, messages, model, sites, shape, scratch)
             continue
         at = block * 2 * n_nodes
         if begin < 0:
-            transition_padded(x, block, nodes, matrices, model, shape, scaled, p)
+            transition_padded(x, block, nodes, matrices, model, shape, scratch)
             finish(done, at + n_nodes + x, 1)
             continue
         wait_for(done, at + n_nodes + x, 1)
@@ -40,18 +37,17 @@ def run_up_padded(tasks, counter, done, nodes, columns, messages, matrices, mode
         else:
             wait_for(done, at + nodes.left[x], nodes.size[nodes.left[x]])
             wait_for(done, at + nodes.right[x], nodes.size[nodes.right[x]])
-            node_messages_padded(x, begin, end, block, nodes, columns, messages, matrices, shape, scratch)
+            node_messages_padded(x, begin, end, block, nodes, columns, messages, matrices, shape, rows)
         finish(done, at + x, end - begin)
 
 
-@compiled
+@uncounted
 def run_down_padded(
-    tasks, counter, done, thread, nodes, columns, messages, matrices, model, sets, sites, shape, down
+    tasks, counter, done, thread, nodes, columns, messages, matrices, model, sets, sites, shape, scratch, down
 ):
     """Pre-order vectors, and every task's share of the branch derivatives (and of d log L / d P if kept)."""
     n_nodes, adjoint = len(nodes.left), down.adjoint
-    u = np.empty(BATCH * shape.padded + 64, messages.values.dtype)
-    p = np.empty(BATCH * shape.padded + 64, messages.values.dtype)
+    u, p = scratch.rows, scratch.more_rows
     while True:
         task = next_task(counter)
         if task >= len(tasks):
@@ -78,7 +74,7 @@ def run_down_padded(
             finish(done, ready + x, end - begin)
         if keep:
             branch_derivative_padded(
-                matrix, matrices.down[block], down.rate_columns, adjoint, at, shape, share
+                matrix, block, matrices.down[block], down.rate_columns, adjoint, at, shape, share
             )
         else:
-            message_derivative_padded(down.rate_columns, adjoint, at, shape, share)
+            message_derivative_padded(block, down.rate_columns, adjoint, at, shape, share)

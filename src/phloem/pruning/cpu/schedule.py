@@ -12,20 +12,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.atomic import fetch_add, give_way, read_shared
 
 _PATIENCE = 2000  # looks at a counter, some microseconds, before a waiting thread offers its core to others
 MOST_RANGES = 16  # of one node: bounds the memory of partial adjoints
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def next_task(counter):
     """Number of the next task that nobody took."""
     return fetch_add(counter, 0, 1)
 
 
-@compiled
+@uncounted
 def wait_for(done, index, amount):
     """Return when `amount` columns are done. done: (blocks · 2N,) int64, of a block: columns, then
     matrices."""
@@ -36,7 +36,7 @@ def wait_for(done, index, amount):
             give_way()
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def finish(done, index, amount):
     """Say that `amount` more columns are done."""
     fetch_add(done, index, amount)

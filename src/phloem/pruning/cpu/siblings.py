@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def beside(x, nodes, columns, messages):
     """(order, sibling class, first row of the parent's classes, parent's messages, sibling's messages) of
     node x."""

@@ -34,17 +34,22 @@ def unsummed(model: SiteModel, shape: Shape, precision: str, weights, hidden, ta
     share = np.zeros((0 if want_sites else len(tasks), 3, n_nodes))
     rates = np.zeros(shape.blocks * shape.exponents, precision)
     rates[: shape.categories] = model.rates
-    generator = _rate_matrix(model.single.rate_matrix, shape, precision)
     return Unsummed(
-        batch, generator, rates, np.ones(len(weights)), weights, hidden, first, share, want_sites,
+        batch, _rate_matrices(model, shape, precision), rates, np.ones(len(weights)), weights,
+        hidden, first, share, want_sites,
     )  # fmt: skip
 
 
-def _rate_matrix(q: np.ndarray, shape: Shape, precision: str) -> np.ndarray:
-    """Flat, as records.Unsummed says."""
+def _rate_matrices(model: SiteModel, shape: Shape, precision: str) -> np.ndarray:
+    """(blocks, ·), as records.Unsummed says."""
+    by_process = np.stack([p.rate_matrix for p in model.processes]).astype(precision)
     if shape.padded == 4:
-        return np.repeat(np.asarray(q, precision).ravel(), shape.exponents)
-    return np.pad(np.asarray(q, precision).T, ((0, 0), (0, shape.padded - shape.states))).ravel()
+        q = np.zeros((shape.blocks * shape.exponents, 16), precision)
+        q[: shape.categories] = by_process[model.process].reshape(-1, 16)
+        q = q.reshape(shape.blocks, shape.exponents, 16)
+        return np.ascontiguousarray(q.swapaxes(1, 2)).reshape(shape.blocks, -1)
+    wide = np.pad(by_process.swapaxes(1, 2), ((0, 0), (0, 0), (0, shape.padded - shape.states)))
+    return np.ascontiguousarray(wide[model.process].reshape(shape.categories, -1))
 
 
 def second_derivatives(share: np.ndarray, total_weight: float) -> np.ndarray:

@@ -47,8 +47,8 @@ def branch_sites_four(
             load_four(q, (above + j) * 4 * n, lanes),
             load_four(values, (beside + at[other * batch + j]) * 4 * n, lanes),
         )
-        one = transposed_product_four(unsummed.rate_matrix, 0, m, lanes)
-        two = transposed_product_four(unsummed.rate_matrix, 0, one, lanes)
+        one = transposed_product_four(unsummed.rate_matrix[block], 0, m, lanes)
+        two = transposed_product_four(unsummed.rate_matrix[block], 0, one, lanes)
         change = multiply(rates, dot_four(u, one))
         slope[x * batch + j] += sum_lanes(change)
         curve[x * batch + j] += sum_lanes(multiply(multiply(rates, rates), dot_four(u, two)))

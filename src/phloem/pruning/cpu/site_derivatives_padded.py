@@ -69,7 +69,7 @@ def branch_sites_padded(
     """
     padded, states, batch, rate = shape.padded, shape.states, unsummed.batch, unsummed.rates[c]
     gather_sites(x, rows, c, nodes, messages, shape, unsummed, q, at, u, m)
-    generator = unsummed.rate_matrix
+    generator = unsummed.rate_matrix[c]
     product(m, 0, padded, 1, generator, 0, padded, change, 0, padded, rows, padded, states, False)
     add_ratios(x, rows, rate, shape, batch, u, change, slope)
     if not unsummed.want_sites:

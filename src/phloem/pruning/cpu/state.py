@@ -16,7 +16,7 @@ from phloem.pruning.topology import Topology
 class State:
     """One evaluated state. It names the region in use of every node, so that accepting or rejecting a
     proposal is choosing between two of these records. slot: which of the two sets of root arrays it owns.
-    log_likelihood: not a number until it is evaluated."""
+    lengths: (K, N). log_likelihood: not a number until it is evaluated."""
 
     topology: Topology
     columns_at: np.ndarray
@@ -34,13 +34,13 @@ def proposed_state(
     """The state after a change (arguments as Evaluator.propose has them), not evaluated yet; the nodes whose
     matrices it changes, and those whose messages it does, ascending. Both get the regions that the old state
     does not use, as do the columns that another topology changes, which are numbered here."""
-    lengths, root = np.array(lengths, np.float64), len(old.lengths) - 1
+    lengths, root = two_dimensional(lengths), old.lengths.shape[1] - 1
     state = replace(old, lengths=lengths, slot=1 - old.slot, log_likelihood=np.nan)
     moved = np.empty(0, np.int64)
     if left is not None:
         match = match_clades(old.topology, left, right)
         moved, node = match.moved, match.old_node
-        changed = np.flatnonzero(lengths != old.lengths[node])
+        changed = np.flatnonzero((lengths != old.lengths[:, node]).any(0))
         state = replace(
             state,
             topology=match.topology,
@@ -55,6 +55,11 @@ def proposed_state(
     dirty = np.flatnonzero(above)
     messages_at, matrix_at = _flipped(state.messages_at, dirty), _flipped(state.matrix_at, changed)
     return replace(state, messages_at=messages_at, matrix_at=matrix_at), changed, dirty
+
+
+def two_dimensional(lengths: np.ndarray) -> np.ndarray:
+    """(K, N) own copy of lengths (N,) or (K, N)."""
+    return np.array(np.atleast_2d(lengths), np.float64, order="C")
 
 
 def _flipped(regions: np.ndarray, nodes: np.ndarray) -> np.ndarray:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.pruning.cpu.matrix_product import ROWS
-from phloem.pruning.cpu.records import Messages, Shape, StateSets
+from phloem.pruning.cpu.matrix_product import ROWS, VECTOR_BYTES
+from phloem.pruning.cpu.postorder_padded import BATCH
+from phloem.pruning.cpu.records import Messages, Scratch, Shape, StateSets
 from phloem.pruning.interface import Problem
 
 LANES = 4  # categories that are done together where S = 4
@@ -15,22 +16,41 @@ LANES = 4  # categories that are done together where S = 4
 
 def shape_of(problem: Problem) -> Shape:
     """The layout that suits the number of states and categories."""
-    states, categories = problem.state_sets.shape[1], problem.n_categories
-    single = problem.precision == "float32"
+    lanes = 1 if problem.n_categories == 1 else LANES
+    return shape_of_sizes(problem.state_sets.shape[1], problem.n_categories, problem.precision, lanes)
+
+
+def shape_of_sizes(states: int, categories: int, precision: str, lanes: int) -> Shape:
+    """lanes: categories of a block where S = 4."""
+    single = precision == "float32"
     smallest = 2.0**-31 if single else 2.0**-257
     if states == 4:
-        n = 1 if categories == 1 else LANES
-        return Shape(4, categories, 4, -(-categories // n), 4 * n, n, 16 * n, (0,) * n, smallest)
-    n = 16 if single else 8
+        blocks = -(-categories // lanes)
+        return Shape(4, categories, 4, blocks, 4 * lanes, lanes, 16 * lanes, (0,) * lanes, smallest)
+    n = VECTOR_BYTES // (4 if single else 8)
     padded = -(-states // n) * n
     matrix = -(-states // ROWS) * ROWS * padded
     return Shape(states, categories, padded, categories, padded, 1, matrix, (0,) * n, smallest)
 
 
-def state_sets_of(problem: Problem) -> StateSets:
-    """The allowed states of every code, one code after the other."""
-    code, state = np.nonzero(problem.state_sets)
-    first = np.searchsorted(code, np.arange(len(problem.state_sets) + 1))
+def new_scratch(shape: Shape, precision: str) -> Scratch:
+    """What one thread works in."""
+    batch = BATCH * shape.padded + 64
+    return Scratch(
+        np.empty(batch, precision),
+        np.empty(batch, precision),
+        np.empty(shape.states * (-(-shape.states // ROWS) * ROWS)),
+        np.empty(shape.matrix),
+        np.empty(shape.categories + 1),
+        np.empty(shape.categories + 1, np.int64),
+        np.empty(shape.blocks * shape.width),
+    )
+
+
+def state_sets(allowed: np.ndarray) -> StateSets:
+    """The allowed states of every code, one code after the other. allowed: (n_codes, S) bool."""
+    code, state = np.nonzero(allowed)
+    first = np.searchsorted(code, np.arange(len(allowed) + 1))
     return StateSets(first.astype(np.int64), state.astype(np.int64))
 
 

@@ -6,47 +6,48 @@ rare change has its probability, and a branch of length zero would allow every c
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.matrix_product import product
 
 
-@compiled
+@uncounted
 def transition_four(x, block, nodes, matrices, model, shape):
     """Fill P of the branch above x for S = 4 and one block of categories; spare lanes get zeros."""
     lanes, down = len(shape.lanes), matrices.down[block]
-    growth = np.empty(4)
     for lane in range(lanes):
         c = block * lanes + lane
         at = nodes.matrix_at[x] * shape.matrix + lane
-        for k in range(4):
-            growth[k] = 0.0
-            if c < shape.categories:
-                growth[k] = np.expm1(model.values[k] * model.rates[c] * matrices.lengths[x])
+        if c >= shape.categories:
+            for entry in range(16):
+                down[at + entry * lanes] = 0.0
+            continue
+        m = model.process[c]
+        t = model.rates[c] * matrices.lengths[model.length_class[c], x]
+        values, right, left = model.values[m], model.right[m], model.left[m]
+        g0, g1 = math.expm1(values[0] * t), math.expm1(values[1] * t)
+        g2, g3 = math.expm1(values[2] * t), math.expm1(values[3] * t)
         for i in range(4):
+            r0, r1, r2, r3 = right[i, 0] * g0, right[i, 1] * g1, right[i, 2] * g2, right[i, 3] * g3
             for j in range(4):
-                total = 1.0 if i == j and c < shape.categories else 0.0
-                for k in range(4):
-                    total += model.right[i, k] * growth[k] * model.left[k, j]
-                down[at + (4 * j + i) * lanes] = max(total, 0.0)
+                total = r0 * left[0, j] + r1 * left[1, j] + (r2 * left[2, j] + r3 * left[3, j])
+                down[at + (4 * j + i) * lanes] = max(total + 1.0 if i == j else total, 0.0)
 
 
-@compiled
-def transition_padded(x, c, nodes, matrices, model, shape, scaled, p):
-    """Fill P of the branch above x for category c: `down`, and `up` if it is wanted and x is no tip.
-
-    model.left: (S, rows) and model.right: (S, padded), that is Rᵀ, both padded with zeros.
-    scaled: scratch as large as model.left; p: scratch as large as a matrix.
-    """
+@uncounted
+def transition_padded(x, c, nodes, matrices, model, shape, scratch):
+    """Fill P of the branch above x for category c: `down`, and `up` if it is wanted and x is no tip."""
     states, padded, down = shape.states, shape.padded, matrices.down[c]
-    rows = model.left.shape[1]
+    m, scaled, p = model.process[c], scratch.scaled, scratch.matrix
+    values, all_left, right = model.values[m], model.left[m], model.right[m].reshape(-1)
+    rows = all_left.shape[1]
+    t = model.rates[c] * matrices.lengths[model.length_class[c], x]
     for k in range(states):
-        growth = np.expm1(model.values[k] * model.rates[c] * matrices.lengths[x])
-        line, left = scaled[k * rows : (k + 1) * rows], model.left[k]
+        growth = math.expm1(values[k] * t)
+        line, left = scaled[k * rows : (k + 1) * rows], all_left[k]
         for j in range(rows):
             line[j] = left[j] * growth
-    right = model.right.ravel()
     product(scaled, 0, 1, rows, right, 0, padded, p, 0, padded, states, padded, states, False)
     at = nodes.matrix_at[x] * shape.matrix
     own = down[at : at + states * padded]
@@ -58,7 +59,7 @@ def transition_padded(x, c, nodes, matrices, model, shape, scaled, p):
         transpose(down, matrices.up[c], at, states, padded)
 
 
-@compiled
+@uncounted
 def transpose(down, up, at, states, padded):
     """up[i, j] = down[j, i] for the matrix at `at`, with zero padding."""
     down = down[at : at + states * padded]
@@ -67,3 +68,13 @@ def transpose(down, up, at, states, padded):
         for j in range(states):
             line[j] = down[j * padded + i]
         line[states:] = 0.0
+
+
+@uncounted(forceinline=True)
+def no_time(x, matrices):
+    """Whether nothing happens above x: the root, or a branch of length 0 in every length class. Then P = I,
+    and the product with it is left out."""
+    for k in range(matrices.lengths.shape[0]):
+        if matrices.lengths[k, x] != 0.0:
+            return False
+    return True
