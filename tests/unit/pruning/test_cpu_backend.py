@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from oracle.small_problems import named_arrays, random_mixture, random_model, random_problem, with_process
-from phloem.errors import DeviceError
 from phloem.model.record import SiteModel
 from phloem.pruning.cpu.evaluator import CpuEvaluator
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
@@ -169,14 +168,29 @@ def poisoned(allocate):
     return allocate_poison
 
 
-@pytest.mark.parametrize("options", [{"n_processes": 2}, {"n_processes": 1, "n_lengths": 2}])
-def test_a_mixture_is_refused(options):
-    rng = np.random.default_rng(1)
-    problem, lengths = random_problem(rng, 5, 4, 30), rng.exponential(0.2, 9)
-    model = random_mixture(rng, 4, **options)
-    cpu = CpuEvaluator(replace(problem, n_categories=model.n_categories))
-    with pytest.raises(DeviceError, match="reference"):
-        cpu.log_likelihood(lengths, model)
+MIXTURES = [(1, 2, 4), (2, 1, 4), (3, 2, 4), (2, 2, 5), (3, 1, 20)]  # processes, length classes, states
+
+
+@pytest.mark.parametrize("processes, classes, s", MIXTURES)
+def test_mixtures_equal_the_reference(processes, classes, s):
+    rng = np.random.default_rng([processes, classes, s])
+    problem = random_problem(rng, 9, s, 40, ambiguous=True)
+    model = random_mixture(rng, s, n_processes=processes, n_lengths=classes)
+    problem = replace(problem, n_categories=model.n_categories)
+    lengths = rng.exponential(0.2, (classes, 17)) if classes > 1 else rng.exponential(0.2, 17)
+    assert_same(problem, lengths, model)
+    reference, cpu = ReferenceEvaluator(problem), CpuEvaluator(problem)
+    for name in ("site_branch_derivatives", "second_derivatives"):
+        close(getattr(cpu, name)(lengths, model), getattr(reference, name)(lengths, model), 1e-8)
+    changed = lengths.copy()
+    changed[..., 3] *= 1.5
+    exact = reference.log_likelihood(changed, model)
+    cpu.log_likelihood(lengths, model)
+    assert cpu.propose(changed, np.array([3])) == pytest.approx(exact, rel=1e-9)
+    other = replace(model, process=np.roll(model.process, 1), weights=model.weights[::-1].copy())
+    if processes > 1:  # the control: which process a category has matters
+        cpu.reject()
+        assert abs(cpu.propose(changed, np.array([3]), other) - exact) > 1e-3
 
 
 def test_a_wrong_model_is_noticed():

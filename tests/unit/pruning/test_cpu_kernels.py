@@ -9,7 +9,7 @@ from oracle.small_problems import eigensystem, random_model, random_topology, wi
 from phloem.model import transition as reference_transition
 from phloem.pruning.cpu.column_classes import column_classes
 from phloem.pruning.cpu.matrix_product import ROWS, product
-from phloem.pruning.cpu.rate_matrix_adjoint import rate_matrix_adjoint
+from phloem.pruning.cpu.rate_matrix_adjoint import rate_matrix_adjoints
 from phloem.pruning.reference import column_classes as reference_classes
 
 
@@ -54,5 +54,5 @@ def test_rate_matrix_adjoint(s, equal_rates):
         model = with_process(model, rate_matrix=q, root_frequencies=f, frequencies=f, eigen=eigensystem(q, f))
     adjoint, lengths = rng.normal(size=(5, 2, s, s)), np.array([0.0, 1e-8, 0.01, 0.3, 4.0])
     (expected,) = reference_transition.rate_matrix_adjoints(adjoint, lengths, model)
-    got = rate_matrix_adjoint(adjoint, lengths, model)
+    (got,) = rate_matrix_adjoints(adjoint, lengths, model)
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-11 * np.abs(expected).max())

@@ -12,9 +12,9 @@ from phloem.pruning.cpu.lanes import fill, load, multiply_add, sum_lanes, zeros
 
 
 @uncounted(forceinline=True)
-def of_category(rate_columns, c):
-    """Where the columns of a category's Q begin; of a spare lane, those of the first."""
-    return rate_columns.first[rate_columns.process[c] if c < len(rate_columns.process) else 0]
+def process_of(rate_columns, c):
+    """The process of category c; of a spare lane, that of the first."""
+    return rate_columns.process[c] if c < len(rate_columns.process) else 0
 
 
 @uncounted
@@ -22,7 +22,7 @@ def branch_derivative_four(matrix, block, down, rate_columns, adjoint, at, shape
     """derivative[lane] = ⟨d log L / d P, P Q⟩ for the matrix at `matrix` of down and its adjoint at `at`."""
     n = len(shape.lanes)
     for lane in range(n):
-        total, first = 0.0, of_category(rate_columns, block * n + lane)
+        total, first = 0.0, rate_columns.first[process_of(rate_columns, block * n + lane)]
         for j in range(4):
             for i in range(4):
                 slope = 0.0
@@ -36,7 +36,7 @@ def branch_derivative_four(matrix, block, down, rate_columns, adjoint, at, shape
 @uncounted
 def branch_derivative_padded(matrix, c, down, rate_columns, adjoint, at, shape, derivative):
     """The same for padded states."""
-    lanes, padded, first = shape.lanes, shape.padded, of_category(rate_columns, c)
+    lanes, padded, first = shape.lanes, shape.padded, rate_columns.first[process_of(rate_columns, c)]
     total = 0.0
     for i in range(0, padded, len(lanes)):
         share = zeros(down, lanes)
@@ -55,7 +55,7 @@ def branch_derivative_padded(matrix, c, down, rate_columns, adjoint, at, shape, 
 @uncounted
 def message_derivative_padded(c, rate_columns, outer, at, shape, derivative):
     """derivative = Σ_ij Q[i, j] outer[j, i] where outer[j, i] = Σ over columns of m_j u_i."""
-    total, first = 0.0, of_category(rate_columns, c)
+    total, first = 0.0, rate_columns.first[process_of(rate_columns, c)]
     for j in range(shape.states):
         for e in range(first[j], first[j + 1]):
             total += rate_columns.values[e] * outer[at + j * shape.padded + rate_columns.states[e]]
@@ -67,7 +67,7 @@ def message_derivative_four(block, rate_columns, outer, at, shape, derivative):
     """The same for every lane."""
     n = len(shape.lanes)
     for lane in range(n):
-        total, first = 0.0, of_category(rate_columns, block * n + lane)
+        total, first = 0.0, rate_columns.first[process_of(rate_columns, block * n + lane)]
         for j in range(4):
             for e in range(first[j], first[j + 1]):
                 total += rate_columns.values[e] * outer[at + (4 * j + rate_columns.states[e]) * n + lane]

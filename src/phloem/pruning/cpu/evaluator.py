@@ -86,14 +86,18 @@ class CpuEvaluator:
         )
 
     def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-        """(N, P) as Evaluator (pruning/interface.py) says."""
-        first, _ = self._unsummed(lengths, model, want_sites=True)
-        return first[:, self._columns.root_column]
+        """(N, P) or (K, N, P) as Evaluator (pruning/interface.py) says."""
+        by_class = [first for first, _ in self._unsummed(lengths, model, want_sites=True)]
+        first = np.stack(by_class)[..., self._columns.root_column]
+        return first if len(first) > 1 else first[0]
 
     def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-        """(N,) as Evaluator (pruning/interface.py) says."""
-        _, share = self._unsummed(lengths, model, want_sites=False)
-        return second_derivatives(share, float(self._weights.sum()))
+        """(N,) or (K, N) as Evaluator (pruning/interface.py) says."""
+        total = float(self._weights.sum())
+        by_class = [
+            second_derivatives(share, total) for _, share in self._unsummed(lengths, model, want_sites=False)
+        ]
+        return np.stack(by_class) if len(by_class) > 1 else by_class[0]
 
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
         refuse_to_propose(self._proposed, left, right)
@@ -164,9 +168,7 @@ class CpuEvaluator:
         )
         weights = self._site_weights[state.slot]
         hidden = self._ascertained
-        value = total_log_likelihood(
-            sites.site_log, self._weights, hidden, self._any_ascertained, weights
-        )
+        value = total_log_likelihood(sites.site_log, self._weights, hidden, self._any_ascertained, weights)
         if np.isnan(value):
             raise NumericalError("the log-likelihood is not a number")
         return replace(state, log_likelihood=value)
@@ -207,23 +209,25 @@ class CpuEvaluator:
         adjoint[tasks[:, 0] == n_nodes - 1] = 0.0  # the root has no branch: nothing was written there
         return total, unpack_adjoint(_sum_tasks(adjoint, tasks, n_nodes, shape.blocks)[:-1], shape)
 
-    def _unsummed(self, lengths, model: SiteModel, want_sites: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Every root column's own way down: records.Unsummed.first and share."""
+    def _unsummed(self, lengths, model: SiteModel, want_sites: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Every root column's own way down, once for every length class: records.Unsummed.first and share."""
         state = self._from_scratch(lengths, model, want_up=True)
         nodes, sites = self._nodes(state), self._sites(state, False)
         batch = batch_size(len(self._problem.tip_codes), self._shape)
         tasks = site_ranges(len(self._weights), batch)
         hidden = np.where(self._ascertained, np.exp(sites.site_log), 0.0)
-        record = unsummed(
-            model, self._shape, self._problem.precision, self._weights, hidden / (1.0 - hidden.sum()), tasks,
-            len(nodes.size), batch, want_sites,
-        )  # fmt: skip
-        run, fixed = (
-            run_sites_four if self._four else run_sites_padded,
-            self._arguments(state, nodes, sites, True),
-        )
-        self._team.run(lambda counter, thread: run(tasks, counter, *fixed, record), len(tasks))
-        return record.first, record.share
+        run = run_sites_four if self._four else run_sites_padded
+        fixed, result = self._arguments(state, nodes, sites, True), []
+        for k in range(model.n_length_classes):
+            record = unsummed(
+                model, np.where(model.length_class == k, model.rates, 0.0), self._shape,
+                self._problem.precision, self._weights, hidden / (1.0 - hidden.sum()), tasks, len(nodes.left),
+                batch, want_sites,
+            )  # fmt: skip
+            arguments = (*fixed, record)
+            self._team.run(lambda counter, _, a=arguments: run(tasks, counter, *a), len(tasks))  # type: ignore[misc]
+            result.append((record.first, record.share))
+        return result
 
     def _arguments(self, state: State, nodes: Nodes, sites: RootSites, want_up: bool) -> tuple:
         """What every pass takes."""

@@ -1,4 +1,4 @@
-"""The cells of all chains and partitions, and the table of addresses through which compiled loops find them."""
+"""The cells of all chains and partitions, and the tables through which compiled loops find them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from phloem.model.record import SiteModel
 from phloem.pruning.cpu.addresses import address_of
-from phloem.pruning.cpu.cell import CellArrays, CellNumbers, CellScratch
+from phloem.pruning.cpu.cell_records import CellArrays, CellNumbers, CellScratch
 from phloem.pruning.cpu.model_numbers import model_numbers
 from phloem.pruning.cpu.storage import BATCH, rows_for, shape_of_sizes, state_sets
 
@@ -101,7 +101,7 @@ def _shape(part: Part):
 
 
 def _rows(part: Part) -> tuple[np.ndarray, int]:
-    """(2N,) first row of every region, and their number: tips have a row a code, other nodes one a pattern."""
+    """(2N,) first row of every region, and their number: a tip has a row a code, others one a pattern."""
     n_tips, n_patterns = part.tip_codes.shape
     each = np.full(2 * n_tips - 1, rows_for(n_patterns))
     each[:n_tips] = rows_for(len(part.state_sets))

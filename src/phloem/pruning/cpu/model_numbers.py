@@ -72,7 +72,7 @@ def fill_matrices(nodes, matrix_at, lengths, model: SiteModel, shape: Shape, dow
 
     down, up: (blocks, 2N · matrix); up may be empty.
     """
-    p = transition_matrices(lengths[nodes], model)
+    p = transition_matrices(lengths[:, nodes], model)
     places = down.reshape(shape.blocks, -1, shape.matrix), up.reshape(shape.blocks, -1, shape.matrix)
     for x, matrix in zip(nodes, p):
         places[0][:, matrix_at[x]] = _packed(np.swapaxes(matrix, 1, 2), shape)

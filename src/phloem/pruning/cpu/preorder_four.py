@@ -56,7 +56,20 @@ def tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, a
 
 @uncounted
 def node_down_four(
-    x, begin, end, block, nodes, columns, messages, matrices, shape, q, outer, outer_at, with_partials, scratch
+    x,
+    begin,
+    end,
+    block,
+    nodes,
+    columns,
+    messages,
+    matrices,
+    shape,
+    q,
+    outer,
+    outer_at,
+    with_partials,
+    scratch,
 ):
     """q = Pᵀ u of the classes begin:end of an internal node, and into outer[outer_at:] the sum over them of
     p uᵀ, that is d log L / d P laid out as Matrices.down, if with_partials, else of m uᵀ.

@@ -27,7 +27,8 @@ def divided_difference(a, b, exp_a, exp_b, t):
 def sum_in_eigenbasis(adjoint, times, values, right, left, total):
     """total[k, l] += Σ over branches and categories of (Rᵀ A Lᵀ)[k, l] · divided difference.
 
-    adjoint: (B, C, S, S); times: (B, C); right: R, (S, whole sixes) flat; left: Lᵀ, (S, whole vectors) flat; total: (S, S).
+    adjoint: (B, C, S, S); times: (B, C); right: R, (S, whole sixes) flat; left: Lᵀ, (S, whole vectors) flat;
+    total: (S, S).
     """
     n_branches, n_categories, states, _ = adjoint.shape
     wide, padded = len(right) // states, len(left) // states

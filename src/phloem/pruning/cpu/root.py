@@ -188,7 +188,8 @@ def scalar_two_sum(total, lost, term):
 def total_log_likelihood(site_log, column_weights, ascertained, any_ascertained, weights):
     """As reference/root.py; weights (K,): out, the derivative in every site log-likelihood."""
     total = weighted_sum(site_log, column_weights)
-    weights[:] = column_weights
+    for k in range(len(site_log)):
+        weights[k] = column_weights[k]
     if any_ascertained:
         hidden, seen = 0.0, 0.0
         for k in range(len(site_log)):
@@ -233,7 +234,9 @@ def root_down(x, begin, end, block, nodes, columns, messages, model, sites, site
 
 
 @uncounted
-def root_gradient(x, nodes, messages, model, sites, site_weights, shape, d_frequencies, d_weights, d_invariant):
+def root_gradient(
+    x, nodes, messages, model, sites, site_weights, shape, d_frequencies, d_weights, d_invariant
+):
     """What only the root sees: adds to d_frequencies (M, S), d_weights (C,), and d_invariant (S + 1,), the
     derivatives of the frequencies of invariable sites and then of their weight."""
     n = shape.exponents  # categories of a block, innermost in its rows

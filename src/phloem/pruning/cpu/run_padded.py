@@ -12,7 +12,9 @@ from phloem.pruning.cpu.transition import transition_padded
 
 
 @uncounted
-def run_up_padded(tasks, counter, done, nodes, columns, messages, matrices, model, sets, sites, shape, scratch):
+def run_up_padded(
+    tasks, counter, done, nodes, columns, messages, matrices, model, sets, sites, shape, scratch
+):
     """Transition matrices, branch messages and the root's site likelihoods."""
     n_nodes = len(nodes.left)
     rows = scratch.rows

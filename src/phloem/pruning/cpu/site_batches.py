@@ -26,14 +26,15 @@ def site_ranges(n_columns: int, batch: int) -> np.ndarray:
     return np.stack([begin, np.minimum(begin + length, n_columns)], 1)
 
 
-def unsummed(model: SiteModel, shape: Shape, precision: str, weights, hidden, tasks, n_nodes: int,
+def unsummed(model: SiteModel, of_rates, shape: Shape, precision: str, weights, hidden, tasks, n_nodes: int,
              batch: int, want_sites: bool) -> Unsummed:  # fmt: skip
-    """The kernels' record; hidden: (K,) share of the visible probability that an ascertained column lacks,
-    L_k / (1 - H), else 0. Outputs that are not wanted are empty."""
+    """The kernels' record; of_rates: (C,) rates of the categories whose lengths are meant, else 0; hidden:
+    (K,) share of the visible probability that an ascertained column lacks, L_k / (1 - H), else 0. Outputs
+    that are not wanted are empty."""
     first = np.empty((n_nodes if want_sites else 0, len(weights)))
     share = np.zeros((0 if want_sites else len(tasks), 3, n_nodes))
     rates = np.zeros(shape.blocks * shape.exponents, precision)
-    rates[: shape.categories] = model.rates
+    rates[: shape.categories] = of_rates
     return Unsummed(
         batch, _rate_matrices(model, shape, precision), rates, np.ones(len(weights)), weights,
         hidden, first, share, want_sites,
@@ -44,9 +45,9 @@ def _rate_matrices(model: SiteModel, shape: Shape, precision: str) -> np.ndarray
     """(blocks, ·), as records.Unsummed says."""
     by_process = np.stack([p.rate_matrix for p in model.processes]).astype(precision)
     if shape.padded == 4:
-        q = np.zeros((shape.blocks * shape.exponents, 16), precision)
-        q[: shape.categories] = by_process[model.process].reshape(-1, 16)
-        q = q.reshape(shape.blocks, shape.exponents, 16)
+        flat = np.zeros((shape.blocks * shape.exponents, 16), precision)
+        flat[: shape.categories] = by_process[model.process].reshape(-1, 16)
+        q = flat.reshape(shape.blocks, shape.exponents, 16)
         return np.ascontiguousarray(q.swapaxes(1, 2)).reshape(shape.blocks, -1)
     wide = np.pad(by_process.swapaxes(1, 2), ((0, 0), (0, 0), (0, shape.padded - shape.states)))
     return np.ascontiguousarray(wide[model.process].reshape(shape.categories, -1))

@@ -74,7 +74,7 @@ def transpose(down, up, at, states, padded):
 def no_time(x, matrices):
     """Whether nothing happens above x: the root, or a branch of length 0 in every length class. Then P = I,
     and the product with it is left out."""
+    longest = 0.0
     for k in range(matrices.lengths.shape[0]):
-        if matrices.lengths[k, x] != 0.0:
-            return False
-    return True
+        longest = max(longest, matrices.lengths[k, x])
+    return longest == 0.0
