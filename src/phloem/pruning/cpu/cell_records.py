@@ -22,8 +22,8 @@ class CellNumbers(NamedTuple):
     """Sizes of a cell, one row of a table. tips: T; patterns: P; codes: of characters; states, categories,
     padded, blocks, width, exponents, matrix: as in records.Shape; processes: M; first_lengths,
     length_classes: which rows of a chain's lengths the cell uses, K of them; message_rows, column_rows: of
-    all regions; guarded: 1 if columns are rescaled; ascertained: 1 if some patterns stand for unobservable ones;
-    repeats: 1 to work on distinct columns."""
+    all regions; guarded: 1 if columns are rescaled; ascertained: 1 if some patterns stand for unobservable
+    ones; repeats: 1 to work on distinct columns."""
 
     tips: int
     patterns: int
