@@ -23,7 +23,7 @@ from phloem.analysis.reading import alignment_of
 from phloem.data.alignment import Alignment
 from phloem.errors import DeviceError, InputError
 from phloem.hardware.notice import on_first_compilation
-from phloem.inference.mcmc.checkpoint import write_atomically
+from phloem.inference.mcmc.checkpoint import state_path, write_atomically
 from phloem.inference.mcmc.convergence import kept
 from phloem.inference.mcmc.frozen import frozen_warnings
 from phloem.inference.mcmc.guard import plain_likelihood
@@ -60,9 +60,8 @@ def run_mcmc(
         on_first_compilation(compiling)
     settings = settings if settings.redo else as_extension(settings)
     prefix, chains = settings.file_prefix, settings.chains
-    checkpoint = Path(f"{prefix}.ckp.npz")
     files = output_files(prefix, chains.n_runs)
-    refuse_unexplained(checkpoint, files, settings.redo)
+    refuse_unexplained(state_path(prefix), files, settings.redo)
     _refuse_short(chains)
     alignment = alignment_of(settings)
     model = model_for_alignment(settings.model or _default_model(alignment), alignment, settings.gamma)

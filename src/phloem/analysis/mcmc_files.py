@@ -12,6 +12,7 @@ from phloem.analysis.mcmc_start import start_identity
 from phloem.analysis.provenance import refuse_to_overwrite, sha256
 from phloem.analysis.reading import reading_identity
 from phloem.errors import InputError
+from phloem.inference.mcmc.checkpoint import samples_path, state_path
 from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.trace_files import paths
 from phloem.model.model import Model
@@ -26,7 +27,9 @@ def output_files(prefix: str, n_runs: int) -> dict[str, str]:
         files[str(t_file)] = f"trees of run {r + 1}"
     files[f"{prefix}.con.tre"] = "consensus tree with clade probabilities"
     files[f"{prefix}.json"] = "settings, provenance, summary"
-    files[f"{prefix}.ckp.npz"] = "checkpoint, to resume from"
+    files[str(state_path(prefix))] = "checkpoint, to resume from"
+    for r in range(n_runs):
+        files[str(samples_path(prefix, r))] = f"samples of run {r + 1}, of the checkpoint"
     return files
 
 
@@ -48,7 +51,7 @@ def as_extension(settings: McmcSettings) -> McmcSettings:
             file=str(record),
             hint="Choose another --prefix, or replace it with --redo.",
         ) from None
-    checkpoint = Path(f"{settings.file_prefix}.ckp.npz")
+    checkpoint = state_path(settings.file_prefix)
     if chains.generations <= before.generations or not checkpoint.exists():
         raise InputError(
             f"this analysis is finished: {before.generations:,} generations were asked for",

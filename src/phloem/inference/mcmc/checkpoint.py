@@ -1,4 +1,9 @@
-"""A checkpoint is the records themselves: state and samples of every run, and what they were made from."""
+"""A checkpoint: the state of every run, replaced in one step, and samples, to which drawn ones are appended.
+
+PREFIX.ckp.npz says how many rows of PREFIX.ckp.run1.samples … are valid, and their checksum; rows after them
+are of a save that was cut short, and are overwritten. So a kill at any moment leaves the former checkpoint or
+the new one, and a save costs what the new samples cost.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +22,119 @@ from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.run import Run
 from phloem.inference.mcmc.samples import Samples
 
-FORMAT = 1
+FORMAT = 2  # 1: all samples in the archive
 
 
-def save(path: Path, identity: dict, runs: Sequence[Run]) -> None:
-    """Write a checkpoint. A file that exists is replaced in one step, so a kill leaves the old one or the
-    new one."""
-    arrays: dict[str, np.ndarray] = {
-        "identity": np.frombuffer(
-            json.dumps({"format": FORMAT} | identity, sort_keys=True).encode(), np.uint8
-        )
-    }
-    for run in runs:
-        for name, array in run.state._asdict().items():
-            arrays[f"run{run.number}.state.{name}"] = array
-        for name in Samples.__dataclass_fields__:
-            arrays[f"run{run.number}.samples.{name}"] = getattr(run.samples, name)
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    write_atomically(path, buffer.getvalue())
+class Checkpoint:
+    """The checkpoint of one analysis.
+
+    identity: what must be equal for it to be resumed, plain numbers, strings, lists and dictionaries.
+    """
+
+    def __init__(self, prefix: str, identity: dict) -> None:
+        self._prefix = prefix
+        self._path = state_path(prefix)
+        self._identity = json.loads(json.dumps({"format": FORMAT} | identity))
+        self._valid: list[tuple[int, int]] = []  # of every run: rows, and the checksum of their bytes
+
+    def save(self, runs: Sequence[Run]) -> None:
+        """Append what was drawn since the last save or load, then replace the state.
+
+        The first save of an analysis puts the state there before any sample, so that whoever finds one file
+        finds what explains it.
+        """
+        if not self._valid:
+            self._valid = [(0, 0)] * len(runs)
+            self._replace_state(runs)
+        self._valid = [self._append(run, *valid) for run, valid in zip(runs, self._valid)]
+        self._replace_state(runs)
+
+    def load(self) -> list[tuple[ChainState, Samples]] | None:
+        """State and samples of every run; None where there is no checkpoint, or none with a sample yet.
+
+        Raises InputError if a file is damaged, of another format, or of another analysis, saying what
+        differs.
+        """
+        if not self._path.exists():
+            return None
+        arrays = self._read_state()
+        valid, (n_columns, n_nodes) = arrays["valid"].tolist(), arrays["row"].tolist()
+        if not all(n for n, _ in valid):
+            return None
+        row = _row(n_columns, n_nodes)
+        found = [
+            (
+                ChainState(**{f: arrays[f"run{r}.state.{f}"] for f in ChainState._fields}),
+                _read_samples(samples_path(self._prefix, r), row, *of_run),
+            )
+            for r, of_run in enumerate(valid)
+        ]
+        self._valid = [(n, checksum) for n, checksum in valid]
+        return found
+
+    def _append(self, run: Run, n: int, checksum: int) -> tuple[int, int]:
+        rows = _rows(run.samples, n)
+        path = samples_path(self._prefix, run.number)
+        with open(path, "r+b" if path.exists() else "w+b") as stream:
+            stream.seek(n * rows.itemsize)
+            stream.truncate()
+            stream.write(rows.tobytes())
+            stream.flush()
+            os.fsync(stream.fileno())
+        return n + len(rows), zlib.crc32(rows.tobytes(), checksum)
+
+    def _replace_state(self, runs: Sequence[Run]) -> None:
+        samples = runs[0].samples
+        arrays: dict[str, np.ndarray] = {
+            "identity": np.frombuffer(json.dumps(self._identity, sort_keys=True).encode(), np.uint8),
+            "valid": np.array(self._valid, np.int64),
+            "row": np.array([samples.numbers.shape[1], samples.parent.shape[1]]),
+        }
+        for run in runs:
+            for name, array in run.state._asdict().items():
+                arrays[f"run{run.number}.state.{name}"] = array
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)  # type: ignore[arg-type]
+        write_atomically(self._path, buffer.getvalue())
+
+    def _read_state(self) -> dict[str, np.ndarray]:
+        try:
+            with np.load(self._path) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            found = json.loads(bytes(arrays.pop("identity")))
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+            raise InputError(
+                f"this is not a readable checkpoint ({error})",
+                file=str(self._path),
+                hint="Start afresh with --redo.",
+            ) from None
+        if found.get("format") != FORMAT:
+            raise InputError(
+                f"this checkpoint has format {found.get('format')}, of another version of phloem; "
+                f"this version resumes format {FORMAT}",
+                file=str(self._path),
+                hint="Finish it with the version that began it, choose another --prefix, or start afresh "
+                "with --redo.",
+            )
+        wanted = self._identity
+        different = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
+        if different:
+            raise InputError(
+                f"the unfinished analysis here was started with another {', '.join(different)}",
+                file=str(self._path),
+                hint="Repeat its settings to resume it, choose another --prefix, or replace it with --redo.",
+            )
+        return arrays
+
+
+def state_path(prefix: str) -> Path:
+    """The archive of states, which says that there is a checkpoint."""
+    return Path(f"{prefix}.ckp.npz")
+
+
+def samples_path(prefix: str, number: int) -> Path:
+    """The samples of run `number` (from 0)."""
+    return Path(f"{prefix}.ckp.run{number + 1}.samples")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -48,32 +147,37 @@ def write_atomically(path: Path, content: bytes) -> None:
     os.replace(beside, path)
 
 
-def load(path: Path, identity: dict) -> list[tuple[ChainState, Samples]]:
-    """State and samples of every run.
+def _row(n_columns: int, n_nodes: int) -> np.dtype:
+    """One sample on the disk, the fields of Samples one after the other."""
+    return np.dtype(
+        [
+            ("generation", "<i8"),
+            ("numbers", "<f8", (n_columns,)),
+            ("parent", "<i4", (n_nodes,)),
+            ("lengths", "<f8", (n_nodes,)),
+        ]
+    )
 
-    Raises InputError if the file is not a checkpoint, or one of another analysis, saying what differs.
-    """
+
+def _rows(samples: Samples, first: int) -> np.ndarray:
+    """The samples from number `first` on."""
+    rows = np.empty(samples.n - first, _row(samples.numbers.shape[1], samples.parent.shape[1]))
+    for name in rows.dtype.names or ():
+        rows[name] = getattr(samples, name)[first:]
+    return rows
+
+
+def _read_samples(path: Path, row: np.dtype, n: int, checksum: int) -> Samples:
     try:
-        with np.load(path) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        found = json.loads(bytes(arrays.pop("identity")))
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        rows = np.fromfile(path, row, n)
+    except OSError as error:
+        rows, why = np.empty(0, row), f"cannot be read ({error.strerror})"
+    else:
+        why = f"has {len(rows):,} whole samples of {n:,}" if len(rows) < n else "is damaged"
+    if len(rows) < n or zlib.crc32(rows.tobytes()) != checksum:
         raise InputError(
-            f"this is not a readable checkpoint ({error})", file=str(path), hint="Start afresh with --redo."
-        ) from None
-    wanted = json.loads(json.dumps({"format": FORMAT} | identity, sort_keys=True))
-    different = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
-    if different:
-        raise InputError(
-            f"the unfinished analysis here was started with another {', '.join(different)}",
+            f"this file of the checkpoint {why}",
             file=str(path),
-            hint="Repeat its settings to resume it, choose another --prefix, or replace it with --redo.",
+            hint="Put the file back as it was, or start afresh with --redo.",
         )
-    n_runs = len({name.split(".")[0] for name in arrays})
-    return [
-        (
-            ChainState(**{f: arrays[f"run{r}.state.{f}"] for f in ChainState._fields}),
-            Samples(**{f: arrays[f"run{r}.samples.{f}"] for f in Samples.__dataclass_fields__}),
-        )
-        for r in range(n_runs)
-    ]
+    return Samples(*(np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()))

@@ -7,10 +7,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from pathlib import Path
 
-from phloem.errors import InputError
-from phloem.inference.mcmc.checkpoint import load, save
+from phloem.inference.mcmc.checkpoint import Checkpoint
 from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept
 from phloem.inference.mcmc.guard import Guard, Plain
 from phloem.inference.mcmc.observations import Observations
@@ -60,17 +58,15 @@ def sample(
 ) -> Sampled:
     """Run the chains to the end of settings.generations, or until they have converged.
 
-    prefix: of the trace files and of the checkpoint PREFIX.ckp.npz; None keeps everything in memory.
+    prefix: of the trace files and of the checkpoint; None keeps everything in memory.
     identity: what must be equal for a checkpoint to be resumed. One thread a run, at most settings.threads;
     numbers do not depend on it. start_tree: see run.new_run; a resumed analysis goes on from its checkpoint.
     plain: the likelihood that the guard compares with (guard.plain_likelihood) where data are used; None
     compares nothing. Raises InputError for a checkpoint of another analysis, NumericalError where the guard
     stops the chains.
     """
-    checkpoint = Path(f"{prefix}.ckp.npz") if prefix else None
-    stored = load(checkpoint, identity or {}) if checkpoint and checkpoint.exists() else None
-    if stored and len(stored) != settings.n_runs:
-        raise InputError("the checkpoint has another number of runs", file=str(checkpoint))
+    checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}) if prefix else None
+    stored = checkpoint.load() if checkpoint else None
     runs = []
     for r in range(settings.n_runs):
         state, samples = stored[r] if stored else (None, None)
@@ -83,7 +79,7 @@ def sample(
     for run in runs:
         guard.check_chains(run.number, _chains(run))
     if checkpoint and not stored:
-        save(checkpoint, identity or {}, runs)  # before any trace file, so that whoever finds one finds both
+        checkpoint.save(runs)  # before any trace file, so that whoever finds one finds both
     written = [write_trace(prefix, run, observed.taxa, 0) if prefix else 0 for run in runs]
     begun, start = time.monotonic(), runs[0].generation
     diagnosis = _diagnosis(runs, names, observed.taxa, settings)
@@ -99,7 +95,7 @@ def sample(
             guard.check_samples(run.number, run.samples, before)
             guard.check_chains(run.number, _chains(run) if last else [])
         if prefix and checkpoint:
-            save(checkpoint, identity or {}, runs)
+            checkpoint.save(runs)
             written = [write_trace(prefix, run, observed.taxa, n) for run, n in zip(runs, written)]
         if settings.until_converged or last or progress is not None:
             diagnosis = _diagnosis(runs, names, observed.taxa, settings)

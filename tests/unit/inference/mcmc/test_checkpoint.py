@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,8 @@ import pytest
 
 from phloem import read_alignment
 from phloem.errors import InputError
-from phloem.inference.mcmc.checkpoint import load, write_atomically
+from phloem.inference.mcmc import checkpoint
+from phloem.inference.mcmc.checkpoint import samples_path, state_path, write_atomically
 from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
@@ -93,9 +96,72 @@ def test_a_checkpoint_of_another_analysis_is_refused(tmp_path):
 
 def test_broken_checkpoints_are_the_users_errors(tmp_path):
     run_here(tmp_path / "a", chains(generations=1000))
-    file = tmp_path / "a.ckp.npz"
-    whole = file.read_bytes()
-    for content in (b"", b"nonsense", whole[: len(whole) // 2], whole[:100] + bytes(50) + whole[150:]):
-        write_atomically(file, content)
-        with pytest.raises(InputError):
-            load(file, {"seed": 4})
+    for file in (state_path(str(tmp_path / "a")), samples_path(str(tmp_path / "a"), 1)):
+        whole = file.read_bytes()
+        for content in (b"", b"nonsense", whole[: len(whole) // 2], whole[:600] + bytes(50) + whole[650:]):
+            write_atomically(file, content)
+            with pytest.raises(InputError, match="redo") as error:
+                run_here(tmp_path / "a", chains())
+            assert error.value.file == str(file)
+        write_atomically(file, whole)
+    samples_path(str(tmp_path / "a"), 0).unlink()
+    with pytest.raises(InputError, match="cannot be read"):
+        run_here(tmp_path / "a", chains())
+
+
+def test_a_checkpoint_of_the_former_format_is_refused_with_a_remedy(tmp_path):
+    """Format 1 held the samples in the archive."""
+    identity = np.frombuffer(json.dumps({"format": 1, "seed": 4}).encode(), np.uint8)
+    np.savez(tmp_path / "a.ckp.npz", identity=identity, **{"run0.samples.generation": np.arange(3)})
+    with pytest.raises(InputError, match=r"format 1, .* resumes format 2(.|\n)*--redo"):
+        run_here(tmp_path / "a", chains())
+
+
+def test_a_checkpoint_costs_what_is_new(tmp_path, monkeypatch):
+    """The archive of states keeps its size, and every sample is written once."""
+    sizes, written = set(), []
+    encoded = checkpoint._rows
+
+    def rows(samples, first):
+        sizes.add((tmp_path / "a.ckp.npz").stat().st_size)
+        written.append(len(encoded(samples, first)))
+        return encoded(samples, first)
+
+    monkeypatch.setattr(checkpoint, "_rows", rows)
+    run_here(tmp_path / "a", chains(generations=3000, tuning_generations=0))
+    result = run_here(tmp_path / "a", chains(tuning_generations=0))
+    assert result.resumed_at == 3000 and result.runs[0].samples.n == 61
+    assert len(sizes) == 1 and sum(written) == 2 * 61 and max(written) == 10
+
+
+class Killed(BaseException):
+    """In place of SIGKILL: nothing of phloem catches it."""
+
+
+@pytest.mark.parametrize("deadly", range(6 + 2 * 4))
+def test_dying_at_any_step_of_a_checkpoint_loses_nothing(deadly, tmp_path, monkeypatch):
+    """At the n-th flush or rename, a half-written row behind it; then the same command again."""
+    steps = count()
+
+    def step(function):
+        def counted(*arguments):
+            if next(steps) == deadly:
+                raise Killed
+            return function(*arguments)
+
+        return counted
+
+    shorter = chains(generations=2000, tuning_generations=0, n_chains=1)
+    with monkeypatch.context() as planted:
+        planted.setattr(checkpoint.os, "fsync", step(os.fsync))
+        planted.setattr(checkpoint.os, "replace", step(os.replace))
+        with pytest.raises(Killed):
+            run_here(tmp_path / "killed", shorter)
+    for file in tmp_path.glob("*.samples"):
+        with open(file, "ab") as stream:
+            stream.write(b"half a row")
+    run_here(tmp_path / "killed", shorter)
+    run_here(tmp_path / "whole", shorter)
+    assert traces(tmp_path, "killed") == traces(tmp_path, "whole")
+    a, b = samples_path(str(tmp_path / "killed"), 0), samples_path(str(tmp_path / "whole"), 0)
+    assert a.read_bytes() == b.read_bytes()
