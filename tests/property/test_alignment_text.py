@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
-from phloem.data.dates import dates_from_names, dates_from_table
 from phloem.data.sites import parse_sites
 from phloem.errors import PhloemError
 from phloem.io.alignment import (
@@ -21,6 +20,7 @@ from phloem.io.alignment import (
     write_nexus,
     write_phylip,
 )
+from phloem.io.dates import dates_from_names, dates_from_table
 from phloem.io.nexus import read_blocks
 
 FASTA = b">a desc\nACGTRYN-\n>b\nacgtuu\n??\n>c\nAC-TACGT\n"

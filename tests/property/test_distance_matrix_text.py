@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from phloem.errors import PhloemError
-from phloem.io.distance_heading import is_distance_matrix
-from phloem.io.distance_matrix import read_distance_matrix
+from phloem.io.distance_matrix import is_distance_matrix, read_distance_matrix
 
 GOOD = (
     b"3\na 0 1 2\nb 1 0 3\nc 2 3 0\n",

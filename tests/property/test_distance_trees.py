@@ -10,9 +10,9 @@ from oracle.path_lengths import path_lengths
 from phloem.clustering.linkage import linkage
 from phloem.clustering.neighbour_joining import neighbour_joining
 from phloem.clustering.reference.linkage import linkage as reference
-from phloem.tree.heights import is_ultrametric
 from phloem.tree.random import coalescent, uniform_unrooted
 from phloem.tree.splits import robinson_foulds
+from phloem.tree.tree import is_ultrametric
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -21,8 +21,13 @@ from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.data.distance_triangle import DistanceTriangle
 from phloem.errors import InputError
-from phloem.io.distance_heading import is_distance_matrix, taxa_of_matrix
-from phloem.io.distance_matrix import precision_of, read_distance_matrix, read_distance_triangle
+from phloem.io.distance_matrix import (
+    is_distance_matrix,
+    precision_of,
+    read_distance_matrix,
+    read_distance_triangle,
+    taxa_of_matrix,
+)
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.record import SiteModel
 

@@ -17,8 +17,7 @@ from phloem.analysis.distance_source import distance_settings, measured_alignmen
 from phloem.clustering.alignment_distances import distance_seconds
 from phloem.clustering.memory import forecast_bytes
 from phloem.hardware.machine import Hardware, detect_hardware
-from phloem.io.distance_heading import is_distance_matrix, taxa_of_matrix
-from phloem.io.distance_matrix import LARGE
+from phloem.io.distance_matrix import LARGE, is_distance_matrix, taxa_of_matrix
 
 READING_BYTES = 0.8e9  # of matrix text a second, two cores
 

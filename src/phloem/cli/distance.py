@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from phloem.cli.data_options import takes_data
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _takes_input = takes_data(
     ambiguity="missing",
@@ -151,7 +156,6 @@ def _run(options: dict[str, Any], method: str | None, picture: str | None, circu
     from phloem.analysis.distance import print_matrix, run_distance_analysis, tree_text
     from phloem.analysis.distance_options import DistanceAnalysisSettings
     from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
-    from phloem.cli.steps import shown_steps
 
     json = options.pop("json")
     options |= options.pop("data")
@@ -159,7 +163,7 @@ def _run(options: dict[str, Any], method: str | None, picture: str | None, circu
     settings = DistanceAnalysisSettings(**(options | {"method": method}))
     _check_outputs(settings, picture, circular, json)
     messages = Console(stderr=True, highlight=False)
-    with shown_steps(messages, "reading") as progress:
+    with _shown_steps(messages, "reading") as progress:
         result = run_distance_analysis(settings, progress=progress, compiling=messages.print)
     _show(result, messages)
     if picture is not None and result.tree is not None:
@@ -174,6 +178,42 @@ def _run(options: dict[str, Any], method: str | None, picture: str | None, circu
             print(tree_text(result))
         else:
             print_matrix(result, sys.stdout)
+
+
+@contextmanager
+def _shown_steps(console: Console, first: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Yields progress(step, done, total), total 0 where it is not known; `first` is shown at once.
+
+    One line, which goes when all is done. Nothing is written where the console is not a terminal.
+    """
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    if not console.is_terminal:
+        yield lambda step, done, total: None
+        return
+    columns = (
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TaskProgressColumn(),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(compact=True),
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as bar:
+        task, shown = bar.add_task(first, total=None), first
+
+        def tell(step: str, done: int, total: int) -> None:
+            nonlocal task, shown
+            if step != shown:
+                bar.remove_task(task)
+                task, shown = bar.add_task(step, total=None), step
+            bar.update(task, completed=done, total=total or None)
+
+        yield tell
 
 
 def _check_outputs(settings, picture: str | None, circular: bool, json: str | None) -> None:

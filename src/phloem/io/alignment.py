@@ -10,7 +10,7 @@ import numpy as np
 
 from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, alignment_from_matrix
 from phloem.data.alphabet import Alphabet, alphabet, canonical_kind
-from phloem.data.datatype import guess_datatype, highest_symbol
+from phloem.data.coding import guess_datatype, highest_symbol
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
 from phloem.data.sites import parse_sites
 from phloem.errors import InputError

@@ -8,8 +8,7 @@ import re
 import numpy as np
 
 from phloem.errors import InputError
-from phloem.io.distance_fill import release
-from phloem.io.distance_rows import MAPPED_LINES, NAME_BYTES, RowSpans, decoded, text_lines
+from phloem.io.distance_rows import MAPPED_LINES, NAME_BYTES, RowSpans, decoded, release, text_lines
 
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 LAYOUT = "The first row is an empty cell and the names, each further row a name and its distances."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.errors import InputError
-from phloem.io.nexus_tokens import end_of_comment, unterminated_quote
+from phloem.io.nexus import end_of_comment, unterminated_quote
 from phloem.io.source_text import SourceText
 
 _PROTECTED = re.compile(r"""(?<=[^\s(){},;:=\[\]'"])['"]|'[^']*+'|"[^"]*+"|\[[^\[\]]*+\]|[\[\]'"]""")

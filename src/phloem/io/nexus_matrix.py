@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from phloem.errors import InputError
 from phloem.io.character_rows import CharacterRow, check_sets, n_cells
-from phloem.io.nexus import Command
-from phloem.io.nexus_tokens import end_of_comment
+from phloem.io.nexus import Command, end_of_comment
 from phloem.io.source_text import SourceText
 
 _QUOTED_NAME = re.compile(r"""\s*(?:'((?:[^']|'')*)'|"([^"]*)")""")

@@ -9,8 +9,7 @@ import numpy as np
 
 from phloem.io.newick import trees_of
 from phloem.io.newick_scan import Spans, clean_text, protected_spans
-from phloem.io.nexus import Block, Command, find_block, read_blocks
-from phloem.io.nexus_tokens import end_of_comment, skip_space
+from phloem.io.nexus import Block, Command, end_of_comment, find_block, read_blocks, skip_space
 from phloem.io.source_text import SourceText
 from phloem.tree.tree import Tree
 

@@ -11,8 +11,7 @@ from typing import Literal
 from phloem.errors import InputError
 from phloem.io.newick import parse_newick
 from phloem.io.newick_write import write_newick
-from phloem.io.nexus import is_nexus
-from phloem.io.nexus_tokens import quote_name
+from phloem.io.nexus import is_nexus, quote_name
 from phloem.io.nexus_trees import read_nexus_trees
 from phloem.io.source_text import SourceText, read_source
 from phloem.tree.sample import TreeSample, sample_of_trees

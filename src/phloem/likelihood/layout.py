@@ -10,10 +10,9 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.likelihood.branch_names import branch_names
-from phloem.tree.lengths import require_lengths
 from phloem.tree.match import likely_name, match_taxa
 from phloem.tree.resolve import ResolvedTree, binary_children, resolve
-from phloem.tree.tree import Tree
+from phloem.tree.tree import Tree, require_lengths
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,7 @@ from phloem.model.model import Model
 from phloem.model.record import SiteModel
 from phloem.model.transition import transition_matrices
 from phloem.tree.build import node_levels
-from phloem.tree.lengths import require_lengths
-from phloem.tree.tree import Tree
+from phloem.tree.tree import Tree, require_lengths
 
 _NUMBERS_AT_ONCE = 1 << 18  # random numbers, or matrix entries, of one block of branches: stays in the cache
 _TRIES = 100  # draws for each variable character under +ASC, on average, before giving up

@@ -10,10 +10,9 @@ import numpy as np
 from phloem.errors import InputError
 from phloem.summary.intervals import grouped, hpd_interval
 from phloem.summary.split_table import SplitTable, split_table
-from phloem.tree.heights import lengths_of_heights
 from phloem.tree.sample import TreeSample
 from phloem.tree.splits import sample_clades
-from phloem.tree.tree import Tree
+from phloem.tree.tree import Tree, lengths_of_heights
 
 Heights = Literal["mean", "median", "common-ancestor", "keep"]
 

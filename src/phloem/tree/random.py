@@ -9,8 +9,7 @@ import numpy as np
 
 from phloem.errors import InputError, require_count
 from phloem.tree.build import tree_from_edges, tree_from_parents
-from phloem.tree.heights import node_depths
-from phloem.tree.tree import Tree
+from phloem.tree.tree import Tree, node_depths
 
 
 def taxon_names(n_tips: int) -> tuple[str, ...]:

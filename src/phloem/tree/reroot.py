@@ -13,9 +13,8 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.tree.build import tree_from_parents
-from phloem.tree.heights import node_depths
 from phloem.tree.match import likely_name
-from phloem.tree.tree import Tree
+from phloem.tree.tree import Tree, node_depths
 
 
 def unroot(tree: Tree) -> Tree:

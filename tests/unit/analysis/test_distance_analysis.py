@@ -13,8 +13,8 @@ from phloem.analysis.draw import DrawTreeSettings, run_draw
 from phloem.cli import build_app
 from phloem.errors import InputError
 from phloem.io.trees import read_tree
-from phloem.tree.heights import is_ultrametric
 from phloem.tree.splits import robinson_foulds
+from phloem.tree.tree import is_ultrametric
 
 SEQUENCES = {
     "human": "ACGTACGTACGTACGTACGTACGTACGTACGTACGTACGT",

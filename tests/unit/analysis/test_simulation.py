@@ -17,8 +17,8 @@ from phloem.io.alignment import read_alignment
 from phloem.io.trees import read_tree
 from phloem.likelihood.model_for_alignment import model_for_alphabet
 from phloem.likelihood.simulation import simulate_alignment
-from phloem.tree.heights import is_ultrametric, node_heights
 from phloem.tree.random import caterpillar, yule
+from phloem.tree.tree import is_ultrametric, node_heights
 
 MODELS = {
     "dna": ("HKY{3}+F{0.3,0.2,0.3,0.2}+G4{0.5}", {}),

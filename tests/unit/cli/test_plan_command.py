@@ -14,7 +14,7 @@ from phloem.analysis.plan_distance import plan_distance_tree
 from phloem.cli import build_app
 from phloem.errors import InputError
 from phloem.hardware.machine import Accelerator
-from phloem.io.distance_heading import taxa_of_matrix
+from phloem.io.distance_matrix import taxa_of_matrix
 
 PRIMATES = str(Path(__file__).resolve().parents[3] / "examples/primates.nex")
 

@@ -12,12 +12,13 @@ import pytest
 
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.errors import InputError
-from phloem.io import distance_fill
+from phloem.io import distance_rows
 from phloem.io.cpu.distance_text import parse_numbers
-from phloem.io.distance_heading import is_distance_matrix, taxa_of_matrix
 from phloem.io.distance_matrix import (
+    is_distance_matrix,
     read_distance_matrix,
     read_distance_triangle,
+    taxa_of_matrix,
     write_distance_matrix,
 )
 
@@ -57,7 +58,7 @@ def large(n):
 
 @pytest.mark.parametrize("form", ["square", "lower", "upper with diagonal"])
 def test_batches_of_rows_meet(tmp_path, form, monkeypatch):
-    monkeypatch.setattr(distance_fill, "BATCH", 32)
+    monkeypatch.setattr(distance_rows, "BATCH", 32)
     d, file = large(150), tmp_path / "m.phy"
     cut = {"square": lambda i: d[i], "lower": lambda i: d[i, :i], "upper with diagonal": lambda i: d[i, i:]}
     file.write_text("150\n" + "".join(f"t{i} {row_text(cut[form](i))}\n" for i in range(150)))
@@ -69,7 +70,7 @@ def test_batches_of_rows_meet(tmp_path, form, monkeypatch):
 @pytest.mark.parametrize("i, j", [(1, 0), (31, 30), (32, 31), (149, 0), (149, 148), (70, 40), (100, 64)])
 @pytest.mark.parametrize("value", [7.0, np.nan, -1.0])
 def test_a_wrong_cell_is_found_wherever_it_is(tmp_path, i, j, value, monkeypatch):
-    monkeypatch.setattr(distance_fill, "BATCH", 32)
+    monkeypatch.setattr(distance_rows, "BATCH", 32)
     for row, column in ((i, j), (j, i)):
         d = large(150)
         d[row, column] = value

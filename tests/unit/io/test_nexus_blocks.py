@@ -1,9 +1,7 @@
 import pytest
 
 from phloem.errors import InputError
-from phloem.io.nexus import find_block, read_blocks
-from phloem.io.nexus_sets import read_charsets, read_taxsets
-from phloem.io.nexus_tokens import quote_name, tokens
+from phloem.io.nexus import find_block, quote_name, read_blocks, read_charsets, read_taxsets, tokens
 from phloem.io.source_text import SourceText, decode
 
 TEXT = """#NEXUS

@@ -15,9 +15,8 @@ from phloem.plot.svg_layout import layout
 from phloem.plot.svg_settings import DrawSettings
 from phloem.plot.svg_shapes import text_width, thinned
 from phloem.plot.svg_write import draw, tree_svg
-from phloem.tree.heights import node_heights
 from phloem.tree.random import caterpillar, coalescent, uniform_unrooted
-from phloem.tree.tree import Tree
+from phloem.tree.tree import Tree, node_heights
 
 SHAPES = ("rectangular", "circular")
 

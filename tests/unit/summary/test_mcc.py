@@ -7,10 +7,10 @@ from phloem.errors import InputError
 from phloem.io.newick import parse_newick
 from phloem.summary.mcc import log_clade_credibility, maximum_clade_credibility, sample_heights
 from phloem.summary.split_table import split_table
-from phloem.tree.heights import node_heights
 from phloem.tree.random import uniform_unrooted, yule
 from phloem.tree.rearrange import topology_key
 from phloem.tree.sample import sample_of_trees
+from phloem.tree.tree import node_heights
 
 
 def clade_sets(tree):

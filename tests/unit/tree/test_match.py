@@ -5,8 +5,8 @@ import pytest
 
 from phloem.errors import InputError
 from phloem.io.newick import parse_newick
-from phloem.tree.lengths import require_lengths
 from phloem.tree.match import likely_name, match_taxa
+from phloem.tree.tree import require_lengths
 
 
 def test_tips_follow_the_alignment():

@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import chisquare
 
 from phloem.errors import InputError
-from phloem.tree.heights import is_ultrametric, lengths_of_heights, node_heights, tip_heights
 from phloem.tree.random import balanced, caterpillar, coalescent, uniform_rooted, uniform_unrooted, yule
 from phloem.tree.rearrange import topology_key
+from phloem.tree.tree import is_ultrametric, lengths_of_heights, node_heights, tip_heights
 
 
 @pytest.mark.parametrize(("make", "n", "count"), [(uniform_unrooted, 5, 15), (uniform_rooted, 4, 15)])

@@ -1,7 +1,7 @@
 import pytest
 
-from phloem.data.dates import dates_from_names, dates_from_table, parse_date
 from phloem.errors import InputError
+from phloem.io.dates import dates_from_names, dates_from_table, parse_date
 
 
 @pytest.mark.parametrize(
