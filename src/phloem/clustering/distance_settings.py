@@ -7,8 +7,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from phloem.clustering.reference.distance import Ambiguity
 from phloem.clustering.select import Device
+from phloem.data.alignment import Ambiguity
 from phloem.errors import InputError, require_choice, require_count
 from phloem.model.record import SiteModel
 

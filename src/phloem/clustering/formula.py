@@ -6,9 +6,9 @@ import numpy as np
 
 from phloem.clustering.device_formula import Formula, ScoreTables
 from phloem.clustering.distance_settings import NUCLEOTIDES, DistanceSettings
-from phloem.clustering.reference.distance import Ambiguity, nucleotide_terms, state_weights
+from phloem.clustering.reference.distance import nucleotide_terms, state_weights
 from phloem.clustering.reference.distance_tables import score_tables
-from phloem.data.alignment import Alignment
+from phloem.data.alignment import Alignment, Ambiguity
 from phloem.errors import InputError
 
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from phloem.clustering.reference.distance import Ambiguity, state_weights
-from phloem.data.alignment import Alignment
+from phloem.clustering.reference.distance import state_weights
+from phloem.data.alignment import Alignment, Ambiguity
 from phloem.errors import InputError
 
 PairCounts = Literal["nucleotide", "difference", "joint"]

@@ -69,6 +69,16 @@ def test_lengths_and_their_interval():
     assert notes["length_95%HPD"] == pytest.approx(hpd_interval(drawn))
 
 
+@pytest.mark.parametrize("n", [7, 37, 503])
+def test_hpd_is_that_of_arviz_where_the_share_is_no_whole_number(n):
+    from arviz_stats.base import array_stats
+
+    values = np.random.default_rng(n).gamma(2.0, size=n)
+    assert hpd_interval(values) == pytest.approx(tuple(array_stats.hdi(values, prob=0.95, axis=-1)))
+    whole = np.random.default_rng(n).gamma(2.0, size=100)
+    assert hpd_interval(whole) != pytest.approx(tuple(array_stats.hdi(whole, prob=0.95, axis=-1)))
+
+
 def test_hpd_is_the_shortest_interval():
     values = np.random.default_rng(1).exponential(1.0, 501)
     low, high = hpd_interval(values, 0.9)

@@ -8,15 +8,12 @@ a (w^(-1/a) - 1) for gamma-distributed rates of shape a (Jin and Nei 1990). w_k 
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from phloem.data.alignment import Ambiguity
 from phloem.model.record import SiteModel
 from phloem.model.transition import transition_matrices
-
-Ambiguity = Literal["partial", "missing"]
 
 
 def state_weights(state_sets: np.ndarray, ambiguity: Ambiguity) -> np.ndarray:
