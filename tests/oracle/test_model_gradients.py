@@ -26,7 +26,20 @@ CODON = [
     *("GY94+FO", "GY94+FQ+COV", "MG94K+FO3X4+G3"),
 ]
 HIDDEN = ["HKY+FO+COV", "GTR+MM2", "JC+MM3+G4", "K80+COV+I", "UNREST+MM2", "UNREST+COV"]
-STATES = ["MK+FO", "ORDERED+FO", "GTRK", "SYMK", "UNRESTK+G4", "MKV+G4"]
+MIXTURES = [
+    *("MIX{JC,HKY}", "MIX{JC:0.5:0.3,HKY:2:0.7}+G3", "MIX{GTR+FO,TN93+FO}+I+R2", "MIX{K80,GTR}*G2"),
+    *("MIX{HKY,UNREST}+FROOT+I", "MIX{HKY+FO,HKY+FO}*R2+I", "MIX{HKY+COV,JC+COV}+G2", "HKY+H3", "HKY*H2"),
+    *("GTR+FO+H2+I", "GTR+FO*H2+I", "MIX{JC,K80}+H2+I", "JC+E"),
+]
+PROTEIN_MIXTURES = [
+    *("LG4M", "LG4X", "LG4M+G4+I", "LG4X+I", "LG4M*R4", "C10", "C10+F{PI}", "LG+C10+FO+R2+I", "C20Opt+E"),
+    *("WAG+C10Opt+I", "GTR20+C10+G2", "MIX{LG,WAG+FO,LG4X1}+G2", "LG*H2"),
+]
+CODON_SITES = [
+    *("M1a+FQ", "M1a+FO3X4+G2", "M2a+FO1X4+I", "M3+FO3X4", "M3K2+FO", "M7+FO1X4", "M8K4+FO3X4+R2"),
+    *("M3K2*G2+FQ", "MIX{GY94+FQ,MG94K+FO1X4}"),
+]
+STATES = ["MK+FO", "MIX{MK,GTRK+FO}+G2", "MK+FO+H2", "ORDERED+FO", "GTRK", "SYMK", "UNRESTK+G4", "MKV+G4"]
 
 
 def codon_table(number: int) -> CodonTable:
@@ -63,7 +76,7 @@ def random_values(model: Model, rng: np.random.Generator) -> dict[str, object]:
         elif p.kind == "unit":
             values[p.name] = rng.uniform(0.1, 0.5)
         elif p.is_free:
-            draw = rng.uniform(0.3, 3.0, size=p.size)
+            draw = rng.uniform(0.3, 3.0, size=p.size) + (1.0 if p.lower == 1.0 else 0.0)
             values[p.name] = draw if p.elements else float(draw[0])
     return values
 
@@ -135,7 +148,25 @@ def test_hidden_classes(text: str) -> None:
     assert largest_error(parse_model(text, datatype="dna")) < 1e-7
 
 
-@pytest.mark.parametrize("text", ["HKY+FO", "GTR+I+G4", "UNREST", "JC+R3", "HKY+COV", "JC+MM2"])
+@pytest.mark.parametrize("text", MIXTURES)
+def test_mixtures(text: str) -> None:
+    assert largest_error(parse_model(text, datatype="dna")) < 1e-7
+
+
+@pytest.mark.parametrize("text", PROTEIN_MIXTURES)
+def test_protein_mixtures(text: str) -> None:
+    given = ",".join(["0.05"] * 20)
+    assert largest_error(parse_model(text.replace("PI", given), datatype="protein")) < 1e-7
+
+
+@pytest.mark.parametrize("text", CODON_SITES)
+def test_codon_site_models(text: str) -> None:
+    assert largest_error(parse_model(text, datatype="codon", codon_table=codon_table(2))) < 1e-7
+
+
+@pytest.mark.parametrize(
+    "text", ["MIX{JC,HKY}", "HKY*H2", "HKY+FO", "GTR+I+G4", "UNREST", "JC+R3", "HKY+COV", "JC+MM2"]
+)
 def test_a_flipped_sign_is_noticed(text: str) -> None:
     assert largest_error(parse_model(text, datatype="dna"), flip=True) > 0.1
 

@@ -1,4 +1,4 @@
-"""Empirical amino-acid models (amino_acid_matrices.txt cites the paper of each) and the Poisson model."""
+"""Empirical amino-acid models and profiles; amino_acid_matrices.txt and _profiles.txt cite the papers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ from phloem.model.substitution import Gradient, Process, Term, reversible_adjoin
 
 AMINO_ACIDS = tuple("ARNDCQEGHILKMFPSTWYV")
 
+# Mixtures of matrices, one a category of the site rates, and those rates where none are given (Le, Dang and
+# Gascuel 2012).
+FUSED_MATRICES = {
+    "LG4M": (("LG4M1", "LG4M2", "LG4M3", "LG4M4"), "G4"),
+    "LG4X": (("LG4X1", "LG4X2", "LG4X3", "LG4X4"), "R4"),
+}
+
 
 @dataclass(frozen=True, eq=False)
 class EmpiricalMatrix:
@@ -28,10 +35,39 @@ class EmpiricalMatrix:
 @cache
 def empirical_matrices() -> dict[str, EmpiricalMatrix]:
     """Every published matrix by name, read once."""
-    text = files("phloem.model").joinpath("amino_acid_matrices.txt").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    lines = _lines("amino_acid_matrices.txt")
     matrices = [_matrix(lines[i : i + 21]) for i in range(0, len(lines), 21)]
     return {"Poisson": _poisson()} | {m.name: m for m in matrices}
+
+
+def _lines(file: str) -> list[str]:
+    text = files("phloem.model").joinpath(file).read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """name, citation; weights (K,) and frequencies (K, 20), each row and the weights summing to 1."""
+
+    name: str
+    citation: str
+    weights: np.ndarray
+    frequencies: np.ndarray
+
+
+@cache
+def profile_mixtures() -> dict[str, Profiles]:
+    """C10 to C60 by name, read once (Le, Gascuel and Lartillot 2008)."""
+    result: dict[str, Profiles] = {}
+    lines = _lines("amino_acid_profiles.txt")
+    heads = [i for i, line in enumerate(lines) if "|" in line]
+    for i, end in zip(heads, [*heads[1:], len(lines)]):
+        name, citation, _ = (part.strip() for part in lines[i].split("|"))
+        table = np.array([line.split() for line in lines[i + 1 : end]], np.float64)
+        weights, frequencies = table[:, 0], table[:, 1:]
+        shares = frequencies / frequencies.sum(1, keepdims=True)
+        result[name] = Profiles(name, citation, weights / weights.sum(), shares)
+    return result
 
 
 def _matrix(record: list[str]) -> EmpiricalMatrix:

@@ -90,7 +90,7 @@ class GY94:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        return Term("GY94", (_omega(), _kappa())), self.frequencies.term
+        return Term("GY94", (_omega(), kappa_parameter())), self.frequencies.term
 
     def evaluate(self, values: Values) -> Process:
         r = self.changes.rates(float(values["kappa"]), float(values["omega"]))
@@ -125,7 +125,7 @@ class MG94:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        head = Term("MG94K", (_omega(), _kappa())) if self.with_kappa else Term("MG94", (_omega(),))
+        head = Term("MG94K", (_omega(), kappa_parameter())) if self.with_kappa else Term("MG94", (_omega(),))
         return head, self.frequencies.term
 
     def _ratios(self, values: Values) -> tuple[float, float]:
@@ -153,7 +153,7 @@ class MG94:
         return result | {name: through_rates[name] + through_pi[name] for name in through_pi}
 
 
-def _kappa() -> Parameter:
+def kappa_parameter() -> Parameter:
     return Parameter("kappa", "positive", start=2.0, reference="transversions")
 
 

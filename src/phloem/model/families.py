@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from phloem.errors import ModelError
-from phloem.model.amino_acid import AMINO_ACIDS, EmpiricalMatrix, EmpiricalModel, empirical_matrices
+from phloem.model.amino_acid import (
+    AMINO_ACIDS,
+    FUSED_MATRICES,
+    EmpiricalMatrix,
+    EmpiricalModel,
+    empirical_matrices,
+    profile_mixtures,
+)
 from phloem.model.codon import GY94, MG94
 from phloem.model.codon_frequencies import CodonTable, EqualPositions, PositionFrequencies
+from phloem.model.codon_sites import BetaOmegas, CodonSites, FreeOmegas, NearlyNeutral, OmegaClasses
 from phloem.model.frequency_models import BuiltInFrequencies, FrequencyModel
 from phloem.model.general import IrreversibleModel, ReversibleModel
 from phloem.model.mk import MkModel
@@ -24,7 +33,8 @@ from phloem.model.substitution import SubstitutionFamily
 
 @dataclass(frozen=True)
 class Family:
-    """canonical: the name written in model strings. build: from a frequency model to the substitution model.
+    """canonical: the name written in model strings. build: from a frequency model to the substitution model,
+    or to the mixture of a codon site model.
 
     default_frequencies: the suffix meant when the string has none; 'own': the model brings its own.
     allowed_frequencies: suffixes it can have; empty where it can have none.
@@ -32,7 +42,7 @@ class Family:
     """
 
     canonical: str
-    build: Callable[[FrequencyModel], SubstitutionFamily]
+    build: Callable[[FrequencyModel], SubstitutionFamily | CodonSites]
     default_frequencies: str
     allowed_frequencies: tuple[str, ...]
     built_in: FrequencyModel | None = None
@@ -43,6 +53,7 @@ ANY_STATE_FREQUENCIES = ("F", "FO", "FQ")
 
 
 POSITION_FREQUENCIES = ("FQ", "F1X4", "F3X4", "FO1X4", "FO3X4")
+ANY_CODON_FREQUENCIES = (*ANY_STATE_FREQUENCIES, *POSITION_FREQUENCIES[1:])
 
 
 def families(datatype: str, states: tuple[str, ...], table: CodonTable | None) -> Mapping[str, Family]:
@@ -63,12 +74,35 @@ _CODON_NAMES = {
 }
 
 
+_CODON_SITES = re.compile(r"M(1A|2A|[378])(?:K(\d+))?")
+CODON_SITE_NAMES = ("M1a", "M2a", "M3", "M7", "M8")
+
+
+def codon_site_family(name: str, table: CodonTable) -> Family | None:
+    """M1a, M2a, M3 (3 classes), M7 and M8 (10 of the beta), or with other counts M3K2, M7K5, M8K5."""
+    match = _CODON_SITES.fullmatch(name.upper())
+    if match is None or (match.group(2) and match.group(1) in ("1A", "2A")):
+        return None
+    kind, count = match.group(1), int(match.group(2) or (3 if match.group(1) == "3" else 10))
+    if not 1 <= count <= 256:
+        raise ModelError(f"{name} asks for {count} classes", hint="Use 1 to 256.")
+    classes: OmegaClasses
+    if kind in ("1A", "2A"):
+        classes = NearlyNeutral(kind == "2A")
+    elif kind == "3":
+        classes = FreeOmegas(count)
+    else:
+        classes = BetaOmegas(count, kind == "8")
+    return Family(classes.label, lambda f: CodonSites(table, f, classes), "F3X4", ANY_CODON_FREQUENCIES)
+
+
 def datatypes_of(name: str) -> tuple[str, ...]:
     """The data types that have a model of that name."""
     names = {
         "dna": set(_nucleotide_families()),
-        "protein": set(_amino_acid_families()),
-        "codon": {alias for aliases in _CODON_NAMES.values() for alias in aliases},
+        "protein": {*_amino_acid_families(), *FUSED_MATRICES, *profile_mixtures()},
+        "codon": {alias for aliases in _CODON_NAMES.values() for alias in aliases}
+        | {name.upper() for name in CODON_SITE_NAMES},
         "standard": set(_state_families(("0", "1"))),
     }
     return tuple(kind for kind, known in names.items() if name.upper() in known)
@@ -118,8 +152,7 @@ def _empirical(matrix: EmpiricalMatrix) -> Family:
 
 
 def _codon_families(table: CodonTable) -> dict[str, Family]:
-    any_codon = (*ANY_STATE_FREQUENCIES, *POSITION_FREQUENCIES[1:])
-    gy = Family("GY94", lambda f: GY94(table, f), "F3X4", any_codon)
+    gy = Family("GY94", lambda f: GY94(table, f), "F3X4", ANY_CODON_FREQUENCIES)
     mg = Family("MG94", lambda f: _mg94(table, f, False), "F3X4", POSITION_FREQUENCIES)
     mgk = Family("MG94K", lambda f: _mg94(table, f, True), "F3X4", POSITION_FREQUENCIES)
     by_name = {"GY94": gy, "MG94": mg, "MG94K": mgk}

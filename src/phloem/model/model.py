@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from phloem.errors import ModelError, NumericalError
-from phloem.model.eigensystem import eigensystem
+from phloem.model.mixture import Mixture, MixtureGradient, MixtureNumbers
 from phloem.model.parameter import Parameter, ParameterValue, Values, softmax_gradient
 from phloem.model.record import ProcessNumbers, SiteModel, SiteModelGradient
 from phloem.model.site_rates import SiteRates
@@ -20,8 +19,10 @@ Ascertainment = Literal["none", "variable"]
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Substitution family × site rates × root frequencies × ascertainment, and its parameters.
+    """Processes × site rates × root frequencies × ascertainment, and its parameters.
 
+    fused: category c of the site rates belongs to process c alone (LG4M, GTR*H4); else every process has all
+    categories.
     terms: the pieces of the model string. parameters: those of all terms, with values where they are fixed.
     root_term: term of root frequencies of their own, or None where the root has the stationary ones.
     ascertainment: 'variable' where constant characters could not be observed (Lewis 2001, Mkv).
@@ -29,7 +30,7 @@ class Model:
     classes are added (covarion). datatype: of the alphabet the model was made for.
     """
 
-    substitution: SubstitutionFamily
+    mixture: Mixture
     site_rates: SiteRates
     terms: tuple[Term, ...]
     parameters: tuple[Parameter, ...]
@@ -37,21 +38,41 @@ class Model:
     datatype: str
     root_term: Term | None = None
     ascertainment: Ascertainment = "none"
+    fused: bool = False
 
     @property
     def name(self) -> str:
         """Canonical name, without values: 'GTR+F+I+G4'."""
         fixed = {p.name for p in self.parameters if not p.is_free}
-        return "".join(_label(t, all(p.name in fixed for p in t.parameters)) for t in self.terms)
+        return "".join(term.name(fixed) for term in self.terms)
 
     @property
     def n_states(self) -> int:
-        return self.substitution.n_states
+        return self.mixture.n_states
+
+    @property
+    def substitution(self) -> SubstitutionFamily:
+        """The family of a model with one process and one set of branch lengths; ModelError for mixtures."""
+        families = self.mixture.families
+        if len(families) != 1 or self.n_length_classes > 1:
+            raise ModelError(
+                f"{self.name} is a mixture of {self.mixture.n_processes} processes over "
+                f"{self.n_length_classes} set(s) of branch lengths, where one process is needed",
+                hint="Choose a model that is no mixture.",
+            )
+        return families[0]
 
     @property
     def n_categories(self) -> int:
         """C, without invariable sites."""
-        return getattr(self.site_rates.categories, "n_categories", 1)
+        n_rates = self.site_rates.categories.n_categories
+        return n_rates if self.fused else self.mixture.n_processes * n_rates
+
+    @property
+    def n_length_classes(self) -> int:
+        """K, sets of branch lengths: 1 but under +H."""
+        categories = self.site_rates.categories
+        return categories.n_categories if categories.own_lengths else 1
 
     @property
     def free(self) -> tuple[Parameter, ...]:
@@ -89,22 +110,45 @@ class Model:
             if value is None:
                 raise ModelError(
                     f"parameter '{p.name}' of model {self.name} has no value",
-                    hint=f"Write it in braces after the model ({self._example(p)}), or fit it (--optimize)"
-                    + ("; +F counts frequencies in the data." if p.name == "frequencies" else "."),
+                    hint=f"Write it in braces after the model ({self._term_of(p).example}), or fit it "
+                    + f"(--optimize){'; +F counts frequencies in the data' * (p.name == 'frequencies')}.",
                 )
             result[p.name] = p.checked(value)
         return result
 
     def evaluate(self, values: Values | None = None) -> SiteModel:
-        """All numbers that the likelihood needs, from fixed values and the given ones."""
+        """All numbers that the likelihood needs, from fixed values and the given ones.
+
+        Categories come process by process: (process 1, category 1), (process 1, category 2), …
+        """
         v = self.values(values)
-        process = self.substitution.evaluate(v)
+        numbers = self.mixture.evaluate(v)
         rates, weights, invariant = self.site_rates.evaluate(v)
-        root = process.frequencies if self.root_term is None else np.asarray(v["root_frequencies"])
-        if not (np.isfinite(process.rate_matrix).all() and np.isfinite(rates).all()):
+        roots = self._roots(numbers, v)
+        processes = tuple(
+            ProcessNumbers(p.rate_matrix, p.frequencies, root, p.eigen)
+            for p, root in zip(numbers.processes, roots)
+        )
+        finite = all(np.isfinite(p.rate_matrix).all() for p in processes) and np.isfinite(rates).all()
+        if not finite or not np.isfinite(numbers.rates).all():
             raise NumericalError(f"model {self.name} gives rates that are not finite")
-        numbers = ProcessNumbers(process.rate_matrix, process.frequencies, root, eigensystem(process))
-        return SiteModel.of_one(numbers, rates, weights, invariant)
+        n, c = len(processes), len(rates)
+        share = self._shares(numbers, weights)
+        if self.fused:
+            process, category = np.arange(n), np.arange(c)
+        else:
+            process, category = np.repeat(np.arange(n), c), np.tile(np.arange(c), n)
+            rates, weights = numbers.rates[process] * rates[category], share[process] * weights[category]
+        own_lengths = self.site_rates.categories.own_lengths
+        return SiteModel(
+            processes=processes,
+            process=process.astype(np.int64),
+            rates=rates,
+            weights=weights,
+            length_class=category.astype(np.int64) if own_lengths else np.zeros(len(rates), np.int64),
+            invariant=invariant,
+            invariant_frequencies=share @ np.stack(roots),
+        )
 
     def backpropagate(self, values: Values | None, gradient: SiteModelGradient) -> Gradient:
         """Derivatives by parameter name, of fixed parameters too.
@@ -112,15 +156,42 @@ class Model:
         A simplex reports softmax coordinates: with x = softmax(z), d/dz_i = x_i (g_i - Σ_j x_j g_j).
         """
         v = self.values(values)
-        (process,) = gradient.processes
-        d_frequencies = process.root_frequencies + gradient.invariant_frequencies
+        numbers = self.mixture.evaluate(v)
+        rates, weights, _ = self.site_rates.evaluate(v)
+        n, shape = len(numbers.processes), (len(numbers.processes), len(rates))
+        share, roots = self._shares(numbers, weights), self._roots(numbers, v)
+        by_root = [
+            d.root_frequencies + s * gradient.invariant_frequencies
+            for d, s in zip(gradient.processes, share, strict=True)
+        ]
+        d_share = np.stack(roots) @ gradient.invariant_frequencies
+        if self.fused:
+            d_rates, d_process_rates = gradient.rates, np.zeros(n)
+            total = weights.sum()  # share = weights / total
+            d_weights, d_share = gradient.weights + (d_share - d_share @ share) / total, np.zeros(n)
+        else:
+            of_rates, of_weights = gradient.rates.reshape(shape), gradient.weights.reshape(shape)
+            d_rates, d_process_rates = numbers.rates @ of_rates, of_rates @ rates
+            d_weights, d_share = share @ of_weights, d_share + of_weights @ weights
         result: Gradient = {}
         if self.root_term is not None:
-            result["root_frequencies"] = softmax_gradient(np.asarray(v["root_frequencies"]), d_frequencies)
-            d_frequencies = np.zeros_like(d_frequencies)
-        result |= self.substitution.backpropagate(v, process.rate_matrix, d_frequencies)
-        result |= self.site_rates.backpropagate(v, gradient.rates, gradient.weights, gradient.invariant)
+            at_root = np.sum(by_root, axis=0)
+            result["root_frequencies"] = softmax_gradient(np.asarray(v["root_frequencies"]), at_root)
+            by_root = [np.zeros_like(at_root)] * n
+        matrices = [d.rate_matrix for d in gradient.processes]
+        result |= self.mixture.backpropagate(v, MixtureGradient(matrices, by_root, d_share, d_process_rates))
+        result |= self.site_rates.backpropagate(v, d_rates, d_weights, gradient.invariant)
         return {p.name: result[p.name] for p in self.parameters}
+
+    def _roots(self, numbers: MixtureNumbers, values: Values) -> list[np.ndarray]:
+        """State distribution at the root of every process."""
+        if self.root_term is not None:
+            return [np.asarray(values["root_frequencies"])] * len(numbers.processes)
+        return [p.frequencies for p in numbers.processes]
+
+    def _shares(self, numbers: MixtureNumbers, category_weights: np.ndarray) -> np.ndarray:
+        """(M,) how often variable sites follow each process; sum 1."""
+        return category_weights / category_weights.sum() if self.fused else numbers.weights
 
     def text(self, values: Values | None = None) -> str:
         """The model string with all known values; parsed again it gives the same numbers.
@@ -129,25 +200,7 @@ class Model:
         """
         known = {p.name: p.value for p in self.parameters if p.value is not None}
         known |= {name: self.parameter(name).checked(value) for name, value in (values or {}).items()}
-        return "".join(_term_text(term, known) for term in self.terms)
+        return "".join(term.text(known) for term in self.terms)
 
-    def _example(self, parameter: Parameter) -> str:
-        term = next(t for t in self.terms if parameter.name in (p.name for p in t.parameters))
-        return f"{_label(term, True)}{{{', '.join(term.slots)}}}"
-
-
-def _label(term: Term, has_values: bool) -> str:
-    return term.label_with_values or term.label if has_values else term.label
-
-
-def _term_text(term: Term, known: Mapping[str, ParameterValue]) -> str:
-    numbers: dict[str, float] = {}
-    for p in term.parameters:
-        if p.name in known:
-            numbers |= dict(zip(p.elements or (p.name,), np.atleast_1d(known[p.name])))
-    if not numbers:
-        return term.label
-    if len(numbers) == len(term.slots):
-        return f"{_label(term, True)}{{{','.join(repr(float(numbers[s])) for s in term.slots)}}}"
-    named = ",".join(f"{s}={float(numbers[s])!r}" for s in term.slots if s in numbers)
-    return f"{term.label}{{{named}}}"
+    def _term_of(self, parameter: Parameter) -> Term:
+        return next(t for t in self.terms if parameter.name in (p.name for p in t.parameters))

@@ -1,21 +1,35 @@
-"""Rates across sites: one rate, discrete gamma, free rates or a user's mixture, with invariable sites."""
+"""Rates across sites: one rate, discrete gamma, free rates, lengths per class, with invariable sites.
+
+Gamma(shape α, mean 1) is cut into k classes of equal probability (Yang 1994); a class is represented by its
+mean (the default, as IQ-TREE and MrBayes do) or by its median divided by the mean of the medians (as BEAST
+does). Rates known up to a factor are divided by their weighted mean, so that branch lengths keep their unit.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
+from scipy.special import gammainc, gammaincinv, gammaln, psi
 
 from phloem.errors import ModelError
-from phloem.model.gamma_rates import GammaCategories, gamma_rates, gamma_rates_derivative
 from phloem.model.parameter import Parameter, Values, simplex, softmax_gradient
-from phloem.model.relative_rates import mean_one, mean_one_adjoint
 from phloem.model.substitution import Gradient, Term
+
+GammaCategories = Literal["mean", "median"]
 
 
 class Categories(Protocol):
-    """Rates (C,) of weighted mean 1 and weights (C,) that sum to 1."""
+    """Rates (C,) of weighted mean 1 and weights (C,) that sum to 1.
+
+    own_lengths: whether every category has branch lengths of its own.
+    """
+
+    own_lengths: ClassVar[bool]
+
+    @property
+    def n_categories(self) -> int: ...
 
     @property
     def term(self) -> Term: ...
@@ -27,11 +41,15 @@ class Categories(Protocol):
 
 @dataclass(frozen=True)
 class UniformRate:
-    """Every site at rate 1."""
+    """Every site at rate 1. label: what the model string says of it, if anything."""
+
+    label: str = ""
+    n_categories: int = 1
+    own_lengths: ClassVar[bool] = False
 
     @property
     def term(self) -> Term:
-        return Term("")
+        return Term(self.label)
 
     def evaluate(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         return np.ones(1), np.ones(1)
@@ -46,6 +64,7 @@ class GammaRates:
 
     n_categories: int
     kind: GammaCategories = "mean"
+    own_lengths: ClassVar[bool] = False
 
     @property
     def term(self) -> Term:
@@ -74,6 +93,7 @@ class FreeRates:
     """
 
     n_categories: int
+    own_lengths: ClassVar[bool] = False
 
     @property
     def term(self) -> Term:
@@ -95,6 +115,25 @@ class FreeRates:
         weights, relative = np.asarray(values["weights"]), np.asarray(values["rates"])
         through_mean, d_relative = mean_one_adjoint(weights, relative, d_rates)
         return {"weights": softmax_gradient(weights, d_weights + through_mean), "rates": d_relative}
+
+
+@dataclass(frozen=True)
+class LengthClasses:
+    """k classes of sites, each with a set of branch lengths of its own (GHOST, Crotty et al. 2020)."""
+
+    n_categories: int
+    own_lengths: ClassVar[bool] = True
+
+    @property
+    def term(self) -> Term:
+        elements = tuple(f"weight_{i}" for i in range(1, self.n_categories + 1))
+        return Term(f"+H{self.n_categories}", (simplex("weights", elements),))
+
+    def evaluate(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
+        return np.ones(self.n_categories), np.asarray(values["weights"])
+
+    def backpropagate(self, values: Values, d_rates: np.ndarray, d_weights: np.ndarray) -> Gradient:
+        return {"weights": softmax_gradient(np.asarray(values["weights"]), d_weights)}
 
 
 @dataclass(frozen=True)
@@ -126,3 +165,70 @@ class SiteRates:
         if self.invariable:
             result["p_invariable"] = float(d_rates @ rates / (1 - p) ** 2 - d_weights @ weights + d_invariant)
         return result
+
+
+def mean_one(weights: np.ndarray, relative: np.ndarray) -> np.ndarray:
+    """relative / Σ weights · relative, all (k,)."""
+    return relative / (weights @ relative)
+
+
+def mean_one_adjoint(
+    weights: np.ndarray, relative: np.ndarray, d_rates: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """From derivatives by mean_one, those by weights and by relative, entries taken as independent."""
+    mean = weights @ relative
+    shared = d_rates @ relative / mean**2
+    return -relative * shared, d_rates / mean - weights * shared
+
+
+def gamma_rates(alpha: float, n_categories: int, kind: GammaCategories) -> np.ndarray:
+    """(k,) rates of mean 1, ascending."""
+    if kind == "mean":
+        edges = gammaincinv(alpha, np.arange(1, n_categories) / n_categories)
+        cumulative = np.concatenate([[0.0], gammainc(alpha + 1, edges), [1.0]])
+        return n_categories * np.diff(cumulative)
+    medians = gammaincinv(alpha, _midpoints(n_categories))
+    return medians / medians.mean()
+
+
+def gamma_rates_derivative(alpha: float, n_categories: int, kind: GammaCategories) -> np.ndarray:
+    """d rates / d alpha (k,).
+
+    P(α, x) is the regularised incomplete gamma function. A quantile x(α) with P(α, x) = p moves by
+    dx/dα = -∂_α P / p_α(x), with density p_α(x) = x^(α-1) e^-x / Γ(α); hence
+    d/dα P(α+1, x(α)) = ∂_α P(α+1, x) - (x/α) ∂_α P(α, x).
+    """
+    if kind == "mean":
+        x = gammaincinv(alpha, np.arange(1, n_categories) / n_categories)
+        moved = gammainc_derivative(alpha + 1, x) - x / alpha * gammainc_derivative(alpha, x)
+        return n_categories * np.diff(np.concatenate([[0.0], moved, [0.0]]))
+    x = gammaincinv(alpha, _midpoints(n_categories))
+    dx = -gammainc_derivative(alpha, x) * _reciprocal_density(alpha, x)
+    return dx / x.mean() - x * dx.mean() / x.mean() ** 2
+
+
+def gammainc_derivative(a: float, x: np.ndarray) -> np.ndarray:
+    """∂P(a, x)/∂a of the regularised lower incomplete gamma function.
+
+    P(a, x) = Σ_n x^(a+n) e^-x / Γ(a+n+1) (DLMF 8.11.4), differentiated term by term:
+    Σ_n term_n (ln x - ψ(a+n+1)). The terms peak where a + n ≈ x and fall off on a scale of √x.
+    """
+    x = np.asarray(x, np.float64)
+    largest = float(x.max(initial=0.0))
+    n_terms = int(max(largest - a, 0.0) + 14 * np.sqrt(largest) + 60)
+    order = a + np.arange(n_terms)[:, None]
+    with np.errstate(divide="ignore"):
+        log_x = np.log(x)
+    finite = np.where(x > 0, log_x, 0.0)
+    terms = np.exp(order * finite - x - gammaln(order + 1)) * (finite - psi(order + 1))
+    return np.where(x > 0, terms.sum(axis=0), 0.0)
+
+
+def _midpoints(n_categories: int) -> np.ndarray:
+    return (2 * np.arange(n_categories) + 1) / (2 * n_categories)
+
+
+def _reciprocal_density(alpha: float, x: np.ndarray) -> np.ndarray:
+    """1 / p_α(x), 0 where x has underflowed to 0 (its derivative is then 0 as well)."""
+    finite = np.where(x > 0, x, 1.0)
+    return np.where(x > 0, np.exp(gammaln(alpha) + finite - (alpha - 1) * np.log(finite)), 0.0)

@@ -1,16 +1,21 @@
-"""What every substitution family offers, and the normalisation that they share."""
+"""What every substitution family offers, the normalisation that they share, and eigensystems."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from phloem.errors import ModelError
-from phloem.model.parameter import Parameter, Values
+from phloem.model.parameter import Parameter, ParameterValue, Values
+from phloem.model.record import EigenSystem
 
 Gradient = dict[str, float | np.ndarray]
+
+CONDITION_LIMIT = 1e6  # of eigenvectors: above, a rate matrix counts as defective
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +29,10 @@ class Process:
     rate_matrix: np.ndarray
     frequencies: np.ndarray
     reversible: bool
+
+    @cached_property
+    def eigen(self) -> EigenSystem | None:
+        return eigensystem(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +54,30 @@ class Term:
     def slots(self) -> tuple[str, ...]:
         """Names of all single values, in the order of the braces."""
         return self.order or tuple(e for p in self.parameters for e in (p.elements or (p.name,)))
+
+    @property
+    def example(self) -> str:
+        """The term with the names of its values in braces, for messages."""
+        return f"{self.label_with_values or self.label}{{{', '.join(self.slots)}}}"
+
+    def name(self, fixed: Collection[str]) -> str:
+        """As a model's name has it, without values. fixed: names of parameters that have values."""
+        all_fixed = self.label_with_values and all(p.name in fixed for p in self.parameters)
+        return str(self.label_with_values) if all_fixed else self.label
+
+    def text(self, known: Mapping[str, ParameterValue]) -> str:
+        """With the values that are known, so that it parses back to them."""
+        numbers: dict[str, float] = {}
+        for p in self.parameters:
+            if p.name in known:
+                numbers |= dict(zip(p.elements or (p.name,), np.atleast_1d(known[p.name])))
+        if not numbers:
+            return self.label
+        if len(numbers) == len(self.slots):
+            label = self.label_with_values or self.label
+            return f"{label}{{{','.join(repr(float(numbers[s])) for s in self.slots)}}}"
+        named = ",".join(f"{s}={float(numbers[s])!r}" for s in self.slots if s in numbers)
+        return f"{self.label}{{{named}}}"
 
 
 class SubstitutionFamily(Protocol):
@@ -103,3 +136,57 @@ def reversible_adjoint(exchangeability, frequencies, d_rate_matrix, d_frequencie
     """Backward of reversible_process: derivatives by r (S, S; entries independent) and π (S,)."""
     d_off, d_pi = normalised_adjoint(exchangeability * frequencies, frequencies, d_rate_matrix)
     return d_off * frequencies, d_frequencies + d_pi + np.sum(d_off * exchangeability, axis=0)
+
+
+def eigensystem(process: Process) -> EigenSystem | None:
+    """Q = right · diag(values) · left, or None where Q is (nearly) defective.
+
+    Reversible processes go through the symmetric matrix √π Q 1/√π, always real and well conditioned.
+    """
+    if not process.reversible:
+        return _general(process.rate_matrix)
+    if (process.frequencies > 0).all():
+        return EigenSystem(*_symmetric(process.rate_matrix, process.frequencies))
+    return _with_unreachable_states(process.rate_matrix, process.frequencies)
+
+
+def _symmetric(q: np.ndarray, pi: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    root = np.sqrt(pi)
+    similar = q * (root[:, None] / root)
+    values, u = np.linalg.eigh((similar + similar.T) / 2)
+    values[-1] = 0.0
+    return np.minimum(values, 0.0), u / root[:, None], u.T * root
+
+
+def _with_unreachable_states(q: np.ndarray, pi: np.ndarray) -> EigenSystem | None:
+    """Where states of frequency 0 are left but never entered, Q is block triangular: [[Q_pp, 0], [Q_zp,
+    D_z]].
+
+    The eigenvectors of Q_pp are continued into the states z by Q_zp u / (λ - d_z); each z
+    adds its unit vector.
+    """
+    p, z = np.flatnonzero(pi > 0), np.flatnonzero(pi == 0)
+    if np.count_nonzero(q[:, z]) > len(z):
+        return _general(q)
+    values_p, u, u_inverse = _symmetric(q[np.ix_(p, p)], pi[p])
+    values_z = q[z, z]
+    gap = values_p - values_z[:, None]
+    entering = q[np.ix_(z, p)] @ u
+    degenerate = np.abs(gap) < 1e-6
+    if (degenerate & (np.abs(entering) > 1e-12)).any():
+        return None
+    w = np.where(degenerate, 0.0, entering / np.where(degenerate, 1.0, gap))
+    right, left = np.zeros_like(q), np.zeros_like(q)
+    n = len(p)
+    right[p, :n], right[z, :n], right[z, np.arange(n, len(q))] = u, w, 1.0
+    left[:n, p] = u_inverse
+    left[n:, p] = -w @ u_inverse
+    left[np.arange(n, len(q)), z] = 1.0
+    return EigenSystem(np.concatenate([values_p, values_z]), right, left)
+
+
+def _general(q: np.ndarray) -> EigenSystem | None:
+    values, right = np.linalg.eig(q)
+    if not np.linalg.cond(right) < CONDITION_LIMIT:
+        return None
+    return EigenSystem(values, right, np.linalg.inv(right))

@@ -61,6 +61,13 @@ def same_numbers(a: SiteModel, b: SiteModel) -> bool:
         ("010020+FQ", "010020+FQ", ["rate_AG", "rate_CT"]),
         ("UNREST+FROOT", "UNREST+FROOT", ["transition_rates", "root_frequencies"]),
         ("JC+ASC", "JC+ASC", []),
+        ("JC+E", "JC+E", []),
+        ("HKY+F+H2", "HKY+F+H2", ["kappa", "weights"]),
+        ("MIX{JC,HKY{3}+FO}+G", "MIX{JC,HKY+FO}+G4", ["frequencies.2", "mixture_weights", "alpha"]),
+        ("mix{K80:1:0.3,HKY+F:2:0.7}", "MIX{K80,HKY+F}", ["kappa.1", "kappa.2"]),
+        ("MIX{K80,JC}*G2", "MIX{K80,JC}*G2", ["kappa.1", "alpha"]),
+        ("K80*H2", "MIX{K80,K80}*H2", ["kappa.1", "kappa.2", "weights"]),
+        ("MIX{K80,JC}+H3", "MIX{K80,JC}+H3", ["kappa.1", "mixture_weights", "weights"]),
         ("HKY{2}+F+COV{1,2}", "HKY+F+COV", []),
     ],
 )
@@ -85,6 +92,26 @@ ROUND_TRIPS = [
     ("codon", "MG94xHKY85{0.2,3}+F1X4"),
     ("codon", "MG94{0.2}+F3X4"),
     ("codon", "GY{0.2,3}+F"),
+    ("dna", "MIX{HKY{3}+F{0.35,0.30,0.10,0.25}:0.5:0.3,GTR{1,2,3,4,5}+F:2:0.7}+I{0.1}+G4{0.5}"),
+    ("dna", "MIX{K80{kappa=3}+COV{1,2},JC+COV{1,3}}*R2{0.3,1,0.7,3}"),
+    ("dna", "HKY{3}+F+H2{0.2,0.8}+I{0.1}"),
+    ("dna", "MIX{K80{2},K80{3}}*H2{0.2,0.8}"),
+    ("dna", "JC+E"),
+    ("protein", "LG4M+G4{0.5}"),
+    ("protein", "LG4X{}*R4{0.1,0.2,0.2,0.5,0.3,1.0,0.4,2.0}+I{0.1}"),
+    ("protein", "C10+G4{0.5}"),
+    ("protein", "LG+C20+E"),
+    ("protein", "WAG+C10{0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1}+R2{0.4,0.5,0.6,1.5}"),
+    ("protein", "LG+F+C10{0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.05,0.05}+E"),
+    ("codon", "M1a{0.1,0.7,0.3,3}+F3X4"),
+    (
+        "codon",
+        "M2a{omega_1=0.1,omega_3=2.5,kappa=3,mixture_weight_1=0.6,mixture_weight_2=0.3,"
+        "mixture_weight_3=0.1}+F",
+    ),
+    ("codon", "M3K2{0.1,0.8,0.5,0.5,3}+F1X4+G4{0.5}"),
+    ("codon", "M7{0.5,1.5,3}+FQ"),
+    ("codon", "M8K4{0.5,1.5,2.5,0.9,0.1,3}+F3X4+I{0.1}"),
     ("standard", "MKV+F+G4{0.2}"),
     ("standard", "GTRK{1,2,3,4,5,6,7,8,9,2}+FQ"),
     ("standard", "ORDERED+ASC"),
@@ -185,6 +212,26 @@ def test_a_missing_value_is_named() -> None:
         ("GTR+F3X4", 5, "cannot be combined with +F3X4", "+FO"),
         ("HKY+R2{weight_1=0.5}", 5, "lacks weight_2", "all of its values"),
         ("LG", 1, "unknown dna model 'LG'", "--datatype protein"),
+        ("LG4X", 1, "unknown dna model 'LG4X'", "--datatype protein"),
+        ("M2a", 1, "unknown dna model 'M2a'", "--datatype codon"),
+        ("JC+C20", 4, "mixture of amino-acid profiles", "--datatype protein"),
+        ("MIX", 1, "needs its components", "MIX{JC,HKY{3}+FO}"),
+        ("MIX{JC,HKX}", 8, "unknown dna model 'HKX'", "Did you mean 'HKY'"),
+        ("MIX{JC,HKY{3,4}}", 8, "takes 1 value", "kappa"),
+        ("MIX{JC,K80{3}+G4}", 15, "holds for the whole mixture", "behind the closing brace"),
+        ("MIX{JC:1,K80}", 5, "cannot read 'JC:1'", "model:rate:weight"),
+        ("MIX{JC:1:0.3,K80}", 1, "some components have no weight", "or for none"),
+        ("MIX{JC:1:0.3,K80:1:0.6}", 1, "sum to 0.9", "sum to 1"),
+        ("MIX{JC:0:0.3,K80:1:0.7}", 1, "must be above 0", "+I"),
+        ("MIX{JC:1:0.3,K80:1:0.7}*G2", 1, "behind * have the rates", "Leave them out"),
+        ("MIX{JC,K80}*G4", 13, "ties 4 categories to 2 process(es)", "Give 2 categories"),
+        ("MIX{JC,K80}+F", 13, "cannot be combined with MIX", "inside of MIX"),
+        ("MIX{JC,K80+COV}", 1, "different hidden classes", "same +COV"),
+        ("MIX{MIX{JC,K80},JC}", 5, "unknown dna model 'MIX'", ""),
+        ("HKY*G4", 5, "ties 4 categories to 1 process(es)", "every process"),
+        ("HKY*F", 5, "'*' cannot stand before F", "*H4"),
+        ("HKY+G4+H2", 8, "both set the rate categories", "Keep one"),
+        ("JC{{1}}", 4, "unbalanced '{'", "NAME"),
     ],
 )
 def test_errors_say_where_and_what_is_allowed(text: str, column: int, message: str, hint: str) -> None:
@@ -209,13 +256,26 @@ def test_counts_are_asked_for() -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.text(alphabet="GTRHKYLFIQ+{}=,./;0123456789- eé\n", max_size=30))
+@given(st.text(alphabet="GTRHKYLFIQMX+*{}=,.:/;0123456789- eé\n", max_size=30))
 def test_no_string_raises_anything_else(text: str) -> None:
     try:
         model = parse(text)
         model.evaluate(model.start_values())
     except ModelError:
         pass
+
+
+@pytest.mark.parametrize("name", ["M2a{0.1,0.9,0.6,0.3,0.1,3}+FQ", "M8{0.5,1.5,0.9,0.9,0.1,3}+FQ"])
+def test_positive_selection_has_an_omega_of_one_or_more(name: str) -> None:
+    with pytest.raises(ModelError, match="1 or more"):
+        parse(name, "codon").evaluate()
+
+
+def test_a_mixture_has_no_single_family() -> None:
+    assert parse("HKY+G4").substitution.n_states == 4
+    for text in ("MIX{JC,HKY}", "HKY+H2"):
+        with pytest.raises(ModelError, match="mixture"):
+            _ = parse(text).substitution
 
 
 def test_a_model_of_other_data_says_how_to_read_them():

@@ -10,10 +10,9 @@ from phloem.data.genetic_code import genetic_code, genetic_code_numbers
 from phloem.errors import ModelError
 from phloem.model.amino_acid import empirical_matrices
 from phloem.model.codon_frequencies import CodonTable
-from phloem.model.eigensystem import eigensystem
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
-from phloem.model.substitution import Process
+from phloem.model.substitution import Process, eigensystem
 
 
 def table(number: int) -> CodonTable:

@@ -10,8 +10,8 @@ from scipy.integrate import quad
 from scipy.special import gammaln, psi
 
 from phloem.errors import ModelError
-from phloem.model.gamma_rates import gamma_rates, gammainc_derivative
 from phloem.model.grammar import parse_model
+from phloem.model.site_rates import gamma_rates, gammainc_derivative
 
 
 def test_yang_1994_table() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from phloem.model.gamma_rates import gamma_rates
 from phloem.model.parameter import Parameter, ParameterValue
+from phloem.model.site_rates import gamma_rates
 
 Start = dict[str, ParameterValue]
 

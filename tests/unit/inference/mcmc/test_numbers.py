@@ -17,7 +17,7 @@ from phloem.inference.mcmc.compiled.reflect import multiplied, shifted
 from phloem.inference.mcmc.compiled.transition import set_transition, set_transition_4
 from phloem.inference.mcmc.records import EXPONENTIAL, GAMMA_DIRICHLET
 from phloem.inference.mcmc.seeds import stream
-from phloem.model.gamma_rates import gamma_rates
+from phloem.model.site_rates import gamma_rates
 
 
 @pytest.mark.parametrize("a", [1e-3, 0.05, 0.5, 1.0, 3.3, 40.0, 200.0])
