@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from phloem.inference.mcmc.settings import ExponentialPrior, GammaDirichletPrior, Priors
-from statistical.mcmc.prior_sampling import gtr, ks_p_value, prior_draws, tip_lengths, topology_p_value
+from phloem.inference.mcmc.run import advanced, new_run
+from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, GammaDirichletPrior, Priors
+from statistical.mcmc.prior_sampling import (
+    gtr,
+    ks_p_value,
+    no_data,
+    prior_draws,
+    tip_lengths,
+    topology_p_value,
+)
 
 ACCEPT = 1e-4  # smallest p-value of a right sampler: about 90 of them are asked here, at fixed seeds
 REJECT = 1e-6  # a planted error must push it below this
@@ -146,11 +154,21 @@ def test_all_moves_and_heated_chains_together():
     assert min(length_p_values(samples, 6)) > ACCEPT
 
 
-def test_swaps_without_their_ratio_would_be_noticed():
-    """A heated chain alone does not follow the prior: what the cold chain receives from it has to be
-    weighed."""
-    names, samples = prior_draws(4, 6000, n_chains=4, heating=2.0, sample_every=100)
+# The hottest chain's alpha has mean 7, the prior's 1; in 4 generations it is left or reached by swaps only.
+HOT = {"n_chains": 4, "heating": 2.0, "move_weights": {"alpha_multiplier": 1, "branch_multiplier": 1}}
+
+
+def test_very_hot_chains_leave_the_cold_one_its_prior():
+    names, samples = prior_draws(4, 40_000, sample_every=4, **HOT)
     assert ks_p_value(samples.numbers[:, 2 + names.index("alpha")], stats.expon()) > ACCEPT
-    heated = stats.expon(scale=1 + 2.0 * 3)
-    assert ks_p_value(samples.numbers[:, 2 + names.index("alpha")], heated) < REJECT
-    assert np.isfinite(samples.numbers).all()
+
+
+def test_swaps_without_their_ratio_are_noticed():
+    """Temperatures are dealt out anew before every sample, as by swaps that are always taken."""
+    rng, chains = np.random.default_rng(1), ChainSettings(use_data=False, sample_every=4, **HOT)
+    run = advanced(new_run(0, no_data(4), gtr(), chains), 20_000)
+    for _ in range(4000):
+        rng.shuffle(run.state.rank)
+        run = advanced(run, 4)
+    alpha = run.samples.numbers[-4000:, 2 + run.columns.names.index("alpha")]
+    assert ks_p_value(alpha, stats.expon()) < REJECT

@@ -33,8 +33,6 @@ def test_gamma_functions(a):
 @pytest.mark.parametrize("median", [0, 1])
 @pytest.mark.parametrize("n", [1, 4, 7])
 def test_discrete_gamma_is_the_models(alpha, median, n):
-    if median and alpha < 0.02:
-        pytest.skip("all medians underflow")
     rates = np.empty(n)
     discrete_gamma(alpha, median, n, rates)
     expected = gamma_rates(alpha, n, "median" if median else "mean")
@@ -133,7 +131,7 @@ def test_reflection_keeps_bounds():
 @pytest.mark.parametrize("numbers", [(1.0, 0.1, 1.0, 1.0), (3.0, 2.0, 1.5, 0.5)])
 def test_gamma_dirichlet_density(numbers):
     shape, rate, a, c = numbers
-    n_tips, left = 5, np.array([5, -1, -1, -1, -1, 6, 7, 3], np.int32)
+    left = np.array([5, -1, -1, -1, -1, 6, 7, 3], np.int32)
     length = np.random.default_rng(1).exponential(0.3, 8)
     length[0] = 0.0
     external = [1, 2, 3, 4, 5]  # the branch of tip 0 belongs to node 5
@@ -141,7 +139,6 @@ def test_gamma_dirichlet_density(numbers):
     total = length.sum()
     expected = stats.gamma.logpdf(total, shape, scale=1 / rate)
     expected += stats.dirichlet.logpdf(length[1:] / total, weights) - (len(weights) - 1) * np.log(total)
-    assert n_tips == 5
     assert log_length_prior(GAMMA_DIRICHLET, np.array(numbers), left, length) == pytest.approx(expected)
 
 

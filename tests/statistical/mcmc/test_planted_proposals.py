@@ -1,0 +1,263 @@
+"""Swaps, and moves whose log Hastings ratio is 0, which scaling cannot spoil: here the proposal itself is.
+
+The sampler's own functions drive a chain in Python towards a known distribution and reach it; the same chain
+with a planted error in the proposal does not.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from phloem.inference.mcmc.compiled.move_nni import internal_branch, nearest_neighbour_interchange
+from phloem.inference.mcmc.compiled.move_number import unit_slider
+from phloem.inference.mcmc.compiled.move_simplex import simplex_slider
+from phloem.inference.mcmc.compiled.random import below, uniform
+from phloem.inference.mcmc.compiled.run import swap
+from phloem.inference.mcmc.compiled.unrooted import hang, place, set_distance, unroot
+from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.seeds import stream
+from phloem.inference.mcmc.starting_trees import random_tree
+from phloem.tree.sample import sample_hanging_from_tip
+from statistical.mcmc.prior_sampling import ks_p_value, topology_p_value
+
+ACCEPT, REJECT = 1e-4, 1e-6  # smallest p-value of a right one, largest of a planted error
+
+
+# swaps ------------------------------------------------------------------------------------------------------
+
+
+def tempered(swapping, n: int = 40_000, seed: int = 1) -> np.ndarray:
+    """(n,) draws of the cold one of four chains, whose target is N(0, 1): a quarter of its logarithm is
+    called likelihood, the rest prior. Between swaps every chain takes a step that leaves N(0, 1)**heat as it
+    is."""
+    rng, words = np.random.default_rng(seed), stream(seed, 0, 0)
+    heat, rank, x = 1 / (1 + 1.0 * np.arange(4)), np.arange(4), rng.normal(size=4)
+    tried, accepted, drawn = np.zeros((4, 4), np.int64), np.zeros((4, 4), np.int64), np.empty(n)
+    kept = 0.7  # of the last value
+    steps = rng.normal(size=(n, 4)) * math.sqrt(1 - kept**2)
+    for i in range(n):
+        x = kept * x + steps[i] / np.sqrt(heat[rank])
+        quarter = -(x**2) / 8
+        swapping(heat, quarter, 3 * quarter, rank, words, tried, accepted)
+        drawn[i] = x[rank == 0][0]
+    assert accepted.sum() > 0.2 * n and sorted(rank) == [0, 1, 2, 3]
+    return drawn
+
+
+def exchange(rank, accepted, i: int, j: int) -> None:
+    accepted[min(rank[i], rank[j]), max(rank[i], rank[j])] += 1
+    rank[i], rank[j] = rank[j], rank[i]
+
+
+def pair(words) -> tuple[int, int]:
+    i = below(words, 4)
+    return i, (i + 1 + below(words, 3)) % 4
+
+
+def without_ratio(heat, likelihood, prior, rank, words, tried, accepted):
+    exchange(rank, accepted, *pair(words))
+
+
+def with_the_wrong_sign(heat, likelihood, prior, rank, words, tried, accepted):
+    swap(-heat, likelihood, prior, rank, words, tried, accepted)
+
+
+def without_the_prior(heat, likelihood, prior, rank, words, tried, accepted):
+    swap(heat, likelihood, 0.0 * prior, rank, words, tried, accepted)
+
+
+def only_towards_the_better(heat, likelihood, prior, rank, words, tried, accepted):
+    """The pair is looked at only where the hotter chain is at the better place: a choice the way back does
+    not have."""
+    i, j = pair(words)
+    cold, hot = (i, j) if rank[i] < rank[j] else (j, i)
+    if likelihood[hot] + prior[hot] > likelihood[cold] + prior[cold]:
+        exchange(rank, accepted, i, j)
+
+
+def test_swaps_leave_the_cold_chain_its_distribution():
+    assert ks_p_value(tempered(swap), stats.norm()) > ACCEPT
+
+
+@pytest.mark.parametrize(
+    "wrong", [without_ratio, with_the_wrong_sign, without_the_prior, only_towards_the_better]
+)
+def test_a_wrong_swap_is_noticed(wrong):
+    assert ks_p_value(tempered(wrong), stats.norm()) < REJECT
+
+
+# numbers and simplexes --------------------------------------------------------------------------------------
+
+
+def walked(propose, start, log_density, n: int = 40_000, seed: int = 2) -> np.ndarray:
+    """(n, k) states of a Metropolis–Hastings chain; propose(x, words) changes x and returns its log ratio."""
+    words, x = stream(seed, 0, 0), np.array(start, np.float64)
+    drawn = np.empty((n, len(x)))
+    for i in range(n):
+        new = x.copy()
+        ratio = propose(new, words)
+        if ratio > -math.inf and math.log(uniform(words)) < ratio + log_density(new) - log_density(x):
+            x = new
+        drawn[i] = x
+    return drawn
+
+
+def flat(x) -> float:
+    return 0.0
+
+
+def beta_density(x) -> float:
+    return math.log(x[0]) + 3 * math.log1p(-x[0])  # Beta(2, 4)
+
+
+def slide(x, words):
+    return unit_slider(x, words, 0.4, 0.0, 0.9999)
+
+
+def slide_with_drift(x, words):
+    """The window is not centred."""
+    x[0] = abs(x[0] + 0.4 * (uniform(words) - 0.4))
+    x[0] = 2 * 0.9999 - x[0] if x[0] > 0.9999 else x[0]
+    return 0.0
+
+
+def slide_without_reflection(x, words):
+    """What leaves the bounds is set to them, and stays near."""
+    x[0] = min(max(x[0] + 0.8 * (uniform(words) - 0.5), 1e-3), 0.999)
+    return 0.0
+
+
+def slide_by_shares(x, words):
+    """A window that grows with x is a multiplier, whose ratio is not 0."""
+    x[0] *= math.exp(2.0 * (uniform(words) - 0.5))
+    return 0.0 if 1e-2 < x[0] < 0.9999 else -math.inf
+
+
+@pytest.mark.parametrize(
+    ("density", "target"), [(flat, stats.uniform()), (beta_density, stats.beta(2, 4))], ids=["flat", "beta"]
+)
+def test_the_unit_slider_reaches_its_target(density, target):
+    assert ks_p_value(walked(slide, [0.5], density)[:, 0], target) > ACCEPT
+
+
+@pytest.mark.parametrize("wrong", [slide_with_drift, slide_without_reflection, slide_by_shares])
+def test_a_wrong_unit_slider_is_noticed(wrong):
+    assert ks_p_value(walked(wrong, [0.5], flat)[:, 0], stats.uniform()) < REJECT
+
+
+def trade(x, words):
+    return simplex_slider(x, words, 0.5, 1e-6)
+
+
+def trade_and_renormalise(x, words):
+    """One entry slides, all are divided by the new sum: the Jacobian is not 1."""
+    x[below(words, 4)] += 0.3 * uniform(words)
+    x /= x.sum()
+    return 0.0
+
+
+def trade_shares_of_the_first(x, words):
+    """The window is a part of one entry, and the other one is always the last: the way back has another."""
+    i = below(words, 3)
+    moved = x[i] * 0.8 * (uniform(words) - 0.5)
+    x[i], x[3] = x[i] - moved, x[3] + moved
+    return 0.0 if x[3] > 1e-6 else -math.inf
+
+
+def dirichlet_p_value(propose) -> float:
+    drawn = walked(propose, [0.25] * 4, flat)
+    return min(ks_p_value(drawn[:, i], stats.beta(1, 3)) for i in range(4))
+
+
+def test_the_simplex_slider_reaches_its_target():
+    assert dirichlet_p_value(trade) > ACCEPT
+
+
+@pytest.mark.parametrize("wrong", [trade_and_renormalise, trade_shares_of_the_first])
+def test_a_wrong_simplex_slider_is_noticed(wrong):
+    assert dirichlet_p_value(wrong) < REJECT
+
+
+# topologies -------------------------------------------------------------------------------------------------
+
+N_TIPS, N_TOPOLOGIES = 6, 105
+
+
+def interchanged(propose, n: int = 30_000, seed: int = 3) -> Samples:
+    """Trees of a chain that takes every proposal with probability min(1, density ratio of exponential(1)
+    lengths), and between them draws one branch anew, so that lengths change under a prior too."""
+    words, rng = stream(seed, 0, 0), np.random.default_rng(seed)
+    parent, left, right, length, postorder = random_tree(N_TIPS, rng)
+    nodes, stack = len(parent), np.zeros(len(parent), np.int32)
+    parents, lengths = np.empty((n, nodes), np.int32), np.empty((n, nodes))
+    for i in range(n):
+        length[1 + below(words, nodes - 1)] = rng.exponential()
+        adjacency, edge = np.zeros((nodes, 3), np.int32), np.zeros((nodes, 3))
+        unroot(parent, left, right, length, N_TIPS, adjacency, edge)
+        ratio = propose(adjacency, edge, N_TIPS, words)
+        total = edge[:N_TIPS, 0].sum() + edge[N_TIPS:].sum()  # tips' branches twice, and internal ones
+        if math.log(uniform(words)) < ratio + length[1:].sum() - total / 2:
+            hang(adjacency, edge, N_TIPS, parent, left, right, length, postorder, stack)
+        parents[i], lengths[i] = parent, length
+    sample = sample_hanging_from_tip([f"t{i}" for i in range(N_TIPS)], parents, lengths)
+    return Samples(np.arange(n), np.zeros((n, 2)), sample.parent, sample.lengths)
+
+
+def exchange_across(adjacency, edge, u: int, v: int, a: int, b: int) -> None:
+    """Neighbour a of u and neighbour b of v change places, with their branches."""
+    i, j = place(adjacency, u, a), place(adjacency, v, b)
+    adjacency[a, place(adjacency, a, u)], adjacency[b, place(adjacency, b, v)] = v, u
+    adjacency[u, i], adjacency[v, j] = b, a
+    edge[u, i], edge[v, j] = edge[v, j], edge[u, i]
+
+
+def next_to_cherries(adjacency, edge, n_tips, words):
+    """A branch that ends at no cherry is mostly drawn anew: trees of many cherries are left more often than
+    they are reached."""
+    for _ in range(2):
+        u, v = internal_branch(adjacency, words, n_tips)
+        if max((adjacency[u] < n_tips).sum(), (adjacency[v] < n_tips).sum()) == 2:
+            break
+    a = [x for x in adjacency[u] if x != v][below(words, 2)]
+    b = [x for x in adjacency[v] if x != u][below(words, 2)]
+    exchange_across(adjacency, edge, u, v, a, b)
+    return 0.0
+
+
+def only_the_first_way_out(adjacency, edge, n_tips, words):
+    """Which neighbours change places follows from their numbers: the way back is another one."""
+    u, v = internal_branch(adjacency, words, n_tips)
+    u, v = min(u, v), max(u, v)
+    a, b = min(x for x in adjacency[u] if x != v), max(x for x in adjacency[v] if x != u)
+    exchange_across(adjacency, edge, u, v, a, b)
+    return 0.0
+
+
+def with_a_stretch(adjacency, edge, n_tips, words):
+    """A branch is stretched on the way, and the ratio says nothing of it."""
+    ratio = nearest_neighbour_interchange(adjacency, edge, n_tips, words)
+    tip = below(words, n_tips)
+    factor = math.exp(3.0 * (uniform(words) - 0.5))
+    set_distance(adjacency, edge, tip, adjacency[tip, 0], factor * edge[tip, 0])
+    return ratio
+
+
+def test_interchanges_reach_every_topology_alike_and_leave_lengths_alone():
+    samples = interchanged(nearest_neighbour_interchange)
+    assert topology_p_value(samples, N_TOPOLOGIES) > ACCEPT
+    total = samples.lengths.sum(axis=1)
+    assert ks_p_value(total, stats.gamma(2 * N_TIPS - 3)) > ACCEPT
+
+
+@pytest.mark.parametrize("wrong", [next_to_cherries, only_the_first_way_out])
+def test_a_wrong_choice_of_interchanges_is_noticed(wrong):
+    assert topology_p_value(interchanged(wrong), N_TOPOLOGIES) < REJECT
+
+
+def test_lengths_that_change_on_the_way_are_noticed():
+    total = interchanged(with_a_stretch).lengths.sum(axis=1)
+    assert ks_p_value(total, stats.gamma(2 * N_TIPS - 3)) < REJECT
