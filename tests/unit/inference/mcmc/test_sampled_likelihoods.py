@@ -97,3 +97,26 @@ def test_branches_of_almost_no_length(text, letters, datatype, tmp_path):
     alignment = alignment_of(random_rows(letters, 6, 12, 2), tmp_path, datatype=datatype)
     difference = largest_difference(alignment, text, priors=priors, branch_length_bounds=(1e-8, 3e-8))
     assert difference < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "datatype"),
+    [
+        ("JC", "ACA", "dna"),
+        ("HKY+FO+I+G4", "ACGTAC", "dna"),
+        ("GTR+FO", "AA-NRA", "dna"),
+        ("LG+G4", "ARNDCQ", "protein"),
+        ("MK", "010110", "binary"),
+    ],
+)
+def test_one_column(text, column, datatype, tmp_path):
+    assert largest_difference(alignment_of(list(column), tmp_path, datatype=datatype), text) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("text", "letters", "datatype"), [("GTR+F+G4", "ACT-Y", "dna"), ("LG+F", "ARX-", "protein")]
+)
+def test_states_of_frequency_zero_where_columns_are_rescaled(text, letters, datatype, tmp_path):
+    """Many taxa with gaps: what an absent state has at a node must not hide what the others have."""
+    alignment = alignment_of(random_rows(letters, 60, 30, 5), tmp_path, datatype=datatype)
+    assert largest_difference(alignment, text, generations=200) < 1e-9
