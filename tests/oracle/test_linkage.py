@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from scipy.spatial.distance import squareform
 
 import phloem.clustering.linkage as module
 from phloem.clustering import linkage_state
-from phloem.clustering.cpu import linkage_single
+from phloem.clustering.cpu import linkage_single, linkage_square
 from phloem.clustering.linkage import linkage
 from phloem.clustering.reference.linkage import combine, counting_unit
 from phloem.clustering.reference.linkage import linkage as reference
@@ -42,12 +44,20 @@ def tied(rng, n, kind):
 KINDS = ("few values", "thirds", "counts of differences", "all equal", "distinct")
 
 
-@pytest.fixture(params=["sequence", "rounds", "mixed"])
+@pytest.fixture(params=["one call", "sequence", "rounds", "mixed"])
 def way(request, monkeypatch):
-    """Merge one at a time, in rounds that rewrite the triangle, or both; threads share all but a few rows."""
+    """In one call; as many taxa do, one at a time, in rounds that rewrite the triangle, or both."""
+    if request.param != "one call":
+        as_of_many_taxa(monkeypatch)
     monkeypatch.setattr(module, "SMALL", {"sequence": 256}.get(request.param, 4))
     monkeypatch.setattr(module, "DENSE_SHARE", {"rounds": 0.0}.get(request.param, 1 / 8))
     monkeypatch.setattr(linkage_state, "LAG", 2)
+
+
+def as_of_many_taxa(monkeypatch):
+    """In threads and a triangle, whatever the number of taxa."""
+    monkeypatch.setattr(module, "ONE_CALL", 0)
+    monkeypatch.setattr(module, "ONE_CALL_SINGLE", 0)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -63,11 +73,13 @@ def test_equals_the_sequential_greedy_tree_on_any_input(method, kind, way):
         np.testing.assert_allclose(merges.distance, distance, rtol=1e-13)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_single_linkage_looks_up_who_touches_whom_where_distances_tie(threads):
+@pytest.mark.parametrize("threads", [None, 1, 2, 3])
+def test_single_linkage_looks_up_who_touches_whom_where_distances_tie(threads, monkeypatch):
+    if threads is not None:
+        as_of_many_taxa(monkeypatch)
     d = tied(np.random.default_rng(2), 70, "counts of differences")
     lower, upper, distance = reference(d, "single")
-    merges = linkage(d, "single", threads=threads)
+    merges = linkage(d, "single", threads=threads or 2)
     np.testing.assert_array_equal(np.c_[merges.lower, merges.upper], np.c_[lower, upper])
     np.testing.assert_array_equal(merges.distance, distance)
 
@@ -76,6 +88,7 @@ def test_single_linkage_by_links_alone_would_take_up_ties_in_another_order(monke
     """Negative control: names in ascending order, without a look at the distances, are not always right."""
     rng = np.random.default_rng(2)
     problems = [tied(rng, 30, "few values") for _ in range(20)]
+    as_of_many_taxa(monkeypatch)
     wrong = 0
     monkeypatch.setattr(linkage_single, "_take_up", lambda *_: None)
     merges_of_links = linkage_single.merges_of_links.py_func
@@ -123,7 +136,31 @@ def outbreak(n):
 
 
 @pytest.mark.parametrize("make", [outbreak, lambda n: symmetric(np.random.default_rng(3).random((n, n)))])
-def test_a_larger_matrix_goes_through_everything(make):
+@pytest.mark.parametrize("method", METHODS)
+def test_a_larger_matrix_in_one_call_is_the_reference_to_the_last_bit(make, method):
+    """Several times the places of merged clusters are given up."""
+    d = make(330)
+    lower, upper, distance = reference(d, method)
+    merges = linkage(d, method)
+    np.testing.assert_array_equal(np.c_[merges.lower, merges.upper], np.c_[lower, upper])
+    np.testing.assert_array_equal(merges.distance, distance)
+
+
+def test_a_bound_that_is_taken_for_exact_is_seen(tmp_path, monkeypatch):
+    """Negative control: a row whose nearest cluster has merged and moved away that is not read again."""
+    right = Path(linkage_square.__file__).read_text()
+    wrong = right.replace("(-1 if touched else near)", "(a if touched else near)")
+    assert wrong != right
+    (tmp_path / "planted_linkage.py").write_text(wrong)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(module, "linkage_square", importlib.import_module("planted_linkage"))
+    matrices = [tied(np.random.default_rng(seed), 40, "distinct") for seed in range(5)]
+    assert any(not np.array_equal(linkage(d).upper, reference(d)[1]) for d in matrices)
+
+
+@pytest.mark.parametrize("make", [outbreak, lambda n: symmetric(np.random.default_rng(3).random((n, n)))])
+def test_a_larger_matrix_goes_through_everything(make, monkeypatch):
+    as_of_many_taxa(monkeypatch)
     d = make(700)
     lower, upper, distance = reference(d, "upgma")
     for threads in (1, 2, 3):
@@ -132,7 +169,7 @@ def test_a_larger_matrix_goes_through_everything(make):
         np.testing.assert_allclose(merges.distance, distance, rtol=1e-12)
 
 
-def test_duplicates_that_are_only_at_distance_zero_are_not_collapsed():
+def test_duplicates_that_are_only_at_distance_zero_are_not_collapsed(way):
     """Rows at distance zero from each other that differ elsewhere, early or late."""
     rng = np.random.default_rng(4)
     for _ in range(60):
@@ -151,12 +188,17 @@ def test_duplicates_that_are_only_at_distance_zero_are_not_collapsed():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_square_condensed_and_triangle_are_the_same(method):
+@pytest.mark.parametrize("many", [False, True])
+def test_square_condensed_and_triangle_are_the_same(method, many, monkeypatch):
+    if many:
+        as_of_many_taxa(monkeypatch)
     d = symmetric(np.random.default_rng(8).random((400, 400)).astype(np.float32))
     entries = d[np.tril_indices(400, -1)]
     expected = linkage(d, method)
     triangle = DistanceTriangle(tuple(map(str, range(400))), entries.copy())
-    for form in (squareform(d, checks=False), triangle, np.asfortranarray(d)):
+    locked = d.copy()
+    locked.flags.writeable = False
+    for form in (squareform(d, checks=False), triangle, np.asfortranarray(d), locked):
         found = linkage(form, method)
         np.testing.assert_array_equal(np.c_[found.lower, found.upper], np.c_[expected.lower, expected.upper])
         np.testing.assert_array_equal(found.distance, expected.distance)
@@ -167,10 +209,11 @@ def test_square_condensed_and_triangle_are_the_same(method):
 
 @pytest.mark.parametrize("form", ["square", "triangle"])
 def test_overwriting_gives_the_same_and_takes_no_second_matrix(form):
-    d = symmetric(np.random.default_rng(8).random((1500, 1500)).astype(np.float32))
+    n = module.ONE_CALL + 100
+    d = symmetric(np.random.default_rng(8).random((n, n)).astype(np.float32))
     expected = linkage(d)
-    entries = d[np.tril_indices(1500, -1)]
-    work = d if form == "square" else DistanceTriangle(tuple(map(str, range(1500))), entries)
+    entries = d[np.tril_indices(n, -1)]
+    work = d if form == "square" else DistanceTriangle(tuple(map(str, range(n))), entries)
     tracemalloc.start()
     found = linkage(work, overwrite=True)
     peak = tracemalloc.get_traced_memory()[1]
@@ -188,7 +231,10 @@ def test_arrays_that_hold_no_distances(shape):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_negative_zero_is_zero(method):
+@pytest.mark.parametrize("many", [False, True])
+def test_negative_zero_is_zero(method, many, monkeypatch):
+    if many:
+        as_of_many_taxa(monkeypatch)
     d = symmetric(np.random.default_rng(8).random((20, 20)))
     d[3, 7] = d[7, 3] = -0.0
     merges = linkage(d, method)
@@ -234,7 +280,10 @@ def test_input_is_kept_unless_overwritten():
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("value", [np.nan, np.copysign(np.nan, -1), np.inf, -1.0])
-def test_what_is_no_distance_does_not_pass(method, value):
+@pytest.mark.parametrize("many", [False, True])
+def test_what_is_no_distance_does_not_pass(method, value, many, monkeypatch):
+    if many:
+        as_of_many_taxa(monkeypatch)
     d = tied(np.random.default_rng(1), 20, "distinct")
     d[3, 4] = d[4, 3] = value
     with pytest.raises((NumericalError, InputError)):

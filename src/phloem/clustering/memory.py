@@ -9,6 +9,7 @@ import numpy as np
 from phloem.errors import InputError
 from phloem.hardware.machine import detect_hardware
 
+ONE_CALL = 2048  # so few taxa are clustered in one compiled call, in a square of their own
 LINKAGE = ("upgma", "wpgma", "single", "complete")
 BATCH_ROWS = 256  # rows of a text that are parsed before they are folded into the triangle
 
@@ -22,13 +23,15 @@ def forecast_bytes(
 ) -> int:
     """Bytes that n taxa take beyond the program itself, from reading or measuring to the tree.
 
-    method: a linkage method works inside the triangle below the diagonal, nj and unj inside the square, bionj
-    has a second one for variances; None is the square of distances alone. cophenetic: the distances are kept
-    beside what the tree is made in.
+    method: a linkage method works inside the triangle below the diagonal, of up to ONE_CALL taxa in a square
+    of its own; nj and unj inside the square, bionj has a second one for variances; None is the square of
+    distances alone. cophenetic: the distances are kept beside what the tree is made in.
     """
     size = np.dtype(precision).itemsize
     entries = n * (n - 1) // 2 if method in LINKAGE else n * n
     copies = 1 + (method == "bionj") + (method is not None and cophenetic)
+    if method in LINKAGE and method != "single" and n <= ONE_CALL:
+        entries += n * n
     return copies * entries * size + min(n, BATCH_ROWS) * n * size
 
 

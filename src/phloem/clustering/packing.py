@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from phloem.clustering.cpu import triangle
+from phloem.clustering.cpu import forms
 from phloem.data.distance_triangle import DistanceTriangle
 from phloem.errors import InputError, NumericalError
 
@@ -20,7 +21,7 @@ def taxa_of(distances: Distances) -> int:
     if not isinstance(distances, np.ndarray):
         raise InputError(f"a {type(distances).__name__} holds no distances", hint="Give a NumPy array.")
     shape = distances.shape
-    n = shape[0] if len(shape) == 2 else int((1 + np.sqrt(1 + 8 * distances.size)) / 2)
+    n = shape[0] if len(shape) == 2 else (1 + math.isqrt(1 + 8 * distances.size)) // 2
     if distances.dtype not in (np.float32, np.float64) or shape not in ((n, n), (n * (n - 1) // 2,)):
         raise InputError(
             f"an array of shape {shape} and type {distances.dtype} holds no distances",
@@ -40,19 +41,31 @@ def packed(distances: Distances, overwrite: bool, workers: ThreadPoolExecutor) -
     n = taxa_of(distances)
     if overwrite and distances.ndim == 2 and distances.flags.c_contiguous:
         entries = distances.reshape(-1)[: n * (n - 1) // 2]
-        triangle.pack_square(distances, 0, n, entries)
+        forms.pack_square(distances, 0, n, entries)
         return entries
     entries = np.empty(n * (n - 1) // 2, distances.dtype)
     edges = equal_areas(0, n, 32)
 
     def pack(first: int, last: int) -> None:
         if distances.ndim == 2:
-            triangle.pack_square(distances, first, last, entries)
+            forms.pack_square(distances, first, last, entries)
         else:
-            triangle.pack_condensed(distances, n, first, last, entries)
+            forms.pack_condensed(distances, n, first, last, entries)
 
     list(workers.map(pack, edges[:-1], edges[1:]))
     return entries
+
+
+def flat(distances: Distances) -> tuple[np.ndarray, int]:
+    """The distances as they lie in memory, one-dimensional, and their form (cpu.forms)."""
+    array, form = (
+        (distances.entries, forms.TRIANGLE)
+        if isinstance(distances, DistanceTriangle)
+        else (distances, forms.SQUARE if distances.ndim == 2 else forms.CONDENSED)
+    )
+    if not array.flags.carray:  # other layouts would each be compiled anew
+        array = np.array(array, order="C")
+    return array.reshape(-1), form
 
 
 def not_finite() -> NumericalError:

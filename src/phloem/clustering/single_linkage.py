@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from phloem.clustering.cpu import linkage_single
+from phloem.clustering.cpu import forms, linkage_single
 from phloem.clustering.merges import Merges
 from phloem.clustering.packing import equal_areas, not_finite, refuse_negative
 
@@ -34,6 +34,8 @@ def single_linkage(entries: np.ndarray, n: int, workers: ThreadPoolExecutor, thr
     order = np.argsort(levels[t, leaf], kind="stable")
     t, leaf = t[order], leaf[order]
     links = np.column_stack([leaf, pointers[t, leaf]])
-    lower, upper, merged = np.empty(n - 1, np.int64), np.empty(n - 1, np.int64), np.empty(n - 1, integer)
-    linkage_single.merges_of_links(bits, links, levels[t, leaf], lower, upper, merged)
-    return Merges(lower, upper, merged.view(entries.dtype).astype(np.float64))
+    lower, upper, distance = np.empty(n - 1, np.int64), np.empty(n - 1, np.int64), np.empty(n - 1)
+    linkage_single.merges_of_links(
+        entries, forms.TRIANGLE, links, levels[t, leaf].view(entries.dtype), lower, upper, distance
+    )
+    return Merges(lower, upper, distance)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from phloem.clustering.cpu.forms import first_asymmetry
 from phloem.errors import InputError
 
 _ALL_ROWS = 64  # so few are all compared with their columns, of more taxa some
@@ -30,12 +31,10 @@ def require_symmetry(distances: np.ndarray) -> None:
     in any row.
     """
     n = len(distances)
-    rows = np.arange(n) if n <= _ALL_ROWS else np.linspace(0, n - 1, _SOME_ROWS).astype(np.int64)
-    ours, theirs = distances[rows], distances[:, rows].T
-    nothing = _NOTHING * np.max(np.abs(ours), initial=0.0, where=np.isfinite(ours))
-    off = np.argwhere(~np.isclose(ours, theirs, rtol=_TOLERANCE, atol=nothing, equal_nan=True))
-    if len(off):
-        i, j = int(rows[off[0, 0]]), int(off[0, 1])
+    rows = np.arange(n) if n <= _ALL_ROWS else np.arange(_SOME_ROWS) * (n - 1) // (_SOME_ROWS - 1)
+    found = first_asymmetry(distances, rows, _TOLERANCE, _NOTHING)
+    if found >= 0:
+        i, j = divmod(found, n)
         raise InputError(
             f"the distances are not symmetric: [{i}, {j}] is {distances[i, j]:g} and [{j}, {i}] is "
             f"{distances[j, i]:g}",

@@ -45,25 +45,25 @@ def test_refusal_has_numbers_and_a_remedy(monkeypatch):
         require_memory(100_000, "upgma", "float64", "m.phy")
 
 
-def test_forecast_covers_what_linkage_takes():
-    """The peak that NumPy allocates while 3,000 taxa are clustered from a triangle of their own."""
+@pytest.mark.parametrize("n", [1000, 3000])
+def test_forecast_covers_what_linkage_takes(n):
+    """The peak that NumPy allocates while taxa are clustered from a triangle of their own."""
     import tracemalloc
 
     from phloem.clustering.linkage import linkage
     from phloem.data.distance_triangle import DistanceTriangle, new_entries
 
-    rng = np.random.default_rng(0)
-
     def clustered(n: int) -> int:
+        rng = np.random.default_rng(0)
         entries = new_entries(n, "float32")
         for i in range(n):
             entries[i * (i - 1) // 2 : i * (i + 1) // 2] = rng.random(i, dtype=np.float32)
         linkage(DistanceTriangle(tuple(map(str, range(n))), entries), overwrite=True)
         return entries.nbytes
 
-    clustered(1000)  # what compiling takes is none of the forecast's business
+    clustered(n)  # what compiling takes is none of the forecast's business
     tracemalloc.start()
-    taken = clustered(3000)
+    taken = clustered(n)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert taken < peak < forecast_bytes(3000, "upgma", "float32") + 3000 * 400
+    assert taken < peak < forecast_bytes(n, "upgma", "float32") + n * 400

@@ -19,7 +19,7 @@ from phloem.clustering.cpu.distance_counts import (
 )
 from phloem.clustering.cpu.distance_logarithm import logarithms
 from phloem.clustering.cpu.distance_partial import add_partial
-from phloem.clustering.cpu.triangle import triangle_row
+from phloem.clustering.cpu.forms import triangle_row
 from phloem.hardware.numba_compile import compiled
 
 

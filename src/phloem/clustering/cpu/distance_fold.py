@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.clustering.cpu.triangle import triangle_row
+from phloem.clustering.cpu.forms import triangle_row
 from phloem.hardware.numba_compile import compiled
 
 

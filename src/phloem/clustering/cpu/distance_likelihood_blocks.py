@@ -6,7 +6,7 @@ import numpy as np
 
 from phloem.clustering.cpu.distance_counts import block_of, joint_counts
 from phloem.clustering.cpu.distance_likelihood import most_likely
-from phloem.clustering.cpu.triangle import triangle_row
+from phloem.clustering.cpu.forms import triangle_row
 from phloem.hardware.numba_compile import compiled
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.clustering.cpu.triangle import row_start, triangle_row
+from phloem.clustering.cpu.forms import row_start, triangle_row
 from phloem.hardware.numba_compile import compiled
 
 ROWS = 16  # looked at together: a cache line of a copy's row

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from phloem.clustering.cpu.forms import row_start
 from phloem.clustering.cpu.linkage_rows import first_equal, lowest, mean_bits
-from phloem.clustering.cpu.triangle import row_start
 from phloem.hardware.numba_compile import compiled
 
 BLOCK = np.uint64(64)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from phloem.clustering.cpu.forms import row_start
 from phloem.clustering.cpu.linkage_minima import take_row
 from phloem.clustering.cpu.linkage_rows import combined, mean_bits
-from phloem.clustering.cpu.triangle import row_start
 from phloem.hardware.numba_compile import compiled
 
 

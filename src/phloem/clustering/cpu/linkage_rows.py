@@ -10,6 +10,25 @@ import numpy as np
 
 from phloem.hardware.numba_compile import compiled
 
+BLOCK = 32  # numbers in a few vectors: in whole blocks no loop has a remainder of single numbers
+
+
+@compiled()
+def block_of(i):
+    """Where the block of i begins."""
+    return np.uint64(BLOCK) * np.uint64(i // BLOCK)
+
+
+@compiled()
+def first_lowest(bits, n, infinity):
+    """The first place of the smallest of bits[:n], infinity in the rest of the last block."""
+    best, place, end = infinity, np.int64(n), block_of(n + BLOCK - 1)
+    for k in range(end):
+        best = min(best, bits[k])
+    for k in range(end):
+        place = min(place, np.int64(k) if bits[k] == best else np.int64(n))
+    return place
+
 
 @compiled()
 def lowest(bits, n, infinity):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from phloem.clustering.cpu.forms import row_start, triangle_row
 from phloem.clustering.cpu.linkage_rows import combined, lowest, mean_bits, nearest_before
-from phloem.clustering.cpu.triangle import row_start, triangle_row
 from phloem.hardware.numba_compile import compiled
 
 ROWS = 256
