@@ -72,6 +72,12 @@ class Reading:
         found = found / x[0] if self.over_first else found
         return found if self.parameter.elements else float(found[0])
 
+    def put(self, value: ParameterValue, x: np.ndarray) -> None:
+        """Write the entries of the block x (k,), known up to a factor where they are shares."""
+        if self.over_first:
+            x /= x[0]
+        x[self.first : self.first + self.parameter.size] = value
+
     def pull_back(self, values: BlockValues, slope: ParameterValue, out: dict[str, np.ndarray]) -> None:
         """Add d/d entries of the block to out, from d/d parameter (of a simplex: in softmax coordinates)."""
         x, g = values[self.block], self.scale * np.atleast_1d(slope)
@@ -118,6 +124,21 @@ class Parameterisation:
         """The parameters of a part's model; those whose block has no value are missing."""
         return {r.parameter.name: r.value(values) for r in self.readings[part] if r.block in values}
 
+    def block_values(self, by_part: Sequence[Mapping[str, ParameterValue]]) -> dict[str, np.ndarray]:
+        """Values of the blocks from those of every part's parameters; lengths and part rates at their start.
+
+        A shared block has the values of the last part that reads it.
+        """
+        out = {b.name: b.start.copy() for b in self.space.blocks}
+        for readings, given in zip(self.readings, by_part):
+            for r in readings:
+                if r.parameter.name in given:
+                    r.put(given[r.parameter.name], out[r.block])
+        for b in self.space.blocks:
+            if b.support == "simplex":
+                out[b.name] /= out[b.name].sum()
+        return out
+
     def rate(self, values: BlockValues, part: int) -> float:
         """The part's rate, 1 unless lengths are proportional; their mean over sites is 1."""
         if PARTITION_RATES not in self.space:
@@ -136,8 +157,8 @@ class Parameterisation:
         return values[self.lengths[part]] * factor
 
     def pull_back(self, values: BlockValues, gradients: Sequence[PartGradient]) -> dict[str, np.ndarray]:
-        """d/d natural values of every block, entries independent, from the derivatives of every part."""
-        out = {b.name: np.zeros(b.size) for b in self.space.blocks}
+        """d/d natural values of every block in values, entries independent, from those of every part."""
+        out = {name: np.zeros(len(x)) for name, x in values.items()}
         shares = self.site_shares
         for part, gradient in enumerate(gradients):
             unit = self.parts[part].site_length
@@ -146,7 +167,7 @@ class Parameterisation:
             if PARTITION_RATES in out:
                 out[PARTITION_RATES][part] += gradient.lengths @ values[block] * unit / shares[part]
             for r in self.readings[part]:
-                if r.parameter.name in gradient.parameters:
+                if r.block in values and r.parameter.name in gradient.parameters:
                     r.pull_back(values, gradient.parameters[r.parameter.name], out)
         return out
 

@@ -14,6 +14,7 @@ from phloem.likelihood.parameter_values import updated_values
 from phloem.model.model import Model
 from phloem.model.parameter import ParameterValue
 from phloem.model.record import ProcessNumbers, SiteModel
+from phloem.tree.tree import Tree
 
 Branches = Mapping[str, float] | Sequence[float] | np.ndarray
 
@@ -57,12 +58,7 @@ class State:
 
     def require_root(self) -> None:
         """InputError if the model needs a root that the tree does not have."""
-        if not self.layout.tree.rooted and not self.point.reversible:
-            raise InputError(
-                f"model {self.point.model.name} is not reversible, so its likelihood depends on the root, "
-                "and the tree is unrooted",
-                hint="Give a rooted tree: two branches at the base (or [&R]).",
-            )
+        require_root(self.layout.tree, self.point)
 
     def with_layout(self, layout: TreeLayout) -> State:
         """On another tree, with that tree's lengths and branch rates of 1."""
@@ -84,6 +80,16 @@ class State:
             values = updated_values(self.point.model.parameters, self.point.values, parameters)
             new = replace(new, point=ModelPoint(self.point.model, values))
         return new
+
+
+def require_root(tree: Tree, point: ModelPoint) -> None:
+    """InputError if the model needs a root that the tree does not have."""
+    if not tree.rooted and not point.reversible:
+        raise InputError(
+            f"model {point.model.name} is not reversible, so its likelihood depends on the root, "
+            "and the tree is unrooted",
+            hint="Give a rooted tree: two branches at the base (or [&R]).",
+        )
 
 
 def initial_state(layout: TreeLayout, model: Model) -> State:

@@ -10,6 +10,13 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
+from phloem.density.parameterisation import (
+    BlockValues,
+    Linkage,
+    Parameterisation,
+    PartGradient,
+    PartModel,
+)
 from phloem.errors import InputError, NumericalError, in_file
 from phloem.likelihood.gradient import Gradient
 from phloem.likelihood.layout import tree_layout
@@ -112,6 +119,16 @@ class TreeLikelihood:
         return self._accepted.point.reversible
 
     @property
+    def part_models(self) -> tuple[PartModel, ...]:
+        """The model and its sites, as the one part of a density."""
+        return (PartModel("", self.model, self.alignment.n_sites),)
+
+    @property
+    def linkage(self) -> Linkage:
+        """Of one part."""
+        return Linkage()
+
+    @property
     def n_patterns(self) -> int:
         """Distinct site patterns of the alignment."""
         return len(self._patterns.weights)
@@ -155,6 +172,15 @@ class TreeLikelihood:
             )
         )
 
+    def part_gradients(self, parameters: bool = True) -> tuple[np.ndarray, list[PartGradient]]:
+        """The gradient as that of the one part, for densities (term.BlockLikelihood)."""
+        g = self.gradient(parameters)
+        by_name: dict[str, ParameterValue] = {}
+        for p in self.model.parameters if parameters else ():
+            slope = np.array([g.parameters[element] for element in p.elements or (p.name,)])
+            by_name[p.name] = slope if p.elements else float(slope[0])
+        return np.array([g.log_likelihood]), [PartGradient(g.branch_lengths.ravel(), by_name)]
+
     def site_branch_derivatives(self) -> np.ndarray:
         """(B, L) d site log-likelihood / d branch length; rows sum to gradient().branch_lengths."""
         self.log_likelihood()  # names a site of likelihood 0, which has no derivative
@@ -186,6 +212,11 @@ class TreeLikelihood:
         posterior = self._reference().node_posterior(state.effective(), state.point.site_model, number)
         shows = self.model.observed_state[:, None] == np.arange(self.alignment.alphabet.n_states)
         return (posterior @ shows)[self._patterns.site_pattern]
+
+    def place(self, parameterisation: Parameterisation, values: BlockValues) -> None:
+        """Take the values of free blocks over, of a parameterisation of part_models."""
+        lengths = parameterisation.effective_lengths(values, 0).reshape(self.branch_lengths.shape)
+        self.set(lengths, parameterisation.model_values(values, 0))
 
     def set(
         self,

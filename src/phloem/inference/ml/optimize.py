@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from scipy.optimize import minimize
 
+from phloem.density.parameterisation import LENGTHS, Parameterisation, parameterise
+from phloem.density.space import Block
+from phloem.density.target import Target
 from phloem.errors import InputError, ModelError, NumericalError
-from phloem.inference.ml.coordinates import Coordinates
 from phloem.inference.ml.starts import Start, restarts
+from phloem.likelihood.partitioned import PartitionedLikelihood
+from phloem.likelihood.term import BlockLikelihood, LikelihoodTerm
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.parameter import ParameterValue
 from phloem.tree.tree import Tree
 
 Progress = Callable[[int, float], None]
 
+SHORTEST, LONGEST = 1e-8, 100.0  # expected substitutions per site
 _FIRST_LENGTHS = 1e-6, 2.0  # the tree's own lengths are moved in here; above, log L hardly feels a branch
 _PLAIN_LENGTH = 0.1  # of every branch, where the tree's own lengths are a worse start
 _WALL = 1e8  # added to -log L where a trial step leaves the model's domain
@@ -24,22 +30,16 @@ _MOST_ROUNDS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class OptimizeResult:
+class Optimum:
     """The best point found; the likelihood that was given stands there too.
 
-    branch_lengths (B,) aligned with branch_names; parameters: every parameter's value; tree and model_text
-    carry them. starting_log_likelihoods: what each start reached. converged: whether the last round gained
-    less than the tolerance. largest_derivative: of log L in the free coordinates (coordinates.py).
-    n_free: numbers fitted, branch lengths included (the two at the base of a tree count once if the model is
-    reversible). aic: 2 n_free - 2 log L. bic: n_free log(sites) - 2 log L.
+    starting_log_likelihoods: what each start reached. converged: whether the last round gained less than the
+    tolerance. largest_derivative: of log L in the coordinates of density/transform.py. n_free: numbers
+    fitted, each block of shared ones once, branch lengths included (the two at the base of a tree count once
+    if the models are reversible). aic: 2 n_free - 2 log L. bic: n_free log(sites) - 2 log L.
     """
 
     log_likelihood: float
-    branch_names: tuple[str, ...]
-    branch_lengths: np.ndarray
-    parameters: dict[str, ParameterValue]
-    tree: Tree
-    model_text: str
     starting_log_likelihoods: tuple[float, ...]
     n_free: int
     evaluations: int
@@ -49,13 +49,45 @@ class OptimizeResult:
     bic: float
 
 
+@dataclass(frozen=True, eq=False)
+class OptimizeResult(Optimum):
+    """branch_lengths (B,) aligned with branch_names; parameters: every parameter's value; tree and model_text
+    carry them."""
+
+    branch_names: tuple[str, ...]
+    branch_lengths: np.ndarray
+    parameters: dict[str, ParameterValue]
+    tree: Tree
+    model_text: str
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedOptimum(Optimum):
+    """part_log_likelihoods: (L,). tree, part_trees, partition_rates, parameters, model_texts: those of the
+    likelihood at the optimum (PartitionedLikelihood)."""
+
+    part_log_likelihoods: np.ndarray
+    tree: Tree
+    part_trees: dict[str, Tree]
+    partition_rates: np.ndarray
+    parameters: dict[str, dict[str, ParameterValue]]
+    model_texts: dict[str, str]
+
+
+@overload
 def optimize(
     likelihood: TreeLikelihood, tolerance: float = 1e-4, progress: Progress | None = None
-) -> OptimizeResult:
+) -> OptimizeResult: ...
+@overload
+def optimize(
+    likelihood: PartitionedLikelihood, tolerance: float = 1e-4, progress: Progress | None = None
+) -> PartitionedOptimum: ...
+def optimize(likelihood, tolerance=1e-4, progress=None):
     """Fit every branch length, and every parameter without a value in the model, on the fixed topology.
 
-    SciPy's L-BFGS-B (Byrd et al. 1995) in transformed coordinates, from several starts where the likelihood
+    SciPy's L-BFGS-B (Byrd et al. 1995) in unconstrained coordinates, from several starts where the likelihood
     has several peaks, each repeated with fresh curvature until a round gains less than tolerance log units.
+    All parts of a partitioned likelihood are fitted together, with their rates if lengths are proportional.
     progress is called with the number of evaluations and the log-likelihood.
     """
     if not 0 < tolerance < np.inf:
@@ -63,37 +95,80 @@ def optimize(
     search = _Search(likelihood, tolerance, progress)
     runs = []
     lengths = search.first_lengths()
-    for start in restarts(likelihood.model.free):
+    for start in _starts(search.parameterisation):
         value, vector, converged = search.run(lengths, start)
         runs.append((value, vector, converged))
-        lengths = search.coordinates.unpack(max(runs, key=lambda r: r[0])[1])[0]
-    return _result(search, runs)
+        lengths = search.lengths_of(max(runs, key=lambda r: r[0])[1])
+    best = _settle(search, runs)
+    if isinstance(likelihood, TreeLikelihood):
+        return OptimizeResult(
+            **best,
+            branch_names=likelihood.branch_names,
+            branch_lengths=likelihood.branch_lengths,
+            parameters=likelihood.parameters,
+            tree=likelihood.tree,
+            model_text=likelihood.model_text,
+        )
+    return PartitionedOptimum(
+        **best,
+        part_log_likelihoods=likelihood.part_log_likelihoods(),
+        tree=likelihood.tree,
+        part_trees=likelihood.part_trees,
+        partition_rates=likelihood.partition_rates,
+        parameters=likelihood.parameters,
+        model_texts=likelihood.model_texts,
+    )
+
+
+def fit_parameterisation(likelihood: BlockLikelihood) -> Parameterisation:
+    """The blocks of a fit. A length's coordinate is linear below one change in all the data."""
+    lengths = likelihood.branch_lengths
+    one_set = lengths if likelihood.linkage.lengths != "unlinked" else np.atleast_2d(lengths)[0]
+    n_sites = sum(part.n_sites for part in likelihood.part_models)
+    block = Block(LENGTHS, "positive", one_set.ravel(), SHORTEST, LONGEST, linear_below=1.0 / n_sites)
+    return parameterise(likelihood.part_models, block, likelihood.linkage)
+
+
+def _starts(parameterisation: Parameterisation) -> list[list[Start]]:
+    """For every run, where the parameters of every part begin that do not begin at their own start."""
+    by_part = [restarts(part.model.free) for part in parameterisation.parts]
+    return [[own[k % len(own)] for own in by_part] for k in range(max(map(len, by_part)))]
 
 
 class _Search:
     """Evaluates and climbs; counts evaluations."""
 
-    def __init__(self, likelihood: TreeLikelihood, tolerance: float, progress: Progress | None) -> None:
+    def __init__(self, likelihood: BlockLikelihood, tolerance: float, progress: Progress | None) -> None:
         self.likelihood = likelihood
-        one_substitution = 1 / likelihood.alignment.n_sites
-        self.coordinates = Coordinates(likelihood.model.free, len(likelihood.branch_names), one_substitution)
+        self.parameterisation = fit_parameterisation(likelihood)
+        self.space = self.parameterisation.free_space
+        self.target = Target(self.space, (LikelihoodTerm(likelihood, self.parameterisation),))
         self.evaluations = 0
         self._tolerance, self._progress = tolerance, progress
-        self._bounds = self.coordinates.bounds()
+        self._bounds = self.space.coordinate_bounds()
         self._last = -np.inf
 
-    def first_lengths(self) -> np.ndarray:
-        """The tree's branch lengths, or equal ones that fit better: a tree may have none, or be in years."""
-        own = np.clip(self.likelihood.branch_lengths, *_FIRST_LENGTHS)
-        values = self.likelihood.model.start_values()
-        candidates = [own, np.full_like(own, _PLAIN_LENGTH)]
-        return min(candidates, key=lambda lengths: self.objective(self.coordinates.pack(lengths, values))[0])
+    def coordinates(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """(m,) inside the bounds."""
+        x = self.space.inside(self.space.pack({b.name: values[b.name] for b in self.space.blocks}))
+        return np.clip(self.space.to_coordinates(x), *self._bounds.T)
 
-    def run(self, lengths: np.ndarray, start: Start) -> tuple[float, np.ndarray, bool]:
+    def lengths_of(self, vector: np.ndarray) -> dict[str, np.ndarray]:
+        """Branch lengths by block."""
+        values = self.space.unpack(self.space.from_coordinates(vector))
+        return {name: values[name] for name in dict.fromkeys(self.parameterisation.lengths)}
+
+    def first_lengths(self) -> dict[str, np.ndarray]:
+        """The tree's branch lengths, or equal ones that fit better: a tree may have none, or be in years."""
+        values = self.parameterisation.block_values([])
+        names, now = list(dict.fromkeys(self.parameterisation.lengths)), self.likelihood.branch_lengths
+        own = dict(zip(names, np.clip(now, *_FIRST_LENGTHS).reshape(len(names), -1)))
+        plain = {name: np.full_like(x, _PLAIN_LENGTH) for name, x in own.items()}
+        return min((own, plain), key=lambda lengths: self.objective(self.coordinates(values | lengths))[0])
+
+    def run(self, lengths: Mapping[str, np.ndarray], starts: list[Start]) -> tuple[float, np.ndarray, bool]:
         """Climb from one start: (log-likelihood, vector, whether the last round gained almost nothing)."""
-        likelihood = self.likelihood
-        values = likelihood.model.start_values() | start
-        vector = self.coordinates.pack(lengths, values)
+        vector = self.coordinates(self.parameterisation.block_values(starts) | dict(lengths))
         value = -self.objective(vector)[0]
         for _ in range(_MOST_ROUNDS):
             found = minimize(
@@ -111,54 +186,59 @@ class _Search:
 
     def objective(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
         """-log L and its derivative; a high wall where the model cannot be evaluated."""
-        lengths, values = self.coordinates.unpack(vector)
         self.evaluations += 1
         try:
-            self.likelihood.set(branch_lengths=lengths, parameters=values)
-            gradient = self.likelihood.gradient(parameters=bool(self.coordinates.parameters))
+            value, slope = self.target.at(vector, jacobian=False)
         except (NumericalError, ModelError):
             if not np.isfinite(self._last):
                 raise
             return -self._last + _WALL, np.zeros_like(vector)
-        self._last = gradient.log_likelihood
+        self._last = value
         if self._progress is not None:
-            self._progress(self.evaluations, gradient.log_likelihood)
-        return -gradient.log_likelihood, -self.coordinates.derivative(vector, gradient)
+            self._progress(self.evaluations, value)
+        return -value, -slope
 
 
-def _result(search: _Search, runs) -> OptimizeResult:
+def _settle(search: _Search, runs: list[tuple[float, np.ndarray, bool]]) -> dict:
+    """The fields of Optimum; puts the likelihood there."""
     likelihood = search.likelihood
     _, vector, converged = max(runs, key=lambda run: run[0])
     slope = search.objective(vector)[1]
-    likelihood.set(parameters=_mean_rate_one(likelihood.parameters))
-    value, n_free = likelihood.log_likelihood(), _free_numbers(likelihood, len(vector))
-    return OptimizeResult(
-        log_likelihood=value,
-        branch_names=likelihood.branch_names,
-        branch_lengths=likelihood.branch_lengths,
-        parameters=likelihood.parameters,
-        tree=likelihood.tree,
-        model_text=likelihood.model_text,
-        starting_log_likelihoods=tuple(run[0] for run in runs),
-        n_free=n_free,
-        evaluations=search.evaluations,
-        converged=converged,
-        largest_derivative=float(np.abs(slope).max(initial=0.0)),
-        aic=2 * n_free - 2 * value,
-        bic=n_free * float(np.log(likelihood.alignment.n_sites)) - 2 * value,
-    )
+    _order_free_rates(likelihood)
+    value, n_free = likelihood.log_likelihood(), _free_numbers(search)
+    n_sites = sum(part.n_sites for part in likelihood.part_models)
+    return {
+        "log_likelihood": value,
+        "starting_log_likelihoods": tuple(run[0] for run in runs),
+        "n_free": n_free,
+        "evaluations": search.evaluations,
+        "converged": converged,
+        "largest_derivative": float(np.abs(slope).max(initial=0.0)),
+        "aic": 2 * n_free - 2 * value,
+        "bic": n_free * float(np.log(n_sites)) - 2 * value,
+    }
 
 
-def _free_numbers(likelihood: TreeLikelihood, n_coordinates: int) -> int:
-    """Coordinates less the redundant: one a simplex, one of relative rates, one of two basal branches."""
-    tree = likelihood.tree
-    one_basal_branch = likelihood.root_is_free and len(tree.children(tree.n_nodes - 1)) == 2
-    redundant = sum(p.kind == "simplex" or p.name == "rates" for p in likelihood.model.free)
-    return n_coordinates - redundant - one_basal_branch
+def _free_numbers(search: _Search) -> int:
+    """The dimension, less one of two basal branches of every set of lengths where the root is free."""
+    tree = search.likelihood.tree
+    one_basal_branch = search.likelihood.root_is_free and len(tree.children(tree.n_nodes - 1)) == 2
+    sets = search.likelihood.branch_lengths.size // (tree.n_nodes - 1)
+    return search.space.n_coordinates - sets * one_basal_branch
 
 
-def _mean_rate_one(values: dict[str, ParameterValue]) -> dict[str, ParameterValue]:
+def _order_free_rates(likelihood: BlockLikelihood) -> None:
     """Free rates as they act, with weighted mean 1, in ascending order."""
+    if isinstance(likelihood, TreeLikelihood):
+        likelihood.set(parameters=_mean_rate_one(likelihood.parameters))
+    elif isinstance(likelihood, PartitionedLikelihood):
+        for part, values in likelihood.parameters.items():
+            shared = [r for r in ("rates", "weights") if likelihood.linkage.parameters.get(r)]
+            if len(shared) != 1:  # shared rates over weights of every part's own have no order
+                likelihood.set(parameters={part: _mean_rate_one(values)})
+
+
+def _mean_rate_one(values: Mapping[str, ParameterValue]) -> dict[str, ParameterValue]:
     if "rates" not in values or "weights" not in values:
         return {}
     weights, rates = np.asarray(values["weights"]), np.asarray(values["rates"])

@@ -5,11 +5,12 @@ import pytest
 
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
+from phloem.density.target import Target
 from phloem.errors import InputError
-from phloem.inference.ml.coordinates import SHORTEST, Coordinates
-from phloem.inference.ml.optimize import optimize
+from phloem.inference.ml.optimize import SHORTEST, fit_parameterisation, optimize
 from phloem.inference.ml.starts import restarts
 from phloem.io.trees import parse_trees
+from phloem.likelihood.term import LikelihoodTerm
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 
 SEQUENCES = {
@@ -26,37 +27,35 @@ def likelihood(model: str, sequences=SEQUENCES, newick="((a:0.1,b:0.1):0.1,c:0.1
     return TreeLikelihood(alignment, parse_trees(newick)[0], model, engine="reference")
 
 
+def target_of(l) -> Target:
+    p = fit_parameterisation(l)
+    return Target(p.free_space, (LikelihoodTerm(l, p),))
+
+
 @pytest.mark.parametrize("model", ["GTR+FO+I+G4", "HKY+F+R3", "TVM+FO+I+R2", "UNREST"])
 def test_derivative_in_free_coordinates(model):
     newick = "((a:0.1,b:0.1):0.1,(c:0.1,(d:0.1,e:0.1):0.1):0.05);"
-    l = likelihood(model, newick=newick)
-    coordinates = Coordinates(l.model.free, len(l.branch_names), 1e-3)
-    x = coordinates.pack(l.branch_lengths, l.model.start_values())
+    target = target_of(likelihood(model, newick=newick))
+    space = target.space
+    x = space.to_coordinates(space.start())
     rng = np.random.default_rng(2)
-    x = np.clip(x + 0.2 * rng.normal(size=len(x)), *coordinates.bounds().T)
-
-    def value(x):
-        lengths, values = coordinates.unpack(x)
-        l.set(branch_lengths=lengths, parameters=values)
-        return l.log_likelihood()
-
-    value(x)
-    found = coordinates.derivative(x, l.gradient())
+    x = np.clip(x + 0.2 * rng.normal(size=len(x)), *space.coordinate_bounds().T)
+    found = target.at(x, jacobian=False)[1]
     step = 1e-6 * np.eye(len(x))
-    numeric = np.array([(value(x + h) - value(x - h)) / 2e-6 for h in step])
+    numeric = [(target.at(x + h, False)[0] - target.at(x - h, False)[0]) / 2e-6 for h in step]
     np.testing.assert_allclose(found, numeric, rtol=1e-4, atol=1e-5)
     elsewhere = coordinates.derivative(x + 0.1, l.gradient())  # the transforms' slopes of another point
     assert np.abs(elsewhere - numeric).max() > 1e-2
 
 
-def test_pack_and_unpack_are_inverse():
+def test_a_fit_begins_where_the_likelihood_stands():
     l = likelihood("GTR+FO+I+R3")
-    coordinates = Coordinates(l.model.free, 7, 1e-3)
-    values = l.model.start_values()
-    lengths, again = coordinates.unpack(coordinates.pack(l.branch_lengths, values))
-    np.testing.assert_allclose(lengths, l.branch_lengths)
-    for name, value in values.items():
-        np.testing.assert_allclose(again[name], value, rtol=1e-9)
+    p = fit_parameterisation(l)
+    values = p.space.unpack(p.space.from_coordinates(p.space.to_coordinates(p.space.start())))
+    np.testing.assert_allclose(p.effective_lengths(values, 0), l.branch_lengths)
+    read = p.model_values(values, 0)
+    for name, value in l.model.start_values().items():
+        np.testing.assert_allclose(read[name], value, rtol=1e-9)
 
 
 def test_two_taxa_under_jukes_cantor_have_a_known_optimum():

@@ -1,0 +1,140 @@
+"""The parts of a partitioned alignment, each with its model, and what evaluates all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from phloem.data.alignment import Alignment
+from phloem.data.patterns import SitePatterns, site_patterns
+from phloem.density.parameterisation import PartModel
+from phloem.errors import InputError, ModelError, NumericalError, in_file
+from phloem.likelihood.layout import TreeLayout
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.problem import engine_problem
+from phloem.model.model import Model
+from phloem.model.record import SiteModel
+from phloem.pruning.interface import EngineGradient, Evaluator, Problem
+from phloem.pruning.select import Selection, select_engine
+
+_CODON_SITES = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of the data. alignment: its taxa in the order of the tree's tips. problem: for an engine."""
+
+    name: str
+    alignment: Alignment
+    patterns: SitePatterns
+    model: Model
+    problem: Problem
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """engine: auto, reference, cpu or gpu. precision: of the messages. threads: None lets phloem choose.
+    repeats: False computes every pattern at every node."""
+
+    engine: str = "auto"
+    precision: str = "float64"
+    threads: int | None = None
+    repeats: bool = True
+
+
+@contextmanager
+def in_part(name: str) -> Iterator[None]:
+    """Errors raised inside say in which part."""
+    try:
+        yield
+    except InputError as error:
+        error.message = f"part '{name}': {error.message}"
+        raise
+    except NumericalError as error:
+        raise NumericalError(f"part '{name}': {error}") from error
+
+
+def make_parts(
+    given: Mapping[str, tuple[Alignment, Model | str]],
+    taxa: tuple[str, ...],
+    layout: TreeLayout,
+    options: EngineOptions,
+) -> tuple[Part, ...]:
+    """Every part with its patterns and its engine's problem. taxa: in the order of the tree's tips.
+
+    Errors: InputError or ModelError that name the part, for other taxa than the tree's and models that do not
+    fit the data.
+    """
+    made = []
+    for name, (alignment, model) in given.items():
+        with in_part(name), in_file(alignment.source):
+            ordered = _in_order(alignment, taxa)
+            own = model_for_alignment(model, ordered) if isinstance(model, str) else model
+            patterns = site_patterns(ordered)
+            problem = engine_problem(patterns, own, layout.children, options.precision, options.repeats)
+        made.append(Part(name, ordered, patterns, own, problem))
+    return tuple(made)
+
+
+def part_models(parts: Sequence[Part]) -> tuple[PartModel, ...]:
+    """What the blocks of the parts follow from.
+
+    Where codons stand beside other data, a shared branch length is per nucleotide: a codon is three.
+    """
+    codons = [p.alignment.alphabet.kind == "codon" for p in parts]
+    mixed = any(codons) and not all(codons)
+    lengths = [_CODON_SITES if mixed and codon else 1.0 for codon in codons]
+    return tuple(PartModel(p.name, p.model, p.alignment.n_sites, x) for p, x in zip(parts, lengths))
+
+
+def _in_order(alignment: Alignment, taxa: tuple[str, ...]) -> Alignment:
+    """The alignment with its rows in the order of taxa."""
+    if alignment.taxa == taxa:
+        return alignment
+    row = {taxon: i for i, taxon in enumerate(alignment.taxa)}
+    differing = sorted(set(taxa) ^ set(row))
+    if differing:
+        where = "is in other parts and not in this one" if differing[0] in taxa else "is in this part only"
+        raise InputError(
+            f"taxon '{differing[0]}' {where}",
+            hint="Give every part the same taxa; write missing ones as '?'.",
+        )
+    return replace(alignment, taxa=taxa, codes=alignment.codes[[row[t] for t in taxa]])
+
+
+class PartsEvaluator:
+    """Evaluates all parts on one topology; here each on an evaluator of its own, one after another.
+
+    Lengths are effective, (2T-1,) by node of the binary tree for every part; models one a part.
+    """
+
+    def __init__(self, problems: Sequence[Problem], options: EngineOptions) -> None:
+        self.selections: list[Selection] = [
+            select_engine(options.engine, problem, options.threads) for problem in problems
+        ]
+        self.evaluators: list[Evaluator] = [
+            selection.make(problem) for selection, problem in zip(self.selections, problems)
+        ]
+
+    def log_likelihoods(self, lengths: Sequence[np.ndarray], models: Sequence[SiteModel]) -> np.ndarray:
+        """(L,) of every part."""
+        return np.array([e.log_likelihood(x, m) for e, x, m in zip(self.evaluators, lengths, models)])
+
+    def gradients(
+        self, lengths: Sequence[np.ndarray], models: Sequence[SiteModel], parameters: bool
+    ) -> list[EngineGradient]:
+        """Of every part; parameters: also by the models' numbers."""
+        return [e.gradient(x, m, parameters) for e, x, m in zip(self.evaluators, lengths, models)]
+
+
+def require_one_length_class(name: str, model: SiteModel) -> SiteModel:
+    """The model, if its categories share one set of branch lengths; else ModelError."""
+    if model.n_length_classes > 1:
+        raise ModelError(
+            f"part '{name}': a model with {model.n_length_classes} sets of branch lengths cannot be a part",
+            hint="Analyse it as one part, without --partitions.",
+        )
+    return model

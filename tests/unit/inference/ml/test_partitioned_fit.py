@@ -1,0 +1,85 @@
+"""Fits of several parts at once: against separate ones where nothing is shared, and numbers counted once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from phloem.data.alphabet import alphabet
+from phloem.density.parameterisation import Linkage
+from phloem.inference.ml.optimize import optimize
+from phloem.io.trees import parse_trees
+from phloem.likelihood.model_for_alignment import model_for_alphabet
+from phloem.likelihood.partitioned import PartitionedLikelihood
+from phloem.likelihood.simulation import simulate_alignment
+from phloem.likelihood.tree_likelihood import TreeLikelihood
+
+TREE = parse_trees("((a:0.1,b:0.12):0.05,c:0.2,(d:0.08,e:0.25):0.11);")[0]
+FREE = {"one": "HKY+FO+G4", "two": "TN93+FO+R2", "shape": "MK"}
+
+
+def data(n_sites: int = 500) -> dict:
+    """The second part evolves at twice the rate."""
+    stretched, three = replace(TREE, lengths=2 * TREE.lengths), alphabet("standard", symbols="012")
+
+    def simulated(text: str, letters, tree, n: int, seed: int):
+        return simulate_alignment(tree, model_for_alphabet(text, letters), n, seed, letters)
+
+    dna = alphabet("dna")
+    return {
+        "one": simulated("HKY{3}+F{0.3,0.2,0.3,0.2}+G4{0.7}", dna, TREE, n_sites, 1),
+        "two": simulated("TN93{2,4}+F{0.3,0.2,0.3,0.2}+R2{0.5,0.4,0.5,1.6}", dna, stretched, n_sites, 2),
+        "shape": simulated("MK", three, TREE, 100, 3),
+    }
+
+
+def partitioned(linkage: Linkage, names=tuple(FREE)) -> PartitionedLikelihood:
+    alignments = data()
+    parts = {name: (alignments[name], FREE[name]) for name in names}
+    return PartitionedLikelihood(parts, TREE, linkage, engine="cpu", threads=1)
+
+
+def test_where_nothing_is_shared_the_optimum_is_the_sum_of_separate_ones():
+    l = partitioned(Linkage("unlinked"))
+    found = optimize(l)
+    alone = [
+        optimize(TreeLikelihood(part.alignment, TREE, FREE[part.name], engine="cpu", threads=1))
+        for part in l.parts
+    ]
+    np.testing.assert_allclose(
+        found.part_log_likelihoods, [a.log_likelihood for a in alone], rtol=0, atol=2e-3
+    )
+    assert found.converged and found.n_free == sum(a.n_free for a in alone)
+    for a, (name, tree) in zip(alone, found.part_trees.items()):
+        np.testing.assert_allclose(tree.lengths, a.tree.lengths, rtol=0.02, atol=2e-3)
+        again = TreeLikelihood(data()[name], tree, found.model_texts[name], engine="cpu", threads=1)
+        assert again.log_likelihood() == pytest.approx(a.log_likelihood, abs=2e-3)
+    rates, weights = found.parameters["two"]["rates"], found.parameters["two"]["weights"]
+    assert weights @ rates == pytest.approx(1.0) and rates[0] < rates[1]
+
+
+def test_more_freedom_fits_better_and_is_counted():
+    fits = {kind: optimize(partitioned(Linkage(kind))) for kind in ("linked", "proportional", "unlinked")}
+    assert {k: f.n_free for k, f in fits.items()} == {
+        "linked": 7 + 5 + 7,  # HKY+FO+G4: κ, 3 frequencies, α; TN93+FO+R2: 2 + 3 + 2; MK: none
+        "proportional": 7 + 5 + 7 + 2,
+        "unlinked": 21 + 5 + 7,
+    }
+    values = [f.log_likelihood for f in fits.values()]
+    assert values[0] + 20 < values[1] < values[2] + 1e-3
+    rates = fits["proportional"].partition_rates
+    assert rates[1] / rates[0] == pytest.approx(2.0, rel=0.25)
+    assert np.array([500, 500, 100]) @ rates / 1100 == pytest.approx(1.0)
+
+
+def test_shared_parameters_are_counted_once_and_are_equal():
+    names = ("one", "two")
+    both = (names,)
+    own = optimize(partitioned(Linkage("proportional"), names))
+    shared = optimize(partitioned(Linkage("proportional", {"frequencies": both}), names))
+    assert shared.n_free == own.n_free - 3
+    np.testing.assert_array_equal(*[shared.parameters[n]["frequencies"] for n in names])
+    assert own.log_likelihood - 15 < shared.log_likelihood < own.log_likelihood + 1e-3
+    assert not np.array_equal(*[own.parameters[n]["frequencies"] for n in names])
