@@ -174,12 +174,13 @@ class MixtureTerm(Term):
 
 
 def renamed(parameter: Parameter, suffix: str) -> Parameter:
-    """The parameter of a component by its name within the mixture, elements and aliases too."""
+    """The parameter of a component by its name within the mixture, all that it names too."""
     return replace(
         parameter,
         name=parameter.name + suffix,
         elements=tuple(e + suffix for e in parameter.elements),
         aliases=tuple(a + suffix for a in parameter.aliases),
+        reference=None if parameter.reference is None else parameter.reference + suffix,
     )
 
 
