@@ -6,6 +6,7 @@ with a planted error in the proposal does not.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -17,10 +18,8 @@ from phloem.inference.mcmc.compiled.move_number import unit_slider
 from phloem.inference.mcmc.compiled.move_simplex import simplex_slider
 from phloem.inference.mcmc.compiled.random import below, uniform
 from phloem.inference.mcmc.compiled.run import swap
-from phloem.inference.mcmc.compiled.unrooted import hang, place, set_distance, unroot
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.seeds import stream
-from phloem.inference.mcmc.starting_trees import random_tree
 from phloem.tree.sample import sample_hanging_from_tip
 from statistical.mcmc.prior_sampling import ks_p_value, topology_p_value
 
@@ -185,42 +184,74 @@ def test_a_wrong_simplex_slider_is_noticed(wrong):
 # topologies -------------------------------------------------------------------------------------------------
 
 N_TIPS, N_TOPOLOGIES = 6, 105
+ROWS = 2 * N_TIPS - 2
+STEPS = 6  # between draws, which are then nearly independent
 
 
-def interchanged(propose, n: int = 30_000, seed: int = 3) -> Samples:
-    """Trees of a chain that takes every proposal with probability min(1, density ratio of exponential(1)
-    lengths), and between them draws one branch anew, so that lengths change under a prior too."""
+def caterpillar():
+    """adjacency and edge (N, 3) of a tree: the neighbours of every node, and the numbers of its branches."""
+    adjacency, edge = np.zeros((ROWS, 3), np.int32), np.zeros((ROWS, 3), np.int32)
+    inner = list(range(N_TIPS, ROWS))
+    pairs = [(0, inner[0]), *((k + 1, x) for k, x in enumerate(inner)), (N_TIPS - 1, inner[-1])]
+    pairs += itertools.pairwise(inner)
+    filled = np.zeros(ROWS, int)
+    for number, (x, y) in enumerate(pairs):
+        for one, other in ((x, y), (y, x)):
+            adjacency[one, filled[one]], edge[one, filled[one]] = other, number
+            filled[one] += 1
+    return adjacency, edge
+
+
+def hung(adjacency, edge, length):
+    """parent and lengths of the tree hung from tip 0."""
+    parent, above, stack = np.full(ROWS, -1), np.zeros(ROWS), [0]
+    while stack:
+        x = stack.pop()
+        for y, branch in zip(adjacency[x, : 1 if x < N_TIPS else 3], edge[x]):
+            if y != parent[x]:
+                parent[y], above[y] = x, length[branch]
+                stack.append(y)
+    return parent, above
+
+
+def interchanged(propose, n: int = 4_000, seed: int = 3) -> Samples:
+    """n trees of a chain that takes proposals by the density of exponential(1) lengths, and before each draws
+    the length of one branch anew. propose(adjacency, edge, length, words) changes all three."""
     words, rng = stream(seed, 0, 0), np.random.default_rng(seed)
-    parent, left, right, length, postorder = random_tree(N_TIPS, rng)
-    nodes, stack = len(parent), np.zeros(len(parent), np.int32)
-    parents, lengths = np.empty((n, nodes), np.int32), np.empty((n, nodes))
+    adjacency, edge = caterpillar()
+    length = rng.exponential(size=ROWS - 1)
+    parents, lengths = np.empty((n, ROWS), np.int32), np.empty((n, ROWS))
     for i in range(n):
-        length[1 + below(words, nodes - 1)] = rng.exponential()
-        adjacency, edge = np.zeros((nodes, 3), np.int32), np.zeros((nodes, 3))
-        unroot(parent, left, right, length, N_TIPS, adjacency, edge)
-        ratio = propose(adjacency, edge, N_TIPS, words)
-        total = edge[:N_TIPS, 0].sum() + edge[N_TIPS:].sum()  # tips' branches twice, and internal ones
-        if math.log(uniform(words)) < ratio + length[1:].sum() - total / 2:
-            hang(adjacency, edge, N_TIPS, parent, left, right, length, postorder, stack)
-        parents[i], lengths[i] = parent, length
+        for _ in range(STEPS):
+            length[below(words, ROWS - 1)] = rng.exponential()
+            new = adjacency.copy(), edge.copy(), length.copy()
+            ratio = propose(*new, words)
+            if math.log(uniform(words)) < ratio + length.sum() - new[2].sum():
+                adjacency, edge, length = new
+        parents[i], lengths[i] = hung(adjacency, edge, length)
     sample = sample_hanging_from_tip([f"t{i}" for i in range(N_TIPS)], parents, lengths)
     return Samples(np.arange(n), np.zeros((n, 2)), sample.parent, sample.lengths)
 
 
+def interchange(adjacency, edge, length, words):
+    return nearest_neighbour_interchange(adjacency, edge, N_TIPS, words)
+
+
 def exchange_across(adjacency, edge, u: int, v: int, a: int, b: int) -> None:
     """Neighbour a of u and neighbour b of v change places, with their branches."""
-    i, j = place(adjacency, u, a), place(adjacency, v, b)
-    adjacency[a, place(adjacency, a, u)], adjacency[b, place(adjacency, b, v)] = v, u
+    i, j = (adjacency[u] == a).argmax(), (adjacency[v] == b).argmax()
+    adjacency[a, (adjacency[a] == u).argmax()] = v
+    adjacency[b, (adjacency[b] == v).argmax()] = u
     adjacency[u, i], adjacency[v, j] = b, a
     edge[u, i], edge[v, j] = edge[v, j], edge[u, i]
 
 
-def next_to_cherries(adjacency, edge, n_tips, words):
+def next_to_cherries(adjacency, edge, length, words):
     """A branch that ends at no cherry is mostly drawn anew: trees of many cherries are left more often than
     they are reached."""
     for _ in range(2):
-        u, v = internal_branch(adjacency, words, n_tips)
-        if max((adjacency[u] < n_tips).sum(), (adjacency[v] < n_tips).sum()) == 2:
+        u, v = internal_branch(adjacency, words, N_TIPS)
+        if max((adjacency[u] < N_TIPS).sum(), (adjacency[v] < N_TIPS).sum()) == 2:
             break
     a = [x for x in adjacency[u] if x != v][below(words, 2)]
     b = [x for x in adjacency[v] if x != u][below(words, 2)]
@@ -228,26 +259,24 @@ def next_to_cherries(adjacency, edge, n_tips, words):
     return 0.0
 
 
-def only_the_first_way_out(adjacency, edge, n_tips, words):
+def only_the_first_way_out(adjacency, edge, length, words):
     """Which neighbours change places follows from their numbers: the way back is another one."""
-    u, v = internal_branch(adjacency, words, n_tips)
+    u, v = internal_branch(adjacency, words, N_TIPS)
     u, v = min(u, v), max(u, v)
     a, b = min(x for x in adjacency[u] if x != v), max(x for x in adjacency[v] if x != u)
     exchange_across(adjacency, edge, u, v, a, b)
     return 0.0
 
 
-def with_a_stretch(adjacency, edge, n_tips, words):
+def with_a_stretch(adjacency, edge, length, words):
     """A branch is stretched on the way, and the ratio says nothing of it."""
-    ratio = nearest_neighbour_interchange(adjacency, edge, n_tips, words)
-    tip = below(words, n_tips)
-    factor = math.exp(3.0 * (uniform(words) - 0.5))
-    set_distance(adjacency, edge, tip, adjacency[tip, 0], factor * edge[tip, 0])
+    ratio = interchange(adjacency, edge, length, words)
+    length[below(words, ROWS - 1)] *= math.exp(3.0 * (uniform(words) - 0.5))
     return ratio
 
 
 def test_interchanges_reach_every_topology_alike_and_leave_lengths_alone():
-    samples = interchanged(nearest_neighbour_interchange)
+    samples = interchanged(interchange)
     assert topology_p_value(samples, N_TOPOLOGIES) > ACCEPT
     total = samples.lengths.sum(axis=1)
     assert ks_p_value(total, stats.gamma(2 * N_TIPS - 3)) > ACCEPT
