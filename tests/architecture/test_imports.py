@@ -15,7 +15,7 @@ ALLOWED = {
     "tree": set(),
     "model": set(),
     "hardware": set(),
-    "io": {"data", "tree", "hardware", "clustering"},
+    "io": {"data", "tree", "hardware"},
     "pruning": {"model", "hardware"},
     "clustering": {"data", "tree", "model", "hardware"},
     "density": {"data", "tree", "model", "hardware"},

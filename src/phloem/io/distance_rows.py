@@ -17,7 +17,6 @@ from typing import Literal
 
 import numpy as np
 
-from phloem.clustering.cpu import distance_fold
 from phloem.errors import InputError
 from phloem.io.cpu import distance_text
 
@@ -256,8 +255,8 @@ def fill_triangle(
         """Thread t's share of what is to be done with the rows first … last-1."""
         rows, columns = np.linspace(first, last, threads + 1), np.linspace(last, n, threads + 1)
         if above:
-            distance_fold.store_columns(buffer, first, last, int(columns[t]), int(columns[t + 1]), entries)
-        return distance_fold.fold_rows(
+            distance_text.store_columns(buffer, first, last, int(columns[t]), int(columns[t + 1]), entries)
+        return distance_text.fold_rows(
             buffer, first, int(rows[t]), int(rows[t + 1]), below, above, tolerance, entries, found[t]
         )
 
