@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
-from phloem.clustering.cpu import linkage_duplicates, linkage_minima, linkage_rewrite, linkage_sequence
+from phloem.clustering.cpu import (
+    linkage_duplicates,
+    linkage_minima,
+    linkage_rewrite,
+    linkage_rows,
+    linkage_sequence,
+)
 from phloem.clustering.packing import equal_areas, not_finite, refuse_negative
-from phloem.clustering.reference.linkage import LinkageMethod, counting_unit
+from phloem.clustering.reference.linkage import LinkageMethod
 
 LAG = 128  # rows behind the place they are read from that threads may write while others read
 SAMPLE = 64  # rows in which most pairs of clusters at distance zero differ, unless they are duplicates
@@ -34,12 +41,12 @@ class LinkageState:
         threads: int,
     ) -> None:
         self.method, self.workers, self.threads, self.rounds = method, workers, threads, 0
-        self.unit = counting_unit(entries, n) if method in ("upgma", "wpgma") else 0.0
-        self.sums = self.unit > 0 and method == "upgma"
-        if self.unit > 0:
-            np.rint(np.divide(entries, self.unit, out=entries), out=entries)
         self.integer = np.dtype(f"i{entries.itemsize}")
         self.infinity = np.array(np.inf, entries.dtype).view(self.integer)[()]
+        self.unit = 0.0
+        if entries.dtype == np.float64 and method in ("upgma", "wpgma"):
+            self.unit = self._counted(entries, n)
+        self.sums = self.unit > 0 and method == "upgma"
         self.triangle, self.bits = entries, entries.view(self.integer)
         self.names, self.sizes = np.arange(n), np.ones(n)
         info, number = np.finfo(entries.dtype), entries.dtype.type
@@ -135,6 +142,26 @@ class LinkageState:
 
         list(self.workers.map(compare, range(self.threads)))
         return np.asarray(same.all(axis=0)), zeros.sum(axis=0)
+
+    def _counted(self, entries: np.ndarray, n: int) -> float:
+        """Entries in their unit if they have one (reference.linkage.counting_unit); returns it, or 0."""
+        edges = np.linspace(0, len(entries), 4 * self.threads + 1).astype(np.int64)
+
+        def over_parts(work: Callable[[int, int], Any]) -> list[Any]:
+            return list(self.workers.map(work, edges[:-1], edges[1:]))
+
+        bits, none = entries.view(self.integer), (self.infinity, self.infinity, self.infinity * 0)
+        found = np.array(over_parts(lambda a, b: linkage_rows.extremes(bits, a, b, none)))
+        if found[:, 2].max() >= self.infinity:
+            return 0.0  # which is an error later
+        positive, largest = np.array([found[:, 1].min(), found[:, 2].max()]).view(np.float64)
+        for unit in (1.0, float(positive)):
+            if largest / unit * (n * n / 4) < 2.0**52 and all(
+                over_parts(lambda a, b, unit=unit: linkage_rows.are_whole(entries, a, b, unit))
+            ):
+                over_parts(lambda a, b, unit=unit: linkage_rows.count(entries, a, b, unit))
+                return unit
+        return 0.0
 
     def _record(self, lower: np.ndarray, upper: np.ndarray, bits: np.ndarray) -> None:
         self._merges.append((self.names[lower], self.names[upper], bits.view(self.triangle.dtype)))

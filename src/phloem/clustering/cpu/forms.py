@@ -11,7 +11,7 @@ import numpy as np
 from phloem.hardware.numba_compile import compiled
 
 TRIANGLE, CONDENSED, SQUARE = 0, 1, 2
-TILE = 32
+TILE = 256
 
 
 @compiled

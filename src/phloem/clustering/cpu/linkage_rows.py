@@ -10,6 +10,7 @@ import numpy as np
 
 from phloem.hardware.numba_compile import compiled
 
+ROUNDING = 4 * np.finfo(np.float64).eps  # of reference.linkage.counting_unit
 BLOCK = 32  # numbers in a few vectors: in whole blocks no loop has a remainder of single numbers
 
 
@@ -94,3 +95,38 @@ def combined(x, y, weight_x, weight_y, constants):
     """reference.linkage.combine for two numbers; constants: (one_up, tiny, cap), cap 2 leaves a sum alone."""
     low, high = min(x, y), max(x, y)
     return min(max(x * weight_x + y * weight_y, low * constants[0] + constants[1]), high * constants[2])
+
+
+@compiled()
+def extremes(bits, first, last, known):
+    """Bits of the smallest, the smallest positive and the largest of bits[first:last] and those known."""
+    smallest, positive, largest = known
+    nothing = largest * 0
+    for k in range(np.uint64(first), np.uint64(last)):
+        value = bits[k]
+        smallest, largest = min(smallest, value), max(largest, value)
+        positive = min(positive, value if value > nothing else positive)
+    return smallest, positive, largest
+
+
+@compiled()
+def are_whole(distances, first, last, unit):
+    """Whether distances[first:last] are whole numbers of units (reference.linkage.counting_unit)."""
+    block = np.uint64(1024)
+    begin, end = np.uint64(first), np.uint64(last)
+    while begin < end:
+        stop, broken = min(begin + block, end), 0
+        for k in range(begin, stop):
+            count = distances[k] / unit
+            broken += not abs(count - np.rint(count)) <= ROUNDING * count
+        if broken > 0:
+            return False
+        begin = stop
+    return True
+
+
+@compiled()
+def count(distances, first, last, unit):
+    """distances[first:last] in units, whole numbers."""
+    for k in range(np.uint64(first), np.uint64(last)):
+        distances[k] = np.rint(distances[k] / unit)

@@ -20,11 +20,18 @@ from typing import NamedTuple
 import numpy as np
 
 from phloem.clustering.cpu.forms import CONDENSED, entry_of
-from phloem.clustering.cpu.linkage_rows import BLOCK, block_of, combined, first_lowest
+from phloem.clustering.cpu.linkage_rows import (
+    BLOCK,
+    are_whole,
+    block_of,
+    combined,
+    count,
+    extremes,
+    first_lowest,
+)
 from phloem.hardware.numba_compile import compiled
 
 UPGMA, WPGMA, COMPLETE = 0, 1, 2
-ROUNDING = 4 * np.finfo(np.float64).eps  # of reference.linkage.counting_unit
 
 
 class Square(NamedTuple):
@@ -89,27 +96,18 @@ def _fill(given, form, square):
 @compiled
 def _extremes(square):
     """Bits of the smallest, the smallest positive and the largest distance."""
-    bits, infinity = square.bits, square.infinity
-    smallest, positive, largest = infinity, infinity, infinity * 0
+    found = square.infinity, square.infinity, square.infinity * 0
     for i in range(square.n):
-        at = np.uint64(i * square.width)
-        for k in range(np.uint64(i + 1), np.uint64(square.n)):
-            value = bits[at + k]
-            smallest, largest = min(smallest, value), max(largest, value)
-            positive = min(positive, value if value > 0 else infinity)
-    return smallest, positive, largest
+        at = i * square.width
+        found = extremes(square.bits, at + i + 1, at + square.n, found)
+    return found
 
 
 @compiled
 def _is_unit(square, unit):
-    """Whether every distance is a whole number of units."""
-    distances = square.distances
     for i in range(square.n):
-        at, broken = np.uint64(i * square.width), 0
-        for k in range(np.uint64(i + 1), np.uint64(square.n)):
-            count = distances[at + k] / unit
-            broken += abs(count - np.rint(count)) > ROUNDING * count
-        if broken > 0:
+        at = i * square.width
+        if not are_whole(square.distances, at + i + 1, at + square.n, unit):
             return False
     return True
 
@@ -117,13 +115,12 @@ def _is_unit(square, unit):
 @compiled
 def _count_units(square, positive, largest):
     """Distances in their unit if they have one (reference.linkage.counting_unit); returns it, or 0."""
-    distances, n = square.distances, square.n
+    n = square.n
     for unit in (1.0, positive):
         if largest / unit * (n * n / 4) < 2.0**52 and _is_unit(square, unit):
             for i in range(n):
-                at = np.uint64(i * square.width)
-                for k in range(np.uint64(i + 1), np.uint64(n)):
-                    distances[at + k] = np.rint(distances[at + k] / unit)
+                at = i * square.width
+                count(square.distances, at + i + 1, at + n, unit)
             return unit
     return 0.0
 
@@ -261,12 +258,12 @@ def merge_all(given, form, n, method, rows, lower, upper, distance):
     infinity = np.full(1, np.inf, given.dtype).view(bits.dtype)[0]
     square = Square(bits.view(given.dtype), bits, n, rows.shape[1], infinity)
     _fill(given, form, square)
-    extremes = np.array(_extremes(square), bits.dtype)
-    if extremes[0] < 0 or extremes[2] >= infinity:
-        return extremes[0], extremes[2]
+    found = np.array(_extremes(square), bits.dtype)
+    if found[0] < 0 or found[2] >= infinity:
+        return found[0], found[2]
     unit, info = 0.0, np.finfo(given.dtype)
     if given.itemsize == 8 and method != COMPLETE:
-        _, positive, largest = extremes.view(given.dtype)
+        _, positive, largest = found.view(given.dtype)
         unit = _count_units(square, np.float64(positive), np.float64(largest))
     sums = unit > 0 and method == UPGMA
     limits = np.array([0.0, 0.0, 2.0] if sums else [1 + info.eps, info.tiny, 1.0]).astype(given.dtype)
@@ -275,4 +272,4 @@ def merge_all(given, form, n, method, rows, lower, upper, distance):
     distance[:] = level.view(given.dtype)
     if unit > 0:
         distance *= unit
-    return extremes[0], extremes[2]
+    return found[0], found[2]
