@@ -26,6 +26,8 @@ _PUBLIC = {
     "Tree": "phloem.tree.tree",
     "parse_model": "phloem.model.grammar",
     "TreeLikelihood": "phloem.likelihood.tree_likelihood",
+    "PartitionedLikelihood": "phloem.likelihood.partitioned",
+    "Linkage": "phloem.density.parameterisation",
     "simulate_alignment": "phloem.likelihood.simulation",
     "optimize": "phloem.inference.ml.optimize",
     "PhloemError": "phloem.errors",

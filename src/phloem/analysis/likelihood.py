@@ -13,7 +13,8 @@ from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.analysis.reading import DataOptions, alignment_of
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
-from phloem.errors import in_file
+from phloem.density.parameterisation import LengthLinkage
+from phloem.errors import InputError, in_file
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.trees import newick_text, read_trees, write_trees
 from phloem.likelihood.gradient import Gradient
@@ -23,7 +24,7 @@ from phloem.pruning.calibration import on_calibration
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from phloem.inference.ml.optimize import OptimizeResult
+    from phloem.inference.ml.optimize import OptimizeResult, Optimum
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,17 @@ class LikelihoodSettings(DataOptions):
     """Everything that `phloem likelihood` can be told; field names are those of its options.
 
     tree: a file; without one the BIONJ tree of the alignment's distances is taken
-    (distance.starting_tree). model: a model string. gamma: what +G means where the
-    model string does not say. optimize: fit branch lengths and parameters without a value on this topology.
-    out_tree: where the fitted tree goes; an existing file is replaced only with redo.
+    (distance.starting_tree). model: a model string; with partitions, that of the subsets to which their file
+    gives none. linkage, link: what parts share (analysis/partitioned_likelihood.py); without partitions as
+    they are. gamma: what +G means where the model string does not say. optimize: fit branch lengths and
+    parameters without a value on this topology. out_tree: where the fitted tree goes; an existing file is
+    replaced only with redo.
     """
 
     tree: str | None
-    model: str
+    model: str | None
+    linkage: LengthLinkage = "linked"
+    link: tuple[str, ...] = ()
     gamma: Literal["mean", "median"] = "mean"
     multifurcations: bool = False
     gradient: bool = False
@@ -89,8 +94,13 @@ class LikelihoodResult:
                 "simplex_coordinates": "softmax: x = exp(z) / sum(exp(z)), derivatives are d/dz",
             }
         if self.optimum is not None:
-            record["optimum"] = _optimum(self.optimum)
-        return record | {"settings": asdict(self.settings), "provenance": self.provenance}
+            record["optimum"] = optimum_record(self.optimum)
+        return record | {"settings": settings_record(self.settings), "provenance": self.provenance}
+
+
+def settings_record(settings: LikelihoodSettings) -> dict[str, object]:
+    """The settings as plain numbers, strings and lists."""
+    return asdict(settings) | {"link": list(settings.link)}
 
 
 def run_likelihood(
@@ -112,8 +122,12 @@ def run_likelihood(
     outputs = [settings.out_tree] if settings.out_tree else []
     inputs = [settings.alignment, *([settings.tree] if settings.tree is not None else [])]
     refuse_to_overwrite(outputs, settings.redo, inputs)
+    if settings.linkage != "linked" or settings.link:
+        raise InputError(
+            "--linkage and --link say what parts share, and there is one", hint="Leave them out."
+        )
     alignment = alignment_of(settings)
-    tree, origin, n_trees = _tree(settings, alignment)
+    tree, origin, n_trees = tree_of(settings, alignment)
     likelihood = build_likelihood(settings, alignment, tree)
     optimum = _fit(likelihood, progress) if settings.optimize else None
     gradient = likelihood.gradient() if settings.gradient else None
@@ -133,20 +147,26 @@ def run_likelihood(
         gradient=gradient,
         optimum=optimum,
         provenance=provenance(inputs, likelihood.selection),
-        warnings=_warnings(likelihood.branch_lengths, n_trees),
+        warnings=tree_warnings(likelihood.branch_lengths, n_trees),
     )
 
 
-def _tree(settings: LikelihoodSettings, alignment: Alignment) -> tuple[Tree, str, int]:
-    """The tree, where it comes from, and how many trees its file has."""
+def tree_of(settings: LikelihoodSettings, alignment: Alignment) -> tuple[Tree, str, int]:
+    """The tree, where it comes from, and how many trees its file has.
+
+    A tree without branch lengths is one to fit: its lengths are 0.1 where optimize is asked for.
+    """
     if settings.tree is None:
         found = starting_tree(alignment, "bionj")
         return found.tree, found.origin, 1
     trees = read_trees(settings.tree)
-    return trees[0], settings.tree, len(trees)
+    tree = trees[0]
+    if settings.optimize and np.isnan(tree.lengths[:-1]).all():
+        tree = replace(tree, lengths=np.append(np.full(tree.n_nodes - 1, 0.1), 0.0))
+    return tree, settings.tree, len(trees)
 
 
-def _warnings(lengths: np.ndarray, n_trees: int) -> tuple[str, ...]:
+def tree_warnings(lengths: np.ndarray, n_trees: int) -> tuple[str, ...]:
     found = []
     if n_trees > 1:
         found.append(f"the tree file has {n_trees:,} trees: this is the first")
@@ -165,12 +185,9 @@ def _fit(likelihood: TreeLikelihood, progress: Callable[[int, float], None] | No
 
 
 def build_likelihood(settings: LikelihoodSettings, alignment: Alignment, tree: Tree) -> TreeLikelihood:
-    """The likelihood that the settings describe, nothing evaluated yet.
-
-    A tree without branch lengths is one to fit: its lengths are 0.1 where optimize is asked for.
-    """
-    if settings.optimize and np.isnan(tree.lengths[:-1]).all():
-        tree = replace(tree, lengths=np.append(np.full(tree.n_nodes - 1, 0.1), 0.0))
+    """The likelihood that the settings describe, nothing evaluated yet."""
+    if settings.model is None:
+        raise InputError("no model is given", hint="Add --model, such as --model GTR+F+G4.")
     model = model_for_alignment(settings.model, alignment, settings.gamma)
     with in_file(settings.tree):
         return TreeLikelihood(
@@ -193,11 +210,11 @@ def _data(likelihood: TreeLikelihood) -> dict[str, object]:
         "datatype": alignment.alphabet.kind,
         "states": alignment.alphabet.n_states,
         "rooted": likelihood.tree.rooted,
-        "alignment_settings": {key: _plain(value) for key, value in alignment.settings.items()},
+        "alignment_settings": {key: plain(value) for key, value in alignment.settings.items()},
     }
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, str | int | float | bool):
@@ -210,7 +227,7 @@ def _by_branch(gradient: Gradient, lengths: np.ndarray) -> list[dict[str, object
     return [{"branch": name, "length": length, "derivative": derivative} for name, length, derivative in rows]
 
 
-def _optimum(optimum: OptimizeResult) -> dict[str, object]:
+def optimum_record(optimum: Optimum) -> dict[str, object]:
     return {
         "free_numbers": optimum.n_free,
         "aic": optimum.aic,

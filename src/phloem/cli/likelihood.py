@@ -9,19 +9,32 @@ import typer
 from phloem.cli.data_options import takes_data
 
 if TYPE_CHECKING:
-    from phloem.analysis.likelihood import Gradient, LikelihoodResult, OptimizeResult
+    from phloem.analysis.likelihood import Gradient, LikelihoodResult, Optimum
+    from phloem.analysis.partitioned_likelihood import PartitionedGradient, PartitionedResult
 
 _WIDTH = 80
 _SIMPLEX = ("frequency", "root_frequency", "weight", "class_weight")
 
 
-@takes_data()
+_LINK = typer.Option(None, help="A parameter that parts share: alpha, or alpha:gene1,gene2; may be repeated.")
+
+
+@takes_data(partitions=True)
 def likelihood(
     data: dict[str, Any],
     tree: str | None = typer.Option(
         None, "--tree", "-t", help="Newick or NEXUS tree with lengths; else BIONJ of the alignment."
     ),
-    model: str = typer.Option(..., "--model", "-m", help="Model string, such as 'HKY{3.5}+F+G4{0.5}'."),
+    model: str | None = typer.Option(
+        None,
+        "--model",
+        "-m",
+        help="Model string, such as 'HKY{3.5}+F+G4{0.5}'; of parts, where they have none.",
+    ),
+    linkage: Literal["linked", "proportional", "unlinked"] = typer.Option(
+        "linked", help="Branch lengths of parts: the same, the same times a rate a part, or a part's own."
+    ),
+    link: list[str] | None = _LINK,
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     multifurcations: bool = typer.Option(
         False, "--multifurcations", help="Resolve multifurcations by zero-length branches."
@@ -44,27 +57,40 @@ def likelihood(
     del options["json"], options["data"]
     from rich.console import Console
 
-    from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
+    from phloem.analysis.partitioned_likelihood import PartitionedResult
     from phloem.analysis.provenance import refuse_to_overwrite
 
     refuse_to_overwrite(
-        [json] if json not in (None, "-") else [], redo, [data["alignment"], *([tree] if tree else [])]
+        [json] if json not in (None, "-") else [],
+        redo,
+        [file for file in (data["alignment"], data["partitions"], tree) if file],
     )
-    messages = Console(stderr=True, highlight=False)
-    with messages.status("computing …") as status:
-        result = run_likelihood(
-            LikelihoodSettings(**data, **options),
-            progress=lambda n, value: status.update(f"fitting: evaluation {n}, log-likelihood {value:.4f}"),
-            compiling=messages.print,
-            measuring=lambda: messages.print("measuring this machine's engines, once for this kind of data"),
-        )
+    result = _computed(data | options | {"link": tuple(link or ())}, Console(stderr=True, highlight=False))
     if json != "-":
-        _show(result, Console(highlight=False, width=_WIDTH, soft_wrap=False))
+        console = Console(highlight=False, width=_WIDTH, soft_wrap=False)
+        if isinstance(result, PartitionedResult):
+            _show_parts(result, console)
+        else:
+            _show(result, console)
     if json is not None:
         _write_json(result, json)
 
 
-def _write_json(result: LikelihoodResult, target: str) -> None:
+def _computed(options: dict[str, Any], messages) -> LikelihoodResult | PartitionedResult:
+    from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
+    from phloem.analysis.partitioned_likelihood import run_partitioned_likelihood
+
+    run = run_likelihood if options["partitions"] is None else run_partitioned_likelihood
+    with messages.status("computing …") as status:
+        return run(
+            LikelihoodSettings(**options),
+            progress=lambda n, value: status.update(f"fitting: evaluation {n}, log-likelihood {value:.4f}"),
+            compiling=messages.print,
+            measuring=lambda: messages.print("measuring this machine's engines, once for this kind of data"),
+        )
+
+
+def _write_json(result: LikelihoodResult | PartitionedResult, target: str) -> None:
     from json import dumps
     from pathlib import Path
 
@@ -89,12 +115,56 @@ def _show(result: LikelihoodResult, console) -> None:
     console.print(f"log-likelihood: [bold]{result.log_likelihood:.6f}[/]")
     if result.optimum is not None:
         _show_optimum(result.optimum, result.settings.out_tree, console)
+    _show_parameters(result, console)
+    if result.gradient is not None:
+        console.print(_branches(result.gradient, result.branch_lengths))
+
+
+def _show_parts(result: PartitionedResult, console) -> None:
+    from rich.text import Text
+
+    engine, shared = result.provenance["engine"], result.settings.linkage != "unlinked"
+    n_sites, n_patterns = (sum(getattr(p, what) for p in result.parts) for what in ("sites", "patterns"))
+    console.print(f"{len(result.parts)} parts, {n_sites:,} characters, {n_patterns:,} patterns")
+    console.print(f"branch lengths: {result.settings.linkage}, per {result.length_unit}")
+    console.print(Text(f"tree: {result.tree_origin}"))
+    console.print(Text(f"engine: {engine['name']}, {engine['precision']}; {engine['reason']} (largest part)"))
+    for warning in result.warnings:
+        console.print(f"[yellow]warning:[/] {warning}")
+    console.print(f"log-likelihood: [bold]{result.log_likelihood:.6f}[/]")
+    if result.optimum is not None:
+        _show_optimum(result.optimum, result.settings.out_tree, console)
+    last = "rate" if result.settings.linkage == "proportional" else "tree length"
+    table = _table("Parts", "part", "data", "sites", "patterns", last, "log-likelihood")
+    for p in result.parts:
+        number = p.rate if last == "rate" else p.tree_length
+        counts = f"{p.sites:,}", f"{p.patterns:,}"
+        table.add_row(p.name, p.datatype, *counts, f"{number:.6g}", f"{p.log_likelihood:.4f}")
+    console.print(table)
+    for p in result.parts:
+        console.print(
+            Text(f"{'fitted ' if result.optimum else ''}model of {p.name}: {p.model}"), soft_wrap=True
+        )
+    _show_parameters(result, console)
+    if result.gradient is None:
+        return
+    if result.settings.linkage == "proportional":
+        table = _table("Rates of parts", "part", "rate", "d log L")
+        for p, slope in zip(result.parts, result.gradient.partition_rates):
+            table.add_row(p.name, f"{p.rate:.6g}", f"{slope:.6g}")
+        console.print(table)
+    if shared:
+        console.print(_branches(result.gradient, result.branch_lengths))
+        return
+    for p, lengths, slopes in zip(result.parts, result.branch_lengths, result.gradient.branch_lengths):
+        console.print(_branches(result.gradient, lengths, slopes, f"Branches of {p.name}"))
+
+
+def _show_parameters(result: LikelihoodResult | PartitionedResult, console) -> None:
     if result.parameters:
         console.print(_parameters(result))
     if result.gradient is not None and any(name.startswith(_SIMPLEX) for name in result.parameters):
         console.print("frequencies and weights: derivatives by z, where x = exp(z) / sum(exp(z))")
-    if result.gradient is not None:
-        console.print(_branches(result.gradient, result.branch_lengths))
 
 
 def _reading(data: dict[str, Any]) -> str:
@@ -110,7 +180,7 @@ def _reading(data: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _show_optimum(optimum: OptimizeResult, out_tree: str | None, console) -> None:
+def _show_optimum(optimum: Optimum, out_tree: str | None, console) -> None:
     state = "converged" if optimum.converged else "[yellow]not converged[/]"
     console.print(
         f"fitted {optimum.n_free} numbers in {optimum.evaluations} evaluations from "
@@ -121,7 +191,7 @@ def _show_optimum(optimum: OptimizeResult, out_tree: str | None, console) -> Non
         console.print(f"tree written to {out_tree}")
 
 
-def _parameters(result: LikelihoodResult):
+def _parameters(result: LikelihoodResult | PartitionedResult):
     table = _table("Parameters", "parameter", "value", *(["d log L"] if result.gradient else []))
     for name, value in result.parameters.items():
         slope = [f"{result.gradient.parameters[name]:.6g}"] if result.gradient else []
@@ -129,9 +199,10 @@ def _parameters(result: LikelihoodResult):
     return table
 
 
-def _branches(gradient: Gradient, lengths):
-    table = _table("Branches", "branch", "length (subst./site)", "d log L")
-    for name, length, slope in zip(gradient.branch_names, lengths, gradient.branch_lengths):
+def _branches(gradient: Gradient | PartitionedGradient, lengths, slopes=None, title: str = "Branches"):
+    table = _table(title, "branch", "length (subst./site)", "d log L")
+    slopes = gradient.branch_lengths if slopes is None else slopes
+    for name, length, slope in zip(gradient.branch_names, lengths, slopes):
         table.add_row(name, f"{length:.8g}", f"{slope:.6f}")
     return table
 

@@ -115,6 +115,14 @@ class PartitionedLikelihood:
         return sum(p.n_sites for p in self.part_models)
 
     @property
+    def length_unit(self) -> str:
+        """What branch lengths count expected changes per: nucleotides where codons stand beside others."""
+        if any(p.site_length != 1 for p in self.part_models):
+            return "nucleotide site; a codon is three"
+        kinds = {p.alignment.alphabet.kind for p in self.parts}
+        return "codon" if kinds == {"codon"} else "site"
+
+    @property
     def branch_names(self) -> tuple[str, ...]:
         """B names; a branch's number is that of the node below it in tree."""
         return self._layout.names
