@@ -11,8 +11,9 @@ samples are looked at depends on their generation alone.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,12 +30,16 @@ from phloem.io.newick_write import write_newick
 from phloem.likelihood.layout import tree_layout
 from phloem.likelihood.problem import engine_problem
 from phloem.model.model import Model
+from phloem.model.record import SiteModel
+from phloem.pruning.interface import Problem
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
 from phloem.tree.tree import Tree
 
 GUARD_EVERY = 100_000  # chain-generations of a run: less than 1 % of the time for any data (docs/mcmc.md)
 LARGEST_DIFFERENCE = 1e-8  # relative, of two ways to add up the same float64 numbers
 ENOUGH_SAMPLES = 20  # with one log-likelihood and several trees
+
+BLOCK_BYTES = 1 << 28  # of messages at once
 
 Plain = Callable[[np.ndarray, np.ndarray, Mapping[str, float]], float]
 
@@ -51,9 +56,28 @@ def plain_likelihood(alignment: Alignment, model: Model) -> Plain:
         layout = tree_layout(Tree(alignment.taxa, parent, lengths * unit, rooted=False), alignment.taxa)
         problem = engine_problem(patterns, model, layout.children, repeats=False)
         site_model = model.evaluate(model_values(model, numbers))
-        return ReferenceEvaluator(problem).log_likelihood(layout.resolved.tree.lengths, site_model)
+        return _by_blocks(problem, layout.resolved.tree.lengths, site_model)
 
     return log_likelihood
+
+
+def _by_blocks(problem: Problem, lengths: np.ndarray, model: SiteModel) -> float:
+    """The reference's log-likelihood, a block of patterns after the other, so that it needs little memory
+    beside the chains. Patterns that cannot be observed concern all others: then in one piece."""
+    n_patterns = problem.tip_codes.shape[1]
+    column = 8 * problem.n_categories * problem.state_sets.shape[1] * 2 * problem.tip_codes.shape[0]
+    size = n_patterns if problem.ascertained.any() else max(1, BLOCK_BYTES // column)
+    return math.fsum(
+        ReferenceEvaluator(
+            replace(
+                problem,
+                tip_codes=problem.tip_codes[:, first : first + size],
+                pattern_weights=problem.pattern_weights[first : first + size],
+                ascertained=problem.ascertained[first : first + size],
+            )
+        ).log_likelihood(lengths, model)
+        for first in range(0, n_patterns, size)
+    )
 
 
 @dataclass(frozen=True, eq=False)

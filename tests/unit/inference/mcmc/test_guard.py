@@ -20,6 +20,8 @@ from phloem.inference.mcmc.structure_of_model import structure_of_model
 from phloem.io.alignment import read_alignment
 from phloem.io.newick import parse_newick
 from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.tree.tree import Tree
 
 ROOT = Path(__file__).resolve().parents[4]
 ALIGNMENT = read_alignment(ROOT / "examples/primates.nex")
@@ -61,6 +63,25 @@ def test_a_right_run_is_compared_and_goes_through(monkeypatch):
         return sorted(tree_lengths)
 
     assert len(asked(300)) == 2 * (2 + 4 + 2) and asked(300) == asked(2000)
+
+
+@pytest.mark.parametrize("patterns", [1, 50, 10_000])
+def test_the_plain_path_is_the_reference_in_blocks_of_any_size(patterns, monkeypatch):
+    monkeypatch.setattr(guard, "BLOCK_BYTES", patterns * 8 * 4 * 4 * 2 * 12)
+    evaluated, right = [], guard.ReferenceEvaluator
+    monkeypatch.setattr(guard, "ReferenceEvaluator", lambda p: (evaluated.append(p), right(p))[1])
+    samples = run(generations=100, n_runs=1).runs[0].samples
+    numbers = dict(zip(("TL", "kappa", "pi(A)", "pi(C)", "pi(G)", "pi(T)", "alpha"), samples.numbers[-1, 2:]))
+    frequencies = np.array([numbers[f"pi({s})"] for s in "ACGT"])
+    model = MODEL.with_values(
+        {"kappa": numbers["kappa"], "alpha": numbers["alpha"], "frequencies": frequencies}
+    )
+    tree = Tree(ALIGNMENT.taxa, samples.parent[-1], samples.lengths[-1], rooted=False)
+    evaluated.clear()
+    found = PLAIN(samples.parent[-1], samples.lengths[-1], numbers)
+    expected = TreeLikelihood(ALIGNMENT, tree, model, engine="reference")
+    assert found == pytest.approx(expected.log_likelihood(), rel=1e-13)
+    assert len(evaluated) == -(-expected.n_patterns // patterns)
 
 
 @pytest.mark.parametrize("chains", [1, 3])
