@@ -21,6 +21,7 @@ def pytest_xdist_make_scheduler(config, log):
             file = nodeid.split("::")[0]
             if file.startswith("tests/gpu/"):
                 return nodeid
-            return "sampler" if "mcmc" in file else file
+            sampler = "mcmc" in file or file == "tests/conformance/test_sampler.py"
+            return "sampler" if sampler else file
 
     return ByKernels(config, log)
