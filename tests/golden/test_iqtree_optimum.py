@@ -25,6 +25,8 @@ BEST_SCORES = [
     ("primates", "SYM+G4", -5821.905),
     ("carnivores_aa", "LG+G4", -5902.707),
     ("carnivores13_codon", "GY94+F3X4", -3999.625),
+    ("carnivores_aa", "LG4M", -5896.952),
+    ("carnivores13_codon", "M1a+F3X4", -3947.550),  # codeml (PAML 4.9j), kappa and lengths fitted too
 ]
 
 

@@ -22,6 +22,13 @@ MODELS = [
     ("codon", "GY94+F3X4+G2"),
     ("codon", "MG94+F1X4"),
     ("binary", "GTR+FO+ASC"),
+    ("dna", "MIX{HKY+FO,GTR}+I+G2"),
+    ("dna", "MIX{K80,HKY+FO}*R2"),
+    ("dna", "HKY+FO+H2+I"),
+    ("protein", "LG4X+I"),
+    ("protein", "WAG+C10Opt+E"),
+    ("codon", "M2a+F1X4"),
+    ("codon", "M8K3+FQ"),
 ]
 
 
@@ -45,6 +52,7 @@ def start(likelihood: TreeLikelihood) -> dict:
     values = {}
     for p in likelihood.model.parameters:
         x = np.asarray(p.start if p.value is None else p.value, float) * np.exp(0.2 * rng.normal(size=p.size))
+        x = np.maximum(x, 1.1) if p.lower == 1.0 else x
         x = x / x.sum() if p.kind == "simplex" else x
         values[p.name] = x if p.elements else float(x[0])
     return values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,9 +18,11 @@ from phloem.errors import InputError, in_file
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.trees import newick_text, read_trees, write_trees
 from phloem.likelihood.gradient import Gradient
+from phloem.likelihood.layout import tree_layout
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.pruning.calibration import on_calibration
+from phloem.tree.splits import robinson_foulds
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
@@ -56,10 +58,11 @@ class LikelihoodSettings(DataOptions):
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodResult:
-    """What was found. parameters: value by element name; branch_lengths (B,) aligned with branch_names.
+    """What was found. parameters: value by element name; branch_lengths (B,) aligned with branch_names, or
+    (K, B) where the model has K sets of them (+H).
 
-    gradient and optimum are None unless asked for; tree: Newick with the branch lengths used;
-    tree_origin: its file, or how it came about.
+    gradient and optimum are None unless asked for; tree: Newick with the branch lengths used, under +H their
+    means over sites; class_trees: under +H one a class; tree_origin: the file, or how it came about.
     """
 
     settings: LikelihoodSettings
@@ -69,6 +72,7 @@ class LikelihoodResult:
     branch_names: tuple[str, ...]
     branch_lengths: np.ndarray
     tree: str
+    class_trees: tuple[str, ...]
     tree_origin: str
     data: dict[str, object]
     gradient: Gradient | None
@@ -83,6 +87,7 @@ class LikelihoodResult:
             "model": self.model,
             "parameters": self.parameters,
             "tree": self.tree,
+            **({"class_trees": list(self.class_trees)} if self.class_trees else {}),
             "tree_origin": self.tree_origin,
             "data": self.data,
             "warnings": list(self.warnings),
@@ -127,13 +132,17 @@ def run_likelihood(
             "--linkage and --link say what parts share, and there is one", hint="Leave them out."
         )
     alignment = alignment_of(settings)
-    tree, origin, n_trees = tree_of(settings, alignment)
-    likelihood = build_likelihood(settings, alignment, tree)
+    trees, origin = trees_of(settings, alignment)
+    likelihood = build_likelihood(settings, alignment, trees[0])
+    by_class = likelihood.model.n_length_classes > 1 and len(trees) > 1
+    if by_class:
+        with in_file(settings.tree):
+            likelihood.set(branch_lengths=lengths_of_classes(likelihood, trees))
     optimum = _fit(likelihood, progress) if settings.optimize else None
     gradient = likelihood.gradient() if settings.gradient else None
     value = likelihood.log_likelihood()
     if settings.out_tree:
-        write_trees(settings.out_tree, likelihood.tree)
+        write_trees(settings.out_tree, list(likelihood.trees))
     return LikelihoodResult(
         settings=settings,
         log_likelihood=value,
@@ -142,28 +151,58 @@ def run_likelihood(
         branch_names=likelihood.branch_names,
         branch_lengths=likelihood.branch_lengths,
         tree=newick_text([likelihood.tree]).strip(),
+        class_trees=tuple(newick_text([t]).strip() for t in likelihood.trees if len(likelihood.trees) > 1),
         tree_origin=origin,
         data=_data(likelihood),
         gradient=gradient,
         optimum=optimum,
         provenance=provenance(inputs, likelihood.selection),
-        warnings=tree_warnings(likelihood.branch_lengths, n_trees),
+        warnings=tree_warnings(likelihood.branch_lengths, 1 if by_class else len(trees)),
     )
 
 
-def tree_of(settings: LikelihoodSettings, alignment: Alignment) -> tuple[Tree, str, int]:
-    """The tree, where it comes from, and how many trees its file has.
+def trees_of(settings: LikelihoodSettings, alignment: Alignment) -> tuple[list[Tree], str]:
+    """The trees of the file, or the one that stands in, and where they come from.
 
-    A tree without branch lengths is one to fit: its lengths are 0.1 where optimize is asked for.
+    Trees without branch lengths are ones to fit: their lengths are 0.1 where optimize is asked for.
     """
     if settings.tree is None:
         found = starting_tree(alignment, "bionj")
-        return found.tree, found.origin, 1
-    trees = read_trees(settings.tree)
-    tree = trees[0]
-    if settings.optimize and np.isnan(tree.lengths[:-1]).all():
-        tree = replace(tree, lengths=np.append(np.full(tree.n_nodes - 1, 0.1), 0.0))
-    return tree, settings.tree, len(trees)
+        return [found.tree], found.origin
+    trees = list(read_trees(settings.tree))
+    if settings.optimize:
+        trees = [_with_some_lengths(tree) for tree in trees]
+    return trees, settings.tree
+
+
+def _with_some_lengths(tree: Tree) -> Tree:
+    if not np.isnan(tree.lengths[:-1]).all():
+        return tree
+    return replace(tree, lengths=np.append(np.full(tree.n_nodes - 1, 0.1), 0.0))
+
+
+def lengths_of_classes(likelihood: TreeLikelihood, trees: Sequence[Tree]) -> np.ndarray:
+    """(K, B) branch lengths of K trees of one shape, one a class of +H, as fits write them.
+
+    Errors: InputError where their number or shape is another.
+    """
+    n_classes, wanted = likelihood.model.n_length_classes, likelihood.tree
+    if len(trees) != n_classes:
+        raise InputError(
+            f"{len(trees)} trees are given for {n_classes} classes of branch lengths",
+            hint="Give one tree, or one for every class.",
+        )
+    lengths = np.empty((n_classes, len(likelihood.branch_names)))
+    for k, tree in enumerate(trees):
+        layout = tree_layout(tree, likelihood.alignment.taxa, multifurcations=True)
+        other = layout.tree
+        if other.rooted != wanted.rooted or other.n_nodes != wanted.n_nodes or robinson_foulds(other, wanted):
+            raise InputError(
+                f"tree {k + 1} has another shape than the first", hint="Classes share the shape."
+            )
+        place = {name: i for i, name in enumerate(layout.names)}
+        lengths[k] = [other.lengths[place[name]] for name in likelihood.branch_names]
+    return lengths
 
 
 def tree_warnings(lengths: np.ndarray, n_trees: int) -> tuple[str, ...]:
@@ -223,7 +262,7 @@ def plain(value: object) -> object:
 
 
 def _by_branch(gradient: Gradient, lengths: np.ndarray) -> list[dict[str, object]]:
-    rows = zip(gradient.branch_names, lengths.tolist(), gradient.branch_lengths.tolist())
+    rows = zip(gradient.branch_names, lengths.T.tolist(), gradient.branch_lengths.T.tolist())
     return [{"branch": name, "length": length, "derivative": derivative} for name, length, derivative in rows]
 
 

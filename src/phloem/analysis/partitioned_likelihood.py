@@ -13,8 +13,8 @@ from phloem.analysis.likelihood import (
     optimum_record,
     plain,
     settings_record,
-    tree_of,
     tree_warnings,
+    trees_of,
 )
 from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.analysis.reading import Part, parts_of
@@ -119,7 +119,7 @@ def run_partitioned_likelihood(
     refuse_to_overwrite(outputs, settings.redo, inputs)
     scheme, parts = parts_of(settings, settings.model)
     largest = max(parts, key=lambda p: (p.alignment.alphabet.kind != "standard", p.alignment.n_sites))
-    tree, origin, n_trees = tree_of(settings, largest.alignment)
+    trees, origin = trees_of(settings, largest.alignment)
     if settings.tree is None:
         origin += f" of part '{largest.name}'"
     models = _models(parts, settings)
@@ -127,7 +127,7 @@ def run_partitioned_likelihood(
     with in_file(settings.tree):
         likelihood = PartitionedLikelihood(
             {p.name: (p.alignment, models[p.name]) for p in parts},
-            tree,
+            trees[0],
             linkage,
             engine=settings.engine,
             precision=settings.precision,
@@ -154,7 +154,7 @@ def run_partitioned_likelihood(
         optimum=optimum,
         provenance=provenance(inputs, likelihood.selections[largest.name])
         | {"engines": {name: chosen.reason for name, chosen in likelihood.selections.items()}},
-        warnings=(*_dropped(scheme.dropped), *tree_warnings(likelihood.branch_lengths, n_trees)),
+        warnings=(*_dropped(scheme.dropped), *tree_warnings(likelihood.branch_lengths, len(trees))),
     )
 
 

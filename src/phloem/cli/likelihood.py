@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from phloem.analysis.partitioned_likelihood import PartitionedGradient, PartitionedResult
 
 _WIDTH = 80
-_SIMPLEX = ("frequency", "root_frequency", "weight", "class_weight")
+_SIMPLEX = ("frequency", "root_frequency", "weight", "class_weight", "mixture_weight")
 
 
 _LINK = typer.Option(None, help="A parameter that parts share: alpha, or alpha:gene1,gene2; may be repeated.")
@@ -116,8 +116,13 @@ def _show(result: LikelihoodResult, console) -> None:
     if result.optimum is not None:
         _show_optimum(result.optimum, result.settings.out_tree, console)
     _show_parameters(result, console)
-    if result.gradient is not None:
+    if result.gradient is None:
+        return
+    if result.branch_lengths.ndim == 1:
         console.print(_branches(result.gradient, result.branch_lengths))
+        return
+    for k, (own, slopes) in enumerate(zip(result.branch_lengths, result.gradient.branch_lengths), 1):
+        console.print(_branches(result.gradient, own, slopes, f"Branches of class {k}"))
 
 
 def _show_parts(result: PartitionedResult, console) -> None:

@@ -12,7 +12,7 @@ from phloem.likelihood.tree_likelihood import TreeLikelihood
 def value_and_derivatives(
     likelihood: TreeLikelihood, branch_lengths: np.ndarray, parameters: Mapping[str, np.ndarray]
 ) -> tuple[float, np.ndarray, dict[str, np.ndarray]]:
-    """log L, d/d branch_lengths (B,) and d/d every parameter given, in the shape of its value.
+    """log L, d/d branch_lengths (B,) or (K, B), and d/d every parameter given, in the shape of its value.
 
     A simplex x gets g_i = (d/dz_i) / x_i, z its softmax coordinates: of all gradients that agree along the
     simplex the one with Σ x_i g_i = 0, so that softmax upstream gives exactly d/dz. Sets the likelihood.

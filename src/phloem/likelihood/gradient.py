@@ -11,7 +11,8 @@ import numpy as np
 class Gradient:
     """The log-likelihood and its derivatives, all from one backward pass.
 
-    branch_names: B names. branch_lengths: (B,) d/d length, in the same order. branch_rates: (B,) d/d rate of
+    branch_names: B names. branch_lengths: (B,) d/d length, in the same order, or (K, B) where the model
+    has K sets of branch lengths (+H). branch_rates: (B,) d/d rate of
     the branch, where a branch's effective length is length × rate.
     parameters: by element name (kappa, rate_AC, frequency_A, alpha, …); those of a simplex are in softmax
     coordinates z, x = softmax(z) (docs/architecture.md), and sum to 0.

@@ -36,8 +36,9 @@ class TreeLayout:
         return binary_children(self.resolved.tree)
 
     def to_nodes(self, branches: np.ndarray) -> np.ndarray:
-        """(B,) by branch → (2T-1,) by node of the binary tree, 0 at virtual branches and the root."""
-        return self.resolved.from_original(np.append(branches, 0.0))
+        """(…, B) by branch → (…, 2T-1) by node of the binary tree, 0 at virtual branches and the root."""
+        at_root = np.zeros((*branches.shape[:-1], 1))
+        return self.resolved.from_original(np.concatenate([branches, at_root], axis=-1))
 
     def to_branches(self, nodes: np.ndarray) -> np.ndarray:
         """(…, 2T-1) by node of the binary tree → (…, B) by branch; virtual branches and the root drop out."""
@@ -71,30 +72,36 @@ class TreeLayout:
     def updated(
         self, current: np.ndarray, change: Mapping[str, float] | Sequence[float] | np.ndarray, what: str
     ):
-        """A copy of the branch values current (B,) with some changed by name, or all by an array (B,)."""
+        """A copy of the branch values current, (B,) or (K, B), with some changed by name or all by an array.
+
+        With K sets of branch lengths a name takes one value or K, and an array (B,) holds for all of them.
+        """
         try:
             if isinstance(change, Mapping):
                 new = current.copy()
                 for name, value in change.items():
-                    new[self.branch(name)] = value
+                    new[..., self.branch(name)] = value
             else:
                 new = np.array(change, np.float64)
+                if new.shape == current.shape[-1:]:
+                    new = np.broadcast_to(new, current.shape).copy()
         except (TypeError, ValueError):
             raise InputError(f"a {what} is no number", hint="Give numbers.") from None
-        return checked_branch_values(new, self.names, what)
+        return checked_branch_values(new, self.names, what, current.shape)
 
 
-def checked_branch_values(values: np.ndarray, names: tuple[str, ...], what: str) -> np.ndarray:
-    """The values (B,) if they are finite and not negative."""
-    if values.shape != (len(names),):
+def checked_branch_values(values: np.ndarray, names: tuple[str, ...], what: str, shape) -> np.ndarray:
+    """The values if they have the shape, (B,) or (K, B), and are finite and not negative."""
+    if values.shape != shape:
+        sets = f", in {shape[0]} sets" if len(shape) == 2 else ""
         raise InputError(
-            f"{len(names)} {what}s are needed, one a branch; got an array of shape {values.shape}"
+            f"{len(names)} {what}s are needed, one a branch{sets}; got an array of shape {values.shape}"
         )
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    wrong = np.argwhere(~(np.isfinite(values) & (values >= 0)))
     if len(wrong):
-        branch = names[wrong[0]]
+        branch = names[wrong[0][-1]]
         raise InputError(
-            f"the {what} of branch '{branch}' is {values[wrong[0]]}",
+            f"the {what} of branch '{branch}' is {values[tuple(wrong[0])]}",
             hint="Give a finite number of 0 or more.",
         )
     return values

@@ -29,10 +29,10 @@ def require_possible(value: float, evaluator: Evaluator, patterns: SitePatterns)
 
 def require_finite(gradient: Gradient) -> Gradient:
     """The gradient if every number in it is finite, else a NumericalError that names the first one not."""
-    wrong = np.flatnonzero(~np.isfinite(gradient.branch_lengths))
+    wrong = np.argwhere(~np.isfinite(gradient.branch_lengths))
     if len(wrong):
-        name = gradient.branch_names[wrong[0]]
-        raise NumericalError(f"the derivative of branch '{name}' is {gradient.branch_lengths[wrong[0]]}")
+        name, value = gradient.branch_names[wrong[0][-1]], gradient.branch_lengths[tuple(wrong[0])]
+        raise NumericalError(f"the derivative of branch '{name}' is {value}")
     for parameter, value in gradient.parameters.items():
         if not np.isfinite(value):
             raise NumericalError(f"the derivative of parameter '{parameter}' is {value}")

@@ -142,6 +142,11 @@ def _evaluated(model: Model, tree: Tree) -> SiteModel:
             f"parameter '{model.free[0].name}' of model {model.name} has no value to simulate with",
             hint="Write the values in braces, as in HKY{3.5}+F{0.3,0.2,0.2,0.3}+G4{0.5}.",
         )
+    if model.n_length_classes > 1:
+        raise ModelError(
+            f"{model.name} has {model.n_length_classes} sets of branch lengths, and one tree is given",
+            hint="Simulate every class on its own tree and join the alignments.",
+        )
     point = ModelPoint(model, model.values())
     if not tree.rooted and not point.reversible:
         raise InputError(

@@ -45,7 +45,8 @@ def _reversible(process: ProcessNumbers) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """layout: the tree; lengths, rates: (B,) by branch; point: the model's parameters."""
+    """layout: the tree; point: the model's parameters; rates: (B,) by branch; lengths: (B,), or (K, B) where
+    the model has K > 1 sets of branch lengths (+H)."""
 
     layout: TreeLayout
     lengths: np.ndarray
@@ -53,7 +54,7 @@ class State:
     point: ModelPoint
 
     def effective(self) -> np.ndarray:
-        """(2T-1,) effective length of the branch above every node of the binary tree."""
+        """(2T-1,) or (K, 2T-1) effective length of the branch above every node of the binary tree."""
         return self.layout.to_nodes(self.lengths * self.rates)
 
     def require_root(self) -> None:
@@ -61,7 +62,7 @@ class State:
         require_root(self.layout.tree, self.point)
 
     def with_layout(self, layout: TreeLayout) -> State:
-        """On another tree, with that tree's lengths and branch rates of 1."""
+        """On another tree, with that tree's lengths in all sets, and branch rates of 1."""
         return _at_first(layout, self.point)
 
     def changed(
@@ -99,5 +100,6 @@ def initial_state(layout: TreeLayout, model: Model) -> State:
 
 
 def _at_first(layout: TreeLayout, point: ModelPoint) -> State:
-    lengths = layout.tree.lengths[:-1].copy()
-    return State(layout, lengths, np.ones_like(lengths), point)
+    lengths, n_sets = layout.tree.lengths[:-1].copy(), point.model.n_length_classes
+    in_sets = np.tile(lengths, (n_sets, 1)) if n_sets > 1 else lengths
+    return State(layout, in_sets, np.ones_like(lengths), point)

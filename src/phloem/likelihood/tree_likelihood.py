@@ -75,9 +75,16 @@ class TreeLikelihood:
 
     @property
     def tree(self) -> Tree:
-        """The tree, tips in alignment order, with the current branch lengths."""
-        tree = self._accepted.layout.tree
-        return replace(tree, lengths=np.append(self._accepted.lengths, tree.lengths[-1]))
+        """The tree, tips in alignment order, with the current branch lengths.
+
+        Under +H they are the means over variable sites; trees has those of every class.
+        """
+        return self._tree_of(self._weights_of_lengths() @ np.atleast_2d(self._accepted.lengths))
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The tree with every set of branch lengths: one, or K under +H."""
+        return tuple(self._tree_of(lengths) for lengths in np.atleast_2d(self._accepted.lengths))
 
     @property
     def branch_names(self) -> tuple[str, ...]:
@@ -90,7 +97,7 @@ class TreeLikelihood:
 
     @property
     def branch_lengths(self) -> np.ndarray:
-        """(B,) a copy, aligned with branch_names."""
+        """(B,) a copy, aligned with branch_names; (K, B) where the model has K sets of lengths (+H)."""
         return self._accepted.lengths.copy()
 
     @property
@@ -166,7 +173,7 @@ class TreeLikelihood:
                 log_likelihood=result.log_likelihood,
                 branch_names=state.layout.names,
                 branch_lengths=effective * state.rates,
-                branch_rates=effective * state.lengths,
+                branch_rates=np.atleast_2d(effective * state.lengths).sum(0),
                 parameters=by_name,
                 root_frequencies=root_frequencies,
             )
@@ -182,19 +189,21 @@ class TreeLikelihood:
         return np.array([g.log_likelihood]), [PartGradient(g.branch_lengths.ravel(), by_name)]
 
     def site_branch_derivatives(self) -> np.ndarray:
-        """(B, L) d site log-likelihood / d branch length; rows sum to gradient().branch_lengths."""
+        """(B, L) or (K, B, L) d site log-likelihood / d branch length; sums over sites are
+        gradient().branch_lengths."""
         self.log_likelihood()  # names a site of likelihood 0, which has no derivative
         state, evaluator = self._accepted, self._evaluator
         by_pattern = evaluator.site_branch_derivatives(state.effective(), state.point.site_model)
-        by_site = by_pattern[:, self._patterns.site_pattern]
+        by_site = by_pattern[..., self._patterns.site_pattern]
         if self._problem.ascertained.any():
             hidden = np.exp(evaluator.site_log_likelihoods()[self._problem.ascertained])
-            slope = by_pattern[:, self._problem.ascertained] @ hidden
-            by_site = by_site + (slope / (1 - hidden.sum()))[:, None]
-        return state.layout.to_branches(by_site.T).T * state.rates[:, None]
+            slope = by_pattern[..., self._problem.ascertained] @ hidden
+            by_site = by_site + (slope / (1 - hidden.sum()))[..., None]
+        by_branch = state.layout.to_branches(np.swapaxes(by_site, -1, -2))
+        return np.swapaxes(by_branch, -1, -2) * state.rates[:, None]
 
     def second_derivatives(self) -> np.ndarray:
-        """(B,) d² log L / d length² of each branch on its own (the Hessian's diagonal)."""
+        """(B,) or (K, B) d² log L / d length² of each branch on its own (the Hessian's diagonal)."""
         self.log_likelihood()
         state, evaluator = self._accepted, self._evaluator
         by_node = evaluator.second_derivatives(state.effective(), state.point.site_model)
@@ -237,7 +246,8 @@ class TreeLikelihood:
     ) -> float:
         """The log-likelihood after a change, recomputing only what it touches; accept() or reject() it next.
 
-        branch_lengths, branch_rates: all (B,), or some by branch name. parameters: some by name.
+        branch_lengths, branch_rates: all (B,), or some by branch name; with K sets of branch lengths (K, B),
+        or K values a name. parameters: some by name.
         tree: another tree of the same taxa, whose lengths are taken over (branch_lengths then changes them);
         branch rates start again at 1. After a NumericalError nothing is pending.
         """
@@ -249,7 +259,7 @@ class TreeLikelihood:
         new.require_root()
         children = (None, None) if tree is None else new.layout.children
         lengths = new.effective()
-        changed = np.flatnonzero(lengths != old.effective())
+        changed = np.flatnonzero(np.atleast_2d(lengths != old.effective()).any(0))
         site_model = None if new.point is old.point else new.point.site_model
         value = self._evaluator.propose(lengths, changed, site_model, *children)
         try:
@@ -271,6 +281,19 @@ class TreeLikelihood:
         self._pending()
         self._evaluator.reject()
         self._proposed = None
+
+    def _weights_of_lengths(self) -> np.ndarray:
+        """(K,) how often variable sites have each set of branch lengths; sum 1."""
+        model = self._accepted.point.model
+        if model.n_length_classes == 1:
+            return np.ones(1)
+        site_model = self._accepted.point.site_model
+        weights = np.bincount(site_model.length_class, site_model.weights)
+        return weights / weights.sum()
+
+    def _tree_of(self, lengths: np.ndarray) -> Tree:
+        tree = self._accepted.layout.tree
+        return replace(tree, lengths=np.append(lengths, tree.lengths[-1]))
 
     def _layout(self, tree: Tree):
         return tree_layout(tree, self.alignment.taxa, self._multifurcations)

@@ -184,6 +184,19 @@ def renamed(parameter: Parameter, suffix: str) -> Parameter:
     )
 
 
+def apart(parameter: Parameter, k: int, n: int) -> Parameter:
+    """A free parameter of the k-th of n alike components, with a start of its own: components that start
+    alike have equal derivatives and would stay alike."""
+    start, kind = np.asarray(parameter.start, np.float64), parameter.kind
+    if not parameter.is_free or kind not in ("positive", "simplex"):
+        return parameter
+    if kind == "simplex":
+        tilted = start * np.exp(0.3 * np.sin((k + 1.0) * np.arange(1, parameter.size + 1)))
+        return replace(parameter, start=tilted / tilted.sum())
+    moved = np.clip(start * 2.0 ** ((2 * k - n - 1) / max(n - 1, 1)), parameter.lower, parameter.upper)
+    return replace(parameter, start=moved if parameter.elements else float(moved))
+
+
 def mixture_weights(n: int, start: np.ndarray | None = None) -> Parameter:
     """The parameter of the weights of n classes."""
     return simplex(WEIGHTS, tuple(f"mixture_weight_{i}" for i in range(1, n + 1)), start)

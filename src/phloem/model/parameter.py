@@ -42,11 +42,6 @@ class Parameter:
     relative: bool = False
 
     @property
-    def n_free(self) -> int:
-        """Numbers that can be chosen: one less than entries where they sum to 1 or are relative."""
-        return self.size - (self.kind == "simplex" or self.relative)
-
-    @property
     def size(self) -> int:
         return len(self.elements) or 1
 

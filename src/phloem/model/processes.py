@@ -27,6 +27,7 @@ from phloem.model.mixture import (
     Mixture,
     MixtureTerm,
     ProcessMixture,
+    apart,
     mixture_weights,
     renamed,
 )
@@ -124,7 +125,7 @@ def _refuse(by_role: Roles, head: Piece, refused: tuple[str, ...]) -> None:
 def _mixture(head: Piece, components: list[ComponentText], request: Request, star: bool) -> Processes:
     """MIX{…}: the k-th component's parameters are called kappa.k and so on."""
     built, terms, parameters, shown = [], [], [], []
-    ascertained = False
+    ascertained, labels = False, [c.pieces[0].name.upper() for c in components]
     for k, component in enumerate(components, 1):
         first, *suffixes = component.pieces
         by_role = roles(suffixes)
@@ -142,6 +143,8 @@ def _mixture(head: Piece, components: list[ComponentText], request: Request, sta
             raise ModelError(f"{first.name} is a mixture of its own", column=first.column, hint="Use GY94.")
         built.append(Component.of(substitution, f".{k}"))
         terms.append(substitution.terms)
+        n_before, n_alike = labels[: k - 1].count(labels[k - 1]), labels.count(labels[k - 1])
+        own = [apart(p, n_before + 1, n_alike) for p in own] if n_alike > 1 else own
         parameters += [renamed(p, f".{k}") for p in own]
         shown.append(_observed_state(substitution))
         ascertained |= family.ascertained

@@ -91,3 +91,20 @@ def test_several_trees_and_lengths_in_years_give_warnings(settings, tmp_path):
     (warning,) = run_likelihood(replace(settings, tree=str(other))).warnings
     assert "units of time" in warning
     assert run_likelihood(settings).warnings == ()
+
+
+def test_trees_of_classes_are_written_and_read_again(settings, tmp_path):
+    out = tmp_path / "classes.nwk"
+    fitting = replace(settings, model="JC+H2", optimize=True, out_tree=str(out))
+    result = run_likelihood(fitting)
+    assert result.branch_lengths.shape == (2, 5) and len(result.to_json()["class_trees"]) == 2
+    again = run_likelihood(replace(settings, tree=str(out), model=result.model, gradient=True))
+    assert again.log_likelihood == pytest.approx(result.log_likelihood, abs=1e-6)
+    assert not any("this is the first" in warning for warning in again.warnings)
+    row = again.to_json()["gradient"]["branch_lengths"][0]
+    assert row["length"] == again.branch_lengths[:, 0].tolist() and len(row["derivative"]) == 2
+    with pytest.raises(InputError, match="2 trees are given for 3 classes"):
+        run_likelihood(replace(settings, tree=str(out), model="JC+H3{0.3,0.3,0.4}"))
+    out.write_text(NEWICK + "(a:0.1,c:0.2,(b:0.15,d:0.3):0.05);\n")
+    with pytest.raises(InputError, match="tree 2 has another shape"):
+        run_likelihood(replace(settings, tree=str(out), model=result.model))

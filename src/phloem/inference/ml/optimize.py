@@ -18,6 +18,7 @@ from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.term import BlockLikelihood, LikelihoodTerm
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.parameter import ParameterValue
+from phloem.model.site_rates import gamma_rates
 from phloem.tree.tree import Tree
 
 Progress = Callable[[int, float], None]
@@ -159,11 +160,17 @@ class _Search:
         return {name: values[name] for name in dict.fromkeys(self.parameterisation.lengths)}
 
     def first_lengths(self) -> dict[str, np.ndarray]:
-        """The tree's branch lengths, or equal ones that fit better: a tree may have none, or be in years."""
+        """The tree's branch lengths, or equal ones that fit better: a tree may have none, or be in years.
+
+        Under +H equal sets of lengths are spread apart: classes that start alike would stay alike.
+        """
         values = self.parameterisation.block_values([])
         names, now = list(dict.fromkeys(self.parameterisation.lengths)), self.likelihood.branch_lengths
-        own = dict(zip(names, np.clip(now, *_FIRST_LENGTHS).reshape(len(names), -1)))
-        plain = {name: np.full_like(x, _PLAIN_LENGTH) for name, x in own.items()}
+        spread = np.ones_like(now)
+        if len(names) == 1 and now.ndim == 2 and (now == now[0]).all():
+            spread = spread * gamma_rates(1.0, len(now), "mean")[:, None]
+        own = dict(zip(names, np.clip(now * spread, *_FIRST_LENGTHS).reshape(len(names), -1)))
+        plain = dict(zip(names, (_PLAIN_LENGTH * spread).reshape(len(names), -1)))
         return min((own, plain), key=lambda lengths: self.objective(self.coordinates(values | lengths))[0])
 
     def run(self, lengths: Mapping[str, np.ndarray], starts: list[Start]) -> tuple[float, np.ndarray, bool]:
@@ -228,19 +235,20 @@ def _free_numbers(search: _Search) -> int:
 
 
 def _order_free_rates(likelihood: BlockLikelihood) -> None:
-    """Free rates as they act, with weighted mean 1, in ascending order."""
+    """Free rates as they act, with weighted mean 1, in ascending order unless each has its own process."""
     if isinstance(likelihood, TreeLikelihood):
-        likelihood.set(parameters=_mean_rate_one(likelihood.parameters))
+        likelihood.set(parameters=_mean_rate_one(likelihood.parameters, likelihood.model.fused))
     elif isinstance(likelihood, PartitionedLikelihood):
-        for part, values in likelihood.parameters.items():
+        fused = [part.model.fused for part in likelihood.part_models]
+        for (part, values), fixed_order in zip(likelihood.parameters.items(), fused):
             shared = [r for r in ("rates", "weights") if likelihood.linkage.parameters.get(r)]
             if len(shared) != 1:  # shared rates over weights of every part's own have no order
-                likelihood.set(parameters={part: _mean_rate_one(values)})
+                likelihood.set(parameters={part: _mean_rate_one(values, fixed_order)})
 
 
-def _mean_rate_one(values: Mapping[str, ParameterValue]) -> dict[str, ParameterValue]:
+def _mean_rate_one(values: Mapping[str, ParameterValue], fixed_order: bool) -> dict[str, ParameterValue]:
     if "rates" not in values or "weights" not in values:
         return {}
     weights, rates = np.asarray(values["weights"]), np.asarray(values["rates"])
-    order = np.argsort(rates)
+    order = np.arange(len(rates)) if fixed_order else np.argsort(rates)
     return {"rates": (rates / (weights @ rates))[order], "weights": weights[order]}

@@ -19,6 +19,9 @@ def restarts(free: Sequence[Parameter]) -> list[Start]:
     rates have several peaks: these are tried from few and many invariable sites, strong and weak variation.
     """
     names = {p.name: p for p in free}
+    selected = [name for name in ("omega_3", "omega_s") if name in names]
+    if selected and "mixture_weights" in names:
+        return _positive_selection(selected[0], names["mixture_weights"].size)
     if "rates" in names and "weights" in names:
         return _free_rates(names["rates"].size, "p_invariable" in names)
     if "alpha" in names and "p_invariable" in names:
@@ -28,6 +31,15 @@ def restarts(free: Sequence[Parameter]) -> list[Start]:
     if "p_invariable" in names:
         return [{"p_invariable": 0.1}, {"p_invariable": 0.5}]
     return [{}]
+
+
+def _positive_selection(omega: str, n: int) -> list[Start]:
+    """Many sites a little above 1, or few far above (M2a and M8 have both peaks; Yang et al. 2000)."""
+    starts: list[Start] = []
+    for value, share in ((1.2, 0.2), (4.0, 0.03)):
+        rest = np.array([1.0, 0.5][: n - 1])
+        starts.append({omega: value, "mixture_weights": np.append((1 - share) * rest / rest.sum(), share)})
+    return starts
 
 
 def _free_rates(n: int, invariable: bool) -> list[Start]:
