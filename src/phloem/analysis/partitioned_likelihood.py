@@ -138,8 +138,8 @@ def run_partitioned_likelihood(
     gradient = likelihood.gradient() if settings.gradient else None
     results = _part_results(likelihood)
     if settings.out_tree:
-        trees = likelihood.part_trees.values() if settings.linkage == "unlinked" else [likelihood.tree]
-        write_trees(settings.out_tree, list(trees))
+        fitted = likelihood.part_trees.values() if settings.linkage == "unlinked" else [likelihood.tree]
+        write_trees(settings.out_tree, list(fitted))
     return PartitionedResult(
         settings=settings,
         log_likelihood=float(np.sum([p.log_likelihood for p in results])),
