@@ -155,8 +155,8 @@ def linkage_problem(method: str, make: Callable, n: int):
 
 
 def joining_problem(n: int):
-    from phloem.clustering.neighbour_joining import neighbour_joining
-    from phloem.clustering.reference.nj import neighbour_joining as reference
+    from phloem.clustering.joining import neighbour_joining
+    from phloem.clustering.reference.joining import neighbour_joining as reference
 
     def check() -> bool:
         d = tree_matrix(300, np.random.default_rng(1))
@@ -170,9 +170,9 @@ def joining_problem(n: int):
 
 
 def distance_problem(method: str, n: int, sites: int):
-    from phloem.clustering.alignment_distances import DistanceSettings, pairwise_distances
+    from phloem.clustering.distances import DistanceSettings, pairwise_distances
     from phloem.clustering.formula import observed_frequencies
-    from phloem.clustering.reference.distance import nucleotide_distance
+    from phloem.clustering.reference.distances import nucleotide_distance
 
     settings = DistanceSettings(method, precision="float32")  # type: ignore[arg-type]
 
@@ -190,8 +190,8 @@ def distance_problem(method: str, n: int, sites: int):
 
 
 def likelihood_problem(n: int, sites: int):
-    from phloem.clustering.alignment_distances import DistanceSettings, pairwise_distances
-    from phloem.clustering.reference.distance import likelihood_distance
+    from phloem.clustering.distances import DistanceSettings, pairwise_distances
+    from phloem.clustering.reference.distances import likelihood_distance
     from phloem.model.grammar import parse_model
 
     model = parse_model("LG", datatype="protein").evaluate()

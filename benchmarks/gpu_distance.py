@@ -25,15 +25,14 @@ import triton
 from outbreak import AS_IN_SARS_COV_2, outbreak_distances
 from path_lengths import additive, is_joined, on_a_tree
 
-from phloem.clustering.device_formula import Formula, ScoreTables
+from phloem.clustering.formula import Formula, ScoreTables, score_tables
 from phloem.clustering.gpu.alignment import EncodedSequences, SequenceCodes, distance_matrix
 from phloem.clustering.gpu.linkage import linkage_merges
 from phloem.clustering.gpu.nj import joins
 from phloem.clustering.gpu.nj_stages import JoiningTiling
+from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
-from phloem.clustering.neighbour_joining import neighbour_joining
-from phloem.clustering.reference.distance import likelihood_distance, nucleotide_distance, nucleotide_terms
-from phloem.clustering.reference.distance_tables import score_tables
+from phloem.clustering.reference.distances import likelihood_distance, nucleotide_distance, nucleotide_terms
 from phloem.model.grammar import parse_model
 from phloem.model.record import SiteModel
 

@@ -17,10 +17,10 @@ import pytest
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import squareform
 
-from phloem.clustering.alignment_distances import pairwise_distances
-from phloem.clustering.distance_settings import DistanceSettings
+from phloem.clustering.distances import pairwise_distances
+from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
-from phloem.clustering.neighbour_joining import neighbour_joining
+from phloem.clustering.settings import DistanceSettings
 from phloem.io.alignment import read_alignment
 from phloem.io.distance_matrix import read_distance_matrix
 from phloem.io.newick import parse_newick

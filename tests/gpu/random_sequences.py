@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from phloem.clustering.device_formula import Formula
+from phloem.clustering.formula import Formula
 from phloem.clustering.gpu.alignment import DistanceTiling, SequenceCodes, distance_matrix
-from phloem.clustering.reference.distance import nucleotide_terms
+from phloem.clustering.reference.distances import nucleotide_terms
 
 FREQUENCIES = np.array([0.3, 0.2, 0.27, 0.23])
 SMALL = {4: DistanceTiling(rows=64, columns=32, block=64), 20: DistanceTiling(rows=64, columns=64, block=64)}

@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from gpu.random_sequences import FREQUENCIES, formula, measured, sequences  # noqa: E402
-from phloem.clustering.device_formula import Formula  # noqa: E402
+from phloem.clustering.formula import Formula  # noqa: E402
 from phloem.clustering.gpu.alignment import DistanceTiling  # noqa: E402
-from phloem.clustering.reference.distance import (  # noqa: E402
+from phloem.clustering.reference.distances import (  # noqa: E402
     joint_counts,
     nucleotide_distance,
     protein_distance,

@@ -11,11 +11,11 @@ from scipy.spatial.distance import squareform
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from phloem.clustering.alignment_distances import lacking_on_gpu, pairwise_distances
-from phloem.clustering.distance_settings import DistanceSettings
+from phloem.clustering.distances import lacking_on_gpu, pairwise_distances
+from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
-from phloem.clustering.neighbour_joining import neighbour_joining
-from phloem.clustering.select import select_distance_device
+from phloem.clustering.resources import select_distance_device
+from phloem.clustering.settings import DistanceSettings
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.data.distance_triangle import DistanceTriangle

@@ -17,7 +17,7 @@ from phloem.clustering.gpu import nj as gpu_distance_nj
 from phloem.clustering.gpu.kernels.nj_steps import BEGIN
 from phloem.clustering.gpu.nj import joins
 from phloem.clustering.gpu.nj_stages import JoiningStages, JoiningTiling, stages
-from phloem.clustering.reference.nj import neighbour_joining
+from phloem.clustering.reference.joining import neighbour_joining
 from phloem.errors import InputError, NumericalError
 from phloem.hardware.gpu_device import find_device
 

@@ -10,9 +10,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from phloem.clustering.alignment_distances import pairwise_distances  # noqa: E402
-from phloem.clustering.distance_settings import DistanceSettings  # noqa: E402
-from phloem.clustering.reference.distance import joint_counts, likelihood_distance, state_weights  # noqa: E402
+from phloem.clustering.distances import pairwise_distances  # noqa: E402
+from phloem.clustering.formula import state_weights  # noqa: E402
+from phloem.clustering.reference.distances import joint_counts, likelihood_distance  # noqa: E402
+from phloem.clustering.settings import DistanceSettings  # noqa: E402
 from phloem.data.alignment import alignment_from_sequences  # noqa: E402
 from phloem.data.alphabet import alphabet  # noqa: E402
 from phloem.likelihood.model_for_alignment import model_for_alignment  # noqa: E402

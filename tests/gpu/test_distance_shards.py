@@ -14,7 +14,7 @@ pytest.importorskip("triton")
 from gpu.random_matrices import continuous, duplicated, tied  # noqa: E402
 from phloem.analysis.distance import DistanceAnalysisSettings, run_distance_analysis  # noqa: E402
 from phloem.clustering import device_distances  # noqa: E402
-from phloem.clustering.device_formula import Formula  # noqa: E402
+from phloem.clustering.formula import Formula  # noqa: E402
 from phloem.clustering.gpu import shards_bands as gpu_distance_shards_bands  # noqa: E402
 from phloem.clustering.gpu.alignment import SequenceCodes, distance_matrix  # noqa: E402
 from phloem.clustering.gpu.device import visible_devices  # noqa: E402
@@ -31,7 +31,7 @@ from phloem.clustering.gpu.shards_bands import (  # noqa: E402
 from phloem.clustering.gpu.shards_device import ShardTiling  # noqa: E402
 from phloem.clustering.gpu.shards_exchange import chunks  # noqa: E402
 from phloem.clustering.linkage import linkage  # noqa: E402
-from phloem.clustering.reference.distance import nucleotide_terms  # noqa: E402
+from phloem.clustering.reference.distances import nucleotide_terms  # noqa: E402
 from phloem.clustering.reference.linkage import linkage as sequential  # noqa: E402
 from phloem.errors import InputError, NumericalError  # noqa: E402
 

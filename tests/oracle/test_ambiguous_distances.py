@@ -7,14 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from phloem.clustering.alignment_distances import DistanceSettings, pairwise_distances
-from phloem.clustering.formula import observed_frequencies
-from phloem.clustering.reference.distance import (
-    joint_counts,
-    nucleotide_distance,
-    protein_distance,
-    state_weights,
-)
+from phloem.clustering.distances import DistanceSettings, pairwise_distances
+from phloem.clustering.formula import observed_frequencies, state_weights
+from phloem.clustering.reference.distances import joint_counts, nucleotide_distance, protein_distance
 from phloem.data.alignment import Alignment, alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.errors import InputError

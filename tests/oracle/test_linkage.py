@@ -12,7 +12,7 @@ from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import squareform
 
 import phloem.clustering.linkage as module
-from phloem.clustering import linkage_state
+from phloem.clustering import linkage_rounds
 from phloem.clustering.cpu import linkage_single, linkage_square
 from phloem.clustering.linkage import linkage
 from phloem.clustering.reference.linkage import combine, counting_unit
@@ -51,7 +51,7 @@ def way(request, monkeypatch):
         as_of_many_taxa(monkeypatch)
     monkeypatch.setattr(module, "SMALL", {"sequence": 256}.get(request.param, 4))
     monkeypatch.setattr(module, "DENSE_SHARE", {"rounds": 0.0}.get(request.param, 1 / 8))
-    monkeypatch.setattr(linkage_state, "LAG", 2)
+    monkeypatch.setattr(linkage_rounds, "LAG", 2)
 
 
 def as_of_many_taxa(monkeypatch):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from oracle.path_lengths import path_lengths
-from phloem.clustering.cophenetic import cophenetic_correlation
-from phloem.clustering.neighbour_joining import METHODS, neighbour_joining
-from phloem.clustering.reference.nj import neighbour_joining as reference
+from phloem.clustering.joining import METHODS, neighbour_joining
+from phloem.clustering.reference.joining import neighbour_joining as reference
+from phloem.clustering.support import cophenetic_correlation
 from phloem.errors import NumericalError
 from phloem.tree.random import uniform_unrooted
 from phloem.tree.splits import robinson_foulds

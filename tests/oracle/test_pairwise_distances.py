@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.clustering.alignment_distances import DistanceSettings, pairwise_distances
+from phloem.clustering.distances import DistanceSettings, pairwise_distances
 from phloem.clustering.formula import observed_frequencies
-from phloem.clustering.reference.distance import (
+from phloem.clustering.reference.distances import (
     likelihood_distance,
     nucleotide_distance,
     nucleotide_terms,

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from oracle.path_lengths import path_lengths
-from phloem.clustering.neighbour_joining import neighbour_joining
-from phloem.clustering.reference.nj_simultaneous import simultaneous_joining
-from phloem.clustering.simultaneous_joining import SimultaneousJoining
+from phloem.clustering.joining import SimultaneousJoining, neighbour_joining
+from phloem.clustering.reference.joining import simultaneous_joining
 from phloem.errors import InputError, NumericalError
 from phloem.tree.random import uniform_unrooted
 from phloem.tree.splits import robinson_foulds

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.path_lengths import path_lengths
+from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
-from phloem.clustering.neighbour_joining import neighbour_joining
 from phloem.clustering.reference.linkage import linkage as reference
 from phloem.tree.random import coalescent, uniform_unrooted
 from phloem.tree.splits import robinson_foulds

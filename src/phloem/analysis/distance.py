@@ -13,13 +13,11 @@ from phloem.analysis.distance_devices import JOINING
 from phloem.analysis.distance_options import DistanceAnalysisSettings, check_options
 from phloem.analysis.distance_source import Distances, Progress, Source, source_of
 from phloem.analysis.provenance import provenance
-from phloem.clustering.bootstrap import bootstrap_support
-from phloem.clustering.cophenetic import cophenetic_correlation
-from phloem.clustering.device_bands import DeviceBands
-from phloem.clustering.device_distances import DeviceMatrix
+from phloem.clustering.device_distances import DeviceBands, DeviceMatrix
+from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
-from phloem.clustering.neighbour_joining import neighbour_joining
-from phloem.clustering.select import Device
+from phloem.clustering.resources import Device
+from phloem.clustering.support import bootstrap_support, cophenetic_correlation
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.data.distance_triangle import DistanceTriangle
 from phloem.errors import InputError

@@ -7,14 +7,12 @@ from typing import Literal
 
 import numpy as np
 
+from phloem.clustering import joining as joining_room
 from phloem.clustering import linkage as linkage_room
-from phloem.clustering import neighbour_joining as joining_room
-from phloem.clustering.alignment_distances import distance_seconds, lacking_on_gpu
-from phloem.clustering.device_bands import devices_by_rows
-from phloem.clustering.device_distances import fits_device
-from phloem.clustering.distance_settings import DistanceSettings
-from phloem.clustering.memory import LINKAGE
-from phloem.clustering.select import Device, select_distance_device
+from phloem.clustering.device_distances import devices_by_rows, fits_device
+from phloem.clustering.distances import distance_seconds, lacking_on_gpu
+from phloem.clustering.resources import LINKAGE, Device, select_distance_device
+from phloem.clustering.settings import DistanceSettings
 from phloem.data.alignment import Alignment
 from phloem.errors import InputError
 

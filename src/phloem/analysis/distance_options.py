@@ -11,9 +11,9 @@ import numpy as np
 from phloem.analysis.distance_devices import Method
 from phloem.analysis.provenance import refuse_to_overwrite
 from phloem.analysis.reading import DataOptions
-from phloem.clustering.distance_settings import DistanceMethod
-from phloem.clustering.neighbour_joining import NegativeBranches, check_simultaneous
-from phloem.clustering.select import Device
+from phloem.clustering.joining import NegativeBranches, check_simultaneous
+from phloem.clustering.resources import Device
+from phloem.clustering.settings import DistanceMethod
 from phloem.data.alignment import Ambiguity
 from phloem.errors import InputError
 from phloem.hardware.machine import usable_cores

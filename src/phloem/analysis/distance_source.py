@@ -11,12 +11,10 @@ import numpy as np
 from phloem.analysis.distance_devices import DistanceDevices, choose_devices, on_all_devices
 from phloem.analysis.distance_options import DistanceAnalysisSettings, refuse_options_of_other_inputs
 from phloem.analysis.reading import alignment_of
-from phloem.clustering.alignment_distances import pairwise_distances, pairwise_triangle
-from phloem.clustering.deletion import measured_sites
-from phloem.clustering.device_bands import DeviceBands, distances_in_bands
-from phloem.clustering.device_distances import DeviceAlignment, DeviceMatrix
-from phloem.clustering.distance_settings import DistanceSettings, usual_method
-from phloem.clustering.memory import LINKAGE, require_memory
+from phloem.clustering.device_distances import DeviceAlignment, DeviceBands, DeviceMatrix, distances_in_bands
+from phloem.clustering.distances import measured_sites, pairwise_distances, pairwise_triangle
+from phloem.clustering.resources import LINKAGE, require_memory
+from phloem.clustering.settings import DistanceSettings, usual_method
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix
 from phloem.data.distance_triangle import DistanceTriangle

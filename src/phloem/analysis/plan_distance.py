@@ -14,8 +14,8 @@ from phloem.analysis.distance_options import (
     refuse_options_of_other_inputs,
 )
 from phloem.analysis.distance_source import distance_settings, measured_alignment
-from phloem.clustering.alignment_distances import distance_seconds
-from phloem.clustering.memory import forecast_bytes
+from phloem.clustering.distances import distance_seconds
+from phloem.clustering.resources import forecast_bytes
 from phloem.hardware.machine import Hardware, detect_hardware
 from phloem.io.distance_matrix import LARGE, is_distance_matrix, taxa_of_matrix
 

@@ -1,15 +1,117 @@
-"""The numbers of a correction for an alignment, the same for every device."""
+"""How counts of site pairs become distances: the equations, and their numbers for an alignment."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from phloem.clustering.device_formula import Formula, ScoreTables
-from phloem.clustering.distance_settings import NUCLEOTIDES, DistanceSettings
-from phloem.clustering.reference.distance import nucleotide_terms, state_weights
-from phloem.clustering.reference.distance_tables import score_tables
+from phloem.clustering.settings import NUCLEOTIDES, DistanceSettings
 from phloem.data.alignment import Alignment, Ambiguity
 from phloem.errors import InputError
+from phloem.model.record import SiteModel
+from phloem.model.transition import transition_matrices
+
+
+def state_weights(state_sets: np.ndarray, ambiguity: Ambiguity) -> np.ndarray:
+    """(codes, S): the share of a site that each code gives to each state.
+
+    A plain state gives 1, a wholly missing character nothing. A partly ambiguous code gives nothing
+    (missing), or 1/k to each of the k states that it allows (partial; as HyPhy's and tn93's AVERAGE do).
+    """
+    sizes = state_sets.sum(axis=1)
+    known = sizes == 1
+    if ambiguity == "partial":
+        known = sizes < state_sets.shape[1]
+    return np.where(known[:, None], state_sets / sizes[:, None], 0.0)
+
+
+def nucleotide_terms(method: str, frequencies: np.ndarray) -> np.ndarray:
+    """(K, 4): c_k and the slopes of 1 - w_k with respect to A↔G, C↔T and transversion proportions.
+
+    jc69: Jukes and Cantor 1969. k80: Kimura 1980. f84: Felsenstein and Churchill 1996, eqs 19–21 (and
+    PHYLIP's dnadist). tn93: Tamura and Nei 1993, eq. 7. frequencies: of A, C, G, T.
+    """
+    a, c, g, t = frequencies
+    r, y = a + g, c + t
+    if method == "jc69":
+        return np.array([[3 / 4, 4 / 3, 4 / 3, 4 / 3]])
+    if method == "k80":
+        return np.array([[1 / 2, 2, 2, 1], [1 / 4, 0, 0, 2]])
+    if method == "f84":
+        big_a, big_b, big_c = c * t / y + a * g / r, c * t + a * g, r * y
+        slope = (big_a - big_b) / (2 * big_a * big_c)
+        return np.array(
+            [[2 * big_a, 0.5 / big_a, 0.5 / big_a, slope], [2 * (big_b + big_c - big_a), 0, 0, 0.5 / big_c]]
+        )
+    if method == "tn93":
+        k1, k2 = 2 * a * g / r, 2 * c * t / y
+        k3 = 2 * (r * y - a * g * y / r - c * t * r / y)
+        return np.array([[k1, 1 / k1, 0, 0.5 / r], [k2, 0, 1 / k2, 0.5 / y], [k3, 0, 0, 0.5 / (r * y)]])
+    raise ValueError(method)
+
+
+SHORTEST = 1e-5
+STEP = 0.05  # of ln t between nodes
+
+
+def score_tables(
+    model: SiteModel, longest: float, missing: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(nodes, tables, guesses) for distances up to `longest` (expected substitutions per site).
+
+    nodes: (K,) x = ln t. tables: (K, cells, 2) float32 of d ln M_ab / dx and d² ln M_ab / dx² with
+    M = Σ_c weight_c P(rate_c t) + invariant I; cells = S², or (S+1)² with zeros for unobserved if missing.
+    guesses: (4097,) node whose expected proportion of differing sites is nearest to k / 4096.
+    """
+    nodes = np.log(SHORTEST) + STEP * np.arange(int(np.ceil(np.log(longest / SHORTEST) / STEP)) + 1)
+    t = np.exp(nodes)
+    p = transition_matrices(t, model)
+    q = model.single.rate_matrix
+    first = np.einsum("c,ij,xcjk->xik", model.weights * model.rates, q, p, optimize=True)
+    second = np.einsum("c,ij,xcjk->xik", model.weights * model.rates**2, q @ q, p, optimize=True)
+    mixture = np.einsum("c,xcij->xij", model.weights, p) + model.invariant * np.eye(p.shape[-1])
+    mixture = np.maximum(mixture, 1e-14)
+    slope, t = first / mixture, t[:, None, None]
+    score, bend = t * slope, t * slope + t * t * (second / mixture - slope * slope)
+    s = p.shape[-1]
+    width = s + 1 if missing else s
+    tables = np.zeros((len(nodes), width, width, 2), np.float32)
+    tables[:, :s, :s, 0], tables[:, :s, :s, 1] = score, bend
+    expected = 1 - np.einsum("i,xii->x", model.single.frequencies, mixture)
+    guesses = np.searchsorted(expected, np.arange(4097) / 4096).clip(0, len(nodes) - 1)
+    return nodes, tables.reshape(len(nodes), width * width, 2), guesses
+
+
+@dataclass(frozen=True)
+class ScoreTables:
+    """Score of a pair of sequences on a grid of distances (score_tables).
+
+    nodes: (K,) ln t, evenly spaced. tables: (K, cells, 2) float32. guesses: first node to look at, on a
+    uniform grid of proportions of differing sites.
+    """
+
+    nodes: np.ndarray
+    tables: np.ndarray
+    guesses: np.ndarray
+
+
+@dataclass(frozen=True)
+class Formula:
+    """How counts become a distance.
+
+    scores: maximum likelihood by these tables; else terms: (K, 4) of nucleotide_terms;
+    else logdet; else φ(1 - p - quadratic p²) if corrected, else p. shape: gamma shape, 0 for equal rates.
+    longest: what saturated pairs get.
+    """
+
+    terms: np.ndarray | None = None
+    logdet: bool = False
+    corrected: bool = False
+    quadratic: float = 0.0
+    shape: float = 0.0
+    longest: float = 5.0
+    scores: ScoreTables | None = None
 
 
 def formula_for(alignment: Alignment, settings: DistanceSettings) -> Formula:

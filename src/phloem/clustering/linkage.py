@@ -1,23 +1,81 @@
-"""UPGMA, WPGMA, single and complete linkage, exact."""
+"""UPGMA, WPGMA, single and complete linkage, exact, and the merges they make."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
-from phloem.clustering.cpu import linkage_single, linkage_square
-from phloem.clustering.linkage_state import LinkageState
-from phloem.clustering.memory import ONE_CALL
-from phloem.clustering.merges import Merges
-from phloem.clustering.packing import Distances, flat, not_finite, packed, refuse_negative, taxa_of
-from phloem.clustering.reference.linkage import LinkageMethod
-from phloem.clustering.select import Device, select_distance_device
-from phloem.clustering.single_linkage import single_linkage
-from phloem.clustering.square import require_symmetry
+from phloem.clustering.arrays import (
+    Distances,
+    equal_areas,
+    flat,
+    not_finite,
+    packed,
+    refuse_negative,
+    require_symmetry,
+    taxa_of,
+)
+from phloem.clustering.cpu import forms, linkage_single, linkage_square
+from phloem.clustering.linkage_rounds import LinkageState
+from phloem.clustering.resources import ONE_CALL, Device, select_distance_device
+from phloem.clustering.settings import LinkageMethod
 from phloem.data.distance_triangle import DistanceTriangle
 from phloem.errors import require_choice, require_count
+from phloem.tree.tree import Tree
+
+
+@dataclass(frozen=True)
+class Merges:
+    """n-1 merges of n leaves in order of (distance, lower, upper).
+
+    lower, upper: (n-1,) int64, the smallest leaf of each merged cluster, lower < upper.
+    distance: (n-1,) float64 between the two, in the matrix's unit; the node's height is half of it.
+    rounds: how many rounds of reciprocal nearest neighbours there were; other merges came one at a time.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    distance: np.ndarray
+    rounds: int = 0
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.lower) + 1
+
+    def nodes(self) -> np.ndarray:
+        """(n-1, 2) int64: node numbers joined by each merge; leaf x is node x, merge k makes node n + k."""
+        n = self.n_leaves
+        node = list(range(n))
+        joined = []
+        for k, (a, b) in enumerate(zip(self.lower.tolist(), self.upper.tolist())):
+            joined.append((node[a], node[b]))
+            node[a] = n + k
+        return np.array(joined, np.int64).reshape(n - 1, 2)
+
+    def tree(self, taxa: Sequence[str]) -> Tree:
+        """The ultrametric tree: a node's height is half the distance at which it was made."""
+        n = self.n_leaves
+        joined = self.nodes()
+        parent = np.full(2 * n - 1, -1, np.int32)
+        parent[joined.ravel()] = np.repeat(np.arange(n, 2 * n - 1), 2)
+        heights = np.concatenate([np.zeros(n), self.distance / 2])
+        lengths = np.zeros(2 * n - 1)
+        lengths[:-1] = heights[parent[:-1]] - heights[:-1]
+        return Tree(taxa=tuple(taxa), parent=parent, lengths=lengths, rooted=True)
+
+    def linkage_matrix(self) -> np.ndarray:
+        """(n-1, 4) float64 in SciPy's form: two nodes, distance, leaves below."""
+        n = self.n_leaves
+        joined = np.sort(self.nodes(), axis=1)
+        sizes = np.ones(2 * n - 1)
+        for k, (x, y) in enumerate(joined.tolist()):
+            sizes[n + k] = sizes[x] + sizes[y]
+        return np.column_stack([joined, self.distance, sizes[n:]])
+
 
 DENSE_SHARE = 1 / 32  # a round that merges more than this share of the clusters rewrites the triangle
 CPU_SECONDS = 3e-9  # per entry of a square, two cores
@@ -132,3 +190,33 @@ def _ordered(state: LinkageState) -> Merges:
     if not np.all(np.isfinite(distance)):
         raise not_finite()
     return Merges(lower[order], upper[order], distance, state.rounds)
+
+
+def single_linkage(entries: np.ndarray, n: int, workers: ThreadPoolExecutor, threads: int) -> Merges:
+    """Merge the closest clusters, of equals those of the smallest names, until one is left.
+
+    entries: those of data.distance_triangle for n > 1 leaves; they are not changed. Raises as linkage does.
+    """
+    integer = np.dtype(f"i{entries.itemsize}")
+    infinity = np.array(np.inf, entries.dtype).view(integer)[()]
+    bits, edges = entries.view(integer), equal_areas(0, n, threads)
+    pointers, levels = np.tile(np.arange(n), (threads, 1)), np.full((threads, n), infinity)
+
+    def link(t: int) -> tuple[int, int]:
+        return linkage_single.link_rows(bits, edges[t], edges[t + 1], pointers[t], levels[t])
+
+    smallest, largest = zip(*workers.map(link, range(threads)))
+    if max(largest) >= infinity:
+        raise not_finite()
+    if min(smallest) < 0:
+        refuse_negative(entries)
+        return single_linkage(entries + 0.0, n, workers, threads)  # negative zeros become zeros
+    t, leaf = np.nonzero(levels < infinity)
+    order = np.argsort(levels[t, leaf], kind="stable")
+    t, leaf = t[order], leaf[order]
+    links = np.column_stack([leaf, pointers[t, leaf]])
+    lower, upper, distance = np.empty(n - 1, np.int64), np.empty(n - 1, np.int64), np.empty(n - 1)
+    linkage_single.merges_of_links(
+        entries, forms.TRIANGLE, links, levels[t, leaf].view(entries.dtype), lower, upper, distance
+    )
+    return Merges(lower, upper, distance)

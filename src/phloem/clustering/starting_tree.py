@@ -7,10 +7,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from phloem.clustering.alignment_distances import pairwise_distances
-from phloem.clustering.distance_settings import DistanceSettings, usual_method
+from phloem.clustering.distances import pairwise_distances
+from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
-from phloem.clustering.neighbour_joining import neighbour_joining
+from phloem.clustering.settings import DistanceSettings, usual_method
 from phloem.data.alignment import Alignment
 from phloem.errors import require_choice
 from phloem.hardware.machine import usable_cores

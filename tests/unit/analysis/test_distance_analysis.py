@@ -51,7 +51,7 @@ def test_cophenetic_correlation_is_scipys(pairs, monkeypatch):
     from scipy.cluster.hierarchy import cophenet
     from scipy.spatial.distance import squareform
 
-    from phloem.clustering import cophenetic
+    from phloem.clustering import support
     from phloem.clustering.linkage import linkage
     from phloem.data.distance_triangle import DistanceTriangle
 
@@ -60,9 +60,9 @@ def test_cophenetic_correlation_is_scipys(pairs, monkeypatch):
     merges = linkage(d)
     expected, _ = cophenet(merges.linkage_matrix(), squareform(d, checks=False))
     taxa = tuple(f"t{k}" for k in range(30))
-    monkeypatch.setattr(cophenetic, "PAIRS", pairs)
+    monkeypatch.setattr(support, "PAIRS", pairs)
     for form in (d, DistanceTriangle(taxa, d[np.tril_indices(30, -1)])):
-        found = cophenetic.cophenetic_correlation(merges.tree(taxa), form)
+        found = support.cophenetic_correlation(merges.tree(taxa), form)
         assert found == pytest.approx(expected, rel=1e-12)
 
 
@@ -97,13 +97,13 @@ def test_memory_is_asked_for_before_it_is_taken(fasta, tmp_path, method, monkeyp
     from dataclasses import replace
 
     from phloem.analysis import distance_source
-    from phloem.clustering import memory
+    from phloem.clustering import resources
     from phloem.hardware.machine import detect_hardware
 
     matrix = str(tmp_path / "m.phy")
     run_distance_analysis(DistanceAnalysisSettings(fasta, None, out=matrix))
     hardware = replace(detect_hardware(), available_bytes=100)
-    monkeypatch.setattr(memory, "detect_hardware", lambda: hardware)
+    monkeypatch.setattr(resources, "detect_hardware", lambda: hardware)
     for name in ("read_distance_matrix", "read_distance_triangle", "pairwise_distances", "pairwise_triangle"):
         monkeypatch.setattr(distance_source, name, lambda *_, **__: pytest.fail("memory was taken"))
     for file in (matrix, fasta):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.clustering.distance_settings import DistanceSettings, check_settings
+from phloem.clustering.arrays import require_symmetry
+from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
-from phloem.clustering.neighbour_joining import neighbour_joining
-from phloem.clustering.square import require_symmetry
+from phloem.clustering.settings import DistanceSettings, check_settings
 from phloem.data.distance_triangle import DistanceTriangle
 from phloem.errors import InputError
 

@@ -2,25 +2,58 @@
 
 status: (4,) int64 of the calling thread: saturated pairs, pairs without a common site, and one such pair.
 A saturated pair (no finite distance, or one above `longest`) gets `longest`. partial: what partly ambiguous
-characters add to the counts, as in distance_partial.
+characters add to the counts, as in site_counts.add_partial.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from phloem.clustering.cpu.distance_counts import (
+from phloem.clustering.cpu.forms import triangle_row
+from phloem.clustering.cpu.site_counts import (
     add_observed,
+    add_partial,
     block_of,
     difference_counts,
     joint_counts,
     nucleotide_counts,
     nucleotide_differences,
 )
-from phloem.clustering.cpu.distance_logarithm import logarithms
-from phloem.clustering.cpu.distance_partial import add_partial
-from phloem.clustering.cpu.forms import triangle_row
 from phloem.hardware.numba_compile import compiled
+
+_MANTISSA = np.int64(0x000FFFFFFFFFFFFF)
+_HALF = np.int64(0x3FE0000000000000)
+_ROOT_HALF = 0.7071067811865476
+_LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
+
+
+@compiled
+def logarithms(x, n):
+    """x[:n] ← ln x[:n] for positive normal numbers, NaN where x ≤ 0; error below 2 ulp of max(1, |ln x|).
+
+    x = 2^e m with m in [√½, √2); ln m = 2 artanh s, s = (m - 1) / (m + 1), by its series to s^21.
+    """
+    for j in range(n):
+        bits = np.float64(x[j]).view(np.int64)
+        exponent = np.float64((bits >> 52) - 1022)
+        mantissa = np.int64((bits & _MANTISSA) | _HALF).view(np.float64)
+        small = mantissa < _ROOT_HALF
+        mantissa = mantissa + mantissa if small else mantissa
+        exponent = exponent - 1.0 if small else exponent
+        s = (mantissa - 1.0) / (mantissa + 1.0)
+        z = s * s
+        series = 1 / 19 + z * (1 / 21)
+        series = 1 / 17 + z * series
+        series = 1 / 15 + z * series
+        series = 1 / 13 + z * series
+        series = 1 / 11 + z * series
+        series = 1 / 9 + z * series
+        series = 1 / 7 + z * series
+        series = 1 / 5 + z * series
+        series = 1 / 3 + z * series
+        value = 2.0 * (s + s * z * series)
+        value = exponent * _LN2_HIGH + (value + exponent * _LN2_LOW)
+        x[j] = value if x[j] > 0.0 else np.nan
 
 
 @compiled
@@ -53,7 +86,7 @@ def _phi(w, n, shape):
 def nucleotide_block(
     planes, observed, complete, partial, first, last, terms, shape, longest, status, triangle
 ):
-    """terms: (K, 4) of reference.distance.nucleotide_terms; K = 0 gives proportions of differing sites.
+    """terms: (K, 4) of formula.nucleotide_terms; K = 0 gives proportions of differing sites.
 
     planes: of the sites where sequences differ; observed: (n, 1, V) of the others that some sequence lacks;
     complete: how many sites all have and agree on. partial: counts of (compared, A↔G, C↔T, transversions).
@@ -92,7 +125,7 @@ def nucleotide_block(
 
 @compiled
 def difference_block(planes, partial, first, last, corrected, quadratic, shape, longest, status, triangle):
-    """p, or φ(1 - p - quadratic p²) if corrected; planes as in distance_counts.difference_counts.
+    """p, or φ(1 - p - quadratic p²) if corrected; planes as in site_counts.difference_counts.
 
     partial: counts of (compared, differing).
     """
@@ -141,7 +174,7 @@ def _determinant_ratio(counts, n, ratio, total):
 
 @compiled
 def logdet_block(planes, partial, first, last, longest, status, triangle):
-    """LogDet/paralinear distances (reference.distance.logdet); planes one-hot, four states.
+    """LogDet/paralinear distances (reference.distances.logdet); planes one-hot, four states.
 
     partial: all sixteen counts.
     """

@@ -110,7 +110,7 @@ def extremes(bits, first, last, known):
 
 
 @compiled()
-def are_whole(distances, first, last, unit):
+def are_whole(distances, unit, first, last):
     """Whether distances[first:last] are whole numbers of units (reference.linkage.counting_unit)."""
     block = np.uint64(1024)
     begin, end = np.uint64(first), np.uint64(last)
@@ -126,7 +126,7 @@ def are_whole(distances, first, last, unit):
 
 
 @compiled()
-def count(distances, first, last, unit):
+def count(distances, unit, first, last):
     """distances[first:last] in units, whole numbers."""
     for k in range(np.uint64(first), np.uint64(last)):
         distances[k] = np.rint(distances[k] / unit)

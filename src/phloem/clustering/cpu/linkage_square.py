@@ -107,7 +107,7 @@ def _extremes(square):
 def _is_unit(square, unit):
     for i in range(square.n):
         at = i * square.width
-        if not are_whole(square.distances, at + i + 1, at + square.n, unit):
+        if not are_whole(square.distances, unit, at + i + 1, at + square.n):
             return False
     return True
 
@@ -120,7 +120,7 @@ def _count_units(square, positive, largest):
         if largest / unit * (n * n / 4) < 2.0**52 and _is_unit(square, unit):
             for i in range(n):
                 at = i * square.width
-                count(square.distances, at + i + 1, at + n, unit)
+                count(square.distances, unit, at + i + 1, at + n)
             return unit
     return 0.0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from phloem.clustering.device_formula import Formula
+from phloem.clustering.formula import Formula
 from phloem.clustering.gpu.device import on_device
 from phloem.clustering.gpu.kernels.distance_counts import difference_tiles, nucleotide_tiles
 from phloem.clustering.gpu.kernels.distance_encoding import encode_rows

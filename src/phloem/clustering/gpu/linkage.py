@@ -51,7 +51,7 @@ def linkage_merges(
     sizes: np.ndarray | None = None,
     tiling: LinkageTiling | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """(lower, upper, distance, rounds) as distance.merges.Merges wants them, ordered by those three.
+    """(lower, upper, distance, rounds) as clustering.linkage.Merges wants them, ordered by those three.
 
     Single linkage: in order of merging, 0 rounds. DeviceError where the device's memory is too small.
     distances: (n, n) symmetric, non-negative, float32 or float64, in host memory or on the device, n ≥ 2.

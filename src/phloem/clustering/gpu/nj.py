@@ -11,7 +11,8 @@ from phloem.clustering.gpu.device import as_work_matrix, free_bytes
 from phloem.clustering.gpu.kernels.nj_exact import ROWS_READ
 from phloem.clustering.gpu.kernels.nj_steps import NAME, SIZE, SLOT, SUMS
 from phloem.clustering.gpu.nj_stages import USUAL, JoiningStages, JoiningTiling
-from phloem.clustering.reference.nj import JoiningMethod, neighbour_joining
+from phloem.clustering.reference.joining import neighbour_joining
+from phloem.clustering.settings import JoiningMethod
 from phloem.errors import InputError, NumericalError
 from phloem.hardware.gpu_device import find_device
 
@@ -34,7 +35,7 @@ def joins(
     overwrite: bool = False,
     tiling: JoiningTiling = USUAL,
 ) -> GpuJoins:
-    """Exact neighbour joining, BIONJ or UNJ (reference.nj) of n ≥ 4 clusters.
+    """Exact neighbour joining, BIONJ or UNJ (reference.joining) of n ≥ 4 clusters.
 
     distances: (n, n) symmetric with zero diagonal, float32 or float64, in host memory or on the device, kept
     in its precision; sums, the criterion and branch lengths are float64. BIONJ keeps a second matrix.

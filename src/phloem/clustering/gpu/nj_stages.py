@@ -16,7 +16,7 @@ from phloem.clustering.gpu.kernels.nj_exact import ARRIVED, COUNTERS, nj_exact
 from phloem.clustering.gpu.kernels.nj_records import RING, UNTOLD, WORDS
 from phloem.clustering.gpu.kernels.nj_start import first_partners, row_sums
 from phloem.clustering.gpu.kernels.nj_steps import BEGIN, FIELDS, NAME, REALS, RUN, SIZE, SLOT, SUMS
-from phloem.clustering.reference.nj import JoiningMethod
+from phloem.clustering.settings import JoiningMethod
 
 METHODS = {"nj": 0, "bionj": 1, "unj": 2}
 COLUMNS = 1024  # in flight where each program has one row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from phloem.clustering.device_formula import ScoreTables
+from phloem.clustering.formula import ScoreTables
 
 
 class DeviceScores:

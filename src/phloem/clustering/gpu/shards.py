@@ -25,7 +25,7 @@ def linkage_merges_sharded(
 
     bands: the rows of a symmetric, non-negative n × n matrix in order, float32 or float64, each band on its
     device (several may share one), n columns of rows that are a multiple of 16 entries apart
-    (gpu_distance_shards_bands makes them). They are overwritten. NumericalError for distances that are not
+    (shards_bands makes them). They are overwritten. NumericalError for distances that are not
     finite, InputError for a method other than upgma, wpgma and complete.
     """
     if method not in ("upgma", "wpgma", "complete"):

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from phloem.clustering.device_formula import Formula
+from phloem.clustering.formula import Formula
 from phloem.clustering.gpu.alignment import PADDING, EncodedSequences, SequenceCodes
 from phloem.clustering.gpu.device import free_bytes, visible_devices
 from phloem.clustering.gpu.shards_device import ShardTiling

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from phloem.clustering.device_formula import Formula
+from phloem.clustering.formula import Formula
 from phloem.clustering.gpu.alignment import PADDING, EncodedSequences, SequenceCodes
 from phloem.clustering.gpu.device import free_bytes, visible_devices
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
-LinkageMethod = Literal["upgma", "wpgma", "single", "complete"]
+from phloem.clustering.settings import LinkageMethod
+
 PART = 1 << 18  # distances looked at together
 
 

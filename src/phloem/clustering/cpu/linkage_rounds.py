@@ -1,13 +1,61 @@
-"""A round of reciprocal nearest neighbours: the triangle rewritten without the merged rows and columns."""
+"""Rounds of linkage in a triangle: nearest neighbours, the merged rows and columns dropped, identical rows.
+
+A round of reciprocal nearest neighbours rewrites the triangle without the merged ones, and the same pass
+finds every nearest neighbour: an entry counts for its row and for its column.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from phloem.clustering.cpu.forms import row_start
-from phloem.clustering.cpu.linkage_minima import take_row
-from phloem.clustering.cpu.linkage_rows import combined, mean_bits
+from phloem.clustering.cpu.forms import row_start, triangle_row
+from phloem.clustering.cpu.linkage_rows import combined, first_equal, lowest, mean_bits
 from phloem.hardware.numba_compile import compiled
+
+BLOCK = np.uint64(64)
+
+
+@compiled()
+def take_row(bits, i, no_mask, infinity, minima):
+    """Let row i's entries bits[:i] count: the first smallest for cluster i, each for its column's cluster.
+
+    minima: (n,) arrays: distance (bits) and place of the nearest cluster before; the same of the nearest
+    after among the rows taken so far, which must come in ascending order, so that the first of equals stays.
+    Few entries improve on their column, so a block is looked at first and changed only if one does.
+    """
+    before_bits, before, after_bits, after = minima
+    best = lowest(bits, i, infinity)
+    before_bits[i] = best
+    before[i] = first_equal(bits, no_mask, i, best)
+    j, n = np.uint64(0), np.uint64(i)
+    while j < n:
+        stop = min(j + BLOCK, n)
+        nearer = 0
+        for k in range(j, stop):
+            nearer += bits[k] < after_bits[k]
+        if nearer > 0:
+            for k in range(j, stop):
+                if bits[k] < after_bits[k]:
+                    after_bits[k], after[k] = bits[k], i
+        j = stop
+
+
+@compiled()
+def scan_rows(triangle, bits, start, stop, sizes, sums, infinity, minima):
+    """take_row for the rows start … stop-1; returns the largest entry's bits. sums: entries are sums."""
+    means, no_mask = np.empty(stop, bits.dtype), np.zeros(stop, bits.dtype)
+    largest = np.zeros(1, bits.dtype)[0]
+    for i in range(start, stop):
+        at = row_start(i)
+        row = bits[at : at + np.uint64(i)]
+        for j in range(i):
+            largest = max(largest, row[j])
+        if sums:
+            mean_bits(triangle[at : at + np.uint64(i)], i, sizes, sizes[i], means)
+            take_row(means, i, no_mask, infinity, minima)
+        else:
+            take_row(row, i, no_mask, infinity, minima)
+    return largest
 
 
 @compiled()
@@ -92,3 +140,48 @@ def rewrite_rows(
             take_row(means, i, no_mask, infinity, minima)
         else:
             take_row(new_bits, i, no_mask, infinity, minima)
+
+
+ROWS = 16  # looked at together: a cache line of a copy's row
+
+
+@compiled()
+def _compare_with(bits, first, last, i, j):
+    """(bits that differ, zeros of row j) between rows i > j at the clusters first … last-1, all after j."""
+    differ, zeros, ours_at, theirs_at = bits[0] ^ bits[0], 0, row_start(first) + j, row_start(i)
+    for k in range(first, last):
+        ours = bits[ours_at]
+        if i < k:
+            differ |= ours ^ bits[ours_at + i - j]
+        elif i > k:
+            differ |= ours ^ bits[theirs_at + k]
+        zeros += ours == 0
+        ours_at += k
+    return differ, zeros
+
+
+@compiled()
+def compare_rows(bits, start, stop, copies, originals, copies_before, same, zeros):
+    """Compare the distances of each copy and its original from the clusters start … stop-1.
+
+    copies, originals: (m,) unsigned positions, originals[c] < copies[c], ordered by original; copies_before:
+    (n,) how many originals come before a cluster. same: (m,) 1, becomes 0 where any distance differs; zeros:
+    (m,) grows by the original's distances of zero.
+    """
+    for first in range(start, stop, ROWS):
+        last = np.uint64(min(first + ROWS, stop))
+        for c in range(copies_before[last - np.uint64(1)]):
+            i, j = copies[c], originals[c]
+            differ, none = _compare_with(bits, max(np.uint64(first), j + np.uint64(1)), last, i, j)
+            same[c] &= differ == 0
+            zeros[c] += none
+    for c in range(len(copies)):
+        if same[c] and start <= copies[c] < stop:
+            j = np.int64(originals[c])
+            ours, theirs = triangle_row(bits, j), triangle_row(bits, np.int64(copies[c]))[:j]
+            alike, none = 0, 0
+            for k in range(j):
+                alike += ours[k] == theirs[k]
+                none += ours[k] == 0
+            same[c] &= alike == j
+            zeros[c] += none

@@ -11,22 +11,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from phloem.data.alignment import Ambiguity
+from phloem.clustering.formula import nucleotide_terms
 from phloem.model.record import SiteModel
 from phloem.model.transition import transition_matrices
-
-
-def state_weights(state_sets: np.ndarray, ambiguity: Ambiguity) -> np.ndarray:
-    """(codes, S): the share of a site that each code gives to each state.
-
-    A plain state gives 1, a wholly missing character nothing. A partly ambiguous code gives nothing
-    (missing), or 1/k to each of the k states that it allows (partial; as HyPhy's and tn93's AVERAGE do).
-    """
-    sizes = state_sets.sum(axis=1)
-    known = sizes == 1
-    if ambiguity == "partial":
-        known = sizes < state_sets.shape[1]
-    return np.where(known[:, None], state_sets / sizes[:, None], 0.0)
 
 
 def joint_counts(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -42,31 +29,6 @@ def phi(w: np.ndarray | float, shape: float | None = None) -> np.ndarray:
     """-ln w, or its gamma form; NaN where w ≤ 0."""
     w = np.where(np.asarray(w, float) > 0, w, np.nan)
     return -np.log(w) if shape is None else shape * (w ** (-1 / shape) - 1)
-
-
-def nucleotide_terms(method: str, frequencies: np.ndarray) -> np.ndarray:
-    """(K, 4): c_k and the slopes of 1 - w_k with respect to A↔G, C↔T and transversion proportions.
-
-    jc69: Jukes and Cantor 1969. k80: Kimura 1980. f84: Felsenstein and Churchill 1996, eqs 19–21 (and
-    PHYLIP's dnadist). tn93: Tamura and Nei 1993, eq. 7. frequencies: of A, C, G, T.
-    """
-    a, c, g, t = frequencies
-    r, y = a + g, c + t
-    if method == "jc69":
-        return np.array([[3 / 4, 4 / 3, 4 / 3, 4 / 3]])
-    if method == "k80":
-        return np.array([[1 / 2, 2, 2, 1], [1 / 4, 0, 0, 2]])
-    if method == "f84":
-        big_a, big_b, big_c = c * t / y + a * g / r, c * t + a * g, r * y
-        slope = (big_a - big_b) / (2 * big_a * big_c)
-        return np.array(
-            [[2 * big_a, 0.5 / big_a, 0.5 / big_a, slope], [2 * (big_b + big_c - big_a), 0, 0, 0.5 / big_c]]
-        )
-    if method == "tn93":
-        k1, k2 = 2 * a * g / r, 2 * c * t / y
-        k3 = 2 * (r * y - a * g * y / r - c * t * r / y)
-        return np.array([[k1, 1 / k1, 0, 0.5 / r], [k2, 0, 1 / k2, 0.5 / y], [k3, 0, 0, 0.5 / (r * y)]])
-    raise ValueError(method)
 
 
 def nucleotide_distance(

@@ -1,4 +1,4 @@
-"""How distances of sequences are to be measured."""
+"""How distances of sequences are to be measured, and which trees can be made of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from phloem.clustering.select import Device
+from phloem.clustering.resources import Device
 from phloem.data.alignment import Ambiguity
 from phloem.errors import InputError, require_choice, require_count
 from phloem.model.record import SiteModel
@@ -15,6 +15,9 @@ from phloem.model.record import SiteModel
 DistanceMethod = Literal["p", "jc69", "k80", "f84", "tn93", "logdet", "poisson", "kimura", "ml"]
 Deletion = Literal["pairwise", "complete"]
 Saturated = Literal["longest", "error"]
+LinkageMethod = Literal["upgma", "wpgma", "single", "complete"]
+JoiningMethod = Literal["nj", "bionj", "unj"]
+REFERENCES = 8  # clusters that may confirm a pair in simultaneous joining
 NUCLEOTIDES = ("dna", "rna")
 NUCLEOTIDE_METHODS = ("p", "jc69", "k80", "f84", "tn93", "logdet", "ml")
 OTHER_METHODS = ("p", "poisson", "kimura", "ml")
@@ -28,7 +31,7 @@ class DistanceSettings:
         kimura for amino acids and other states; ml under `model` for any.
     shape: gamma shape of rates across sites in jc69, k80, f84, tn93 and poisson, or None for equal rates.
     ambiguity: a partly ambiguous character counts as missing, or, partial, as an even mixture of the states
-        it allows (reference.distance.state_weights; not for ml).
+        it allows (formula.state_weights; not for ml).
     deletion: leave out a site for the pairs that lack it, or for all. A missing character lacks it.
     saturated: a pair without a finite distance, or farther than `longest`, gets `longest`, or is an error.
     longest: expected substitutions per site.

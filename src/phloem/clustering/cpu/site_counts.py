@@ -1,16 +1,56 @@
-"""Counts of site pairs from bit planes: one sequence against a block of them, one a lane, 64 sites a word.
+"""Counts of site pairs: sequences as bit planes, popcounts of a block of them, partly ambiguous characters.
 
-planes: (n, K, W) uint64. Nucleotides: plane 0 pyrimidine (C, T), 1 keto (G, T), 2 observed. One-hot planes:
-plane s marks the sites in state s. Other states: the bits of the state's number, then observed. Unobserved
-sites are 0 in every plane.
+planes: (n, K, W) uint64, 64 sites a word. Nucleotides: plane 0 pyrimidine (C, T), 1 keto (G, T), 2 observed.
+One-hot planes: plane s marks the sites in state s. Other states: the bits of the state's number, then
+observed. Unobserved sites are 0 in every plane. One sequence is counted against a block of them, one a lane.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
 
-from phloem.clustering.cpu.popcount import popcount
 from phloem.hardware.numba_compile import compiled
+
+
+@intrinsic
+def popcount(typing_context, word):
+    """Set bits of a 64-bit word, as int64."""
+    if word not in (types.uint64, types.int64):
+        return None
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.int64(word), generate
+
+
+@compiled
+def states_seen(codes, start, stop, states, seen):
+    """seen[l] |= 1 << code for every code at site l of rows start … stop-1; bit `states` for all above."""
+    top = np.int32(states)
+    one = np.int32(1)
+    for i in range(start, stop):
+        row = codes[i]
+        for l in range(len(row)):
+            seen[l] |= one << min(np.int32(row[l]), top)
+
+
+@compiled
+def pack_rows(codes, sites, plane_bits, start, stop, planes):
+    """planes[i, k, w] bit b = bit k of plane_bits[codes[i, sites[64 w + b]]]; all planes are written."""
+    n_planes, words = planes.shape[1], planes.shape[2]
+    for i in range(start, stop):
+        row = codes[i]
+        for w in range(words):
+            first = 64 * w
+            for k in range(n_planes):
+                planes[i, k, w] = 0
+            for b in range(min(64, len(sites) - first)):
+                bits = plane_bits[row[sites[first + b]]]
+                for k in range(n_planes):
+                    planes[i, k, w] |= ((bits >> np.uint64(k)) & np.uint64(1)) << np.uint64(b)
 
 
 @compiled
@@ -109,3 +149,30 @@ def joint_counts(mine, block, width, counts):
                 n3[j] += popcount(b3[j] & own)
         counts[4 * a, :width], counts[4 * a + 1, :width] = n0, n1
         counts[4 * a + 2, :width], counts[4 * a + 3, :width] = n2, n3
+
+
+@compiled
+def add_partial(partial, i, first, n, counts):
+    """counts[:, :n] += the sites at which sequence i or first + j, j < n, is partly ambiguous.
+
+    partial: (rows, columns, starts, places, shares, states). rows: (sequences, M) codes of the sites with a
+    partly ambiguous character; columns: (M, sequences) the same; places[starts[i]:starts[i + 1]]: at which
+    of them sequence i has one; shares: (K, codes, codes) what a site with these two codes adds to counts
+    (K, width).
+    """
+    rows, columns, starts, places, shares, states = partial
+    if len(places) == 0:
+        return
+    mine = rows[i]
+    for k in range(len(counts)):
+        added, share = np.zeros(n), shares[k]
+        for place in places[starts[i] : starts[i + 1]]:
+            own, theirs = share[mine[place]], columns[place, first : first + n]
+            for j in range(n):
+                added[j] += own[theirs[j]]
+        for j in range(n):
+            theirs, total = rows[first + j], 0.0
+            for place in places[starts[first + j] : starts[first + j + 1]]:
+                if mine[place] < states:
+                    total += share[mine[place], theirs[place]]
+            counts[k, j] += added[j] + total

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import squareform
 
-from phloem.clustering.packing import equal_areas, packed, taxa_of
+from phloem.clustering.arrays import equal_areas, packed, taxa_of
 from phloem.data.distance_triangle import DistanceTriangle, entries_in_square, new_entries
 
 

@@ -1,18 +1,18 @@
-"""Neighbour joining, BIONJ and UNJ of a distance matrix."""
+"""Neighbour joining, BIONJ and UNJ of a distance matrix, and simultaneous joining, an approximation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from phloem.clustering.cpu import nj_exact
-from phloem.clustering.reference.nj import JoiningMethod
-from phloem.clustering.select import Device, select_distance_device
-from phloem.clustering.simultaneous_joining import SimultaneousJoining
-from phloem.clustering.square import require_square
+from phloem.clustering.arrays import require_square
+from phloem.clustering.cpu import joining as kernels
+from phloem.clustering.resources import Device, select_distance_device
+from phloem.clustering.settings import REFERENCES, JoiningMethod
 from phloem.errors import InputError, NumericalError, require_choice, require_count
 from phloem.tree.tree import Tree
 
@@ -72,12 +72,12 @@ def neighbour_joining(
     threads: int = 2,
     device: Device = "cpu",
 ) -> Joins:
-    """Join the pair that minimises the NJ criterion until three clusters are left (reference.nj).
+    """Join the pair that minimises the NJ criterion until three clusters are left (reference.joining).
 
     distances: (n, n) symmetric with zero diagonal, float32 or float64, kept in that precision; sums, the
     criterion and branch lengths are float64. overwrite: work inside `distances` (it is lost).
     The criterion is minimised exactly (to rounding) at every join.
-    simultaneous: join all confirmed pairs of a round at once (reference/nj_simultaneous.py): not the
+    simultaneous: join all confirmed pairs of a round at once (reference.joining): not the
     neighbour-joining tree; rows_read counts whole rows then. threads: it alone uses several.
     device: see select_distance_device; the GPU never overwrites host memory. In float32 BIONJ's
     weights may differ in the last bits there.
@@ -96,7 +96,7 @@ def neighbour_joining(
         return _in_rounds(work, threads)
     variances = work.copy() if method == "bionj" else np.empty((1, 1), work.dtype)
     pairs, lengths = np.empty((n - 3, 2), np.int64), np.empty((n - 3, 2))
-    last, slots, names, read = nj_exact.join_all(
+    last, slots, names, read = kernels.join_all(
         work, variances, np.arange(n), np.arange(n), np.ones(n), min(0.0, float(work.min())),
         METHODS.index(method), pairs, lengths,
     )  # fmt: skip
@@ -142,3 +142,101 @@ def centre(distances: np.ndarray) -> np.ndarray:
     if len(d) < 3:
         return np.full(len(d), d[0, 1] / 2 if len(d) == 2 else 0.0)
     return d.sum(axis=1) - d.sum() / 4
+
+
+class SimultaneousJoining:
+    """The state between rounds: n clusters, cluster i row slots[i] of the matrix, names, sums of rows."""
+
+    def __init__(self, matrix: np.ndarray, threads: int):
+        """matrix: (N, N) float32 or float64, overwritten."""
+        self._matrix, self.n = matrix, len(matrix)
+        self._threads = threads
+        self.slots, self.names = np.arange(self.n), np.arange(self.n)
+        self._sums = np.empty(self.n)
+        kernels.row_sums(matrix, self.slots, self.n, self._sums)
+        self._lowest = min(0.0, float(matrix.min()))
+        self.rounds = 0
+        self.pairs: list[np.ndarray] = []
+        self.lengths: list[np.ndarray] = []
+        if not np.all(np.isfinite(self._sums)):
+            raise NumericalError("neighbour joining met a distance that is not finite")
+
+    def run(self) -> int:
+        """Join until three clusters are left; returns the number of rows read."""
+        read = 0
+        with ThreadPoolExecutor(self._threads) as workers:
+            while self.n > 3:
+                read += self.n
+                u = self._sums / (self.n - 2)
+                lower, upper = self._pairs_of_round(u, workers)
+                self._join(lower, upper, u, workers)
+                self.rounds += 1
+        return read
+
+    def last(self) -> np.ndarray:
+        """(3, 3) distances of the clusters that are left."""
+        return self._matrix[self.slots, :3]
+
+    def _shares(self, workers: ThreadPoolExecutor, count: int, work: Callable[[int, int], Any]) -> list[Any]:
+        """work(begin, end) over ranges of 0…count; more ranges than threads, since some take longer."""
+        ends = np.linspace(0, count, 4 * self._threads + 1).astype(int)
+        return list(workers.map(work, ends[:-1], ends[1:]))
+
+    def _pairs_of_round(self, u: np.ndarray, workers: ThreadPoolExecutor) -> tuple[np.ndarray, np.ndarray]:
+        n, matrix, slots = self.n, self._matrix, self.slots
+        offset = u.max() - self._lowest
+        shift, partner, value = offset - u, np.empty(n, np.int64), np.empty(n)
+        self._shares(
+            workers, n, lambda i, j: kernels.nearest_rows(matrix, slots, n, shift, i, j, partner, value)
+        )
+        q = value - offset - u
+        first = int(q.argmin()) if n > 4 else 0
+        i = np.arange(n)
+        mutual = (partner[partner] == i) & (i < partner)
+        ends = sorted((first, int(partner[first])))
+        mutual[ends[0]] = False
+        lower = np.flatnonzero(mutual & ~np.isin(i, ends) & ~np.isin(partner, ends) & (n > 4))
+        upper, confirmed = partner[lower], np.zeros(len(lower), np.bool_)
+        references = self._references(int(u.argmax()))
+        self._shares(
+            workers,
+            len(lower),
+            lambda i, j: kernels.confirm_pairs(matrix, slots, n, lower, upper, references, i, j, confirmed),
+        )
+        lower = lower[confirmed]
+        lower = lower[np.argsort(q[lower], kind="stable")][: n - 4]
+        lower = np.sort(np.append(lower, ends[0]))
+        partner[ends[0]] = ends[1]
+        return lower, partner[lower]
+
+    def _references(self, start: int) -> np.ndarray:
+        """start, and always the cluster farthest from those chosen before (Gonzalez 1985)."""
+        chosen, nearest = [start], self._matrix[self.slots[start], : self.n].copy()
+        while len(chosen) < min(REFERENCES, self.n):
+            chosen.append(int(nearest.argmax()))
+            np.minimum(nearest, self._matrix[self.slots[chosen[-1]], : self.n], out=nearest)
+        return np.array(chosen)
+
+    def _join(self, lower: np.ndarray, upper: np.ndarray, u: np.ndarray, workers: ThreadPoolExecutor) -> None:
+        n, matrix, slots = self.n, self._matrix, self.slots
+        ab = matrix[slots[lower], upper].astype(np.float64)
+        half = (u[lower] - u[upper]) / 2
+        self.pairs.append(np.column_stack([self.names[lower], self.names[upper]]))
+        self.lengths.append(np.column_stack([ab / 2 + half, ab / 2 - half]))
+        self._shares(
+            workers,
+            len(lower),
+            lambda i, j: kernels.average_rows(matrix, slots, n, lower, upper, ab, i, j),
+        )
+        other, within = np.full(n, -1), np.zeros(n)
+        other[lower], within[lower] = upper, ab
+        stays = np.delete(np.arange(n), upper)
+        other, within, slots = other[stays], within[stays], slots[stays]
+        sums = np.empty(len(stays))
+        lowest = self._shares(
+            workers,
+            len(stays),
+            lambda i, j: kernels.average_columns(matrix, slots, stays, other, within, i, j, sums),
+        )
+        self.n, self.slots, self.names, self._sums = len(stays), slots, self.names[stays], sums
+        self._lowest = min(self._lowest, *lowest)

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from phloem.clustering import linkage_state
-from phloem.clustering.linkage_state import LinkageState, _stretches
+from phloem.clustering import linkage_rounds
+from phloem.clustering.linkage_rounds import LinkageState, _stretches
 from phloem.errors import InputError, NumericalError
 
 
@@ -35,7 +35,7 @@ def check_neighbours(state, d):
 @pytest.mark.parametrize("values", [None, 4, 40])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_first_nearest_neighbours_before_and_after_a_round(values, threads, monkeypatch):
-    monkeypatch.setattr(linkage_state, "LAG", 2)
+    monkeypatch.setattr(linkage_rounds, "LAG", 2)
     d = square(170, values) + 0.1 * (1 - np.eye(170))
     state = state_of(d, "complete", threads)
     check_neighbours(state, d)
@@ -56,7 +56,7 @@ def test_first_nearest_neighbours_before_and_after_a_round(values, threads, monk
 
 @pytest.mark.parametrize("dead", [0, 1, 30, 300])
 def test_threads_never_write_what_others_read(dead, monkeypatch):
-    monkeypatch.setattr(linkage_state, "LAG", 8)
+    monkeypatch.setattr(linkage_rounds, "LAG", 8)
     keep = np.delete(np.arange(1000), np.random.default_rng(dead).integers(0, 1000, dead))
     covered = []
     for edges in _stretches(keep, 2):

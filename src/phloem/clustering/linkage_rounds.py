@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from phloem.clustering.cpu import (
-    linkage_duplicates,
-    linkage_minima,
-    linkage_rewrite,
-    linkage_rows,
-    linkage_sequence,
-)
-from phloem.clustering.packing import equal_areas, not_finite, refuse_negative
-from phloem.clustering.reference.linkage import LinkageMethod
+from phloem.clustering.arrays import equal_areas, not_finite, refuse_negative
+from phloem.clustering.cpu import linkage_rounds as kernels
+from phloem.clustering.cpu import linkage_rows, linkage_sequence
+from phloem.clustering.settings import LinkageMethod
 
 LAG = 128  # rows behind the place they are read from that threads may write while others read
 SAMPLE = 64  # rows in which most pairs of clusters at distance zero differ, unless they are duplicates
@@ -136,7 +132,7 @@ class LinkageState:
         edges = equal_areas(start, self.n, self.threads)
 
         def compare(t: int) -> None:
-            linkage_duplicates.compare_rows(
+            kernels.compare_rows(
                 self.bits, edges[t], edges[t + 1], copies, originals, before, same[t], zeros[t]
             )
 
@@ -156,10 +152,9 @@ class LinkageState:
             return 0.0  # which is an error later
         positive, largest = np.array([found[:, 1].min(), found[:, 2].max()]).view(np.float64)
         for unit in (1.0, float(positive)):
-            if largest / unit * (n * n / 4) < 2.0**52 and all(
-                over_parts(lambda a, b, unit=unit: linkage_rows.are_whole(entries, a, b, unit))
-            ):
-                over_parts(lambda a, b, unit=unit: linkage_rows.count(entries, a, b, unit))
+            of_unit = partial(linkage_rows.are_whole, entries, unit)
+            if largest / unit * (n * n / 4) < 2.0**52 and all(over_parts(of_unit)):
+                over_parts(partial(linkage_rows.count, entries, unit))
                 return unit
         return 0.0
 
@@ -191,7 +186,7 @@ class LinkageState:
         self.names, self.sizes = self.names[keep], self.sizes[keep]
 
         def rewrite(start: int, stop: int, copy: int) -> None:
-            linkage_rewrite.rewrite_rows(
+            kernels.rewrite_rows(
                 self.triangle, self.bits, start, stop, unsigned, pair_of, before, packed_pairs, self.sizes,
                 self.sums, self.constants, self.infinity, copies[copy],
             )  # fmt: skip
@@ -205,7 +200,7 @@ class LinkageState:
         copies, edges = self._new_minima(self.n), equal_areas(0, self.n, self.threads)
 
         def scan(t: int) -> int:
-            return linkage_minima.scan_rows(
+            return kernels.scan_rows(
                 self.triangle, self.bits, edges[t], edges[t + 1], self.sizes, self.sums, self.infinity,
                 copies[t],
             )  # fmt: skip
