@@ -20,8 +20,8 @@ from phloem.model.grammar import parse_model
 from phloem.model.model import Model
 from phloem.pruning.interface import Problem
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
+from phloem.tree.layout import binary_children, resolve
 from phloem.tree.match import match_taxa
-from phloem.tree.resolve import binary_children, resolve
 
 GOLDEN = Path(__file__).with_name("fixed_trees")
 MORE = Path(__file__).with_name("more_loglik.json")
@@ -67,7 +67,7 @@ def model_of(text: str, alignment: Alignment, table: CodonTable | None) -> Model
 
 def log_likelihood(alignment: Alignment, tree_file: str, model: Model) -> float:
     patterns = site_patterns(alignment)
-    binary = resolve(match_taxa(read_tree(GOLDEN / tree_file), alignment.taxa)).tree
+    binary, _ = resolve(match_taxa(read_tree(GOLDEN / tree_file), alignment.taxa))
     left, right = binary_children(binary)
     problem = Problem(
         tip_codes=patterns.codes,

@@ -12,10 +12,10 @@ from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.data.patterns import site_patterns
 from phloem.io.trees import parse_trees
-from phloem.likelihood.layout import tree_layout
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import engine_problem
 from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.tree.layout import tree_layout
 
 DNA = {"a": "ACGTACRTAAG-TT", "b": "ACGTACGAAAGGTY", "c": "ACTTACGNAAGCTA"}
 BINARY = {"a": "01101", "b": "10?11", "c": "00110"}

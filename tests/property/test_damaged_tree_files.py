@@ -9,8 +9,8 @@ from phloem.io.trees import newick_text, nexus_text, parse_trees
 from phloem.plot.terminal_tree import draw_tree
 from phloem.summary.consensus import consensus_tree
 from phloem.summary.mcc import maximum_clade_credibility
+from phloem.tree.layout import resolve
 from phloem.tree.reroot import root_at_midpoint, root_at_outgroup, unroot
-from phloem.tree.resolve import resolve
 from phloem.tree.sample import sample_of_trees
 from phloem.tree.splits import tree_splits
 from phloem.tree.tree import require_lengths

@@ -18,10 +18,10 @@ from phloem.errors import InputError, in_file
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.trees import newick_text, read_trees, write_trees
 from phloem.likelihood.gradient import Gradient
-from phloem.likelihood.layout import tree_layout
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.pruning.calibration import on_calibration
+from phloem.tree.layout import tree_layout
 from phloem.tree.splits import robinson_foulds
 from phloem.tree.tree import Tree
 

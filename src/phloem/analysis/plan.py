@@ -15,12 +15,12 @@ from phloem.hardware.machine import Hardware, detect_hardware
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.ml.starts import restarts
 from phloem.io.trees import read_tree
-from phloem.likelihood.layout import tree_layout
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import engine_problem
 from phloem.pruning.calibration import on_calibration
 from phloem.pruning.plan import Forecast, forecast
 from phloem.pruning.select import Selection, select_engine
+from phloem.tree.layout import tree_layout
 from phloem.tree.random import uniform_unrooted
 from phloem.tree.tree import Tree
 

@@ -19,7 +19,6 @@ from phloem.density.parameterisation import (
 )
 from phloem.density.space import Block
 from phloem.errors import InputError
-from phloem.likelihood.layout import TreeLayout, tree_layout
 from phloem.likelihood.parameter_values import by_element, updated_values
 from phloem.likelihood.parts import (
     EngineOptions,
@@ -35,6 +34,7 @@ from phloem.likelihood.state import Branches, ModelPoint, require_root
 from phloem.model.model import Model
 from phloem.model.parameter import ParameterValue
 from phloem.pruning.select import Selection
+from phloem.tree.layout import TreeLayout, tree_layout
 from phloem.tree.tree import Tree
 
 PartBranches = Branches | Mapping[str, Branches]

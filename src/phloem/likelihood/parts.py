@@ -12,13 +12,13 @@ from phloem.data.alignment import Alignment
 from phloem.data.patterns import SitePatterns, site_patterns
 from phloem.density.parameterisation import PartModel
 from phloem.errors import InputError, ModelError, NumericalError, in_file
-from phloem.likelihood.layout import TreeLayout
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import engine_problem
 from phloem.model.model import Model
 from phloem.model.record import SiteModel
 from phloem.pruning.interface import EngineGradient, Evaluator, Problem
 from phloem.pruning.select import Selection, select_engine
+from phloem.tree.layout import TreeLayout
 
 _CODON_SITES = 3.0
 

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from phloem.errors import InputError
-from phloem.likelihood.layout import TreeLayout
 from phloem.likelihood.parameter_values import updated_values
 from phloem.model.model import Model
 from phloem.model.parameter import ParameterValue
 from phloem.model.record import ProcessNumbers, SiteModel
+from phloem.tree.layout import TreeLayout
 from phloem.tree.tree import Tree
 
 Branches = Mapping[str, float] | Sequence[float] | np.ndarray

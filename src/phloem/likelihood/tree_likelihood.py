@@ -19,7 +19,6 @@ from phloem.density.parameterisation import (
 )
 from phloem.errors import InputError, NumericalError, in_file
 from phloem.likelihood.gradient import Gradient
-from phloem.likelihood.layout import tree_layout
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.parameter_values import by_element
 from phloem.likelihood.possible import require_finite, require_possible
@@ -30,6 +29,7 @@ from phloem.model.parameter import ParameterValue
 from phloem.pruning.interface import Evaluator
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
 from phloem.pruning.select import Selection, select_engine
+from phloem.tree.layout import tree_layout
 from phloem.tree.tree import Tree
 
 
@@ -44,7 +44,7 @@ class TreeLikelihood:
     multifurcations: True resolves them by zero-length branches.
 
     Errors: InputError (taxa, lengths, model), ModelError on evaluation where a parameter has no value,
-    NumericalError where a site is impossible, DeviceError. Branch names: likelihood/branch_names.py.
+    NumericalError where a site is impossible, DeviceError. Branch names: tree/branch_names.py.
     """
 
     def __init__(

@@ -15,8 +15,8 @@ from phloem.pruning.interface import Problem
 from phloem.pruning.plan import count_work, forecast
 from phloem.pruning.reference.column_classes import column_classes
 from phloem.pruning.select import select_engine
+from phloem.tree.layout import binary_children
 from phloem.tree.random import uniform_rooted
-from phloem.tree.resolve import binary_children
 
 
 def problem(n_tips: int, n_patterns: int, n_states: int, n_categories: int) -> Problem:

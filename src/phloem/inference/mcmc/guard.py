@@ -27,12 +27,12 @@ from phloem.inference.mcmc.observations import Observations
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.structure_of_model import model_values, sites_per_character
 from phloem.io.newick_write import write_newick
-from phloem.likelihood.layout import tree_layout
 from phloem.likelihood.problem import engine_problem
 from phloem.model.model import Model
 from phloem.model.record import SiteModel
 from phloem.pruning.interface import Problem
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
+from phloem.tree.layout import tree_layout
 from phloem.tree.tree import Tree
 
 GUARD_EVERY = 100_000  # chain-generations of a run: less than 1 % of the time for any data (docs/mcmc.md)
@@ -56,7 +56,7 @@ def plain_likelihood(alignment: Alignment, model: Model) -> Plain:
         layout = tree_layout(Tree(alignment.taxa, parent, lengths * unit, rooted=False), alignment.taxa)
         problem = engine_problem(patterns, model, layout.children, repeats=False)
         site_model = model.evaluate(model_values(model, numbers))
-        return _by_blocks(problem, layout.resolved.tree.lengths, site_model)
+        return _by_blocks(problem, layout.binary.lengths, site_model)
 
     return log_likelihood
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from phloem.tree.resolve import resolve
+from phloem.tree.layout import resolve
 from phloem.tree.tree import Tree
 
 START_LENGTH = 0.1  # of random trees, and of branches without a length in a tree given
@@ -31,7 +31,7 @@ def hanging_from_tip(tree: Tree, bounds: tuple[float, float]) -> HangingTree:
 
     Lengths outside bounds, negative ones among them, become the bound; missing ones START_LENGTH.
     """
-    binary = resolve(tree, multifurcations=True).tree
+    binary, _ = resolve(tree, multifurcations=True)
     n_tips, n = binary.n_tips, binary.n_nodes - 1
     lengths = np.where(np.isfinite(binary.lengths), binary.lengths, START_LENGTH)
     first, second = binary.children(n).tolist()

@@ -1,4 +1,8 @@
-"""A tree as the kernels see it: binary, with the user's branches told from virtual ones."""
+"""A tree as the kernels see it: multifurcations and the basal trifurcation made binary by branches of length 0.
+
+The kernels take two children a node. The branches that make a tree binary are virtual: they have no length,
+the user's tree does not know them, and nothing about them may be reported.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,22 @@ from functools import cached_property
 import numpy as np
 
 from phloem.errors import InputError
-from phloem.likelihood.branch_names import branch_names
+from phloem.tree.branch_names import branch_names
 from phloem.tree.match import likely_name, match_taxa
-from phloem.tree.resolve import ResolvedTree, binary_children, resolve
 from phloem.tree.tree import Tree, require_lengths
 
 
 @dataclass(frozen=True, eq=False)
 class TreeLayout:
-    """tree: the user's, tips in alignment order, B = N-1 branches; resolved: its binary form, 2T-1 nodes."""
+    """A tree as the kernels see it: binary, with the user's branches told from virtual ones.
+
+    tree: the user's, B = N-1 branches. binary: T tips, 2T-1 nodes. origin: (2T-1,) int32, the node of the
+    user's tree, -1 at virtual nodes, whose branches were added with length zero.
+    """
 
     tree: Tree
-    resolved: ResolvedTree
+    binary: Tree
+    origin: np.ndarray
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -33,16 +41,20 @@ class TreeLayout:
     @cached_property
     def children(self) -> tuple[np.ndarray, np.ndarray]:
         """left, right (T-1,) of the binary tree."""
-        return binary_children(self.resolved.tree)
+        return binary_children(self.binary)
 
     def to_nodes(self, branches: np.ndarray) -> np.ndarray:
         """(…, B) by branch → (…, 2T-1) by node of the binary tree, 0 at virtual branches and the root."""
         at_root = np.zeros((*branches.shape[:-1], 1))
-        return self.resolved.from_original(np.concatenate([branches, at_root], axis=-1))
+        values = np.concatenate([branches, at_root], axis=-1)
+        return np.where(self.origin < 0, 0.0, values[..., np.maximum(self.origin, 0)])
 
     def to_branches(self, nodes: np.ndarray) -> np.ndarray:
         """(…, 2T-1) by node of the binary tree → (…, B) by branch; virtual branches and the root drop out."""
-        return self.resolved.to_original(nodes)[..., :-1]
+        real = self.origin >= 0
+        values = np.empty((*nodes.shape[:-1], int(real.sum())), nodes.dtype)
+        values[..., self.origin[real]] = nodes[..., real]
+        return values[..., :-1]
 
     def branch(self, name: str) -> int:
         """The number of a named branch; InputError with a likely spelling where there is none."""
@@ -63,11 +75,11 @@ class TreeLayout:
     def internal_node(self, name: str) -> int:
         """The binary tree's node below the internal branch of that name; "root" is the base of the tree."""
         if name == "root":
-            return self.resolved.tree.n_nodes - 1
+            return self.binary.n_nodes - 1
         node = self.branch(name)
         if node < self.tree.n_tips:
             raise InputError(f"'{name}' is a tip: its states were observed", hint="Name an internal node.")
-        return int(np.flatnonzero(self.resolved.origin == node)[0])
+        return int(np.flatnonzero(self.origin == node)[0])
 
     def updated(
         self, current: np.ndarray, change: Mapping[str, float] | Sequence[float] | np.ndarray, what: str
@@ -115,4 +127,71 @@ def tree_layout(tree: Tree, taxa: Sequence[str], multifurcations: bool = False) 
     """
     matched = match_taxa(tree, taxa)
     require_lengths(matched)
-    return TreeLayout(matched, resolve(matched, multifurcations))
+    return TreeLayout(matched, *resolve(matched, multifurcations))
+
+
+def resolve(tree: Tree, multifurcations: bool = False) -> tuple[Tree, np.ndarray]:
+    """The binary tree, and (2T-1,) the node of the original one that each of its nodes is (-1: virtual).
+
+    The basal trifurcation of an unrooted tree is always resolved (its root is arbitrary). Any other node with
+    more than two children only if multifurcations is True, by a chain of zero-length branches; otherwise such
+    a node is an InputError.
+    """
+    if tree.n_tips < 2:
+        raise InputError("a tree of one tip has no branch", hint="Give at least two taxa.")
+    degree = np.diff(tree.child_offsets)
+    allowed = np.full(tree.n_nodes, 2)
+    if not tree.rooted:
+        allowed[-1] = 3
+    too_many = np.flatnonzero(degree > allowed)
+    if len(too_many) and not multifurcations:
+        raise _multifurcation_error(tree, int(too_many[0]), int(degree[too_many[0]]))
+    if np.any(degree == 1):
+        raise InputError("a node has one child", hint="Remove it first (tree.build.suppress_unary).")
+    return _chain(tree, degree)
+
+
+def _multifurcation_error(tree: Tree, node: int, degree: int) -> InputError:
+    below = node
+    while below >= tree.n_tips:
+        below = int(tree.children(below)[0])
+    return InputError(
+        f"the tree has a multifurcation: a node above '{tree.taxa[below]}' has {degree} children",
+        taxon=tree.taxa[below],
+        hint="Resolve it, or ask for zero-length branches that do: --multifurcations "
+        "(multifurcations=True in Python).",
+    )
+
+
+def _chain(tree: Tree, degree: np.ndarray) -> tuple[Tree, np.ndarray]:
+    """Each node of d children gets d - 2 virtual nodes just below it in number, joining its last children."""
+    extra = np.maximum(degree - 2, 0)
+    number = np.arange(tree.n_nodes) + np.cumsum(extra)
+    n = int(number[-1]) + 1
+    origin = np.full(n, -1, np.int32)
+    origin[number] = np.arange(tree.n_nodes)
+    parent = np.full(n, -1, np.int32)
+    parent[number[:-1]] = number[tree.parent[:-1]]
+    for x in np.flatnonzero(extra).tolist():
+        first = int(number[x] - extra[x])
+        children = number[tree.children(x)]
+        chain = np.append(np.arange(first, number[x]), number[x])
+        parent[children[0]], parent[children[1]] = chain[0], chain[0]
+        parent[children[2:]] = chain[1:]
+        parent[chain[:-1]] = chain[1:]
+    virtual = origin < 0
+    lengths = np.where(virtual, 0.0, tree.lengths[np.maximum(origin, 0)])
+    labels = (
+        None if tree.labels is None else tuple(None if x < 0 else tree.labels[x] for x in origin.tolist())
+    )
+    annotations = {int(number[x]): values for x, values in tree.annotations.items()}
+    binary = Tree(tree.taxa, parent, lengths, labels, annotations, tree.rooted, tree.name)
+    return binary, origin
+
+
+def binary_children(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
+    """Left and right child of each internal node T+k, (T-1,) int32 each; InputError unless binary."""
+    if not tree.is_binary:
+        raise InputError("the tree is not binary", hint="Resolve it first (tree.layout.resolve).")
+    pairs = tree.child_index.reshape(-1, 2)
+    return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
