@@ -1,4 +1,4 @@
-"""A tree as the kernels see it: multifurcations and the basal trifurcation made binary by branches of length 0.
+"""A tree as the kernels see it: multifurcations and the basal trifurcation made binary, lengths of 0 between.
 
 The kernels take two children a node. The branches that make a tree binary are virtual: they have no length,
 the user's tree does not know them, and nothing about them may be reported.
