@@ -16,6 +16,7 @@ HERE = Path(__file__).parent
 BENCHMARKS = {
     "likelihood": ("cpu_likelihood.py", "value and gradient on the CPU, against BEAGLE and dgemm", False),
     "proposals": ("tree_proposals.py", "interchanges proposed as other trees, on the CPU", False),
+    "partitions": ("partitions.py", "50 parts beside the same columns as one alignment, on the CPU", False),
     "mcmc": ("mcmc_speed.py", "chain-generations per second on the primates", False),
     "alignments": ("io_speed.py", "reading alignments", False),
     "trees": ("tree_io_speed.py", "reading and summarising trees", False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -109,14 +110,14 @@ class NucleotideModel:
     def n_states(self) -> int:
         return 4
 
-    @property
+    @cached_property
     def _classes(self) -> list[list[int]]:
         """Pairs of every free class, in order of first appearance; the class of GT has rate 1."""
         code = self.name.code
         free = [c for c in dict.fromkeys(code) if c != code[-1]]
         return [[k for k, c in enumerate(code) if c == digit] for digit in free]
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         result = []
         for i, pairs in enumerate(self._classes):

@@ -19,7 +19,7 @@ from phloem.pruning.cpu.model_numbers import (
     unpack_adjoint,
 )
 from phloem.pruning.cpu.rate_matrix_adjoint import rate_matrix_adjoints
-from phloem.pruning.cpu.records import Down, Matrices, Nodes, RootSites, Scratch
+from phloem.pruning.cpu.records import Down, Matrices, ModelNumbers, Nodes, RateColumns, RootSites, Scratch
 from phloem.pruning.cpu.root import root_gradient, set_root_row, total_log_likelihood
 from phloem.pruning.cpu.run_four import run_down_four, run_up_four
 from phloem.pruning.cpu.run_padded import run_down_padded, run_up_padded
@@ -65,6 +65,8 @@ class CpuEvaluator:
         self._site_weights = [np.empty(n_root) for _ in range(2)]
         self._tasks: dict[str, tuple[Topology, np.ndarray]] = {}
         self._sorted_for: Topology | None = None
+        self._known_model: tuple[SiteModel, ModelNumbers] | None = None
+        self._known_columns: tuple[SiteModel, RateColumns] | None = None
         self._accepted: State | None = None
         self._proposed: State | None = None
 
@@ -190,7 +192,7 @@ class CpuEvaluator:
             self._adjoint = np.empty(entries, self._problem.precision)
         share = np.zeros((len(tasks), shape.exponents))
         weights, q = self._site_weights[state.slot], self._messages.q
-        rates = rate_columns(state.model)
+        rates = self._rate_columns(state.model)
         down = Down(weights, q, self._adjoint, share, rates, keep_adjoint)
         done = np.zeros(2 * n_nodes * shape.blocks, np.int64)
         run, fixed = (
@@ -232,14 +234,25 @@ class CpuEvaluator:
     def _arguments(self, state: State, nodes: Nodes, sites: RootSites, want_up: bool) -> tuple:
         """What every pass takes."""
         matrices = Matrices(self._down, self._up, state.lengths, want_up)
-        numbers = model_numbers(state.model, self._shape)
+        numbers = self._model_numbers(state.model)
         columns, messages = self._columns.columns(), self._messages.messages()
         return nodes, columns, messages, matrices, numbers, self._sets, sites, self._shape
+
+    def _model_numbers(self, model: SiteModel) -> ModelNumbers:
+        """Worked out once for a model: a small part of the data would else spend its time on that."""
+        if self._known_model is None or self._known_model[0] is not model:
+            self._known_model = model, model_numbers(model, self._shape)
+        return self._known_model[1]
+
+    def _rate_columns(self, model: SiteModel) -> RateColumns:
+        if self._known_columns is None or self._known_columns[0] is not model:
+            self._known_columns = model, rate_columns(model)
+        return self._known_columns[1]
 
     def _scratches(self, model: SiteModel) -> list[Scratch]:
         """One for every thread, with what the root weighs columns by."""
         row = self._scratch[0].root
-        set_root_row(model_numbers(model, self._shape), self._shape, row)
+        set_root_row(self._model_numbers(model), self._shape, row)
         return [scratch._replace(root=row) for scratch in self._scratch]
 
     def _site_model_gradient(self, state: State, d: np.ndarray, adjoint: np.ndarray) -> SiteModelGradient:
@@ -249,9 +262,9 @@ class CpuEvaluator:
         d_frequencies = np.zeros((len(model.processes), shape.states))
         d_weights, d_invariant = np.zeros(shape.categories), np.zeros(shape.states + 1)
         root_gradient(
-            state.lengths.shape[1] - 1, self._nodes(state), self._messages.messages(), model_numbers(model,
-            shape), self._sites(state, True), self._site_weights[state.slot], shape, d_frequencies, d_weights,
-            d_invariant,
+            state.lengths.shape[1] - 1, self._nodes(state), self._messages.messages(),
+            self._model_numbers(model), self._sites(state, True), self._site_weights[state.slot], shape,
+            d_frequencies, d_weights, d_invariant,
         )  # fmt: skip
         through = rate_matrix_adjoints if has_real_eigen(model) else reference.rate_matrix_adjoints
         d_q = through(adjoint, state.lengths[:, :-1], model)

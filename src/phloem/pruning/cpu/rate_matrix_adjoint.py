@@ -63,11 +63,18 @@ def _process_adjoint(adjoint: np.ndarray, times: np.ndarray, eigen: EigenSystem 
     assert eigen is not None
     values, right, left = eigen.values, eigen.right, eigen.left
     states, lanes = len(values), VECTOR_BYTES // 8
-    wide = np.pad(right, ((0, 0), (0, -states % ROWS))).reshape(-1)
-    padded = np.pad(left.T, ((0, 0), (0, -states % lanes))).reshape(-1)
+    wide, padded = _widened(right, ROWS), _widened(left.T, lanes)
     total = np.zeros((states, states))
     adjoint, times, values = (
         np.array(array, np.float64, order="C") for array in (adjoint, times, values)
     )  # copies of one type each: Numba compiles once more for read-only arrays
     sum_in_eigenbasis(adjoint, times, values, wide, padded, total)
     return left.T @ total @ right.T
+
+
+def _widened(square: np.ndarray, multiple: int) -> np.ndarray:
+    """(S · W,) rows of a square matrix, zeros behind them up to a multiple (np.pad is slow)."""
+    states = len(square)
+    rows = np.zeros((states, states + -states % multiple))
+    rows[:, :states] = square
+    return rows.reshape(-1)
