@@ -109,10 +109,8 @@ def alignment_from_matrix(
     ambiguity: Ambiguity = "partial",
     stop_codons: StopCodons = "error",
     sites: str | np.ndarray | None = None,
-    charsets: Mapping[str, str] | None = None,
     sets: Mapping[int, str] | None = None,
     source: str | None = None,
-    settings: Mapping[str, object] | None = None,
 ) -> Alignment:
     """An alignment from a (T, L) matrix of character values.
 
@@ -131,12 +129,12 @@ def alignment_from_matrix(
         raise InputError("the alignment has no characters", file=source, hint="Check the file, or NCHAR.")
     columns = np.arange(matrix.shape[1])
     if sites is not None:
-        columns = sites if isinstance(sites, np.ndarray) else parse_sites(sites, matrix.shape[1], charsets)
+        columns = sites if isinstance(sites, np.ndarray) else parse_sites(sites, matrix.shape[1])
         matrix = matrix[:, columns]
         sites = sites if isinstance(sites, str) else format_sites(sites)
     code = code_codons if alphabet.kind == "codon" else code_characters
     coded = code(names, matrix, columns, alphabet, sets or {}, ambiguity, stop_codons)
-    choices = _settings(alphabet, coded, ambiguity, stop_codons, sites) | dict(settings or {})
+    choices = _settings(alphabet, coded, ambiguity, stop_codons, sites)
     return Alignment(names, alphabet, np.ascontiguousarray(coded.codes), coded.state_sets, source, choices)
 
 

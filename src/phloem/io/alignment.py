@@ -192,33 +192,34 @@ def _part_datatype(characters: CharacterRows, sites: str | None) -> str:
 def _alignment(characters: CharacterRows, coding: Coding, sites: str | np.ndarray | None) -> Alignment:
     guessed = coding.datatype is None and characters.datatype is None
     try:
-        states = _alphabet(characters, coding, sites)
+        text = sites if isinstance(sites, str) else None
+        columns = None if isinstance(sites, str) else sites
+        if text is not None:
+            columns = parse_sites(text, characters.n_sites, characters.charsets)
+        states = _alphabet(characters, coding, columns)
         alignment = alignment_from_matrix(
             characters.taxa,
             characters.matrix,
             states,
             ambiguity=coding.ambiguity,
             stop_codons=coding.stop_codons,
-            sites=sites,
-            charsets=characters.charsets,
+            sites=columns,
             sets=characters.sets,
             source=characters.source.file,
         )
     except InputError as error:
         raise characters.placed(error) from None
     settings = {"format": characters.format_name, **alignment.settings, "datatype_guessed": guessed}
+    if text is not None:
+        settings["sites"] = text
     return replace(alignment, settings=settings)
 
 
-def _alphabet(characters: CharacterRows, coding: Coding, sites: str | np.ndarray | None) -> Alphabet:
+def _alphabet(characters: CharacterRows, coding: Coding, columns: np.ndarray | None) -> Alphabet:
     """The alphabet asked for, declared or guessed; standard data without symbols: 0 to the highest seen."""
     if isinstance(coding.datatype, Alphabet):
         return coding.datatype
-    matrix = characters.matrix
-    if isinstance(sites, str):
-        sites = parse_sites(sites, matrix.shape[1], characters.charsets)
-    if sites is not None:
-        matrix = matrix[:, sites]
+    matrix = characters.matrix if columns is None else characters.matrix[:, columns]
     kind = canonical_kind(coding.datatype or characters.datatype or guess_datatype(matrix))
     if kind == "standard":
         return alphabet(kind, symbols=characters.symbols or highest_symbol(matrix, dict(characters.sets)))
