@@ -27,7 +27,6 @@ from phloem.likelihood.parts import (
     in_part,
     make_parts,
     part_models,
-    require_one_length_class,
 )
 from phloem.likelihood.possible import require_possible
 from phloem.likelihood.state import Branches, ModelPoint, require_root
@@ -266,7 +265,7 @@ class PartitionedLikelihood:
         lengths, models = [], []
         for i, (part, point) in enumerate(zip(self.parts, self._points)):
             with in_part(part.name):
-                models.append(require_one_length_class(part.name, point.site_model))
+                models.append(point.site_model)
                 require_root(self._layout.tree, point)
             lengths.append(self._layout.to_nodes(self._effective(i)))
         return lengths, models

@@ -73,6 +73,7 @@ def make_parts(
         with in_part(name), in_file(alignment.source):
             ordered = _in_order(alignment, taxa)
             own = model_for_alignment(model, ordered) if isinstance(model, str) else model
+            _require_one_length_class(own)
             patterns = site_patterns(ordered)
             problem = engine_problem(patterns, own, layout.children, options.precision, options.repeats)
         made.append(Part(name, ordered, patterns, own, problem))
@@ -105,6 +106,14 @@ def _in_order(alignment: Alignment, taxa: tuple[str, ...]) -> Alignment:
     return replace(alignment, taxa=taxa, codes=alignment.codes[[row[t] for t in taxa]])
 
 
+def _require_one_length_class(model: Model) -> None:
+    if model.n_length_classes > 1:
+        raise ModelError(
+            f"{model.name} has {model.n_length_classes} sets of branch lengths, and a part shares one",
+            hint="Choose another model, or analyse the part alone.",
+        )
+
+
 class PartsEvaluator:
     """Evaluates all parts on one topology; here each on an evaluator of its own, one after another.
 
@@ -128,13 +137,3 @@ class PartsEvaluator:
     ) -> list[EngineGradient]:
         """Of every part; parameters: also by the models' numbers."""
         return [e.gradient(x, m, parameters) for e, x, m in zip(self.evaluators, lengths, models)]
-
-
-def require_one_length_class(name: str, model: SiteModel) -> SiteModel:
-    """The model, if its categories share one set of branch lengths; else ModelError."""
-    if model.n_length_classes > 1:
-        raise ModelError(
-            f"part '{name}': a model with {model.n_length_classes} sets of branch lengths cannot be a part",
-            hint="Analyse it as one part, without --partitions.",
-        )
-    return model

@@ -213,6 +213,7 @@ def test_an_impossible_site_is_named_with_its_part():
     [
         ({}, InputError, "there are no parts"),
         ({"x": (dna(), "LG")}, ModelError, "part 'x': "),
+        ({"x": (dna(), "JC+H2")}, ModelError, "part 'x': JC[+]H2 has 2 sets of branch lengths"),
         (
             {
                 "x": (dna(), "JC"),
