@@ -61,6 +61,7 @@ def p_value(drawn: Alignment, expected: np.ndarray) -> float:
 
 TN93 = "TN93{%s,5}+F{0.4,0.2,0.25,0.15}+I{0.2}+G4{0.6}"
 UNREST = "UNREST{1,4,2,3,1,5,2,4,1,0.5,2}+FROOT{0.1,0.2,0.3,0.4}"
+MIX = "MIX{HKY{3}+F{0.4,0.2,0.25,0.15}:0.5:0.3,F81+F{0.1,0.2,0.3,0.4}:2:0.7}+I{0.1}"
 CASES = {
     "TN93+I+G": (UNROOTED, TN93 % 2, "dna", None),
     "free rates": (UNROOTED, "JC+R{0.3,0.2,0.7,1.5}", "dna", None),
@@ -70,6 +71,8 @@ CASES = {
     "hidden classes": (ROOTED, "JC+MM2{0.7,0.4,0.2,0.6,2}", "dna", None),
     "variable characters": (STAR, "MKV", "standard", 3),
     "amino acids": (TWO, "LG+G4{0.8}", "protein", None),
+    "mixture": (ROOTED, MIX, "dna", None),
+    "codon sites": (TWO, "M2a{0.05,4,0.5,0.3,0.2,2}+FQ", "codon", None),
     "codons": (TWO, "GY94{0.3,2}+FQ+I{0.3}", "codon", None),
 }
 
@@ -101,8 +104,9 @@ def test_wrong_branch_lengths_are_noticed(name):
         (TN93 % 2, TN93 % 2.3),
         (TN93 % 2, (TN93 % 2).replace("I{0.2}", "I{0.25}")),
         (TN93 % 2, (TN93 % 2).replace("G4{0.6}", "G4{0.8}")),
+        (MIX, MIX.replace(":0.5:0.3", ":0.5:0.35").replace(":2:0.7", ":2:0.65")),
     ],
-    ids=["kappa", "invariable", "alpha"],
+    ids=["kappa", "invariable", "alpha", "mixture"],
 )
 def test_wrong_parameters_are_noticed(true, wrong):
     states = alphabet("dna")
