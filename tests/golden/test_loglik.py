@@ -14,8 +14,7 @@ from phloem.data.genetic_code import genetic_code
 from phloem.data.patterns import site_patterns
 from phloem.io.alignment import read_alignment
 from phloem.io.trees import read_tree
-from phloem.model.codon_frequencies import CodonTable
-from phloem.model.frequencies import codon_position_counts, empirical_frequencies
+from phloem.model.frequencies import CodonTable, codon_position_counts, empirical_frequencies
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
 from phloem.pruning.interface import Problem

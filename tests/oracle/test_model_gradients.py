@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from phloem.data.genetic_code import genetic_code
-from phloem.model.codon_frequencies import CodonTable
+from phloem.model.frequencies import CodonTable
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient

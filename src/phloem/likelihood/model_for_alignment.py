@@ -9,8 +9,7 @@ import numpy as np
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet
 from phloem.data.genetic_code import CODONS, genetic_code
-from phloem.model.codon_frequencies import CodonTable
-from phloem.model.frequencies import codon_position_counts, empirical_frequencies
+from phloem.model.frequencies import CodonTable, codon_position_counts, empirical_frequencies
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
 

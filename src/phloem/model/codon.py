@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from phloem.model.codon_frequencies import CodonTable, EqualPositions, PositionFrequencies
-from phloem.model.frequency_models import FrequencyModel
+from phloem.model.frequencies import CodonTable, EqualPositions, FrequencyModel, PositionFrequencies
 from phloem.model.parameter import Parameter, Values
 from phloem.model.substitution import (
     Gradient,

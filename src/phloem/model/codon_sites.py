@@ -17,8 +17,7 @@ from scipy.special import betaincinv, psi
 
 from phloem.errors import ModelError
 from phloem.model.codon import CodonChanges, kappa_parameter
-from phloem.model.codon_frequencies import CodonTable
-from phloem.model.frequency_models import FrequencyModel
+from phloem.model.frequencies import CodonTable, FrequencyModel
 from phloem.model.mixture import WEIGHTS, MixtureGradient, MixtureNumbers, mixture_weights
 from phloem.model.parameter import Parameter, Values, softmax_gradient
 from phloem.model.substitution import Gradient, Process, SubstitutionFamily, Term

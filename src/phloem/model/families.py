@@ -16,11 +16,15 @@ from phloem.model.amino_acid import (
     profile_mixtures,
 )
 from phloem.model.codon import GY94, MG94
-from phloem.model.codon_frequencies import CodonTable, EqualPositions, PositionFrequencies
 from phloem.model.codon_sites import BetaOmegas, CodonSites, FreeOmegas, NearlyNeutral, OmegaClasses
-from phloem.model.frequency_models import BuiltInFrequencies, FrequencyModel
-from phloem.model.general import IrreversibleModel, ReversibleModel
-from phloem.model.mk import MkModel
+from phloem.model.frequencies import (
+    BuiltInFrequencies,
+    CodonTable,
+    EqualPositions,
+    FrequencyModel,
+    PositionFrequencies,
+)
+from phloem.model.general import IrreversibleModel, MkModel, ReversibleModel
 from phloem.model.nucleotide import (
     NUCLEOTIDES,
     NucleotideModel,

@@ -1,4 +1,4 @@
-"""General models over any number of states, reversible and irreversible: traits, places, GTR20, UNREST."""
+"""Models over any number of states, reversible, irreversible and Mk: traits, places, GTR20, UNREST."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from phloem.errors import ModelError
-from phloem.model.frequency_models import FrequencyModel
+from phloem.model.frequencies import FrequencyModel
 from phloem.model.parameter import Parameter, Values
 from phloem.model.substitution import (
     Gradient,
@@ -109,6 +109,40 @@ class IrreversibleModel:
         moved = -np.outer(pi, inverse @ (d_pi + d_frequencies))
         d_off = d_off + moved - np.diag(moved)[:, None]
         return {"transition_rates": d_off[~np.eye(self.n_states, dtype=bool)][:-1]}
+
+
+@dataclass(frozen=True)
+class MkModel:
+    """All changes at one rate, times the frequency of the new state; ordered: between neighbours only (Lewis
+    2001)."""
+
+    label: str
+    states: tuple[str, ...]
+    frequencies: FrequencyModel
+    ordered: bool = False
+
+    @property
+    def n_states(self) -> int:
+        return len(self.states)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return Term(self.label), self.frequencies.term
+
+    @property
+    def exchangeability(self) -> np.ndarray:
+        n = self.n_states
+        if self.ordered:
+            return np.eye(n, k=1) + np.eye(n, k=-1)
+        return np.ones((n, n)) - np.eye(n)
+
+    def evaluate(self, values: Values) -> Process:
+        return reversible_process(self.exchangeability, self.frequencies.evaluate(values))
+
+    def backpropagate(self, values: Values, d_rate_matrix: np.ndarray, d_frequencies: np.ndarray) -> Gradient:
+        pi = self.frequencies.evaluate(values)
+        _, d_pi = reversible_adjoint(self.exchangeability, pi, d_rate_matrix, d_frequencies)
+        return self.frequencies.backpropagate(values, d_pi)
 
 
 def stationary_distribution(off_diagonal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

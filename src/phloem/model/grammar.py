@@ -8,18 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from phloem.errors import ModelError
-from phloem.model.codon_frequencies import CodonTable
 from phloem.model.families import default_states
-from phloem.model.frequency_suffix import FrequencyData
+from phloem.model.frequencies import CodonTable
 from phloem.model.mixture import Mixture
 from phloem.model.model import Model
-from phloem.model.model_string import Piece, split_model
+from phloem.model.model_string import Piece, split_model, with_piece_values
 from phloem.model.parameter import Parameter, simplex
 from phloem.model.processes import Request, read_processes
 from phloem.model.site_rates import GammaCategories, SiteRates, UniformRate
 from phloem.model.substitution import Term
-from phloem.model.suffixes import rate_categories, roles
-from phloem.model.term_values import with_piece_values
+from phloem.model.suffixes import FrequencyData, rate_categories, roles
 
 DATATYPES = ("dna", "rna", "protein", "codon", "binary", "standard", "custom")
 

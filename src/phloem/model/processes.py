@@ -9,7 +9,6 @@ import numpy as np
 
 from phloem.errors import ModelError
 from phloem.model.amino_acid import FUSED_MATRICES, empirical_matrices, profile_mixtures
-from phloem.model.codon_frequencies import CodonTable
 from phloem.model.codon_sites import CodonSites
 from phloem.model.families import (
     CODON_SITE_NAMES,
@@ -19,8 +18,7 @@ from phloem.model.families import (
     families,
     named_code,
 )
-from phloem.model.frequency_models import BuiltInFrequencies
-from phloem.model.frequency_suffix import FrequencyData, frequency_model
+from phloem.model.frequencies import BuiltInFrequencies, CodonTable
 from phloem.model.markov_modulated import MarkovModulated
 from phloem.model.mixture import (
     Component,
@@ -31,12 +29,18 @@ from phloem.model.mixture import (
     mixture_weights,
     renamed,
 )
-from phloem.model.model_string import ComponentText, Piece, number, split_components, unknown_name
+from phloem.model.model_string import (
+    ComponentText,
+    Piece,
+    number,
+    split_components,
+    unknown_name,
+    with_piece_values,
+)
 from phloem.model.parameter import Parameter
 from phloem.model.site_rates import GammaCategories
 from phloem.model.substitution import SubstitutionFamily, Term
-from phloem.model.suffixes import hidden_classes, rate_categories, roles
-from phloem.model.term_values import with_piece_values
+from phloem.model.suffixes import FrequencyData, frequency_model, hidden_classes, rate_categories, roles
 
 Roles = Mapping[str, Piece]
 

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from phloem.errors import ModelError
-from phloem.model.codon_frequencies import CodonTable, PositionFrequencies
-from phloem.model.frequencies import codon_position_counts, empirical_frequencies
+from phloem.model.frequencies import (
+    CodonTable,
+    PositionFrequencies,
+    codon_position_counts,
+    empirical_frequencies,
+)
 
 SETS = np.vstack([np.eye(4), np.ones((1, 4)), [[1, 0, 1, 0], [0, 1, 0, 1]]]).astype(bool)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from phloem.data.genetic_code import genetic_code
 from phloem.errors import ModelError
-from phloem.model.codon_frequencies import CodonTable
+from phloem.model.frequencies import CodonTable
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
 from phloem.model.record import SiteModel

@@ -10,8 +10,8 @@ from scipy.stats import beta
 from phloem.data.genetic_code import genetic_code
 from phloem.errors import ModelError
 from phloem.model.amino_acid import empirical_matrices, profile_mixtures
-from phloem.model.codon_frequencies import CodonTable
 from phloem.model.codon_sites import beta_medians, beta_medians_derivatives
+from phloem.model.frequencies import CodonTable
 from phloem.model.grammar import parse_model
 from phloem.model.record import SiteModel
 

@@ -9,7 +9,7 @@ from scipy.linalg import expm
 from phloem.data.genetic_code import genetic_code, genetic_code_numbers
 from phloem.errors import ModelError
 from phloem.model.amino_acid import empirical_matrices
-from phloem.model.codon_frequencies import CodonTable
+from phloem.model.frequencies import CodonTable
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
 from phloem.model.substitution import Process, eigensystem

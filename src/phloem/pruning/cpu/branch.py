@@ -1,6 +1,6 @@
 """From adjoints of transition matrices to derivatives of branch lengths.
 
-reference/branch.py specifies it; only the entries of Q that are not zero are visited, and Q P = P Q. Where
+reference/preorder.py specifies it; only the entries of Q that are not zero are visited, and Q P = P Q. Where
 nobody asks for d log L / d P = u pᵀ itself, u mᵀ does as well, without gathering p again: ⟨u pᵀ, Q P⟩ = ⟨u
 mᵀ, Q⟩.
 """

@@ -149,7 +149,7 @@ class GpuBatch:
         return value, beside if exact else 0.0
 
     def derivatives(self) -> np.ndarray:
-        """D[chain, branch, category] (pruning/reference/branch.py)."""
+        """D[chain, branch, category] (pruning/reference/preorder.py)."""
         return self.launch.host_result()[:, 2:].reshape(self.n_chains, self.n_nodes - 1, -1)
 
     def site_log_likelihoods(self, chain: int) -> np.ndarray:

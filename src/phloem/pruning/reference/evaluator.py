@@ -12,11 +12,9 @@ from phloem.model.transition import rate_matrix_adjoints, transition_matrices
 from phloem.pruning.column_classes import ColumnClasses
 from phloem.pruning.interface import EngineGradient, Problem, require_shape
 from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
-from phloem.pruning.reference.branch import branch_derivatives, by_length_class
 from phloem.pruning.reference.column_classes import column_classes
-from phloem.pruning.reference.node_posterior import node_posterior
 from phloem.pruning.reference.postorder import postorder
-from phloem.pruning.reference.preorder import preorder
+from phloem.pruning.reference.preorder import branch_derivatives, by_length_class, node_posterior, preorder
 from phloem.pruning.reference.root import (
     RootAdjoint,
     root_adjoint,

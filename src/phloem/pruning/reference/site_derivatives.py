@@ -6,8 +6,8 @@ import numpy as np
 
 from phloem.model.record import SiteModel
 from phloem.pruning.column_classes import ColumnClasses
-from phloem.pruning.reference.branch import by_length_class, generators
 from phloem.pruning.reference.postorder import node_partials
+from phloem.pruning.reference.preorder import by_length_class, generators
 
 
 def site_branch_derivatives(
