@@ -263,8 +263,8 @@ def reading_problem(n: int):
 
 
 def picture_problem(shape: str, n: int):
-    from phloem.plot.svg_settings import DrawSettings
-    from phloem.plot.svg_write import tree_svg
+    from phloem.plot.drawing import DrawSettings
+    from phloem.plot.pictures import tree_svg
     from phloem.tree.random import coalescent
 
     tree = coalescent(n, np.random.default_rng(2))

@@ -13,11 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from phloem.io.trees import newick_text, nexus_text, parse_trees
-from phloem.summary.consensus import consensus_tree
-from phloem.summary.mcc import maximum_clade_credibility
-from phloem.summary.split_frequencies import split_frequency_deviation
-from phloem.summary.split_table import split_table
-from phloem.summary.topologies import topology_table
+from phloem.summary.splits import split_frequency_deviation, split_table, topology_table
+from phloem.summary.trees import consensus_tree, maximum_clade_credibility
 from phloem.tree.random import uniform_unrooted, yule
 from phloem.tree.rearrange import nni_neighbours
 from phloem.tree.sample import TreeSample, sample_of_trees

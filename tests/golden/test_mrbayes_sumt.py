@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from phloem.io.trees import read_tree, read_trees
-from phloem.summary.consensus import consensus_tree
-from phloem.summary.split_frequencies import split_frequency_deviation
-from phloem.summary.split_table import split_table
+from phloem.summary.splits import split_frequency_deviation, split_table
+from phloem.summary.trees import consensus_tree
 from phloem.tree.sample import sample_of_trees
 from phloem.tree.splits import robinson_foulds, sample_splits
 

@@ -7,8 +7,7 @@ import pytest
 from phloem.errors import InputError, PhloemError
 from phloem.io.trees import newick_text, nexus_text, parse_trees
 from phloem.plot.terminal_tree import draw_tree
-from phloem.summary.consensus import consensus_tree
-from phloem.summary.mcc import maximum_clade_credibility
+from phloem.summary.trees import consensus_tree, maximum_clade_credibility
 from phloem.tree.layout import resolve
 from phloem.tree.reroot import root_at_midpoint, root_at_outgroup, unroot
 from phloem.tree.sample import sample_of_trees

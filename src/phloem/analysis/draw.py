@@ -12,10 +12,9 @@ import numpy as np
 from phloem.analysis.provenance import refuse_to_overwrite
 from phloem.errors import InputError
 from phloem.io.trees import read_tree
-from phloem.plot.svg_decoration import SUPPORT_KEYS, is_interval, is_number
-from phloem.plot.svg_figure import save_figure
-from phloem.plot.svg_settings import DrawSettings
-from phloem.plot.svg_write import draw, svg_text
+from phloem.plot.decoration import SUPPORT_KEYS, is_interval, is_number
+from phloem.plot.drawing import DrawSettings
+from phloem.plot.pictures import draw, save_figure, svg_text
 from phloem.plot.terminal_tree import draw_tree
 from phloem.tree.reroot import root_at_midpoint
 from phloem.tree.tree import Tree

@@ -35,8 +35,8 @@ from phloem.io.trees import nexus_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.model import Model
 from phloem.pruning.select import Selection
-from phloem.summary.consensus import consensus_tree
 from phloem.summary.trace import trace_summary
+from phloem.summary.trees import consensus_tree
 
 __all__ = ["ChainSettings", "McmcResult", "McmcSettings", "Priors", "parse_length_prior", "run_mcmc"]
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.plot.shown_width import len_shown
-from phloem.plot.svg_layout import children_in_order
+from phloem.plot.layout import children_in_order, len_shown
 from phloem.tree.tree import Tree
 
 _ROOMY_TIPS = 40

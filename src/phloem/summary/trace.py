@@ -8,7 +8,15 @@ from typing import Literal
 import numpy as np
 
 from phloem.errors import InputError
-from phloem.summary.intervals import hpd_interval
+
+
+def hpd_interval(values: np.ndarray, mass: float = 0.95) -> tuple[float, float]:
+    """The shortest interval that holds a share mass of the values (Chen and Shao 1999, JCGS 8:69)."""
+    ordered = np.sort(values)
+    held = min(int(np.ceil(mass * len(ordered))), len(ordered))
+    widths = ordered[held - 1 :] - ordered[: len(ordered) - held + 1]
+    start = int(np.argmin(widths))
+    return float(ordered[start]), float(ordered[start + held - 1])
 
 
 @dataclass(frozen=True)

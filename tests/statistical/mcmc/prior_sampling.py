@@ -10,7 +10,7 @@ from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import Block, ModelStructure, constant
-from phloem.summary.topologies import topology_table
+from phloem.summary.splits import topology_table
 from phloem.summary.trace import mixing
 
 PAIRS = ("A<->C", "A<->G", "A<->T", "C<->G", "C<->T", "G<->T")

@@ -17,7 +17,7 @@ from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure_of_model import structure_of_model
 from phloem.io.alignment import read_alignment
 from phloem.likelihood.model_for_alignment import model_for_alignment
-from phloem.summary.split_table import split_table
+from phloem.summary.splits import split_table
 from phloem.summary.trace import trace_summary
 from phloem.tree.splits import split_members
 

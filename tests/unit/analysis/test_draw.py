@@ -8,7 +8,7 @@ import pytest
 
 from phloem.analysis.draw import DrawTreeSettings, run_draw
 from phloem.errors import InputError
-from phloem.plot.svg_settings import DrawSettings
+from phloem.plot.drawing import DrawSettings
 
 BEAST = (
     "((A[&rate=0.5]:1,B[&rate=2]:1)[&posterior=0.75,height=1,height_95%_HPD={0.5,1.5},rate=1]:1,"

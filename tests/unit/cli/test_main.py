@@ -46,7 +46,7 @@ def test_a_warning_comes_without_phloems_own_line(tmp_path):
     (tmp_path / "t.nwk").write_text("(\U00012000:1,b:1);", encoding="utf-8")
     command = [sys.executable, "-m", "phloem", "draw", "t.nwk", "-o", "t.png"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stderr
-    assert shown.startswith("warning: 1 letters of the names") and "svg_figure" not in shown
+    assert shown.startswith("warning: 1 letters of the names") and "pictures.py" not in shown
 
 
 def test_an_interrupt_is_said(monkeypatch, capsys):

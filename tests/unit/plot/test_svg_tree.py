@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from phloem.errors import InputError
-from phloem.plot.svg_decoration import branch_colours, colour, nice_length
-from phloem.plot.svg_layout import layout
-from phloem.plot.svg_settings import DrawSettings
-from phloem.plot.svg_shapes import text_width, thinned
-from phloem.plot.svg_write import draw, tree_svg
+from phloem.plot.decoration import branch_colours, colour, nice_length
+from phloem.plot.drawing import DrawSettings, text_width, thinned
+from phloem.plot.layout import layout
+from phloem.plot.pictures import draw, tree_svg
 from phloem.tree.random import caterpillar, coalescent, uniform_unrooted
 from phloem.tree.tree import Tree, node_heights
 
@@ -133,7 +132,7 @@ def test_ten_thousand_tips_within_seconds(shape):
 
 def test_png_and_pdf(tmp_path):
     pytest.importorskip("matplotlib")
-    from phloem.plot.svg_figure import save_figure
+    from phloem.plot.pictures import save_figure
 
     for name in ("t.png", "t.pdf"):
         save_figure(draw(annotated(), DrawSettings(colour_by="rate")), tmp_path / name, 50)
@@ -143,7 +142,7 @@ def test_png_and_pdf(tmp_path):
 
 def test_letters_without_a_font_are_told_once(tmp_path):
     pytest.importorskip("matplotlib")
-    from phloem.plot.svg_figure import save_figure
+    from phloem.plot.pictures import save_figure
 
     tree = dataclasses.replace(caterpillar(3), taxa=("\U00012000\U00012001", "a", "b"))
     with pytest.warns(UserWarning, match="2 letters of the names") as told:

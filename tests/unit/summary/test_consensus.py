@@ -5,8 +5,8 @@ import pytest
 
 from phloem.errors import InputError
 from phloem.io.newick import parse_newick
-from phloem.summary.consensus import consensus_tree
-from phloem.summary.intervals import hpd_interval
+from phloem.summary.trace import hpd_interval
+from phloem.summary.trees import consensus_tree
 from phloem.tree.random import uniform_rooted, uniform_unrooted
 from phloem.tree.rearrange import nni_neighbours, topology_key
 from phloem.tree.sample import sample_of_trees

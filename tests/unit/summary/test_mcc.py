@@ -5,8 +5,8 @@ import pytest
 
 from phloem.errors import InputError
 from phloem.io.newick import parse_newick
-from phloem.summary.mcc import log_clade_credibility, maximum_clade_credibility, sample_heights
-from phloem.summary.split_table import split_table
+from phloem.summary.splits import split_table
+from phloem.summary.trees import log_clade_credibility, maximum_clade_credibility, sample_heights
 from phloem.tree.random import uniform_unrooted, yule
 from phloem.tree.rearrange import topology_key
 from phloem.tree.sample import sample_of_trees

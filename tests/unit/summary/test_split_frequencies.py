@@ -5,9 +5,7 @@ import pytest
 
 from phloem.errors import InputError
 from phloem.io.newick import parse_newick
-from phloem.summary.split_frequencies import split_frequency_deviation
-from phloem.summary.split_table import split_table
-from phloem.summary.topologies import topology_table
+from phloem.summary.splits import split_frequency_deviation, split_table, topology_table
 from phloem.tree.random import uniform_unrooted, yule
 from phloem.tree.rearrange import topology_key
 from phloem.tree.sample import sample_hanging_from_tip, sample_of_arrays, sample_of_trees

@@ -9,8 +9,7 @@ import numpy as np
 
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.settings import Convergence
-from phloem.summary.split_frequencies import split_frequency_deviation
-from phloem.summary.split_table import SplitTable, split_table
+from phloem.summary.splits import SplitTable, split_frequency_deviation, split_table
 from phloem.summary.trace import mixing
 
 

@@ -20,7 +20,7 @@ from phloem.inference.mcmc.starting_trees import random_tree
 from phloem.inference.mcmc.structure_of_model import structure_of_model
 from phloem.io.trees import read_tree_sample
 from phloem.likelihood.model_for_alignment import model_for_alignment
-from phloem.summary.consensus import consensus_tree
+from phloem.summary.trees import consensus_tree
 
 ROOT = Path(__file__).resolve().parents[4]
 PRIMATES = ROOT / "examples/primates.nex"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.plot.svg_decoration import (
+from phloem.plot.decoration import (
     branch_colours,
     colour,
     colour_key,
@@ -12,9 +12,20 @@ from phloem.plot.svg_decoration import (
     shown_intervals,
     support_texts,
 )
-from phloem.plot.svg_layout import Layout, layout
-from phloem.plot.svg_settings import WIDTH, DrawSettings
-from phloem.plot.svg_shapes import BAR, FAINT, GREY, INK, Drawing, Strokes, Text, text_width, thinned
+from phloem.plot.drawing import (
+    BAR,
+    FAINT,
+    GREY,
+    INK,
+    WIDTH,
+    Drawing,
+    DrawSettings,
+    Strokes,
+    Text,
+    text_width,
+    thinned,
+)
+from phloem.plot.layout import Layout, layout
 from phloem.tree.tree import Tree
 
 MARGIN, FOOT, GAP = 16.0, 40.0, 12.0  # GAP: degrees left open between the last and the first tip

@@ -1,12 +1,21 @@
-"""Where the nodes of a tree stand: depth from the root, and order among the tips."""
+"""Where the nodes of a tree stand, depth from the root and order among the tips, and how wide names are."""
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 
 import numpy as np
 
 from phloem.tree.tree import Tree
+
+
+def len_shown(text: str) -> int:
+    """Columns that a text takes in a terminal: wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.plot.svg_decoration import (
+from phloem.plot.decoration import (
     branch_colours,
     colour,
     colour_key,
@@ -13,9 +13,19 @@ from phloem.plot.svg_decoration import (
     shown_intervals,
     support_texts,
 )
-from phloem.plot.svg_layout import layout
-from phloem.plot.svg_settings import WIDTH, DrawSettings
-from phloem.plot.svg_shapes import BAR, FAINT, INK, Drawing, Strokes, Text, text_width, thinned
+from phloem.plot.drawing import (
+    BAR,
+    FAINT,
+    INK,
+    WIDTH,
+    Drawing,
+    DrawSettings,
+    Strokes,
+    Text,
+    text_width,
+    thinned,
+)
+from phloem.plot.layout import layout
 from phloem.tree.tree import Tree
 
 MARGIN, FOOT = 18.0, 46.0

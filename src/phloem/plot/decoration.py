@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from phloem.plot.svg_layout import Layout
-from phloem.plot.svg_shapes import GREY, INK, Strokes, Text, text_width
+from phloem.plot.drawing import GREY, INK, Strokes, Text, text_width
+from phloem.plot.layout import Layout
 from phloem.tree.reroot import is_support
 from phloem.tree.tree import Tree
 
