@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from gpu.random_problems import Case, random_case, random_model, random_topology
-from oracle.small_problems import named_arrays
+from oracle.small_problems import named_arrays, random_mixture
 from phloem.model.grammar import parse_model
 from phloem.model.record import SiteModel
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
@@ -92,6 +92,17 @@ def _one_length_zero(case: Case) -> Case:
     return replace(case, lengths=lengths)
 
 
+def _mixture(n_states: int, seed: int, **options) -> Case:
+    """Three processes, each in two of six categories; n_lengths sets of branch lengths."""
+    case, rng = random_case(6, 40, n_states, 6, seed=seed), np.random.default_rng(seed)
+    model = random_mixture(rng, n_states, **options)
+    lengths = case.lengths
+    if model.n_length_classes > 1:
+        lengths = rng.exponential(0.2, (model.n_length_classes, len(lengths)))
+        lengths[:, -1] = 0.0
+    return replace(case, model=model, lengths=lengths)
+
+
 def _without_repeats(case: Case) -> Case:
     return replace(case, problem=replace(case.problem, repeats=False))
 
@@ -125,9 +136,13 @@ def special() -> dict[str, Callable[[], Case]]:
         "caterpillar of 257": lambda: random_case(
             257, 3, 4, 1, shape="caterpillar", mean_length=1.0, seed=22
         ),
-        "columns all different": lambda: (
-            lambda case: replace(case, problem=replace(case.problem, repeats=False))
-        )(random_case(6, 40, 4, 2, seed=23)),
+        "mixture of processes, 4 states": lambda: _mixture(4, 24),
+        "mixture of processes, 20 states": lambda: _mixture(20, 25, invariant=0.1),
+        "mixture of processes, 61 states": lambda: _mixture(61, 26),
+        "mixture of processes and lengths, 4 states": lambda: _mixture(4, 27, n_lengths=2, invariant=0.1),
+        "mixture of processes and lengths, 20 states": lambda: _mixture(20, 28, n_lengths=3),
+        "mixture of irreversible processes": lambda: _mixture(4, 29, reversible=False),
+        "without distinct columns": lambda: _without_repeats(random_case(6, 40, 4, 2, seed=23)),
     }
 
 
@@ -162,26 +177,35 @@ def case_of(name: str) -> Case:
     return CASES[name]()
 
 
+def _another_model(case: Case, rng: np.random.Generator) -> SiteModel:
+    """With other numbers, of the same categories, processes and sets of lengths."""
+    n_states, old = case.problem.state_sets.shape[1], case.model
+    if len(old.processes) == 1:
+        return random_model(n_states, case.problem.n_categories, rng, old.invariant)
+    new = random_mixture(rng, n_states, len(old.processes), old.n_length_classes, old.invariant)
+    return replace(new, process=old.process, length_class=old.length_class)
+
+
 @cache
 def changes_of(name: str) -> tuple[Change, ...]:
     """A length dropped, two lengths kept, a model dropped, a tree kept, the last length of that tree kept."""
     case, rng = case_of(name), np.random.default_rng(len(name))
-    n_tips, n_nodes = len(case.problem.tip_codes), len(case.lengths)
-    n_states, lengths = case.problem.state_sets.shape[1], case.lengths
+    n_tips, n_nodes = len(case.problem.tip_codes), case.lengths.shape[-1]
+    lengths = case.lengths
 
     def moved(old: np.ndarray, *nodes: int) -> np.ndarray:
         new = old.copy()
-        new[list(nodes)] = new[list(nodes)] * 1.5 + 1e-3
+        new[..., list(nodes)] = new[..., list(nodes)] * 1.5 + 1e-3
         return new
 
     two = np.unique(rng.integers(0, n_nodes - 1, 2))
     kept = moved(lengths, *two)
-    model = random_model(n_states, case.problem.n_categories, rng, case.model.invariant)
+    model = _another_model(case, rng)
     changes = [
         Change(moved(lengths, 0), np.array([0]), None, (None, None), False),
         Change(kept, two, None, (None, None), True),
     ]
-    if np.all(case.model.single.root_frequencies > 0):
+    if all(np.all(process.root_frequencies > 0) for process in case.model.processes):
         changes.append(Change(kept, np.array([], int), model, (None, None), False))
     if n_tips > 2:
         other = random_topology(n_tips, rng)
