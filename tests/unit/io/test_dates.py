@@ -1,7 +1,13 @@
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from phloem.errors import InputError
-from phloem.io.dates import dates_from_names, dates_from_table, parse_date
+from phloem.io.alignment import read_alignment
+from phloem.io.dates import dates_from_names, dates_from_table, parse_date, read_dates
+from phloem.io.trees import read_tree
+from phloem.tree.tree import node_heights, tip_heights
 
 
 @pytest.mark.parametrize(
@@ -58,3 +64,16 @@ def test_missing_taxa_and_patterns():
     assert error.value.taxon == "plain"
     with pytest.raises(InputError):
         dates_from_names(["a"], "(")
+
+
+def test_the_dates_of_the_west_nile_genomes_are_those_in_their_names():
+    examples = Path(__file__).resolve().parents[3] / "examples"
+    taxa = read_alignment(examples / "west_nile.fasta.gz").taxa
+    table, names = read_dates(examples / "west_nile.dates.tsv", taxa), dates_from_names(taxa)
+    assert table.taxa == names.taxa == taxa
+    assert np.array_equal(table.years, names.years)
+    assert (table.years.min(), table.years.max()) == (1999.5, 2007.63)
+    tree = read_tree(examples / "west_nile.nwk")
+    heights = node_heights(tree)[: tree.n_tips]
+    dated = dict(zip(table.taxa, table.years))
+    assert np.allclose(heights, tip_heights(tree.taxa, dated), atol=1e-6)
