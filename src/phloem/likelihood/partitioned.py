@@ -30,6 +30,7 @@ from phloem.likelihood.parts import (
 )
 from phloem.likelihood.possible import require_possible
 from phloem.likelihood.state import Branches, ModelPoint, require_root
+from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.model import Model
 from phloem.model.parameter import ParameterValue
 from phloem.pruning.select import Selection
@@ -86,7 +87,7 @@ class PartitionedLikelihood:
         if not parts:
             raise InputError("there are no parts", hint="Give at least one alignment and its model.")
         self.linkage = linkage or Linkage()
-        options = EngineOptions(engine, precision, threads, repeats)
+        self._options = options = EngineOptions(engine, precision, threads, repeats)
         first = next(iter(parts.values()))[0]
         self._layout: TreeLayout = tree_layout(tree, first.taxa, multifurcations)
         self.parts: tuple[Part, ...] = make_parts(parts, first.taxa, self._layout, options)
@@ -147,6 +148,27 @@ class PartitionedLikelihood:
     def part_trees(self) -> dict[str, Tree]:
         """The tree of every part, lengths in expected changes per character of that part."""
         return {name: self._with_lengths(self._effective(i)) for i, name in enumerate(self.part_names)}
+
+    @property
+    def parts_are_independent(self) -> bool:
+        """Whether no two parts share a number, so that each has a maximum of its own."""
+        return self.linkage.lengths == "unlinked" and not self.linkage.parameters
+
+    def alone(self, name: str) -> TreeLikelihood:
+        """The likelihood of one part on its own tree (part_trees), at its current values."""
+        part, options = self.parts[self.part_names.index(name)], self._options
+        found = TreeLikelihood(
+            part.alignment,
+            self.part_trees[name],
+            part.model,
+            options.engine,  # type: ignore[arg-type]
+            options.precision,  # type: ignore[arg-type]
+            options.threads,
+            repeats=options.repeats,
+            multifurcations=True,
+        )
+        found.set(parameters=self.parameters[name])
+        return found
 
     @property
     def parameters(self) -> dict[str, dict[str, ParameterValue]]:

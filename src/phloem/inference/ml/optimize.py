@@ -34,7 +34,8 @@ _MOST_ROUNDS = 20
 class Optimum:
     """The best point found; the likelihood that was given stands there too.
 
-    starting_log_likelihoods: what each start reached. converged: whether the last round gained less than the
+    starting_log_likelihoods: what each start reached, or the sum over parts that share nothing, of the best
+    start of each. converged: whether the last round gained less than the
     tolerance. largest_derivative: of log L in the coordinates of density/transform.py. n_free: numbers
     fitted, each block of shared ones once, branch lengths included (the two at the base of a tree count once
     if the models are reversible). aic: 2 n_free - 2 log L. bic: n_free log(sites) - 2 log L.
@@ -88,19 +89,16 @@ def optimize(likelihood, tolerance=1e-4, progress=None):
 
     SciPy's L-BFGS-B (Byrd et al. 1995) in unconstrained coordinates, from several starts where the likelihood
     has several peaks, each repeated with fresh curvature until a round gains less than tolerance log units.
-    All parts of a partitioned likelihood are fitted together, with their rates if lengths are proportional.
+    All parts of a partitioned likelihood are fitted together, with their rates if lengths are proportional;
+    parts that share nothing are fitted one after another.
     progress is called with the number of evaluations and the log-likelihood.
     """
     if not 0 < tolerance < np.inf:
         raise InputError(f"the tolerance must be a positive number, not {tolerance}", hint="Try 1e-4.")
-    search = _Search(likelihood, tolerance, progress)
-    runs = []
-    lengths = search.first_lengths()
-    for start in _starts(search.parameterisation):
-        value, vector, converged = search.run(lengths, start)
-        runs.append((value, vector, converged))
-        lengths = search.lengths_of(max(runs, key=lambda r: r[0])[1])
-    best = _settle(search, runs)
+    if isinstance(likelihood, PartitionedLikelihood) and likelihood.parts_are_independent:
+        best = _one_after_another(likelihood, tolerance, progress)
+    else:
+        best = _together(likelihood, tolerance, progress)
     if isinstance(likelihood, TreeLikelihood):
         return OptimizeResult(
             **best,
@@ -119,6 +117,54 @@ def optimize(likelihood, tolerance=1e-4, progress=None):
         parameters=likelihood.parameters,
         model_texts=likelihood.model_texts,
     )
+
+
+def _together(likelihood: BlockLikelihood, tolerance: float, progress: Progress | None) -> dict:
+    """The fields of Optimum; puts the likelihood there."""
+    search = _Search(likelihood, tolerance, progress)
+    runs = []
+    lengths = search.first_lengths()
+    for start in _starts(search.parameterisation):
+        value, vector, converged = search.run(lengths, start)
+        runs.append((value, vector, converged))
+        lengths = search.lengths_of(max(runs, key=lambda r: r[0])[1])
+    return _settle(search, runs)
+
+
+def _one_after_another(
+    likelihood: PartitionedLikelihood, tolerance: float, progress: Progress | None
+) -> dict:
+    """The fields of Optimum where no two parts share a number; puts the likelihood there.
+
+    A part stops when it has arrived: fitted together, all would be evaluated until the last one has.
+    """
+    fits: list[OptimizeResult] = []
+    for part in likelihood.part_models:
+        done = sum(f.evaluations for f in fits), sum(f.log_likelihood for f in fits)
+        tell = None if progress is None else _after(progress, *done)
+        fits.append(optimize(likelihood.alone(part.name), tolerance, tell))
+        likelihood.set(
+            branch_lengths={part.name: fits[-1].branch_lengths / part.site_length}
+            if len(likelihood.parts) > 1
+            else fits[-1].branch_lengths,
+            parameters={part.name: fits[-1].parameters},
+        )
+    n_sites = sum(part.n_sites for part in likelihood.part_models)
+    value, n_free = likelihood.log_likelihood(), sum(f.n_free for f in fits)
+    return {
+        "log_likelihood": value,
+        "starting_log_likelihoods": (value,),
+        "n_free": n_free,
+        "evaluations": sum(f.evaluations for f in fits),
+        "converged": all(f.converged for f in fits),
+        "largest_derivative": max(f.largest_derivative for f in fits),
+        "aic": 2 * n_free - 2 * value,
+        "bic": n_free * float(np.log(n_sites)) - 2 * value,
+    }
+
+
+def _after(progress: Progress, evaluations: int, log_likelihood: float) -> Progress:
+    return lambda n, value: progress(evaluations + n, log_likelihood + value)
 
 
 def fit_parameterisation(likelihood: BlockLikelihood) -> Parameterisation:

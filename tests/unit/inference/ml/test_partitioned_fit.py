@@ -42,8 +42,10 @@ def partitioned(linkage: Linkage, names=tuple(FREE)) -> PartitionedLikelihood:
 
 
 def test_where_nothing_is_shared_the_optimum_is_the_sum_of_separate_ones():
-    l = partitioned(Linkage("unlinked"))
-    found = optimize(l)
+    l, seen = partitioned(Linkage("unlinked")), []
+    found = optimize(l, progress=lambda n, value: seen.append((n, value)))
+    assert [n for n, _ in seen] == list(range(1, found.evaluations + 1))
+    assert seen[-1][1] == pytest.approx(found.log_likelihood, abs=1e-6)
     alone = [
         optimize(TreeLikelihood(part.alignment, TREE, FREE[part.name], engine="cpu", threads=1))
         for part in l.parts
