@@ -130,7 +130,7 @@ def sequences(n: int, sites: int, kind: str, changes: float, rng: np.random.Gene
 
 def triangle(square: np.ndarray):
     """A square's distances, every pair once."""
-    from phloem.data.distance_triangle import DistanceTriangle, new_entries
+    from phloem.data.distance_matrix import DistanceTriangle, new_entries
 
     n = len(square)
     entries = new_entries(n, square.dtype)

@@ -18,7 +18,7 @@ from phloem.clustering.resources import select_distance_device
 from phloem.clustering.settings import DistanceSettings
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
-from phloem.data.distance_triangle import DistanceTriangle
+from phloem.data.distance_matrix import DistanceTriangle
 from phloem.errors import InputError
 
 

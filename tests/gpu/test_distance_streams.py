@@ -11,7 +11,7 @@ pytest.importorskip("triton")
 from gpu.random_sequences import formula, measured, sequences  # noqa: E402
 from phloem.clustering.gpu import streams as gpu_distance_streams  # noqa: E402
 from phloem.clustering.gpu.streams import fill_triangle  # noqa: E402
-from phloem.data.distance_triangle import DistanceTriangle  # noqa: E402
+from phloem.data.distance_matrix import DistanceTriangle  # noqa: E402
 from phloem.hardware.gpu_device import find_device  # noqa: E402
 
 

@@ -17,7 +17,7 @@ from phloem.clustering.cpu import linkage_single, linkage_square
 from phloem.clustering.linkage import linkage
 from phloem.clustering.reference.linkage import combine, counting_unit
 from phloem.clustering.reference.linkage import linkage as reference
-from phloem.data.distance_triangle import DistanceTriangle
+from phloem.data.distance_matrix import DistanceTriangle
 from phloem.errors import InputError, NumericalError
 
 METHODS = ("upgma", "wpgma", "single", "complete")

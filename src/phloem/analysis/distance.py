@@ -18,8 +18,7 @@ from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
 from phloem.clustering.resources import Device
 from phloem.clustering.support import bootstrap_support, cophenetic_correlation
-from phloem.data.distance_matrix import DistanceMatrix
-from phloem.data.distance_triangle import DistanceTriangle
+from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle
 from phloem.errors import InputError
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.distance_matrix import write_distance_matrix, write_rows

@@ -16,8 +16,7 @@ from phloem.clustering.distances import measured_sites, pairwise_distances, pair
 from phloem.clustering.resources import LINKAGE, require_memory
 from phloem.clustering.settings import DistanceSettings, usual_method
 from phloem.data.alignment import Alignment
-from phloem.data.distance_matrix import DistanceMatrix
-from phloem.data.distance_triangle import DistanceTriangle
+from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle
 from phloem.errors import InputError
 from phloem.io.distance_matrix import (
     is_distance_matrix,

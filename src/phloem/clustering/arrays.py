@@ -9,7 +9,7 @@ import numpy as np
 
 from phloem.clustering.cpu import forms
 from phloem.clustering.cpu.forms import first_asymmetry
-from phloem.data.distance_triangle import DistanceTriangle
+from phloem.data.distance_matrix import DistanceTriangle
 from phloem.errors import InputError, NumericalError
 
 _ALL_ROWS = 64  # so few are all compared with their columns, of more taxa some

@@ -24,8 +24,7 @@ from phloem.clustering.formula import Formula, formula_for, state_weights
 from phloem.clustering.resources import select_distance_device
 from phloem.clustering.settings import NUCLEOTIDES, DistanceSettings, check_settings
 from phloem.data.alignment import Alignment
-from phloem.data.distance_matrix import DistanceMatrix
-from phloem.data.distance_triangle import DistanceTriangle, entries_in_square, new_entries
+from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle, entries_in_square, new_entries
 from phloem.errors import InputError
 
 

@@ -23,7 +23,7 @@ from phloem.clustering.cpu import forms, linkage_single, linkage_square
 from phloem.clustering.linkage_rounds import LinkageState
 from phloem.clustering.resources import ONE_CALL, Device, select_distance_device
 from phloem.clustering.settings import LinkageMethod
-from phloem.data.distance_triangle import DistanceTriangle
+from phloem.data.distance_matrix import DistanceTriangle
 from phloem.errors import require_choice, require_count
 from phloem.tree.tree import Tree
 

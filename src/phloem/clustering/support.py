@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from phloem.data.distance_triangle import DistanceTriangle
+from phloem.data.distance_matrix import DistanceTriangle
 from phloem.errors import InputError
 from phloem.tree.sample import sample_of_trees
 from phloem.tree.splits import sample_splits, tree_splits

@@ -13,8 +13,7 @@ from typing import Literal, TextIO
 
 import numpy as np
 
-from phloem.data.distance_matrix import DistanceMatrix
-from phloem.data.distance_triangle import DistanceTriangle, entries_in_square, new_entries
+from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle, entries_in_square, new_entries
 from phloem.errors import InputError
 from phloem.io.distance_rows import (
     Form,

@@ -53,7 +53,7 @@ def test_cophenetic_correlation_is_scipys(pairs, monkeypatch):
 
     from phloem.clustering import support
     from phloem.clustering.linkage import linkage
-    from phloem.data.distance_triangle import DistanceTriangle
+    from phloem.data.distance_matrix import DistanceTriangle
 
     upper = np.triu(np.random.default_rng(0).random((30, 30)), 1)
     d = upper + upper.T

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import squareform
 
 from phloem.clustering.arrays import equal_areas, packed, taxa_of
-from phloem.data.distance_triangle import DistanceTriangle, entries_in_square, new_entries
+from phloem.data.distance_matrix import DistanceTriangle, entries_in_square, new_entries
 
 
 def square(n, dtype=np.float64):

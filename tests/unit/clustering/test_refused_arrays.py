@@ -9,7 +9,7 @@ from phloem.clustering.arrays import require_symmetry
 from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
 from phloem.clustering.settings import DistanceSettings, check_settings
-from phloem.data.distance_triangle import DistanceTriangle
+from phloem.data.distance_matrix import DistanceTriangle
 from phloem.errors import InputError
 
 MAKERS = [linkage, lambda d: neighbour_joining(d, "nj"), lambda d: neighbour_joining(d, "bionj")]

@@ -51,7 +51,7 @@ def test_forecast_covers_what_linkage_takes(n):
     import tracemalloc
 
     from phloem.clustering.linkage import linkage
-    from phloem.data.distance_triangle import DistanceTriangle, new_entries
+    from phloem.data.distance_matrix import DistanceTriangle, new_entries
 
     def clustered(n: int) -> int:
         rng = np.random.default_rng(0)
