@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 from scipy.optimize import minimize
@@ -34,11 +34,12 @@ _MOST_ROUNDS = 20
 class Optimum:
     """The best point found; the likelihood that was given stands there too.
 
-    starting_log_likelihoods: what each start reached, or the sum over parts that share nothing, of the best
-    start of each. converged: whether the last round gained less than the
-    tolerance. largest_derivative: of log L in the coordinates of density/transform.py. n_free: numbers
-    fitted, each block of shared ones once, branch lengths included (the two at the base of a tree count once
-    if the models are reversible). aic: 2 n_free - 2 log L. bic: n_free log(sites) - 2 log L.
+    starting_log_likelihoods: what each start reached; of several parts last the one from the best of each
+    part, and of parts that share nothing only the sum over them of the best start. converged: whether the
+    last round gained less than the tolerance. largest_derivative: of log L in the coordinates of
+    density/transform.py. n_free: numbers fitted, each block of shared ones once, branch lengths included (the
+    two at the base of a tree count once if the models are reversible). aic: 2 n_free - 2 log L.
+    bic: n_free log(sites) - 2 log L.
     """
 
     log_likelihood: float
@@ -89,6 +90,7 @@ def optimize(likelihood, tolerance=1e-4, progress=None):
 
     SciPy's L-BFGS-B (Byrd et al. 1995) in unconstrained coordinates, from several starts where the likelihood
     has several peaks, each repeated with fresh curvature until a round gains less than tolerance log units.
+    Parts may prefer different starts, so a last climb begins where each of several parts fitted best.
     All parts of a partitioned likelihood are fitted together, with their rates if lengths are proportional;
     parts that share nothing are fitted one after another.
     progress is called with the number of evaluations and the log-likelihood.
@@ -125,9 +127,10 @@ def _together(likelihood: BlockLikelihood, tolerance: float, progress: Progress 
     runs = []
     lengths = search.first_lengths()
     for start in _starts(search.parameterisation):
-        value, vector, converged = search.run(lengths, start)
-        runs.append((value, vector, converged))
-        lengths = search.lengths_of(max(runs, key=lambda r: r[0])[1])
+        runs.append(search.run(lengths, start))
+        lengths = search.lengths_of(_best(runs).vector)
+    if len(runs) > 1 and len(likelihood.part_models) > 1:
+        runs.append(search.climb(search.best_of_parts(runs)))
     return _settle(search, runs)
 
 
@@ -182,6 +185,14 @@ def _starts(parameterisation: Parameterisation) -> list[list[Start]]:
     return [[own[k % len(own)] for own in by_part] for k in range(max(map(len, by_part)))]
 
 
+class Run(NamedTuple):
+    """What a climb reached, where, and whether its last round gained almost nothing."""
+
+    log_likelihood: float
+    vector: np.ndarray
+    converged: bool
+
+
 class _Search:
     """Evaluates and climbs; counts evaluations."""
 
@@ -219,9 +230,27 @@ class _Search:
         plain = dict(zip(names, (_PLAIN_LENGTH * spread).reshape(len(names), -1)))
         return min((own, plain), key=lambda lengths: self.objective(self.coordinates(values | lengths))[0])
 
-    def run(self, lengths: Mapping[str, np.ndarray], starts: list[Start]) -> tuple[float, np.ndarray, bool]:
-        """Climb from one start: (log-likelihood, vector, whether the last round gained almost nothing)."""
-        vector = self.coordinates(self.parameterisation.block_values(starts) | dict(lengths))
+    def run(self, lengths: Mapping[str, np.ndarray], starts: list[Start]) -> Run:
+        """Climb from one start."""
+        return self.climb(self.coordinates(self.parameterisation.block_values(starts) | dict(lengths)))
+
+    def best_of_parts(self, runs: list[Run]) -> np.ndarray:
+        """Every block from the run in which the parts that read it fit best, the others from the best run."""
+        arrived, by_part = [], []
+        for run in runs:
+            self.objective(run.vector)
+            arrived.append(self.space.unpack(self.space.from_coordinates(run.vector)))
+            by_part.append(self.likelihood.part_gradients(False)[0])
+        values = dict(arrived[max(range(len(runs)), key=lambda k: runs[k].log_likelihood)])
+        for block in values.keys() - set(self.parameterisation.lengths):
+            readers = [any(r.block == block for r in own) for own in self.parameterisation.readings]
+            if any(readers):
+                best = max(range(len(runs)), key=lambda k: by_part[k][readers].sum())
+                values[block] = arrived[best][block]
+        return self.coordinates(values)
+
+    def climb(self, vector: np.ndarray) -> Run:
+        """To the top of the hill that the vector stands on."""
         value = -self.objective(vector)[0]
         for _ in range(_MOST_ROUNDS):
             found = minimize(
@@ -234,8 +263,8 @@ class _Search:
             )
             gain, value, vector = -found.fun - value, -float(found.fun), found.x
             if gain < self._tolerance:
-                return value, vector, True
-        return value, vector, False
+                return Run(value, vector, True)
+        return Run(value, vector, False)
 
     def objective(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
         """-log L and its derivative; a high wall where the model cannot be evaluated."""
@@ -252,20 +281,23 @@ class _Search:
         return -value, -slope
 
 
-def _settle(search: _Search, runs: list[tuple[float, np.ndarray, bool]]) -> dict:
+def _best(runs: list[Run]) -> Run:
+    return max(runs, key=lambda run: run.log_likelihood)
+
+
+def _settle(search: _Search, runs: list[Run]) -> dict:
     """The fields of Optimum; puts the likelihood there."""
-    likelihood = search.likelihood
-    _, vector, converged = max(runs, key=lambda run: run[0])
-    slope = search.objective(vector)[1]
+    likelihood, best = search.likelihood, _best(runs)
+    slope = search.objective(best.vector)[1]
     _order_free_rates(likelihood)
     value, n_free = likelihood.log_likelihood(), _free_numbers(search)
     n_sites = sum(part.n_sites for part in likelihood.part_models)
     return {
         "log_likelihood": value,
-        "starting_log_likelihoods": tuple(run[0] for run in runs),
+        "starting_log_likelihoods": tuple(run.log_likelihood for run in runs),
         "n_free": n_free,
         "evaluations": search.evaluations,
-        "converged": converged,
+        "converged": best.converged,
         "largest_derivative": float(np.abs(slope).max(initial=0.0)),
         "aic": 2 * n_free - 2 * value,
         "bic": n_free * float(np.log(n_sites)) - 2 * value,

@@ -9,7 +9,7 @@ import pytest
 
 from phloem.data.alphabet import alphabet
 from phloem.density.parameterisation import Linkage
-from phloem.inference.ml.optimize import optimize
+from phloem.inference.ml.optimize import Run, _Search, optimize
 from phloem.io.trees import parse_trees
 from phloem.likelihood.model_for_alignment import model_for_alphabet
 from phloem.likelihood.partitioned import PartitionedLikelihood
@@ -85,3 +85,19 @@ def test_shared_parameters_are_counted_once_and_are_equal():
     np.testing.assert_array_equal(*[shared.parameters[n]["frequencies"] for n in names])
     assert own.log_likelihood - 15 < shared.log_likelihood < own.log_likelihood + 1e-3
     assert not np.array_equal(*[own.parameters[n]["frequencies"] for n in names])
+
+
+def test_a_last_climb_begins_where_each_part_fitted_best():
+    """Of two runs each is wrong in one part; put together, what was right in both is better than either."""
+    search = _Search(partitioned(Linkage("linked"), ("one", "two")), 1e-4, None)
+    space = search.space
+    start = space.pack(search.parameterisation.block_values([]) | search.first_lengths())
+    runs = []
+    for alpha, kappas in ((0.7, (0.01, 50.0)), (0.05, (2.0, 4.0))):
+        values = space.unpack(start) | dict(zip(("alpha", "kappa_R", "kappa_Y"), (alpha, *kappas)))
+        vector = search.coordinates({name: np.atleast_1d(x) for name, x in values.items()})
+        runs.append(Run(-search.objective(vector)[0], vector, True))
+    vector = search.best_of_parts(runs)
+    mixed = space.unpack(space.from_coordinates(vector))
+    assert mixed["alpha"] == pytest.approx(0.7) and mixed["kappa_R"] == pytest.approx(2.0)
+    assert -search.objective(vector)[0] > max(r.log_likelihood for r in runs) + 1
