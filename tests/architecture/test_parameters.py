@@ -14,12 +14,6 @@ MOST = 10
 
 # file: function → how many parameters it may have until it gets a record.
 OVER: dict[str, int] = {
-    "clustering/cpu/distance_blocks.py: nucleotide_block": 11,
-    "clustering/cpu/linkage_rounds.py: rewrite_rows": 13,
-    "clustering/cpu/linkage_sequence.py: _read_row": 11,
-    "clustering/cpu/linkage_sequence.py: _closest": 11,
-    "clustering/cpu/linkage_sequence.py: merge_in_sequence": 16,
-    "clustering/cpu/joining.py: _branch_lengths": 11,
     "inference/mcmc/compiled/messages.py: message": 11,
     "pruning/cpu/column_classes.py: sort_all": 12,
     "pruning/cpu/column_classes.py: number_all": 11,

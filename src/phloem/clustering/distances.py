@@ -197,39 +197,38 @@ def _block_kernel(
             )
         ), _width(planes)
     if formula.terms is not None:
-        planes, observed, complete = nucleotide_planes(alignment)
         partial = partial_characters(alignment, ambiguity, "nucleotide")
+        sites = distance_blocks.Sites(*nucleotide_planes(alignment), partial)
         return (
             lambda first, last, status: distance_blocks.nucleotide_block(
-                planes, observed, complete, partial, first, last, formula.terms, formula.shape, longest,
-                status, entries,
+                sites, formula.terms, formula.shape, longest, first, last, status, entries
             )
-        ), _width(planes)  # fmt: skip
+        ), _width(sites.planes)
     planes, partial = state_planes(alignment), partial_characters(alignment, ambiguity, "difference")
+    correction = distance_blocks.Correction(formula.corrected, formula.quadratic, formula.shape, longest)
     return (
         lambda first, last, status: distance_blocks.difference_block(
-            planes, partial, first, last, formula.corrected, formula.quadratic, formula.shape, longest,
-            status, entries,
+            planes, partial, correction, first, last, status, entries
         )
-    ), _width(planes)  # fmt: skip
+    ), _width(planes)
 
 
 def _likelihood_kernel(alignment: Alignment, formula: Formula, entries: np.ndarray) -> tuple[Callable, int]:
-    scores, longest = formula.scores, formula.longest
-    assert scores is not None
-    nodes, tables, guesses = scores.nodes, scores.tables, scores.guesses
+    assert formula.scores is not None
+    longest = formula.longest
+    scores = distance_likelihood.Scores(formula.scores.tables, formula.scores.nodes, formula.scores.guesses)
     if alignment.alphabet.kind in NUCLEOTIDES:
         planes = one_hot_planes(alignment)
         return (
             lambda first, last, status: distance_likelihood.counted_block(
-                planes, first, last, tables, nodes, guesses, longest, status, entries
+                planes, scores, first, last, longest, status, entries
             )
         ), _width(planes)
     states = alignment.alphabet.n_states
     codes = np.minimum(alignment.codes, states).astype(np.uint8)
     return (
         lambda first, last, status: distance_likelihood.site_block(
-            codes, states, tables, nodes, guesses, first, last, longest, status, entries
+            codes, states, scores, first, last, longest, status, entries
         )
     ), 64
 

@@ -20,7 +20,7 @@ from phloem.clustering.arrays import (
     taxa_of,
 )
 from phloem.clustering.cpu import forms, linkage_single, linkage_square
-from phloem.clustering.linkage_rounds import LinkageState
+from phloem.clustering.linkage_rounds import METHODS, LinkageState
 from phloem.clustering.resources import ONE_CALL, Device, select_distance_device
 from phloem.clustering.settings import LinkageMethod
 from phloem.data.distance_matrix import DistanceTriangle
@@ -81,9 +81,6 @@ DENSE_SHARE = 1 / 32  # a round that merges more than this share of the clusters
 CPU_SECONDS = 3e-9  # per entry of a square, two cores
 SMALL = 256  # so few clusters of many finish one merge at a time
 ONE_CALL_SINGLE = 1024  # taxa that single linkage, which needs no square, clusters in one compiled call
-_SQUARE_METHODS = {
-    "upgma": linkage_square.UPGMA, "wpgma": linkage_square.WPGMA, "complete": linkage_square.COMPLETE,
-}  # fmt: skip
 _INFINITY = {np.dtype(f"f{size}"): np.array(np.inf, f"f{size}").view(f"i{size}")[()] for size in (4, 8)}
 
 
@@ -149,7 +146,7 @@ def _in_one_call(distances: Distances, n: int, method: LinkageMethod) -> Merges:
     else:
         rows = np.empty((n, linkage_square.row_width(n)), infinity.dtype)
         smallest, largest = linkage_square.merge_all(
-            given, form, n, _SQUARE_METHODS[method], rows, lower, upper, distance
+            given, form, n, METHODS[method], rows, lower, upper, distance
         )
     if largest >= infinity:
         raise not_finite()

@@ -12,11 +12,12 @@ import numpy as np
 from phloem.clustering.arrays import equal_areas, not_finite, refuse_negative
 from phloem.clustering.cpu import linkage_rounds as kernels
 from phloem.clustering.cpu import linkage_rows, linkage_sequence
+from phloem.clustering.cpu.linkage_rows import COMPLETE, UPGMA, WPGMA, Rule
 from phloem.clustering.settings import LinkageMethod
 
 LAG = 128  # rows behind the place they are read from that threads may write while others read
 SAMPLE = 64  # rows in which most pairs of clusters at distance zero differ, unless they are duplicates
-WEIGHTINGS = ("upgma", "wpgma", "complete", "sums")  # as merge_in_sequence numbers them
+METHODS = {"upgma": UPGMA, "wpgma": WPGMA, "complete": COMPLETE}
 
 
 class LinkageState:
@@ -47,7 +48,8 @@ class LinkageState:
         self.names, self.sizes = np.arange(n), np.ones(n)
         info, number = np.finfo(entries.dtype), entries.dtype.type
         constants = {True: (0.0, 0.0, 2.0), False: (1 + info.eps, info.tiny, 1.0)}[self.sums]
-        self.constants = tuple(number(x) for x in constants)
+        one_up, tiny, cap = (number(x) for x in constants)
+        self.rule = Rule(METHODS[method], self.sums, (one_up, tiny, cap), self.infinity)
         self._merges: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._scan()
 
@@ -80,16 +82,24 @@ class LinkageState:
     def merge_in_sequence(self, fewest: int) -> None:
         """Merge one pair at a time until `fewest` clusters are left."""
         n = self.n
-        alive, mask = np.ones(n, bool), np.zeros(n, self.integer)
-        scratch = np.empty(n, self.triangle.dtype)
+        mask, means = np.zeros(n, self.integer), np.empty(n, self.integer)
         merged, merged_bits = np.empty((n, 2), np.int64), np.empty(n, self.integer)
+        clusters = linkage_sequence.Clusters(
+            self.triangle,
+            self.bits,
+            mask,
+            self.sizes,
+            self.before_bits,
+            self.before,
+            np.zeros(n, bool),
+            means,
+        )
+        scratch = np.empty(n, self.triangle.dtype)
         made = linkage_sequence.merge_in_sequence(
-            self.triangle, self.bits, n, alive, mask, self.sizes,
-            WEIGHTINGS.index("sums" if self.sums else self.method), self.constants, self.infinity,
-            self.before_bits, self.before, fewest, scratch, scratch.view(self.integer), merged, merged_bits,
-        )  # fmt: skip
+            clusters, self.rule, n, fewest, scratch, merged, merged_bits
+        )
         self._record(merged[:made, 0], merged[:made, 1], merged_bits[:made])
-        self._keep(np.flatnonzero(alive))
+        self._keep(np.flatnonzero(mask == 0))
 
     def collapse_duplicates(self) -> None:
         """Merge identical rows at distance zero: all of a class at once, the lowest names first.
@@ -178,18 +188,18 @@ class LinkageState:
         pair_of = np.full(len(keep), -1)
         pair_of[places] = np.arange(len(pairs))
         before = np.searchsorted(pairs[:, 0], keep)
-        packed_pairs = (
-            lowers, uppers, uppers * (uppers - np.uint64(1)) // np.uint64(2), places.astype(np.uint64),
-            weights[:, 0].copy(), weights[:, 1].copy(), ranks,
+        change = kernels.Round(
+            keep.astype(np.uint64), pair_of, before, lowers, uppers,
+            uppers * (uppers - np.uint64(1)) // np.uint64(2), places.astype(np.uint64), weights[:, 0].copy(),
+            weights[:, 1].copy(), ranks,
         )  # fmt: skip
-        unsigned, copies = keep.astype(np.uint64), self._new_minima(len(keep))
+        copies = self._new_minima(len(keep))
         self.names, self.sizes = self.names[keep], self.sizes[keep]
 
         def rewrite(start: int, stop: int, copy: int) -> None:
             kernels.rewrite_rows(
-                self.triangle, self.bits, start, stop, unsigned, pair_of, before, packed_pairs, self.sizes,
-                self.sums, self.constants, self.infinity, copies[copy],
-            )  # fmt: skip
+                self.triangle, self.bits, start, stop, change, self.sizes, self.rule, copies[copy]
+            )
 
         for edges in _stretches(keep, self.threads):
             list(self.workers.map(rewrite, edges[:-1], edges[1:], range(self.threads)))
@@ -201,9 +211,8 @@ class LinkageState:
 
         def scan(t: int) -> int:
             return kernels.scan_rows(
-                self.triangle, self.bits, edges[t], edges[t + 1], self.sizes, self.sums, self.infinity,
-                copies[t],
-            )  # fmt: skip
+                self.triangle, self.bits, edges[t], edges[t + 1], self.sizes, self.rule, copies[t]
+            )
 
         largest = max(self.workers.map(scan, range(self.threads)))
         if largest >= self.infinity:

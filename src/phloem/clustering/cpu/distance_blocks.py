@@ -7,6 +7,8 @@ characters add to the counts, as in site_counts.add_partial.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from phloem.clustering.cpu.forms import triangle_row
@@ -82,15 +84,31 @@ def _phi(w, n, shape):
             w[j] = -w[j]
 
 
-@compiled
-def nucleotide_block(
-    planes, observed, complete, partial, first, last, terms, shape, longest, status, triangle
-):
-    """terms: (K, 4) of formula.nucleotide_terms; K = 0 gives proportions of differing sites.
+class Sites(NamedTuple):
+    """planes: of the sites where sequences differ; observed: (n, 1, V) of the others that some sequence
+    lacks; complete: how many sites all have and agree on. partial: counts of (compared, A↔G, C↔T,
+    transversions)."""
 
-    planes: of the sites where sequences differ; observed: (n, 1, V) of the others that some sequence lacks;
-    complete: how many sites all have and agree on. partial: counts of (compared, A↔G, C↔T, transversions).
-    """
+    planes: np.ndarray
+    observed: np.ndarray
+    complete: int
+    partial: tuple[Any, ...]
+
+
+class Correction(NamedTuple):
+    """p, or φ(1 - p - quadratic p²) if corrected; shape: of φ, 0 for equal rates; longest: of saturated
+    pairs."""
+
+    corrected: bool
+    quadratic: float
+    shape: float
+    longest: float
+
+
+@compiled
+def nucleotide_block(site_data, terms, shape, longest, first, last, status, triangle):
+    """terms: (K, 4) of formula.nucleotide_terms; K = 0 gives proportions of differing sites."""
+    planes, observed, complete, partial = site_data
     width, block = last - first, block_of(planes, first, last)
     sites, ag = np.empty(width, np.int64), np.zeros(width, np.int64)
     ct, tv = np.zeros(width, np.int64), np.empty(width, np.int64)
@@ -124,11 +142,9 @@ def nucleotide_block(
 
 
 @compiled
-def difference_block(planes, partial, first, last, corrected, quadratic, shape, longest, status, triangle):
-    """p, or φ(1 - p - quadratic p²) if corrected; planes as in site_counts.difference_counts.
-
-    partial: counts of (compared, differing).
-    """
+def difference_block(planes, partial, correction, first, last, status, triangle):
+    """planes: as in site_counts.difference_counts; partial: counts of (compared, differing)."""
+    corrected, quadratic, shape, longest = correction
     width, block = last - first, block_of(planes, first, last)
     sites, differences, w = np.empty(width, np.int64), np.empty(width, np.int64), np.empty(width)
     counts = np.empty((2, width))

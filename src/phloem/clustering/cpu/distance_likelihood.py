@@ -8,6 +8,8 @@ Status and saturation are as in distance_blocks.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from phloem.clustering.cpu.forms import triangle_row
@@ -91,13 +93,22 @@ def most_likely(tables, nodes, cells, counts, n, guess):
     return nodes[low] + step * _cubic_root(s_low, h_low, s_high, h_high, step)
 
 
+class Scores(NamedTuple):
+    """As formula.ScoreTables. tables: (nodes, cells, 2) float32; guesses: node for a proportion of differing
+    sites, on a uniform grid of [0, 1]."""
+
+    tables: np.ndarray
+    nodes: np.ndarray
+    guesses: np.ndarray
+
+
 @compiled
-def site_block(codes, n_states, tables, nodes, guesses, first, last, longest, status, triangle):
+def site_block(codes, n_states, scores, first, last, longest, status, triangle):
     """Distances from the sites themselves, for any number of states.
 
-    codes: (n, L) uint8, n_states where unobserved. tables: (nodes, (S+1)², 2) float32, zero for unobserved;
-    guesses: node for a proportion of differing sites, on a uniform grid of [0, 1].
+    codes: (n, L) uint8, n_states where unobserved; scores of (S+1)² cells, zero for unobserved.
     """
+    tables, nodes, guesses = scores
     n_sites, width = codes.shape[1], n_states + 1
     cells, base = np.empty(n_sites, np.int32), np.empty(n_sites, np.int32)
     none = np.empty(0)
@@ -126,8 +137,9 @@ def site_block(codes, n_states, tables, nodes, guesses, first, last, longest, st
 
 
 @compiled
-def _from_counts(counts, n, tables, nodes, guesses, i, first, longest, status, row):
+def _from_counts(counts, n, scores, i, first, longest, status, row):
     """Distances of n pairs of four-state sequences from (16, n) counts of site pairs."""
+    tables, nodes, guesses = scores
     cells, none = np.empty(16), np.empty(0, np.int32)
     for j in range(n):
         compared, same = 0.0, 0.0
@@ -149,12 +161,10 @@ def _from_counts(counts, n, tables, nodes, guesses, i, first, longest, status, r
 
 
 @compiled
-def counted_block(planes, first, last, tables, nodes, guesses, longest, status, triangle):
-    """Distances of four-state sequences; planes one-hot, tables (nodes, 16, 2)."""
+def counted_block(planes, scores, first, last, longest, status, triangle):
+    """Distances of four-state sequences; planes one-hot, scores of 16 cells."""
     counts, block = np.empty((16, last - first)), block_of(planes, first, last)
     for i in range(first + 1, len(planes)):
         stop = min(last, i)
         joint_counts(planes[i], block, stop - first, counts)
-        _from_counts(
-            counts, stop - first, tables, nodes, guesses, i, first, longest, status, triangle_row(triangle, i)
-        )
+        _from_counts(counts, stop - first, scores, i, first, longest, status, triangle_row(triangle, i))

@@ -89,15 +89,13 @@ def _first_of_four(distances, slots, n, u, alive):
 
 
 @compiled
-def _branch_lengths(x, y, ab, n, alive, sizes, leaves, a, b, half_difference, unweighted):
-    """Lengths above a and b; unweighted: every leaf counts once (UNJ), else every cluster (NJ)."""
-    if unweighted:
-        total = 0.0
-        for j in range(n):
-            if alive[j] and j != a and j != b:
-                total += sizes[j] * (np.float64(x[j]) - np.float64(y[j]))
-        half_difference = total / (2 * (leaves - sizes[a] - sizes[b]))
-    return ab / 2 + half_difference, ab / 2 - half_difference
+def _unweighted_difference(x, y, alive, sizes, leaves, a, b):
+    """Half of what a is farther from the rest than b, where every leaf counts once (UNJ)."""
+    total = 0.0
+    for j in range(len(alive)):
+        if alive[j] and j != a and j != b:
+            total += sizes[j] * (np.float64(x[j]) - np.float64(y[j]))
+    return total / (2 * (leaves - sizes[a] - sizes[b]))
 
 
 @compiled
@@ -121,10 +119,12 @@ def _bionj_share(variances, slots, n, alive, a, b, left):
 
 
 @compiled
-def _join_rows(distances, slots, n, alive, a, b, share, above_a, above_b, sums):
-    """Row and column a become the joined cluster's distances; sums follow. Returns the smallest distance."""
-    x, y = distances[slots[a]], distances[slots[b]]
-    constant = share * above_a + (1 - share) * above_b
+def _join_rows(distances, slots, alive, a, b, share, constant, sums):
+    """Row and column a become the joined cluster's distances, the mean of both less a constant.
+
+    sums follow. Returns the smallest distance.
+    """
+    n, x, y = len(alive), distances[slots[a]], distances[slots[b]]
     x[a] = y[a]
     for j in range(n):
         old_x, old_y = np.float64(x[j]), np.float64(y[j])
@@ -142,8 +142,9 @@ def _join_rows(distances, slots, n, alive, a, b, share, above_a, above_b, sums):
 
 
 @compiled
-def _update_bounds(row, n, alive, a, left, sums, u, shift, lowest, lower_bound):
-    """New u, shift and bounds after a join whose row is `row`; returns the offset of shift."""
+def _update_bounds(row, alive, a, left, lowest, sums, bounds):
+    """New bounds (u, shift, lower_bound) after a join whose row is `row`; returns the offset of shift."""
+    (u, shift, lower_bound), n = bounds, len(alive)
     largest_change, largest_u = -np.inf, -np.inf
     scale = 1.0 / (left - 2)
     for j in range(n):
@@ -198,9 +199,10 @@ def join_all(distances, variances, slots, names, sizes, lowest, method, pairs, l
             a, b, scanned = _closest(distances, slots, n, u, shift, offset, lower_bound)
         read += scanned
         x, y = distances[slots[a]], distances[slots[b]]
-        above_a, above_b = _branch_lengths(
-            x, y, np.float64(x[b]), n, alive, sizes, leaves, a, b, (u[a] - u[b]) / 2, method == 2
-        )
+        half = (u[a] - u[b]) / 2
+        if method == 2:
+            half = _unweighted_difference(x, y, alive, sizes, leaves, a, b)
+        above_a, above_b = np.float64(x[b]) / 2 + half, np.float64(x[b]) / 2 - half
         share = 0.5
         if method == 1:
             share = _bionj_share(variances, slots, n, alive, a, b, left)
@@ -211,8 +213,9 @@ def join_all(distances, variances, slots, names, sizes, lowest, method, pairs, l
         alive[b] = False
         left -= 1
         sizes[a] += sizes[b]
-        lowest = min(lowest, _join_rows(distances, slots, n, alive, a, b, share, above_a, above_b, sums))
-        offset = _update_bounds(x, n, alive, a, left, sums, u, shift, lowest, lower_bound)
+        constant = share * above_a + (1 - share) * above_b
+        lowest = min(lowest, _join_rows(distances, slots, alive, a, b, share, constant, sums))
+        offset = _update_bounds(x, alive, a, left, lowest, sums, (u, shift, lower_bound))
         if 4 * left < 3 * n and left > 3:
             keep = np.flatnonzero(alive)
             _drop_dead(distances, slots, n, keep)

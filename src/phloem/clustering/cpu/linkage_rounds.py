@@ -6,6 +6,8 @@ finds every nearest neighbour: an entry counts for its row and for its column.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from phloem.clustering.cpu.forms import row_start, triangle_row
@@ -13,6 +15,28 @@ from phloem.clustering.cpu.linkage_rows import combined, first_equal, lowest, me
 from phloem.hardware.numba_compile import compiled
 
 BLOCK = np.uint64(64)
+
+
+class Round(NamedTuple):
+    """Which clusters remain after a round, and which pairs merge; positions are unsigned: no tests for
+    negative ones.
+
+    keep: (n',) clusters that remain, ascending; pair_of: (n',) the pair each is the lower member of, or -1;
+    pairs_before: (n',) pairs with a lower member before keep[i]. The rest, ordered by lower member: (m,)
+    lower and upper members, starts of the upper ones' rows, places of the lower ones in keep, weights of
+    both, and ranks in the order of merging.
+    """
+
+    keep: np.ndarray
+    pair_of: np.ndarray
+    pairs_before: np.ndarray
+    lowers: np.ndarray
+    uppers: np.ndarray
+    upper_starts: np.ndarray
+    places: np.ndarray
+    lower_weights: np.ndarray
+    upper_weights: np.ndarray
+    ranks: np.ndarray
 
 
 @compiled()
@@ -41,8 +65,9 @@ def take_row(bits, i, no_mask, infinity, minima):
 
 
 @compiled()
-def scan_rows(triangle, bits, start, stop, sizes, sums, infinity, minima):
-    """take_row for the rows start … stop-1; returns the largest entry's bits. sums: entries are sums."""
+def scan_rows(triangle, bits, start, stop, sizes, rule, minima):
+    """take_row for the rows start … stop-1; returns the largest entry's bits."""
+    sums, infinity = rule.sums, rule.infinity
     means, no_mask = np.empty(stop, bits.dtype), np.zeros(stop, bits.dtype)
     largest = np.zeros(1, bits.dtype)[0]
     for i in range(start, stop):
@@ -93,18 +118,16 @@ def _pair_with_pairs(x, y, z, w, lower_weights, upper_weights, ranks, m, p, cons
 
 
 @compiled()
-def rewrite_rows(
-    triangle, bits, start, stop, keep, pair_of, pairs_before, pairs, sizes, sums, constants, infinity, minima
-):
+def rewrite_rows(triangle, bits, start, stop, change, sizes, rule, minima):
     """Rows start … stop-1 of the smaller triangle, written in place, and its nearest neighbours (take_row).
 
-    keep: (n',) clusters that remain, ascending; pair_of: (n',) the pair each is the lower member of, or -1;
-    pairs_before: (n',) pairs with a lower member before keep[i]. pairs, ordered by lower member: (m,) lower
-    and upper members, starts of the upper ones' rows, places of the lower ones in keep, weights of both, and
-    ranks in the order of merging. sizes: (n',) leaves. Positions are unsigned: no tests for negative ones.
+    sizes: (n',) leaves of the clusters that remain.
     A row is written at or before its old place, after it was read; what later rows need lies behind it.
     """
-    lowers, uppers, upper_starts, places, lower_weights, upper_weights, ranks = pairs
+    keep, pair_of, pairs_before, lowers, uppers, upper_starts, places, lower_weights, upper_weights, ranks = (
+        change
+    )
+    sums, constants, infinity = rule.sums, rule.constants, rule.infinity
     m, number = len(lowers), triangle.dtype
     x, y, z, w = np.empty(m, number), np.empty(m, number), np.empty(m, number), np.empty(m, number)
     united, row = np.empty(keep[stop - 1], number), np.empty(stop, number)

@@ -6,12 +6,27 @@ minimum, which vectorises, where a floating-point one (with its rules for NaN) d
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from phloem.hardware.numba_compile import compiled
 
+UPGMA, WPGMA, COMPLETE = 0, 1, 2
 ROUNDING = 4 * np.finfo(np.float64).eps  # of reference.linkage.counting_unit
 BLOCK = 32  # numbers in a few vectors: in whole blocks no loop has a remainder of single numbers
+
+
+class Rule(NamedTuple):
+    """How distances are averaged: by a method, as sums over leaf pairs or not, with `combined`'s constants.
+
+    infinity: its bits, in the distances' size.
+    """
+
+    method: int
+    sums: bool
+    constants: tuple[float, float, float]
+    infinity: Any
 
 
 @compiled()
@@ -77,16 +92,16 @@ def mean_bits(sums, n, sizes, size, out):
 
 
 @compiled()
-def nearest_before(row, bits, mask, n, infinity, sizes, size, sums, means):
-    """(distance as bits, place) of the first closest of n clusters; sums: the row holds sums over leaf pairs.
+def nearest_before(row, bits, mask, n, rule, sizes, size, means):
+    """(distance as bits, place) of the first closest of n clusters.
 
-    means: scratch for their averages.
+    means: scratch for the averages of a row of sums.
     """
-    if sums:
+    if rule.sums:
         mean_bits(row, n, sizes, size, means)
-        best = _lowest_alive(means, mask, n, infinity)
+        best = _lowest_alive(means, mask, n, rule.infinity)
         return best, first_equal(means, mask, n, best)
-    best = _lowest_alive(bits, mask, n, infinity)
+    best = _lowest_alive(bits, mask, n, rule.infinity)
     return best, first_equal(bits, mask, n, best)
 
 

@@ -7,29 +7,48 @@ merged and moved away the row is stale, and is read again only once its bound is
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from phloem.clustering.cpu.forms import row_start, triangle_row
-from phloem.clustering.cpu.linkage_rows import combined, lowest, mean_bits, nearest_before
+from phloem.clustering.cpu.linkage_rows import UPGMA, WPGMA, combined, lowest, mean_bits, nearest_before
 from phloem.hardware.numba_compile import compiled
 
 ROWS = 256
 
 
+class Clusters(NamedTuple):
+    """triangle, bits: entries and their integer view. mask: (n,) zero, or infinity's bits where a cluster has
+    merged into another; sizes: (n,) leaves. bound, nearest, stale: of the clusters before each, see above.
+    means: (n,) scratch."""
+
+    triangle: np.ndarray
+    bits: np.ndarray
+    mask: np.ndarray
+    sizes: np.ndarray
+    bound: np.ndarray
+    nearest: np.ndarray
+    stale: np.ndarray
+    means: np.ndarray
+
+
 @compiled()
-def _read_row(triangle, bits, k, mask, infinity, sizes, sums, means, bound, nearest, stale):
+def _read_row(clusters, rule, k):
     """Cluster k's bound becomes exact."""
-    bound[k], nearest[k] = nearest_before(
-        triangle_row(triangle, k), triangle_row(bits, k), mask, k, infinity, sizes, sizes[k], sums, means
+    c = clusters
+    c.bound[k], c.nearest[k] = nearest_before(
+        triangle_row(c.triangle, k), triangle_row(c.bits, k), c.mask, k, rule, c.sizes, c.sizes[k], c.means
     )
-    stale[k] = False
+    c.stale[k] = False
 
 
 @compiled()
-def _closest(triangle, bits, n, mask, infinity, sizes, sums, means, bound, nearest, stale):
+def _closest(clusters, rule, n):
     """(lower, upper) of the closest pair, of equals the first by lower, then upper."""
+    bound, nearest, stale = clusters.bound, clusters.nearest, clusters.stale
     while True:
-        best = lowest(bound, n, infinity)
+        best = lowest(bound, n, rule.infinity)
         a, b, j = n, n, 0
         while j < n:
             stop, hits = min(j + 64, n), 0
@@ -38,9 +57,7 @@ def _closest(triangle, bits, n, mask, infinity, sizes, sums, means, bound, neare
             if hits > 0:
                 for k in range(j, stop):
                     if bound[k] == best and stale[k]:
-                        _read_row(
-                            triangle, bits, k, mask, infinity, sizes, sums, means, bound, nearest, stale
-                        )
+                        _read_row(clusters, rule, k)
                     if bound[k] == best and nearest[k] < a:
                         a, b = nearest[k], k
             j = stop
@@ -49,13 +66,13 @@ def _closest(triangle, bits, n, mask, infinity, sizes, sums, means, bound, neare
 
 
 @compiled()
-def _merge(triangle, n, a, b, weight_a, weight_b, constants, x, y):
+def _merge(triangle, n, a, b, weights, constants, x, y):
     """Distances of the union of a and b in a's place; those from clusters after a are left in x too.
 
     A column is one number a cache line: those of a few rows are read, combined and written while the lines
     are in the cache.
     """
-    row, other = triangle_row(triangle, a), triangle_row(triangle, b)
+    (weight_a, weight_b), row, other = weights, triangle_row(triangle, a), triangle_row(triangle, b)
     for k in range(a):
         row[k] = combined(row[k], other[k], weight_a, weight_b, constants)
     for first in range(a + 1, n, ROWS):
@@ -79,8 +96,9 @@ def _merge(triangle, n, a, b, weight_a, weight_b, constants, x, y):
 
 
 @compiled()
-def _take_column(column, n, a, b, mask, bound, nearest, stale):
+def _take_column(column, n, a, b, clusters):
     """Clusters after a compare their bound with the union's distance column[k] (bits); b is gone."""
+    mask, bound, nearest, stale = clusters.mask, clusters.bound, clusters.nearest, clusters.stale
     j = a + 1
     while j < n:
         stop, hits = min(j + 64, n), 0
@@ -101,34 +119,29 @@ def _take_column(column, n, a, b, mask, bound, nearest, stale):
 
 
 @compiled()
-def merge_in_sequence(
-    triangle, bits, n, alive, mask, sizes, weighting, constants, infinity, bound, nearest, fewest, x, x_bits,
-    merged, merged_bits,
-):  # fmt: skip
+def merge_in_sequence(clusters, rule, n, fewest, x, merged, merged_bits):
     """Merge the closest pair until `fewest` clusters live; returns how many merges were made.
 
-    alive, mask: (n,) all alive, mask zero; b's mask becomes infinity's bits when b merges into a. weighting:
-    0 by size (UPGMA), 1 halves (WPGMA), 2 ones (complete linkage), 3 ones, the entries being sums over leaf
-    pairs. bound, nearest: nearest among the clusters before, exact.
-    x, x_bits: (n,) scratch and its integer view. merged: (≥ n-1, 2) positions, merged_bits their distances.
+    clusters: all alive, nothing stale, bounds exact. x: (n,) scratch of the entries' type. merged: (≥ n-1, 2)
+    positions, merged_bits their distances. b's mask becomes infinity's bits when b merges into a.
     """
-    stale, y, means = np.zeros(n, np.bool_), np.empty(n, triangle.dtype), np.empty(n, bits.dtype)
-    weights, sums = np.empty(2, triangle.dtype), weighting == 3
+    c, x_bits, y = clusters, x.view(clusters.bits.dtype), np.empty(n, x.dtype)
+    weights = np.empty(2, x.dtype)
     for made in range(n - fewest):
-        a, b = _closest(triangle, bits, n, mask, infinity, sizes, sums, means, bound, nearest, stale)
-        merged[made, 0], merged[made, 1], merged_bits[made] = a, b, bound[b]
-        total = sizes[a] + sizes[b]
-        if weighting == 0:
-            weights[0], weights[1] = sizes[a] / total, sizes[b] / total
+        a, b = _closest(clusters, rule, n)
+        merged[made, 0], merged[made, 1], merged_bits[made] = a, b, c.bound[b]
+        total = c.sizes[a] + c.sizes[b]
+        if rule.method == UPGMA and not rule.sums:
+            weights[0], weights[1] = c.sizes[a] / total, c.sizes[b] / total
         else:
-            weights[:] = 0.5 if weighting == 1 else 1.0
-        _merge(triangle, n, a, b, weights[0], weights[1], constants, x, y)
-        sizes[a] = total
-        alive[b], mask[b], bound[b], nearest[b], stale[b] = False, infinity, infinity, -1, False
-        if sums:
-            mean_bits(x, n, sizes, total, means)
-            _take_column(means, n, a, b, mask, bound, nearest, stale)
+            weights[:] = 0.5 if rule.method == WPGMA else 1.0
+        _merge(c.triangle, n, a, b, (weights[0], weights[1]), rule.constants, x, y)
+        c.sizes[a] = total
+        c.mask[b], c.bound[b], c.nearest[b], c.stale[b] = rule.infinity, rule.infinity, -1, False
+        if rule.sums:
+            mean_bits(x, n, c.sizes, total, c.means)
+            _take_column(c.means, n, a, b, clusters)
         else:
-            _take_column(x_bits, n, a, b, mask, bound, nearest, stale)
-        _read_row(triangle, bits, a, mask, infinity, sizes, sums, means, bound, nearest, stale)
+            _take_column(x_bits, n, a, b, clusters)
+        _read_row(clusters, rule, a)
     return n - fewest

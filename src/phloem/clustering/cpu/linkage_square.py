@@ -22,6 +22,10 @@ import numpy as np
 from phloem.clustering.cpu.forms import CONDENSED, entry_of
 from phloem.clustering.cpu.linkage_rows import (
     BLOCK,
+    COMPLETE,
+    UPGMA,
+    WPGMA,
+    Rule,
     are_whole,
     block_of,
     combined,
@@ -30,8 +34,6 @@ from phloem.clustering.cpu.linkage_rows import (
     first_lowest,
 )
 from phloem.hardware.numba_compile import compiled
-
-UPGMA, WPGMA, COMPLETE = 0, 1, 2
 
 
 class Square(NamedTuple):
@@ -45,14 +47,6 @@ class Square(NamedTuple):
     n: int
     width: int
     infinity: int
-
-
-class Rule(NamedTuple):
-    """How distances are averaged: by a method, as sums over leaf pairs or not, and `combined`'s constants."""
-
-    method: int
-    sums: bool
-    constants: tuple[float, float, float]
 
 
 class Clusters(NamedTuple):
@@ -268,7 +262,7 @@ def merge_all(given, form, n, method, rows, lower, upper, distance):
     sums = unit > 0 and method == UPGMA
     limits = np.array([0.0, 0.0, 2.0] if sums else [1 + info.eps, info.tiny, 1.0]).astype(given.dtype)
     level = np.empty(n - 1, bits.dtype)
-    _merge(square, Rule(method, sums, (limits[0], limits[1], limits[2])), lower, upper, level)
+    _merge(square, Rule(method, sums, (limits[0], limits[1], limits[2]), infinity), lower, upper, level)
     distance[:] = level.view(given.dtype)
     if unit > 0:
         distance *= unit
