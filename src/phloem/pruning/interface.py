@@ -107,6 +107,6 @@ def only_process(model: SiteModel, engine: str) -> ProcessNumbers:
         raise DeviceError(
             f"the {engine} engine evaluates one process with one set of branch lengths, and this "
             f"is a mixture of {len(model.processes)} over {model.n_length_classes}",
-            hint="Use --engine reference (engine='reference').",
+            hint="Use --engine cpu (engine='cpu').",
         )
     return process
