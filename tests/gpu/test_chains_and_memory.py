@@ -74,8 +74,8 @@ def test_blocks_of_columns_add_up():
 
 
 def test_the_log_likelihood_is_the_same_however_columns_are_split():
-    """Whole parts alone, added up one by one, would not be (the negative control; sum() itself compensates
-    from Python 3.12 on)."""
+    """Whole parts alone, added up one by one, would not be in every order (the negative control; sum() itself
+    compensates from Python 3.12 on)."""
     from phloem.pruning.gpu.blocks import GpuBlockEvaluator, block_of, layout_of
     from phloem.pruning.gpu.evaluator import GpuEvaluator, find_device
     from phloem.pruning.gpu.tiling import tiling
@@ -83,7 +83,8 @@ def test_the_log_likelihood_is_the_same_however_columns_are_split():
     case = random_case(5, 300, 4, 2, seed=3)
     wanted = GpuEvaluator(case.problem).log_likelihood(case.lengths, case.model)
     tiles, without_rests = tiling(4, "float64"), set()
-    for n_blocks in (2, 3, 5, 7, 12, 30):
+    rng = np.random.default_rng(1)
+    for n_blocks in (2, 5, 12):
         patterns = np.array_split(np.arange(300), n_blocks)
         blocks = [block_of(case.problem, p) for p in patterns]
         layouts = [layout_of(block, tiles, block.left, block.right) for block in blocks]
@@ -93,7 +94,8 @@ def test_the_log_likelihood_is_the_same_however_columns_are_split():
             split._evaluate_block(b, p, "likelihood", case.lengths, case.model, split._site_log)
             for b, p in zip(split._batches, split._patterns)
         ]
-        without_rests.add(reduce(add, [value for value, _ in parts]))
+        values = [value for value, _ in parts]
+        without_rests |= {float(reduce(add, rng.permutation(values))) for _ in range(50)}
     assert without_rests != {wanted}
 
 
@@ -173,7 +175,7 @@ def test_the_forecast_is_what_is_allocated(size):
     gpu = GpuEvaluator(case.problem)
     gpu.gradient(case.lengths, case.model)
     launch, arrays = gpu._batch.launch, gpu._batch.launch.arrays
-    held = [*arrays.values(), *arrays.full.values(), arrays.chains, launch._ranges, launch._states]
+    held = [*arrays.values(), *arrays.full.values(), arrays.chains, launch._ranges]
     held.append(gpu._batch.numbers._device)
     found = sum(t.numel() * t.element_size() for t in held)
     assert abs(forecast_device_bytes(case.problem) - found) < 0.1 * found
