@@ -50,6 +50,29 @@ def random_model(
     return SiteModel.of_one(process, rates / (rates @ weights), weights, invariant)
 
 
+def random_mixture(
+    n_states: int,
+    n_categories: int,
+    n_processes: int,
+    n_sets: int,
+    rng: np.random.Generator,
+    invariant: float = 0.0,
+) -> SiteModel:
+    """Categories of several processes and sets of branch lengths, all of them used where categories
+    suffice."""
+    parts = [random_model(n_states, n_categories, rng, invariant) for _ in range(n_processes)]
+    every = np.arange(n_categories)
+    return SiteModel(
+        tuple(part.processes[0] for part in parts),
+        every % n_processes,
+        parts[0].rates,
+        parts[0].weights,
+        every[::-1] % n_sets,
+        invariant,
+        rng.dirichlet(np.ones(n_states)),
+    )
+
+
 def random_case(
     n_tips: int,
     n_patterns: int,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpu.random_problems import random_case
+from gpu.random_problems import random_case, random_mixture
 from oracle.small_problems import named_arrays, with_process
 from phloem.model.record import SiteModel
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
@@ -82,6 +82,43 @@ def test_float32(size, poisoned):
 @pytest.mark.parametrize("ascertained", [False, True])
 def test_invariable_sites_and_ascertainment(n_states, ascertained, poisoned):
     compare(random_case(6, 41, n_states, 2, invariant=0.2, ascertained=ascertained), 1e-12, 1e-10)
+
+
+def mixture_case(size, n_processes, n_sets, invariant=0.0):
+    case, rng = random_case(*size, ascertained=invariant > 0), np.random.default_rng(2)
+    model = random_mixture(size[2], size[3], n_processes, n_sets, rng, invariant)
+    lengths = rng.exponential(0.2, (n_sets, len(case.lengths)))
+    return replace(case, model=model, lengths=lengths if n_sets > 1 else lengths[0])
+
+
+MIXTURES = [((6, 40, 4, 3), 2, 1, 0.2), ((5, 30, 20, 3), 3, 1, 0.0), ((5, 30, 4, 4), 1, 4, 0.1),
+            ((5, 30, 20, 4), 2, 2, 0.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("mixture", [*MIXTURES, ((4, 9, 122, 2), 2, 1, 0.0)])
+def test_mixtures(mixture, poisoned):
+    """Several processes, several sets of branch lengths, invariable sites with frequencies of their own."""
+    compare(mixture_case(*mixture), 1e-12, 1e-10)
+
+
+def test_mixtures_without_eigensystems(poisoned):
+    case = mixture_case((4, 30, 4, 3), 2, 1)
+    first, second = case.model.processes
+    model = replace(case.model, processes=(replace(first, eigen=None), second))
+    compare(replace(case, model=model), 1e-12, 1e-9)
+
+
+def test_a_category_of_the_wrong_process_is_seen():
+    """Negative control, of the sets of branch lengths too."""
+    case = mixture_case((5, 40, 4, 4), 2, 2)
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
+
+    wanted = ReferenceEvaluator(case.problem).log_likelihood(case.lengths, case.model)
+    gpu = GpuEvaluator(case.problem)
+    assert relative(gpu.log_likelihood(case.lengths, case.model), wanted) < 1e-12
+    for name in ("process", "length_class"):
+        model = replace(case.model, **{name: getattr(case.model, name)[[1, 0, 2, 3]]})
+        assert relative(gpu.log_likelihood(case.lengths, model), wanted) > 1e-6
 
 
 @pytest.mark.parametrize("size", [(4, 30, 4, 2), (4, 30, 20, 1)])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gpu.random_problems import random_case, random_model, random_topology
+from gpu.test_against_reference import MIXTURES, mixture_case
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 
@@ -40,6 +41,24 @@ def test_a_walk_of_proposals(size):
             gpu.reject(), reference.reject()
         assert np.allclose(gpu.site_log_likelihoods(), reference.site_log_likelihoods(), rtol=1e-11)
     found, wanted = gpu.gradient(lengths, model), reference.gradient(lengths, model)
+    assert np.allclose(found.branch_lengths, wanted.branch_lengths, rtol=1e-9)
+
+
+@pytest.mark.parametrize("mixture", [MIXTURES[0], MIXTURES[2]])
+def test_proposals_of_mixtures(mixture):
+    """Branches of one set of lengths, then another tree with other lengths."""
+    case, rng = mixture_case(*mixture), np.random.default_rng(4)
+    gpu, reference = both(case)
+    lengths = case.lengths.copy()
+    lengths.reshape(-1, lengths.shape[-1])[-1, 3] *= 1.7
+    found = gpu.propose(lengths, np.array([3]))
+    assert abs(found / reference.propose(lengths, np.array([3])) - 1) < 1e-11
+    gpu.accept(), reference.accept()
+    topology, other = random_topology(mixture[0][0], rng), lengths * rng.uniform(0.5, 2.0, lengths.shape)
+    arguments = (other, np.arange(lengths.shape[-1] - 1), None, *topology)
+    assert abs(gpu.propose(*arguments) / reference.propose(*arguments) - 1) < 1e-11
+    gpu.accept(), reference.accept()
+    found, wanted = gpu.gradient(other, case.model), reference.gradient(other, case.model)
     assert np.allclose(found.branch_lengths, wanted.branch_lengths, rtol=1e-9)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gpu.random_problems import random_case
+from gpu.test_against_reference import MIXTURES, mixture_case
 from oracle.small_problems import with_process
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
@@ -55,6 +56,11 @@ def test_float32(size, poisoned):
 @pytest.mark.parametrize("ascertained", [False, True])
 def test_invariable_sites_and_ascertainment(n_states, ascertained, poisoned):
     assert max(errors(random_case(6, 41, n_states, 2, invariant=0.2, ascertained=ascertained))) < 1e-9
+
+
+@pytest.mark.parametrize("mixture", MIXTURES)
+def test_mixtures(mixture, poisoned):
+    assert max(errors(mixture_case(*mixture))) < 1e-9
 
 
 def test_without_distinct_columns_or_an_eigensystem(poisoned):

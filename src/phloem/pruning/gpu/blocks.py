@@ -12,7 +12,7 @@ import torch
 from phloem.errors import DeviceError, NumericalError
 from phloem.hardware.gpu_device import memory_errors
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
-from phloem.pruning.gpu.gradient import site_model_gradient
+from phloem.pruning.gpu.gradient import branch_gradient, site_model_gradient
 from phloem.pruning.gpu.layout import TreeLayout
 from phloem.pruning.gpu.memory import LARGEST_NODE, SHARED, batch_sizes, device_arrays, largest_node
 from phloem.pruning.gpu.sites import second_derivatives, site_branch_derivatives
@@ -135,20 +135,20 @@ class GpuBlockEvaluator:
         for patterns, batch in zip(self._patterns, self._batches):
             values += self._evaluate_block(batch, patterns, what, lengths, model, self._site_log)
             d = batch.derivatives()[0].copy()
-            branches.append(np.append(d @ model.rates, 0.0))
+            branches.append(branch_gradient(d, model))
             if parameters:
                 models.append(site_model_gradient(batch, 0, lengths, model, d))
         self._accepted = (np.array(lengths, np.float64), model)
         return EngineGradient(fsum(values), np.sum(branches, axis=0), _sum_models(models) if models else None)
 
     def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-        found = np.empty((len(lengths), self._problem.tip_codes.shape[1]))
+        found = np.empty((*np.shape(lengths), self._problem.tip_codes.shape[1]))
         for patterns, batch in self._evaluated(lengths, model):
-            found[:, patterns] = site_branch_derivatives(batch)
+            found[..., patterns] = site_branch_derivatives(batch, model)
         return found
 
     def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
-        return np.sum([second_derivatives(batch) for _, batch in self._evaluated(lengths, model)], axis=0)
+        return np.sum([second_derivatives(b, model) for _, b in self._evaluated(lengths, model)], axis=0)
 
     def _evaluated(self, lengths, model: SiteModel) -> Iterator[tuple[np.ndarray, GpuBatch]]:
         """Every block while its messages are on the device."""
@@ -198,17 +198,19 @@ class GpuBlockEvaluator:
 
 
 def _sum_models(models: list[SiteModelGradient]) -> SiteModelGradient:
+    def total(of) -> np.ndarray:
+        return np.sum([of(m) for m in models], axis=0)
+
     return SiteModelGradient(
-        (
+        processes=tuple(
             ProcessGradient(
-                *(
-                    np.sum([getattr(m.processes[0], name) for m in models], axis=0)
-                    for name in ("rate_matrix", "root_frequencies")
-                )
-            ),
+                total(lambda m, k=k: m.processes[k].rate_matrix),
+                total(lambda m, k=k: m.processes[k].root_frequencies),
+            )
+            for k in range(len(models[0].processes))
         ),
-        np.sum([m.rates for m in models], axis=0),
-        np.sum([m.weights for m in models], axis=0),
-        fsum(m.invariant for m in models),
-        np.sum([m.invariant_frequencies for m in models], axis=0),
+        rates=total(lambda m: m.rates),
+        weights=total(lambda m: m.weights),
+        invariant=fsum(m.invariant for m in models),
+        invariant_frequencies=total(lambda m: m.invariant_frequencies),
     )

@@ -9,6 +9,7 @@ import torch
 
 from phloem.errors import NumericalError
 from phloem.model.record import SiteModel
+from phloem.pruning.gpu.gradient import branch_gradient
 from phloem.pruning.gpu.tree_batch import GpuBatch
 from phloem.pruning.interface import Problem
 
@@ -42,9 +43,8 @@ class GpuChains:
 
     def gradients(self, lengths: np.ndarray, models: list[SiteModel]) -> ChainGradients:
         self._batch.evaluate("gradient", np.asarray(lengths, np.float64), models)
-        rates = np.stack([m.rates for m in models])
-        branches = np.einsum("hbc,hc->hb", self._batch.derivatives(), rates)
-        return ChainGradients(self._values(), np.pad(branches, ((0, 0), (0, 1))))
+        branches = [branch_gradient(d, m) for d, m in zip(self._batch.derivatives(), models)]
+        return ChainGradients(self._values(), np.stack(branches))
 
     def _values(self) -> np.ndarray:
         values = self._batch.log_likelihoods().copy()

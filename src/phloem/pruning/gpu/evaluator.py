@@ -9,13 +9,13 @@ from phloem.errors import NumericalError
 from phloem.hardware.gpu_device import find_device, memory_errors
 from phloem.model.record import SiteModel
 from phloem.pruning.gpu.blocks import RESERVED_BYTES, GpuBlockEvaluator, forecast_device_bytes, plan_blocks
-from phloem.pruning.gpu.gradient import site_model_gradient
+from phloem.pruning.gpu.gradient import branch_gradient, site_model_gradient
 from phloem.pruning.gpu.layout import TreeLayout
 from phloem.pruning.gpu.root_arrays import RootColumns
 from phloem.pruning.gpu.sites import second_derivatives, site_branch_derivatives
 from phloem.pruning.gpu.tree_batch import GpuBatch
 from phloem.pruning.gpu.updates import GpuUpdates, State
-from phloem.pruning.interface import EngineGradient, Evaluator, Problem, only_process
+from phloem.pruning.interface import EngineGradient, Evaluator, Problem, require_shape
 from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
 from phloem.pruning.topology import Topology
 
@@ -84,17 +84,17 @@ class GpuEvaluator:
         d = self._batch.derivatives()[0]
         with memory_errors():
             site_model = site_model_gradient(self._batch, 0, lengths, model, d) if parameters else None
-        return EngineGradient(value, np.append(d @ model.rates, 0.0), site_model)
+        return EngineGradient(value, branch_gradient(d, model), site_model)
 
     def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
         self._evaluate("likelihood", lengths, model)
         with memory_errors():
-            return site_branch_derivatives(self._batch)
+            return site_branch_derivatives(self._batch, model)
 
     def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
         self._evaluate("likelihood", lengths, model)
         with memory_errors():
-            return second_derivatives(self._batch)
+            return second_derivatives(self._batch, model)
 
     def _evaluate(self, what: str, lengths: np.ndarray, model: SiteModel) -> float:
         """From scratch; becomes the accepted state."""
@@ -127,7 +127,7 @@ class GpuEvaluator:
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
         refuse_to_propose(self._proposed, left, right)
         accepted = evaluated(self._accepted)
-        only_process(model or accepted.model, self.name)
+        require_shape(lengths, model or accepted.model, self._batch.n_nodes)
         if self._updates is not None and self._updates.is_spread(accepted):
             accepted = self._gathered(accepted)
         with memory_errors():

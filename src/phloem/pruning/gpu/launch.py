@@ -39,9 +39,6 @@ class Launcher:
             for chain in batch.chains
         ]
         self._ranges = self.arrays.to_device(np.concatenate(ranges))
-        self._states = torch.full(
-            (batch.n_chains,), batch.problem.state_sets.shape[1], dtype=torch.int32, device=batch.device
-        )
         self.constants = self._compile_constants()
 
     def _compile_constants(self) -> dict[str, Any]:
@@ -88,8 +85,10 @@ class Launcher:
         sizes = self._batch.sizes
         constants = self._matrix_constants(sizes.matrix_block)
         transition_matrices[(len(jobs), c, constants["CHUNKS"] ** 2)](
-            jobs, n["lengths"], n["rates"], n["values"], n["right"], n["left"], self._states,
-            self.arrays["transition"], counters, len(counters), c, **constants, num_warps=sizes.matrix_warps,
+            jobs, n["times"], n["process"], self._batch.numbers.n_processes, n["values"], n["right"],
+            n["left"],
+            self._batch.problem.state_sets.shape[1], self.arrays["transition"], counters, len(counters), c,
+            **constants, num_warps=sizes.matrix_warps,
         )  # fmt: skip
 
     def _matrix_constants(self, block: int) -> dict[str, Any]:
@@ -123,7 +122,8 @@ class Launcher:
         q = a.preorder_vectors("q") if adjoint else a["messages"]
         site_likelihoods[(len(lists["root"]),)](
             lists["root"], lists["sizes"], a["messages"], a["exponents"], a["shifts"], a["left_class"],
-            a["right_class"], n["frequencies"], n["weights"], n["invariant"], a["invariant_states"],
+            a["right_class"], n["process"], b.numbers.n_processes, n["frequencies"], n["weights"],
+            n["invariant"], n["invariant_frequencies"], a["invariant_states"],
             a["column_weights"], a["mantissa"], a["power"], a["site_log"], q, b.problem.n_categories,
             **self.constants, TILE=b.sizes.root_tile, UNROLL=1 if b.problem.n_categories == 1 else 4,
             KEEP=keep,
@@ -158,7 +158,8 @@ class Launcher:
     def _root_adjoint(self, lists: dict[str, torch.Tensor]) -> None:
         a, n, b = self.arrays, self._batch.numbers.device, self._batch
         root_adjoint[(len(lists["root"]), b.problem.n_categories)](
-            lists["root"], lists["sizes"], a["exponents"], a["shifts"], n["frequencies"], n["weights"],
+            lists["root"], lists["sizes"], a["exponents"], a["shifts"], n["process"], b.numbers.n_processes,
+            n["frequencies"], n["weights"],
             a["column_weights"], a["ascertained"], a["mantissa"], a["power"], a["site_log"], a["result"],
             a.n_result, a.preorder_vectors("q"), b.problem.n_categories,
             **self.constants, TILE=b.sizes.root_tile, ASCERTAINED=self._ascertained, num_warps=4,
@@ -170,7 +171,8 @@ class Launcher:
         grid = (self._programs(sizes.pre_programs, len(lists["pre"])),)
         preorder[grid](
             lists["pre"], lists["sizes"], a["counters"], a["messages"], a["shifts"], a["q"],
-            u, a["transition"], b.numbers.device["generator"], a["pre_class"], a["entry_parent"],
+            u, a["transition"], b.numbers.device["process"], b.numbers.n_processes,
+            b.numbers.device["generator"], a["pre_class"], a["entry_parent"],
             a["entry_sibling"], a["partial"], b.problem.n_categories,
             **self.constants, TILE=sizes.pre_tile, PRODUCT=self.product, KEEP_U=keep_u,
             num_warps=sizes.pre_warps, **self._registers(sizes.pre_registers),

@@ -77,7 +77,7 @@ def device_arrays(
         "steps": n.n_steps * 16 * 8,
         "partial": n.n_partials * c * tiles.chunks * 8,
         "root": n.n_root_columns * (8 + 1 + w + 8 + 4 + 8),
-        "models": n.n_chains * (n.n_nodes + 3 * w * w + 2 * w + 2 * c + 1) * 8,
+        "models": n.n_chains * (n.n_nodes * c + 3 * w * w + 3 * w + 3 * c + 1) * 8,
         "state_sets": n.n_codes * w * real,
         "lists": n.n_chains * n.n_nodes * ((4 + 3) * 8 + 2 * 4),
         "result": n.n_chains * (2 + n.n_nodes * c) * 8,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.pruning.column_classes import ColumnClasses
 from phloem.pruning.interface import Problem
 
 
@@ -20,9 +19,11 @@ class RootColumns:
     invariant_states: np.ndarray
 
 
-def root_columns(problem: Problem, classes: ColumnClasses, width: int) -> RootColumns:
-    """Weights, ascertainment and invariant states by distinct column; width: states with padding."""
-    column, n = classes.pattern_column, classes.size(classes.n_nodes - 1)
+def root_columns(problem: Problem, column: np.ndarray, n: int, width: int) -> RootColumns:
+    """Weights, ascertainment and invariant states by distinct column.
+
+    column: (P,) the root column of every pattern, of n; width: states with padding.
+    """
     representative = np.empty(n, np.int64)
     representative[column[::-1]] = np.arange(len(column))[::-1]
     allowed = np.ones((n, problem.state_sets.shape[1]), bool)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from phloem.errors import NumericalError
+from phloem.model.record import SiteModel
 from phloem.pruning.gpu.kernels.site_derivatives import second_sums, site_ratios
 from phloem.pruning.gpu.step_schedule import ROW, Chain
 from phloem.pruning.gpu.tree_batch import GpuBatch
@@ -16,38 +17,49 @@ from phloem.pruning.gpu.tree_batch import GpuBatch
 SITE_BYTES = 256 << 20
 
 
-def site_branch_derivatives(batch: GpuBatch) -> np.ndarray:
-    """(N, P) d log L_p / d effective length after evaluate("likelihood") of one chain."""
+def site_branch_derivatives(batch: GpuBatch, model: SiteModel) -> np.ndarray:
+    """(N, P) d log L_p / d effective length after evaluate("likelihood") of one chain; (K, N, P) where the
+    model has K sets of lengths."""
     classes = batch.chains[0].layout.classes
     root = classes.n_nodes - 1
-    found = np.zeros((classes.n_nodes, classes.size(root)))
-    rates = batch.numbers.device["rates"][0]
+    rates = torch.from_numpy(_rates_by_set(model)).to(batch.device)
+    found = np.zeros((len(rates), classes.n_nodes, classes.size(root)))
     for columns, ratios in _ratios(batch, second=False):
-        found[:-1, columns] = torch.tensordot(rates, ratios[0], dims=1).cpu().numpy()
-    return _finite(found)[:, classes.pattern_column]
+        found[:, :-1, columns] = torch.tensordot(rates, ratios[0], dims=1).cpu().numpy()
+    return _finite(found if len(rates) > 1 else found[0])[..., classes.pattern_column]
 
 
-def second_derivatives(batch: GpuBatch) -> np.ndarray:
-    """(N,) d² log L / d effective length² after evaluate("likelihood") of one chain.
+def _rates_by_set(model: SiteModel) -> np.ndarray:
+    """(K, C) rates of the categories that use each set of branch lengths, 0 for the others."""
+    return np.where(model.length_class == np.arange(model.n_length_classes)[:, None], model.rates, 0.0)
+
+
+def second_derivatives(batch: GpuBatch, model: SiteModel) -> np.ndarray:
+    """(N,) d² log L / d effective length² after evaluate("likelihood") of one chain; (K, N) where the model
+    has K sets of lengths.
 
     Ascertained columns add W [H'' / (1 - H) + (H' / (1 - H))²] (reference/site_derivatives.py); the device
     left W / (1 - H) behind the total. They lie in one block of columns, so the blocks' results add up.
     """
     n_branches, arrays = batch.n_nodes - 1, batch.launch.arrays
-    total = np.zeros((n_branches, 3))
+    rates = torch.from_numpy(_rates_by_set(model)).to(batch.device)
+    total = np.zeros((len(rates), n_branches, 3))
     for columns, ratios in _ratios(batch, second=True):
-        sums = torch.empty((n_branches, 3), dtype=torch.float64, device=batch.device)
-        second_sums[(n_branches,)](
-            ratios, batch.numbers.device["rates"], arrays["column_weights"][columns],
-            arrays["ascertained"][columns], arrays["site_log"][columns], sums, ratios.shape[-1], n_branches,
-            batch.problem.n_categories, LANES=128, num_warps=4,
-        )  # fmt: skip
+        sums = torch.empty((len(rates), n_branches, 3), dtype=torch.float64, device=batch.device)
+        for k in range(len(rates)):
+            second_sums[(n_branches,)](
+                ratios, rates[k], arrays["column_weights"][columns],
+                arrays["ascertained"][columns], arrays["site_log"][columns], sums[k], ratios.shape[-1],
+                n_branches,
+                batch.problem.n_categories, LANES=128, num_warps=4,
+            )  # fmt: skip
         total += sums.cpu().numpy()
-    seen, slope, curve = total.T
+    seen, slope, curve = np.moveaxis(total, -1, 0)
     if batch.problem.ascertained.any():
         factor = float(batch.launch.host_result()[0, 1])
         seen = seen + factor * curve + (factor * slope) ** 2 / batch.total_weight
-    return _finite(np.append(seen, 0.0))
+    found = np.pad(seen, ((0, 0), (0, 1)))
+    return _finite(found if len(found) > 1 else found[0])
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
@@ -66,7 +78,7 @@ def _ratios(batch: GpuBatch, second: bool) -> Iterator[tuple[slice, torch.Tensor
     n_columns = chain.layout.classes.size(batch.n_nodes - 1)
     block = max(1, SITE_BYTES // (each * tile)) * tile
     qt = batch.numbers.device["generator"][0]
-    generator = torch.stack([qt, qt @ qt])
+    generator = torch.stack([qt, qt @ qt], 1)
     rows = torch.from_numpy(walk).to(batch.device)
     for begin in range(0, n_columns, block):
         n = min(block, n_columns - begin)
@@ -90,8 +102,8 @@ def _launch(batch: GpuBatch, walk, n_slots: int, generator, begin: int, n: int, 
     ratios = torch.empty((1 + second, c, batch.n_nodes - 1, n), dtype=torch.float64, device=device)
     site_ratios[(n_tiles, c)](
         walk, torch.tensor(sizes, dtype=torch.int64, device=device), a["messages"], a["exponents"],
-        a["shifts"], a["left_class"], a["right_class"], a["mantissa"], a["power"], numbers["frequencies"],
-        numbers["weights"], generator, a["transition"], q, slot_class, ratios, c,
+        a["shifts"], a["left_class"], a["right_class"], a["mantissa"], a["power"], numbers["process"],
+        numbers["frequencies"], numbers["weights"], generator, a["transition"], q, slot_class, ratios, c,
         **launch.constants, TILE=tile, PRODUCT=launch.product, SECOND=second,
         num_warps=warps,
     )  # fmt: skip

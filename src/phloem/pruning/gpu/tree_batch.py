@@ -19,7 +19,7 @@ from phloem.pruning.gpu.layout import TreeLayout, tree_layout
 from phloem.pruning.gpu.root_arrays import RootColumns, root_columns
 from phloem.pruning.gpu.tiling import Tiling, tiling
 from phloem.pruning.gpu.update_lists import UpdateLists
-from phloem.pruning.interface import Problem, only_process
+from phloem.pruning.interface import Problem, require_shape
 
 
 class GpuBatch:
@@ -50,29 +50,46 @@ class GpuBatch:
         self.sizes = sizes or tiling(problem.state_sets.shape[1], problem.precision)
         self.layouts = layouts or [layout_of(problem, self.sizes, a, b) for a, b in zip(lefts, rights)]
         self.pool = {} if pool is None else pool
-        self.root = root or root_columns(problem, self.layouts[0].classes, self.sizes.width)
+        first = self.layouts[0].classes
+        self.root = root or root_columns(
+            problem, first.pattern_column, first.size(first.n_nodes - 1), self.sizes.width
+        )
         self.chains = _place(self.layouts)
         self.n_nodes, self.n_chains = 2 * len(problem.tip_codes) - 1, len(self.layouts)
         dtype = torch.float64 if problem.precision == "float64" else torch.float32
-        self.numbers = ModelNumbers(
-            self.n_chains, self.n_nodes, problem.n_categories, self.sizes.width, device
-        )
+        self.numbers = self._room_for_models(1)
         self.launch = Launcher(self, dtype)
         self._graphs: dict[tuple[str, bool, int], Callable[[], None] | None] = {}
-        self._sums: dict[tuple[int, bool], tuple[torch.cuda.CUDAGraph, torch.Tensor] | None] = {}
+        self._sums: dict[tuple[int, ...], tuple[torch.cuda.CUDAGraph, torch.Tensor] | None] = {}
 
     @property
     def parts(self) -> int:
         return self.problem.n_categories * self.sizes.chunks
 
+    def _room_for_models(self, n_processes: int) -> ModelNumbers:
+        shape = (self.n_chains, self.n_nodes, self.problem.n_categories)
+        return ModelNumbers(shape, n_processes, self.sizes.width, self.device)
+
+    def _load(self, lengths: np.ndarray, models: list[SiteModel]) -> bool:
+        """Start the copy of what an evaluation is about; whether its matrices are made on the device.
+
+        NumericalError where a length is not finite.
+        """
+        for own, model in zip(lengths, models):
+            require_shape(own, model, self.n_nodes)
+        _require_finite(lengths)
+        if any([len(model.processes) > self.numbers.n_processes for model in models]):
+            self.numbers = self._room_for_models(max(len(model.processes) for model in models))
+            self.forget_graphs()
+        self.numbers.load(lengths, models)
+        return self.numbers.all_real
+
     def evaluate(self, what: str, lengths: np.ndarray, models: list[SiteModel]) -> None:
-        """Run "likelihood", "gradient" or "parameters" from scratch. lengths: (H, N).
+        """Run "likelihood", "gradient" or "parameters" from scratch. lengths: (H, N), or (H, K, N).
 
         NumericalError where a length is not finite, here and in update.
         """
-        _require_finite(lengths)
-        on_device = all([only_process(m, "gpu").real_eigen is not None for m in models])
-        self.numbers.load(lengths, models)
+        on_device = self._load(lengths, models)
         if not on_device:
             every = np.arange(self.n_nodes - 1)
             jobs = np.concatenate([schedule.matrix_jobs(chain, every) for chain in self.chains])
@@ -81,9 +98,7 @@ class GpuBatch:
 
     def update(self, lengths: np.ndarray, model: SiteModel, lists: UpdateLists) -> None:
         """The log-likelihood of the only chain after a change: what the lists name is recomputed."""
-        _require_finite(lengths)
-        on_device = only_process(model, "gpu").real_eigen is not None
-        self.numbers.load(lengths[None], [model])
+        on_device = self._load(lengths[None], [model])
         if not on_device:
             self._upload_matrices(lengths[None], [model], lists.jobs)
         self._replay(("likelihood", on_device, lists.room), lists.upload())
@@ -93,7 +108,7 @@ class GpuBatch:
         self._graphs.clear()
         self._sums.clear()
 
-    def replayed(self, key: tuple[int, bool], compute: Callable[[], torch.Tensor]) -> torch.Tensor:
+    def replayed(self, key: tuple[int, ...], compute: Callable[[], torch.Tensor]) -> torch.Tensor:
         """What compute makes of the batch's arrays, and of nothing else: captured from the second time on."""
         if key not in self._sums or self.device.type != "cuda":
             self._sums[key] = None
@@ -129,7 +144,7 @@ class GpuBatch:
         s = self.problem.state_sets.shape[1]
         for h, model in enumerate(models):
             own = jobs[jobs[:, 2] == h]
-            p = transition_matrices(lengths[h][own[:, 0] - h * self.n_nodes], model)
+            p = transition_matrices(lengths[h][..., own[:, 0] - h * self.n_nodes], model)
             padded = np.zeros((*p.shape[:2], self.sizes.width, self.sizes.width))
             padded[:, :, :s, :s] = p.swapaxes(2, 3)
             transition = self.launch.arrays["transition"]

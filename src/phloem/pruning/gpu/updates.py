@@ -98,7 +98,8 @@ class GpuUpdates:
             topology, moved, node = match.topology, match.moved, match.old_node
             messages_at, matrix_at = messages_at[node], matrix_at[node]
             columns_at = self._columns.renumber(topology, moved, old.topology, columns_at[node])
-            other_matrix = np.asarray(lengths) != old.lengths[node]
+            other = np.asarray(lengths) != old.lengths[..., node]
+            other_matrix = other.reshape(-1, n_nodes).any(axis=0)
         else:
             other_matrix[changed] = True
         branches = np.flatnonzero(other_matrix[:root]) if model is None else self._nodes[:-1]

@@ -132,6 +132,25 @@ def _tile_blocks(
 
 
 @triton.jit
+def node_tile(
+    item, part, columns, counters, messages, exponents, shifts, transition, left_class, right_class,
+    state_sets, C,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
+    PRODUCT: tl.constexpr,
+):  # fmt: skip
+    """One part (category and block of states) of one item."""
+    c = part // CHUNKS
+    if CHUNKS == 1:
+        _tile_whole(item, c, columns, counters, messages, exponents, shifts, transition, left_class,
+                    right_class,
+                    state_sets, C, WIDTH, BLOCK, TILE, DTYPE, PRODUCT)  # fmt: skip
+    else:
+        _tile_blocks(item, c, part % CHUNKS, columns, counters, messages, exponents, shifts, transition,
+                     left_class, right_class, state_sets, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE,
+                     PRODUCT)  # fmt: skip
+
+
+@triton.jit
 def postorder(
     items, sizes, counters, messages, exponents, shifts, transition, left_class, right_class, state_sets, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
@@ -147,13 +166,7 @@ def postorder(
     step = next_step(counters)
     while step < n_steps:
         following = next_step(counters)
-        item = items + (step // parts) * 16
-        c = (step % parts) // CHUNKS
-        if CHUNKS == 1:
-            _tile_whole(item, c, columns, counters, messages, exponents, shifts, transition, left_class,
-                        right_class, state_sets, C, WIDTH, BLOCK, TILE, DTYPE, PRODUCT)  # fmt: skip
-        else:
-            _tile_blocks(item, c, step % CHUNKS, columns, counters, messages, exponents, shifts, transition,
-                         left_class, right_class, state_sets, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE,
-                         PRODUCT)  # fmt: skip
+        node_tile(items + (step // parts) * 16, step % parts, columns, counters, messages, exponents, shifts,
+                  transition, left_class, right_class, state_sets, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE,
+                  PRODUCT)  # fmt: skip
         step = following

@@ -9,6 +9,7 @@ from phloem.pruning.gpu.kernels.postorder import block
 from phloem.pruning.gpu.kernels.product import fetch, times
 from phloem.pruning.gpu.kernels.scaling import scale_down
 from phloem.pruning.gpu.kernels.schedule import announce, await_ready, counters_of, next_step
+from phloem.pruning.gpu.kernels.transition import process_of
 
 # Columns of a pre-order item (int64): 0 kind (0 tip, 1 internal) · 1 first pre-order column · 2 columns in
 # the tile · 3 first pre-order column of the parent · 4 first column of the sibling · 5 matrix · 6 first
@@ -74,7 +75,7 @@ def _tile_whole(
     q += c * pre_columns * WIDTH
     above, beside = q + tl.load(item + 3) * WIDTH, messages + tl.load(item + 4) * WIDTH
     own = tl.load(pre_class + out + rows, mask=live, other=0)
-    node, rate_matrix = messages + tl.load(item + 10) * WIDTH, generator + tl.load(item + 13) * WIDTH * WIDTH
+    node = messages + tl.load(item + 10) * WIDTH
     matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
     a, b = _entry(entry_parent, entry_sibling, rows, 0, longest, TILE)
     first = block(beside, b, a >= 0, state, WIDTH)
@@ -93,7 +94,7 @@ def _tile_whole(
         announce(raised)
     if KEEP_U:
         tl.store(u_kept + (c * pre_columns + out) * WIDTH + place, u, mask=mask)
-    change = times(u, fetch(rate_matrix, True, WIDTH, BLOCK, DTYPE), True, WIDTH, TILE, DTYPE, PRODUCT)
+    change = times(u, fetch(generator, True, WIDTH, BLOCK, DTYPE), True, WIDTH, TILE, DTYPE, PRODUCT)
     m = block(node, own, live, state, WIDTH)
     tl.store(partial, tl.sum(change.to(tl.float64) * m.to(tl.float64)))
 
@@ -119,7 +120,6 @@ def _tile_blocks(
     above, beside = q + tl.load(item + 3) * WIDTH, messages + tl.load(item + 4) * WIDTH
     own = tl.load(pre_class + out + rows, mask=live, other=0)
     matrix = transition + (tl.load(item + 5) * C + c) * WIDTH * WIDTH
-    generator += tl.load(item + 13) * WIDTH * WIDTH
     target = chunk * BLOCK + tl.arange(0, BLOCK)
     change = tl.zeros((TILE, BLOCK), DTYPE)
     passed = tl.zeros((TILE, BLOCK), DTYPE)
@@ -155,15 +155,16 @@ def _tile_blocks(
 
 @triton.jit
 def preorder(
-    items, sizes, counters, messages, shifts, q, u_kept, transition, generator, pre_class, entry_parent,
-    entry_sibling, partial, C,
+    items, sizes, counters, messages, shifts, q, u_kept, transition, process, R, generators, pre_class,
+    entry_parent, entry_sibling, partial, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr,
     DTYPE: tl.constexpr, PRODUCT: tl.constexpr, KEEP_U: tl.constexpr,
 ):  # fmt: skip
     """Every item from the root's children to the tips in one launch (reference/preorder.py, schedule.py).
 
     sizes: 0 columns, 2 pre-order columns, 3 items. q, u_kept: (C, pre-order columns, WIDTH).
-    partial: float64, one derivative for each item, category and chunk; generator: Qᵀ of each model, float64.
+    partial: float64, one derivative for each item, category and chunk; generators: (models, R,
+    WIDTH, WIDTH) float64, Qᵀ of every process; process: (models, C) int64, numbers below R.
     """
     columns, pre_columns = tl.load(sizes), tl.load(sizes + 2)
     parts = C * CHUNKS
@@ -173,6 +174,7 @@ def preorder(
         following = next_step(counters + 1)
         item = items + (step // parts) * 16
         c = (step % parts) // CHUNKS
+        generator = generators + process_of(process, R, tl.load(item + 13), c, C) * WIDTH * WIDTH
         if CHUNKS == 1:
             _tile_whole(item, c, columns, pre_columns, counters, messages, shifts, q, u_kept, transition,
                         generator, pre_class, entry_parent, entry_sibling, partial, C, WIDTH, BLOCK, TILE,

@@ -7,6 +7,7 @@ import triton.language as tl
 
 from phloem.pruning.gpu.kernels.postorder import block, exponents_below, node_columns
 from phloem.pruning.gpu.kernels.scaling import magnitude, power_of_two, rescale_shift, scale_down
+from phloem.pruning.gpu.kernels.transition import process_of
 
 # A root item has the columns of a post-order item, and 10 first pre-order column · 13 model · 14 chain
 
@@ -79,24 +80,18 @@ def _write_q(
 
 
 @triton.jit
-def site_likelihoods(
-    items, sizes, messages, exponents, shifts, left_class, right_class, frequencies, weights, invariant,
-    invariant_states, column_weights, mantissa, power, site_log, q, C,
+def root_tile(
+    item, sizes, columns, messages, exponents, shifts, left_class, right_class, process, R, frequencies,
+    weights, invariant,
+    invariant_frequencies, invariant_states, column_weights, mantissa, power, site_log, q, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
     UNROLL: tl.constexpr, KEEP: tl.constexpr, ADJOINT: tl.constexpr,
 ):  # fmt: skip
-    """L = mantissa · 2**power of every root column, and log L (reference/root.py). Grid: root items.
-
-    ADJOINT: also what root_adjoint does, where no pattern is ascertained and the weights are thus known.
-
-    frequencies: (models, WIDTH), weights: (models, C), invariant: (models,) float64.
-    """
-    item = items + tl.program_id(0).to(tl.int64) * 16
-    columns = tl.load(sizes)
+    """One root item of site_likelihoods. sizes: only for ADJOINT."""
     rows = tl.arange(0, TILE)
     live, left, right = node_columns(item, rows, left_class, right_class)
     model = tl.load(item + 13)
-    f = frequencies + model * WIDTH
+    f = invariant_frequencies + model * WIDTH
     place = tl.load(item + 12) + rows
     share = tl.load(invariant + model)
     total = (rows * 0).to(tl.float64)
@@ -115,8 +110,9 @@ def site_likelihoods(
         for ahead in tl.static_range(UNROLL):
             c = start + ahead
             there = live & (rows * 0 + c < C)
+            of_process = frequencies + process_of(process, R, model, tl.minimum(c, C - 1), C) * WIDTH
             value, exponent = _category(item, c, columns, rows, there, left, right, messages, exponents,
-                                        shifts, f, WIDTH, BLOCK, CHUNKS, DTYPE, KEEP)  # fmt: skip
+                                        shifts, of_process, WIDTH, BLOCK, CHUNKS, DTYPE, KEEP)  # fmt: skip
             weight = tl.load(weights + model * C + c, mask=c < C, other=0.0)
             total, top = _fold(total, top, value * weight, exponent)
     if ADJOINT:
@@ -124,7 +120,8 @@ def site_likelihoods(
         weight = tl.load(column_weights + place, mask=live, other=0.0)
         scale = weight / tl.where(live, total, 1.0)
         for c in range(C):
-            _write_q(item, c, sizes, rows, live, scale, top, exponents, shifts, f,
+            of_process = frequencies + process_of(process, R, model, c, C) * WIDTH
+            _write_q(item, c, sizes, rows, live, scale, top, exponents, shifts, of_process,
                      tl.load(weights + model * C + c), q, WIDTH, BLOCK, CHUNKS, DTYPE)  # fmt: skip
     tl.store(mantissa + place, total, mask=live)
     tl.store(power + place, top, mask=live)
@@ -132,8 +129,33 @@ def site_likelihoods(
 
 
 @triton.jit
+def site_likelihoods(
+    items, sizes, messages, exponents, shifts, left_class, right_class, process, R, frequencies, weights,
+    invariant,
+    invariant_frequencies, invariant_states, column_weights, mantissa, power, site_log, q, C,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
+    UNROLL: tl.constexpr, KEEP: tl.constexpr, ADJOINT: tl.constexpr,
+):  # fmt: skip
+    """L = mantissa · 2**power of every root column, and log L (reference/root.py). Grid: root items.
+
+    ADJOINT: also what root_adjoint does, where no pattern is ascertained and the weights are thus known.
+
+    frequencies: (models, R, WIDTH), weights: (models, C), invariant: (models,), invariant_frequencies:
+    (models, WIDTH) float64; process: (models, C) int64, numbers below R.
+    """
+    root_tile(
+        items + tl.program_id(0).to(tl.int64) * 16, sizes, tl.load(sizes), messages, exponents, shifts,
+        left_class,
+        right_class, process, R, frequencies, weights, invariant, invariant_frequencies, invariant_states,
+        column_weights, mantissa, power, site_log,
+        q, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE, UNROLL, KEEP, ADJOINT,
+    )  # fmt: skip
+
+
+@triton.jit
 def root_adjoint(
-    items, sizes, exponents, shifts, frequencies, weights, column_weights, ascertained, mantissa, power,
+    items, sizes, exponents, shifts, process, R, frequencies, weights, column_weights, ascertained,
+    mantissa, power,
     site_log, result, stride, q, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
     ASCERTAINED: tl.constexpr,
@@ -152,5 +174,6 @@ def root_adjoint(
         weight += tl.where(hidden, factor * tl.exp(tl.load(site_log + place, mask=live, other=0.0)), 0.0)
     scale = weight / tl.load(mantissa + place, mask=live, other=1.0)
     top = tl.load(power + place, mask=live, other=0)
-    _write_q(item, c, sizes, rows, live, scale, top, exponents, shifts, frequencies + model * WIDTH,
+    of_process = frequencies + process_of(process, R, model, c, C) * WIDTH
+    _write_q(item, c, sizes, rows, live, scale, top, exponents, shifts, of_process,
              tl.load(weights + model * C + c), q, WIDTH, BLOCK, CHUNKS, DTYPE)  # fmt: skip

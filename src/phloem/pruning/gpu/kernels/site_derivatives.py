@@ -109,15 +109,16 @@ def _in_blocks(
 
 @triton.jit
 def site_ratios(
-    walk, sizes, messages, exponents, shifts, left_class, right_class, mantissa, power, frequencies, weights,
-    generator, transition, q, slot_class, ratios, C,
+    walk, sizes, messages, exponents, shifts, left_class, right_class, mantissa, power, process,
+    frequencies, weights, generator, transition, q, slot_class, ratios, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
     PRODUCT: tl.constexpr, SECOND: tl.constexpr,
 ):  # fmt: skip
     """⟨u, Q m⟩ and ⟨u, Q² m⟩ of every branch, category and root column from the first one asked for.
 
     sizes: int64, 0 columns in all · 1 steps · 2 slots · 3 nodes · 4 first root column asked for · 5 number of
-    them · 6 first column of the root. frequencies (WIDTH,), weights (C,), generator: Qᵀ, then (Q²)ᵀ.
+    them · 6 first column of the root. process: (C,) numbers of processes; frequencies: (R, WIDTH),
+    weights (C,), generator: (R, 2, WIDTH, WIDTH), Qᵀ and (Q²)ᵀ.
     mantissa, power: of all root columns. Scratch: q (programs, slots, TILE, WIDTH) and slot_class, the same
     without states. ratios: out, (1 + SECOND, C, nodes, columns asked for), the root's rows left alone.
     Grid: (tiles, C).
@@ -130,8 +131,11 @@ def site_ratios(
     program = (tl.program_id(0) * C + c).to(tl.int64) * n_slots * TILE
     q += program * WIDTH
     slot_class += program
+    of_process = tl.load(process + c)
+    generator += of_process * 2 * WIDTH * WIDTH
     _start(c, tl.load(sizes + 4) + site, live, tl.load(sizes + 6), columns, exponents, shifts, mantissa,
-           power, frequencies, tl.load(weights + c), q, slot_class, rows, WIDTH, BLOCK, CHUNKS,
+           power, frequencies + of_process * WIDTH, tl.load(weights + c), q, slot_class, rows, WIDTH, BLOCK,
+           CHUNKS,
            DTYPE)  # fmt: skip
     messages += c * columns * WIDTH
     shifts += c * columns

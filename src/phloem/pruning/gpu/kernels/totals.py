@@ -16,12 +16,11 @@ def two_sum(high_a, low_a, high_b, low_b):
 
 
 @triton.jit
-def _total(
-    chain, chains, column_weights, ascertained, site_log, total_weight, result, stride,
-    LANES: tl.constexpr, ASCERTAINED: tl.constexpr,
+def sum_of_columns(
+    first, n, column_weights, ascertained, site_log, total_weight, LANES: tl.constexpr,
+    ASCERTAINED: tl.constexpr,
 ):  # fmt: skip
-    """What total_log_likelihood does for one chain."""
-    first, n = tl.load(chains + 2 * chain), tl.load(chains + 2 * chain + 1)
+    """(log-likelihood, what stands beside it) of n root columns from the first on: total_log_likelihood."""
     lane = tl.arange(0, LANES)
     high = tl.zeros((LANES,), tl.float64)
     low, hidden, impossible, broken = high, high, high, high
@@ -49,6 +48,19 @@ def _total(
         total, seen = tl.load(total_weight), 1.0 - tl.sum(hidden, axis=0)
         log_likelihood -= total * tl.log(seen)
         beside = total / seen
+    return log_likelihood, beside
+
+
+@triton.jit
+def _total(
+    chain, chains, column_weights, ascertained, site_log, total_weight, result, stride,
+    LANES: tl.constexpr, ASCERTAINED: tl.constexpr,
+):  # fmt: skip
+    """What total_log_likelihood does for one chain."""
+    first, n = tl.load(chains + 2 * chain), tl.load(chains + 2 * chain + 1)
+    log_likelihood, beside = sum_of_columns(first, n, column_weights, ascertained, site_log, total_weight,
+                                            LANES,
+                                            ASCERTAINED)  # fmt: skip
     tl.store(result + chain * stride, log_likelihood)
     tl.store(result + chain * stride + 1, beside)
 
