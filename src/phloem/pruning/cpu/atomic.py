@@ -46,3 +46,15 @@ def give_way(typing_context):
         return context.get_dummy_value()
 
     return types.void(), generate
+
+
+@intrinsic
+def call_with_two(typing_context, function, first, second):
+    """Call a C function of two pointers that returns an int, all given as int64."""
+
+    def generate(context, builder, signature, arguments):
+        word = ir.IntType(64)
+        kind = ir.FunctionType(ir.IntType(32), [word, word])
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+
+    return types.int32(types.int64, types.int64, types.int64), generate

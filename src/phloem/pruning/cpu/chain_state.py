@@ -1,0 +1,240 @@
+"""What the host knows of chains whose messages lie on a device: two versions of every tree, two places of
+all.
+
+Records of arrays that compiled code takes. H chains, N nodes, K sets of branch lengths, C categories. A
+version is 0 or 1: one is accepted, a proposal writes the other one. Columns, messages and matrices of a node
+lie in one of two places each, also 0 or 1; a proposal uses the place that the accepted version does not, and
+shares what it does not change.
+
+Numbers of a node lie side by side, under the names below: taking many small arrays apart costs compiled code
+more than the work that it does with them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from phloem.pruning.cpu.column_classes import column_classes
+from phloem.pruning.interface import Problem
+
+# Of a node in a version (Trees.node). CLADE is a key of the set of tips below; the last three are places in
+# use.
+LEFT, RIGHT, PARENT, CLADE, COLUMNS_IN, MESSAGE_IN, MATRIX_IN = range(7)
+# Of a node in a place (Places.of): columns, where its class rows begin and the room there; likewise its
+# messages.
+SIZE, ROWS, ROWS_ROOM, MESSAGE, MESSAGE_ROOM = range(5)
+
+
+class Trees(NamedTuple):
+    """Both versions of every chain.
+
+    accepted: (H,) the accepted version; pending: (H,) 1 while a proposal waits. node: (2, H, N, 8) int64;
+    tips come first, the root is N-1, other nodes may have any number; -1 where there is no child or parent.
+    lengths: (2, H, K, N) effective branch lengths. model_in: (2, H) place in use. rates, length_set: (2, H,
+    C) of every category. value: (2, H) log-likelihoods.
+    """
+
+    accepted: np.ndarray
+    pending: np.ndarray
+    node: np.ndarray
+    lengths: np.ndarray
+    model_in: np.ndarray
+    rates: np.ndarray
+    length_set: np.ndarray
+    value: np.ndarray
+
+
+class Places(NamedTuple):
+    """Where everything lies. of: (H, 2, N, 8) int64 by chain, place and node; rows: class rows of all nodes,
+    left class + 2**32 · right class (ColumnClasses); used: (2,) class rows and message columns that are
+    taken."""
+
+    of: np.ndarray
+    rows: np.ndarray
+    used: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """Of one proposal after the other. order: (H, N), n_order: (H,) nodes to evaluate anew, the root first;
+    want: (H, N) bits of the node marks below. depth: (H, N). stamp: (1,), which makes older marks void;
+    marked: (N,). nodes, path, from_new: (N,). first: (N + 2,). cells: (64, columns of the root) int32. table,
+    base: of numbering, see column_classes.number_pairs."""
+
+    order: np.ndarray
+    n_order: np.ndarray
+    want: np.ndarray
+    depth: np.ndarray
+    stamp: np.ndarray
+    marked: np.ndarray
+    nodes: np.ndarray
+    path: np.ndarray
+    from_new: np.ndarray
+    first: np.ndarray
+    cells: np.ndarray
+    table: np.ndarray
+    base: np.ndarray
+
+
+# Marks of a node (Scratch.want): its branch wants a matrix; it has other children; its class rows are new;
+# they are numbered otherwise, so that those above it are new too.
+BRANCH, EDITED, MOVED, RENUMBERED = 1, 2, 4, 8
+
+
+class ListShape(NamedTuple):
+    """What kernels and lists agree on. post_tile, root_tile: columns of a step on the device; parts: programs
+    that share one; n_root: columns of the root; repeats: distinct columns are used."""
+
+    post_tile: int
+    root_tile: int
+    parts: int
+    n_root: int
+    repeats: bool
+
+
+class Chains(NamedTuple):
+    """All of it. blocks: (F, 3) of a model's numbers: first word in Change.numbers, words, and place of the
+    first model's on the device, which each model's follow."""
+
+    trees: Trees
+    places: Places
+    scratch: Scratch
+    shape: ListShape
+    blocks: np.ndarray
+
+
+class Change(NamedTuple):
+    """A proposal of every chain; a chain that has none keeps its state and takes no part.
+
+    counts: (H, 3) int64, how many branch lengths are others (N_BRANCHES), how many nodes have other children
+    (N_EDITS), and 1 where the model is another (MODEL). branches: (H, N) those nodes, their lengths in
+    lengths (H, K, N). edits: (H, N, 3) node, left and right child; a child of nobody any more is somebody
+    else's. rates, length_set: (H, C), numbers: (H, words) of the model, laid out as the device wants them.
+    """
+
+    counts: np.ndarray
+    branches: np.ndarray
+    lengths: np.ndarray
+    edits: np.ndarray
+    rates: np.ndarray
+    length_set: np.ndarray
+    numbers: np.ndarray
+
+
+N_BRANCHES, N_EDITS, MODEL = range(3)
+
+
+class Device(NamedTuple):
+    """What compiled code needs to have a list done (chain_steps.evaluate).
+
+    words: the list, and found: (H,) values as int64, both in memory that device and host share. active: (H,)
+    chains that take part. limits: (4,) message columns, class rows, rows of steps and matrices there is room
+    for. graphs: (32, 32, 32) captured launches by the sizes of graph_key, 0 where there is none; driver:
+    address of cuGraphLaunch, and the stream.
+    """
+
+    words: np.ndarray
+    found: np.ndarray
+    active: np.ndarray
+    limits: np.ndarray
+    graphs: np.ndarray
+    driver: np.ndarray
+
+
+def no_change(n_chains: int, n_nodes: int, n_sets: int, n_categories: int, n_numbers: int) -> Change:
+    """Room for a proposal of every chain, empty."""
+    h, n, c = n_chains, n_nodes, n_categories
+    return Change(
+        np.zeros((h, 3), np.int64),
+        np.zeros((h, n), np.int64),
+        np.zeros((h, n_sets, n)),
+        np.zeros((h, n, 3), np.int64),
+        np.zeros((h, c)),
+        np.zeros((h, c), np.int64),
+        np.zeros((h, n_numbers)),
+    )
+
+
+def make_scratch(n_chains: int, n_nodes: int, n_root: int) -> Scratch:
+    """See Scratch."""
+    h, n = n_chains, n_nodes
+
+    def whole(*shape: int) -> np.ndarray:
+        return np.zeros(shape, np.int64)
+
+    return Scratch(
+        order=whole(h, n),
+        n_order=whole(h),
+        want=whole(h, n),
+        depth=whole(h, n),
+        stamp=whole(1),
+        marked=whole(n),
+        nodes=whole(n),
+        path=whole(n),
+        from_new=whole(n),
+        first=whole(n + 2),
+        cells=np.zeros((64, n_root), np.int32),
+        table=np.full(max(1 << 16, 1 << (2 * n_root).bit_length()), -1, np.int64),
+        base=whole(1),
+    )
+
+
+def tip_keys(n_tips: int) -> np.ndarray:
+    """Random 64-bit numbers, the same in every run: a set of tips is known by their sum."""
+    return np.random.default_rng(20260711).integers(1, 1 << 62, n_tips, np.int64)
+
+
+def build_state(
+    problem: Problem, left: np.ndarray, right: np.ndarray, n_sets: int
+) -> tuple[Trees, Places, np.ndarray]:
+    """Trees (lengths and rates still 0), places, and the (P,) root column of every pattern.
+
+    left, right: (H, T-1), children of every chain's internal nodes, children below parents (else ValueError).
+    """
+    n_chains, n_tips = len(left), len(problem.tip_codes)
+    n_nodes, n_categories = 2 * n_tips - 1, problem.n_categories
+    if (np.maximum(left, right) >= np.arange(n_tips, n_nodes)).any():
+        raise ValueError("children must have lower numbers than their parents")
+    node = np.zeros((2, n_chains, n_nodes, 8), np.int64)
+    node[..., : PARENT + 1] = -1
+    node[:, :, n_tips:, LEFT], node[:, :, n_tips:, RIGHT] = left, right
+    node[:, :, :n_tips, CLADE] = tip_keys(n_tips)
+    every = np.arange(n_chains)
+    with np.errstate(over="ignore"):
+        for k in range(n_tips - 1):
+            for child in (left[:, k], right[:, k]):
+                node[:, every, child, PARENT] = n_tips + k
+                node[:, :, n_tips + k, CLADE] += node[:, every, child, CLADE]
+    place = np.zeros((n_chains, 2, n_nodes, 8), np.int64)
+    rows, used, root_column = [], 0, np.zeros(0, np.int32)
+    for h in range(n_chains):
+        classes = column_classes(left[h], right[h], problem.tip_codes, problem.repeats)
+        size, start = np.diff(classes.offset), used + classes.offset[:-1]
+        place[h, 0, :, :5] = np.stack([size, start, size, start, size], 1)
+        used += int(classes.offset[-1])
+        rows.append(classes.left_class.astype(np.int64) | (classes.right_class.astype(np.int64) << 32))
+        root_column = classes.pattern_column
+    trees = Trees(
+        np.zeros(n_chains, np.int64),
+        np.zeros(n_chains, np.int64),
+        node,
+        np.zeros((2, n_chains, n_sets, n_nodes)),
+        np.zeros((2, n_chains), np.int64),
+        np.zeros((2, n_chains, n_categories)),
+        np.zeros((2, n_chains, n_categories), np.int64),
+        np.full((2, n_chains), np.nan),
+    )
+    return trees, Places(place, np.concatenate(rows), np.array([used, used])), root_column
+
+
+def ordered_tree(trees: Trees, chain: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The accepted tree under numbers with children below parents: left, right (T-1,) int32, and the (N,) new
+    number of every node."""
+    left, right = trees.node[trees.accepted[chain], chain, :, [LEFT, RIGHT]]
+    order = [len(left) - 1]
+    for x in order:
+        order += [int(child) for child in (left[x], right[x]) if left[child] >= 0]
+    nodes, number = np.array(order[::-1]), np.arange(len(left))
+    number[nodes] = np.arange(len(left) - len(nodes), len(left))
+    return number[left[nodes]].astype(np.int32), number[right[nodes]].astype(np.int32), number

@@ -1,0 +1,356 @@
+"""H chains on one GPU: proposals and values of all of them in one go, each accepted or rejected by itself."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from math import fsum
+
+import numpy as np
+import torch
+import triton.language as tl
+
+from phloem.errors import DeviceError, NumericalError
+from phloem.hardware.gpu_device import find_device, memory_errors
+from phloem.model.record import SiteModel
+from phloem.pruning.cpu import chain_evaluation as generation
+from phloem.pruning.cpu import chain_state as state
+from phloem.pruning.cpu import chain_steps as lists
+from phloem.pruning.cpu.chain_columns import LOW
+from phloem.pruning.cpu.chain_state import Chains, Device, ListShape, build_state, make_scratch, no_change
+from phloem.pruning.gpu.arrays import processors
+from phloem.pruning.gpu.buffers import padded_state_sets
+from phloem.pruning.gpu.kernels.chains import matrices_and_rows, up_to_the_values, upload
+from phloem.pruning.gpu.root_arrays import root_columns
+from phloem.pruning.gpu.tiling import Tiling, tiling
+from phloem.pruning.interface import Problem
+
+
+class PackedModels:
+    """The numbers of models on the device, two places for every chain, and how one model is laid out.
+
+    blocks: (F, 3) int64 of every field: first word in a packed model, words, and place of the first model's
+    on the device, where the same field of all models lies together. fields: their views on the device, of the
+    names and shapes of buffers.ModelNumbers.
+    """
+
+    def __init__(self, n_models: int, n_processes: int, n_categories: int, width: int, device) -> None:
+        w, c, r = width, n_categories, n_processes
+        self._shape = r, w
+        shapes = {
+            "weights": (c,),
+            "process": (c,),
+            "invariant": (1,),
+            "invariant_frequencies": (w,),
+            "frequencies": (r, w),
+            "values": (r, w),
+            "right": (r, w, w),
+            "left": (r, w, w),
+            "generator": (r, w, w),
+        }
+        size = np.array([int(np.prod(shape)) for shape in shapes.values()], np.int64)
+        room = (n_models * size + 1) // 2 * 2
+        place = np.cumsum(room) - room
+        self.blocks = np.stack([np.cumsum(size) - size, size, place], 1)
+        self.n_words = int(size.sum())
+        self.buffer = torch.zeros(int(room.sum()), dtype=torch.float64, device=device)
+        self.fields = {
+            name: self.buffer[int(at) : int(at) + n_models * int(n)].view(n_models, *shape)
+            for (name, shape), at, n in zip(shapes.items(), place, size)
+        }
+        self.fields["process"] = self.fields["process"].view(torch.int64)
+
+    def pack(self, model: SiteModel, words: np.ndarray) -> None:
+        """Write a model into (n_words,) words; everything outside its states is 0."""
+        (r, w), s = self._shape, len(model.invariant_frequencies)
+        weights, process, invariant, constant, *of_processes = np.split(words, self.blocks[1:, 0])
+        weights[:], process.view(np.int64)[:], invariant[:] = model.weights, model.process, model.invariant
+        constant[:s] = model.invariant_frequencies
+        frequencies, values, right, left, generator = of_processes
+        for k, numbers in enumerate(model.processes):
+            eigen = numbers.real_eigen
+            if eigen is None:
+                raise DeviceError("chains on a GPU want models with a real eigensystem", hint="Use the CPU.")
+            frequencies.reshape(r, w)[k, :s], values.reshape(r, w)[k, :s] = (
+                numbers.root_frequencies,
+                eigen.values,
+            )
+            for part, matrix in (
+                (right, eigen.right),
+                (left, eigen.left),
+                (generator, numbers.rate_matrix.T),
+            ):
+                part.reshape(r, w, w)[k, :s, :s] = matrix
+
+
+class GpuForest:
+    """H chains over one data set: topologies, branch lengths and models of their own.
+
+    Fill `change` (pruning/cpu/chain_state.py: which branches, which nodes have other children, which model),
+    or let set_branch, set_children and set_model do it; evaluate() finds the values of all chains that have a
+    change, in one go, and settle(accept) accepts or rejects each. Compiled code may do the same with
+    `chains`, `change` and chain_steps.prepare. A chain's values do not depend on the others.
+    """
+
+    def __init__(
+        self, problem: Problem, left: np.ndarray, right: np.ndarray, device: torch.device | None = None,
+        n_sets: int = 1, n_processes: int = 1,
+    ) -> None:  # fmt: skip
+        """left, right: (H, T-1), children of every chain's internal nodes, children below parents. n_sets:
+        sets of branch lengths of a chain; n_processes: of a model, at most."""
+        self.problem, self.device = problem, device or find_device()
+        self.n_chains, self.n_nodes = len(left), 2 * len(problem.tip_codes) - 1
+        self.sizes: Tiling = tiling(problem.state_sets.shape[1], problem.precision)
+        self.dtype = torch.float64 if problem.precision == "float64" else torch.float32
+        c, width = problem.n_categories, self.sizes.width
+        self.numbers = PackedModels(2 * self.n_chains, n_processes, c, width, self.device)
+        self._n_sets, self._n_processes = n_sets, n_processes
+        trees, places, self._root_column = build_state(problem, np.asarray(left), np.asarray(right), n_sets)
+        n_root = int(places.of[0, 0, -1, state.SIZE])
+        parts = c * self.sizes.chunks
+        shape = ListShape(self.sizes.post_tile, self.sizes.root_tile, parts, n_root, problem.repeats)
+        scratch = make_scratch(self.n_chains, self.n_nodes, n_root)
+        self.chains = Chains(trees, places, scratch, shape, self.numbers.blocks)
+        self.change = no_change(self.n_chains, self.n_nodes, n_sets, c, self.numbers.n_words)
+        self._has_state = False
+        with memory_errors():
+            self._allocate(n_root)
+
+    def _allocate(self, n_root: int) -> None:
+        problem, device, h, n = self.problem, self.device, self.n_chains, self.n_nodes
+        c, w, places = problem.n_categories, self.sizes.width, self.chains.places
+        pinned = device.type == "cuda"
+        self._host = torch.zeros(self._room_for_words(1 << 12), dtype=torch.int64, pin_memory=pinned)
+        self._found = torch.zeros(h, dtype=torch.float64, pin_memory=pinned)
+        self._values = self._found.numpy()
+        empty = lambda shape, dtype: torch.empty(shape, dtype=dtype, device=device)  # noqa: E731
+        n_columns = int(places.used[1])
+        root = root_columns(problem, self._root_column, n_root, w)
+        self.arrays = {
+            "messages": empty((c, n_columns, w), self.dtype),
+            "exponents": empty((c, n_columns), torch.int32),
+            "shifts": empty((c, n_columns), torch.int32),
+            "transition": empty((h * (n - 1), c, w, w), self.dtype),
+            "left_class": torch.from_numpy((places.rows & LOW).astype(np.int32)).to(device),
+            "right_class": torch.from_numpy((places.rows >> 32).astype(np.int32)).to(device),
+            "counters": torch.zeros(2 + h * (n + 1), dtype=torch.int32, device=device),
+            "state_sets": padded_state_sets(problem, w, self.dtype).to(device),
+            "mantissa": empty((h * n_root,), torch.float64),
+            "site_log": empty((h * n_root,), torch.float64),
+            "power": empty((h * n_root,), torch.int32),
+            "total_weight": torch.tensor([fsum(problem.pattern_weights)], dtype=torch.float64, device=device),
+            "result": empty((h, 2), torch.float64),
+            "words": empty((len(self._host),), torch.int64),
+            "rows": empty((0, lists.STEP), torch.int64),
+        }
+        for name in ("column_weights", "ascertained", "invariant_states"):
+            array = np.concatenate([getattr(root, name)] * h)
+            self.arrays[name] = torch.from_numpy(array).to(device)
+        self._graphs: list[torch.cuda.CUDAGraph] = []
+        self.record = Device(
+            self._host.numpy(),
+            self._values.view(np.int64),
+            np.zeros(h, np.int64),
+            np.zeros(4, np.int64),
+            np.zeros((32, 32, 32), np.int64),
+            np.array(_driver(device), np.int64),
+        )
+        self._note_sizes()
+
+    def _note_sizes(self) -> None:
+        """After arrays have moved: captured launches of the old ones go."""
+        arrays, record = self.arrays, self.record
+        n = [
+            arrays["messages"].shape[1],
+            *(len(arrays[name]) for name in ("left_class", "rows", "transition")),
+        ]
+        record.limits[:] = n
+        record.words[lists.N_COLUMNS] = record.limits[0]
+        record.graphs[:] = 0
+        self._graphs.clear()
+
+    def _room_for_words(self, payload: int) -> int:
+        """Words of a list with every node of every chain in it, and of what is copied."""
+        each = lists.STEP + self.problem.n_categories
+        models = self.n_chains * (self.numbers.n_words + lists.COPY * (len(self.numbers.blocks) + 2))
+        return lists.HEAD + self.n_chains * (self.n_nodes + 1) * each + models + payload
+
+    # What a proposal says
+
+    def set_branch(self, chain: int, node: int, length: float | np.ndarray) -> None:
+        """Another length of the branch above a node; (K,) where a chain has K sets of lengths."""
+        change = self.change
+        change.branches[chain, change.counts[chain, state.N_BRANCHES]] = node
+        change.counts[chain, state.N_BRANCHES] += 1
+        change.lengths[chain, :, node] = length
+
+    def set_children(self, chain: int, node: int, left: int, right: int) -> None:
+        """Other children of an internal node; what it had must be somebody's child again in the end."""
+        change = self.change
+        change.edits[chain, change.counts[chain, state.N_EDITS]] = node, left, right
+        change.counts[chain, state.N_EDITS] += 1
+
+    def set_model(self, chain: int, model: SiteModel) -> None:
+        if len(model.processes) > self._n_processes or model.n_length_classes != self._n_sets:
+            raise ValueError(
+                f"a model of {len(model.processes)} processes over {model.n_length_classes} set(s) of branch "
+                f"lengths, where chains have {self._n_processes} and {self._n_sets}"
+            )
+        change = self.change
+        change.numbers[chain] = 0.0
+        self.numbers.pack(model, change.numbers[chain])
+        change.rates[chain], change.length_set[chain] = model.rates, model.length_class
+        change.counts[chain, state.MODEL] = 1
+
+    def start(self, lengths: np.ndarray, models: list[SiteModel]) -> np.ndarray:
+        """(H,) values of all chains from scratch, which become the accepted state. lengths: (H, N) or (H, K,
+        N)."""
+        trees = self.chains.trees
+        lengths = np.asarray(lengths, np.float64).reshape(self.n_chains, -1, self.n_nodes)
+        trees.node[..., [state.MESSAGE_IN, state.MATRIX_IN]] = 1  # the first evaluation uses place 0
+        trees.model_in[:] = 1
+        for h, model in enumerate(models):
+            self.change.counts[h, state.N_BRANCHES] = self.n_nodes - 1
+            self.change.branches[h] = np.arange(self.n_nodes)
+            self.change.lengths[h] = lengths[h]
+            self.set_model(h, model)
+        self._has_state = False
+        values = self._evaluate()
+        self.settle(np.ones(self.n_chains, bool))
+        self._has_state = True
+        return values
+
+    def evaluate(self) -> np.ndarray:
+        """(H,) log-likelihoods of the proposals; of chains without a change, the accepted ones.
+
+        NumericalError where a length or a value is no number: nothing is pending then.
+        """
+        if not self._has_state:
+            raise RuntimeError("nothing was evaluated yet: call start first")
+        return self._evaluate()
+
+    def _evaluate(self) -> np.ndarray:
+        if self.chains.trees.pending.any():
+            raise RuntimeError("proposals are pending: settle them first")
+        with memory_errors():
+            while (status := generation.evaluate(self.chains, self.change, self.record)) != lists.READY:
+                if status == lists.NO_ROOM:
+                    self._grow()
+                elif status == generation.NO_GRAPH:
+                    status = self._first_launch()
+                if status in (generation.NO_NUMBER, generation.NO_ANSWER):
+                    self._give_up(status)
+                if status == lists.READY:
+                    break
+        return self.values()
+
+    def values(self) -> np.ndarray:
+        """(H,) log-likelihoods: of what a chain proposes, else of what it accepted."""
+        trees = self.chains.trees
+        version = np.where(trees.pending != 0, 1 - trees.accepted, trees.accepted)
+        return trees.value[version, np.arange(self.n_chains)]
+
+    def _give_up(self, status: int) -> None:
+        generation.settle(self.chains.trees, self.change, self.record.active)
+        if status == generation.NO_NUMBER:
+            raise NumericalError("a branch length, or the log-likelihood of a chain, is not a finite number")
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        raise DeviceError("the GPU does not answer")
+
+    def settle(self, accept: np.ndarray) -> None:
+        """Accept or reject the proposal of every chain. accept: (H,)."""
+        generation.settle(self.chains.trees, self.change, np.asarray(accept, np.int64))
+
+    # Memory
+
+    def _grow(self) -> None:
+        """Room for everything that the list names, keeping what is there."""
+        places, words, arrays = self.chains.places, self.record.words, self.arrays
+        if words[lists.N_WORDS] > len(words):
+            n_words = int(words[lists.N_WORDS]) * 3 // 2
+            self._host = torch.zeros(n_words, dtype=torch.int64, pin_memory=self.device.type == "cuda")
+            arrays["words"] = torch.empty(n_words, dtype=torch.int64, device=self.device)
+            self.record = self.record._replace(words=self._host.numpy())
+        if places.used[0] > len(places.rows):
+            more = np.zeros(int(places.used[0]) * 3 // 2 - len(places.rows), np.int64)
+            places = places._replace(rows=np.concatenate([places.rows, more]))
+            self.chains = self.chains._replace(places=places)
+        wanted = {
+            **dict.fromkeys(("messages", "exponents", "shifts"), (1, int(places.used[1]))),
+            **dict.fromkeys(("left_class", "right_class"), (0, len(self.chains.places.rows))),
+            "rows": (0, int(words[lists.N_ROWS])),
+            "transition": (0, int(words[lists.N_MATRICES])),
+        }
+        larger: dict[str, torch.Tensor] = {}
+        for name, (axis, n) in wanted.items():
+            exact = name in ("left_class", "right_class", "transition")
+            if arrays[name].shape[axis] < n:
+                larger[name] = self._enlarged(arrays[name], axis, n if exact else n + n // 2)
+        arrays.update(larger)
+        self._note_sizes()
+
+    def _enlarged(self, old: torch.Tensor, axis: int, n: int) -> torch.Tensor:
+        shape = (*old.shape[:axis], n, *old.shape[axis + 1 :])
+        new = torch.empty(shape, dtype=old.dtype, device=self.device)
+        new.narrow(axis, 0, old.shape[axis]).copy_(old)
+        return new
+
+    # Launches
+
+    def _first_launch(self) -> int:
+        """Launch a list one by one, and capture the launches for lists of this size."""
+        words, record = self.record.words, self.record
+        key = tuple(int(k) for k in generation.graph_key(words, self.chains.shape.parts))
+        generation.expect_values(record)
+        self._launch(key)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._launch(key)
+            self._graphs.append(graph)
+            record.graphs[key] = graph.raw_cuda_graph_exec()
+        return generation.await_values(self.chains.trees, record)
+
+    def _launch(self, key: tuple[int, ...]) -> None:
+        """The three launches, for lists of at most these powers of two."""
+        a, n, sizes, c = self.arrays, self.numbers.fields, self.sizes, self.problem.n_categories
+        cuda = self.device.type == "cuda"
+        dtype = tl.float64 if self.dtype == torch.float64 else tl.float32
+        upload[(1 << key[0],)](
+            self._host, a["words"], self.numbers.buffer.view(torch.int64), a["left_class"], a["right_class"],
+            a["counters"], len(a["counters"]), CHUNK=lists.CHUNK, num_warps=4,
+        )  # fmt: skip
+        block = sizes.matrix_block
+        chunks = -(-sizes.width // block)
+        matrices_and_rows[(1 << key[1], c, chunks**2)](
+            a["words"], a["rows"], n["process"], self._n_processes, n["values"], n["right"], n["left"],
+            self.problem.state_sets.shape[1],
+            a["transition"], c, POST_TILE=sizes.post_tile, ROOT_TILE=sizes.root_tile,
+            WIDTH=sizes.width, BLOCK=block, CHUNKS=chunks, DTYPE=dtype, num_warps=sizes.matrix_warps,
+        )  # fmt: skip
+        programs = max(1, min(sizes.post_programs * processors(self.device), 1 << key[2]))
+        registers = {"maxnreg": sizes.post_registers} if sizes.post_registers and cuda else {}
+        up_to_the_values[(programs,)](
+            a["rows"], a["words"], a["counters"], a["messages"], a["exponents"], a["shifts"], a["transition"],
+            a["left_class"], a["right_class"], a["state_sets"], n["process"], self._n_processes,
+            n["frequencies"],
+            n["weights"], n["invariant"], n["invariant_frequencies"], a["invariant_states"],
+            a["column_weights"], a["ascertained"], a["mantissa"], a["power"], a["site_log"],
+            a["total_weight"], a["result"], self._found, c,
+            WIDTH=sizes.width, BLOCK=sizes.block, CHUNKS=sizes.chunks, TILE=sizes.post_tile,
+            ROOT_TILE=sizes.root_tile, DTYPE=dtype,
+            PRODUCT="ieee" if self.dtype == torch.float64 else "tf32x3", UNROLL=1 if c == 1 else 4,
+            LANES=1024 if cuda else 16, ASCERTAINED=bool(self.problem.ascertained.any()),
+            num_warps=sizes.post_warps, **registers,
+        )  # fmt: skip
+
+
+def _driver(device: torch.device) -> tuple[int, int]:
+    """Address of cuGraphLaunch, and the stream that graphs are launched in."""
+    if device.type != "cuda":
+        return 0, 0
+    library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    address = ctypes.cast(library.cuGraphLaunch, ctypes.c_void_p).value
+    return int(address or 0), torch.cuda.current_stream(device).cuda_stream
