@@ -7,8 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from phloem.errors import DeviceError
-from phloem.model.record import ProcessNumbers, SiteModel, SiteModelGradient
+from phloem.model.record import SiteModel, SiteModelGradient
 
 
 @dataclass(frozen=True)
@@ -97,16 +96,3 @@ def require_shape(lengths: np.ndarray, model: SiteModel, n_nodes: int) -> None:
     wanted = (n_nodes,) if k == 1 else (k, n_nodes)
     if np.shape(lengths) != wanted:
         raise ValueError(f"branch lengths of shape {wanted} expected, got {np.shape(lengths)}")
-
-
-def only_process(model: SiteModel, engine: str) -> ProcessNumbers:
-    """The process of a model with one process and one set of branch lengths, for engines that need that."""
-    process, constant = model.processes[0], model.invariant_frequencies
-    same = constant is process.root_frequencies or np.array_equal(constant, process.root_frequencies)
-    if len(model.processes) > 1 or model.n_length_classes > 1 or not same:
-        raise DeviceError(
-            f"the {engine} engine evaluates one process with one set of branch lengths, and this "
-            f"is a mixture of {len(model.processes)} over {model.n_length_classes}",
-            hint="Use --engine cpu (engine='cpu').",
-        )
-    return process
