@@ -25,7 +25,7 @@ import phloem
 from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.run import Run, advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model
 from phloem.likelihood.model_for_alignment import model_for_alignment
 
 HERE = Path(__file__).parent
@@ -50,10 +50,10 @@ def started(text: str, repeats: bool, burn_in: int) -> list[Run]:
 
 def correct(run: Run) -> bool:
     """Carried log-likelihoods equal those from scratch."""
-    from phloem.inference.mcmc.compiled.run import advance
+    from phloem.inference.mcmc.compiled.run import refresh
 
     carried = run.state.log_likelihood.copy()
-    advance(run.data, run.state, run.work, 0, 0, 1)
+    refresh(run.data, run.state, run.shared, run.scratches[0])
     return np.array_equal(carried, run.state.log_likelihood)
 
 

@@ -30,7 +30,7 @@ from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.sampler import Progress, Sampled, sample
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
-from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model
 from phloem.io.trees import nexus_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.model import Model
@@ -65,14 +65,14 @@ def run_mcmc(
     _refuse_short(chains)
     alignment = alignment_of(settings)
     model = model_for_alignment(settings.model or _default_model(alignment), alignment, settings.gamma)
-    structure = structure_of_model(model)
+    structure = structure_of_model(model, alignment.n_sites)
     selection = _selection(chains)
     start = chain_start(settings.start, alignment, chains.branch_length_bounds)
     if started is not None:
         started(model, alignment, start.origin)
     observed = observations(alignment, structure.ascertained)
     make_room(prefix, files, settings.redo)
-    identity, plain = chain_identity(settings, model), plain_likelihood(alignment, model)
+    identity, plain = chain_identity(settings, model), plain_likelihood([alignment], structure)
     sampled = sample(observed, structure, chains, prefix, identity, progress, start.tree, plain)
     result = _summarised(settings, model, start, alignment, sampled, selection, files)
     unit = f"#NEXUS\n[Branch lengths: {result.length_unit}]\n"
@@ -127,7 +127,7 @@ def _summarised(
         data={
             "taxa": alignment.n_taxa,
             "sites": alignment.n_sites,
-            "patterns": runs[0].data.tip_codes.shape[1] - runs[0].data.n_hidden,
+            "patterns": int((runs[0].forest.parts[0].weights > 0).sum()),
             "datatype": alignment.alphabet.kind,
             "states": alignment.alphabet.n_states,
         },

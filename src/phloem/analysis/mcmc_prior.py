@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phloem.inference.mcmc.settings import Priors
-from phloem.inference.mcmc.structure_of_model import sites_per_character
+from phloem.inference.mcmc.structure import sites_per_character
 from phloem.model.model import Model
 
 _NAMED = {"omega", "frequencies", "alpha", "p_invariable"}

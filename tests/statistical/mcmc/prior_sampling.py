@@ -9,30 +9,16 @@ from phloem.inference.mcmc.observations import Observations
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.structure import Block, ModelStructure, constant
+from phloem.inference.mcmc.structure import ChainModel, structure_of_model
+from phloem.model.grammar import parse_model
 from phloem.summary.splits import topology_table
 from phloem.summary.trace import mixing
 
-PAIRS = ("A<->C", "A<->G", "A<->T", "C<->G", "C<->T", "G<->T")
 
-
-def gtr(n_categories: int = 4, p_invariable: bool = False) -> ModelStructure:
+def gtr(n_categories: int = 4, p_invariable: bool = False) -> ChainModel:
     """GTR+G4, with +I on request, everything free."""
-    classes = np.zeros((4, 4), np.int32)
-    classes[np.triu_indices(4, 1)] = range(6)
-    return ModelStructure(
-        name="GTR",
-        base=1.0 - np.eye(4),
-        class_a=classes + classes.T,
-        class_b=np.zeros((4, 4), np.int32),
-        exchangeability=Block(tuple(f"r({p})" for p in PAIRS), np.full(6, 1 / 6), True),
-        frequency=Block(tuple(f"pi({s})" for s in "ACGT"), np.full(4, 0.25), True),
-        alpha=Block(("alpha",), np.ones(1), True),
-        p_invariable=Block(("pinvar",), np.array([0.3]), True) if p_invariable else constant(0.0),
-        n_categories=n_categories,
-        rates=np.ones(n_categories),
-        weights=np.full(n_categories, 1 / n_categories),
-    )
+    text = f"GTR+FO{'+I' if p_invariable else ''}+G{n_categories}"
+    return structure_of_model(parse_model(text, datatype="dna"))
 
 
 def no_data(n_tips: int) -> Observations:
@@ -42,7 +28,7 @@ def no_data(n_tips: int) -> Observations:
     )
 
 
-def prior_draws(n_tips: int, n: int, structure: ModelStructure | None = None, **settings):
+def prior_draws(n_tips: int, n: int, structure: ChainModel | None = None, **settings):
     """n draws from the prior by the sampler itself: (column names after LnL and LnPr, samples without the
     first 10%)."""
     every = settings.setdefault("sample_every", 100)

@@ -16,7 +16,7 @@ from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.samples import renumbered
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, Priors
 from phloem.inference.mcmc.starting_trees import random_tree
-from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model
 from phloem.model.grammar import parse_model
 from phloem.model.transition import transition_matrices
 
@@ -30,10 +30,10 @@ MOVES = {  # all of them, those on parameters more often than by default, for th
     "nni": 3,
     "spr": 2,
     "tbr": 2,
-    "exchangeability_dirichlet": 3,
-    "exchangeability_slider": 5,
-    "frequency_dirichlet": 3,
-    "frequency_slider": 5,
+    "kappa_dirichlet": 3,
+    "kappa_slider": 5,
+    "frequencies_dirichlet": 3,
+    "frequencies_slider": 5,
     "alpha_multiplier": 8,
 }
 PRIORS = Priors(branch_lengths=ExponentialPrior(5.0))

@@ -14,7 +14,7 @@ from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.run import new_run
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model
 from phloem.io.alignment import read_alignment
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.summary.splits import split_table
@@ -92,7 +92,7 @@ def test_the_posterior_of_the_primates_is_mrbayes():
 
 @pytest.mark.parametrize(
     ("move", "generations"),
-    [("branch_multiplier", 50_000), ("tree_multiplier", 50_000), ("exchangeability_dirichlet", 100_000)],
+    [("branch_multiplier", 50_000), ("tree_multiplier", 50_000), ("relative_rates_dirichlet", 100_000)],
 )
 def test_a_wrong_hastings_ratio_moves_the_posterior(move, generations):
     summary, _, _ = posterior(generations, hastings_factor={move: -1.0})
@@ -116,11 +116,12 @@ def test_log_prior_is_mrbayes_less_a_constant():
     observed, structure = primates()
     run = new_run(0, observed, structure, ChainSettings(n_chains=1))
     state = run.state
-    state.length[:, :, 1:] = 0.02
-    first = run.data.block_start
-    state.parameters[:, :, first[0] : first[0] + 6] = 1 / 6
-    state.parameters[:, :, first[2] : first[2] + 4] = 0.25
-    state.parameters[:, :, first[3]] = 1.0
+    state.lengths[state.lengths > 0] = 0.02
+    assert (state.lengths == 0.02).sum() == 2 * 21
+    place = structure.space.place
+    state.values[:, :, place("relative_rates")] = 1 / 6
+    state.values[:, :, place("frequencies")] = 0.25
+    state.values[:, :, place("alpha")] = 1.0
     again = new_run(0, observed, structure, run.settings, state=state, samples=run.samples)
     log_topologies = float(np.log(np.arange(3, 20, 2)).sum())
     assert again.state.log_prior[0] - log_topologies == pytest.approx(42.62056, abs=2e-5)

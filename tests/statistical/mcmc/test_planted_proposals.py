@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,7 +18,11 @@ from phloem.inference.mcmc.compiled.move_nni import internal_branch, nearest_nei
 from phloem.inference.mcmc.compiled.move_number import unit_slider
 from phloem.inference.mcmc.compiled.move_simplex import simplex_slider
 from phloem.inference.mcmc.compiled.random import below, uniform
+<<<<<<< HEAD
 from phloem.inference.mcmc.compiled.run import swap
+=======
+from phloem.inference.mcmc.compiled.run import _swap, draw_swaps
+>>>>>>> 6ab2dee (The sampler runs on the engine's own kernels: partitions, mixtures, threads over chains; one likelihood on CPUs)
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.seeds import stream
 from phloem.tree.sample import sample_hanging_from_tip
@@ -45,6 +50,23 @@ def tempered(swapping, n: int = 40_000, seed: int = 1) -> np.ndarray:
         drawn[i] = x[rank == 0][0]
     assert accepted.sum() > 0.2 * n and sorted(rank) == [0, 1, 2, 3]
     return drawn
+
+
+class Ladder(NamedTuple):
+    """What a swap sees of the chains' state."""
+
+    log_likelihood: np.ndarray
+    log_prior: np.ndarray
+    rank: np.ndarray
+    swaps_tried: np.ndarray
+    swaps_accepted: np.ndarray
+
+
+def swap(heat, likelihood, prior, rank, words, tried, accepted):
+    """A generation's swap as the sampler draws it and decides it."""
+    chains, log_uniform = np.zeros((1, 2), np.int64), np.zeros(1)
+    draw_swaps(words, 4, chains, log_uniform)
+    _swap(heat, Ladder(likelihood, prior, rank, tried, accepted), *chains[0], log_uniform[0])
 
 
 def exchange(rank, accepted, i: int, j: int) -> None:

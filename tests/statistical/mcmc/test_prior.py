@@ -103,7 +103,7 @@ def test_tips_and_internal_branches_of_unequal_weight(moves):
 
 @pytest.mark.parametrize("move", ["dirichlet", "slider"])
 def test_simplexes_follow_their_dirichlet_priors(move):
-    weights = {f"exchangeability_{move}": 1, f"frequency_{move}": 1}
+    weights = {f"relative_rates_{move}": 1, f"frequencies_{move}": 1}
     names, samples = prior_draws(3, 6000, move_weights=weights, sample_every=60)
     for name, rest in (("r(A<->G)", 5), ("r(G<->T)", 5), ("pi(A)", 3), ("pi(T)", 3)):
         assert ks_p_value(samples.numbers[:, 2 + names.index(name)], stats.beta(1, rest)) > ACCEPT
@@ -116,7 +116,7 @@ def test_a_dirichlet_prior_that_is_not_flat():
     assert ks_p_value(samples.numbers[:, 2 + names.index("pi(C)")], stats.beta(5, 15)) > ACCEPT
 
 
-@pytest.mark.parametrize("block", ["exchangeability", "frequency"])
+@pytest.mark.parametrize("block", ["relative_rates", "frequencies"])
 def test_a_wrong_hastings_ratio_of_the_dirichlet_move_is_noticed(block):
     move = f"{block}_dirichlet"
     weights = {
@@ -124,7 +124,7 @@ def test_a_wrong_hastings_ratio_of_the_dirichlet_move_is_noticed(block):
         f"{block}_slider": 1,
     }  # the slider keeps the chain moving where the planted error would hold it
     names, samples = prior_draws(3, 6000, move_weights=weights, sample_every=60, hastings_factor={move: 0.0})
-    name, rest = ("r(A<->C)", 5) if block == "exchangeability" else ("pi(A)", 3)
+    name, rest = ("r(A<->C)", 5) if block == "relative_rates" else ("pi(A)", 3)
     assert ks_p_value(samples.numbers[:, 2 + names.index(name)], stats.beta(1, rest)) < REJECT
 
 

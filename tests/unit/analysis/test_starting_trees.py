@@ -20,7 +20,7 @@ from phloem.data.alphabet import alphabet
 from phloem.errors import InputError
 from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.run import new_run
-from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model
 from phloem.io.alignment import read_alignment
 from phloem.io.trees import read_tree, write_trees
 from phloem.likelihood.model_for_alignment import model_for_alignment

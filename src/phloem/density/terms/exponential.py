@@ -21,6 +21,9 @@ class Exponential:
     def __post_init__(self) -> None:
         positive_numbers("exponential", self.rate)
 
+    def __str__(self) -> str:
+        return f"exponential({self.rate:g})"
+
     def log_density(self, x: np.ndarray, n_external: int = 0) -> np.ndarray:
         return np.where(x < 0, -np.inf, math.log(self.rate) - self.rate * x).sum(-1)
 

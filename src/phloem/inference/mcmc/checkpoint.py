@@ -22,7 +22,7 @@ from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.run import Run
 from phloem.inference.mcmc.samples import Samples
 
-FORMAT = 2  # 1: all samples in the archive
+FORMAT = 3  # 1: all samples in the archive
 
 
 class Checkpoint:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.inference.mcmc.structure import Block, ModelStructure
+from phloem.inference.mcmc.structure import ChainModel, printed_names, printed_values
 
 
 @dataclass(frozen=True)
@@ -14,36 +14,27 @@ class TraceColumns:
     """names: of the columns after Gen, LnL and LnPr. The first is TL, the tree length."""
 
     names: tuple[str, ...]
-    structure: ModelStructure
+    structure: ChainModel
 
-    def values(self, tree_length: float, parameters: np.ndarray) -> np.ndarray:
-        """(k,) from a chain's parameters (all blocks)."""
-        numbers = [tree_length]
-        at = 0
-        for block in self.structure.blocks:
-            x = parameters[at : at + block.size]
-            at += block.size
-            if block.free:
-                numbers.extend(_printed(block, x))
-        return np.array(numbers)
+    def values(self, tree_length: float, numbers: np.ndarray) -> np.ndarray:
+        """(k,) from a chain's numbers (n,)."""
+        space = self.structure.space
+        printed = [printed_values(self.structure, b, numbers[space.place(b.name)]) for b in space.blocks]
+        return np.concatenate(
+            [[tree_length], *(x[_order(self.structure, b)] for b, x in zip(space.blocks, printed))]
+        )
 
 
-def trace_columns(structure: ModelStructure) -> TraceColumns:
+def trace_columns(structure: ChainModel) -> TraceColumns:
     """TL and every free number."""
     names = ["TL"]
-    for block in structure.blocks:
-        if block.free:
-            names += [name for name in _order(block.names) if name]
+    for block in structure.space.blocks:
+        own = printed_names(structure, block)
+        names += [own[i] for i in _order(structure, block)]
     return TraceColumns(tuple(names), structure)
 
 
-def _printed(block: Block, x: np.ndarray) -> list[float]:
-    """A simplex whose first name is empty prints ratios to its first entry, the reference class."""
-    if block.names[0] == "":
-        return [float(v / x[0]) for v in x[1:]]
-    return [float(x[block.names.index(name)]) for name in _order(block.names)]
-
-
-def _order(names: tuple[str, ...]) -> list[str]:
+def _order(structure: ChainModel, block) -> list[int]:
     """GTR's reference, r(G<->T), goes last, as MrBayes has it."""
-    return sorted(names, key=lambda name: name == "r(G<->T)")
+    names = printed_names(structure, block)
+    return sorted(range(len(names)), key=lambda i: names[i].startswith("r(G<->T)"))

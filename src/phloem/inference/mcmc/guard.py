@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
@@ -25,10 +25,9 @@ from phloem.data.patterns import site_patterns
 from phloem.errors import NumericalError
 from phloem.inference.mcmc.observations import Observations
 from phloem.inference.mcmc.samples import Samples
-from phloem.inference.mcmc.structure_of_model import model_values, sites_per_character
+from phloem.inference.mcmc.structure import ChainModel
 from phloem.io.newick_write import write_newick
 from phloem.likelihood.problem import engine_problem
-from phloem.model.model import Model
 from phloem.model.record import SiteModel
 from phloem.pruning.interface import Problem
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
@@ -44,19 +43,25 @@ BLOCK_BYTES = 1 << 28  # of messages at once
 Plain = Callable[[np.ndarray, np.ndarray, Mapping[str, float]], float]
 
 
-def plain_likelihood(alignment: Alignment, model: Model) -> Plain:
-    """A function (parent, lengths, numbers) → log-likelihood from scratch, in NumPy.
+def plain_likelihood(alignments: Sequence[Alignment], structure: ChainModel) -> Plain:
+    """A function (parent, lengths, numbers) → log-likelihood from scratch, in NumPy, summed over partitions.
 
-    parent, lengths: (2T-2,) of an unrooted tree in the order of phloem.tree, lengths as they are sampled.
-    numbers: those of a trace by their names there, all free parameters among them.
+    alignments: of every part of structure. parent, lengths: (2T-2,) of an unrooted tree in the order of
+    phloem.tree, lengths as they are sampled. numbers: those of a trace by their names there, all free
+    parameters among them.
     """
-    patterns, unit = site_patterns(alignment), sites_per_character(model)
+    taxa, patterns = alignments[0].taxa, [site_patterns(alignment) for alignment in alignments]
 
     def log_likelihood(parent: np.ndarray, lengths: np.ndarray, numbers: Mapping[str, float]) -> float:
-        layout = tree_layout(Tree(alignment.taxa, parent, lengths * unit, rooted=False), alignment.taxa)
-        problem = engine_problem(patterns, model, layout.children, repeats=False)
-        site_model = model.evaluate(model_values(model, numbers))
-        return _by_blocks(problem, layout.binary.lengths, site_model)
+        layout, total = tree_layout(Tree(taxa, parent, lengths, rooted=False), taxa), 0.0
+        values = structure.values_of(numbers)
+        for part, own in enumerate(patterns):
+            model, factor = structure.parts[part].model, structure.rate_factor(part, values)
+            problem = engine_problem(own, model, layout.children, repeats=False)
+            site_model = model.evaluate(structure.model_values(part, values))
+            effective = layout.binary.lengths * factor
+            total += _by_blocks(problem, effective, site_model)
+        return total
 
     return log_likelihood
 
@@ -82,11 +87,11 @@ def _by_blocks(problem: Problem, lengths: np.ndarray, model: SiteModel) -> float
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """observed: what the chains were given. n_chains: of a run. names: of a trace's columns after LnL and
-    LnPr. plain: as plain_likelihood makes it; None (chains that ignore the data) compares nothing. prefix: of
-    the report; None writes none."""
+    """observed: what the chains were given, every part of it. n_chains: of a run. names: of a trace's columns
+    after LnL and LnPr. plain: as plain_likelihood makes it; None (chains that ignore the data) compares
+    nothing. prefix: of the report; None writes none."""
 
-    observed: Observations
+    observed: Sequence[Observations]
     n_chains: int
     names: tuple[str, ...]
     plain: Plain | None
@@ -128,11 +133,13 @@ class Guard:
         last = slice(-ENOUGH_SAMPLES, None)
         numbers = samples.numbers[last]
         still = len(numbers) == ENOUGH_SAMPLES and (numbers[:, 0] == numbers[0, 0]).all()
-        return bool(still and (numbers[:, 2:] != numbers[0, 2:]).any() and informative(self.observed))
+        return bool(
+            still and (numbers[:, 2:] != numbers[0, 2:]).any() and any(map(informative, self.observed))
+        )
 
     def _stop(self, run: int, rank: int, samples: Samples, i: int, what: str, expected: float) -> NoReturn:
         generation, found = int(samples.generation[i]), float(samples.numbers[i, 0])
-        tree = Tree(self.observed.taxa, samples.parent[i], samples.lengths[i], rooted=False)
+        tree = Tree(self.observed[0].taxa, samples.parent[i], samples.lengths[i], rooted=False)
         report = {
             "what": what,
             "run": run + 1,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from phloem.density.space import Block
 from phloem.errors import InputError
 from phloem.inference.mcmc import records as r
-from phloem.inference.mcmc.structure import ModelStructure
+from phloem.inference.mcmc.structure import ChainModel
 
 
 @dataclass(frozen=True)
@@ -38,29 +39,37 @@ _TOPOLOGY = (
     Move("spr", r.SPR, 7.5, 0.098, 0.0, (0.098, 0.098)),
     Move("tbr", r.TBR, 7.5, 0.098, 0.0, (0.098, 0.098)),
 )
-_SIMPLEXES = (("exchangeability", r.EXCHANGEABILITY), ("omega", r.OMEGA), ("frequency", r.FREQUENCY))
+_POSITIVE = 0.811, 0.25, (1e-3, 20.0)
 
 
-def available_moves(structure: ModelStructure, n_tips: int) -> tuple[Move, ...]:
+def available_moves(structure: ChainModel, n_tips: int) -> tuple[Move, ...]:
     """Every move that can change something. A topology can from four tips on, extending moves then find
     three branches."""
     moves = list(_LENGTHS)
     if n_tips > 3:
         moves += _TOPOLOGY
-    for name, block in _SIMPLEXES:
-        if structure.blocks[block].free:
-            moves.append(Move(f"{name}_dirichlet", r.SIMPLEX_DIRICHLET, 0.5, 100.0, 0.25, (1e-2, 1e6), block))
-            moves.append(Move(f"{name}_slider", r.SIMPLEX_SLIDER, 0.5, 0.2, 0.25, (1e-4, 1.0), block))
-    if structure.alpha is not None and structure.alpha.free:
-        moves.append(Move("alpha_multiplier", r.POSITIVE_MULTIPLIER, 1, 0.811, 0.25, (1e-3, 20.0), r.ALPHA))
-    if structure.p_invariable.free:
-        moves.append(Move("p_invariable_slider", r.UNIT_SLIDER, 1, 0.1, 0.25, (1e-3, 1.0), r.P_INVARIABLE))
+    for number, block in enumerate(structure.space.blocks):
+        moves += block_moves(number, block)
     return tuple(moves)
 
 
-def chosen_moves(
-    structure: ModelStructure, n_tips: int, weights: dict[str, float] | None
-) -> tuple[Move, ...]:
+def block_moves(number: int, block: Block) -> list[Move]:
+    """Moves of one block of numbers, by its support."""
+    if block.support == "simplex":
+        dirichlet = Move(
+            f"{block.name}_dirichlet", r.SIMPLEX_DIRICHLET, 0.5, 100.0, 0.25, (1e-2, 1e6), number
+        )
+        return [
+            dirichlet,
+            Move(f"{block.name}_slider", r.SIMPLEX_SLIDER, 0.5, 0.2, 0.25, (1e-4, 1.0), number),
+        ]
+    if block.support == "positive":
+        return [Move(f"{block.name}_multiplier", r.POSITIVE_MULTIPLIER, 1, *_POSITIVE, number)]
+    kind = r.REAL_SLIDER if block.support == "real" else r.UNIT_SLIDER
+    return [Move(f"{block.name}_slider", kind, 1, 0.1, 0.25, (1e-3, 1.0), number)]
+
+
+def chosen_moves(structure: ChainModel, n_tips: int, weights: dict[str, float] | None) -> tuple[Move, ...]:
     """The available moves, or those that weights names, with its weights."""
     moves = available_moves(structure, n_tips)
     if weights is None:

@@ -1,8 +1,9 @@
 """Flat records that the compiled Metropolis-coupled sampler works on: one of each for every run.
 
-H chains, T tips, N = 2T-2 nodes, S states, C rate categories. An unrooted tree hangs from tip 0: tip 0 has
-one child, every internal node T … N-1 has two; the branch above a node belongs to it; tip 0 has none. All are
-NamedTuples of arrays, because numba reads those without conversion and they save as they are.
+H chains, T tips, N = 2T-1 nodes, G sets of branch lengths, L partitions, n numbers, M moves. An unrooted tree
+is a rooted one whose root, the last node, sits on the branch of tip 0: the root's children are tip 0, which
+has the length of that branch, and the node beside it, whose branch has length 0. All are NamedTuples of
+arrays, because numba reads those without conversion and they save as they are.
 """
 
 from __future__ import annotations
@@ -11,65 +12,69 @@ from typing import NamedTuple
 
 import numpy as np
 
-LANES = 4  # categories a block of the four-state kernel holds
+from phloem.density.terms.compiled.dispatch import PriorTable
+from phloem.pruning.cpu.cell_records import CellScratch
 
 # kinds of moves (ChainData.move_kind)
 BRANCH_MULTIPLIER, TREE_MULTIPLIER, NODE_SLIDER, NNI, SPR, TBR = range(6)
-SIMPLEX_DIRICHLET, SIMPLEX_SLIDER, POSITIVE_MULTIPLIER, UNIT_SLIDER = range(6, 10)
+SIMPLEX_DIRICHLET, SIMPLEX_SLIDER, POSITIVE_MULTIPLIER, UNIT_SLIDER, REAL_SLIDER = range(6, 11)
 
-# branch length priors (ChainData.length_prior_kind)
-GAMMA_DIRICHLET, EXPONENTIAL = range(2)
+# what the compiled loop can do itself when numbers of a partition's model change (Recipes.kind)
+BY_MODEL, COMPILED = range(2)
+# columns of Recipes.rows
+(
+    KIND, SHARES, N_SHARES, FREQUENCIES, ALPHA, INVARIABLE, RATE, MEDIAN
+) = range(8)  # fmt: skip
 
-# blocks of ChainState.parameters (ChainData.block_start): three simplexes and two numbers
-EXCHANGEABILITY, OMEGA, FREQUENCY, ALPHA, P_INVARIABLE = range(5)
+
+class Recipes(NamedTuple):
+    """How a partition's model follows from the numbers. rows: (L, 8) int64: KIND; SHARES, the first of the
+    N_SHARES shares of relative rates, -1 where the process is fixed or its rates are; FREQUENCIES, the first
+    of its S frequencies, -1 where they are fixed; ALPHA, of the gamma shape, -1 where rates are fixed;
+    INVARIABLE, -1: fixed; RATE, of the partition's share of the rate, -1: none; MEDIAN: 1 for medians.
+    reads: (L, n) uint8, which numbers the partition's model reads.
+    base, share_of: (L, S', S') fixed exchangeabilities, and which share multiplies them, S' the most states
+    (COMPILED partitions with a free process only); frequencies: (L, S') fixed ones. rates, weights: (L, C')
+    fixed ones, before invariable sites and the partition's rate; invariable: (L,) fixed proportion.
+    site_share, unit: (L,) the partition's share of all sites, and sites of a character: rates are multiplied
+    by unit and by number[RATE] / site_share."""
+
+    rows: np.ndarray
+    reads: np.ndarray
+    base: np.ndarray
+    share_of: np.ndarray
+    frequencies: np.ndarray
+    rates: np.ndarray
+    weights: np.ndarray
+    invariable: np.ndarray
+    site_share: np.ndarray
+    unit: np.ndarray
 
 
 class ChainData(NamedTuple):
     """What never changes during a run.
 
-    tip_codes: (T, P) int32, rows of code_sets. code_sets: (n_codes, S) 0/1. weights: (P,) pattern weights.
-    constant_sets: (P, S) 1 where every tip allows the state. n_hidden: the first n_hidden patterns have
-    weight 0 and stand for what cannot be observed (Lewis 2001, Mkv). n_categories: C. width: doubles a column
-    of messages takes. use_data: 0 samples the prior. repeats: 1 works on distinct columns, 0 on all patterns.
-    rescale: 1 guards long products against underflow. base: (S, S) fixed symmetric factor of the
-    exchangeabilities; class_a, class_b: (S, S) which entry of the blocks EXCHANGEABILITY and OMEGA multiplies
-    it. block_start, block_size: (5,) where each block lies. gamma: 1 if rates follow a discrete gamma;
-    gamma_median: 1 for medians. fixed_rates, fixed_weights: (C,) used if gamma is 0 (weights in any case).
-    sites_per_character: multiplies all rates, see ModelStructure.
-    length_prior_kind, length_prior: see compiled/prior.py. length_bounds: (2,). block_bounds: (5,
-    2). alpha_prior_rate: of the exponential prior on alpha. concentration: (3,) of the Dirichlet priors.
+    n_tips: T. use_data: 0 samples the prior. numbers, addresses: (H, L, ·) tables of the cells
+    (pruning/cpu/cell_records.py). recipes. number_priors, length_priors: of the numbers (n,), and of every
+    set of branch lengths, tips' branches first. length_bounds: (2,). block_first, block_size: (blocks,) int64
+    where each lies in the numbers; block_bounds: (blocks, 2).
     move_kind, move_block: (M,). move_cumulative: (M,) ends at 1. move_target: (M,) acceptance aimed at while
     tuning (0: not tuned). move_bounds: (M, 2) of the tuning parameter. hastings_factor: (M,) multiplies the
     log Hastings ratio: 1, except where a test plants an error. p_extend: of extending SPR and TBR. heat: (H,)
     inverse temperatures by rank.
     """
 
-    tip_codes: np.ndarray
-    code_sets: np.ndarray
-    weights: np.ndarray
-    constant_sets: np.ndarray
-    n_hidden: int
-    n_categories: int
-    width: int
+    n_tips: int
     use_data: int
-    repeats: int
-    rescale: int
-    base: np.ndarray
-    class_a: np.ndarray
-    class_b: np.ndarray
-    block_start: np.ndarray
-    block_size: np.ndarray
-    gamma: int
-    gamma_median: int
-    sites_per_character: int
-    fixed_rates: np.ndarray
-    fixed_weights: np.ndarray
-    length_prior_kind: int
-    length_prior: np.ndarray
+    numbers: np.ndarray
+    addresses: np.ndarray
+    recipes: Recipes
+    number_priors: PriorTable
+    length_priors: PriorTable
     length_bounds: np.ndarray
+    block_first: np.ndarray
+    block_size: np.ndarray
     block_bounds: np.ndarray
-    alpha_prior_rate: float
-    concentration: np.ndarray
     move_kind: np.ndarray
     move_block: np.ndarray
     move_cumulative: np.ndarray
@@ -84,20 +89,20 @@ class ChainState(NamedTuple):
     """Everything a run needs to go on: the checkpoint is this record.
 
     Trees have two slots for each chain: slot[h] is the accepted one, the other the proposal's. parent, left,
-    right: (H, 2, N) int32. length: (H, 2, N). postorder: (H, 2, N-1) int32, tip 0 left out. parameters: (H,
-    2, n) all blocks. log_likelihood, log_prior: (H,). rank: (H,) place in the heat ladder. rng: (H, 4) uint64
-    and swap_rng: (4,) uint64, states of xoshiro256++. tuning: (H, M) by rank and move. tried, accepted: (H,
-    M) since the start; batch_tried, batch_accepted: since the last tuning. swaps_tried, swaps_accepted: (H,
-    H) by rank. generation: (1,).
+    right: (H, 2, N) int64, -1 where there is none. order: (H, 2, N) int64, children before parents, root
+    last. lengths: (H, 2, G, N). values: (H, 2, n) the numbers. log_likelihood, log_prior: (H,). rank: (H,)
+    place in the heat ladder. rng: (H, 4) uint64 and swap_rng: (4,) uint64, states of xoshiro256++. tuning:
+    (H, M) by rank and move. tried, accepted: (H, M) since the start; batch_tried, batch_accepted: since the
+    last tuning. swaps_tried, swaps_accepted: (H, H) by rank. generation: (1,).
     """
 
     parent: np.ndarray
     left: np.ndarray
     right: np.ndarray
-    length: np.ndarray
-    postorder: np.ndarray
+    order: np.ndarray
+    lengths: np.ndarray
     slot: np.ndarray
-    parameters: np.ndarray
+    values: np.ndarray
     log_likelihood: np.ndarray
     log_prior: np.ndarray
     rank: np.ndarray
@@ -113,50 +118,36 @@ class ChainState(NamedTuple):
     generation: np.ndarray
 
 
-class ChainWork(NamedTuple):
-    """Caches that follow from data and state, and scratch. Double-buffered ones keep the slot in use in
-    *_slot.
+class ChainShared(NamedTuple):
+    """What the threads of a run share. keys, new_keys: (H, N) uint64, one for each set of tips below a node,
+    of the accepted tree and of a proposed topology. lock: (H,) int64, 1
+    while a thread has the chain. done, swapped: (H,) generations that a chain has stepped, and swapped, since
+    `advance` began. move, ratio: (H,) the proposal that waits for its models, move -1: none. pair: (n, 2)
+    int64 and log_uniform (n,): chains of every generation's swap, and the number that decides it."""
 
-    messages: (H, total) columns of width doubles; layout in compiled/layout.py. exponents: (H, 2,
-    T-2, P) int32, powers of two taken out of internal messages (one column unless rescale). matrices: (H, 2,
-    N, C S S) transition matrices in the order their kernel reads. class_of: (H, T + 2 (T-2), P) int32,
-    representative: (H, 2 (T-2), P) int32, n_classes: (H, 2 (T-2)) int32, tip_sets: (H, T + 2 (T-2), words)
-    uint64. eigenvalues: (H, 2, S), right, left: (H, 2, S, S), Q = right Λ left; rates, category_weights: (H,
-    2, C). message_slot, matrix_slot, class_slot: (H, N) int8; model_slot: (H,) int8. new_*: the proposal's
-    slots, not of any chain in particular. adjacency, edge: (N, 3) scratch of topology moves. dirty: (N,) 0
-    nothing, 1 the message, 2 the classes changed too. site, site_exponent: (P,). root_tip: (n_codes width,).
-    every: (P,) 0, 1, 2 …
-    """
+    keys: np.ndarray
+    new_keys: np.ndarray
+    lock: np.ndarray
+    done: np.ndarray
+    swapped: np.ndarray
+    move: np.ndarray
+    ratio: np.ndarray
+    pair: np.ndarray
+    log_uniform: np.ndarray
 
-    messages: np.ndarray
-    exponents: np.ndarray
-    matrices: np.ndarray
-    class_of: np.ndarray
-    representative: np.ndarray
-    n_classes: np.ndarray
-    tip_sets: np.ndarray
-    eigenvalues: np.ndarray
-    right: np.ndarray
-    left: np.ndarray
-    rates: np.ndarray
-    category_weights: np.ndarray
-    message_slot: np.ndarray
-    matrix_slot: np.ndarray
-    class_slot: np.ndarray
-    model_slot: np.ndarray
-    new_message_slot: np.ndarray
-    new_matrix_slot: np.ndarray
-    new_class_slot: np.ndarray
-    new_model_slot: np.ndarray
-    dirty: np.ndarray
-    site: np.ndarray
-    site_exponent: np.ndarray
-    root_tip: np.ndarray
-    every: np.ndarray
-    hash_key: np.ndarray
-    hash_value: np.ndarray
+
+class ChainScratch(NamedTuple):
+    """What one thread works in. cell: of the likelihood. adjacency, edge: (N, 3) int64, stack, branch: (N,)
+    int64, of topology moves; kept: (G, N). moved: (N,) uint8. shares: of simplex moves. square,
+    vectors: (S' · S',)."""
+
+    cell: CellScratch
     adjacency: np.ndarray
     edge: np.ndarray
     stack: np.ndarray
+    branch: np.ndarray
+    kept: np.ndarray
+    moved: np.ndarray
     shares: np.ndarray
-    scratch: np.ndarray
+    square: np.ndarray
+    vectors: np.ndarray

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,61 +12,89 @@ from phloem.errors import NumericalError
 from phloem.inference.mcmc.columns import TraceColumns, trace_columns
 from phloem.inference.mcmc.moves import Move, chosen_moves
 from phloem.inference.mcmc.observations import Observations
-from phloem.inference.mcmc.records import ChainData, ChainState, ChainWork
+from phloem.inference.mcmc.records import ChainData, ChainScratch, ChainShared, ChainState
 from phloem.inference.mcmc.samples import Samples, draw, extended, no_samples
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.start import chain_data, chain_state, chain_work
-from phloem.inference.mcmc.structure import ModelStructure
+from phloem.inference.mcmc.structure import ChainModel
+from phloem.pruning.cpu.forest import Forest
 from phloem.tree.tree import Tree
+
+SMALL_RUN = 400_000  # message entries at all tips: below, a second thread waits more than it works
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Records of one run; the arrays of state and work change in place, samples are replaced."""
+    """Records of one run; the arrays of state, shared and the forest's cells change in place, samples are
+    replaced. forest: the cells of all chains. scratches: one a thread; what
+    happens does not depend on their number."""
 
     number: int
     settings: ChainSettings
     moves: tuple[Move, ...]
     columns: TraceColumns
+    forest: Forest
     data: ChainData
     state: ChainState
-    work: ChainWork
+    shared: ChainShared
+    scratches: tuple[ChainScratch, ...]
     samples: Samples
 
     @property
     def generation(self) -> int:
         return int(self.state.generation[0])
 
+    @property
+    def structure(self) -> ChainModel:
+        return self.columns.structure
+
 
 def new_run(
     number: int,
-    observed: Observations,
-    structure: ModelStructure,
+    observed: Observations | Sequence[Observations],
+    structure: ChainModel,
     settings: ChainSettings,
     state=None,
     samples=None,
     start_tree: Tree | None = None,
+    threads: int = 1,
 ) -> Run:
     """A run at its start, or where state and samples say that it was; its caches are filled.
 
-    start_tree: one of observed.taxa, in their order, that the chains start near; None for random trees.
+    observed: of every part of structure, or of its only one. start_tree: one of their taxa, in their order,
+    that the chains start near; None for random trees. threads: that share the run's chains.
     Raises NumericalError where the start has no finite log-likelihood.
     """
-    moves = chosen_moves(structure, len(observed.taxa), settings.move_weights)
-    data = chain_data(
-        observed.codes, observed.code_sets, observed.weights, observed.n_hidden, structure, settings, moves
-    )
+    from phloem.inference.mcmc import start  # numba takes a third of a second to load
+    from phloem.inference.mcmc.compiled.run import REFRESH, advance
+
+    parts = as_parts(observed)
+    moves = chosen_moves(structure, len(parts[0].taxa), settings.move_weights)
+    forest = start.chain_forest(parts, structure, settings)
+    data = start.chain_data(forest, structure, settings, moves)
     fresh = state is None
-    state = chain_state(data, structure, moves, settings, number, start_tree) if state is None else state
-    columns = trace_columns(structure)
-    run = Run(number, settings, moves, columns, data, state, chain_work(data, settings.n_chains), samples)
-    _advance(run, 0, refresh=True)
-    if not np.isfinite(state.log_likelihood).all():
-        raise NumericalError("a starting tree has no finite log-likelihood")
     if fresh:
-        empty = no_samples(len(columns.names), state.parent.shape[2])
+        state = start.chain_state(data, structure, moves, settings, number, start_tree)
+    shared, columns = start.chain_shared(data, settings.n_chains), trace_columns(structure)
+    useful = min(threads, settings.n_chains)
+    if sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
+        useful = 1
+    scratches = tuple(start.chain_scratch(forest, data) for _ in range(useful))
+    run = Run(number, settings, moves, columns, forest, data, state, shared, scratches, samples)
+    if settings.use_data:
+        for chain in range(settings.n_chains):
+            _write_models(run, chain, int(state.slot[chain]), 0)
+    advance(data, state, shared, scratches[0], 1, REFRESH, -1, 0)
+    if not np.isfinite(state.log_likelihood + state.log_prior).all():
+        raise NumericalError("a starting tree has no finite log-likelihood or prior density")
+    if fresh:
+        empty = no_samples(len(columns.names), state.parent.shape[2] - 1)
         run = replace(run, samples=extended(empty, [draw(state, columns)]))
     return run
+
+
+def as_parts(observed: Observations | Sequence[Observations]) -> tuple[Observations, ...]:
+    """One part or several as a tuple of them."""
+    return (observed,) if isinstance(observed, Observations) else tuple(observed)
 
 
 def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
@@ -80,11 +110,52 @@ def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
     return replace(run, samples=extended(run.samples, drawn))
 
 
-def _advance(run: Run, n_generations: int, refresh: bool = False) -> None:
-    from phloem.inference.mcmc.compiled.run import advance  # numba takes a third of a second to load
+def _advance(run: Run, n_generations: int) -> None:
+    from phloem.inference.mcmc.compiled.run import SAMPLE, TUNE, draw_swaps
 
     tuning = min(max(run.settings.tuning - run.generation, 0), n_generations)
-    if tuning or refresh:
-        advance(run.data, run.state, run.work, tuning, 1, int(refresh))
-    if n_generations > tuning:
-        advance(run.data, run.state, run.work, n_generations - tuning, 0, 0)
+    for n, task in ((tuning, TUNE), (n_generations - tuning, SAMPLE)):
+        if n == 0:
+            continue
+        shared = run.shared._replace(pair=np.zeros((n, 2), np.int64), log_uniform=np.zeros(n))
+        if run.settings.n_chains > 1:
+            draw_swaps(run.state.swap_rng, run.settings.n_chains, shared.pair, shared.log_uniform)
+        shared.done[:], shared.swapped[:] = 0, 0
+        if len(run.scratches) == 1:
+            _work(run, shared, n, task, 0)
+        else:
+            with ThreadPoolExecutor(len(run.scratches)) as pool:
+                others = [pool.submit(_work, run, shared, n, task, t) for t in range(len(run.scratches))]
+            for other in others:
+                other.result()
+        run.state.generation[0] += n
+
+
+def _work(run: Run, shared: ChainShared, n_generations: int, task: int, thread: int) -> None:
+    """One thread's part: compiled, but for models that only Python can evaluate."""
+    from phloem.inference.mcmc.compiled.run import FINISHED, advance
+
+    resume, first = -1, thread * run.settings.n_chains // len(run.scratches)
+    while True:
+        resume = advance(
+            run.data, run.state, shared, run.scratches[thread], n_generations, task, resume, first
+        )
+        if resume == FINISHED:
+            return
+        _write_models(run, resume, 1 - int(run.state.slot[resume]), 1)
+
+
+def _write_models(run: Run, chain: int, slot: int, proposed: int) -> None:
+    """Models of chain's cells at the numbers in a slot of the state: all of them into the slots in use, or,
+    proposed, those that a proposal changes and the compiled loop cannot make into the others."""
+    from phloem.inference.mcmc.records import BY_MODEL, KIND
+
+    values, recipes = run.state.values[chain], run.data.recipes
+    for part in range(len(run.structure.parts)):
+        if proposed:
+            differs = (values[0] != values[1]) & (recipes.reads[part] != 0)
+            if recipes.rows[part, KIND] != BY_MODEL or not differs.any():
+                continue
+        used = int(run.forest.cells[chain][part].slot[0])
+        model = run.structure.site_model(part, values[slot])
+        run.forest.set_model(chain, part, 1 - used if proposed else used, model)

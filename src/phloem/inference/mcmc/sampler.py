@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
+from phloem.hardware.machine import usable_cores
 from phloem.inference.mcmc.checkpoint import Checkpoint
 from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept
 from phloem.inference.mcmc.guard import Guard, Plain
 from phloem.inference.mcmc.observations import Observations
-from phloem.inference.mcmc.run import Run, advanced, new_run
+from phloem.inference.mcmc.run import Run, advanced, as_parts, new_run
 from phloem.inference.mcmc.samples import Samples, draw
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.structure import ModelStructure
+from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.mcmc.trace_files import close_trace, write_trace
 from phloem.tree.tree import Tree
 
@@ -47,8 +48,8 @@ class Sampled:
 
 
 def sample(
-    observed: Observations,
-    structure: ModelStructure,
+    observed: Observations | Sequence[Observations],
+    structure: ChainModel,
     settings: ChainSettings,
     prefix: str | None = None,
     identity: dict | None = None,
@@ -59,30 +60,29 @@ def sample(
     """Run the chains to the end of settings.generations, or until they have converged.
 
     prefix: of the trace files and of the checkpoint; None keeps everything in memory.
-    identity: what must be equal for a checkpoint to be resumed. One thread a run, at most settings.threads;
-    numbers do not depend on it. start_tree: see run.new_run; a resumed analysis goes on from its checkpoint.
+    observed: of every part of structure. identity: what must be equal for a checkpoint to be resumed. Every
+    run has a thread, or several that share its chains where that pays; numbers do not depend on them.
+    start_tree: see run.new_run; a resumed analysis goes on from its checkpoint.
     plain: the likelihood that the guard compares with (guard.plain_likelihood) where data are used; None
     compares nothing. Raises InputError for a checkpoint of another analysis, NumericalError where the guard
     stops the chains.
     """
     checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}) if prefix else None
     stored = checkpoint.load() if checkpoint else None
-    runs = []
-    for r in range(settings.n_runs):
-        state, samples = stored[r] if stored else (None, None)
-        runs.append(new_run(r, observed, structure, settings, state, samples, start_tree))
+    parts = as_parts(observed)
+    taxa, runs = parts[0].taxa, _new_runs(parts, structure, settings, stored, start_tree)
     resumed_at = runs[0].generation if stored else None
     names = ("LnL", "LnPr", *runs[0].columns.names)
     guard = Guard(
-        observed, settings.n_chains, runs[0].columns.names, plain if settings.use_data else None, prefix
+        parts, settings.n_chains, runs[0].columns.names, plain if settings.use_data else None, prefix
     )
     for run in runs:
         guard.check_chains(run.number, _chains(run))
     if checkpoint and not stored:
         checkpoint.save(runs)  # before any trace file, so that whoever finds one finds both
-    written = [write_trace(prefix, run, observed.taxa, 0) if prefix else 0 for run in runs]
+    written = [write_trace(prefix, run, taxa, 0) if prefix else 0 for run in runs]
     begun, start = time.monotonic(), runs[0].generation
-    diagnosis = _diagnosis(runs, names, observed.taxa, settings)
+    diagnosis = _diagnosis(runs, names, taxa, settings)
     while runs[0].generation < settings.generations and not (settings.until_converged and diagnosis.met):
         at = runs[0].generation
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
@@ -96,14 +96,23 @@ def sample(
             guard.check_chains(run.number, _chains(run) if last else [])
         if prefix and checkpoint:
             checkpoint.save(runs)
-            written = [write_trace(prefix, run, observed.taxa, n) for run, n in zip(runs, written)]
+            written = [write_trace(prefix, run, taxa, n) for run, n in zip(runs, written)]
         if settings.until_converged or last or progress is not None:
-            diagnosis = _diagnosis(runs, names, observed.taxa, settings)
+            diagnosis = _diagnosis(runs, names, taxa, settings)
     for run in runs:
         if prefix:
             close_trace(prefix, run)
     done = (runs[0].generation - start) * settings.n_chains * settings.n_runs
     return Sampled(tuple(runs), diagnosis, time.monotonic() - begun, done, resumed_at)
+
+
+def _new_runs(parts, structure: ChainModel, settings: ChainSettings, stored, start_tree) -> list[Run]:
+    """Every run at its start, or where it is stored. What cores they leave over, their chains share."""
+    threads, runs = max(1, (settings.threads or usable_cores()[0]) // settings.n_runs), []
+    for r in range(settings.n_runs):
+        state, samples = stored[r] if stored else (None, None)
+        runs.append(new_run(r, parts, structure, settings, state, samples, start_tree, threads))
+    return runs
 
 
 def _advance_all(

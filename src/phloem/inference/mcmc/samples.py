@@ -61,24 +61,24 @@ def draw(state: ChainState, columns: TraceColumns, rank: int = 0) -> Samples:
     """The present state of the chain at a rank of heat, by default of the one at temperature 1."""
     h = int(np.flatnonzero(state.rank == rank)[0])
     s = int(state.slot[h])
-    parent, lengths = renumbered(state.parent[h, s], state.length[h, s], state.postorder[h, s])
-    numbers = columns.values(float(state.length[h, s, 1:].sum()), state.parameters[h, s])
+    parent, lengths = renumbered(state.parent[h, s], state.lengths[h, s, 0], state.order[h, s])
+    numbers = columns.values(float(lengths.sum()), state.values[h, s])
     row = np.concatenate([[state.log_likelihood[h], state.log_prior[h]], numbers])
     return Samples(state.generation.copy(), row[None], parent[None], lengths[None])
 
 
-def renumbered(parent: np.ndarray, length: np.ndarray, postorder: np.ndarray):
-    """A tree that hangs from tip 0, in the order of phloem.tree: the node next to tip 0 becomes the root."""
-    n_tips = (len(parent) + 2) // 2
-    inner = postorder[postorder >= n_tips]
+def renumbered(parent: np.ndarray, length: np.ndarray, order: np.ndarray):
+    """A tree of records.py, rooted on the branch of tip 0, in the order of phloem.tree: without that root,
+    the node beside tip 0 is last."""
+    n_tips, root = (len(parent) + 1) // 2, len(parent) - 1
+    inner = order[(order >= n_tips) & (order < root)]
     number = np.empty(len(parent), np.int32)
     number[:n_tips] = np.arange(n_tips)
-    number[inner] = np.arange(n_tips, len(parent))
-    root = inner[-1]
-    new_parent = np.empty(len(parent), np.int32)
-    new_length = np.zeros(len(parent))
-    new_parent[number[1:]] = number[parent[1:]]
-    new_length[number[1:]] = length[1:]
-    new_parent[0], new_length[0] = number[root], length[root]
+    number[inner] = np.arange(n_tips, root)
+    beside = inner[-1]
+    new_parent, new_length = np.empty(root, np.int32), np.zeros(root)
+    new_parent[number[:root]] = number[parent[:root]]
+    new_length[number[:root]] = length[:root]
+    new_parent[0] = number[beside]
     new_parent[-1], new_length[-1] = -1, 0.0
     return new_parent, new_length

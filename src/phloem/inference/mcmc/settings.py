@@ -4,37 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from phloem.density.terms.compound_dirichlet import GammaDirichlet as GammaDirichletPrior
+from phloem.density.terms.exponential import Exponential as ExponentialPrior
+from phloem.density.terms.term import positive_numbers
 from phloem.errors import InputError, require_count, require_seed
-
-
-@dataclass(frozen=True)
-class GammaDirichletPrior:
-    """Tree length Gamma(shape, rate); its shares Dirichlet with weight `tips` for tips' branches and tips
-    · ratio for internal ones. MrBayes 3.2.7a's default, Unconstrained:GammaDir(1,0.1,1,1)."""
-
-    shape: float = 1.0
-    rate: float = 0.1
-    tips: float = 1.0
-    ratio: float = 1.0
-
-    def __post_init__(self) -> None:
-        _positive("gammadir", self.shape, self.rate, self.tips, self.ratio)
-
-    def __str__(self) -> str:
-        return f"gammadir({self.shape:g},{self.rate:g},{self.tips:g},{self.ratio:g})"
-
-
-@dataclass(frozen=True)
-class ExponentialPrior:
-    """Independent exponential branch lengths of mean 1 / rate substitutions per site."""
-
-    rate: float = 10.0
-
-    def __post_init__(self) -> None:
-        _positive("exponential", self.rate)
-
-    def __str__(self) -> str:
-        return f"exponential({self.rate:g})"
 
 
 @dataclass(frozen=True)
@@ -55,7 +28,7 @@ class Priors:
     alpha_rate: float = 1.0
 
     def __post_init__(self) -> None:
-        _positive("a prior", self.exchangeability, self.omega, self.frequency, self.alpha_rate)
+        positive_numbers("a prior", self.exchangeability, self.omega, self.frequency, self.alpha_rate)
 
 
 @dataclass(frozen=True)
@@ -143,8 +116,3 @@ def parse_length_prior(text: str) -> GammaDirichletPrior | ExponentialPrior:
     raise InputError(
         f"'{text}' is no prior on branch lengths", hint="Write gammadir(1,0.1,1,1) or exponential(10)."
     )
-
-
-def _positive(what: str, *numbers: float) -> None:
-    if not all(0 < x < float("inf") for x in numbers):
-        raise InputError(f"{what} needs positive numbers, not {', '.join(f'{x:g}' for x in numbers)}")

@@ -1,78 +1,204 @@
-"""What the compiled sampler needs to know of a model: which numbers it has, and how they make a rate
-matrix."""
+"""What the chains sample: partitions with their models, and the blocks of numbers that these read.
+
+Built on density.parameterisation, which the fit uses too: what one can free the other can sample. Relative
+rates are shares of a simplex, as in MrBayes, so that priors do not depend on which rate is the reference.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from phloem.density.parameterisation import (
+    LENGTHS,
+    PARTITION_RATES,
+    Linkage,
+    Parameterisation,
+    PartModel,
+    parameterise,
+)
+from phloem.density.space import Block, Space
+from phloem.errors import InputError, ModelError
+from phloem.model.model import Model
+from phloem.model.parameter import ParameterValue
+from phloem.model.record import SiteModel
 
-@dataclass(frozen=True)
-class Block:
-    """Numbers that are sampled together: a simplex, or one number.
+_BOUNDS = {"alpha": (1e-3, 200.0), "p_invariable": (0.0, 0.9999)}
+_PRINTED = {"p_invariable": "pinvar", "rate_GT": "r(G<->T)"}
+_PRINTED |= {f"rate_{a}{b}": f"r({a}<->{b})" for a in "ACGT" for b in "ACGT" if (a, b) != ("G", "T")}
+_ALL_PAIRS = 6  # exchangeabilities of nucleotides; printed as shares where all are there, else as ratios
 
-    names: of its entries, as the trace prints them. start: (k,) where they begin, or stay if not free.
-    """
 
-    names: tuple[str, ...]
-    start: np.ndarray
-    free: bool
+@dataclass(frozen=True, eq=False)
+class ChainModel:
+    """parameterisation: of all parts; its free blocks but the branch lengths are the numbers that a chain
+    carries."""
+
+    parameterisation: Parameterisation
 
     @property
-    def size(self) -> int:
-        return len(self.start)
+    def parts(self) -> tuple[PartModel, ...]:
+        return self.parameterisation.parts
 
+    @property
+    def name(self) -> str:
+        return " + ".join(part.model.name for part in self.parts)
 
-def constant(value: float) -> Block:
-    """A block of one number that never moves and is not printed."""
-    return Block((), np.array([float(value)]), False)
+    @property
+    def ascertained(self) -> bool:
+        """Whether the first part lacks constant sites and is conditioned on that (Mkv)."""
+        return self.parts[0].model.ascertainment == "variable"
 
-
-@dataclass(frozen=True)
-class ModelStructure:
-    """Q_ij ∝ base_ij · exchangeability[class_a_ij] · omega[class_b_ij] · frequency_j, and rates across sites.
-
-    name: as in the model string. base: (S, S) symmetric; class_a, class_b: (S, S) int32. gamma_mean:
-    categories of a discrete gamma by their mean (else by their median). n_categories: C. rates, weights: (C,)
-    fixed ones where there is no gamma. ascertained: the data lack constant sites and the likelihood is
-    conditioned on that (Mkv). sites_per_character: a branch of length 1 has so many expected substitutions a
-    character: 3 for codons, whose lengths are per nucleotide.
-    """
-
-    name: str
-    base: np.ndarray
-    class_a: np.ndarray
-    class_b: np.ndarray
-    exchangeability: Block
-    frequency: Block
-    omega: Block = field(default_factory=lambda: constant(1.0))
-    alpha: Block | None = None
-    p_invariable: Block = field(default_factory=lambda: constant(0.0))
-    n_categories: int = 1
-    gamma_mean: bool = True
-    rates: np.ndarray = field(default_factory=lambda: np.ones(1))
-    weights: np.ndarray = field(default_factory=lambda: np.ones(1))
-    ascertained: bool = False
-    sites_per_character: int = 1
+    @cached_property
+    def space(self) -> Space:
+        """The numbers of a chain: free blocks without the branch lengths, with the bounds of sampling."""
+        blocks = []
+        for block in self.parameterisation.free_space.blocks:
+            if not block.name.startswith(LENGTHS):
+                low, high = _BOUNDS.get(_bare(block.name), (block.lower, block.upper))
+                blocks.append(replace(block, lower=low, upper=high))
+        return Space(tuple(sorted(blocks, key=_place_in_trace)))
 
     @property
     def length_unit(self) -> str:
         """What a branch length counts, as files and tables say it."""
-        return f"expected substitutions per {'nucleotide ' if self.sites_per_character > 1 else ''}site"
+        nucleotide = any(part.site_length > 1 for part in self.parts)
+        return f"expected substitutions per {'nucleotide ' if nucleotide else ''}site"
 
-    @property
-    def n_states(self) -> int:
-        return len(self.base)
+    def block_values(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """By name of every block but lengths, the fixed ones included, from the chain's numbers (n,)."""
+        fixed = {k: v for k, v in self.parameterisation.fixed_values().items() if not k.startswith(LENGTHS)}
+        return fixed | self.space.unpack(values)
 
-    @property
-    def blocks(self) -> tuple[Block, Block, Block, Block, Block]:
-        """In the order of phloem.inference.mcmc.records: exchangeability, omega, frequency, alpha,
-        p_invariable."""
-        return (
-            self.exchangeability,
-            self.omega,
-            self.frequency,
-            self.alpha or constant(1.0),
-            self.p_invariable,
+    def model_values(self, part: int, values: np.ndarray) -> dict[str, ParameterValue]:
+        """The parameters of a part's model from the chain's numbers (n,)."""
+        return self.parameterisation.model_values(self.block_values(values), part)
+
+    def site_model(self, part: int, values: np.ndarray) -> SiteModel:
+        """A part's model at the chain's numbers, its rates in the unit of the branch lengths."""
+        blocks, here = self.block_values(values), self.parts[part]
+        model = here.model.evaluate(self.parameterisation.model_values(blocks, part))
+        return replace(model, rates=model.rates * self.rate_factor(part, values))
+
+    def rate_factor(self, part: int, values: np.ndarray) -> float:
+        """A part's effective lengths over the sampled ones: its rate, times sites of a character."""
+        rate = self.parameterisation.rate(self.block_values(values), part)
+        return rate * self.parts[part].site_length
+
+    def reads(self, part: int) -> np.ndarray:
+        """(n,) bool: which of the chain's numbers the part's model, or its rate, depends on."""
+        mask = np.zeros(self.space.size, bool)
+        for reading in self.parameterisation.readings[part]:
+            if reading.block in self.space:
+                mask[self.space.place(reading.block)] = True
+        if PARTITION_RATES in self.space:
+            mask[self.space.place(PARTITION_RATES).start + part] = True
+        return mask
+
+    def values_of(self, numbers: Mapping[str, float]) -> np.ndarray:
+        """The chain's numbers (n,) from those that a trace prints, by their names there."""
+        parts = [np.empty(0)]
+        for block in self.space.blocks:
+            names = printed_names(self, block)
+            if len(names) == block.size:
+                x = np.array([numbers[name] for name in names])
+            else:  # ratios to the first entry
+                x = np.array([1.0, *(numbers[name] for name in names)])
+            if block.name == PARTITION_RATES:
+                x = x * self.parameterisation.site_shares
+            parts.append(x / x.sum() if block.support == "simplex" else x)
+        return np.concatenate(parts)
+
+
+def _place_in_trace(block: Block) -> int:
+    """MrBayes' order: rates, omega, frequencies, gamma shape, invariable sites, then the rest."""
+    order = ("relative_rates", "kappa", "omega", "frequencies", "alpha", "p_invariable")
+    name = _bare(block.name)
+    if name in order:
+        return order.index(name)
+    return len(order) + (name == PARTITION_RATES)
+
+
+def _bare(name: str) -> str:
+    """Without the parts in braces."""
+    return name.split("{")[0]
+
+
+def is_shares(structure: ChainModel, block: Block) -> bool:
+    """Whether a simplex has a reference rate first."""
+    readings = [r for own in structure.parameterisation.readings for r in own if r.block == block.name]
+    return any(r.over_first for r in readings)
+
+
+def printed_names(structure: ChainModel, block: Block) -> tuple[str, ...]:
+    """Names of a block's numbers in a trace, as MrBayes has them where it has the parameter. Shares of rates
+    are printed as ratios to the first, which has no name then, unless they are all six of nucleotides."""
+    names = []
+    for element in block.elements:
+        bare, brace, label = element.partition("{")
+        if bare.startswith("frequency_") and _bare(block.name) == "frequencies":
+            bare = f"pi({bare.removeprefix('frequency_')})"
+        if _bare(block.name) == "relative_rates" and block.size == _ALL_PAIRS:
+            bare = _PRINTED.get(bare, bare)
+        if bare == "p_invariable":
+            bare = _PRINTED[bare]
+        names.append(bare + brace + label)
+    if is_shares(structure, block) and not names[0].startswith("r("):
+        return tuple(names[1:])
+    return tuple(names)
+
+
+def printed_values(structure: ChainModel, block: Block, x: np.ndarray) -> np.ndarray:
+    """The numbers under printed_names, from the block's."""
+    if block.name == PARTITION_RATES:
+        return x / structure.parameterisation.site_shares
+    if is_shares(structure, block) and len(printed_names(structure, block)) < block.size:
+        return x[1:] / x[0]
+    return x
+
+
+def sites_per_character(model: Model) -> int:
+    """Nucleotide sites that one character of the data spans: 3 of a codon. Branch lengths are sampled, and
+    their priors stated, in substitutions per site, as MrBayes 3.2.7a has them (likelihood.c, TiProbs_Gen)."""
+    return 3 if model.datatype == "codon" else 1
+
+
+def structure_of_model(model: Model, n_sites: int = 1) -> ChainModel:
+    """What the sampler needs of a model. ModelError where it cannot sample it, naming what stands in the
+    way."""
+    return structure_of_parts([PartModel("all", model, n_sites, sites_per_character(model))])
+
+
+def structure_of_parts(parts: Sequence[PartModel], linkage: Linkage | None = None) -> ChainModel:
+    """The same for several partitions on one tree, their numbers linked or not."""
+    for part in parts:
+        _refuse(part.model)
+    if linkage is not None and linkage.lengths == "unlinked" and len(parts) > 1:
+        raise InputError(
+            "phloem mcmc does not sample unlinked branch lengths yet",
+            hint="Choose linked or proportional lengths.",
         )
+    lengths = Block(LENGTHS, "positive", np.array([0.1]), 1e-8, 100.0)
+    return ChainModel(parameterise(parts, lengths, linkage, relative_rates="shares"))
+
+
+def _refuse(model: Model) -> None:
+    """ModelError for what needs a root: the chains' trees are unrooted."""
+    site_model = model.evaluate(model.start_values())
+    reversible = model.root_term is None and all(
+        np.allclose(p.frequencies[:, None] * p.rate_matrix, (p.frequencies[:, None] * p.rate_matrix).T)
+        and np.allclose(p.frequencies, p.root_frequencies)
+        for p in site_model.processes
+    )
+    if not reversible:
+        raise ModelError(
+            f"{model.name} needs a root, and phloem mcmc samples unrooted trees",
+            hint="Choose a reversible model.",
+        )
+    if site_model.n_length_classes > 1:
+        raise ModelError(f"phloem mcmc does not sample several sets of branch lengths yet ({model.name})")
+    if any(process.real_eigen is None for process in site_model.processes):
+        raise ModelError(f"{model.name} has no real eigensystem; phloem mcmc cannot sample it")

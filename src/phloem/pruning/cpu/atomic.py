@@ -23,6 +23,18 @@ def fetch_add(typing_context, array, index, amount):
 
 
 @intrinsic
+def exchange(typing_context, array, index, value):
+    """Store value in the int64 array[index] and return what it held before, as one indivisible step: a lock
+    is taken where that was 0 and 1 is stored, and given back by storing 0."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = element_pointer(context, builder, array, arguments[0], arguments[1])
+        return builder.atomic_rmw("xchg", pointer, arguments[2], "acq_rel")
+
+    return types.int64(array, types.int64, types.int64), generate
+
+
+@intrinsic
 def read_shared(typing_context, array, index):
     """The int64 array[index]; what its writer stored before is visible afterwards."""
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from phloem.hardware.numba_compile import merged
 from phloem.pruning.cpu.addresses import float64_at, int32_at, int64_at, uint8_at
-from phloem.pruning.cpu.records import ModelNumbers
+from phloem.pruning.cpu.records import Columns, Matrices, Messages, ModelNumbers, StateSets
 
 COLUMNS, MESSAGES, MATRICES = range(3)  # rows of CellArrays.at
 OTHER_CHILDREN, OTHER_TIPS, OTHER_BELOW = 1, 2, 4  # bits of ProposedTree.moved
@@ -94,9 +94,10 @@ class CellArrays(NamedTuple):
 
 class CellScratch(NamedTuple):
     """What one thread works in, as large as its largest cell needs. rows, more_rows, scaled, matrix, parts,
-    powers, root: as in records.Scratch; mantissa, site_log, site_weights (P,), power (P,) int64; tip (codes ·
-    width,): tip 0's message times what the root weighs it by; table: of number_pairs, and base (1,), what of
-    it counts as empty; todo (N, 3) int64: nodes to recompute, and whether their matrix and their message."""
+    powers, root, growth: as in records.Scratch; mantissa, site_log, site_weights (P,), power (P,) int64; tip
+    (codes · width,): tip 0's message times what the root weighs it by; table: of number_pairs, and base (1,),
+    what of it counts as empty; todo (N, 3) int64: nodes to recompute, and whether their matrix and their
+    message."""
 
     rows: np.ndarray
     more_rows: np.ndarray
@@ -105,6 +106,7 @@ class CellScratch(NamedTuple):
     parts: np.ndarray
     powers: np.ndarray
     root: np.ndarray
+    growth: np.ndarray
     mantissa: np.ndarray
     power: np.ndarray
     site_log: np.ndarray
@@ -132,6 +134,15 @@ class ProposedTree(NamedTuple):
     old_lengths: np.ndarray
 
 
+# columns of the table of addresses, in the order of CellArrays
+(
+    TIP_CODES, SET_FIRST, SET_STATES, WEIGHTS, UNOBSERVABLE, INVARIANT_STATES, COLUMN_START, MESSAGE_START,
+    AT, SIZE, CLASS_OF, LEFT, RIGHT, VALUES, TAKEN, RESCALED, P, EIGENVALUES, EIGEN_RIGHT, EIGEN_LEFT,
+    ROOT_FREQUENCIES, PROCESS, LENGTH_CLASS, RATES, CATEGORY_WEIGHTS, INVARIANT, INVARIANT_FREQUENCIES, SLOT,
+    LOG_LIKELIHOOD,
+) = range(29)  # fmt: skip
+
+
 @merged
 def cell_numbers(n):
     """The record of a row of the table of numbers."""
@@ -142,56 +153,59 @@ def cell_numbers(n):
 
 
 @merged
-def cell_arrays(n, a):
-    """The arrays of a row of the table of addresses; n: the cell's numbers."""
-    nodes, internal = 2 * n.tips - 1, n.tips - 1
-    wide = n.states if n.padded == 4 else n.padded
-    rows = n.states if n.padded == 4 else -(-n.states // 6) * 6
-    return CellArrays(
-        int32_at(a[0], (n.tips, n.patterns)),
-        int64_at(a[1], (n.codes + 1,)),
-        int64_at(a[2], (n.codes * n.states,)),
-        float64_at(a[3], (n.patterns,)),
-        uint8_at(a[4], (n.patterns,)),
-        uint8_at(a[5], (n.patterns * n.states,)),
-        int64_at(a[6], (2 * nodes,)),
-        int64_at(a[7], (2 * nodes,)),
-        int64_at(a[8], (2, 3, nodes)),
-        int64_at(a[9], (2 * nodes,)),
-        int32_at(a[10], (2 * internal, n.patterns)),
-        int32_at(a[11], (n.column_rows,)),
-        int32_at(a[12], (n.column_rows,)),
-        float64_at(a[13], (n.blocks, n.message_rows * n.width)),
-        int32_at(a[14], (n.blocks, n.message_rows * n.exponents)),
-        uint8_at(a[15], (n.blocks, 2 * nodes)),
-        float64_at(a[16], (n.blocks, 2 * nodes * n.matrix)),
-        float64_at(a[17], (2, n.processes, n.states)),
-        float64_at(a[18], (2, n.processes, n.states, wide)),
-        float64_at(a[19], (2, n.processes, n.states, rows)),
-        float64_at(a[20], (2, n.processes, n.states)),
-        int64_at(a[21], (n.categories,)),
-        int64_at(a[22], (n.categories,)),
-        float64_at(a[23], (2, n.categories)),
-        float64_at(a[24], (2, n.categories)),
-        float64_at(a[25], (2,)),
-        float64_at(a[26], (2, n.states)),
-        int64_at(a[27], (2,)),
-        float64_at(a[28], (2,)),
+def cell_at(n, a):
+    """Regions in use, (2, 3, N): of the accepted state and of the proposal."""
+    return int64_at(a[AT], (2, 3, 2 * n.tips - 1))
+
+
+@merged
+def cell_columns(n, a):
+    """Classes; the orders of the way down are not there."""
+    left = int32_at(a[LEFT], (n.column_rows,))
+    return Columns(
+        int64_at(a[COLUMN_START], (4 * n.tips - 2,)), left, int32_at(a[RIGHT], (n.column_rows,)), left, left,
+        left, left, left,
+    )  # fmt: skip
+
+
+@merged
+def cell_messages(n, a):
+    """Messages of every region."""
+    return Messages(
+        int64_at(a[MESSAGE_START], (4 * n.tips - 2,)),
+        float64_at(a[VALUES], (n.blocks, n.message_rows * n.width)),
+        int32_at(a[TAKEN], (n.blocks, n.message_rows * n.exponents)),
+        uint8_at(a[RESCALED], (n.blocks, 4 * n.tips - 2)),
     )
 
 
 @merged
-def cell_model(cell, slot):
+def cell_matrices(n, a, lengths):
+    """Transition matrices of every region; lengths: (G, N) of the chain."""
+    down = float64_at(a[P], (n.blocks, (4 * n.tips - 2) * n.matrix))
+    return Matrices(down, down, lengths[n.first_lengths : n.first_lengths + n.length_classes], False)
+
+
+@merged
+def cell_sets(n, a):
+    """State sets of the codes."""
+    return StateSets(int64_at(a[SET_FIRST], (n.codes + 1,)), int64_at(a[SET_STATES], (n.codes * n.states,)))
+
+
+@merged
+def cell_model(n, a, slot):
     """The model in one of a cell's two slots."""
+    wide = n.states if n.padded == 4 else n.padded
+    rows = n.states if n.padded == 4 else -(-n.states // 6) * 6
     return ModelNumbers(
-        cell.eigenvalues[slot],
-        cell.eigen_right[slot],
-        cell.eigen_left[slot],
-        cell.root_frequencies[slot],
-        cell.process,
-        cell.length_class,
-        cell.rates[slot],
-        cell.category_weights[slot],
-        cell.invariant[slot],
-        cell.invariant_frequencies[slot],
+        float64_at(a[EIGENVALUES], (2, n.processes, n.states))[slot],
+        float64_at(a[EIGEN_RIGHT], (2, n.processes, n.states, wide))[slot],
+        float64_at(a[EIGEN_LEFT], (2, n.processes, n.states, rows))[slot],
+        float64_at(a[ROOT_FREQUENCIES], (2, n.processes, n.states))[slot],
+        int64_at(a[PROCESS], (n.categories,)),
+        int64_at(a[LENGTH_CLASS], (n.categories,)),
+        float64_at(a[RATES], (2, n.categories))[slot],
+        float64_at(a[CATEGORY_WEIGHTS], (2, n.categories))[slot],
+        float64_at(a[INVARIANT], (2,))[slot],
+        float64_at(a[INVARIANT_FREQUENCIES], (2, n.states))[slot],
     )

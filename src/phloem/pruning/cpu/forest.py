@@ -75,6 +75,7 @@ class Forest:
             parts=np.empty(categories + 1),
             powers=np.empty(categories + 1, np.int64),
             root=aligned(width),
+            growth=aligned(max(states, 16)),
             mantissa=np.empty(patterns),
             power=np.empty(patterns, np.int64),
             site_log=np.empty(patterns),

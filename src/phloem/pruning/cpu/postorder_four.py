@@ -26,7 +26,7 @@ from phloem.pruning.cpu.lanes import (
 from phloem.pruning.cpu.transition import no_time
 
 
-@uncounted
+@uncounted(forceinline=True)
 def tip_messages_four(x, block, nodes, columns, messages, matrices, sets, shape):
     """m_x of a tip: for every code the sum of P's columns over the states it allows. No exponents."""
     lanes, n, down = shape.lanes, len(shape.lanes), matrices.down[block]
@@ -45,7 +45,7 @@ def tip_messages_four(x, block, nodes, columns, messages, matrices, sets, shape)
         store_four(values, (out + k) * 4 * n, total, lanes)
 
 
-@uncounted
+@uncounted(forceinline=True)
 def node_messages_four(x, begin, end, block, nodes, columns, messages, matrices, shape):
     """m_x (at the root: p) of the rows begin:end of an internal node, and their exponents."""
     lanes, n, down = shape.lanes, len(shape.lanes), matrices.down[block]
@@ -61,19 +61,21 @@ def node_messages_four(x, begin, end, block, nodes, columns, messages, matrices,
     p10, p11 = load(down, matrix + width, wide), load(down, matrix + width + two, wide)
     p20, p21 = load(down, matrix + 2 * width, wide), load(down, matrix + 2 * width + two, wide)
     p30, p31 = load(down, matrix + 3 * width, wide), load(down, matrix + 3 * width + two, wide)
+    guarded = shape.smallest > 0.0  # else no exponents are kept, and none are read
     for k in range(begin, end):
         a, b = left_row + columns.left[row + k], right_row + columns.right[row + k]
         at = (out + k) * width
         first = multiply(load(values, a * width, wide), load(values, b * width, wide))
         second = multiply(load(values, a * width + two, wide), load(values, b * width + two, wide))
-        taken = add_integers(load(exponents, a * n, lanes), load(exponents, b * n, lanes))
-        store(exponents, (out + k) * n, taken)
-        if any_below(larger_of_halves(maximum(first, second)), shape.smallest):
-            store(values, at, first)
-            store(values, at + two, second)
-            rescale_four(values, at, exponents, (out + k) * n, n, shape.smallest)
-            messages.rescaled[block, nodes.messages_at[x]] = 1
-            first, second = load(values, at, wide), load(values, at + two, wide)
+        if guarded:
+            taken = add_integers(load(exponents, a * n, lanes), load(exponents, b * n, lanes))
+            store(exponents, (out + k) * n, taken)
+            if any_below(larger_of_halves(maximum(first, second)), shape.smallest):
+                store(values, at, first)
+                store(values, at + two, second)
+                rescale_four(values, at, exponents, (out + k) * n, n, shape.smallest)
+                messages.rescaled[block, nodes.messages_at[x]] = 1
+                first, second = load(values, at, wide), load(values, at + two, wide)
         if top:
             store(values, at, first)
             store(values, at + two, second)

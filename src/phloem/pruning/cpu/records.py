@@ -102,7 +102,8 @@ class ModelNumbers(NamedTuple):
 class Scratch(NamedTuple):
     """What one thread works in. rows, more_rows: batches of rows of padded states in the messages' type;
     scaled, matrix: as large as an eigensystem's padded part and a transition matrix; parts, powers: (C + 1,);
-    root: root frequencies × weights laid out as a row of messages, all blocks one after the other."""
+    root: root frequencies × weights laid out as a row of messages, all blocks one after the other; growth:
+    (max(S, 16),)."""
 
     rows: np.ndarray
     more_rows: np.ndarray
@@ -111,6 +112,7 @@ class Scratch(NamedTuple):
     parts: np.ndarray
     powers: np.ndarray
     root: np.ndarray
+    growth: np.ndarray
 
 
 class StateSets(NamedTuple):

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from phloem.hardware.numba_compile import uncounted
+from phloem.pruning.cpu.elementary import logarithms
 from phloem.pruning.cpu.lanes import (
     add,
     any_nonzero,
-    as_double,
     lane_of,
     load,
     multiply_add,
@@ -22,11 +22,6 @@ from phloem.pruning.cpu.lanes import (
 )
 
 _NO_POWER = -(1 << 30)
-_LOG_2 = 0.6931471805599453
-_MANTISSA = np.int64((1 << 52) - 1)
-_ONE = np.int64(1023 << 52)
-_HALF_RANGE = np.int64(0x6A09E667F3BCD)  # mantissa bits of √2
-_SUBNORMAL = 2.2250738585072014e-308
 
 
 @uncounted
@@ -101,38 +96,6 @@ def scaled_site(k, row, weights, first, messages, model, sites, shape, scratch):
         elif part[c] != 0:
             total = np.nan
     sites.mantissa[k], sites.power[k] = total, top
-
-
-@uncounted(fastmath={"contract"})
-def logarithms(mantissa, power, begin, end, out):
-    """out[k] = log(mantissa[k] · 2**power[k]) for k in begin:end, in vector instructions.
-
-    mantissa = m 2**e with m in [√½, √2); log m = 2 artanh s, s = (m-1)/(m+1), |s| < 0.1716, the series cut
-    after s**19 (error below 2e-17). Library logarithms are not vectorised and would take half of the time of
-    a small problem. What is not a positive normal number goes to them.
-    """
-    bits = mantissa.view(np.int64)
-    plain = True
-    for k in range(begin, end):
-        b = bits[k]
-        upper = np.int64((b & _MANTISSA) >= _HALF_RANGE)
-        m = np.int64((b & _MANTISSA) | (_ONE - (upper << 52)))
-        e = float(np.int32((b >> 52) - 1023 + upper + power[k]))
-        x = as_double(m)
-        s = (x - 1.0) / (x + 1.0)
-        z = s * s
-        series = 1.0 / 17.0 + z * (1.0 / 19.0)
-        series = 1.0 / 13.0 + z * (1.0 / 15.0 + z * series)
-        series = 1.0 / 9.0 + z * (1.0 / 11.0 + z * series)
-        series = 1.0 / 5.0 + z * (1.0 / 7.0 + z * series)
-        series = 1.0 + z * (1.0 / 3.0 + z * series)
-        out[k] = 2.0 * s * series + e * _LOG_2
-        plain &= _SUBNORMAL <= mantissa[k] < np.inf
-    if not plain:
-        for k in range(begin, end):
-            if not _SUBNORMAL <= mantissa[k] < np.inf:
-                positive = mantissa[k] > 0 or mantissa[k] != mantissa[k]
-                out[k] = math.log(mantissa[k]) + power[k] * _LOG_2 if positive else -np.inf
 
 
 @uncounted

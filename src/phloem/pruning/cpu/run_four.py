@@ -27,7 +27,7 @@ def run_up_four(tasks, counter, done, nodes, columns, messages, matrices, model,
             continue
         at = block * 2 * n_nodes
         if begin < 0:
-            transition_four(x, block, nodes, matrices, model, shape)
+            transition_four(x, block, nodes, matrices, model, shape, scratch)
             finish(done, at + n_nodes + x, 1)
             continue
         wait_for(done, at + n_nodes + x, 1)

@@ -44,6 +44,7 @@ def new_scratch(shape: Shape, precision: str) -> Scratch:
         np.empty(shape.categories + 1),
         np.empty(shape.categories + 1, np.int64),
         np.empty(shape.blocks * shape.width),
+        np.empty(max(shape.states, 16)),
     )
 
 

@@ -6,16 +6,23 @@ rare change has its probability, and a branch of length zero would allow every c
 
 from __future__ import annotations
 
-import math
-
 from phloem.hardware.numba_compile import uncounted
+from phloem.pruning.cpu.elementary import exponentials_less_one
 from phloem.pruning.cpu.matrix_product import product
 
 
 @uncounted
-def transition_four(x, block, nodes, matrices, model, shape):
+def transition_four(x, block, nodes, matrices, model, shape, scratch):
     """Fill P of the branch above x for S = 4 and one block of categories; spare lanes get zeros."""
-    lanes, down = len(shape.lanes), matrices.down[block]
+    lanes, down, growth = len(shape.lanes), matrices.down[block], scratch.growth
+    for lane in range(lanes):
+        c = block * lanes + lane
+        m, t = 0, 0.0
+        if c < shape.categories:
+            m, t = model.process[c], model.rates[c] * matrices.lengths[model.length_class[c], x]
+        for k in range(4):
+            growth[4 * lane + k] = model.values[m, k] * t
+    exponentials_less_one(growth, 4 * lanes)
     for lane in range(lanes):
         c = block * lanes + lane
         at = nodes.matrix_at[x] * shape.matrix + lane
@@ -24,10 +31,9 @@ def transition_four(x, block, nodes, matrices, model, shape):
                 down[at + entry * lanes] = 0.0
             continue
         m = model.process[c]
-        t = model.rates[c] * matrices.lengths[model.length_class[c], x]
-        values, right, left = model.values[m], model.right[m], model.left[m]
-        g0, g1 = math.expm1(values[0] * t), math.expm1(values[1] * t)
-        g2, g3 = math.expm1(values[2] * t), math.expm1(values[3] * t)
+        right, left = model.right[m], model.left[m]
+        g0, g1 = growth[4 * lane], growth[4 * lane + 1]
+        g2, g3 = growth[4 * lane + 2], growth[4 * lane + 3]
         for i in range(4):
             r0, r1, r2, r3 = right[i, 0] * g0, right[i, 1] * g1, right[i, 2] * g2, right[i, 3] * g3
             for j in range(4):
@@ -44,8 +50,10 @@ def transition_padded(x, c, nodes, matrices, model, shape, scratch):
     rows = all_left.shape[1]
     t = model.rates[c] * matrices.lengths[model.length_class[c], x]
     for k in range(states):
-        growth = math.expm1(values[k] * t)
-        line, left = scaled[k * rows : (k + 1) * rows], all_left[k]
+        scratch.growth[k] = values[k] * t
+    exponentials_less_one(scratch.growth, states)
+    for k in range(states):
+        line, left, growth = scaled[k * rows : (k + 1) * rows], all_left[k], scratch.growth[k]
         for j in range(rows):
             line[j] = left[j] * growth
     product(scaled, 0, 1, rows, right, 0, padded, p, 0, padded, states, padded, states, False)

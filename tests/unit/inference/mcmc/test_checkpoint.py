@@ -21,7 +21,7 @@ from phloem.inference.mcmc.checkpoint import samples_path, state_path, write_ato
 from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model
 from phloem.likelihood.model_for_alignment import model_for_alignment
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -11,7 +11,7 @@ from phloem.data.alphabet import alphabet
 from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, Priors
-from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model
 from phloem.io.newick import parse_newick
 from phloem.likelihood.model_for_alignment import model_for_alignment, model_for_alphabet
 from phloem.likelihood.simulation import simulate_alignment

@@ -20,7 +20,8 @@ from phloem.inference.mcmc.settings import (
     GammaDirichletPrior,
     parse_length_prior,
 )
-from phloem.inference.mcmc.structure import Block, ModelStructure, constant
+from phloem.inference.mcmc.structure import ChainModel, structure_of_model
+from phloem.model.grammar import parse_model
 
 TAXA = ("a", "b", "c", "d")
 NAMES = ("LnL", "LnPr", "TL")
@@ -70,9 +71,8 @@ def test_burn_in_covers_the_tuning():
     assert kept(s, 0.25, 0) == 25 and kept(s, 0.25, 500) == 51 and kept(s, 0.0, 0) == 1
 
 
-def jukes_cantor() -> ModelStructure:
-    zero = np.zeros((4, 4), np.int32)
-    return ModelStructure("JC", 1 - np.eye(4), zero, zero, constant(1.0), Block((), np.full(4, 0.25), False))
+def jukes_cantor() -> ChainModel:
+    return structure_of_model(parse_model("JC", datatype="dna"))
 
 
 def random_data(n_tips=5) -> Observations:

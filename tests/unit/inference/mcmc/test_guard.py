@@ -11,29 +11,50 @@ import numpy as np
 import pytest
 
 from phloem.errors import NumericalError
-from phloem.inference.mcmc import guard, sampler
+from phloem.inference.mcmc import guard, sampler, start
 from phloem.inference.mcmc.guard import informative, plain_likelihood
 from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.inference.mcmc.structure import ChainModel, structure_of_model
 from phloem.io.alignment import read_alignment
 from phloem.io.newick import parse_newick
 from phloem.likelihood.model_for_alignment import model_for_alignment
+<<<<<<< HEAD
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.tree.tree import Tree
+=======
+from phloem.model.record import EigenSystem, ProcessNumbers
+>>>>>>> 6ab2dee (The sampler runs on the engine's own kernels: partitions, mixtures, threads over chains; one likelihood on CPUs)
 
 ROOT = Path(__file__).resolve().parents[4]
 ALIGNMENT = read_alignment(ROOT / "examples/primates.nex")
 MODEL = model_for_alignment("HKY+G4", ALIGNMENT)
-STRUCTURE, PLAIN = structure_of_model(MODEL), plain_likelihood(ALIGNMENT, MODEL)
+STRUCTURE = structure_of_model(MODEL)
+PLAIN = plain_likelihood([ALIGNMENT], STRUCTURE)
 
 
-def wrong_structure():
-    """A to C twice as often as the model says: a wrong transition matrix."""
-    base = STRUCTURE.base.copy()
-    base[0, 1] = base[1, 0] = 2 * base[0, 1]
-    return replace(STRUCTURE, base=base)
+class WrongMatrix(ChainModel):
+    """A to C twice as often as the model says: a wrong transition matrix, which the guard's own way to the
+    likelihood does not use."""
+
+    def site_model(self, part, values):
+        right = super().site_model(part, values)
+        q, pi = right.single.rate_matrix.copy(), right.single.frequencies
+        q[[0, 1], [1, 0]] *= 2
+        np.fill_diagonal(q, 0.0)
+        np.fill_diagonal(q, -q.sum(axis=1))
+        return replace(right, processes=(reversible_process(q / -(pi @ np.diag(q)), pi),))
+
+
+def wrong_structure() -> ChainModel:
+    return WrongMatrix(STRUCTURE.parameterisation)
+
+
+def reversible_process(q, pi) -> ProcessNumbers:
+    root = np.sqrt(pi)
+    values, v = np.linalg.eigh(root[:, None] * q / root)
+    return ProcessNumbers(q, pi, pi, EigenSystem(values, v / root[:, None], (v * root[:, None]).T))
 
 
 def run(prefix=None, structure=STRUCTURE, plain=PLAIN, data=None, **settings):
@@ -101,6 +122,21 @@ def test_a_wrong_transition_matrix_stops_the_start(chains, tmp_path):
     assert report["log_likelihood"] != pytest.approx(report["reference_log_likelihood"], rel=1e-6)
 
 
+def test_a_wrong_recipe_stops_the_run(monkeypatch):
+    """The start is right; what the compiled loop makes of new numbers is not."""
+    right = start.recipes_of
+
+    def wrong(structure):
+        recipes = right(structure)
+        recipes.base[0, [0, 1], [1, 0]] *= 2
+        return recipes
+
+    monkeypatch.setattr(start, "recipes_of", wrong)
+    with pytest.raises(NumericalError, match="not that of the reference") as error:
+        run()
+    assert "generation 0:" not in str(error.value)
+
+
 def test_a_wrong_heated_chain_stops_the_start(monkeypatch):
     right = sampler.new_run
 
@@ -119,7 +155,7 @@ def test_a_stale_cache_stops_the_run_and_keeps_what_was_right(monkeypatch, tmp_p
 
     def stale(run, go):
         if run.generation >= 1000:
-            run.state.length[:, :, 1:] *= 1.1
+            run.state.lengths *= 1.1
         return go(run)
 
     monkeypatch.setattr(guard, "GUARD_EVERY", 1)  # later moves would mend what is stale
@@ -174,7 +210,7 @@ def test_runs_without_data_are_exempt():
 def test_the_command_is_guarded(monkeypatch, tmp_path):
     from phloem.analysis import mcmc
 
-    monkeypatch.setattr(mcmc, "structure_of_model", lambda model: wrong_structure())
+    monkeypatch.setattr(mcmc, "structure_of_model", lambda model, n_sites: wrong_structure())
     chains = ChainSettings(generations=6000, sample_every=50)
     settings = mcmc.McmcSettings(
         str(ROOT / "examples/primates.nex"), "HKY+G4", prefix=str(tmp_path / "x"), chains=chains

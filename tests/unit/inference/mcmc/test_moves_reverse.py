@@ -12,43 +12,50 @@ from phloem.inference.mcmc.compiled.move_spr import extending_spr
 from phloem.inference.mcmc.compiled.move_tbr import extending_tbr
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
 from phloem.inference.mcmc.seeds import stream
+from phloem.inference.mcmc.start import rooted_beside_tip
 from phloem.inference.mcmc.starting_trees import random_tree
 
 BOUNDS = np.array([1e-8, 100.0])
 NO_STRETCH = 1e-13  # then lengths are only permuted and name the proposal
 
 
-def propose(move: str, adjacency, edge, n_tips: int, rng, p_extend: float) -> float:
+def propose(move: str, adjacency, edge, lengths, n_tips: int, rng, p_extend: float) -> float:
     if move == "nni":
         return nearest_neighbour_interchange(adjacency, edge, n_tips, rng)
     function = extending_spr if move == "spr" else extending_tbr
-    return function(adjacency, edge, n_tips, BOUNDS, rng, NO_STRETCH, p_extend)
+    return function(adjacency, edge, lengths, n_tips, BOUNDS, rng, NO_STRETCH, p_extend)
 
 
 def unrooted(tree):
-    parent, left, right, length, _ = tree
-    n_tips = (len(parent) + 2) // 2
-    adjacency, edge = np.zeros((len(parent), 3), np.int32), np.zeros((len(parent), 3))
-    unroot(parent, left, right, length, n_tips, adjacency, edge)
-    return adjacency, edge, n_tips
+    parent, left, right, _, length = tree
+    n_tips = (len(parent) + 1) // 2
+    adjacency, edge = np.zeros((len(parent), 3), np.int64), np.zeros((len(parent), 3), np.int64)
+    unroot(parent, left, right, n_tips, adjacency, edge)
+    return adjacency, edge, length[None].copy(), n_tips
 
 
-def hung(adjacency, edge, n_tips):
+def hung(adjacency, edge, lengths, n_tips):
     n = len(adjacency)
-    parent, left, right = (np.full(n, -1, np.int32) for _ in range(3))
-    length, postorder, stack = np.zeros(n), np.zeros(n - 1, np.int32), np.zeros(n, np.int32)
-    hang(adjacency, edge, n_tips, parent, left, right, length, postorder, stack)
-    return parent, left, right, length, postorder
+    parent, left, right, order, branch, stack = (np.full(n, -1, np.int64) for _ in range(6))
+    hang(adjacency, edge, n_tips, parent, left, right, order, branch, stack)
+    return parent, left, right, order, np.where(branch >= 0, lengths[0, branch], 0.0)
 
 
 def splits_with_lengths(tree) -> frozenset:
     """What a tree is, whatever its internal numbers: the tips below every branch, and its length."""
-    parent, _, _, length, postorder = tree
-    n_tips = (len(parent) + 2) // 2
+    parent, _, _, order, length = tree
+    n_tips = (len(parent) + 1) // 2
     below = [1 << x if x < n_tips else 0 for x in range(len(parent))]
-    for x in postorder[:-1]:
+    for x in order[:-1]:
         below[parent[x]] |= below[x]
-    return frozenset((below[x], round(float(length[x]), 6)) for x in postorder)
+    every = below[order[-1]]
+    return frozenset((min(below[x], every - below[x]), round(float(length[x]), 6)) for x in branches(tree))
+
+
+def branches(tree) -> list[int]:
+    """Nodes that have a branch of their own: the root has none, and its child beside tip 0 shares tip 0's."""
+    root = len(tree[0]) - 1
+    return [x for x in range(root) if x == 0 or tree[0][x] != root]
 
 
 def outcomes(tree, move: str, n: int, p_extend: float, seed: int):
@@ -58,19 +65,19 @@ def outcomes(tree, move: str, n: int, p_extend: float, seed: int):
     by walk.
     """
     rng, arrays, seen_arrays = stream(seed, 0, 0), Counter(), {}
-    adjacency0, edge0, n_tips = unrooted(tree)
+    *given, n_tips = unrooted(tree)
     for _ in range(n):
-        adjacency, edge = adjacency0.copy(), edge0.copy()
-        ratio = propose(move, adjacency, edge, n_tips, rng, p_extend)
+        adjacency, edge, lengths = (array.copy() for array in given)
+        ratio = propose(move, adjacency, edge, lengths, n_tips, rng, p_extend)
         if ratio == -np.inf:
             continue
-        same = adjacency.tobytes(), edge.round(6).tobytes(), round(ratio, 6)
+        same = adjacency.tobytes(), edge.tobytes(), lengths.round(6).tobytes(), round(ratio, 6)
         arrays[same] += 1
-        seen_arrays[same] = adjacency, edge
+        seen_arrays[same] = adjacency, edge, lengths
     counts, seen = Counter(), {}
     for same, times in arrays.items():
         proposed = hung(*seen_arrays[same], n_tips)
-        key = splits_with_lengths(proposed), same[2]
+        key = splits_with_lengths(proposed), same[3]
         counts[key] += times
         seen[key] = proposed
     return counts, seen
@@ -78,37 +85,39 @@ def outcomes(tree, move: str, n: int, p_extend: float, seed: int):
 
 def distinct_tree(n_tips: int, seed: int):
     rng = np.random.default_rng(seed)
-    parent, left, right, length, postorder = random_tree(n_tips, rng)
-    length[1:] = rng.permutation(np.arange(1, len(length))) / 10
-    return parent, left, right, length, postorder
+    tree = random_tree(n_tips, rng)
+    tree.length[1:] = rng.permutation(np.arange(1, len(tree.length))) / 10
+    return rooted_beside_tip(tree)
 
 
 def check_valid(tree, n_tips: int) -> None:
-    parent, left, right, length, postorder = tree
-    n = 2 * n_tips - 2
-    assert sorted(postorder) == list(range(1, n))
+    parent, left, right, order, length = tree
+    n, root = 2 * n_tips - 1, 2 * n_tips - 2
+    assert sorted(order) == list(range(n)) and order[-1] == root and parent[root] == -1
     place = np.empty(n, int)
-    place[postorder] = np.arange(n - 1)
-    place[0] = n
-    for x in range(1, n):
+    place[order] = np.arange(n)
+    for x in range(root):
         assert place[parent[x]] > place[x]
-        assert length[x] > 0
     for x in range(n_tips, n):
-        assert {parent[left[x]], parent[right[x]]} == {x}
-    assert parent[left[0]] == 0
+        assert left[x] != right[x] and {parent[left[x]], parent[right[x]]} == {x}
+    assert (left[:n_tips] == -1).all() and (right[:n_tips] == -1).all()
+    assert 0 in (left[root], right[root]) and left[root] + right[root] >= n_tips
+    own = branches(tree)
+    assert len(own) == 2 * n_tips - 3 and (length[own] > 0).all()
+    assert (np.delete(length, own) == 0).all()
 
 
 @pytest.mark.parametrize("move", ["nni", "spr", "tbr"])
 @pytest.mark.parametrize("n_tips", [4, 5, 12, 40])
 def test_thousands_of_moves_keep_the_tree_valid(move, n_tips):
     tree, rng = distinct_tree(n_tips, 3), stream(5, 0, 0)
-    total = tree[3][1:].sum()
+    total = tree[4].sum()
     for _ in range(500):
-        adjacency, edge, _ = unrooted(tree)
-        if propose(move, adjacency, edge, n_tips, rng, 0.7) > -np.inf:
-            tree = hung(adjacency, edge, n_tips)
+        adjacency, edge, lengths, _ = unrooted(tree)
+        if propose(move, adjacency, edge, lengths, n_tips, rng, 0.7) > -np.inf:
+            tree = hung(adjacency, edge, lengths, n_tips)
             check_valid(tree, n_tips)
-    assert tree[3][1:].sum() == pytest.approx(total)  # lengths were permuted, none got lost
+    assert tree[4].sum() == pytest.approx(total)  # lengths were permuted, none got lost
 
 
 @pytest.mark.parametrize("move", ["nni", "spr", "tbr"])

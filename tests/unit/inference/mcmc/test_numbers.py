@@ -7,17 +7,26 @@ import pytest
 from scipy import special, stats
 from scipy.linalg import expm
 
-from phloem.inference.mcmc.compiled.classes import number_classes
 from phloem.inference.mcmc.compiled.eigen import jacobi
 from phloem.inference.mcmc.compiled.gamma_rates import discrete_gamma, gamma_quantile, regularised_gamma
-from phloem.inference.mcmc.compiled.logarithm import weighted_log_sum
-from phloem.inference.mcmc.compiled.prior import log_length_prior
 from phloem.inference.mcmc.compiled.random import below, gamma, normal, uniform
 from phloem.inference.mcmc.compiled.reflect import multiplied, shifted
-from phloem.inference.mcmc.compiled.transition import set_transition, set_transition_4
-from phloem.inference.mcmc.records import EXPONENTIAL, GAMMA_DIRICHLET
+from phloem.inference.mcmc.compiled.run import chain_prior
+from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.run import new_run
 from phloem.inference.mcmc.seeds import stream
+from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, GammaDirichletPrior, Priors
+from phloem.inference.mcmc.structure import structure_of_model
+from phloem.model.grammar import parse_model
+from phloem.model.record import EigenSystem, ProcessNumbers, SiteModel
 from phloem.model.site_rates import gamma_rates
+from phloem.pruning.cpu.column_classes import number_pairs
+from phloem.pruning.cpu.elementary import exponentials_less_one, logarithms
+from phloem.pruning.cpu.model_numbers import model_numbers
+from phloem.pruning.cpu.records import Matrices, Nodes, Scratch
+from phloem.pruning.cpu.root import weighted_sum
+from phloem.pruning.cpu.storage import shape_of_sizes
+from phloem.pruning.cpu.transition import transition_four, transition_padded
 
 
 @pytest.mark.parametrize("a", [1e-3, 0.05, 0.5, 1.0, 3.3, 40.0, 200.0])
@@ -57,48 +66,75 @@ def test_transition_matrices(n):
     np.fill_diagonal(q, 0)
     q -= np.diag(q.sum(1))
     values, v = np.linalg.eigh(np.sqrt(pi)[:, None] * q / np.sqrt(pi))
-    right, left = v / np.sqrt(pi)[:, None], (v * np.sqrt(pi)[:, None]).T.copy()
+    eigen = EigenSystem(values, v / np.sqrt(pi)[:, None], (v * np.sqrt(pi)[:, None]).T.copy())
     rates = np.array([0.1, 0.7, 2.2])
+    model = SiteModel.of_one(ProcessNumbers(q, pi, pi, eigen), rates, np.full(3, 1 / 3))
+    shape = shape_of_sizes(n, 3, "float64", lanes=4)
+    down = np.full((shape.blocks, shape.matrix), np.nan)
+    tip, none = np.array([-1]), np.zeros(1, np.int64)
+    nodes = Nodes(tip, tip, tip, none, none, none, none)
+    matrices = Matrices(down, down.copy(), np.array([[0.3]]), False)
+    room = [np.empty(64 * n) for _ in range(7)]
+    scratch = Scratch(*room[:5], none, *room[5:])
+    for block in range(shape.blocks):
+        kernel = transition_four if n == 4 else transition_padded
+        kernel(0, block, nodes, matrices, model_numbers(model, shape), shape, scratch)
     if n == 4:
-        out = np.full(64, np.nan)
-        set_transition_4(0.3, 3, values, right, left, rates, out)
-        p = out.reshape(2, 4, 2, 4).transpose(3, 0, 2, 1).reshape(4, 4, 4)
+        p = down.reshape(4, 4, 4).transpose(2, 1, 0)
         assert np.all(p[3] == 0)
     else:
-        out = np.full(3 * n * n, np.nan)
-        set_transition(0.3, 3, values, right, left, rates, out)
-        p = out.reshape(3, n, n).swapaxes(1, 2)
+        p = down.reshape(3, -1, shape.padded)[:, :n, :n].swapaxes(1, 2)
     for c in range(3):
         assert np.allclose(p[c], expm(q * 0.3 * rates[c]), atol=1e-13)
+
+
+def weighted_log_sum(x, exponent, weights) -> float:
+    """Σ weights log(x 2**exponent)."""
+    logs = np.empty(len(x))
+    logarithms(x, exponent, 0, len(x), logs)
+    return weighted_sum(logs, weights)
 
 
 @pytest.mark.parametrize("n", [1, 7, 413])
 def test_weighted_log_sum(n):
     rng = np.random.default_rng(n)
     x = np.exp(rng.uniform(-600, 3, n))
-    weights, exponent = rng.integers(0, 9, n).astype(float), rng.integers(-50, 0, n).astype(np.int32)
+    weights, exponent = rng.integers(0, 9, n).astype(float), rng.integers(-50, 0, n)
     expected = np.sum(weights * (np.log(x) + exponent * np.log(2)))
     assert weighted_log_sum(x.copy(), exponent.copy(), weights) == pytest.approx(expected, rel=1e-14)
     x[0], weights[0] = 0.0, 1.0
     assert weighted_log_sum(x, exponent, weights) == -np.inf
+    weights[0] = 0.0
+    expected = np.sum(weights[1:] * (np.log(x[1:]) + exponent[1:] * np.log(2)))
+    assert weighted_log_sum(x, exponent, weights) == pytest.approx(expected, rel=1e-14)
+
+
+def test_exponentials_less_one():
+    rng = np.random.default_rng(1)
+    x = np.concatenate([-np.exp(rng.uniform(-45, 6.5, 500)), np.exp(rng.uniform(-45, 6.5, 500)), [0.0, -1e5]])
+    found = np.append(x, 7.0)
+    exponentials_less_one(found, len(x))
+    assert found[:-1] == pytest.approx(np.expm1(x), rel=1e-15, abs=0) and found[-1] == 7.0
+
+
+def numbered(first, second, repeats):
+    """Number of classes, the class of every pattern, and the pair that each class is."""
+    n = len(first)
+    found = [np.full(n, -1, np.int32) for _ in range(3)]
+    table = np.full(16, -1, np.int64)
+    k = number_pairs(np.array(first, np.int32), np.array(second, np.int32), repeats, table, 0, *found)
+    return k, found[0].tolist(), list(zip(found[1][:k].tolist(), found[2][:k].tolist()))
 
 
 def test_classes_number_pairs_by_first_appearance():
-    left, right = np.array([0, 1, 0, 2, 1], np.int32), np.array([1, 0, 1, 0, 0], np.int32)
-    out, first = np.empty(5, np.int32), np.empty(5, np.int32)
-    key, value = np.empty(16, np.int64), np.empty(16, np.int32)
-    assert number_classes(left, right, 3, 1, out, first, key, value) == 3
-    assert out.tolist() == [0, 1, 0, 2, 1] and first[:3].tolist() == [0, 1, 3]
-    assert number_classes(left, right, 3, 0, out, first, key, value) == 5
+    first, second = [0, 1, 0, 2, 1], [1, 0, 1, 0, 0]
+    assert numbered(first, second, True) == (3, [0, 1, 0, 2, 1], [(0, 1), (1, 0), (2, 0)])
+    assert numbered(first, second, False) == (5, [0, 1, 2, 3, 4], list(zip(first, second)))
 
 
 def test_classes_of_more_codes_than_patterns_are_told_apart():
     """Codes 0 and 7 beside 2 and 1: keyed over the three patterns alone, 0 · 3 + 7 would be 2 · 3 + 1."""
-    left, right = np.array([0, 2, 0], np.int32), np.array([7, 1, 7], np.int32)
-    out, first = np.empty(3, np.int32), np.empty(3, np.int32)
-    key, value = np.empty(8, np.int64), np.empty(8, np.int32)
-    assert number_classes(left, right, 8, 1, out, first, key, value) == 2
-    assert out.tolist() == [0, 1, 0]
+    assert numbered([0, 2, 0], [7, 1, 7], True) == (2, [0, 1, 0], [(0, 7), (2, 1)])
 
 
 @pytest.mark.parametrize("draw", ["uniform", "normal", "gamma 0.3", "gamma 4"])
@@ -128,22 +164,36 @@ def test_reflection_keeps_bounds():
     assert multiplied(0.3, 0.5, 1e-8, 100.0) == pytest.approx(0.3 * np.exp(0.5))
 
 
+def chain_lengths(prior):
+    """log_prior of a chain of five taxa, and its lengths, those of tips' branches first, for several trees:
+    the node beside tip 0 is the last of the internal ones in some, and in some not."""
+    structure = structure_of_model(parse_model("JC", datatype="dna"))
+    chains = ChainSettings(use_data=False, n_chains=8, priors=Priors(branch_lengths=prior))
+    codes = np.zeros((5, 1), np.int32)
+    run = new_run(0, Observations(tuple("abcde"), codes, np.ones((1, 4)), np.ones(1)), structure, chains)
+    rng, beside = np.random.default_rng(1), set()
+    for h in range(8):
+        own, state = np.arange(8) != sum(run.state.left[h, 0, 8:] + run.state.right[h, 0, 8:]), run.state
+        beside.add(int(np.flatnonzero(~own)[0]))
+        state.lengths[h, 0, 0, :8] = np.where(own, rng.exponential(0.3, 8), 0.0)
+        before = state.lengths.copy()
+        found = chain_prior(run.data, state, h, 0)
+        assert np.array_equal(state.lengths, before)
+        yield found, state.lengths[h, 0, 0, :8][own]
+    assert 7 in beside and len(beside) > 1
+
+
 @pytest.mark.parametrize("numbers", [(1.0, 0.1, 1.0, 1.0), (3.0, 2.0, 1.5, 0.5)])
 def test_gamma_dirichlet_density(numbers):
     shape, rate, a, c = numbers
-    left = np.array([5, -1, -1, -1, -1, 6, 7, 3], np.int32)
-    length = np.random.default_rng(1).exponential(0.3, 8)
-    length[0] = 0.0
-    external = [1, 2, 3, 4, 5]  # the branch of tip 0 belongs to node 5
-    weights = [a if x in external else a * c for x in range(1, 8)]
-    total = length.sum()
-    expected = stats.gamma.logpdf(total, shape, scale=1 / rate)
-    expected += stats.dirichlet.logpdf(length[1:] / total, weights) - (len(weights) - 1) * np.log(total)
-    assert log_length_prior(GAMMA_DIRICHLET, np.array(numbers), left, length) == pytest.approx(expected)
+    weights = [a] * 5 + [a * c] * 2
+    for found, lengths in chain_lengths(GammaDirichletPrior(*numbers)):
+        total = lengths.sum()
+        expected = stats.gamma.logpdf(total, shape, scale=1 / rate)
+        expected += stats.dirichlet.logpdf(lengths / total, weights) - (len(weights) - 1) * np.log(total)
+        assert found == pytest.approx(expected)
 
 
 def test_exponential_density():
-    length = np.array([0.0, 0.1, 0.2, 0.7])
-    expected = stats.expon.logpdf(length[1:], scale=0.1).sum()
-    prior = np.array([10.0, 0, 0, 0])
-    assert log_length_prior(EXPONENTIAL, prior, np.zeros(4, np.int32), length) == pytest.approx(expected)
+    for found, lengths in chain_lengths(ExponentialPrior(10.0)):
+        assert found == pytest.approx(stats.expon.logpdf(lengths, scale=0.1).sum())

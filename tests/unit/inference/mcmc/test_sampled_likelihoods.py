@@ -12,7 +12,7 @@ from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, Priors
-from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model
 from phloem.io.alignment import read_alignment
 from phloem.likelihood.model_for_alignment import model_for_alignment
 
@@ -44,7 +44,7 @@ def largest_difference(alignment: Alignment, text: str, **settings) -> float:
     chains = ChainSettings(**{"n_runs": 1, "n_chains": 2, "generations": 200, "sample_every": 20} | settings)
     run = sample(observations(alignment, structure.ascertained), structure, chains).runs[0]
     assert run.samples.n == 11 and len(np.unique(run.samples.numbers[:, 0])) > 3
-    plain = plain_likelihood(alignment, model)
+    plain = plain_likelihood([alignment], structure)
     expected = np.array(
         [plain(*run.samples.tree_and_numbers(i, run.columns.names)) for i in range(run.samples.n)]
     )
@@ -73,7 +73,8 @@ def test_fewer_patterns_than_codes(seed, n_sites, tmp_path):
 )
 def test_states_of_frequency_zero(text, letters, datatype, tmp_path):
     alignment = alignment_of(random_rows(letters, 6, 60, 1), tmp_path, datatype=datatype)
-    assert (structure_of_model(model_for_alignment(text, alignment)).frequency.start == 0).any()
+    structure = structure_of_model(model_for_alignment(text, alignment))
+    assert (structure.site_model(0, structure.space.start()).invariant_frequencies == 0).any()
     assert largest_difference(alignment, text) < 1e-9
 
 

@@ -16,8 +16,9 @@ from phloem.inference.mcmc.run import new_run
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.samples import renumbered
 from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.start import rooted_beside_tip
 from phloem.inference.mcmc.starting_trees import random_tree
-from phloem.inference.mcmc.structure_of_model import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model
 from phloem.io.trees import read_tree_sample
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.summary.trees import consensus_tree
@@ -88,13 +89,14 @@ def test_mrbayes_reads_them(finished):
 def test_renumbering_keeps_the_tree():
     rng = np.random.default_rng(2)
     for n_tips in (3, 4, 9, 30):
-        parent, _, _, length, postorder = random_tree(n_tips, rng)
-        length[1:] = rng.random(len(length) - 1)
-        new_parent, new_length = renumbered(parent, length, postorder)
+        tree = random_tree(n_tips, rng)
+        tree.length[1:] = rng.random(len(tree.length) - 1)
+        parent, _, _, order, length = rooted_beside_tip(tree)
+        new_parent, new_length = renumbered(parent, length, order)
         assert new_parent[-1] == -1 and new_length[-1] == 0
-        assert np.all(new_parent[:-1] > np.arange(len(parent) - 1))
+        assert np.all(new_parent[:-1] > np.arange(len(tree.parent) - 1))
         assert np.bincount(new_parent[:-1])[-1] == 3
-        assert sorted(new_length[:-1]) == sorted(length[1:])
+        assert sorted(new_length[:-1]) == sorted(tree.length[1:])
 
 
 def test_a_start_is_sampled_too():

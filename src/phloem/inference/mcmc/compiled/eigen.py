@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 
-from phloem.inference.mcmc.compiled.compile import compiled
+from phloem.hardware.numba_compile import uncounted
 
 
-@compiled
-def symmetric_rates(base, class_a, class_b, exchangeability, omega, pi, a):
-    """A = D^½ Q D^-½ of Q_ij = base_ij r_ij w_ij π_j / μ, D = diag(π), into a (S, S): symmetric where Q is
-    reversible (Tavaré 1986). μ makes it one expected substitution per unit of branch length."""
+@uncounted
+def symmetric_rates(base, share_of, shares, with_shares, pi, a):
+    """A = D^½ Q D^-½ of Q_ij = base_ij share_ij π_j / μ, D = diag(π), into a (S, S): symmetric where Q is
+    reversible (Tavaré 1986). μ makes it one expected substitution per unit of branch length. share_of: which
+    of the shares multiplies an entry; with_shares: False leaves them out."""
     s = a.shape[0]
     for i in range(s):
         a[i, i] = 0.0
     mean = 0.0
     for i in range(s):
         for j in range(i):
-            r = base[i, j] * exchangeability[class_a[i, j]] * omega[class_b[i, j]]
+            r = base[i, j] * shares[share_of[i, j]] if with_shares else base[i, j]
             a[i, j] = r * math.sqrt(pi[i] * pi[j])
             a[j, i] = a[i, j]
             a[i, i] -= r * pi[j]
@@ -28,7 +29,7 @@ def symmetric_rates(base, class_a, class_b, exchangeability, omega, pi, a):
             a[i, j] /= mean
 
 
-@compiled
+@uncounted
 def jacobi(a, v):
     """Diagonalise symmetric a in place; columns of v become its eigenvectors (Golub and Van Loan, §8.5).
 
@@ -53,7 +54,7 @@ def jacobi(a, v):
                     _rotate(a, v, p, q, n)
 
 
-@compiled
+@uncounted
 def _rotate(a, v, p, q, n):
     theta = (a[q, q] - a[p, p]) / (2.0 * a[p, q])
     t = 1.0 / (abs(theta) + math.sqrt(theta * theta + 1.0))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from phloem.inference.mcmc.compiled.compile import compiled
+from phloem.hardware.numba_compile import uncounted
 
 
-@compiled
+@uncounted
 def regularised_gamma(a, x):
     """P(a, x) = γ(a, x) / Γ(a): the series below a + 1, Lentz's continued fraction above (Abramowitz and
     Stegun 6.5.29 and 6.5.31)."""
@@ -37,7 +37,7 @@ def regularised_gamma(a, x):
     return 1.0 - front * h
 
 
-@compiled
+@uncounted
 def gamma_quantile(a, p):
     """x with P(a, x) = p, by Newton steps in log x kept inside a bracket; 0 where x underflows."""
     log_x = (math.log(p) + math.lgamma(a + 1.0)) / a
@@ -72,7 +72,7 @@ def gamma_quantile(a, p):
     return math.exp(log_x)
 
 
-@compiled
+@uncounted
 def discrete_gamma(alpha, median, n, rates):
     """Rates of n equally likely categories with mean 1, into rates[:n]: category means, or medians scaled
     to mean 1."""

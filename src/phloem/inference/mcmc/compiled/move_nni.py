@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from phloem.inference.mcmc.compiled.compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.mcmc.compiled.unrooted import replace
 
 
-@compiled
+@uncounted
 def nearest_neighbour_interchange(adjacency, edge, n_tips, rng):
     """Exchange two subtrees, with their branches, across an internal branch u–v; one of the two ways out
     of the present topology, uniformly. The reverse has the same probability: log Hastings ratio 0 (Lakner
@@ -20,15 +20,15 @@ def nearest_neighbour_interchange(adjacency, edge, n_tips, rng):
         j += 1
     i, j = (i + 1) % 3, (j + 1 + below(rng, 2)) % 3
     a, b = adjacency[u, i], adjacency[v, j]
-    length_a, length_b = edge[u, i], edge[v, j]
-    replace(adjacency, edge, a, u, v, length_a)
-    replace(adjacency, edge, b, v, u, length_b)
-    adjacency[u, i], edge[u, i] = b, length_b
-    adjacency[v, j], edge[v, j] = a, length_a
+    branch_a, branch_b = edge[u, i], edge[v, j]
+    replace(adjacency, edge, a, u, v, branch_a)
+    replace(adjacency, edge, b, v, u, branch_b)
+    adjacency[u, i], edge[u, i] = b, branch_b
+    adjacency[v, j], edge[v, j] = a, branch_a
     return 0.0
 
 
-@compiled
+@uncounted
 def internal_branch(adjacency, rng, n_tips):
     """Both ends of an internal branch, uniformly among the T - 3: a uniform directed branch, until both
     are internal."""

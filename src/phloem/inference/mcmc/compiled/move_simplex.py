@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from phloem.inference.mcmc.compiled.compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below, gamma, uniform
 from phloem.inference.mcmc.compiled.reflect import shifted
 
 
-@compiled
+@uncounted
 def simplex_dirichlet(x, rng, concentration, low, scratch):
     """x' ~ Dirichlet(concentration · K · x), x changed in place; concentration is a count per entry, K
     their number. Log Hastings ratio log Dir(x; x') - log Dir(x'; x) (Larget and Simon 1999; MrBayes 3.2
@@ -33,7 +33,7 @@ def simplex_dirichlet(x, rng, concentration, low, scratch):
     return ratio
 
 
-@compiled
+@uncounted
 def simplex_slider(x, rng, window, low):
     """Two entries trade within their sum: share y = x_i / (x_i + x_j), y' uniform in a window around y,
     reflected so that both stay above low. Symmetric: log Hastings ratio 0 (MrBayes 3.2 manual, "sliding

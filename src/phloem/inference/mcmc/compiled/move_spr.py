@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from phloem.inference.mcmc.compiled.compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below, uniform
 from phloem.inference.mcmc.compiled.reflect import multiplied
 from phloem.inference.mcmc.compiled.slide import slide
-from phloem.inference.mcmc.compiled.unrooted import place, set_distance
+from phloem.inference.mcmc.compiled.unrooted import place
 
 
-@compiled
-def extending_spr(adjacency, edge, n_tips, bounds, rng, width, p_extend):
+@uncounted
+def extending_spr(adjacency, edge, lengths, n_tips, bounds, rng, width, p_extend):
     """A subtree s at an internal node v, uniformly among the 3 (T - 2) directed branches, slides
     (slide.py); its branch and the one carried along are each multiplied by exp(width (U - ½)). Log
     Hastings ratio: that of the slide plus the logs of both multipliers (Lakner et al. 2008). A subtree
@@ -22,16 +22,17 @@ def extending_spr(adjacency, edge, n_tips, bounds, rng, width, p_extend):
     moved, carried, ratio = slide(adjacency, edge, rng, n_tips, v, s, p_extend)
     if not moved:
         return -math.inf
-    ratio += stretch(adjacency, edge, bounds, rng, v, s, width) + stretch(
-        adjacency, edge, bounds, rng, v, carried, width
-    )
+    ratio += stretch(adjacency, edge, lengths, bounds, rng, v, s, width)
+    return ratio + stretch(adjacency, edge, lengths, bounds, rng, v, carried, width)
+
+
+@uncounted
+def stretch(adjacency, edge, lengths, bounds, rng, x, y, width):
+    """Multiply the branch x–y by exp(width (U - ½)), in every set of lengths (G, N) by a draw of its own;
+    returns the log of new / old."""
+    branch, ratio = edge[x, place(adjacency, x, y)], 0.0
+    for g in range(lengths.shape[0]):
+        old = lengths[g, branch]
+        lengths[g, branch] = multiplied(old, width * (uniform(rng) - 0.5), bounds[0], bounds[1])
+        ratio += math.log(lengths[g, branch] / old)
     return ratio
-
-
-@compiled
-def stretch(adjacency, edge, bounds, rng, x, y, width):
-    """Multiply the branch x–y by exp(width (U - ½)); returns the log of new / old."""
-    old = edge[x, place(adjacency, x, y)]
-    new = multiplied(old, width * (uniform(rng) - 0.5), bounds[0], bounds[1])
-    set_distance(adjacency, edge, x, y, new)
-    return math.log(new / old)

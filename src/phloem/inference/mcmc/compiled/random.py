@@ -11,13 +11,13 @@ import math
 
 import numpy as np
 
-from phloem.inference.mcmc.compiled.compile import compiled
+from phloem.hardware.numba_compile import uncounted
 
 _U17, _U23, _U45, _U11 = np.uint64(17), np.uint64(23), np.uint64(45), np.uint64(11)
 _U41, _U19, _U64 = np.uint64(41), np.uint64(19), np.uint64(64)
 
 
-@compiled
+@uncounted
 def next_word(s):
     """The next 64 random bits; s: (4,) uint64, changed in place."""
     total = s[0] + s[3]
@@ -32,19 +32,19 @@ def next_word(s):
     return result
 
 
-@compiled
+@uncounted
 def uniform(s):
     """Uniform on (0, 1): 53 bits, centred so that neither end is ever returned."""
     return (float(next_word(s) >> _U11) + 0.5) * (1.0 / 9007199254740992.0)
 
 
-@compiled
+@uncounted
 def below(s, n):
     """Uniform integer 0 … n-1 (bias below n / 2**53)."""
     return min(int(uniform(s) * n), n - 1)
 
 
-@compiled
+@uncounted
 def normal(s):
     """Standard normal by the polar method (Marsaglia and Bray 1964); the second value is not kept, on
     purpose: then the stream's state alone says what comes next."""
@@ -55,7 +55,7 @@ def normal(s):
             return x * math.sqrt(-2.0 * math.log(r) / r)
 
 
-@compiled
+@uncounted
 def gamma(s, shape):
     """Gamma with unit scale (Marsaglia and Tsang 2000); below shape 1 through Gamma(a) = Gamma(a + 1)
     U**(1/a)."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from phloem.inference.mcmc.compiled.compile import compiled
+from phloem.hardware.numba_compile import uncounted
 
 
-@compiled
+@uncounted
 def multiplied(value, log_factor, low, high):
     """value · exp(log_factor), reflected in log space at low and high; the reflection has Jacobian 1
     there, so the Hastings ratio stays new value / old value."""
@@ -17,7 +17,7 @@ def multiplied(value, log_factor, low, high):
     return math.exp(z)
 
 
-@compiled
+@uncounted
 def shifted(value, shift, low, high):
     """value + shift, reflected at low and high."""
     z = value + shift

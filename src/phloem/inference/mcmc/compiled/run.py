@@ -1,73 +1,221 @@
-"""Metropolis-coupled chains of one run, many generations in one call."""
+"""Metropolis-coupled chains of one run, many generations in one call, by one thread or several.
+
+A chain waits for another one only where they are to swap temperatures, so threads take whichever chain can go
+on. Every chain has a stream of random numbers of its own, and every swap its numbers drawn beforehand: what
+happens does not depend on which thread does it, nor on how many there are.
+"""
 
 from __future__ import annotations
 
 import math
 
-from phloem.inference.mcmc.compiled.compile import compiled, merged
-from phloem.inference.mcmc.compiled.evaluate import evaluate, take_slots
-from phloem.inference.mcmc.compiled.prior import log_prior
-from phloem.inference.mcmc.compiled.propose import begin, propose
+from phloem.density.terms.compiled.dispatch import log_prior
+from phloem.hardware.numba_compile import merged, uncounted
+from phloem.inference.mcmc.compiled.model import model_differs, set_model
+from phloem.inference.mcmc.compiled.propose import begin, mark_moved, propose
 from phloem.inference.mcmc.compiled.random import below, uniform
-from phloem.inference.mcmc.records import SIMPLEX_DIRICHLET
+from phloem.inference.mcmc.records import COMPILED, KIND, NNI, SIMPLEX_DIRICHLET, TBR
+from phloem.pruning.cpu.atomic import exchange, give_way, read_shared
+from phloem.pruning.cpu.cell import propose_cell, settle_cell
+from phloem.pruning.cpu.cell_records import ProposedTree
 
 TUNING_BATCH = 100
+FINISHED = -1
+SAMPLE, TUNE, REFRESH = range(3)  # tasks
+_PATIENCE = 200
 
 
-@compiled
-def advance(data, state, work, n_generations, tune, refresh):
-    """n_generations of every chain, each followed by one attempt to swap temperatures.
+@uncounted
+def draw_swaps(rng, n_chains, pair, log_uniform):
+    """Of every generation: two chains, uniformly, and the logarithm that decides whether they swap."""
+    for g in range(len(pair)):
+        i = below(rng, n_chains)
+        pair[g, 0], pair[g, 1] = i, (i + 1 + below(rng, n_chains - 1)) % n_chains
+        log_uniform[g] = math.log(uniform(rng))
 
-    tune: adapt the moves, which only burn-in may (a chain that adapts is not a Markov chain). refresh: first
-    fill the caches of every chain, its log-likelihood and log prior, from its accepted state (a start, or a
-    checkpoint).
+
+@uncounted
+def advance(data, state, shared, scratch, n_generations, task, resume, first):
+    """Take chains on, as one thread of the run, until each has done n_generations since it began.
+
+    task: SAMPLE; TUNE: adapt the moves, which only burn-in may (a chain that adapts is not a Markov chain);
+    REFRESH: one generation in which every chain takes its present state, trusting no cache, at a start or
+    from a checkpoint. resume: a chain whose models the caller has just written, or -1. first: the chain to
+    look at first. Returns FINISHED, or a chain that waits, locked, for the caller to write the models of its
+    proposal: call again with resume.
     """
-    for generation in range(-refresh, n_generations):
-        for h in range(state.slot.shape[0]):
-            step(data, state, work, h, tune, generation < 0)
-        if generation >= 0:
-            if state.slot.shape[0] > 1:
-                swap(
-                    data.heat,
-                    state.log_likelihood,
-                    state.log_prior,
-                    state.rank,
-                    state.swap_rng,
-                    state.swaps_tried,
-                    state.swaps_accepted,
-                )
-            state.generation[0] += 1
+    n_chains, idle, i, left = len(state.slot), 0, 0, True
+    while True:
+        h = resume
+        if h < 0:
+            if i == n_chains:
+                if not left:
+                    return FINISHED
+                i, left = 0, False
+                idle += 1
+                if idle > _PATIENCE:
+                    give_way()
+            h = (first + i) % n_chains
+            i += 1
+            if read_shared(shared.swapped, h) >= n_generations:
+                continue
+            left = True
+            if exchange(shared.lock, h, 1) != 0:
+                continue
+        resume = -1
+        if shared.done[h] == shared.swapped[h] and shared.done[h] < n_generations:
+            if _step(data, state, shared, scratch, h, task):
+                return h
+            shared.done[h] += 1
+            idle = 0
+        if shared.done[h] > shared.swapped[h]:
+            _finish_swap(state, shared, h, data, task)
+        exchange(shared.lock, h, 0)
 
 
 @merged
-def step(data, state, work, h, tune, refresh):
+def _finish_swap(state, shared, h, data, task):
+    """Swap the temperatures of chain h, which this thread has, where its generation asks for that and the
+    other chain has come as far; without a partner there is nothing to wait for."""
+    g, i, j = shared.swapped[h], -1, -1
+    if len(state.slot) > 1 and task != REFRESH:
+        i, j = shared.pair[g, 0], shared.pair[g, 1]
+    if h != i and h != j:
+        shared.swapped[h] = g + 1
+    else:
+        other = j if h == i else i
+        if exchange(shared.lock, other, 1) == 0:
+            if shared.done[other] == g + 1 and shared.swapped[other] == g:
+                _swap(data.heat, state, i, j, shared.log_uniform[g])
+                shared.swapped[other] = g + 1
+                shared.swapped[h] = g + 1
+            exchange(shared.lock, other, 0)
+
+
+@merged
+def _swap(heat, state, i, j, log_uniform):
+    """Exchange temperatures with probability min(1, exp[(β_i - β_j)(log p_j - log p_i)]), p the posterior
+    (Geyer 1991; Altekar, Dwarkadas, Huelsenbeck and Ronquist 2004, Bioinformatics 20:407)."""
+    a, b = state.rank[i], state.rank[j]
+    difference = state.log_likelihood[j] + state.log_prior[j] - state.log_likelihood[i] - state.log_prior[i]
+    low, high = min(a, b), max(a, b)
+    state.swaps_tried[low, high] += 1
+    if log_uniform < (heat[a] - heat[b]) * difference:
+        state.swaps_accepted[low, high] += 1
+        state.rank[i], state.rank[j] = b, a
+
+
+@merged
+def _step(data, state, shared, scratch, h, task):
     """One Metropolis–Hastings step of chain h at its temperature: posterior**heat (Altekar et al. 2004).
-    refresh: propose the present state itself, trusting no cache, and take it."""
-    begin(state, h)
-    rank, move, ratio = state.rank[h], 0, math.inf
-    if not refresh:
-        u = uniform(state.rng[h])
-        while data.move_cumulative[move] < u:
-            move += 1
-        ratio = propose(data, state, work, h, move)
-        if ratio > -math.inf:
-            ratio *= data.hastings_factor[move]
-    taken = False
+    Returns True where models must be written first; the proposal is then kept and taken up again."""
+    rank, refresh = state.rank[h], task == REFRESH
+    fresh = shared.move[h] < 0
+    if fresh:
+        begin(state, h)
+        move, ratio = 0, 0.0
+        if not refresh:
+            u = uniform(state.rng[h])
+            while data.move_cumulative[move] < u:
+                move += 1
+            ratio = propose(data, state, shared, scratch, h, move)
+            if ratio > -math.inf:
+                ratio *= data.hastings_factor[move]
+        shared.move[h], shared.ratio[h] = move, ratio
+    move, ratio = shared.move[h], shared.ratio[h]
+    taken, waits, likelihood, prior = False, False, 0.0, -math.inf
     if ratio > -math.inf:
-        prior = log_prior(data, state, h)
-        likelihood = evaluate(data, state, work, h, refresh) if data.use_data else 0.0
-        change = likelihood - state.log_likelihood[h] + prior - state.log_prior[h]
-        ratio += data.heat[rank] * change
-        if refresh or ratio >= 0.0 or math.log(uniform(state.rng[h])) < ratio:
-            taken = True
-            state.log_likelihood[h], state.log_prior[h] = likelihood, prior
-            state.slot[h] = 1 - state.slot[h]
-            take_slots(state, work, h)
-    if not refresh:
-        state.tried[rank, move] += 1
-        state.accepted[rank, move] += taken
-        if tune and data.move_target[move] > 0.0:
-            _tune(data, state, rank, move, taken)
+        prior = chain_prior(data, state, h, 1 - state.slot[h])
+    if refresh:
+        state.log_prior[h] = prior
+    if prior > -math.inf and data.use_data:
+        waits = fresh and _models_wait(data, state, h, scratch)
+        if not waits:
+            likelihood = _evaluate(data, state, shared, scratch, h, data.move_kind[move], refresh)
+    if not waits:
+        if prior > -math.inf:
+            change = likelihood - state.log_likelihood[h] + prior - state.log_prior[h]
+            ratio += data.heat[rank] * change
+            taken = refresh or ratio >= 0.0 or math.log(uniform(state.rng[h])) < ratio
+            _settle(data, state, shared, h, taken, likelihood, prior, refresh)
+        shared.move[h] = -1
+        if not refresh:
+            state.tried[rank, move] += 1
+            state.accepted[rank, move] += taken
+            if task == TUNE and data.move_target[move] > 0.0:
+                _tune(data, state, rank, move, taken)
+    return waits
+
+
+@uncounted
+def chain_prior(data, state, h, slot):
+    """Log prior density of a slot of chain h: of its numbers, and of every set of branch lengths, which it
+    gathers with those of tips' branches first. Uniform topologies add a constant, which is left out."""
+    total = log_prior(data.number_priors, state.values[h, slot])
+    root = 2 * data.n_tips - 2
+    left, right = state.left[h, slot], state.right[h, slot]
+    beside = left[root] if right[root] == 0 else right[root]
+    for g in range(state.lengths.shape[2]):
+        lengths = state.lengths[h, slot, g]
+        # the node beside tip 0 has no branch of its own: the last one stands in for it, and the root has none
+        last = lengths[root - 1]
+        lengths[beside] = last if beside != root - 1 else 0.0
+        total += log_prior(data.length_priors, lengths[: root - 1])
+        lengths[beside] = 0.0
+        if beside != root - 1:
+            lengths[root - 1] = last
+    return total
+
+
+@merged
+def _models_wait(data, state, h, scratch):
+    """Write the models of the proposal that the compiled recipes cover; True if there are others."""
+    waits = False
+    old, new = state.values[h, state.slot[h]], state.values[h, 1 - state.slot[h]]
+    for part in range(data.numbers.shape[1]):
+        if model_differs(data.recipes, part, old, new):
+            if data.recipes.rows[part, KIND] == COMPILED:
+                set_model(data.recipes, part, new, data.numbers[h, part], data.addresses[h, part], scratch)
+            else:
+                waits = True
+    return waits
+
+
+@merged
+def _evaluate(data, state, shared, scratch, h, kind, everything):
+    """Log-likelihood of the proposal of chain h, all partitions; everything: trust no cache."""
+    old, new = state.slot[h], 1 - state.slot[h]
+    left, right, order = state.left[h, new], state.right[h, new], state.order[h, new]
+    reordered = NNI <= kind <= TBR or everything
+    if reordered:
+        mark_moved(
+            data.n_tips, (state.left[h, old], state.right[h, old]), left, right, order, shared.keys[h],
+            shared.new_keys[h], scratch.moved,
+        )  # fmt: skip
+    tree = ProposedTree(
+        left, right, state.parent[h, new], order, int(reordered), scratch.moved, state.lengths[h, new],
+        state.lengths[h, old],
+    )  # fmt: skip
+    total = 0.0
+    for part in range(data.numbers.shape[1]):
+        differs = model_differs(data.recipes, part, state.values[h, old], state.values[h, new])
+        total += propose_cell(
+            data.numbers[h, part], data.addresses[h, part], tree, differs, everything, scratch.cell
+        )
+    return total
+
+
+@merged
+def _settle(data, state, shared, h, taken, likelihood, prior, refresh):
+    if taken:
+        state.log_likelihood[h], state.log_prior[h] = likelihood, prior
+        if data.use_data:
+            for part in range(data.numbers.shape[1]):
+                settle_cell(data.numbers[h, part], data.addresses[h, part])
+        if refresh or NNI <= data.move_kind[shared.move[h]] <= TBR:
+            for x in range(data.n_tips, shared.keys.shape[1]):
+                shared.keys[h, x] = shared.new_keys[h, x]
+        state.slot[h] = 1 - state.slot[h]
 
 
 @merged
@@ -87,20 +235,3 @@ def _tune(data, state, rank, move, taken):
         state.tuning[rank, move] = min(max(value, data.move_bounds[move, 0]), data.move_bounds[move, 1])
         state.batch_tried[rank, move] = 0
         state.batch_accepted[rank, move] = 0
-
-
-@compiled
-def swap(heat, log_likelihood, log_prior, rank, rng, tried, accepted):
-    """Two chains, uniformly, exchange temperatures with probability min(1, exp[(β_i - β_j)(log p_j - log
-    p_i)]), p the posterior (Geyer 1991; Altekar, Dwarkadas, Huelsenbeck and Ronquist 2004, Bioinformatics
-    20:407)."""
-    n = rank.shape[0]
-    i = below(rng, n)
-    j = (i + 1 + below(rng, n - 1)) % n
-    a, b = rank[i], rank[j]
-    difference = log_likelihood[j] + log_prior[j] - log_likelihood[i] - log_prior[i]
-    low, high = min(a, b), max(a, b)
-    tried[low, high] += 1
-    if math.log(uniform(rng)) < (heat[a] - heat[b]) * difference:
-        accepted[low, high] += 1
-        rank[i], rank[j] = b, a

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 
-from phloem.inference.mcmc.compiled.compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below, uniform
 from phloem.inference.mcmc.compiled.unrooted import place, replace
 
 
-@compiled
+@uncounted
 def slide(adjacency, edge, rng, n_tips, v, s, p_extend):
     """Move internal node v, which carries s, along the rest of the tree. Returns (moved, carried, log
     Hastings ratio).
@@ -56,7 +56,7 @@ def slide(adjacency, edge, rng, n_tips, v, s, p_extend):
     return True, here, ratio
 
 
-@compiled
+@uncounted
 def _either(adjacency, rng, here, behind):
     """One of the two neighbours of here that are not behind, each with probability ½."""
     i = 0

@@ -1,0 +1,153 @@
+"""How the compiled loop makes the model of a partition from a chain's numbers, where it can.
+
+It can where the process is fixed, or is one reversible process of few states whose exchangeabilities are
+fixed ones times shares, and where rates are fixed or a discrete gamma's. Which share multiplies which entry
+is found by asking the model itself: doubling one rate doubles, relative to the others, the entries it
+multiplies. So no family needs a twin here, and what the sampler builds is what the likelihood uses.
+Everything else is evaluated by the model when its numbers change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.density.parameterisation import PARTITION_RATES, Reading
+from phloem.inference.mcmc.records import (
+    ALPHA,
+    BY_MODEL,
+    COMPILED,
+    FREQUENCIES,
+    INVARIABLE,
+    KIND,
+    MEDIAN,
+    N_SHARES,
+    RATE,
+    SHARES,
+    Recipes,
+)
+from phloem.inference.mcmc.structure import ChainModel
+from phloem.model.model import Model
+from phloem.model.site_rates import GammaRates, UniformRate
+
+MOST_STATES = 8  # of a free process that the compiled loop diagonalises; LAPACK is faster above
+
+
+@dataclass(frozen=True, eq=False)
+class _Process:
+    """base, share_of (S, S), frequencies (S,) as in Recipes; shares, frequency: names of blocks, or ''."""
+
+    base: np.ndarray
+    share_of: np.ndarray
+    frequencies: np.ndarray
+    shares: str
+    frequency: str
+
+
+def recipes_of(structure: ChainModel) -> Recipes:
+    """The recipes of all partitions."""
+    space, n_parts = structure.space, len(structure.parts)
+    start = space.start()
+    models = [structure.site_model(i, start) for i in range(n_parts)]
+    states = max(2, *(min(len(m.invariant_frequencies), MOST_STATES) for m in models))
+    categories = max(m.n_categories for m in models)
+    shares = structure.parameterisation.site_shares
+    recipes = Recipes(
+        rows=np.full((n_parts, 8), -1, np.int64),
+        reads=np.array([structure.reads(i) for i in range(n_parts)], np.uint8).reshape(n_parts, space.size),
+        base=np.zeros((n_parts, states, states)),
+        share_of=np.zeros((n_parts, states, states), np.int64),
+        frequencies=np.zeros((n_parts, states)),
+        rates=np.zeros((n_parts, categories)),
+        weights=np.zeros((n_parts, categories)),
+        invariable=np.zeros(n_parts),
+        site_share=shares.copy(),
+        unit=np.array([part.site_length for part in structure.parts], np.float64),
+    )
+    for i in range(n_parts):
+        _fill(recipes, structure, i)
+    return recipes
+
+
+def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
+    model, row, space = structure.parts[i].model, recipes.rows[i], structure.space
+    row[KIND], row[MEDIAN] = BY_MODEL, 0
+    free = {r.parameter.name: r for r in structure.parameterisation.readings[i] if r.block in space}
+    gamma, proportion = free.pop("alpha", None), free.pop("p_invariable", None)
+    categories = model.site_rates.categories
+    if not isinstance(categories, GammaRates | UniformRate) and any(
+        p.name in free for p in categories.term.parameters
+    ):
+        return
+    process = _process(model, free) if free else None
+    if free and process is None:
+        return
+    row[KIND] = COMPILED
+    if process is not None:
+        s = len(process.base)
+        recipes.base[i, :s, :s], recipes.share_of[i, :s, :s] = process.base, process.share_of
+        recipes.frequencies[i, :s] = process.frequencies
+        for column, block in ((SHARES, process.shares), (FREQUENCIES, process.frequency)):
+            if block:
+                row[column] = space.place(block).start
+        if process.shares:
+            row[N_SHARES] = space.block(process.shares).size
+        if not process.shares and not process.frequency:
+            row[KIND] = BY_MODEL
+    if gamma is not None:
+        row[ALPHA] = space.place(gamma.block).start
+        row[MEDIAN] = getattr(categories, "kind", "mean") == "median"
+    rates, weights, fixed = model.site_rates.evaluate(model.start_values())
+    if proportion is not None:
+        row[INVARIABLE] = space.place(proportion.block).start
+    else:
+        recipes.invariable[i] = fixed
+    if PARTITION_RATES in space:
+        row[RATE] = space.place(PARTITION_RATES).start + i
+    recipes.rates[i, : len(rates)] = rates * (1 - fixed)
+    recipes.weights[i, : len(weights)] = weights / (1 - fixed)
+
+
+def _process(model: Model, free: dict[str, Reading]) -> _Process | None:
+    """The free process, if it has the form above; None else."""
+    start = model.start_values()
+    evaluated = model.evaluate(start)
+    s = len(evaluated.invariant_frequencies)
+    if s > MOST_STATES or len(evaluated.processes) > 1 or len(set(model.observed_state.tolist())) < s:
+        return None
+    frequency = free.get("frequencies")
+    if frequency is not None and frequency.parameter.size != s:
+        return None
+    if not (evaluated.processes[0].frequencies > 0).all():
+        return None
+    rates = {name: r for name, r in free.items() if r is not frequency}
+    if len({r.block for r in rates.values()}) > 1 or not all(r.over_first for r in rates.values()):
+        return None
+    values = dict(start)
+    for name, r in rates.items():
+        values[name] = np.ones(r.parameter.size) if r.parameter.elements else 1.0
+    base, share_of = _exchangeabilities(model, values), np.zeros((s, s), np.int64)
+    changing = base > 0
+    for name, r in rates.items():
+        for k in range(r.parameter.size):
+            doubled = np.ones(r.parameter.size)
+            doubled[k] = 2.0
+            ratio = np.zeros((s, s))
+            value = doubled if r.parameter.elements else 2.0
+            ratio[changing] = _exchangeabilities(model, {**values, name: value})[changing] / base[changing]
+            mine = changing & (ratio > 1.5 * ratio[changing].min())
+            two = np.allclose(ratio[mine], 2 * ratio[changing].min())
+            if not two or (share_of[mine] > 0).any() or not mine.any():
+                return None
+            share_of[mine] = r.first + k
+    block = next(iter(rates.values())).block if rates else ""
+    pi = evaluated.processes[0].frequencies
+    return _Process(base, share_of, pi, block, frequency.block if frequency is not None else "")
+
+
+def _exchangeabilities(model: Model, values) -> np.ndarray:
+    """Q_ij / π_j with a zero diagonal, scaled to a largest entry of 1."""
+    process = model.substitution.evaluate(values)
+    e = process.rate_matrix / process.frequencies
+    np.fill_diagonal(e, 0.0)
+    return (e + e.T) / (2 * e.max())
