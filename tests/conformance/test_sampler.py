@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from phloem.inference.mcmc.structure_of_model import structure_of_model
 
 from phloem.data.alignment import Alignment, alignment_from_sequences
 from phloem.data.alphabet import STANDARD_SYMBOLS, alphabet
@@ -16,7 +17,6 @@ from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.structure_of_model import structure_of_model
 from phloem.likelihood.model_for_alignment import model_for_alignment
 
 BOUND = 1e-9  # relative

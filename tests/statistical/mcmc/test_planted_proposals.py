@@ -18,11 +18,7 @@ from phloem.inference.mcmc.compiled.move_nni import internal_branch, nearest_nei
 from phloem.inference.mcmc.compiled.move_number import unit_slider
 from phloem.inference.mcmc.compiled.move_simplex import simplex_slider
 from phloem.inference.mcmc.compiled.random import below, uniform
-<<<<<<< HEAD
-from phloem.inference.mcmc.compiled.run import swap
-=======
 from phloem.inference.mcmc.compiled.run import _swap, draw_swaps
->>>>>>> 6ab2dee (The sampler runs on the engine's own kernels: partitions, mixtures, threads over chains; one likelihood on CPUs)
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.seeds import stream
 from phloem.tree.sample import sample_hanging_from_tip

@@ -13,7 +13,9 @@ from phloem.pruning.cpu.cell_records import CellArrays, CellNumbers, CellScratch
 from phloem.pruning.cpu.model_numbers import model_numbers
 from phloem.pruning.cpu.storage import BATCH, rows_for, shape_of_sizes, state_sets
 
-UNGUARDED_TIPS = 24  # up to here no product of messages can leave double precision (docs/mcmc.md)
+# Up to here no product of four states' messages can leave double precision (docs/mcmc.md): on a branch of
+# 1e-8 a state changes with 1e-8 or so. With more states a change can need several steps, 1e-24 for a codon.
+UNGUARDED_TIPS = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ def _numbers(part: Part) -> list[int]:
             length_classes=int(part.length_class.max()) + 1,
             message_rows=rows,
             column_rows=rows,
-            guarded=int(n_tips > UNGUARDED_TIPS),
+            guarded=int(shape.states != 4 or n_tips > UNGUARDED_TIPS),
             ascertained=int(part.unobservable.any()),
             repeats=int(part.repeats),
         )

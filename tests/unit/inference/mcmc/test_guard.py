@@ -20,12 +20,9 @@ from phloem.inference.mcmc.structure import ChainModel, structure_of_model
 from phloem.io.alignment import read_alignment
 from phloem.io.newick import parse_newick
 from phloem.likelihood.model_for_alignment import model_for_alignment
-<<<<<<< HEAD
 from phloem.likelihood.tree_likelihood import TreeLikelihood
-from phloem.tree.tree import Tree
-=======
 from phloem.model.record import EigenSystem, ProcessNumbers
->>>>>>> 6ab2dee (The sampler runs on the engine's own kernels: partitions, mixtures, threads over chains; one likelihood on CPUs)
+from phloem.tree.tree import Tree
 
 ROOT = Path(__file__).resolve().parents[4]
 ALIGNMENT = read_alignment(ROOT / "examples/primates.nex")
