@@ -6,9 +6,11 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from phloem.analysis.mcmc_data import ChainInput, chain_input
 from phloem.analysis.mcmc_files import (
     as_extension,
     chain_identity,
@@ -19,21 +21,17 @@ from phloem.analysis.mcmc_files import (
 from phloem.analysis.mcmc_record import McmcResult, McmcSettings
 from phloem.analysis.mcmc_start import ChainStart, chain_start
 from phloem.analysis.provenance import provenance
-from phloem.analysis.reading import alignment_of
-from phloem.data.alignment import Alignment
 from phloem.errors import DeviceError, InputError
+from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.checkpoint import state_path, write_atomically
 from phloem.inference.mcmc.convergence import kept
 from phloem.inference.mcmc.frozen import frozen_warnings
 from phloem.inference.mcmc.guard import plain_likelihood
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.run import Run
 from phloem.inference.mcmc.sampler import Progress, Sampled, sample
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
-from phloem.inference.mcmc.structure import structure_of_model
 from phloem.io.trees import nexus_text
-from phloem.likelihood.model_for_alignment import model_for_alignment
-from phloem.model.model import Model
 from phloem.pruning.select import Selection
 from phloem.summary.trace import trace_summary
 from phloem.summary.trees import consensus_tree
@@ -41,19 +39,18 @@ from phloem.summary.trees import consensus_tree
 __all__ = ["ChainSettings", "McmcResult", "McmcSettings", "Priors", "parse_length_prior", "run_mcmc"]
 
 LEAST_SAMPLES = 10
-DEFAULT_MODELS = {"dna": "GTR+G4", "rna": "GTR+G4", "protein": "LG+G4", "codon": "GY94+F3X4"}
 
 
 def run_mcmc(
     settings: McmcSettings,
     progress: Callable[[Progress], None] | None = None,
-    started: Callable[[Model, Alignment, str], None] | None = None,
+    started: Callable[[ChainInput, str], None] | None = None,
     compiling: Callable[[str], None] | None = None,
 ) -> McmcResult:
     """Sample, summarise, write. An analysis that was interrupted is resumed. A finished one goes on where
     more generations are asked for than before; otherwise it is an error unless redo.
 
-    started: called once, before sampling, with model, alignment and what chains start from. compiling: with
+    started: called once, before sampling, with data and models, and what chains start from. compiling: with
     a sentence if kernels must be compiled. Errors: PhloemError of every kind.
     """
     if compiling is not None:
@@ -63,18 +60,17 @@ def run_mcmc(
     files = output_files(prefix, chains.n_runs)
     refuse_unexplained(state_path(prefix), files, settings.redo)
     _refuse_short(chains)
-    alignment = alignment_of(settings)
-    model = model_for_alignment(settings.model or _default_model(alignment), alignment, settings.gamma)
-    structure = structure_of_model(model, alignment.n_sites)
-    selection = _selection(chains)
-    start = chain_start(settings.start, alignment, chains.branch_length_bounds)
+    data = chain_input(settings)
+    structure, selection = data.structure, _selection(chains)
+    start = chain_start(settings.start, data.alignments[data.largest], chains.branch_length_bounds)
     if started is not None:
-        started(model, alignment, start.origin)
-    observed = observations(alignment, structure.ascertained)
+        started(data, start.origin)
+    observed = data.observed()
     make_room(prefix, files, settings.redo)
-    identity, plain = chain_identity(settings, model), plain_likelihood([alignment], structure)
+    identity = chain_identity(settings, data.model_text())
+    plain = plain_likelihood(list(data.alignments.values()), structure)
     sampled = sample(observed, structure, chains, prefix, identity, progress, start.tree, plain)
-    result = _summarised(settings, model, start, alignment, sampled, selection, files)
+    result = _summarised(settings, data, start, sampled, selection, files)
     unit = f"#NEXUS\n[Branch lengths: {result.length_unit}]\n"
     tree = nexus_text([result.consensus]).replace("#NEXUS\n", unit, 1)
     write_atomically(Path(f"{prefix}.con.tre"), tree.encode())
@@ -95,13 +91,9 @@ def _refuse_short(chains: ChainSettings) -> None:
         )
 
 
-def _default_model(alignment: Alignment) -> str:
-    return DEFAULT_MODELS.get(alignment.alphabet.kind, "MK+G4")
-
-
 def _selection(chains: ChainSettings) -> Selection:
-    threads = min(chains.n_runs, chains.threads or chains.n_runs)
-    reason = "the sampler's compiled loop; one thread a run, results do not depend on threads"
+    threads = chains.threads or usable_cores()[0]
+    reason = "the engine's kernels in a compiled loop; runs and their chains share the threads"
     return Selection("cpu", threads, "float64", reason, _no_evaluator)
 
 
@@ -110,27 +102,21 @@ def _no_evaluator(_problem):
 
 
 def _summarised(
-    settings, model: Model, start: ChainStart, alignment: Alignment, sampled: Sampled, selection, files
+    settings, data: ChainInput, start: ChainStart, sampled: Sampled, selection, files
 ) -> McmcResult:
     runs, chains = sampled.runs, settings.chains
     first = kept(runs[0].samples, chains.burn_in, chains.tuning)
     draws = np.stack([run.samples.numbers[first:] for run in runs])
     summary = trace_summary(("LnL", "LnPr", *runs[0].columns.names), draws)
-    consensus = consensus_tree([run.samples.tree_sample(alignment.taxa, first) for run in runs])
+    consensus = consensus_tree([run.samples.tree_sample(data.taxa, first) for run in runs])
     tried = np.sum([run.state.tried[0] for run in runs], axis=0)
     accepted = np.sum([run.state.accepted[0] for run in runs], axis=0)
     tuning = np.mean([run.state.tuning[0] for run in runs], axis=0)
     return McmcResult(
         settings=settings,
-        model=model.text(),
+        model=data.model_text(),
         start=start.origin,
-        data={
-            "taxa": alignment.n_taxa,
-            "sites": alignment.n_sites,
-            "patterns": int((runs[0].forest.parts[0].weights > 0).sum()),
-            "datatype": alignment.alphabet.kind,
-            "states": alignment.alphabet.n_states,
-        },
+        data=_data_record(data, runs[0]),
         consensus=consensus,
         parameters=summary,
         diagnosis=sampled.diagnosis,
@@ -145,8 +131,35 @@ def _summarised(
         resumed_at=sampled.resumed_at,
         files=files,
         length_unit=runs[0].columns.structure.length_unit,
-        provenance=provenance([settings.alignment, *start.files], selection) | {"seed": chains.seed},
+        provenance=provenance(
+            [settings.alignment, *([settings.partitions] if settings.partitions else []), *start.files],
+            selection,
+        )
+        | {"seed": chains.seed},
     )
+
+
+def _inputs(settings: McmcSettings, start: ChainStart) -> list[str]:
+    partitions = [settings.partitions] if settings.partitions is not None else []
+    return [settings.alignment, *partitions, *start.files]
+
+
+def _data_record(data: ChainInput, run: Run) -> dict[str, object]:
+    """What was read: of the only part, or sums and every part."""
+    parts: dict[str, dict[str, Any]] = {
+        name: {
+            "sites": alignment.n_sites,
+            "patterns": int((part.weights > 0).sum()),
+            "datatype": alignment.alphabet.kind,
+            "states": alignment.alphabet.n_states,
+        }
+        for (name, alignment), part in zip(data.alignments.items(), run.forest.parts)
+    }
+    taxa: dict[str, object] = {"taxa": len(data.taxa)}
+    if len(parts) == 1:
+        return taxa | parts["all"]
+    totals = {key: sum(part[key] for part in parts.values()) for key in ("sites", "patterns")}
+    return taxa | totals | {"parts": parts, "dropped_columns": data.dropped}
 
 
 def _swaps(runs) -> tuple[float, ...]:

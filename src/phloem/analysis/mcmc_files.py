@@ -15,7 +15,6 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.checkpoint import samples_path, state_path
 from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.trace_files import paths
-from phloem.model.model import Model
 
 
 def output_files(prefix: str, n_runs: int) -> dict[str, str]:
@@ -74,7 +73,7 @@ def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
     Path(prefix).parent.mkdir(parents=True, exist_ok=True)
 
 
-def chain_identity(settings: McmcSettings, model: Model) -> dict[str, Any]:
+def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
     """What decides the chains' numbers: all of it must agree for a checkpoint to be resumed."""
     chains = asdict(settings.chains)
     for name in ("threads", "generations", "until_converged", "check_every", "burn_in", "convergence"):
@@ -83,9 +82,12 @@ def chain_identity(settings: McmcSettings, model: Model) -> dict[str, Any]:
     chains["tuning_generations"] = settings.chains.tuning
     return {
         "alignment": sha256(settings.alignment),
-        "model": model.text(),
+        "model": model_text,
+        "linkage": settings.linkage,
+        "link": list(settings.link),
         "gamma": settings.gamma,
         **reading_identity(settings),
+        **({"partitions": sha256(settings.partitions)} if settings.partitions else {}),
         **start_identity(settings.start),
         **chains,
     }

@@ -11,6 +11,7 @@ import numpy as np
 
 from phloem.analysis.mcmc_start import RANDOM
 from phloem.analysis.reading import DataOptions
+from phloem.density.parameterisation import LengthLinkage
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.summary.trace import TraceSummary
@@ -19,12 +20,16 @@ from phloem.tree.tree import Tree
 
 @dataclass(frozen=True)
 class McmcSettings(DataOptions):
-    """One analysis. model: None takes
-    the default for the data type (analysis.mcmc). start: what chains start from, random, nj, bionj, upgma or
-    a tree file (analysis.mcmc_start). prefix: of every file written; None takes the alignment's name in the
-    working directory. redo: replace files that exist. chains: what the sampler does."""
+    """One analysis. model: None takes the default for the data type (analysis.mcmc_data); with partitions,
+    that of the subsets to which their file gives none. linkage, link: what parts share
+    (analysis.partitioned_likelihood); None is a rate a part. start: what chains start from, random, nj,
+    bionj, upgma or a tree file (analysis.mcmc_start). prefix: of every file written; None takes the
+    alignment's name in the working directory. redo: replace files that exist. chains: what the sampler
+    does."""
 
     model: str | None = None
+    linkage: LengthLinkage | None = None
+    link: tuple[str, ...] = ()
     start: str = RANDOM
     prefix: str | None = None
     redo: bool = False

@@ -14,6 +14,8 @@ GENETIC_CODE = typer.Option(1, help="NCBI's number of the genetic code, for codo
 ALIGNMENT_HELP = "FASTA, PHYLIP or NEXUS file, gzip-compressed or not."
 _Options = list[tuple[str, Any, Any]]  # name, type, typer's declaration
 
+LINK = typer.Option(None, help="A parameter that parts share: alpha, or alpha:gene1,gene2; may be repeated.")
+
 
 def _of_reading(ambiguity: str | None) -> _Options:
     return [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from phloem.cli.data_options import takes_data
+from phloem.cli.data_options import LINK, takes_data
 
 if TYPE_CHECKING:
     from phloem.analysis.likelihood import Gradient, LikelihoodResult, Optimum
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _SIMPLEX = ("frequency", "root_frequency", "weight", "class_weight", "mixture_weight")
-
-
-_LINK = typer.Option(None, help="A parameter that parts share: alpha, or alpha:gene1,gene2; may be repeated.")
 
 
 @takes_data(partitions=True)
@@ -34,7 +31,7 @@ def likelihood(
     linkage: Literal["linked", "proportional", "unlinked"] = typer.Option(
         "linked", help="Branch lengths of parts: the same, the same times a rate a part, or a part's own."
     ),
-    link: list[str] | None = _LINK,
+    link: list[str] | None = LINK,
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     multifurcations: bool = typer.Option(
         False, "--multifurcations", help="Resolve multifurcations by zero-length branches."

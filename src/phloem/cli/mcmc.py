@@ -6,20 +6,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from phloem.cli.data_options import takes_data
+from phloem.cli.data_options import LINK, takes_data
 
 if TYPE_CHECKING:
     from phloem.analysis.mcmc import McmcResult, McmcSettings
+    from phloem.analysis.mcmc_data import ChainInput
 
 _WIDTH = 80
 
 
-@takes_data()
+@takes_data(partitions=True)
 def mcmc(
     data: dict[str, Any],
     model: str | None = typer.Option(
         None, "--model", "-m", help="Such as GTR+I+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
     ),
+    linkage: Literal["linked", "proportional"] | None = typer.Option(
+        None, help="Branch lengths of parts: the same, or times a rate a part (the default)."
+    ),
+    link: list[str] | None = LINK,
     start: str = typer.Option(
         "random", help="Starting trees: random, nj, bionj, upgma, or a tree file; perturbed for each chain."
     ),
@@ -43,7 +48,7 @@ def mcmc(
     ),
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
-    threads: int | None = typer.Option(None, help="At most one for each run is used."),
+    threads: int | None = typer.Option(None, help="Shared by runs and their chains; all cores if not given."),
     redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
 ) -> None:
     """Bayesian analysis: trees, branch lengths and parameters sampled by Metropolis-coupled MCMC.
@@ -58,6 +63,7 @@ def _settings(options: dict[str, Any]) -> McmcSettings:
     from phloem.analysis.mcmc import ChainSettings, McmcSettings, Priors, parse_length_prior
 
     options |= options.pop("data")
+    options["link"] = tuple(options["link"] or ())
     prior = Priors(branch_lengths=parse_length_prior(options.pop("branch_prior")))
     options |= {"n_runs": options.pop("runs"), "n_chains": options.pop("chains"), "priors": prior}
     options["use_data"] = not options.pop("prior_only")
@@ -105,19 +111,26 @@ def _run(settings: McmcSettings) -> McmcResult:
             raise
 
 
-def _introduce(settings: McmcSettings, model, data, start: str) -> None:
+def _introduce(settings: McmcSettings, data: ChainInput, start: str) -> None:
     from textwrap import fill
 
     from phloem.analysis.mcmc_prior import prior_text
 
     c = settings.chains
-    _line(
-        f"{data.n_taxa} taxa, {data.n_sites:,} sites, {data.alphabet.kind} "
-        f"({data.alphabet.n_states} states), "
-        f"ambiguous characters: {settings.ambiguity}"
-    )
-    _line(f"model:   {model.text()}{'' if settings.model else '  (default for this kind of data)'}")
-    prior = "prior:   " + prior_text(model, c.priors)
+    for name, alignment in data.alignments.items():
+        of_part = "" if len(data.alignments) == 1 else f"{name}: "
+        _line(
+            f"{of_part}{alignment.n_taxa} taxa, {alignment.n_sites:,} sites, {alignment.alphabet.kind} "
+            f"({alignment.alphabet.n_states} states), ambiguous characters: {settings.ambiguity}"
+        )
+        chosen = "" if settings.model or of_part else "  (default for this kind of data)"
+        _line(f"model:   {data.models[name].text()}{chosen}")
+    if len(data.alignments) > 1:
+        shared = ", ".join(settings.link) or "no parameters"
+        _line(f"parts:   branch lengths {settings.linkage or 'proportional'}; shared: {shared}")
+    if data.dropped:
+        _line(f"left out: columns {data.dropped}")
+    prior = "prior:   " + prior_text(data.structure, c.priors)
     _line(fill(prior, _WIDTH, subsequent_indent=" " * 9))
     _line(
         f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {c.heating:g}, seed {c.seed}, {_length(c)}"
