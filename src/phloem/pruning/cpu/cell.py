@@ -82,6 +82,7 @@ def list_changes(numbers, addresses, tree, model_changed, everything, scratch):
     n = cell_numbers(numbers)
     at, n_nodes = cell_at(n, addresses), 2 * n.tips - 1
     root, todo, dirty = n_nodes - 1, scratch.todo, scratch.dirty
+    beside = tree.right[root] if tree.left[root] == 0 else tree.left[root]
     count = 0
     for x in tree.order:
         region, message, matrix = at[0, COLUMNS, x], at[0, MESSAGES, x], at[0, MATRICES, x]
@@ -101,7 +102,7 @@ def list_changes(numbers, addresses, tree, model_changed, everything, scratch):
                 )
         if changed:
             matrix = matrix + n_nodes if matrix < n_nodes else matrix - n_nodes
-        if fresh and x != root:
+        if fresh and x != root and x != beside:
             message = message + n_nodes if message < n_nodes else message - n_nodes
             todo[count, 0], todo[count, 1] = x, changed
             count += 1
@@ -208,29 +209,35 @@ def pass_up_padded(numbers, addresses, tree, count, scratch):
 
 @uncounted
 def sites_at_tip(numbers, addresses, tree, lanes, scratch):
-    """Log-likelihood at a root whose one child is tip 0: no column of the root itself is formed.
+    """Log-likelihood at a root whose one child is tip 0: no column of the root itself is formed, nor of the
+    node beside the tip, whose branch has no length.
 
-    L_p = Σ weight π m_tip0 m_other over the row's entries; a tip's message has no exponents.
+    L_p = Σ weight π m_tip0 m_left m_right over a row's entries; a tip's message has no exponents.
     """
     n = cell_numbers(numbers)
     at, shape, room, root = cell_at(n, addresses), _shape(n, lanes), _room(scratch), 2 * n.tips - 2
     messages = cell_messages(n, addresses)
     model = cell_model(n, addresses, int64_at(addresses[SLOT], (2,))[1])
-    other = tree.right[root] if tree.left[root] == 0 else tree.left[root]
+    beside = tree.right[root] if tree.left[root] == 0 else tree.left[root]
+    a, b = tree.left[beside], tree.right[beside]
     set_root_row(model, shape, room.root)
-    tip_row, row = messages.start[at[1, MESSAGES, 0]], messages.start[at[1, MESSAGES, other]]
+    tip_row = messages.start[at[1, MESSAGES, 0]]
     for block in range(n.blocks):
         for k in range(n.codes):
             here, out = (tip_row + k) * n.width, (block * n.codes + k) * n.width
             for i in range(n.width):
                 scratch.tip[out + i] = room.root[block * n.width + i] * messages.values[block, here + i]
+    tip_codes = int32_at(addresses[TIP_CODES], (n.tips, n.patterns))
     class_of = int32_at(addresses[CLASS_OF], (2 * n.tips - 2, n.patterns))
-    classes = class_of[class_row(at[1, COLUMNS, other], n.tips)]
-    codes = int32_at(addresses[TIP_CODES], (n.tips, n.patterns))[0]
+    first = tip_codes[a] if a < n.tips else class_of[class_row(at[1, COLUMNS, a], n.tips)]
+    second = tip_codes[b] if b < n.tips else class_of[class_row(at[1, COLUMNS, b], n.tips)]
+    rows = messages.start[at[1, MESSAGES, a]], messages.start[at[1, MESSAGES, b]]
     site = scratch.mantissa[: n.patterns]
     for block in range(n.blocks):
         weights = scratch.tip[block * n.codes * n.width :]
-        products_at_tip(messages.values[block], row, classes, weights, codes, shape, block > 0, site)
+        products_at_tip(
+            messages.values[block], rows, (first, second, tip_codes[0]), weights, shape, block > 0, site
+        )
     for p in range(n.patterns):
         scratch.power[p] = 0
     states = uint8_at(addresses[INVARIANT_STATES], (n.patterns * n.states,))
@@ -239,7 +246,8 @@ def sites_at_tip(numbers, addresses, tree, lanes, scratch):
         for p in range(n.patterns):
             site[p] += model.invariant * constant_part(p, model, sites, shape)
     if n.guarded:
-        scale_sites_at_tip(n, row, classes, codes, messages, model, sites, shape, room, scratch.tip)
+        classes = first, second, tip_codes[0]
+        scale_sites_at_tip(n, rows, classes, messages, model, sites, shape, room, scratch.tip)
     logarithms(scratch.mantissa, scratch.power, 0, n.patterns, scratch.site_log)
     return total_log_likelihood(
         scratch.site_log[: n.patterns],
@@ -251,37 +259,45 @@ def sites_at_tip(numbers, addresses, tree, lanes, scratch):
 
 
 @uncounted
-def products_at_tip(values, row, classes, weights, codes, shape, add, site):
-    """site[p] (+)= Σ of the row of p's class of values times the row of p's code of weights."""
+def products_at_tip(values, rows, classes, weights, shape, add, site):
+    """site[p] (+)= Σ over a row's entries of two rows of values and one of weights. rows: where those of the
+    two nodes begin; classes: three (P,), of the nodes and of the tip."""
     lanes, wide, width = shape.lanes, shape.lanes + shape.lanes, shape.width
+    first, second, codes = classes
     two = 2 * len(lanes)
     if width == 2 * two:
         for p in range(len(site)):
-            a, b = (row + classes[p]) * width, codes[p] * width
-            first = multiply(load(values, a, wide), load(weights, b, wide))
-            total = multiply_add(load(values, a + two, wide), load(weights, b + two, wide), first)
+            a, b, c = (rows[0] + first[p]) * width, (rows[1] + second[p]) * width, codes[p] * width
+            low = multiply(load(values, a, wide), load(values, b, wide))
+            high = multiply(load(values, a + two, wide), load(values, b + two, wide))
+            total = multiply(low, load(weights, c, wide))
+            total = multiply_add(high, load(weights, c + two, wide), total)
             site[p] = sum_lanes(total) + (site[p] if add else 0.0)
         return
     for p in range(len(site)):
-        a, b = (row + classes[p]) * width, codes[p] * width
+        a, b, c = (rows[0] + first[p]) * width, (rows[1] + second[p]) * width, codes[p] * width
         total = zeros(values, lanes)
         for i in range(0, width, len(lanes)):
-            total = multiply_add(load(values, a + i, lanes), load(weights, b + i, lanes), total)
+            both = multiply(load(values, a + i, lanes), load(values, b + i, lanes))
+            total = multiply_add(both, load(weights, c + i, lanes), total)
         site[p] = sum_lanes(total) + (site[p] if add else 0.0)
 
 
 @uncounted
-def scale_sites_at_tip(n, row, classes, codes, messages, model, sites, shape, room, tip):
-    """Redo the sites whose column had powers of two taken out."""
+def scale_sites_at_tip(n, rows, classes, messages, model, sites, shape, room, tip):
+    """Redo the sites in whose columns powers of two were taken out."""
+    lanes = n.exponents
     for p in range(n.patterns):
-        taken = False
-        for block in range(n.blocks):
-            for lane in range(n.exponents):
-                here = (row + classes[p]) * n.exponents + lane
-                taken = taken or messages.exponents[block, here] != 0
+        a, b, taken = rows[0] + classes[0][p], rows[1] + classes[1][p], False
+        for c in range(n.categories):
+            block, lane = c // lanes, c % lanes
+            power = messages.exponents[block, a * lanes + lane] + messages.exponents[block, b * lanes + lane]
+            room.powers[c] = power
+            taken = taken or power != 0
         if taken:
             for block in range(n.blocks):
-                first = (block * n.codes + codes[p]) * n.width
+                weights = (block * n.codes + classes[2][p]) * n.width
                 for i in range(n.width):
-                    room.root[block * n.width + i] = tip[first + i]
-            scaled_site(p, row + classes[p], room.root, 0, messages, model, sites, shape, room)
+                    both = messages.values[block, a * n.width + i] * messages.values[block, b * n.width + i]
+                    room.rows[block * n.width + i] = both * tip[weights + i]
+            scaled_site(p, model, sites, shape, room)

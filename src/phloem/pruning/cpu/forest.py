@@ -70,7 +70,7 @@ class Forest:
         categories, width = max(s.categories for s in shapes), max(s.blocks * s.width for s in shapes)
         codes = max(len(part.state_sets) for part in self.parts)
         return CellScratch(
-            rows=aligned(BATCH * padded + 64),
+            rows=aligned(max(BATCH * padded + 64, width)),
             more_rows=aligned(BATCH * padded + 64),
             scaled=aligned(states * (states + 6)),
             matrix=aligned(max(s.matrix for s in shapes)),

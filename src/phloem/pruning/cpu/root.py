@@ -53,7 +53,14 @@ def root_sites(x, begin, end, nodes, messages, model, sites, shape, scratch):
             else:
                 taken = taken or any_nonzero(load(messages.exponents[block], (out + k) * n, lanes))
         if taken:
-            scaled_site(k, out + k, row, 0, messages, model, sites, shape, scratch)
+            for block in range(shape.blocks):
+                for i in range(shape.width):
+                    here = messages.values[block, (out + k) * shape.width + i]
+                    scratch.rows[block * shape.width + i] = here * row[block * shape.width + i]
+                for lane in range(n):
+                    if block * n + lane < shape.categories:
+                        scratch.powers[block * n + lane] = messages.exponents[block, (out + k) * n + lane]
+            scaled_site(k, model, sites, shape, scratch)
             continue
         total = 0.0
         for block in range(shape.blocks):
@@ -69,19 +76,18 @@ def root_sites(x, begin, end, nodes, messages, model, sites, shape, scratch):
 
 
 @uncounted
-def scaled_site(k, row, weights, first, messages, model, sites, shape, scratch):
-    """Mantissa and power of site k where powers of two were taken out of its categories: Σ of its row of
-    messages times weights[first:], laid out as a row, all blocks one after the other."""
+def scaled_site(k, model, sites, shape, scratch):
+    """Mantissa and power of site k where powers of two were taken out of its categories.
+
+    scratch.rows: its entries, weighted, all blocks one after the other; scratch.powers: of every category.
+    """
     n, part, power = shape.exponents, scratch.parts, scratch.powers
     top = np.int64(_NO_POWER)
     for c in range(shape.categories):
-        block, lane = c // n, c % n
         total = 0.0
         for s in range(shape.states):
-            entry = s * n + lane
-            weight = weights[first + block * shape.width + entry]
-            total += weight * messages.values[block, row * shape.width + entry]
-        part[c], power[c] = total, messages.exponents[block, row * n + lane]
+            total += scratch.rows[c // n * shape.width + s * n + c % n]
+        part[c] = total
         if total > 0:
             top = max(top, power[c])
     part[shape.categories], power[shape.categories] = 0.0, 0

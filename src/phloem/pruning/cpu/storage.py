@@ -35,7 +35,7 @@ def shape_of_sizes(states: int, categories: int, precision: str, lanes: int) -> 
 
 def new_scratch(shape: Shape, precision: str) -> Scratch:
     """What one thread works in."""
-    batch = BATCH * shape.padded + 64
+    batch = max(BATCH * shape.padded + 64, shape.blocks * shape.width)
     return Scratch(
         np.empty(batch, precision),
         np.empty(batch, precision),
