@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from phloem.inference.mcmc.structure_of_model import structure_of_model
 
 from phloem.data.alignment import Alignment, alignment_from_sequences
 from phloem.data.alphabet import STANDARD_SYMBOLS, alphabet
@@ -17,6 +16,7 @@ from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.observations import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.structure import structure_of_model
 from phloem.likelihood.model_for_alignment import model_for_alignment
 
 BOUND = 1e-9  # relative
@@ -55,11 +55,10 @@ def drawn(tips: int, sites: int, kind: str, letters, seed: int = 1) -> Alignment
 
 
 def largest_difference(alignment: Alignment, text: str, generations: int = 20) -> float:
-    model = model_for_alignment(text, alignment)
-    structure = structure_of_model(model)
+    structure = structure_of_model(model_for_alignment(text, alignment))
     chains = ChainSettings(n_runs=1, n_chains=2, generations=generations, sample_every=generations // 2)
     run = sample(observations(alignment, structure.ascertained), structure, chains).runs[0]
-    plain, names = plain_likelihood(alignment, model), run.columns.names
+    plain, names = plain_likelihood([alignment], structure), run.columns.names
     expected = [plain(*run.samples.tree_and_numbers(i, names)) for i in range(run.samples.n)]
     assert run.samples.n == 3 and np.isfinite(expected).all()
     return float(np.max(np.abs(run.samples.numbers[:, 0] - expected) / np.maximum(np.abs(expected), 1.0)))
@@ -83,11 +82,10 @@ def test_a_wrong_alignment_is_seen(monkeypatch):
     codes = alignment.codes.copy()
     codes[0, 0] = (codes[0, 0] + 1) % 4
     other = Alignment(alignment.taxa, alignment.alphabet, codes, alignment.state_sets)
-    model = model_for_alignment("JC", alignment)
-    structure = structure_of_model(model)
+    structure = structure_of_model(model_for_alignment("JC", alignment))
     chains = ChainSettings(n_runs=1, n_chains=1, generations=2, sample_every=2)
     run = sample(observations(alignment), structure, chains).runs[0]
     tree_and_numbers = run.samples.tree_and_numbers(0, run.columns.names)
-    right, wrong = (plain_likelihood(data, model)(*tree_and_numbers) for data in (alignment, other))
+    right, wrong = (plain_likelihood([data], structure)(*tree_and_numbers) for data in (alignment, other))
     found = run.samples.numbers[0, 0]
     assert abs(found / right - 1) < BOUND < 1e-5 < abs(found / wrong - 1)

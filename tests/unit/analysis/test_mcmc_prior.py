@@ -7,6 +7,7 @@ import pytest
 from phloem.analysis.mcmc_prior import prior_text
 from phloem.data.alphabet import alphabet
 from phloem.inference.mcmc.settings import ExponentialPrior, Priors
+from phloem.inference.mcmc.structure import structure_of_model
 from phloem.likelihood.model_for_alignment import model_for_alphabet
 from phloem.model.grammar import parse_model
 
@@ -26,7 +27,7 @@ ALPHA, INVARIABLE = "exponential(1) alpha", "uniform proportion of invariable si
     ],
 )
 def test_only_free_parameters_have_a_prior(model, named):
-    assert prior_text(parse_model(model, datatype="dna"), Priors()) == ", ".join([ALWAYS, *named])
+    assert prior_text(structure_of_model(parse_model(model, datatype="dna")), Priors()) == ", ".join([ALWAYS, *named])
 
 
 def test_other_priors_than_the_usual_ones():
@@ -34,11 +35,11 @@ def test_other_priors_than_the_usual_ones():
     expected = (
         "branch lengths exponential(20), uniform topologies, Dirichlet(2) rates, exponential(0.5) alpha"
     )
-    assert prior_text(parse_model("HKY+FQ+G4", datatype="dna"), priors) == expected
+    assert prior_text(structure_of_model(parse_model("HKY+FQ+G4", datatype="dna")), priors) == expected
 
 
 def test_lengths_of_codons_are_per_nucleotide():
     model = model_for_alphabet("GY94+FQ", alphabet("codon"))
-    assert prior_text(model, Priors()).startswith(
+    assert prior_text(structure_of_model(model), Priors()).startswith(
         "branch lengths per nucleotide site gammadir(1,0.1,1,1), uni"
     )

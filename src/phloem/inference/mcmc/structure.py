@@ -187,7 +187,7 @@ def structure_of_parts(parts: Sequence[PartModel], linkage: Linkage | None = Non
 
 def _refuse(model: Model) -> None:
     """ModelError for what needs a root: the chains' trees are unrooted."""
-    site_model = model.evaluate(model.start_values())
+    site_model = model.evaluate(_apart(model))
     reversible = model.root_term is None and all(
         np.allclose(p.frequencies[:, None] * p.rate_matrix, (p.frequencies[:, None] * p.rate_matrix).T)
         and np.allclose(p.frequencies, p.root_frequencies)
@@ -202,3 +202,13 @@ def _refuse(model: Model) -> None:
         raise ModelError(f"phloem mcmc does not sample several sets of branch lengths yet ({model.name})")
     if any(process.real_eigen is None for process in site_model.processes):
         raise ModelError(f"{model.name} has no real eigensystem; phloem mcmc cannot sample it")
+
+
+def _apart(model: Model) -> dict[str, ParameterValue]:
+    """Values at which no two free rates are equal: with equal ones an irreversible model can be reversible."""
+    values = model.start_values()
+    for p in model.free:
+        if p.kind == "positive":
+            x = np.atleast_1d(values[p.name]) * (1.0 + 0.1 * np.arange(1, p.size + 1))
+            values[p.name] = x if p.elements else float(x[0])
+    return values
