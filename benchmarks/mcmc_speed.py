@@ -50,10 +50,11 @@ def started(text: str, repeats: bool, burn_in: int) -> list[Run]:
 
 def correct(run: Run) -> bool:
     """Carried log-likelihoods equal those from scratch."""
-    from phloem.inference.mcmc.compiled.run import refresh
+    from phloem.inference.mcmc.compiled.run import REFRESH, advance
 
     carried = run.state.log_likelihood.copy()
-    refresh(run.data, run.state, run.shared, run.scratches[0])
+    run.shared.done[:], run.shared.swapped[:] = 0, 0
+    advance(run.data, run.state, run.shared, run.scratches[0], 1, REFRESH, -1, 0)
     return np.array_equal(carried, run.state.log_likelihood)
 
 

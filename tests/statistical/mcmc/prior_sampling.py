@@ -35,7 +35,8 @@ def prior_draws(n_tips: int, n: int, structure: ChainModel | None = None, **sett
     settings.setdefault("n_chains", 1)
     settings.setdefault("tuning_generations", n * every // 10)
     chains = ChainSettings(use_data=False, n_runs=1, generations=n * every, **settings)
-    run = new_run(0, no_data(n_tips), structure or gtr(), chains)
+    structure = structure or gtr()
+    run = new_run(0, [no_data(n_tips)] * len(structure.parts), structure, chains)
     samples = advanced(run, n * every).samples
     first = n // 10 + 1
     kept = Samples(*(getattr(samples, f)[first:] for f in ("generation", "numbers", "parent", "lengths")))

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from phloem.density.parameterisation import Linkage, PartModel
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, GammaDirichletPrior, Priors
+from phloem.inference.mcmc.structure import structure_of_parts
+from phloem.model.grammar import parse_model
 from statistical.mcmc.prior_sampling import (
     gtr,
     ks_p_value,
@@ -133,6 +136,37 @@ def test_alpha_and_p_invariable_follow_their_priors():
     names, samples = prior_draws(3, 6000, gtr(p_invariable=True), move_weights=weights, sample_every=40)
     assert ks_p_value(samples.numbers[:, 2 + names.index("alpha")], stats.expon()) > ACCEPT
     assert ks_p_value(samples.numbers[:, 2 + names.index("pinvar")], stats.uniform()) > ACCEPT
+
+
+def two_parts():
+    """Three quarters of the sites have free rates, the others hidden states that switch on and off."""
+    models = [parse_model(text, datatype="dna") for text in ("JC+R3", "JC+COV")]
+    parts = [PartModel("a", models[0], 30), PartModel("b", models[1], 10)]
+    return structure_of_parts(parts, Linkage("proportional"))
+
+
+@pytest.mark.parametrize("move", ["dirichlet", "slider"])
+def test_rates_of_parts_and_free_rates_follow_their_priors(move):
+    weights = {f"{block}_{move}": 1 for block in ("partition_rates", "weights", "rates")}
+    switches = {f"switch_{way}_multiplier": 1 for way in ("on", "off")}
+    names, samples = prior_draws(3, 6000, two_parts(), move_weights=weights | switches, sample_every=60)
+    draws = {name: samples.numbers[:, 2 + i] for i, name in enumerate(names)}
+    assert np.allclose(draws["rate{a}"] * 0.75 + draws["rate{b}"] * 0.25, 1)
+    assert ks_p_value(draws["rate{a}"] * 0.75, stats.uniform()) > ACCEPT
+    for name in ("weight_1", "weight_3", "rate_1", "rate_3"):
+        assert ks_p_value(draws[name], stats.beta(1, 2)) > ACCEPT
+    for name in ("switch_on", "switch_off"):
+        assert ks_p_value(draws[name], stats.expon()) > ACCEPT
+
+
+def test_a_wrong_hastings_ratio_of_the_rates_of_parts_is_noticed():
+    move = "partition_rates_dirichlet"
+    weights = {move: 1, "partition_rates_slider": 1}
+    names, samples = prior_draws(
+        3, 6000, two_parts(), move_weights=weights, sample_every=60, hastings_factor={move: 0.0}
+    )
+    rate = samples.numbers[:, 2 + names.index("rate{a}")]
+    assert ks_p_value(rate * 0.75, stats.uniform()) < REJECT
 
 
 def test_a_wrong_hastings_ratio_of_the_alpha_move_is_noticed():

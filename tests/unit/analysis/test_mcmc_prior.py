@@ -27,7 +27,9 @@ ALPHA, INVARIABLE = "exponential(1) alpha", "uniform proportion of invariable si
     ],
 )
 def test_only_free_parameters_have_a_prior(model, named):
-    assert prior_text(structure_of_model(parse_model(model, datatype="dna")), Priors()) == ", ".join([ALWAYS, *named])
+    assert prior_text(structure_of_model(parse_model(model, datatype="dna")), Priors()) == ", ".join(
+        [ALWAYS, *named]
+    )
 
 
 def test_other_priors_than_the_usual_ones():

@@ -79,6 +79,8 @@ def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
         p.name in free for p in categories.term.parameters
     ):
         return
+    if gamma is not None and len(model.evaluate(model.start_values()).processes) > 1:
+        return  # every process has all the gamma's categories
     process = _process(model, free) if free else None
     if free and process is None:
         return
@@ -97,7 +99,8 @@ def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
     if gamma is not None:
         row[ALPHA] = space.place(gamma.block).start
         row[MEDIAN] = getattr(categories, "kind", "mean") == "median"
-    rates, weights, fixed = model.site_rates.evaluate(model.start_values())
+    numbers = model.evaluate(model.start_values())
+    rates, weights, fixed = numbers.rates, numbers.weights, numbers.invariant
     if proportion is not None:
         row[INVARIABLE] = space.place(proportion.block).start
     else:

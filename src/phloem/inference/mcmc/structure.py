@@ -205,7 +205,8 @@ def _refuse(model: Model) -> None:
 
 
 def _apart(model: Model) -> dict[str, ParameterValue]:
-    """Values at which no two free rates are equal: with equal ones an irreversible model can be reversible."""
+    """Values at which no two free rates are equal: with equal ones an irreversible model can be
+    reversible."""
     values = model.start_values()
     for p in model.free:
         if p.kind == "positive":

@@ -129,7 +129,7 @@ def _step(data, state, shared, scratch, h, task):
     if refresh:
         state.log_prior[h] = prior
     if prior > -math.inf and data.use_data:
-        waits = fresh and _models_wait(data, state, h, scratch)
+        waits = fresh and _models_wait(data, state, h, scratch, refresh)
         if not waits:
             likelihood = _evaluate(data, state, shared, scratch, h, data.move_kind[move], refresh)
     if not waits:
@@ -168,16 +168,17 @@ def chain_prior(data, state, h, slot):
 
 
 @merged
-def _models_wait(data, state, h, scratch):
-    """Write the models of the proposal that the compiled recipes cover; True if there are others."""
+def _models_wait(data, state, h, scratch, refresh):
+    """Write the models of the proposal that the compiled recipes cover; True if there are others. refresh:
+    write them whatever changed, so that numbers do not depend, in their last bits, on how they were made."""
     waits = False
     old, new = state.values[h, state.slot[h]], state.values[h, 1 - state.slot[h]]
     for part in range(data.numbers.shape[1]):
-        if model_differs(data.recipes, part, old, new):
-            if data.recipes.rows[part, KIND] == COMPILED:
-                set_model(data.recipes, part, new, data.numbers[h, part], data.addresses[h, part], scratch)
-            else:
-                waits = True
+        compiled = data.recipes.rows[part, KIND] == COMPILED
+        differs = model_differs(data.recipes, part, old, new)
+        if compiled and (differs or refresh):
+            set_model(data.recipes, part, new, data.numbers[h, part], data.addresses[h, part], scratch)
+        waits = waits or (differs and not compiled)
     return waits
 
 
@@ -199,6 +200,7 @@ def _evaluate(data, state, shared, scratch, h, kind, everything):
     total = 0.0
     for part in range(data.numbers.shape[1]):
         differs = model_differs(data.recipes, part, state.values[h, old], state.values[h, new])
+        differs = differs or (everything and data.recipes.rows[part, KIND] == COMPILED)
         total += propose_cell(
             data.numbers[h, part], data.addresses[h, part], tree, differs, everything, scratch.cell
         )
