@@ -21,7 +21,6 @@ from phloem.io.alignment import read_alignment
 from phloem.io.newick import parse_newick
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
-from phloem.model.record import EigenSystem, ProcessNumbers
 from phloem.tree.tree import Tree
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -31,32 +30,26 @@ STRUCTURE = structure_of_model(MODEL)
 PLAIN = plain_likelihood([ALIGNMENT], STRUCTURE)
 
 
-RIGHT_MODEL = ChainModel.site_model
+def plant_a_wrong_matrix(monkeypatch):
+    """A to C twice as often as the model says in every model that the compiled loop makes: a wrong transition
+    matrix, which the guard's own way to the likelihood does not use."""
+    right = start.recipes_of
+
+    def wrong(structure):
+        recipes = right(structure)
+        recipes.base[0, [0, 1], [1, 0]] *= 2
+        return recipes
+
+    monkeypatch.setattr(start, "recipes_of", wrong)
 
 
-def wrong_site_model(self, part, values):
-    """A to C twice as often as the model says: a wrong transition matrix, which the guard's own way to the
-    likelihood does not use."""
-    right = RIGHT_MODEL(self, part, values)
-    q, pi = right.single.rate_matrix.copy(), right.single.frequencies
-    q[[0, 1], [1, 0]] *= 2
-    np.fill_diagonal(q, 0.0)
-    np.fill_diagonal(q, -q.sum(axis=1))
-    return replace(right, processes=(reversible_process(q / -(pi @ np.diag(q)), pi),))
+class WrongLater(ChainModel):
+    """Rates of categories that are 1 % too high, but where the chain begins."""
 
-
-class WrongMatrix(ChainModel):
-    site_model = wrong_site_model
-
-
-def wrong_structure() -> ChainModel:
-    return WrongMatrix(STRUCTURE.parameterisation)
-
-
-def reversible_process(q, pi) -> ProcessNumbers:
-    root = np.sqrt(pi)
-    values, v = np.linalg.eigh(root[:, None] * q / root)
-    return ProcessNumbers(q, pi, pi, EigenSystem(values, v / root[:, None], (v * root[:, None]).T))
+    def site_model(self, part, values):
+        right = super().site_model(part, values)
+        begins = np.array_equal(values, self.space.start())
+        return right if begins else replace(right, rates=right.rates * 1.01)
 
 
 def run(prefix=None, structure=STRUCTURE, plain=PLAIN, data=None, **settings):
@@ -108,9 +101,10 @@ def test_the_plain_path_is_the_reference_in_blocks_of_any_size(patterns, monkeyp
 
 
 @pytest.mark.parametrize("chains", [1, 3])
-def test_a_wrong_transition_matrix_stops_the_start(chains, tmp_path):
+def test_a_wrong_transition_matrix_stops_the_start(chains, tmp_path, monkeypatch):
+    plant_a_wrong_matrix(monkeypatch)
     with pytest.raises(NumericalError, match="not that of the reference") as error:
-        run(tmp_path / "x", wrong_structure(), n_chains=chains)
+        run(tmp_path / "x", n_chains=chains)
     assert "x.report.json" in str(error.value)
     report = json.loads((tmp_path / "x.report.json").read_text())
     assert report["generation"] == 0 and report["run"] == 1 and report["heat_rank"] == 0
@@ -124,18 +118,13 @@ def test_a_wrong_transition_matrix_stops_the_start(chains, tmp_path):
     assert report["log_likelihood"] != pytest.approx(report["reference_log_likelihood"], rel=1e-6)
 
 
-def test_a_wrong_recipe_stops_the_run(monkeypatch):
-    """The start is right; what the compiled loop makes of new numbers is not."""
-    right = start.recipes_of
-
-    def wrong(structure):
-        recipes = right(structure)
-        recipes.base[0, [0, 1], [1, 0]] *= 2
-        return recipes
-
-    monkeypatch.setattr(start, "recipes_of", wrong)
+def test_a_wrong_model_stops_the_run():
+    """The start is right; what is made of new numbers is not. Free rates are no recipe of the compiled loop."""
+    structure = structure_of_model(model_for_alignment("JC+R3", ALIGNMENT))
+    plain = plain_likelihood([ALIGNMENT], structure)
+    run(structure=structure, plain=plain, generations=500)
     with pytest.raises(NumericalError, match="not that of the reference") as error:
-        run()
+        run(structure=WrongLater(structure.parameterisation), plain=plain)
     assert "generation 0:" not in str(error.value)
 
 
@@ -182,10 +171,11 @@ def test_a_constant_likelihood_stops_the_run(monkeypatch):
         run()
 
 
-def test_a_wrong_resume_is_stopped(tmp_path):
+def test_a_wrong_resume_is_stopped(tmp_path, monkeypatch):
     run(tmp_path / "x", generations=1000)
+    plant_a_wrong_matrix(monkeypatch)
     with pytest.raises(NumericalError, match="generation 1,000"):
-        run(tmp_path / "x", wrong_structure())
+        run(tmp_path / "x")
 
 
 @pytest.mark.parametrize(("factor", "stops"), [(1 + 1e-10, False), (1 + 3e-8, True), (float("nan"), True)])
@@ -194,8 +184,10 @@ def test_how_much_it_takes(factor, stops):
         run(plain=lambda *row: factor * PLAIN(*row), generations=100)
 
 
-def test_runs_without_data_are_exempt():
-    run(structure=wrong_structure(), use_data=False)
+def test_runs_without_data_are_exempt(monkeypatch):
+    with monkeypatch.context() as planted_here:
+        plant_a_wrong_matrix(planted_here)
+        run(use_data=False)
     observed = observations(ALIGNMENT)
     missing = replace(
         observed, codes=np.zeros_like(observed.codes[:, :1]), code_sets=np.ones((1, 4)), weights=np.ones(1)
@@ -212,7 +204,7 @@ def test_runs_without_data_are_exempt():
 def test_the_command_is_guarded(monkeypatch, tmp_path):
     from phloem.analysis import mcmc
 
-    monkeypatch.setattr(ChainModel, "site_model", wrong_site_model)
+    plant_a_wrong_matrix(monkeypatch)
     chains = ChainSettings(generations=6000, sample_every=50)
     settings = mcmc.McmcSettings(
         str(ROOT / "examples/primates.nex"), "HKY+G4", prefix=str(tmp_path / "x"), chains=chains
