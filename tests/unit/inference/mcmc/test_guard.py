@@ -119,7 +119,7 @@ def test_a_wrong_transition_matrix_stops_the_start(chains, tmp_path, monkeypatch
 
 
 def test_a_wrong_model_stops_the_run():
-    """The start is right; what is made of new numbers is not. Free rates are no recipe of the compiled loop."""
+    """The start is right, what is made of new numbers is not (free rates have no compiled recipe)."""
     structure = structure_of_model(model_for_alignment("JC+R3", ALIGNMENT))
     plain = plain_likelihood([ALIGNMENT], structure)
     run(structure=structure, plain=plain, generations=500)
