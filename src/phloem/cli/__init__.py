@@ -18,6 +18,7 @@ COMMANDS = {
     "draw": "phloem.cli.draw:draw",
     "likelihood": "phloem.cli.likelihood:likelihood",
     "mcmc": "phloem.cli.mcmc:mcmc",
+    "summarise": "phloem.cli.summarise:summarise",
     "simulate": "phloem.cli.simulate:simulate",
     "plan": "phloem.cli.plan:plan",
     "doctor": "phloem.cli.doctor:doctor",
