@@ -171,6 +171,16 @@ def test_misuse_and_numbers_that_are_none():
     assert np.array_equal(forest.evaluate(), before)
 
 
+def test_too_many_columns_are_refused(monkeypatch):
+    from phloem.errors import DeviceError
+    from phloem.pruning.gpu import forest
+
+    monkeypatch.setattr(forest, "LARGEST_NODE", 10)
+    case = random_case(4, 10, 4, 1)
+    with pytest.raises(DeviceError, match="too many"):
+        forest.GpuForest(case.problem, case.problem.left[None], case.problem.right[None])
+
+
 def test_only_the_root_has_other_children():
     """The same two, the other way round: no node has a step but the root."""
     rng, case = np.random.default_rng(2), random_case(5, 20, 4, 1)

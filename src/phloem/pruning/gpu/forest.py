@@ -21,6 +21,7 @@ from phloem.pruning.cpu.chain_state import Chains, Device, ListShape, build_stat
 from phloem.pruning.gpu.arrays import processors
 from phloem.pruning.gpu.buffers import padded_state_sets
 from phloem.pruning.gpu.kernels.chains import matrices_and_rows, up_to_the_values, upload
+from phloem.pruning.gpu.memory import LARGEST_NODE
 from phloem.pruning.gpu.root_arrays import root_columns
 from phloem.pruning.gpu.tiling import Tiling, tiling
 from phloem.pruning.interface import Problem
@@ -107,6 +108,11 @@ class GpuForest:
         self._n_sets, self._n_processes = n_sets, n_processes
         trees, places, self._root_column = build_state(problem, np.asarray(left), np.asarray(right), n_sets)
         n_root = int(places.of[0, 0, -1, state.SIZE])
+        if n_root * width > LARGEST_NODE:
+            raise DeviceError(
+                f"{n_root:,} distinct columns of {width} states are too many for chains on a GPU",
+                hint="Use the CPU, or fewer columns.",
+            )
         parts = c * self.sizes.chunks
         shape = ListShape(self.sizes.post_tile, self.sizes.root_tile, parts, n_root, problem.repeats)
         scratch = make_scratch(self.n_chains, self.n_nodes, n_root)
