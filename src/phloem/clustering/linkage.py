@@ -158,10 +158,9 @@ def _in_one_call(distances: Distances, n: int, method: LinkageMethod) -> Merges:
 def _on_gpu(distances: Distances, n: int, method: LinkageMethod) -> Merges:
     """On one GPU, or by rows on all where they do not fit one."""
     from phloem.clustering.gpu import shards_bands as by_rows
-    from phloem.clustering.gpu.device import float_type
+    from phloem.clustering.gpu.device import float_type, square_on_device
     from phloem.clustering.gpu.linkage import linkage_merges
     from phloem.clustering.gpu.shards import linkage_merges_sharded
-    from phloem.clustering.gpu.triangle import square_on_device
 
     square = isinstance(distances, np.ndarray) and distances.ndim == 2
     if square:

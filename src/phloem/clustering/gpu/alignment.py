@@ -7,13 +7,29 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from phloem.clustering.formula import Formula
+from phloem.clustering.formula import Formula, ScoreTables
 from phloem.clustering.gpu.device import on_device
 from phloem.clustering.gpu.kernels.distance_counts import difference_tiles, nucleotide_tiles
 from phloem.clustering.gpu.kernels.distance_encoding import encode_rows
 from phloem.clustering.gpu.kernels.distance_likelihood import count_likelihood_tiles, site_likelihood_tiles
-from phloem.clustering.gpu.scores import DeviceScores
 from phloem.hardware.gpu_device import find_device
+
+
+class DeviceScores:
+    """arguments of the kernels: tables as int64, [first node, step], last node, guesses, last guess."""
+
+    def __init__(self, scores: ScoreTables, device: torch.device):
+        pairs = np.ascontiguousarray(scores.tables, np.float32).view(np.int64)[..., 0]
+        nodes = torch.tensor([scores.nodes[0], scores.nodes[1] - scores.nodes[0]], dtype=torch.float64)
+        guesses = torch.from_numpy(scores.guesses.astype(np.int32))
+        self.arguments = (
+            torch.from_numpy(pairs).to(device),
+            nodes.to(device),
+            len(scores.nodes) - 1,
+            guesses.to(device),
+            len(scores.guesses) - 1,
+        )
+
 
 PADDING = 64  # sequences are padded to a multiple of this, and tiles divide it
 ENCODED = 1024  # sites that one program encodes
