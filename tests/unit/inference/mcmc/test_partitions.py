@@ -102,6 +102,7 @@ def test_walks_over_few_taxa_and_many(n_tips, one):
         *(("dna", text) for text in ("GTR+FO+MM2", "MIX{HKY+FO,GTR+FO}+G4", "MIX{JC,K80{3}}+G4")),
         *(("dna", text) for text in ("GTR+I{0.3}+G5", "TN93+GA4")),
         ("binary", "MKV+COV"),
+        ("protein", "LG+C10+G4{0.4}+I"),
         *(("protein", text) for text in ("LG4M", "LG4X", "LG+C10+I", "LG+C10+G4", "LG+C10+I+G2", "WAG+FO+I")),
     ],
 )  # fmt: skip
@@ -128,6 +129,7 @@ CASES = {
         part("protein", "WAG", 8),
     ],
     "absent states": [part("dna", "GTR+F", 40, "ACT"), part("protein", "WAG+F+I+G4", 15, NO_CW)],
+    "fixed mixtures": [part("protein", "LG+C10+G4{0.4}", 8), part("protein", "LG4M+G4{0.5}", 8)],
     "with Python's models": [part("dna", "HKY+FO+COV+G4", 12), *TWO, part("protein", "LG+FO", 10)],
 }  # fmt: skip
 
