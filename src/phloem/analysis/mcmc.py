@@ -22,6 +22,7 @@ from phloem.analysis.mcmc_record import McmcResult, McmcSettings
 from phloem.analysis.mcmc_start import ChainStart, chain_start
 from phloem.analysis.provenance import provenance
 from phloem.errors import DeviceError, InputError
+from phloem.hardware.gpu_presence import require_torch
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.checkpoint import state_path, write_atomically
@@ -61,7 +62,7 @@ def run_mcmc(
     refuse_unexplained(state_path(prefix), files, settings.redo)
     _refuse_short(chains)
     data = chain_input(settings)
-    structure, selection = data.structure, _selection(chains)
+    structure, selection = data.structure, _selection(settings)
     start = chain_start(settings.start, data.alignments[data.largest], chains.branch_length_bounds)
     if started is not None:
         started(data, start.origin)
@@ -69,7 +70,9 @@ def run_mcmc(
     make_room(prefix, files, settings.redo)
     identity = chain_identity(settings, data.model_text())
     plain = plain_likelihood(list(data.alignments.values()), structure)
-    sampled = sample(observed, structure, chains, prefix, identity, progress, start.tree, plain)
+    sampled = sample(
+        observed, structure, chains, prefix, identity, progress, start.tree, plain, settings.device
+    )
     result = _summarised(settings, data, start, sampled, selection, files)
     unit = f"#NEXUS\n[Branch lengths: {result.length_unit}]\n"
     tree = nexus_text([result.consensus]).replace("#NEXUS\n", unit, 1)
@@ -91,7 +94,12 @@ def _refuse_short(chains: ChainSettings) -> None:
         )
 
 
-def _selection(chains: ChainSettings) -> Selection:
+def _selection(settings: McmcSettings) -> Selection:
+    chains = settings.chains
+    if settings.device == "gpu":
+        require_torch()
+        reason = "GPU asked for: all chains of a run in one launch a generation"
+        return Selection("gpu", 1, "float64", reason, _no_evaluator)
     threads = chains.threads or usable_cores()[0]
     reason = "the engine's kernels in a compiled loop; runs and their chains share the threads"
     return Selection("cpu", threads, "float64", reason, _no_evaluator)

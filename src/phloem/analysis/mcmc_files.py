@@ -83,6 +83,7 @@ def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
     return {
         "alignment": sha256(settings.alignment),
         "model": model_text,
+        "device": settings.device,
         "linkage": settings.linkage,
         "link": list(settings.link),
         "gamma": settings.gamma,

@@ -13,6 +13,7 @@ from phloem.analysis.mcmc_start import RANDOM
 from phloem.analysis.reading import DataOptions
 from phloem.density.parameterisation import LengthLinkage
 from phloem.inference.mcmc.convergence import Diagnosis
+from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.summary.trace import TraceSummary
 from phloem.tree.tree import Tree
@@ -24,13 +25,14 @@ class McmcSettings(DataOptions):
     that of the subsets to which their file gives none. linkage, link: what parts share
     (analysis.partitioned_likelihood); None is a rate a part. start: what chains start from, random, nj,
     bionj, upgma or a tree file (analysis.mcmc_start). prefix: of every file written; None takes the
-    alignment's name in the working directory. redo: replace files that exist. chains: what the sampler
+    alignment's name in the working directory. device: of the likelihood. redo: replace files that exist. chains: what the sampler
     does."""
 
     model: str | None = None
     linkage: LengthLinkage | None = None
     link: tuple[str, ...] = ()
     start: str = RANDOM
+    device: Device = "cpu"
     prefix: str | None = None
     redo: bool = False
     gamma: Literal["mean", "median"] = "mean"

@@ -48,6 +48,9 @@ def mcmc(
     ),
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
+    device: Literal["cpu", "gpu"] = typer.Option(
+        "cpu", help="Where chains are evaluated; a GPU pays for large data and many chains."
+    ),
     threads: int | None = typer.Option(None, help="Shared by runs and their chains; all cores if not given."),
     redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
 ) -> None:

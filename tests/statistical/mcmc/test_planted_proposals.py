@@ -18,7 +18,7 @@ from phloem.inference.mcmc.compiled.move_nni import internal_branch, nearest_nei
 from phloem.inference.mcmc.compiled.move_number import unit_slider
 from phloem.inference.mcmc.compiled.move_simplex import simplex_slider
 from phloem.inference.mcmc.compiled.random import below, uniform
-from phloem.inference.mcmc.compiled.run import _swap, draw_swaps
+from phloem.inference.mcmc.compiled.run import draw_swaps, swap_chains
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.seeds import stream
 from phloem.tree.sample import sample_hanging_from_tip
@@ -62,7 +62,7 @@ def swap(heat, likelihood, prior, rank, words, tried, accepted):
     """A generation's swap as the sampler draws it and decides it."""
     chains, log_uniform = np.zeros((1, 2), np.int64), np.zeros(1)
     draw_swaps(words, 4, chains, log_uniform)
-    _swap(heat, Ladder(likelihood, prior, rank, tried, accepted), *chains[0], log_uniform[0])
+    swap_chains(heat, Ladder(likelihood, prior, rank, tried, accepted), *chains[0], log_uniform[0])
 
 
 def exchange(rank, accepted, i: int, j: int) -> None:

@@ -123,7 +123,10 @@ class ChainShared(NamedTuple):
     of the accepted tree and of a proposed topology. lock: (H,) int64, 1
     while a thread has the chain. done, swapped: (H,) generations that a chain has stepped, and swapped, since
     `advance` began. move, ratio: (H,) the proposal that waits for its models, move -1: none. pair: (n, 2)
-    int64 and log_uniform (n,): chains of every generation's swap, and the number that decides it."""
+    int64 and log_uniform (n,): chains of every generation's swap, and the number that decides it.
+    Of chains on a device: prior (H,) of the proposals; waits, taken (H,) int64, whether the model of one must
+    be set, and whether it was accepted; fields (10,) int64, see run_device.write_model. stop: (1,) int64, 1:
+    another thread has failed."""
 
     keys: np.ndarray
     new_keys: np.ndarray
@@ -134,6 +137,11 @@ class ChainShared(NamedTuple):
     ratio: np.ndarray
     pair: np.ndarray
     log_uniform: np.ndarray
+    prior: np.ndarray
+    waits: np.ndarray
+    taken: np.ndarray
+    fields: np.ndarray
+    stop: np.ndarray
 
 
 class ChainScratch(NamedTuple):

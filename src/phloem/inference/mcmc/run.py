@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -19,6 +20,11 @@ from phloem.inference.mcmc.structure import ChainModel
 from phloem.pruning.cpu.forest import Forest
 from phloem.tree.tree import Tree
 
+if TYPE_CHECKING:
+    from phloem.pruning.gpu.forest import GpuForest
+
+Device = Literal["cpu", "gpu"]
+
 SMALL_RUN = 400_000  # message entries at all tips: below, a second thread waits more than it works
 
 
@@ -26,7 +32,7 @@ SMALL_RUN = 400_000  # message entries at all tips: below, a second thread waits
 class Run:
     """Records of one run; the arrays of state, shared and the forest's cells change in place, samples are
     replaced. forest: the cells of all chains. scratches: one a thread; what
-    happens does not depend on their number."""
+    happens does not depend on their number. on_device: the chains' likelihood, where a GPU has it."""
 
     number: int
     settings: ChainSettings
@@ -38,6 +44,7 @@ class Run:
     shared: ChainShared
     scratches: tuple[ChainScratch, ...]
     samples: Samples
+    on_device: GpuForest | None = None
 
     @property
     def generation(self) -> int:
@@ -57,11 +64,13 @@ def new_run(
     samples=None,
     start_tree: Tree | None = None,
     threads: int = 1,
+    device: Device = "cpu",
 ) -> Run:
     """A run at its start, or where state and samples say that it was; its caches are filled.
 
     observed: of every part of structure, or of its only one. start_tree: one of their taxa, in their order,
     that the chains start near; None for random trees. threads: that share the run's chains.
+    device: cpu, or gpu for the likelihood of all chains.
     Raises NumericalError where the start has no finite log-likelihood.
     """
     from phloem.inference.mcmc import start  # numba takes a third of a second to load
@@ -80,10 +89,17 @@ def new_run(
         useful = 1
     scratches = tuple(start.chain_scratch(forest, data) for _ in range(useful))
     run = Run(number, settings, moves, columns, forest, data, state, shared, scratches, samples)
-    if settings.use_data:
-        for chain in range(settings.n_chains):
-            _write_models(run, chain, int(state.slot[chain]), 0)
-    advance(data, state, shared, scratches[0], 1, REFRESH, -1, 0)
+    if settings.use_data and device == "gpu":
+        from phloem.inference.mcmc.device import device_forest, start_on_device
+
+        on_device = device_forest(forest, structure, state, shared)
+        start_on_device(on_device, forest, structure, data, state, shared, scratches[0])
+        run = replace(run, on_device=on_device)
+    else:
+        if settings.use_data:
+            for chain in range(settings.n_chains):
+                _write_models(run, chain, int(state.slot[chain]), 0)
+        advance(data, state, shared, scratches[0], 1, REFRESH, -1, 0)
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
         raise NumericalError("a starting tree has no finite log-likelihood or prior density")
     if fresh:
@@ -121,7 +137,12 @@ def _advance(run: Run, n_generations: int) -> None:
         if run.settings.n_chains > 1:
             draw_swaps(run.state.swap_rng, run.settings.n_chains, shared.pair, shared.log_uniform)
         shared.done[:], shared.swapped[:] = 0, 0
-        if len(run.scratches) == 1:
+        if run.on_device is not None:
+            from phloem.inference.mcmc.device import work_on_device
+
+            forest, structure = run.on_device, run.structure
+            work_on_device(forest, structure, run.data, run.state, shared, run.scratches[0], n, task)
+        elif len(run.scratches) == 1:
             _work(run, shared, n, task, 0)
         else:
             with ThreadPoolExecutor(len(run.scratches)) as pool:
@@ -136,13 +157,17 @@ def _work(run: Run, shared: ChainShared, n_generations: int, task: int, thread: 
     from phloem.inference.mcmc.compiled.run import FINISHED, advance
 
     resume, first = -1, thread * run.settings.n_chains // len(run.scratches)
-    while True:
-        resume = advance(
-            run.data, run.state, shared, run.scratches[thread], n_generations, task, resume, first
-        )
-        if resume == FINISHED:
-            return
-        _write_models(run, resume, 1 - int(run.state.slot[resume]), 1)
+    try:
+        while True:
+            resume = advance(
+                run.data, run.state, shared, run.scratches[thread], n_generations, task, resume, first
+            )
+            if resume == FINISHED:
+                return
+            _write_models(run, resume, 1 - int(run.state.slot[resume]), 1)
+    except BaseException:
+        shared.stop[0] = 1  # the chain stays locked, and other threads would wait for it
+        raise
 
 
 def _write_models(run: Run, chain: int, slot: int, proposed: int) -> None:

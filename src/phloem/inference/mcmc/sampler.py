@@ -13,7 +13,7 @@ from phloem.inference.mcmc.checkpoint import Checkpoint
 from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept
 from phloem.inference.mcmc.guard import Guard, Plain
 from phloem.inference.mcmc.observations import Observations
-from phloem.inference.mcmc.run import Run, advanced, as_parts, new_run
+from phloem.inference.mcmc.run import Device, Run, advanced, as_parts, new_run
 from phloem.inference.mcmc.samples import Samples, draw
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ChainModel
@@ -56,6 +56,7 @@ def sample(
     progress: Callable[[Progress], None] | None = None,
     start_tree: Tree | None = None,
     plain: Plain | None = None,
+    device: Device = "cpu",
 ) -> Sampled:
     """Run the chains to the end of settings.generations, or until they have converged.
 
@@ -64,13 +65,13 @@ def sample(
     run has a thread, or several that share its chains where that pays; numbers do not depend on them.
     start_tree: see run.new_run; a resumed analysis goes on from its checkpoint.
     plain: the likelihood that the guard compares with (guard.plain_likelihood) where data are used; None
-    compares nothing. Raises InputError for a checkpoint of another analysis, NumericalError where the guard
+    compares nothing. device: of the likelihood of all chains. Raises InputError for a checkpoint of another analysis, NumericalError where the guard
     stops the chains.
     """
     checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}) if prefix else None
     stored = checkpoint.load() if checkpoint else None
     parts = as_parts(observed)
-    taxa, runs = parts[0].taxa, _new_runs(parts, structure, settings, stored, start_tree)
+    taxa, runs = parts[0].taxa, _new_runs(parts, structure, settings, stored, start_tree, device)
     resumed_at = runs[0].generation if stored else None
     names = ("LnL", "LnPr", *runs[0].columns.names)
     guard = Guard(
@@ -106,12 +107,12 @@ def sample(
     return Sampled(tuple(runs), diagnosis, time.monotonic() - begun, done, resumed_at)
 
 
-def _new_runs(parts, structure: ChainModel, settings: ChainSettings, stored, start_tree) -> list[Run]:
+def _new_runs(parts, structure: ChainModel, settings: ChainSettings, stored, start_tree, device) -> list[Run]:
     """Every run at its start, or where it is stored. What cores they leave over, their chains share."""
     threads, runs = max(1, (settings.threads or usable_cores()[0]) // settings.n_runs), []
     for r in range(settings.n_runs):
         state, samples = stored[r] if stored else (None, None)
-        runs.append(new_run(r, parts, structure, settings, state, samples, start_tree, threads))
+        runs.append(new_run(r, parts, structure, settings, state, samples, start_tree, threads, device))
     return runs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +21,7 @@ from phloem.inference.mcmc.records import ChainData, ChainScratch, ChainShared, 
 from phloem.inference.mcmc.seeds import START, SWAPS, stream
 from phloem.inference.mcmc.settings import ChainSettings, Priors
 from phloem.inference.mcmc.starting_trees import HangingTree, hanging_from_tip, perturbed, random_tree
-from phloem.inference.mcmc.structure import ChainModel
+from phloem.inference.mcmc.structure import ChainModel, is_shares
 from phloem.pruning.cpu.forest import Forest, Part
 from phloem.tree.tree import Tree
 
@@ -86,11 +87,13 @@ def number_priors(structure: ChainModel, priors: Priors) -> PriorTable:
     }
     rows = []
     for block in structure.space.blocks:
-        bare = block.name.split("{")[0]
+        bare = re.split(r"[{._]\d*", block.name)[0]  # frequencies_1 of a codon position, omega.2 of a mixture
+        bare = PARTITION_RATES if block.name == PARTITION_RATES else bare
         if bare in families:
             rows.append(BlockPrior(block.name, families[bare]))
-        elif block.support == "simplex":
-            rows.append(BlockPrior(block.name, Dirichlet(priors.exchangeability)))
+        elif block.support == "simplex":  # relative rates, or weights and rates of a mixture's classes
+            shares = is_shares(structure, block)
+            rows.append(BlockPrior(block.name, Dirichlet(priors.exchangeability if shares else 1.0)))
         elif block.support == "positive":
             rows.append(BlockPrior(block.name, Exponential(1.0)))
         else:
@@ -171,6 +174,11 @@ def chain_shared(data: ChainData, n_chains: int) -> ChainShared:
         ratio=np.zeros(n_chains),
         pair=np.zeros((0, 2), np.int64),
         log_uniform=np.zeros(0),
+        prior=np.zeros(n_chains),
+        waits=np.zeros(n_chains, np.int64),
+        taken=np.zeros(n_chains, np.int64),
+        fields=np.zeros(10, np.int64),
+        stop=np.zeros(1, np.int64),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phloem.errors import NumericalError
 from phloem.model.record import SiteModel
 from phloem.pruning.cpu.addresses import address_of
 from phloem.pruning.cpu.cell_records import CellArrays, CellNumbers, CellScratch
@@ -53,6 +54,8 @@ class Forest:
 
     def set_model(self, chain: int, part: int, slot: int, model: SiteModel) -> None:
         """Write a model's numbers into one of the two slots of a cell. Every eigensystem must be real."""
+        if any(process.real_eigen is None for process in model.processes):
+            raise NumericalError("a chain's model has no real eigensystem at the numbers proposed")
         cell, shape = self.cells[chain][part], _shape(self.parts[part])
         numbers = model_numbers(model, shape)
         cell.eigenvalues[slot], cell.eigen_right[slot], cell.eigen_left[slot] = numbers[:3]

@@ -51,6 +51,8 @@ def advance(data, state, shared, scratch, n_generations, task, resume, first):
             if i == n_chains:
                 if not left:
                     return FINISHED
+                if read_shared(shared.stop, 0) != 0:
+                    return FINISHED
                 i, left = 0, False
                 idle += 1
                 if idle > _PATIENCE:
@@ -86,14 +88,14 @@ def _finish_swap(state, shared, h, data, task):
         other = j if h == i else i
         if exchange(shared.lock, other, 1) == 0:
             if shared.done[other] == g + 1 and shared.swapped[other] == g:
-                _swap(data.heat, state, i, j, shared.log_uniform[g])
+                swap_chains(data.heat, state, i, j, shared.log_uniform[g])
                 shared.swapped[other] = g + 1
                 shared.swapped[h] = g + 1
             exchange(shared.lock, other, 0)
 
 
-@merged
-def _swap(heat, state, i, j, log_uniform):
+@uncounted
+def swap_chains(heat, state, i, j, log_uniform):
     """Exchange temperatures with probability min(1, exp[(β_i - β_j)(log p_j - log p_i)]), p the posterior
     (Geyer 1991; Altekar, Dwarkadas, Huelsenbeck and Ronquist 2004, Bioinformatics 20:407)."""
     a, b = state.rank[i], state.rank[j]
@@ -143,7 +145,7 @@ def _step(data, state, shared, scratch, h, task):
             state.tried[rank, move] += 1
             state.accepted[rank, move] += taken
             if task == TUNE and data.move_target[move] > 0.0:
-                _tune(data, state, rank, move, taken)
+                tune_move(data, state, rank, move, taken)
     return waits
 
 
@@ -220,8 +222,8 @@ def _settle(data, state, shared, h, taken, likelihood, prior, refresh):
         state.slot[h] = 1 - state.slot[h]
 
 
-@merged
-def _tune(data, state, rank, move, taken):
+@uncounted
+def tune_move(data, state, rank, move, taken):
     """Every TUNING_BATCH attempts, widen or narrow by exp(± min(0.5, 1/√batch)) towards the target
     acceptance (Roberts and Rosenthal 2009, J. Comput. Graph. Stat. 18:349). A Dirichlet's concentration is
     a width's inverse."""
