@@ -25,8 +25,8 @@ class McmcSettings(DataOptions):
     that of the subsets to which their file gives none. linkage, link: what parts share
     (analysis.partitioned_likelihood); None is a rate a part. start: what chains start from, random, nj,
     bionj, upgma or a tree file (analysis.mcmc_start). prefix: of every file written; None takes the
-    alignment's name in the working directory. device: of the likelihood. redo: replace files that exist. chains: what the sampler
-    does."""
+    alignment's name in the working directory. device: of the likelihood. redo: replace files that exist.
+    chains: what the sampler does."""
 
     model: str | None = None
     linkage: LengthLinkage | None = None

@@ -60,14 +60,13 @@ def sample(
 ) -> Sampled:
     """Run the chains to the end of settings.generations, or until they have converged.
 
-    prefix: of the trace files and of the checkpoint; None keeps everything in memory.
-    observed: of every part of structure. identity: what must be equal for a checkpoint to be resumed. Every
-    run has a thread, or several that share its chains where that pays; numbers do not depend on them.
-    start_tree: see run.new_run; a resumed analysis goes on from its checkpoint.
-    plain: the likelihood that the guard compares with (guard.plain_likelihood) where data are used; None
-    compares nothing. device: of the likelihood of all chains. Raises InputError for a checkpoint of another analysis, NumericalError where the guard
-    stops the chains.
-    """
+    prefix: of the trace files and of the checkpoint; None keeps everything in memory. observed: of every part
+    of structure. identity: what must be equal for a checkpoint to be resumed. Every run has a thread, or
+    several that share its chains where that pays; numbers do not depend on them. start_tree: see run.new_run;
+    a resumed analysis goes on from its checkpoint. plain: the likelihood that the guard compares with
+    (guard.plain_likelihood) where data are used; None compares nothing. device: of the likelihood of all
+    chains. Raises InputError for a checkpoint of another analysis, NumericalError where the guard stops the
+    chains."""
     checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}) if prefix else None
     stored = checkpoint.load() if checkpoint else None
     parts = as_parts(observed)

@@ -1,0 +1,61 @@
+"""Metropolis-coupled chains on a device: the reference's likelihood, the CPU's walk, exact resume."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phloem.data.alphabet import alphabet
+from phloem.inference.mcmc.guard import plain_likelihood
+from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.run import advanced, new_run
+from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.structure import structure_of_model
+from phloem.io.alignment import read_alignment
+from phloem.likelihood.model_for_alignment import model_for_alignment
+
+SETTINGS = ChainSettings(n_chains=2, sample_every=3, tuning_generations=6)
+
+
+def case(text: str, datatype: str, folder):
+    rng, states = np.random.default_rng(3), alphabet(datatype).states
+    rows = ["".join(rng.choice(list(states[:4]), 9)) for _ in range(5)]
+    file = folder / "data.fasta"
+    file.write_text("".join(f">t{i}\n{row}\n" for i, row in enumerate(rows)))
+    alignment = read_alignment(file, datatype=datatype)
+    structure = structure_of_model(model_for_alignment(text, alignment), alignment.n_sites)
+    return alignment, structure, observations(alignment)
+
+
+@pytest.mark.parametrize(("text", "datatype"), [("GTR+I+G4", "dna"), ("HKY+R2", "dna"), ("LG+FO", "protein")])
+def test_chains_on_a_device(text, datatype, tmp_path):
+    alignment, structure, observed = case(text, datatype, tmp_path)
+    whole = advanced(new_run(0, observed, structure, SETTINGS, device="gpu"), 12)
+    assert whole.state.accepted.sum() > 0
+    plain = plain_likelihood([alignment], structure)
+    for i in range(whole.samples.n):
+        expected = plain(*whole.samples.tree_and_numbers(i, whole.columns.names))
+        assert whole.samples.numbers[i, 0] == pytest.approx(expected, rel=1e-10)
+    on_cpu = advanced(new_run(0, observed, structure, SETTINGS), 12)
+    np.testing.assert_allclose(whole.samples.numbers, on_cpu.samples.numbers, rtol=1e-9, atol=1e-9)
+    half = advanced(new_run(0, observed, structure, SETTINGS, device="gpu"), 6)
+    resumed = new_run(0, observed, structure, SETTINGS, half.state, half.samples, device="gpu")
+    assert np.array_equal(advanced(resumed, 6).samples.numbers, whole.samples.numbers)
+
+
+def test_a_wrong_model_on_the_device_is_seen(tmp_path):
+    """The control: eigenvectors that are swapped must not give the reference's likelihood."""
+    alignment, structure, observed = case("GTR+I+G4", "dna", tmp_path)
+    moves = ChainSettings(n_chains=1, sample_every=1, move_weights={"frequencies_slider": 1.0})
+    run = new_run(0, observed, structure, moves, device="gpu")
+    run.shared.fields[[6, 7]] = run.shared.fields[[7, 6]]
+    after = advanced(run, 6)
+    found = after.on_device.values()[0]
+    if after.state.accepted.sum() > 0:
+        plain = plain_likelihood([alignment], structure)
+        found = after.samples.numbers[-1, 0]
+        right = plain(*after.samples.tree_and_numbers(after.samples.n - 1, after.columns.names))
+        assert abs(found - right) > 1e-6
+    else:  # refused, since its likelihood is far off, where the right one is taken
+        expected = advanced(new_run(0, observed, structure, moves), 6)
+        assert expected.state.accepted.sum() > 0
