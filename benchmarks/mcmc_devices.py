@@ -1,6 +1,6 @@
 """Chain-generations a second of `phloem mcmc`'s chains, one run, on a CPU's threads or a GPU.
 
-    python benchmarks/mcmc_devices.py [--device cpu|gpu] [--threads N] [--chains 4] [--seconds 6] [PROBLEM ...]
+    python benchmarks/mcmc_devices.py [--device gpu] [--threads N] [--chains 4] [--seconds 6] [PROBLEM ...]
 
 Every move, prior, swap and sample included; chains start near the BIONJ tree. At the end each figure's last
 sample is compared with the NumPy reference, and where it differs nothing is printed and the exit status is 1.
