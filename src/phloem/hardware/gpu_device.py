@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,3 +28,17 @@ def memory_errors() -> Iterator[None]:
         yield
     except torch.OutOfMemoryError as error:
         raise DeviceError(f"the GPU's memory does not hold this problem: {error}") from error
+
+
+@contextmanager
+def captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
+    """Capture what is launched. Python's collector of garbage waits: a graph that it frees meanwhile, of an
+    engine that nobody holds any more, would spoil the capture."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        with torch.cuda.graph(graph):
+            yield
+    finally:
+        if collecting:
+            gc.enable()

@@ -11,7 +11,7 @@ import torch
 import triton.language as tl
 
 from phloem.errors import DeviceError, NumericalError
-from phloem.hardware.gpu_device import find_device, memory_errors
+from phloem.hardware.gpu_device import captured, find_device, memory_errors
 from phloem.model.record import SiteModel
 from phloem.pruning.cpu import chain_evaluation as generation
 from phloem.pruning.cpu import chain_state as state
@@ -313,7 +313,7 @@ class GpuForest:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            with captured(graph):
                 self._launch(key)
             self._graphs.append(graph)
             record.graphs[key] = graph.raw_cuda_graph_exec()

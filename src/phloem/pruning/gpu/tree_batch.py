@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from phloem.errors import NumericalError
+from phloem.hardware.gpu_device import captured
 from phloem.model.record import SiteModel
 from phloem.model.transition import transition_matrices
 from phloem.pruning.cpu.column_classes import column_classes
@@ -116,7 +117,7 @@ class GpuBatch:
         known = self._sums[key]
         if known is None:
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            with captured(graph):
                 result = compute()
             known = self._sums[key] = graph, result
         known[0].replay()
@@ -135,7 +136,7 @@ class GpuBatch:
 
     def _capture(self, key: tuple[str, bool], lists: dict[str, torch.Tensor] | None) -> Callable[[], None]:
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with captured(graph):
             self.launch.run(*key, lists)
         return graph.replay
 
