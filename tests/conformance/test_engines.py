@@ -41,14 +41,9 @@ def difference(found, wanted) -> float:
     return float(np.abs(found - wanted).max(initial=0.0) / max(np.abs(wanted).max(initial=0.0), 1e-300))
 
 
-MIXTURES = {name for name in CASES if name.startswith("mixture")}
-
-
 def skip_what_is_not_for(engine: str, name: str) -> None:
-    """A GPU refuses mixtures (see below); Triton's interpreter would take hours for large problems."""
+    """Triton's interpreter would take hours for large problems."""
     problem = case_of(name).problem
-    if engine == "gpu" and name in MIXTURES:
-        pytest.skip("test_a_gpu_refuses_mixtures")
     if engine == "gpu" and os.environ.get("TRITON_INTERPRET") == "1":
         size = problem.tip_codes.size * problem.state_sets.shape[1]
         if len(problem.tip_codes) > INTERPRETED[0] or size > INTERPRETED[1]:
@@ -103,16 +98,6 @@ def test_derivatives_by_site_and_curvature(engine, name):
     for derivative in ("site_branch_derivatives", "second_derivatives"):
         found = getattr(evaluator, derivative)(case.lengths, case.model)
         assert difference(found, getattr(reference, derivative)(case.lengths, case.model)) < GRADIENT
-
-
-@pytest.mark.parametrize("name", sorted(MIXTURES))
-@pytest.mark.parametrize("engine", ["gpu"])
-def test_a_gpu_refuses_mixtures(engine, name):
-    """Until its kernels have them: an error that names another engine, no wrong number."""
-    case = case_of(name)
-    evaluator = build(engine, case.problem)
-    with pytest.raises(DeviceError, match="reference"):
-        evaluator.log_likelihood(case.lengths, case.model)
 
 
 def test_the_table_has_every_pair_of_sizes():
