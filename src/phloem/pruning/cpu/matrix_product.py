@@ -9,14 +9,23 @@ are small and contiguous.)
 from __future__ import annotations
 
 from llvmlite import binding, ir
-from numba.core import types
+from numba.core import config, types
 from numba.extending import intrinsic
 
 from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.lanes import element_pointer, load_vector, splat, store_vector, vector_function
 
 ROWS = 6
-WIDE = bool(binding.get_host_cpu_features().get("avx512f", False))
+
+
+def _has_avx512() -> bool:
+    """Of the processor that Numba compiles for: this one's, or what its settings restrict it to."""
+    if config.CPU_FEATURES is not None:
+        return "+avx512f" in config.CPU_FEATURES
+    return bool(binding.get_host_cpu_features().get("avx512f", False))
+
+
+WIDE = _has_avx512()
 VECTOR_BYTES = 64 if WIDE else 32
 MOST_VECTORS = 4 if WIDE else 2
 
