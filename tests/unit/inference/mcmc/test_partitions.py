@@ -24,7 +24,7 @@ from phloem.inference.mcmc.records import BY_MODEL, COMPILED, INVARIABLE, KIND
 from phloem.inference.mcmc.run import Run, advanced, new_run
 from phloem.inference.mcmc.samples import draw
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, Priors
-from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
+from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
 from phloem.likelihood.model_for_alignment import model_for_alignment
 
 BOUND = 1e-9  # relative
@@ -287,3 +287,20 @@ def test_site_repeats_change_no_bit(case):
         advanced(made(9, CASES[case], PROPORTIONAL, repeats=repeats)[0], 200) for repeats in (True, False)
     ]
     assert_same(*found)
+
+
+def test_a_thread_that_fails_stops_the_others(monkeypatch):
+    """Its chain stays locked: without a word from it the other thread would wait for ever."""
+    monkeypatch.setattr(runs, "SMALL_RUN", 0)
+    run, _ = made(8, [part("dna", "HKY+R3", 12)], None, 2, n_chains=4)
+    right, calls = ChainModel.site_model, []
+
+    def fails(self, number, values):
+        calls.append(number)
+        if len(calls) == 20:
+            raise FloatingPointError("planted")
+        return right(self, number, values)
+
+    monkeypatch.setattr(ChainModel, "site_model", fails)
+    with pytest.raises(FloatingPointError, match="planted"):
+        advanced(run, 500)
