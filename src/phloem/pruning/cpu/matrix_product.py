@@ -20,8 +20,9 @@ ROWS = 6
 
 def _has_avx512() -> bool:
     """Of the processor that Numba compiles for: this one's, or what its settings restrict it to."""
-    if config.CPU_FEATURES is not None:
-        return "+avx512f" in config.CPU_FEATURES
+    restricted: str | None = getattr(config, "CPU_FEATURES", None)
+    if restricted is not None:
+        return "+avx512f" in restricted
     return bool(binding.get_host_cpu_features().get("avx512f", False))
 
 
