@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -48,21 +47,11 @@ def tempered(swapping, n: int = 40_000, seed: int = 1) -> np.ndarray:
     return drawn
 
 
-class Ladder(NamedTuple):
-    """What a swap sees of the chains' state."""
-
-    log_likelihood: np.ndarray
-    log_prior: np.ndarray
-    rank: np.ndarray
-    swaps_tried: np.ndarray
-    swaps_accepted: np.ndarray
-
-
 def swap(heat, likelihood, prior, rank, words, tried, accepted):
     """A generation's swap as the sampler draws it and decides it."""
     chains, log_uniform = np.zeros((1, 2), np.int64), np.zeros(1)
     draw_swaps(words, 4, chains, log_uniform)
-    swap_chains(heat, Ladder(likelihood, prior, rank, tried, accepted), *chains[0], log_uniform[0])
+    swap_chains(heat, likelihood, prior, rank, tried, accepted, *chains[0], log_uniform[0])
 
 
 def exchange(rank, accepted, i: int, j: int) -> None:

@@ -88,23 +88,26 @@ def _finish_swap(state, shared, h, data, task):
         other = j if h == i else i
         if exchange(shared.lock, other, 1) == 0:
             if shared.done[other] == g + 1 and shared.swapped[other] == g:
-                swap_chains(data.heat, state, i, j, shared.log_uniform[g])
+                swap_chains(
+                    data.heat, state.log_likelihood, state.log_prior, state.rank, state.swaps_tried,
+                    state.swaps_accepted, i, j, shared.log_uniform[g],
+                )  # fmt: skip
                 shared.swapped[other] = g + 1
                 shared.swapped[h] = g + 1
             exchange(shared.lock, other, 0)
 
 
 @uncounted
-def swap_chains(heat, state, i, j, log_uniform):
+def swap_chains(heat, log_likelihood, log_prior, rank, tried, accepted, i, j, log_uniform):
     """Exchange temperatures with probability min(1, exp[(β_i - β_j)(log p_j - log p_i)]), p the posterior
     (Geyer 1991; Altekar, Dwarkadas, Huelsenbeck and Ronquist 2004, Bioinformatics 20:407)."""
-    a, b = state.rank[i], state.rank[j]
-    difference = state.log_likelihood[j] + state.log_prior[j] - state.log_likelihood[i] - state.log_prior[i]
+    a, b = rank[i], rank[j]
+    difference = log_likelihood[j] + log_prior[j] - log_likelihood[i] - log_prior[i]
     low, high = min(a, b), max(a, b)
-    state.swaps_tried[low, high] += 1
+    tried[low, high] += 1
     if log_uniform < (heat[a] - heat[b]) * difference:
-        state.swaps_accepted[low, high] += 1
-        state.rank[i], state.rank[j] = b, a
+        accepted[low, high] += 1
+        rank[i], rank[j] = b, a
 
 
 @merged

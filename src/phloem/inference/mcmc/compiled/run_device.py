@@ -56,7 +56,10 @@ def advance_device(data, state, shared, scratch, device, n_generations, task, re
         settle(chains.trees, change, shared.taken)
         g = shared.done[0]
         if n_chains > 1:
-            swap_chains(data.heat, state, shared.pair[g, 0], shared.pair[g, 1], shared.log_uniform[g])
+            swap_chains(
+                data.heat, state.log_likelihood, state.log_prior, state.rank, state.swaps_tried,
+                state.swaps_accepted, shared.pair[g, 0], shared.pair[g, 1], shared.log_uniform[g],
+            )  # fmt: skip
         shared.done[0] = g + 1
         phase = PROPOSE
     return FINISHED
