@@ -44,10 +44,6 @@ class ChainModel:
         return self.parameterisation.parts
 
     @property
-    def name(self) -> str:
-        return " + ".join(part.model.name for part in self.parts)
-
-    @property
     def ascertained(self) -> bool:
         """Whether the first part lacks constant sites and is conditioned on that (Mkv)."""
         return self.parts[0].model.ascertainment == "variable"

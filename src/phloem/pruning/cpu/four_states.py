@@ -4,7 +4,7 @@ lanes."""
 from __future__ import annotations
 
 from phloem.hardware.numba_compile import uncounted
-from phloem.pruning.cpu.lanes import add, load, maximum, multiply, multiply_add, store
+from phloem.pruning.cpu.lanes import add, load, multiply, multiply_add, store
 
 
 @uncounted(forceinline=True)
@@ -61,21 +61,6 @@ def add_product_four(total, x, y):
 def scale_four(x, factor):
     """x · factor, factor one vector"""
     return multiply(x[0], factor), multiply(x[1], factor), multiply(x[2], factor), multiply(x[3], factor)
-
-
-@uncounted(forceinline=True)
-def largest_four(x):
-    """The largest of four vectors, lane by lane."""
-    return maximum(maximum(x[0], x[1]), maximum(x[2], x[3]))
-
-
-@uncounted(forceinline=True)
-def combine_four(column0, column1, column2, column3, x):
-    """Matrix times vector: Σ_j column_j · x_j."""
-    total = scale_four(column0, x[0])
-    total = add_scaled_four(total, column1, x[1])
-    total = add_scaled_four(total, column2, x[2])
-    return add_scaled_four(total, column3, x[3])
 
 
 @uncounted(forceinline=True)
