@@ -28,8 +28,7 @@ from path_lengths import additive, is_joined, on_a_tree
 from phloem.clustering.formula import Formula, ScoreTables, score_tables
 from phloem.clustering.gpu.alignment import EncodedSequences, SequenceCodes, distance_matrix
 from phloem.clustering.gpu.linkage import linkage_merges
-from phloem.clustering.gpu.nj import joins
-from phloem.clustering.gpu.nj_stages import JoiningTiling
+from phloem.clustering.gpu.nj import JoiningTiling, joins
 from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
 from phloem.clustering.reference.distances import likelihood_distance, nucleotide_distance, nucleotide_terms

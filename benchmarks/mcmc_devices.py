@@ -23,7 +23,7 @@ from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.data.genetic_code import CODONS, genetic_code
 from phloem.inference.mcmc.guard import plain_likelihood
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import structure_of_model

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import phloem
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import Run, advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import structure_of_model

@@ -16,7 +16,7 @@ import pytest
 from conformance.problems import CASES, PATTERNS, SIZES, STATES, TIPS, answer_of, case_of, changes_of
 from oracle.small_problems import named_arrays
 from phloem.errors import DeviceError
-from phloem.hardware import gpu_presence
+from phloem.hardware import machine
 from phloem.model import transition
 from phloem.pruning.interface import Evaluator, Problem
 from phloem.pruning.select import select_engine
@@ -165,8 +165,8 @@ def test_codes_mistaken_for_each_other_are_seen():
 def test_an_extra_that_is_not_installed(engine, driver, monkeypatch):
     """Asked for: an error that says what to install. Left open: the CPU, and why."""
     problem = case_of("one column, 4 states").problem
-    monkeypatch.setattr(gpu_presence, "find_spec", lambda name: None)
-    monkeypatch.setattr(gpu_presence, "_driver_is_here", lambda: driver)
+    monkeypatch.setattr(machine, "find_spec", lambda name: None)
+    monkeypatch.setattr(machine, "_driver_is_here", lambda: driver)
     if engine == "gpu":
         with pytest.raises(DeviceError, match=r"pip install 'phloem\[gpu\]'"):
             select_engine(engine, problem)

@@ -13,7 +13,7 @@ from phloem.data.alignment import Alignment, alignment_from_sequences
 from phloem.data.alphabet import STANDARD_SYMBOLS, alphabet
 from phloem.data.genetic_code import genetic_code
 from phloem.inference.mcmc.guard import plain_likelihood
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import structure_of_model

@@ -78,7 +78,7 @@ def test_the_log_likelihood_is_the_same_however_columns_are_split():
     compensates from Python 3.12 on)."""
     from phloem.pruning.gpu.blocks import GpuBlockEvaluator, block_of, layout_of
     from phloem.pruning.gpu.evaluator import GpuEvaluator, find_device
-    from phloem.pruning.gpu.tiling import tiling
+    from phloem.pruning.gpu.step_schedule import tiling
 
     case = random_case(5, 300, 4, 2, seed=3)
     wanted = GpuEvaluator(case.problem).log_likelihood(case.lengths, case.model)
@@ -103,7 +103,7 @@ def test_a_proposal_of_blocks_that_fails_leaves_the_accepted_state():
     from phloem.errors import NumericalError
     from phloem.pruning.gpu.blocks import GpuBlockEvaluator, block_of, layout_of
     from phloem.pruning.gpu.evaluator import find_device
-    from phloem.pruning.gpu.tiling import tiling
+    from phloem.pruning.gpu.step_schedule import tiling
 
     case, patterns = random_case(5, 60, 4, 1), np.array_split(np.arange(60), 2)
     blocks = [block_of(case.problem, p) for p in patterns]
@@ -129,7 +129,7 @@ def test_blocks_of_columns_with_ascertained_patterns(n_states):
     """What one block corrects for counts the weight of all."""
     from phloem.pruning.gpu.blocks import GpuBlockEvaluator, block_of, layout_of, split_patterns
     from phloem.pruning.gpu.evaluator import find_device
-    from phloem.pruning.gpu.tiling import tiling
+    from phloem.pruning.gpu.step_schedule import tiling
 
     case = random_case(8, 70, n_states, 2, invariant=0.1, ascertained=True, mean_length=0.05)
     assert (case.problem.tip_codes == 0).all(0).sum() == 1  # what is hidden is not observed
@@ -207,13 +207,13 @@ def test_no_kernel_is_compiled_for_a_size():
     if os.environ.get("TRITON_INTERPRET") == "1":
         pytest.skip("the interpreter compiles nothing")
     from phloem.pruning.gpu.evaluator import GpuEvaluator
-    from phloem.pruning.gpu.kernels import postorder, preorder, root, totals, transition
+    from phloem.pruning.gpu.kernels import postorder, preorder, root, transition
 
     kernels = [
         postorder.postorder,
         preorder.preorder,
         root.site_likelihoods,
-        totals.branch_sums,
+        root.branch_sums,
         transition.transition_matrices,
     ]
 

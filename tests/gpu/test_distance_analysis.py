@@ -12,7 +12,7 @@ pytest.importorskip("triton")
 
 from phloem.analysis import distance, distance_source
 from phloem.analysis.distance import DistanceAnalysisSettings, run_distance_analysis
-from phloem.analysis.distance_devices import choose_devices
+from phloem.analysis.distance_source import choose_devices
 from phloem.clustering import device_distances
 from phloem.tree.splits import robinson_foulds
 
@@ -86,7 +86,7 @@ def test_a_matrix_too_large_for_the_device(fasta, monkeypatch):
 
 
 def test_all_the_work_is_weighed_together(monkeypatch):
-    monkeypatch.setattr("phloem.clustering.resources.gpu_is_here", lambda: True)
+    monkeypatch.setattr("phloem.clustering.settings.gpu_is_here", lambda: True)
     assert choose_devices("auto", 20_000, "upgma").tree == "cpu"
     assert choose_devices("auto", 20_000, "upgma", runs=100).tree == "gpu"
     assert choose_devices("auto", 20_000, "nj", runs=100, simultaneous=True).tree == "cpu"

@@ -14,8 +14,7 @@ pytest.importorskip("triton")
 from phloem.clustering.distances import lacking_on_gpu, pairwise_distances
 from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
-from phloem.clustering.resources import select_distance_device
-from phloem.clustering.settings import DistanceSettings
+from phloem.clustering.settings import DistanceSettings, select_distance_device
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.data.distance_matrix import DistanceTriangle

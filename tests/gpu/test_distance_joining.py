@@ -14,9 +14,8 @@ pytest.importorskip("triton")
 import torch
 
 from phloem.clustering.gpu import nj as gpu_distance_nj
-from phloem.clustering.gpu.kernels.nj_steps import BEGIN
-from phloem.clustering.gpu.nj import joins
-from phloem.clustering.gpu.nj_stages import JoiningStages, JoiningTiling, stages
+from phloem.clustering.gpu.kernels.nj_records import BEGIN
+from phloem.clustering.gpu.nj import JoiningStages, JoiningTiling, joins, stages
 from phloem.clustering.reference.joining import neighbour_joining
 from phloem.errors import InputError, NumericalError
 from phloem.hardware.gpu_device import find_device

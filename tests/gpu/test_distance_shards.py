@@ -28,8 +28,10 @@ from phloem.clustering.gpu.shards_bands import (  # noqa: E402
     rows_of_square,
     rows_of_triangle,
 )
-from phloem.clustering.gpu.shards_device import ShardTiling  # noqa: E402
-from phloem.clustering.gpu.shards_exchange import chunks  # noqa: E402
+from phloem.clustering.gpu.shards_device import (  # noqa: E402
+    ShardTiling,
+    chunks,
+)
 from phloem.clustering.linkage import linkage  # noqa: E402
 from phloem.clustering.reference.distances import nucleotide_terms  # noqa: E402
 from phloem.clustering.reference.linkage import linkage as sequential  # noqa: E402

@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from gpu.random_sequences import formula, measured, sequences  # noqa: E402
-from phloem.clustering.gpu import streams as gpu_distance_streams  # noqa: E402
-from phloem.clustering.gpu.streams import fill_triangle  # noqa: E402
+from phloem.clustering.gpu import alignment as gpu_distance_streams  # noqa: E402
+from phloem.clustering.gpu.alignment import fill_triangle  # noqa: E402
 from phloem.data.distance_matrix import DistanceTriangle  # noqa: E402
 from phloem.hardware.gpu_device import find_device  # noqa: E402
 

@@ -126,9 +126,9 @@ def renamed(left, right, rng):
 
 
 def test_a_subtree_is_known_by_its_tips_not_by_its_number(monkeypatch):
-    from phloem.pruning.clades import match_clades
     from phloem.pruning.gpu import updates as gpu_updates
     from phloem.pruning.gpu.evaluator import GpuEvaluator
+    from phloem.pruning.topology import match_clades
 
     case, rng = random_case(12, 30, 4, 1), np.random.default_rng(8)
     gpu, moved = GpuEvaluator(case.problem), []

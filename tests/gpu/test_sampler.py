@@ -7,7 +7,7 @@ import pytest
 
 from phloem.data.alphabet import alphabet
 from phloem.inference.mcmc.guard import plain_likelihood
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import structure_of_model

@@ -9,14 +9,20 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from phloem.analysis.distance_devices import JOINING
-from phloem.analysis.distance_options import DistanceAnalysisSettings, check_options
-from phloem.analysis.distance_source import Distances, Progress, Source, source_of
+from phloem.analysis.distance_source import (
+    JOINING,
+    DistanceAnalysisSettings,
+    Distances,
+    Progress,
+    Source,
+    check_options,
+    source_of,
+)
 from phloem.analysis.provenance import provenance
 from phloem.clustering.device_distances import DeviceBands, DeviceMatrix
 from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
-from phloem.clustering.resources import Device
+from phloem.clustering.settings import Device
 from phloem.clustering.support import bootstrap_support, cophenetic_correlation
 from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle
 from phloem.errors import InputError

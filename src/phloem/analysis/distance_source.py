@@ -1,23 +1,47 @@
-"""What the distance commands measure or read, and on which device."""
+"""What the distance commands can be told, and what they measure or read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from phloem.analysis.distance_devices import DistanceDevices, choose_devices, on_all_devices
-from phloem.analysis.distance_options import DistanceAnalysisSettings, refuse_options_of_other_inputs
-from phloem.analysis.reading import alignment_of
-from phloem.clustering.device_distances import DeviceAlignment, DeviceBands, DeviceMatrix, distances_in_bands
-from phloem.clustering.distances import measured_sites, pairwise_distances, pairwise_triangle
-from phloem.clustering.resources import LINKAGE, require_memory
-from phloem.clustering.settings import DistanceSettings, usual_method
-from phloem.data.alignment import Alignment
+from phloem.analysis.provenance import refuse_to_overwrite
+from phloem.analysis.reading import DataOptions, alignment_of
+from phloem.clustering import joining as joining_room
+from phloem.clustering import linkage as linkage_room
+from phloem.clustering.device_distances import (
+    DeviceAlignment,
+    DeviceBands,
+    DeviceMatrix,
+    devices_by_rows,
+    distances_in_bands,
+    fits_device,
+)
+from phloem.clustering.distances import (
+    distance_seconds,
+    lacking_on_gpu,
+    measured_sites,
+    pairwise_distances,
+    pairwise_triangle,
+)
+from phloem.clustering.joining import NegativeBranches, check_simultaneous
+from phloem.clustering.settings import (
+    LINKAGE,
+    Device,
+    DistanceMethod,
+    DistanceSettings,
+    require_memory,
+    select_distance_device,
+    usual_method,
+)
+from phloem.data.alignment import Alignment, Ambiguity
 from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle
 from phloem.errors import InputError
+from phloem.hardware.machine import usable_cores
 from phloem.io.distance_matrix import (
     is_distance_matrix,
     precision_of,
@@ -27,6 +51,201 @@ from phloem.io.distance_matrix import (
 )
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.record import SiteModel
+
+# Where distances and their tree are computed, chosen once for all the work there is.
+
+
+JOINING = ("nj", "bionj", "unj")
+Method = Literal["upgma", "wpgma", "single", "complete", "nj", "bionj", "unj"]
+
+
+@dataclass(frozen=True)
+class DistanceDevices:
+    """distances, tree: "cpu" or "gpu". stays: the matrix goes from one to the other in device memory, of
+    several GPUs where by_rows.
+
+    choices: for each step where it runs and why, for the user.
+    """
+
+    distances: Literal["cpu", "gpu"]
+    tree: Literal["cpu", "gpu"]
+    stays: bool
+    choices: dict[str, object]
+    by_rows: bool = False
+
+
+def tree_seconds(n: int, method: Method) -> float:
+    """Forecast of a tree of n taxa on two cores."""
+    rate = joining_room.CPU_SECONDS if method in JOINING else linkage_room.CPU_SECONDS
+    return rate * n * n
+
+
+def _tree_lacks(method: Method, simultaneous: bool) -> str | None:
+    if method == "nj" or method == "bionj" or method == "unj":
+        return joining_room.lacking_on_gpu(simultaneous)
+    return None
+
+
+def _fits_by_rows(alignment: Alignment, measure: DistanceSettings) -> tuple[bool, str]:
+    """Whether several GPUs hold the matrix together, and the numbers in words."""
+    try:
+        devices, why = devices_by_rows(alignment.n_taxa, np.dtype(measure.precision).itemsize, alignment)
+    except InputError as error:
+        return False, error.message
+    return len(devices) > 1, why
+
+
+def on_all_devices(devices: DistanceDevices, n: int, itemsize: int) -> DistanceDevices:
+    """The same, and which GPUs linkage of a matrix in host memory takes; InputError where it fits none."""
+    if devices.tree == "cpu" or devices.stays:
+        return devices
+    spread, why = devices_by_rows(n, itemsize)
+    tree = f"{devices.choices['tree']}; {why}" if len(spread) > 1 else devices.choices["tree"]
+    return replace(devices, choices=devices.choices | {"tree": tree})
+
+
+def choose_devices(
+    requested: Device,
+    n: int,
+    method: Method | None,
+    alignment: Alignment | None = None,
+    measure: DistanceSettings | None = None,
+    runs: int = 1,
+    keep_matrix: bool = False,
+    simultaneous: bool = False,
+) -> DistanceDevices:
+    """Devices for n taxa; steps that the GPU has are weighed together, times `runs` (bootstrap and all).
+
+    method: of the tree, None for distances alone. alignment, measure: None where the matrix is read.
+    keep_matrix: it is wanted in host memory. simultaneous: joining in rounds. InputError and DeviceError as
+    select_distance_device.
+    """
+    steps: dict[str, tuple[float, str | None]] = {}
+    if alignment is not None and measure is not None:
+        steps["measuring"] = (distance_seconds(alignment, measure), lacking_on_gpu(alignment, measure))
+    if method is not None:
+        steps["tree"] = (tree_seconds(n, method), _tree_lacks(method, simultaneous))
+    total = runs * sum(seconds for seconds, lacking in steps.values() if lacking is None)
+    chosen = {name: select_distance_device(requested, total, lacking) for name, (_, lacking) in steps.items()}
+    choices: dict[str, object] = {name: why for name, (_, why) in chosen.items()}
+    on_gpu = [where == "gpu" for where, _ in chosen.values()]
+    stays, by_rows = False, False
+    if len(steps) == 2 and all(on_gpu) and alignment is not None and measure is not None:
+        fits, numbers = fits_device(alignment, measure, matrices=1 + (method == "bionj"))
+        stays = fits and not keep_matrix and n > 3
+        why = "it is wanted there" if keep_matrix else numbers if not fits else "it is small"
+        choices["matrix"] = "stays in device memory" if stays else f"through host memory: {why}"
+        if not fits and not keep_matrix and method in LINKAGE and method != "single":
+            by_rows, why = _fits_by_rows(alignment, measure)
+            stays = by_rows
+            choices["matrix"] = f"{'stays in device memory' if stays else 'through host memory'}: {why}"
+    return DistanceDevices(
+        distances=chosen["measuring"][0] if "measuring" in chosen else "cpu",
+        tree=chosen["tree"][0] if "tree" in chosen else "cpu",
+        stays=stays,
+        choices=choices,
+        by_rows=by_rows,
+    )
+
+
+# What the distance commands can be told, and what goes together.
+
+
+# Options that say how to measure an alignment, and how to read a matrix.
+_OF_ALIGNMENTS = (
+    "distance", "model", "shape", "ambiguity", "deletion", "saturated", "longest", "datatype",
+    "genetic_code", "stop_codons", "sites", "bootstrap",
+)  # fmt: skip
+_OF_MATRICES = ("names", "tolerance")
+_LEAST = {"bootstrap": 0, "seed": 0, "threads": 1, "digits": 1}
+_MOST = {"digits": 17}
+
+
+@dataclass(frozen=True)
+class DistanceAnalysisSettings(DataOptions):
+    """Everything that the distance commands can be told; field names are those of their options.
+
+    alignment: an alignment, or a distance matrix. device: of distances and tree (select_distance_device).
+    method: None for the distances alone. distance: None for jc69 with nucleotides, poisson with proteins, p
+    with anything else; ml where a model is given. precision: of the matrix, "auto" is float64 up to 4,096
+    taxa. bootstrap: replicates, from an alignment. negative: what becomes of negative branches in neighbour
+    joining. simultaneous: join mutual best pairs in rounds, which is not the neighbour-joining tree.
+    midpoint: root the joined tree there. out: file of the tree, or of the matrix where method is None;
+    replaced only with redo.
+    """
+
+    method: Method | None = None
+    distance: DistanceMethod | None = None
+    model: str | None = None
+    shape: float | None = None
+    ambiguity: Ambiguity = field(default="missing", kw_only=True)
+    deletion: Literal["pairwise", "complete"] = "pairwise"
+    saturated: Literal["longest", "error"] = "longest"
+    longest: float = 5.0
+    names: str | None = None
+    tolerance: float = 1e-5
+    precision: Literal["auto", "float32", "float64"] = "auto"
+    bootstrap: int = 0
+    seed: int = 1
+    negative: NegativeBranches = "keep"
+    simultaneous: bool = False
+    midpoint: bool = False
+    cophenetic: bool = False
+    digits: int | None = None
+    out: str | None = None
+    redo: bool = False
+    threads: int | None = None
+    device: Device = "auto"
+
+    @property
+    def input(self) -> str:
+        """The alignment or the distance matrix."""
+        return self.alignment
+
+    @property
+    def cpu_threads(self) -> int:
+        return self.threads or usable_cores()[0]
+
+    @property
+    def outputs(self) -> list[str]:
+        """Files that will be written; the names of a .npy matrix go to a file beside it."""
+        if self.out is None:
+            return []
+        beside = self.method is None and self.out.endswith(".npy")
+        return [self.out, str(Path(self.out).with_suffix(".names"))] if beside else [self.out]
+
+
+def check_options(settings: DistanceAnalysisSettings) -> None:
+    """InputError for numbers out of range and for outputs that exist or are inputs."""
+    for name in _LEAST:
+        value, least, most = getattr(settings, name), _LEAST[name], _MOST.get(name)
+        if value is not None and (value < least or (most is not None and value > most)):
+            wanted = f"at least {least}" if most is None else f"from {least} to {most}"
+            raise InputError(f"--{name} is {value}", hint=f"It must be {wanted}.")
+    if not (settings.tolerance >= 0 and np.isfinite(settings.tolerance)):
+        raise InputError(f"--tolerance is {settings.tolerance}", hint="It must be zero or more.")
+    check_simultaneous(settings.method, settings.simultaneous)
+    inputs = [file for file in (settings.input, settings.names) if file is not None]
+    refuse_to_overwrite(settings.outputs, settings.redo, inputs)
+
+
+def refuse_options_of_other_inputs(settings: DistanceAnalysisSettings, is_matrix: bool) -> None:
+    """A matrix cannot be measured again or resampled, an alignment has names: say so, ignore nothing."""
+    usual = {field.name: field.default for field in fields(settings)}
+    given, needed = (
+        ("a distance matrix", "an alignment") if is_matrix else ("an alignment", "a distance matrix")
+    )
+    for name in _OF_ALIGNMENTS if is_matrix else _OF_MATRICES:
+        if getattr(settings, name) != usual[name]:
+            raise InputError(
+                f"--{name.replace('_', '-')} needs {needed}, and this is {given}",
+                file=settings.input,
+                hint="Leave the option out." if not is_matrix else "Give the alignment instead.",
+            )
+
+
+# What the distance commands measure or read, and on which device.
+
 
 Progress = Callable[[str, int, int], None]
 # Choices made in reading an alignment, and what they are called here.

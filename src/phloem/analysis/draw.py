@@ -12,8 +12,7 @@ import numpy as np
 from phloem.analysis.provenance import refuse_to_overwrite
 from phloem.errors import InputError
 from phloem.io.trees import read_tree
-from phloem.plot.decoration import SUPPORT_KEYS, is_interval, is_number
-from phloem.plot.drawing import DrawSettings
+from phloem.plot.drawing import SUPPORT_KEYS, DrawSettings, is_interval, is_number
 from phloem.plot.pictures import draw, save_figure, svg_text
 from phloem.plot.terminal_tree import draw_tree
 from phloem.tree.reroot import root_at_midpoint

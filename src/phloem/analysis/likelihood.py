@@ -17,8 +17,8 @@ from phloem.density.parameterisation import LengthLinkage
 from phloem.errors import InputError, in_file
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.trees import newick_text, read_trees, write_trees
-from phloem.likelihood.gradient import Gradient
 from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.problem import Gradient
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.pruning.calibration import on_calibration
 from phloem.tree.layout import tree_layout

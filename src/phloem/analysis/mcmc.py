@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 
 from phloem.analysis.mcmc_data import ChainInput, chain_input
-from phloem.analysis.mcmc_files import (
+from phloem.analysis.mcmc_record import (
+    ChainStart,
+    McmcResult,
+    McmcSettings,
     as_extension,
     chain_identity,
+    chain_start,
     make_room,
     output_files,
     refuse_unexplained,
 )
-from phloem.analysis.mcmc_record import McmcResult, McmcSettings
-from phloem.analysis.mcmc_start import ChainStart, chain_start
 from phloem.analysis.provenance import provenance
 from phloem.errors import DeviceError, InputError
-from phloem.hardware.gpu_presence import require_torch
-from phloem.hardware.machine import usable_cores
+from phloem.hardware.machine import require_torch, usable_cores
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.checkpoint import state_path, write_atomically
-from phloem.inference.mcmc.convergence import kept
-from phloem.inference.mcmc.frozen import frozen_warnings
+from phloem.inference.mcmc.convergence import frozen_warnings, kept
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.run import Run
 from phloem.inference.mcmc.sampler import Progress, Sampled, sample

@@ -1,4 +1,4 @@
-"""What an analysis by `phloem mcmc` samples: the parts of its data, their models, the numbers they share."""
+"""What an analysis by `phloem mcmc` samples: the parts of its data, their models, shared numbers, priors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from phloem.analysis.partitioned_likelihood import read_links
 from phloem.analysis.reading import alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.sites import format_sites
-from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.parameterisation import PARTITION_RATES, Linkage, PartModel
 from phloem.errors import InputError
-from phloem.inference.mcmc.observations import Observations, observations
+from phloem.inference.mcmc.recipes import Observations, observations
+from phloem.inference.mcmc.settings import Priors
 from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.parts import in_part
 from phloem.model.model import Model
+
+# What an analysis by `phloem mcmc` samples: the parts of its data, their models, the numbers they share.
+
 
 DEFAULT_MODELS = {"dna": "GTR+G4", "rna": "GTR+G4", "protein": "LG+G4", "codon": "GY94+F3X4"}
 
@@ -88,3 +92,36 @@ def _part(name: str, alignment: Alignment, text: str | None, settings: McmcSetti
     text = text or DEFAULT_MODELS.get(alignment.alphabet.kind, "MK+G4")
     model = model_for_alignment(text, alignment, settings.gamma)
     return PartModel(name, model, alignment.n_sites, sites_per_character(model))
+
+
+# The priors of an analysis in words, before it starts.
+
+
+_NAMED = {"omega", "frequencies", "alpha", "p_invariable"}
+
+
+def prior_text(structure: ChainModel, priors: Priors) -> str:
+    """Priors of branch lengths, of topologies, and of those parameters that the models leave free."""
+    free = {parameter.name for part in structure.parts for parameter in part.model.free}
+    unit = " per nucleotide site" if any(part.site_length > 1 for part in structure.parts) else ""
+    parts = [f"branch lengths{unit} {priors.branch_lengths}", "uniform topologies"]
+    if PARTITION_RATES in structure.space:
+        parts.append("flat Dirichlet shares of the rates of parts")
+    others = {b.name.split("{")[0] for b in structure.space.blocks if b.support == "positive"} - {"alpha"}
+    if others:
+        parts.append(f"exponential(1) {', '.join(sorted(others))}")
+    if free - _NAMED - others:
+        parts.append(f"{_dirichlet(priors.exchangeability)} rates")
+    if "omega" in free:
+        parts.append(f"{_dirichlet(priors.omega)} rates of synonymous and other changes")
+    if "frequencies" in free:
+        parts.append(f"{_dirichlet(priors.frequency)} frequencies")
+    if "alpha" in free:
+        parts.append(f"exponential({priors.alpha_rate:g}) alpha")
+    if "p_invariable" in free:
+        parts.append("uniform proportion of invariable sites")
+    return ", ".join(parts)
+
+
+def _dirichlet(concentration: float) -> str:
+    return "flat Dirichlet" if concentration == 1 else f"Dirichlet({concentration:g})"

@@ -1,22 +1,88 @@
-"""What an analysis by `phloem mcmc` was told, and what came of it."""
+"""What an analysis by `phloem mcmc` was told, what it starts from, its files, and what came of it."""
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from phloem.analysis.mcmc_start import RANDOM
-from phloem.analysis.reading import DataOptions
+from phloem.analysis.provenance import refuse_to_overwrite, sha256
+from phloem.analysis.reading import DataOptions, reading_identity
+from phloem.clustering.starting_tree import starting_tree
+from phloem.data.alignment import Alignment
 from phloem.density.parameterisation import LengthLinkage
+from phloem.errors import InputError
+from phloem.inference.mcmc.checkpoint import samples_path, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
+from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.run import Device
+from phloem.inference.mcmc.sampler import paths
 from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.start import START_LENGTH, n_interchanges
+from phloem.io.trees import read_tree
 from phloem.summary.trace import TraceSummary
+from phloem.tree.match import match_taxa
 from phloem.tree.tree import Tree
+
+# What the chains of an analysis start from: random trees, a distance tree, or a tree file.
+
+
+RANDOM = "random"
+METHODS = ("nj", "bionj", "upgma")
+
+
+@dataclass(frozen=True)
+class ChainStart:
+    """tree: None for random trees. origin: how the starts come about. files: read for it."""
+
+    tree: Tree | None
+    origin: str
+    files: tuple[str, ...] = ()
+
+
+def chain_start(start: str, alignment: Alignment, bounds: tuple[float, float]) -> ChainStart:
+    """The start that `random`, `nj`, `bionj`, `upgma` or a file name stands for.
+
+    bounds: of the branch lengths; what lies outside becomes the bound. Every chain of every run perturbs the
+    tree by random interchanges of its own (inference.mcmc.starting_trees.perturbed). Errors: InputError for a
+    file that is not there or whose taxa are not the alignment's.
+    """
+    if start == RANDOM:
+        return ChainStart(None, "a random tree for each chain")
+    how = f"{n_interchanges(alignment.n_taxa)} random interchanges for each chain"
+    if start in METHODS:
+        found = starting_tree(alignment, start, bounds[0])  # type: ignore[arg-type]
+        return ChainStart(found.tree, f"{found.origin}; {how}")
+    if not Path(start).exists():
+        raise InputError(
+            "--start names neither a kind of start nor a file that exists",
+            file=start,
+            hint=f"Use {RANDOM}, {', '.join(METHODS)}, or a Newick or NEXUS file.",
+        )
+    tree = match_taxa(read_tree(start, allow_negative=True), alignment.taxa, file=start)
+    return ChainStart(tree, f"{start}{_repaired(tree, bounds)}; {how}", (start,))
+
+
+def _repaired(tree: Tree, bounds: tuple[float, float]) -> str:
+    lengths = tree.lengths[:-1]
+    missing = int(np.isnan(lengths).sum())
+    outside = int(((lengths < bounds[0]) | (lengths > bounds[1])).sum())
+    text = f", {missing:,} missing lengths set to {START_LENGTH:g}" if missing else ""
+    return text + (f", {outside:,} lengths moved into {bounds[0]:g} … {bounds[1]:g}" if outside else "")
+
+
+def start_identity(start: str) -> dict[str, str]:
+    """What a checkpoint records of the start: nothing of random ones, which older checkpoints do not name."""
+    if start == RANDOM:
+        return {}
+    return {"start": start if start in METHODS else sha256(start)}
+
+
+# What an analysis by `phloem mcmc` was told, and what came of it.
 
 
 @dataclass(frozen=True)
@@ -105,3 +171,83 @@ class McmcResult:
 def _plain(value):
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# The files of an analysis: what they are called, and whether it may go on from them or replace them.
+
+
+def output_files(prefix: str, n_runs: int) -> dict[str, str]:
+    """File name → what it holds, for every file that an analysis writes."""
+    files = {}
+    for r in range(n_runs):
+        p_file, t_file = paths(prefix, r)
+        files[str(p_file)] = f"trace of run {r + 1}: log-likelihood, prior, parameters"
+        files[str(t_file)] = f"trees of run {r + 1}"
+    files[f"{prefix}.con.tre"] = "consensus tree with clade probabilities"
+    files[f"{prefix}.json"] = "settings, provenance, summary"
+    files[str(state_path(prefix))] = "checkpoint, to resume from"
+    for r in range(n_runs):
+        files[str(samples_path(prefix, r))] = f"samples of run {r + 1}, of the checkpoint"
+    return files
+
+
+def as_extension(settings: McmcSettings) -> McmcSettings:
+    """The settings that carry a finished analysis of this prefix on, or as they are where there is none.
+
+    Moves adapted in the first generations only; what those were stays as it was. InputError where no more
+    generations are asked for, or where the checkpoint is gone.
+    """
+    record, chains = Path(f"{settings.file_prefix}.json"), settings.chains
+    if not record.exists():
+        return settings
+    try:
+        told = json.loads(record.read_text())["settings"]["chains"]
+        before = replace(chains, **{n: told[n] for n in ("generations", "burn_in", "tuning_generations")})
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            "this file is no record of an analysis",
+            file=str(record),
+            hint="Choose another --prefix, or replace it with --redo.",
+        ) from None
+    checkpoint = state_path(settings.file_prefix)
+    if chains.generations <= before.generations or not checkpoint.exists():
+        raise InputError(
+            f"this analysis is finished: {before.generations:,} generations were asked for",
+            file=str(record),
+            hint="Ask for more --generations to go on, choose another --prefix, or replace it with --redo.",
+        )
+    return replace(settings, chains=replace(chains, tuning_generations=before.tuning))
+
+
+def refuse_unexplained(checkpoint: Path, files: dict[str, str], redo: bool) -> None:
+    """InputError for files that no analysis of ours explains."""
+    if not redo and not checkpoint.exists():
+        refuse_to_overwrite([file for file in files if Path(file).exists()], redo)
+
+
+def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
+    """Remove what is to be replaced, only now that the input has proved readable; make the folder."""
+    for file in [*files, str(report_path(prefix))] if redo else ():
+        Path(file).unlink(missing_ok=True)
+    Path(prefix).parent.mkdir(parents=True, exist_ok=True)
+
+
+def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
+    """What decides the chains' numbers: all of it must agree for a checkpoint to be resumed."""
+    chains = asdict(settings.chains)
+    for name in ("threads", "generations", "until_converged", "check_every", "burn_in", "convergence"):
+        del chains[name]
+    chains["priors"]["branch_lengths"] = str(settings.chains.priors.branch_lengths)
+    chains["tuning_generations"] = settings.chains.tuning
+    return {
+        "alignment": sha256(settings.alignment),
+        "model": model_text,
+        "device": settings.device,
+        "linkage": settings.linkage,
+        "link": list(settings.link),
+        "gamma": settings.gamma,
+        **reading_identity(settings),
+        **({"partitions": sha256(settings.partitions)} if settings.partitions else {}),
+        **start_identity(settings.start),
+        **chains,
+    }

@@ -13,7 +13,7 @@ from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.hardware.machine import Hardware, detect_hardware
 from phloem.hardware.notice import on_first_compilation
-from phloem.inference.ml.starts import restarts
+from phloem.inference.ml.optimize import restarts
 from phloem.io.trees import read_tree
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import engine_problem

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.analysis.distance_devices import choose_devices, tree_seconds
-from phloem.analysis.distance_options import (
+from phloem.analysis.distance_source import (
     DistanceAnalysisSettings,
     check_options,
+    choose_devices,
+    distance_settings,
+    measured_alignment,
     refuse_options_of_other_inputs,
+    tree_seconds,
 )
-from phloem.analysis.distance_source import distance_settings, measured_alignment
 from phloem.clustering.distances import distance_seconds
-from phloem.clustering.resources import forecast_bytes
+from phloem.clustering.settings import forecast_bytes
 from phloem.hardware.machine import Hardware, detect_hardware
 from phloem.io.distance_matrix import LARGE, is_distance_matrix, taxa_of_matrix
 

@@ -13,9 +13,8 @@ from phloem.analysis.provenance import provenance, refuse_to_overwrite
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import STANDARD_SYMBOLS, Alphabet, alphabet, canonical_kind
 from phloem.errors import InputError, in_file, require_seed
-from phloem.io.fasta import format_fasta
+from phloem.io.alignment_text import format_fasta, format_phylip
 from phloem.io.nexus_characters import format_nexus
-from phloem.io.phylip import format_phylip
 from phloem.io.trees import read_tree, write_trees
 from phloem.likelihood.model_for_alignment import model_for_alphabet
 from phloem.likelihood.simulation import simulate_alignment

@@ -154,7 +154,7 @@ def _run(options: dict[str, Any], method: str | None, picture: str | None, circu
     from rich.console import Console
 
     from phloem.analysis.distance import print_matrix, run_distance_analysis, tree_text
-    from phloem.analysis.distance_options import DistanceAnalysisSettings
+    from phloem.analysis.distance_source import DistanceAnalysisSettings
     from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
 
     json = options.pop("json")

@@ -117,7 +117,7 @@ def _run(settings: McmcSettings) -> McmcResult:
 def _introduce(settings: McmcSettings, data: ChainInput, start: str) -> None:
     from textwrap import fill
 
-    from phloem.analysis.mcmc_prior import prior_text
+    from phloem.analysis.mcmc_data import prior_text
 
     c = settings.chains
     for name, alignment in data.alignments.items():

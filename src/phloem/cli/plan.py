@@ -74,7 +74,7 @@ def _plan_distance_tree(options: dict[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from phloem.analysis.distance_options import DistanceAnalysisSettings
+    from phloem.analysis.distance_source import DistanceAnalysisSettings
     from phloem.analysis.plan_distance import plan_distance_tree
     from phloem.errors import InputError
 

@@ -1,16 +1,22 @@
-"""Distances as they are given, square, condensed or a triangle: checked, and packed for linkage."""
+"""What linkage and distances work on: distances given in any form, and characters as bit planes."""
 
 from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
 
 import numpy as np
 
-from phloem.clustering.cpu import forms
+from phloem.clustering.cpu import forms, site_counts
 from phloem.clustering.cpu.forms import first_asymmetry
+from phloem.clustering.formula import state_weights
+from phloem.data.alignment import Alignment, Ambiguity
 from phloem.data.distance_matrix import DistanceTriangle
 from phloem.errors import InputError, NumericalError
+
+# Distances as they are given, square, condensed or a triangle: checked, and packed for linkage.
+
 
 _ALL_ROWS = 64  # so few are all compared with their columns, of more taxa some
 _SOME_ROWS = 16
@@ -121,3 +127,121 @@ def equal_areas(first: int, last: int, parts: int) -> list[int]:
     """Edges of `parts` ranges of the rows first … last-1 with about as many entries each."""
     edges = np.sqrt(np.linspace(float(first) ** 2, float(last) ** 2, parts + 1))
     return np.rint(edges).astype(int).tolist()
+
+
+# The characters of an alignment as kernels want them: bit planes, and what ambiguous ones count for.
+
+
+ROWS = 64  # sequences a thread packs at a time
+
+
+def nucleotide_planes(alignment: Alignment, threads: int = 2) -> tuple[np.ndarray, np.ndarray, int]:
+    """Planes of the sites that differ, of those that only lack characters, and how many do neither.
+
+    (n, 3, W) uint64: pyrimidine (C, T), keto (G, T), observed; (n, 1, V): observed. Every ambiguous character
+    is unobserved. In closely related genomes most sites are constant, and cost a quarter or nothing.
+    """
+    seen = np.zeros(alignment.n_sites, np.int32)
+    site_counts.states_seen(alignment.codes, 0, alignment.n_taxa, 4, seen)
+    lacking = seen & 16 > 0
+    differing = (seen & 15 & ((seen & 15) - 1)) > 0
+    constant = np.flatnonzero(lacking & ~differing)
+    table = np.zeros((3, len(alignment.state_sets)), bool)
+    table[0, [1, 3]], table[1, [2, 3]], table[2, :4] = True, True, True
+    return (
+        bit_planes(alignment.codes, table, np.flatnonzero(differing), threads),
+        bit_planes(alignment.codes, table[2:], constant, threads),
+        int(np.sum(~differing & ~lacking)),
+    )
+
+
+def one_hot_planes(alignment: Alignment, threads: int = 2) -> np.ndarray:
+    """(n, S, W) uint64: plane s marks the sites in state s."""
+    states = alignment.alphabet.n_states
+    table = np.eye(states, len(alignment.state_sets), dtype=bool)
+    return bit_planes(alignment.codes, table, np.arange(alignment.n_sites), threads)
+
+
+def state_planes(alignment: Alignment, threads: int = 2) -> np.ndarray:
+    """(n, K+1, W) uint64: the K bits of the state's number, then observed."""
+    states, codes = alignment.alphabet.n_states, len(alignment.state_sets)
+    bits = max(1, int(np.ceil(np.log2(states))))
+    table = np.zeros((bits + 1, codes), bool)
+    table[:bits, :states] = (np.arange(states) >> np.arange(bits)[:, None]) & 1
+    table[bits, :states] = True
+    return bit_planes(alignment.codes, table, np.arange(alignment.n_sites), threads)
+
+
+def bit_planes(codes: np.ndarray, table: np.ndarray, sites: np.ndarray, threads: int = 2) -> np.ndarray:
+    """(n, K, W) uint64 with bit l % 64 of word l // 64 set in plane k where table[k, codes[:, sites[l]]]."""
+    n = len(codes)
+    planes = np.empty((n, len(table), -(-len(sites) // 64)), np.uint64)
+    plane_bits = (table.astype(np.uint64) << np.arange(len(table), dtype=np.uint64)[:, None]).sum(axis=0)
+
+    def pack(start: int) -> None:
+        site_counts.pack_rows(codes, sites, plane_bits, start, min(start + ROWS, n), planes)
+
+    with ThreadPoolExecutor(threads) as workers:
+        list(workers.map(pack, range(0, n, ROWS)))
+    return planes
+
+
+PairCounts = Literal["nucleotide", "difference", "joint"]
+
+
+def partial_characters(
+    alignment: Alignment, ambiguity: Ambiguity, counts: PairCounts
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
+    """(rows, columns, starts, places, shares, states) as site_counts.add_partial wants them.
+
+    counts: which K counts a kernel keeps: nucleotide (compared, A↔G, C↔T, transversions), difference
+    (compared, differing), joint (all S²). Empty where ambiguous characters count as missing.
+    """
+    codes, states = alignment.codes, alignment.alphabet.n_states
+    partial = codes > states
+    if ambiguity == "missing":
+        partial = np.zeros((alignment.n_taxa, 0), bool)
+    sites = np.flatnonzero(partial.any(axis=0))
+    sequence, place = np.nonzero(partial[:, sites])
+    starts = np.searchsorted(sequence, np.arange(alignment.n_taxa + 1))
+    weights = state_weights(alignment.state_sets, ambiguity)
+    shares = np.moveaxis(_shares(weights, counts), -1, 0).copy()
+    shares[:, : states + 1, : states + 1] = 0.0  # counted from the bit planes
+    rows = np.ascontiguousarray(codes[:, sites])
+    return rows, np.ascontiguousarray(rows.T), starts, place.astype(np.int32), shares, states
+
+
+def whole_weights(alignment: Alignment, ambiguity: Ambiguity) -> np.ndarray | None:
+    """(codes, S) state_weights times the least number that makes them whole; None where that is too large.
+
+    Products of two such weights, summed over the sites, fit an int32, and a weight an int8.
+    """
+    weights = state_weights(alignment.state_sets, ambiguity)
+    sizes = np.unique((weights > 0).sum(axis=1))
+    unit = int(np.lcm.reduce(sizes[sizes > 0])) if len(sizes) < 20 else 1 << 30
+    if unit > 127 or unit * unit * alignment.n_sites >= 2**31:
+        return None
+    return np.rint(weights * unit).astype(np.int64)
+
+
+def device_weights(alignment: Alignment, ambiguity: Ambiguity) -> np.ndarray:
+    """whole_weights for the GPU kernels; InputError where these lack such averages."""
+    weights = whole_weights(alignment, ambiguity)
+    if weights is None:
+        raise InputError("the GPU kernels have no such averages", hint="Choose the CPU.")
+    return weights
+
+
+def _shares(weights: np.ndarray, counts: PairCounts) -> np.ndarray:
+    """(codes, codes, K) float64: what a site adds to each count."""
+    if counts == "difference":
+        compared = np.outer(weights.sum(axis=1), weights.sum(axis=1))
+        return np.stack([compared, compared - weights @ weights.T], axis=-1)
+    joint = np.einsum("xa,yb->xyab", weights, weights)
+    if counts == "joint":
+        return joint.reshape(len(weights), len(weights), -1)
+    ag = joint[..., 0, 2] + joint[..., 2, 0]
+    ct = joint[..., 1, 3] + joint[..., 3, 1]
+    compared = joint.sum(axis=(2, 3))
+    same = np.trace(joint, axis1=2, axis2=3)
+    return np.stack([compared, ag, ct, compared - same - ag - ct], axis=-1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from phloem.clustering.characters import device_weights
+from phloem.clustering.arrays import device_weights
 from phloem.clustering.distances import as_status, check_status, measured_sites, record_of
 from phloem.clustering.formula import formula_for
 from phloem.clustering.joining import Joins, on_gpu

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from phloem.clustering.characters import (
+from phloem.clustering.arrays import (
     device_weights,
     nucleotide_planes,
     one_hot_planes,
@@ -21,8 +21,7 @@ from phloem.clustering.characters import (
 )
 from phloem.clustering.cpu import distance_blocks, distance_likelihood
 from phloem.clustering.formula import Formula, formula_for, state_weights
-from phloem.clustering.resources import select_distance_device
-from phloem.clustering.settings import NUCLEOTIDES, DistanceSettings, check_settings
+from phloem.clustering.settings import NUCLEOTIDES, DistanceSettings, check_settings, select_distance_device
 from phloem.data.alignment import Alignment
 from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle, entries_in_square, new_entries
 from phloem.errors import InputError
@@ -155,7 +154,7 @@ def _on_gpu(
     progress: Callable | None,
 ) -> np.ndarray:
     """Fill the entries; returns status (4,) as _on_cpu does."""
-    from phloem.clustering.gpu.streams import fill_triangle
+    from phloem.clustering.gpu.alignment import fill_triangle
 
     weights = device_weights(alignment, settings.ambiguity)
     nucleotides = alignment.alphabet.kind in NUCLEOTIDES

@@ -11,8 +11,7 @@ import numpy as np
 
 from phloem.clustering.arrays import require_square
 from phloem.clustering.cpu import joining as kernels
-from phloem.clustering.resources import Device, select_distance_device
-from phloem.clustering.settings import REFERENCES, JoiningMethod
+from phloem.clustering.settings import REFERENCES, Device, JoiningMethod, select_distance_device
 from phloem.errors import InputError, NumericalError, require_choice, require_count
 from phloem.tree.tree import Tree
 

@@ -21,8 +21,7 @@ from phloem.clustering.arrays import (
 )
 from phloem.clustering.cpu import forms, linkage_single, linkage_square
 from phloem.clustering.linkage_rounds import METHODS, LinkageState
-from phloem.clustering.resources import ONE_CALL, Device, select_distance_device
-from phloem.clustering.settings import LinkageMethod
+from phloem.clustering.settings import ONE_CALL, Device, LinkageMethod, select_distance_device
 from phloem.data.distance_matrix import DistanceTriangle
 from phloem.errors import require_choice, require_count
 from phloem.tree.tree import Tree

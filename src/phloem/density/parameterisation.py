@@ -18,7 +18,7 @@ import numpy as np
 from phloem.density.space import Block, Space
 from phloem.errors import InputError, require_choice
 from phloem.model.model import Model
-from phloem.model.parameter import Parameter, ParameterValue
+from phloem.model.record import Parameter, ParameterValue
 
 LengthLinkage = Literal["linked", "proportional", "unlinked"]
 RelativeRates = Literal["ratios", "shares"]

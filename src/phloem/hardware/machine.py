@@ -1,4 +1,4 @@
-"""What this machine offers: cores this process may use, memory, accelerators. Decides nothing."""
+"""What this machine offers: cores this process may use, memory, accelerators."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import subprocess
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+from phloem.errors import DeviceError
+
+# What this machine offers: cores this process may use, memory, accelerators. Decides nothing.
 
 
 @dataclass(frozen=True)
@@ -143,3 +147,31 @@ def _ask(program: str, *arguments: str) -> list[str]:
     except (OSError, subprocess.TimeoutExpired):
         return []
     return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+# Whether this machine has a GPU that PyTorch may drive. Loads no framework.
+
+
+def why_not_gpu() -> str:
+    """The reason, as a clause."""
+    if not _driver_is_here():
+        return "no GPU here"
+    if find_spec("torch") is None:
+        return "the GPU needs PyTorch, which is not installed (pip install 'phloem[gpu]')"
+    return "threads were asked for"
+
+
+def gpu_is_here() -> bool:
+    """A driver and PyTorch; whether they fit each other shows when the engine is built."""
+    return _driver_is_here() and find_spec("torch") is not None
+
+
+def _driver_is_here() -> bool:
+    """NVIDIA's or AMD's."""
+    return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/kfd")
+
+
+def require_torch() -> None:
+    """DeviceError where PyTorch is missing."""
+    if find_spec("torch") is None:
+        raise DeviceError("the GPU needs PyTorch, which is not installed: pip install 'phloem[gpu]'")

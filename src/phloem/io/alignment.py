@@ -14,12 +14,11 @@ from phloem.data.coding import guess_datatype, highest_symbol
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
 from phloem.data.sites import parse_sites
 from phloem.errors import InputError
+from phloem.io.alignment_text import format_fasta, format_phylip, is_fasta, is_phylip, read_fasta, read_phylip
 from phloem.io.character_rows import CharacterRows
-from phloem.io.fasta import format_fasta, is_fasta, read_fasta
 from phloem.io.nexus import is_nexus
 from phloem.io.nexus_characters import format_nexus, read_nexus_characters
 from phloem.io.partitions import read_partitions
-from phloem.io.phylip import format_phylip, is_phylip, read_phylip
 from phloem.io.source_text import read_source
 
 FilePath = str | os.PathLike[str]

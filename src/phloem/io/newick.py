@@ -19,7 +19,7 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.io.annotations import Annotations
-from phloem.io.newick_scan import QUOTED, CleanText, Spans, clean_text, protected_spans
+from phloem.io.newick_text import QUOTED, CleanText, Spans, clean_text, protected_spans
 from phloem.io.source_text import SourceText
 from phloem.tree.build import suppress_unary
 from phloem.tree.tree import Tree

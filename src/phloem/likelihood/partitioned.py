@@ -19,7 +19,6 @@ from phloem.density.parameterisation import (
 )
 from phloem.density.space import Block
 from phloem.errors import InputError
-from phloem.likelihood.parameter_values import by_element, updated_values
 from phloem.likelihood.parts import (
     EngineOptions,
     Part,
@@ -28,11 +27,11 @@ from phloem.likelihood.parts import (
     make_parts,
     part_models,
 )
-from phloem.likelihood.possible import require_possible
-from phloem.likelihood.state import Branches, ModelPoint, require_root
+from phloem.likelihood.problem import require_possible
+from phloem.likelihood.state import Branches, ModelPoint, by_element, require_root, updated_values
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.model import Model
-from phloem.model.parameter import ParameterValue
+from phloem.model.record import ParameterValue
 from phloem.pruning.select import Selection
 from phloem.tree.layout import TreeLayout, tree_layout
 from phloem.tree.tree import Tree

@@ -1,14 +1,75 @@
-"""From site patterns, a tree and a model to the engine's problem."""
+"""From patterns, tree, model and parameter values to the engine's problem; what comes back is checked."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from phloem.data.alphabet import Alphabet
 from phloem.data.patterns import SitePatterns
-from phloem.errors import InputError, ModelError
+from phloem.errors import InputError, ModelError, NumericalError
 from phloem.model.model import Model
-from phloem.pruning.interface import Problem
+from phloem.pruning.interface import Evaluator, Problem
+
+# The record that TreeLikelihood.gradient returns.
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """The log-likelihood and its derivatives, all from one backward pass.
+
+    branch_names: B names. branch_lengths: (B,) d/d length, in the same order, or (K, B) where the model
+    has K sets of branch lengths (+H). branch_rates: (B,) d/d rate of
+    the branch, where a branch's effective length is length × rate.
+    parameters: by element name (kappa, rate_AC, frequency_A, alpha, …); those of a simplex are in softmax
+    coordinates z, x = softmax(z) (docs/architecture.md), and sum to 0.
+    root_frequencies: (S,) d/d entry of the root distribution, entries taken as independent; None for a
+    mixture of processes, each of which has its own.
+    Without parameters asked for, parameters is empty and root_frequencies None.
+    """
+
+    log_likelihood: float
+    branch_names: tuple[str, ...]
+    branch_lengths: np.ndarray
+    branch_rates: np.ndarray
+    parameters: dict[str, float]
+    root_frequencies: np.ndarray | None
+
+
+# NaN and -inf never leave silently: what is impossible is named.
+
+
+def require_possible(value: float, evaluator: Evaluator, patterns: SitePatterns) -> float:
+    """The log-likelihood of the evaluator's last evaluation if it is finite, else a NumericalError."""
+    if np.isfinite(value):
+        return float(value)
+    by_pattern = evaluator.site_log_likelihoods()[: len(patterns.weights)]
+    wrong = np.flatnonzero(~np.isfinite(by_pattern[patterns.site_pattern]))
+    if not len(wrong):
+        raise NumericalError(f"the log-likelihood is {value}: no variable character is possible here")
+    more = f" and {len(wrong) - 1} others" if len(wrong) > 1 else ""
+    found = by_pattern[patterns.site_pattern[wrong[0]]]
+    raise NumericalError(
+        f"site {wrong[0] + 1}{more} has likelihood 0 (log-likelihood {found})"
+        "\n  hint: Taxa that differ are joined by branches of length zero, a state that occurs has frequency"
+        " zero, or a parameter is extreme."
+    )
+
+
+def require_finite(gradient: Gradient) -> Gradient:
+    """The gradient if every number in it is finite, else a NumericalError that names the first one not."""
+    wrong = np.argwhere(~np.isfinite(gradient.branch_lengths))
+    if len(wrong):
+        name, value = gradient.branch_names[wrong[0][-1]], gradient.branch_lengths[tuple(wrong[0])]
+        raise NumericalError(f"the derivative of branch '{name}' is {value}")
+    for parameter, value in gradient.parameters.items():
+        if not np.isfinite(value):
+            raise NumericalError(f"the derivative of parameter '{parameter}' is {value}")
+    return gradient
+
+
+# From site patterns, a tree and a model to the engine's problem.
 
 
 def engine_problem(

@@ -18,14 +18,11 @@ from phloem.density.parameterisation import (
     PartModel,
 )
 from phloem.errors import InputError, NumericalError, in_file
-from phloem.likelihood.gradient import Gradient
 from phloem.likelihood.model_for_alignment import model_for_alignment
-from phloem.likelihood.parameter_values import by_element
-from phloem.likelihood.possible import require_finite, require_possible
-from phloem.likelihood.problem import engine_problem
-from phloem.likelihood.state import Branches, State, initial_state
+from phloem.likelihood.problem import Gradient, engine_problem, require_finite, require_possible
+from phloem.likelihood.state import Branches, State, by_element, initial_state
 from phloem.model.model import Model
-from phloem.model.parameter import ParameterValue
+from phloem.model.record import ParameterValue
 from phloem.pruning.interface import Evaluator
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
 from phloem.pruning.select import Selection, select_engine
@@ -44,7 +41,7 @@ class TreeLikelihood:
     multifurcations: True resolves them by zero-length branches.
 
     Errors: InputError (taxa, lengths, model), ModelError on evaluation where a parameter has no value,
-    NumericalError where a site is impossible, DeviceError. Branch names: tree/branch_names.py.
+    NumericalError where a site is impossible, DeviceError. Branch names: tree/match.py.
     """
 
     def __init__(

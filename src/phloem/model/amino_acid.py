@@ -9,7 +9,7 @@ from importlib.resources import files
 import numpy as np
 
 from phloem.model.frequencies import FrequencyModel
-from phloem.model.parameter import Values
+from phloem.model.record import Values
 from phloem.model.substitution import Gradient, Process, Term, reversible_adjoint, reversible_process
 
 AMINO_ACIDS = tuple("ARNDCQEGHILKMFPSTWYV")

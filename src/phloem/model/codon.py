@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from phloem.model.frequencies import CodonTable, EqualPositions, FrequencyModel, PositionFrequencies
-from phloem.model.parameter import Parameter, Values
+from phloem.model.record import Parameter, Values
 from phloem.model.substitution import (
     Gradient,
     Process,

@@ -19,7 +19,7 @@ from phloem.errors import ModelError
 from phloem.model.codon import CodonChanges, kappa_parameter
 from phloem.model.frequencies import CodonTable, FrequencyModel
 from phloem.model.mixture import WEIGHTS, MixtureGradient, MixtureNumbers, mixture_weights
-from phloem.model.parameter import Parameter, Values, softmax_gradient
+from phloem.model.record import Parameter, Values, softmax_gradient
 from phloem.model.substitution import Gradient, Process, SubstitutionFamily, Term
 
 

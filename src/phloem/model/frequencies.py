@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from phloem.errors import ModelError
-from phloem.model.parameter import Parameter, Values, simplex, softmax_gradient
+from phloem.model.record import Parameter, Values, simplex, softmax_gradient
 from phloem.model.substitution import Gradient, Term
 
 NUCLEOTIDES = "ACGT"

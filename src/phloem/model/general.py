@@ -9,7 +9,7 @@ import numpy as np
 
 from phloem.errors import ModelError
 from phloem.model.frequencies import FrequencyModel
-from phloem.model.parameter import Parameter, Values
+from phloem.model.record import Parameter, Values
 from phloem.model.substitution import (
     Gradient,
     Process,

@@ -13,8 +13,8 @@ from phloem.model.frequencies import CodonTable
 from phloem.model.mixture import Mixture
 from phloem.model.model import Model
 from phloem.model.model_string import Piece, split_model, with_piece_values
-from phloem.model.parameter import Parameter, simplex
 from phloem.model.processes import Request, read_processes
+from phloem.model.record import Parameter, simplex
 from phloem.model.site_rates import GammaCategories, SiteRates, UniformRate
 from phloem.model.substitution import Term
 from phloem.model.suffixes import FrequencyData, rate_categories, roles

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from phloem.errors import ModelError
-from phloem.model.parameter import Parameter, Values, simplex, softmax_gradient
+from phloem.model.record import Parameter, Values, simplex, softmax_gradient
 from phloem.model.site_rates import mean_one, mean_one_adjoint
 from phloem.model.substitution import Gradient, Process, SubstitutionFamily, Term
 

@@ -9,8 +9,15 @@ import numpy as np
 
 from phloem.errors import ModelError, NumericalError
 from phloem.model.mixture import Mixture, MixtureGradient, MixtureNumbers
-from phloem.model.parameter import Parameter, ParameterValue, Values, softmax_gradient
-from phloem.model.record import ProcessNumbers, SiteModel, SiteModelGradient
+from phloem.model.record import (
+    Parameter,
+    ParameterValue,
+    ProcessNumbers,
+    SiteModel,
+    SiteModelGradient,
+    Values,
+    softmax_gradient,
+)
 from phloem.model.site_rates import SiteRates
 from phloem.model.substitution import Gradient, SubstitutionFamily, Term
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from phloem.errors import ModelError
-from phloem.model.parameter import Parameter
+from phloem.model.record import Parameter
 from phloem.model.substitution import Term
 
 _MOST_LISTED = 20  # names in a hint

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from phloem.model.frequencies import FrequencyModel
-from phloem.model.parameter import Parameter, Values
+from phloem.model.record import Parameter, Values
 from phloem.model.substitution import Gradient, Process, Term, reversible_adjoint, reversible_process
 
 NUCLEOTIDES = ("A", "C", "G", "T")

@@ -37,7 +37,7 @@ from phloem.model.model_string import (
     unknown_name,
     with_piece_values,
 )
-from phloem.model.parameter import Parameter
+from phloem.model.record import Parameter
 from phloem.model.site_rates import GammaCategories
 from phloem.model.substitution import SubstitutionFamily, Term
 from phloem.model.suffixes import FrequencyData, frequency_model, hidden_classes, rate_categories, roles

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import gammainc, gammaincinv, gammaln, psi
 
 from phloem.errors import ModelError
-from phloem.model.parameter import Parameter, Values, simplex, softmax_gradient
+from phloem.model.record import Parameter, Values, simplex, softmax_gradient
 from phloem.model.substitution import Gradient, Term
 
 GammaCategories = Literal["mean", "median"]

@@ -10,8 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from phloem.errors import ModelError
-from phloem.model.parameter import Parameter, ParameterValue, Values
-from phloem.model.record import EigenSystem
+from phloem.model.record import EigenSystem, Parameter, ParameterValue, Values
 
 Gradient = dict[str, float | np.ndarray]
 

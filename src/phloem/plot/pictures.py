@@ -9,9 +9,8 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from phloem.errors import DeviceError
-from phloem.plot.circular import circular
 from phloem.plot.drawing import Drawing, DrawSettings, Strokes, Text
-from phloem.plot.rectangular import rectangular
+from phloem.plot.tree_figure import circular, rectangular
 from phloem.tree.tree import Tree
 
 _FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"

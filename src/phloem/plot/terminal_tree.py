@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.plot.layout import children_in_order, len_shown
+from phloem.plot.drawing import children_in_order, len_shown
 from phloem.tree.tree import Tree
 
 _ROOMY_TIPS = 40

@@ -3,11 +3,74 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from phloem.model.record import SiteModel, SiteModelGradient
+
+# Records that every column of kernels shares.
+
+
+@dataclass(frozen=True)
+class ColumnClasses:
+    """Distinct columns below every node (site repeats: Kobert, Flouri, Stamatakis 2017).
+
+    Node x owns columns offset[x]:offset[x+1] of one long column axis; K_x is their number.
+    n_tips: T. Nodes 0..T-1 are tips, T..N-1 internal with N = 2T-1, root N-1, children below parents.
+    left, right: (T-1,) int32, the children of internal node T+k.
+    offset: (N+1,) int64.
+    left_class, right_class: (offset[N],) int32. At a column of an internal node: the column, counted from
+        the child's first, of its left and right child. At a column of a tip: left_class is the character
+        code (a row of state_sets), right_class is -1.
+    pattern_column: (P,) int32, the root column of each site pattern.
+    """
+
+    n_tips: int
+    left: np.ndarray
+    right: np.ndarray
+    offset: np.ndarray
+    left_class: np.ndarray
+    right_class: np.ndarray
+    pattern_column: np.ndarray
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.offset) - 1
+
+    def columns(self, node: int) -> slice:
+        return slice(int(self.offset[node]), int(self.offset[node + 1]))
+
+    def size(self, node: int) -> int:
+        return int(self.offset[node + 1] - self.offset[node])
+
+
+# The order in which every engine wants proposals: evaluate, propose, then accept or reject.
+
+
+State = TypeVar("State")
+
+
+def refuse_to_propose(proposed: object | None, left: object | None, right: object | None) -> None:
+    """RuntimeError while a proposal is pending; ValueError for half a topology."""
+    if proposed is not None:
+        raise RuntimeError("a proposal is pending: accept or reject it first")
+    if (left is None) != (right is None):
+        raise ValueError("a changed topology needs both left and right")
+
+
+def evaluated(state: State | None) -> State:
+    """The state; RuntimeError where there is none."""
+    if state is None:
+        raise RuntimeError("nothing was evaluated yet: call log_likelihood first")
+    return state
+
+
+def pending(proposed: State | None) -> State:
+    """The proposed state; RuntimeError where there is none."""
+    if proposed is None:
+        raise RuntimeError("no proposal is pending")
+    return proposed
 
 
 @dataclass(frozen=True)
@@ -15,7 +78,7 @@ class Problem:
     """What stays fixed while branch lengths and parameters move.
 
     tip_codes: (T, P) unsigned; state_sets: (n_codes, S) bool; pattern_weights: (P,) float64.
-    ascertained: (P,) bool, patterns that stand for unobservable ones (weight 0), see reference/root.py.
+    ascertained: (P,) bool, patterns that stand for unobservable ones (weight 0), see reference/recursion.py.
     left, right: (T-1,) int32 children of internal node T+k (binary, children below parents, root last).
     n_categories: C (without invariable sites). repeats: use distinct columns. precision: of the messages.
     """
@@ -68,7 +131,7 @@ class Evaluator(Protocol):
         """(N, P) or (K, N, P) d log L_p / d effective length of the branch above each node (root row 0),
         float64.
 
-        Evaluates from scratch, as second_derivatives does (reference/site_derivatives.py).
+        Evaluates from scratch, as second_derivatives does (reference/recursion.py).
         """
         ...
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from phloem.errors import DeviceError, require_choice, require_count
-from phloem.hardware.gpu_presence import gpu_is_here, require_torch, why_not_gpu
-from phloem.hardware.machine import usable_cores
+from phloem.hardware.machine import gpu_is_here, require_torch, usable_cores, why_not_gpu
 from phloem.pruning.gpu.cost import WORTH_SECONDS, advise
 from phloem.pruning.interface import Evaluator, Problem
 

@@ -1,4 +1,4 @@
-"""A binary topology by node, as the engines' kernels want it."""
+"""A binary topology by node, and what of it is still there in another one, whatever its nodes are called."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.pruning.cpu.ancestors import mark_ancestors
+from phloem.pruning.cpu.column_classes import clade_keys, mark_ancestors
+
+# A binary topology by node, as the engines' kernels want it.
 
 
 @dataclass(frozen=True)
@@ -36,3 +38,40 @@ class Topology:
         marked[nodes] = True
         mark_ancestors(self.parent, marked)
         return marked
+
+
+# What of a tree is still there in another one, whatever its nodes are called.
+
+
+@dataclass(frozen=True)
+class Match:
+    """topology: the new one, children in the old order where they are the same two. old_node: (N,) the old
+    node with the same tips below, any that is left over where there is none. moved: ascending, new nodes
+    without an old one of the same children, whose columns are therefore others; nodes above them have the
+    columns they had.
+    """
+
+    topology: Topology
+    old_node: np.ndarray
+    moved: np.ndarray
+
+
+def match_clades(old: Topology, left: np.ndarray, right: np.ndarray) -> Match:
+    """Compare a new topology with the old one. left, right: (T-1,) its children."""
+    n_tips = len(left) + 1
+    new = Topology.build(left, right)
+    old_keys, keys = (clade_keys(t.left[n_tips:], t.right[n_tips:]) for t in (old, new))
+    order = np.argsort(old_keys)
+    old_node = order[np.minimum(np.searchsorted(old_keys, keys, sorter=order), len(order) - 1)]
+    same = old_keys[old_node] == keys
+    spare = np.ones(len(keys), bool)
+    spare[old_node[same]] = False
+    old_node[~same] = np.flatnonzero(spare)
+    internal = np.arange(n_tips, len(keys))
+    a, b = old_node[new.left[internal]], old_node[new.right[internal]]
+    c, d = old.left[old_node[internal]], old.right[old_node[internal]]
+    swapped = internal[(a == d) & (b == c)]
+    new.left[swapped], new.right[swapped] = new.right[swapped], new.left[swapped]
+    kept = same[internal] & same[new.left[internal]] & same[new.right[internal]]
+    kept &= ((a == c) & (b == d)) | ((a == d) & (b == c))
+    return Match(new, old_node, internal[~kept])

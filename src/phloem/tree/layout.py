@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from phloem.errors import InputError
-from phloem.tree.branch_names import branch_names
-from phloem.tree.match import likely_name, match_taxa
+from phloem.tree.match import branch_names, likely_name, match_taxa
 from phloem.tree.tree import Tree, require_lengths
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.settings import ChainSettings

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.samples import renumbered
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, Priors
-from phloem.inference.mcmc.starting_trees import random_tree
+from phloem.inference.mcmc.start import random_tree
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.model.grammar import parse_model
 from phloem.model.transition import transition_matrices

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from phloem.inference.mcmc.convergence import kept
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import new_run
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings

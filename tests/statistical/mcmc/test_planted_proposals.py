@@ -19,7 +19,7 @@ from phloem.inference.mcmc.compiled.move_simplex import simplex_slider
 from phloem.inference.mcmc.compiled.random import below, uniform
 from phloem.inference.mcmc.compiled.run import draw_swaps, swap_chains
 from phloem.inference.mcmc.samples import Samples
-from phloem.inference.mcmc.seeds import stream
+from phloem.inference.mcmc.start import stream
 from phloem.tree.sample import sample_hanging_from_tip
 from statistical.mcmc.prior_sampling import ks_p_value, topology_p_value
 

@@ -97,13 +97,13 @@ def test_memory_is_asked_for_before_it_is_taken(fasta, tmp_path, method, monkeyp
     from dataclasses import replace
 
     from phloem.analysis import distance_source
-    from phloem.clustering import resources
+    from phloem.clustering import settings
     from phloem.hardware.machine import detect_hardware
 
     matrix = str(tmp_path / "m.phy")
     run_distance_analysis(DistanceAnalysisSettings(fasta, None, out=matrix))
     hardware = replace(detect_hardware(), available_bytes=100)
-    monkeypatch.setattr(resources, "detect_hardware", lambda: hardware)
+    monkeypatch.setattr(settings, "detect_hardware", lambda: hardware)
     for name in ("read_distance_matrix", "read_distance_triangle", "pairwise_distances", "pairwise_triangle"):
         monkeypatch.setattr(distance_source, name, lambda *_, **__: pytest.fail("memory was taken"))
     for file in (matrix, fasta):

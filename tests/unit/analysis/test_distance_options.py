@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from phloem.analysis.distance import run_distance_analysis
-from phloem.analysis.distance_options import DistanceAnalysisSettings
+from phloem.analysis.distance_source import DistanceAnalysisSettings
 from phloem.cli import build_app
 from phloem.errors import InputError
 from phloem.io.trees import read_tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phloem.analysis.mcmc_prior import prior_text
+from phloem.analysis.mcmc_data import prior_text
 from phloem.data.alphabet import alphabet
 from phloem.inference.mcmc.settings import ExponentialPrior, Priors
 from phloem.inference.mcmc.structure import structure_of_model

@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
 from phloem.analysis.mcmc import ChainSettings, McmcSettings, run_mcmc
-from phloem.analysis.mcmc_start import chain_start
+from phloem.analysis.mcmc_record import chain_start
 from phloem.cli import build_app
 from phloem.clustering.starting_tree import SHORTEST, starting_tree
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.errors import InputError
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import new_run
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.io.alignment import read_alignment

@@ -16,7 +16,7 @@ from phloem.density.parameterisation import (
 from phloem.density.space import Block
 from phloem.errors import InputError
 from phloem.likelihood.model_for_alignment import model_for_alphabet
-from phloem.model.parameter import softmax_gradient
+from phloem.model.record import softmax_gradient
 
 LENGTHS = Block("lengths", "positive", np.array([0.1, 0.2, 0.3]), 1e-8, 100.0)
 TEXTS = {

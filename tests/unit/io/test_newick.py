@@ -5,7 +5,7 @@ import pytest
 
 from phloem.errors import InputError
 from phloem.io.newick import parse_newick
-from phloem.io.newick_write import write_newick
+from phloem.io.newick_text import write_newick
 from phloem.io.trees import parse_trees, read_tree, read_tree_sample, read_trees, write_trees
 
 

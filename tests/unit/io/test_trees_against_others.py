@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phloem.io.newick import parse_newick
-from phloem.io.newick_write import write_newick
+from phloem.io.newick_text import write_newick
 from phloem.io.trees import nexus_text, parse_trees
 from phloem.tree.random import caterpillar, uniform_rooted, uniform_unrooted
 

@@ -8,10 +8,9 @@ import pytest
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet
 from phloem.likelihood.tree_likelihood import TreeLikelihood
-from phloem.pruning.clades import Match
 from phloem.pruning.cpu import evaluator as cpu
 from phloem.pruning.cpu import state as cpu_state
-from phloem.pruning.topology import Topology
+from phloem.pruning.topology import Match, Topology
 from phloem.tree.build import tree_from_parents
 from phloem.tree.random import taxon_names, uniform_unrooted
 from phloem.tree.rearrange import nni_neighbours, spr_neighbours

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from phloem.errors import InputError
-from phloem.plot.decoration import branch_colours, colour, nice_length
-from phloem.plot.drawing import DrawSettings, text_width, thinned
-from phloem.plot.layout import layout
+from phloem.plot.drawing import DrawSettings, branch_colours, colour, layout, nice_length, text_width, thinned
 from phloem.plot.pictures import draw, tree_svg
 from phloem.tree.random import caterpillar, coalescent, uniform_unrooted
 from phloem.tree.tree import Tree, node_heights

@@ -7,7 +7,7 @@ import pytest
 
 from gpu.random_problems import random_case
 from phloem.pruning import calibration, select
-from phloem.pruning.cpu.memory import column_sizes
+from phloem.pruning.cpu.column_store import column_sizes
 from phloem.pruning.gpu.cost import Speeds, gradient_flop, tree_levels
 
 MEASURED = Speeds(1e-4, 1e-5, 1e12, 1e10)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpu.random_problems import random_topology
-from phloem.pruning.clades import match_clades
-from phloem.pruning.topology import Topology
+from phloem.pruning.topology import Topology, match_clades
 
 
 def tips_below(topology: Topology) -> list[frozenset[int]]:

@@ -7,10 +7,10 @@ import pytest
 
 from oracle.small_problems import eigensystem, random_model, random_topology, with_process
 from phloem.model import transition as reference_transition
+from phloem.pruning.cpu.adjoint import rate_matrix_adjoints
 from phloem.pruning.cpu.column_classes import column_classes
 from phloem.pruning.cpu.matrix_product import ROWS, product
-from phloem.pruning.cpu.rate_matrix_adjoint import rate_matrix_adjoints
-from phloem.pruning.reference import column_classes as reference_classes
+from phloem.pruning.reference import recursion as reference
 
 
 @pytest.mark.parametrize("t, p, s", [(2, 1, 2), (3, 63, 4), (64, 1000, 4), (257, 63, 20), (5, 1000, 61)])
@@ -20,7 +20,7 @@ def test_column_classes_are_the_reference_ones(t, p, s, dtype):
     left, right = random_topology(rng, t)
     codes = rng.integers(0, s + 1, (t, p)).astype(dtype)
     got = column_classes(left, right, codes)
-    expected = reference_classes.column_classes(left, right, codes)
+    expected = reference.column_classes(left, right, codes)
     for name in ("left", "right", "offset", "left_class", "right_class", "pattern_column"):
         np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
 

@@ -9,7 +9,7 @@ import pytest
 
 from oracle.small_problems import random_model, random_problem, with_process
 from phloem.model.record import EigenSystem
-from phloem.pruning.cpu import site_batches as cpu_site_derivatives
+from phloem.pruning.cpu import site_derivatives as cpu_site_derivatives
 from phloem.pruning.cpu.evaluator import CpuEvaluator
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
 from unit.pruning.test_cpu_backend import TABLE, caterpillar, close, poisoned, problem_and_model

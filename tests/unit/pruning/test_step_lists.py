@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.pruning.cpu.ancestors import mark_ancestors
+from phloem.pruning.cpu.column_classes import mark_ancestors
 from phloem.pruning.cpu.preorder_sums import group_columns
 from phloem.pruning.cpu.step_lists import count_steps, list_root, list_steps, pack_rows
 

@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 import pytest
 
-from phloem.pruning.cpu.step_order import list_schedule
+from phloem.pruning.cpu.schedule import list_schedule
 
 
 def _forest(rng, n_tips: int, n_trees: int):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from phloem.io.trees import parse_trees
-from phloem.tree.branch_names import branch_names
+from phloem.tree.match import branch_names
 
 
 def names(newick: str) -> set[str]:

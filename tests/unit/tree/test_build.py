@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from phloem.errors import InputError
-from phloem.io.newick_write import write_newick
+from phloem.io.newick_text import write_newick
 from phloem.tree.build import node_levels, tree_from_children, tree_from_edges, tree_from_parents
 from phloem.tree.random import uniform_rooted
 from phloem.tree.rearrange import topology_key

@@ -5,7 +5,7 @@ import pytest
 
 from phloem.errors import InputError
 from phloem.io.newick import parse_newick
-from phloem.io.newick_write import write_newick
+from phloem.io.newick_text import write_newick
 from phloem.tree.random import uniform_rooted, uniform_unrooted
 from phloem.tree.rearrange import topology_key
 from phloem.tree.reroot import root_at_branch, root_at_midpoint, root_at_outgroup, unroot

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from phloem.clustering.cpu.forms import row_start, triangle_row
-from phloem.clustering.cpu.linkage_rows import UPGMA, WPGMA, combined, lowest, mean_bits, nearest_before
+from phloem.clustering.cpu.linkage_rounds import UPGMA, WPGMA, combined, lowest, mean_bits, nearest_before
 from phloem.hardware.numba_compile import compiled
 
 ROWS = 256

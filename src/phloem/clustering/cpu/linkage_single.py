@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from phloem.clustering.cpu.forms import entry_of, row_of, row_start
-from phloem.clustering.cpu.linkage_rows import BLOCK, block_of, first_lowest
+from phloem.clustering.cpu.linkage_rounds import ROWS_BLOCK, block_of, first_lowest
 from phloem.hardware.numba_compile import compiled
 
 
@@ -162,7 +162,7 @@ def _spanning_tree(given, form, infinity, links, levels):
     links: (n-1, 2); levels: bits of their lengths.
     """
     n, x = links.shape[0] + 1, 0
-    end = block_of(n + BLOCK - 1)
+    end = block_of(n + ROWS_BLOCK - 1)
     row, linked = np.zeros(end, given.dtype), np.full(end, infinity)
     bits, reach, through = row.view(levels.dtype), np.full(end, infinity), np.zeros(end, np.int64)
     linked[:n] = 0
@@ -189,7 +189,7 @@ def merge_all(given, form, infinity, lower, upper, distance):
     it, or the smallest below zero, nothing is merged. lower, upper, distance: (n-1,) of clustering.merges.
     """
     n = len(lower) + 1
-    levels, sorted_levels = np.full(block_of(n + BLOCK - 1), infinity), np.full(n - 1, infinity)
+    levels, sorted_levels = np.full(block_of(n + ROWS_BLOCK - 1), infinity), np.full(n - 1, infinity)
     links, ordered = np.empty((n - 1, 2), np.int64), np.empty((n - 1, 2), np.int64)
     smallest, largest = _spanning_tree(given, form, infinity, links, levels)
     if smallest < 0 or largest >= infinity:

@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from phloem.clustering.cpu.forms import CONDENSED, entry_of
-from phloem.clustering.cpu.linkage_rows import (
-    BLOCK,
+from phloem.clustering.cpu.linkage_rounds import (
     COMPLETE,
+    ROWS_BLOCK,
     UPGMA,
     WPGMA,
     Rule,
@@ -62,7 +62,7 @@ class Clusters(NamedTuple):
 
 def row_width(n: int) -> int:
     """Numbers a row of the square takes: whole blocks and a cache line, so that columns use all the cache."""
-    return BLOCK * -(-n // BLOCK) + 8
+    return ROWS_BLOCK * -(-n // ROWS_BLOCK) + 8
 
 
 @compiled
@@ -144,7 +144,7 @@ def _mean_bits(distances, start, sizes, size, first, last, means):
 @compiled
 def _nearest_after(values, start, mask, i, m, infinity):
     """(distance as bits, place) of the first closest of the clusters i+1 … m-1, from values[start …]."""
-    best, begin, end = infinity, block_of(i + 1), block_of(m + BLOCK - 1)
+    best, begin, end = infinity, block_of(i + 1), block_of(m + ROWS_BLOCK - 1)
     for k in range(begin, end):
         value = max(values[start + k], mask[k])
         best = min(best, value if np.int64(k) > i else infinity)
@@ -158,7 +158,7 @@ def _nearest_after(values, start, mask, i, m, infinity):
 @compiled
 def _unite(distances, at_a, at_b, m, weights, constants):
     """Row a ← distances of the union of a and b."""
-    for k in range(block_of(m + BLOCK - 1)):
+    for k in range(block_of(m + ROWS_BLOCK - 1)):
         x, y = distances[at_a + k], distances[at_b + k]
         distances[at_a + k] = combined(x, y, weights[0], weights[1], constants)
 
@@ -199,7 +199,7 @@ def _merge(square, rule, lower, upper, level):
     """Merge the closest pair until one cluster is left."""
     distances, bits, n, width, infinity = square
     m = left = n
-    end, weights, no_row = block_of(n + BLOCK - 1), np.ones(2, distances.dtype), np.uint64(0)
+    end, weights, no_row = block_of(n + ROWS_BLOCK - 1), np.ones(2, distances.dtype), np.uint64(0)
     names, sizes, mask = np.arange(n), np.ones(end), np.full(end, infinity)
     bound, nearest, means = np.full(end, infinity), np.empty(n, np.int64), np.empty(end, bits.dtype)
     mask[:n] = 0
@@ -208,7 +208,7 @@ def _merge(square, rule, lower, upper, level):
     for made in range(n - 1):
         a = first_lowest(bound, m, infinity)
         while nearest[a] < 0:
-            at, end = np.uint64(a * width), block_of(m + BLOCK - 1)
+            at, end = np.uint64(a * width), block_of(m + ROWS_BLOCK - 1)
             if rule.sums:
                 _mean_bits(distances, at, sizes, sizes[a], block_of(a), end, means)
                 bound[a], nearest[a] = _nearest_after(means, no_row, mask, a, m, infinity)
@@ -222,7 +222,7 @@ def _merge(square, rule, lower, upper, level):
             weights[0], weights[1] = sizes[a] / total, sizes[b] / total
         elif rule.method == WPGMA:
             weights[:] = 0.5
-        at, end = np.uint64(a * width), block_of(m + BLOCK - 1)
+        at, end = np.uint64(a * width), block_of(m + ROWS_BLOCK - 1)
         _take_up_column(distances, width, a)
         _take_up_column(distances, width, b)
         _unite(distances, at, np.uint64(b * width), m, (weights[0], weights[1]), rule.constants)
@@ -236,7 +236,7 @@ def _merge(square, rule, lower, upper, level):
             _compare(bits, at, mask, bound, nearest, a, b)
             bound[a], nearest[a] = _nearest_after(bits, at, mask, a, m, infinity)
         left -= 1
-        if 3 * left < 2 * m and m > BLOCK:
+        if 3 * left < 2 * m and m > ROWS_BLOCK:
             m = _close_ranks(square, Clusters(names, sizes, mask, bound, nearest), m)
 
 

@@ -10,9 +10,8 @@ import triton.language as tl
 
 from phloem.clustering.gpu.device import as_work_matrix, free_bytes, launch_options, programs
 from phloem.clustering.gpu.kernels.linkage_rounds import COUNTERS, MADE, ROUNDS, linkage_rounds
-from phloem.clustering.gpu.kernels.linkage_scan import NO_PLACE
 from phloem.clustering.gpu.kernels.linkage_single import REPORTS, single_merges
-from phloem.clustering.gpu.kernels.linkage_state import FIELDS, HEIGHT_INTO, INTO, REALS
+from phloem.clustering.gpu.kernels.linkage_state import FIELDS, HEIGHT_INTO, INTO, NO_PLACE, REALS
 from phloem.errors import DeviceError, NumericalError
 from phloem.hardware.gpu_device import find_device
 

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 
 from phloem.clustering.gpu.linkage import linkage_merges
-from phloem.clustering.gpu.shards_device import Shard, ShardTiling
-from phloem.clustering.gpu.shards_exchange import Pairs, on_pairs
+from phloem.clustering.gpu.shards_device import Pairs, Shard, ShardTiling, on_pairs
 from phloem.errors import InputError, NumericalError
 
 PART = 2**24  # entries looked at together

@@ -23,10 +23,10 @@ from phloem import __version__
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.errors import NumericalError
-from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.structure import ChainModel
-from phloem.io.newick_write import write_newick
+from phloem.io.newick_text import write_newick
 from phloem.likelihood.problem import engine_problem
 from phloem.model.record import SiteModel
 from phloem.pruning.interface import Problem

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from phloem.errors import NumericalError
-from phloem.inference.mcmc.columns import TraceColumns, trace_columns
 from phloem.inference.mcmc.moves import Move, chosen_moves
-from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import ChainData, ChainScratch, ChainShared, ChainState
-from phloem.inference.mcmc.samples import Samples, draw, extended, no_samples
+from phloem.inference.mcmc.samples import Samples, TraceColumns, draw, extended, no_samples, trace_columns
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.pruning.cpu.forest import Forest

@@ -23,8 +23,7 @@ from phloem.density.parameterisation import (
 from phloem.density.space import Block, Space
 from phloem.errors import InputError, ModelError
 from phloem.model.model import Model
-from phloem.model.parameter import ParameterValue
-from phloem.model.record import SiteModel
+from phloem.model.record import ParameterValue, SiteModel
 
 _BOUNDS = {"alpha": (1e-3, 200.0), "p_invariable": (0.0, 0.9999)}
 _PRINTED = {"p_invariable": "pinvar", "rate_GT": "r(G<->T)"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, overload
 
@@ -13,13 +13,59 @@ from phloem.density.parameterisation import LENGTHS, Parameterisation, parameter
 from phloem.density.space import Block
 from phloem.density.target import Target
 from phloem.errors import InputError, ModelError, NumericalError
-from phloem.inference.ml.starts import Start, restarts
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.term import BlockLikelihood, LikelihoodTerm
 from phloem.likelihood.tree_likelihood import TreeLikelihood
-from phloem.model.parameter import ParameterValue
+from phloem.model.record import Parameter, ParameterValue
 from phloem.model.site_rates import gamma_rates
 from phloem.tree.tree import Tree
+
+# Where an optimiser starts: several places for parameters whose likelihood has several peaks.
+
+
+Start = dict[str, ParameterValue]
+
+
+def restarts(free: Sequence[Parameter]) -> list[Start]:
+    """Values that replace the parameters' own starts, one dictionary a run.
+
+    alpha and p_invariable trade off against each other (Yang 1993; Jia, Lo and Ho 2014), and mixtures of free
+    rates have several peaks: these are tried from few and many invariable sites, strong and weak variation.
+    """
+    names = {p.name: p for p in free}
+    selected = [name for name in ("omega_3", "omega_s") if name in names]
+    if selected and "mixture_weights" in names:
+        return _positive_selection(selected[0], names["mixture_weights"].size)
+    if "rates" in names and "weights" in names:
+        return _free_rates(names["rates"].size, "p_invariable" in names)
+    if "alpha" in names and "p_invariable" in names:
+        return [{"alpha": a, "p_invariable": p} for a, p in ((1.0, 0.2), (0.3, 0.01), (3.0, 0.5))]
+    if "alpha" in names:
+        return [{"alpha": 1.0}, {"alpha": 0.2}]
+    if "p_invariable" in names:
+        return [{"p_invariable": 0.1}, {"p_invariable": 0.5}]
+    return [{}]
+
+
+def _positive_selection(omega: str, n: int) -> list[Start]:
+    """Many sites a little above 1, or few far above (M2a and M8 have both peaks; Yang et al. 2000)."""
+    starts: list[Start] = []
+    for value, share in ((1.2, 0.2), (4.0, 0.03)):
+        rest = np.array([1.0, 0.5][: n - 1])
+        starts.append({omega: value, "mixture_weights": np.append((1 - share) * rest / rest.sum(), share)})
+    return starts
+
+
+def _free_rates(n: int, invariable: bool) -> list[Start]:
+    starts: list[Start] = []
+    for alpha in (1.0, 0.4, 0.15):
+        rates = np.maximum(gamma_rates(alpha, n, "mean"), 1e-3)
+        starts.append({"rates": rates, "weights": np.full(n, 1.0 / n)})
+    falling = np.arange(n, 0, -1.0)
+    starts.append({"rates": 3.0 ** np.arange(n), "weights": falling / falling.sum()})
+    shares = (0.2, 0.01, 0.4, 0.1)
+    return [start | {"p_invariable": p} for start, p in zip(starts, shares)] if invariable else starts
+
 
 Progress = Callable[[int, float], None]
 

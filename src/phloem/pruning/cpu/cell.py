@@ -8,7 +8,6 @@ cell's rows of the two tables and make themselves the arrays they need: small fu
 from __future__ import annotations
 
 from phloem.hardware.numba_compile import merged, uncounted
-from phloem.pruning.cpu.addresses import float64_at, int32_at, int64_at, uint8_at
 from phloem.pruning.cpu.cell_records import (
     CLASS_OF,
     COLUMNS,
@@ -31,14 +30,14 @@ from phloem.pruning.cpu.cell_records import (
     cell_sets,
 )
 from phloem.pruning.cpu.column_classes import number_pairs
-from phloem.pruning.cpu.elementary import logarithms
+from phloem.pruning.cpu.four_states import node_messages_four, tip_messages_four
 from phloem.pruning.cpu.lanes import load, multiply, multiply_add, sum_lanes, zeros
 from phloem.pruning.cpu.matrix_product import VECTOR_BYTES
-from phloem.pruning.cpu.postorder_four import node_messages_four, tip_messages_four
-from phloem.pruning.cpu.postorder_padded import node_messages_padded, tip_messages_padded
+from phloem.pruning.cpu.padded import node_messages_padded, tip_messages_padded
 from phloem.pruning.cpu.records import Nodes, RootSites, Scratch, Shape
 from phloem.pruning.cpu.root import constant_part, scaled_site, set_root_row, total_log_likelihood
-from phloem.pruning.cpu.transition import transition_four, transition_padded
+from phloem.pruning.cpu.storage import float64_at, int32_at, int64_at, uint8_at
+from phloem.pruning.cpu.transition import logarithms, transition_four, transition_padded
 
 FOUR, WIDE = (0,) * 4, (0,) * (VECTOR_BYTES // 8)
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from phloem.hardware.numba_compile import merged
-from phloem.pruning.cpu.addresses import float64_at, int32_at, int64_at, uint8_at
 from phloem.pruning.cpu.records import Columns, Matrices, Messages, ModelNumbers, StateSets
+from phloem.pruning.cpu.storage import float64_at, int32_at, int64_at, uint8_at
 
 COLUMNS, MESSAGES, MATRICES = range(3)  # rows of CellArrays.at
 OTHER_CHILDREN, OTHER_TIPS, OTHER_BELOW = 1, 2, 4  # bits of ProposedTree.moved

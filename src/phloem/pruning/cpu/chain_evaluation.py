@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 
 from phloem.hardware.numba_compile import compiled
-from phloem.pruning.cpu.atomic import call_with_two, read_shared
 from phloem.pruning.cpu.chain_state import MODEL, N_BRANCHES, N_EDITS
 from phloem.pruning.cpu.chain_steps import (
     CHUNK,
@@ -22,6 +21,7 @@ from phloem.pruning.cpu.chain_steps import (
     READY,
     prepare,
 )  # fmt: skip
+from phloem.pruning.cpu.schedule import call_with_two, read_shared
 
 # What evaluate answers besides READY and NO_ROOM (arrays must grow). NO_GRAPH: nothing was captured for a
 # list of this size yet.

@@ -9,7 +9,9 @@ import numpy as np
 from phloem.errors import NumericalError
 from phloem.model import transition as reference
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
+from phloem.pruning.cpu.adjoint import rate_matrix_adjoints
 from phloem.pruning.cpu.column_store import ColumnStore
+from phloem.pruning.cpu.four_states import run_down_four, run_up_four
 from phloem.pruning.cpu.model_numbers import (
     fill_matrices,
     has_real_eigen,
@@ -18,20 +20,21 @@ from phloem.pruning.cpu.model_numbers import (
     rate_columns,
     unpack_adjoint,
 )
-from phloem.pruning.cpu.rate_matrix_adjoint import rate_matrix_adjoints
+from phloem.pruning.cpu.padded import run_down_padded, run_up_padded
 from phloem.pruning.cpu.records import Down, Matrices, ModelNumbers, Nodes, RateColumns, RootSites, Scratch
 from phloem.pruning.cpu.root import root_gradient, set_root_row, total_log_likelihood
-from phloem.pruning.cpu.run_four import run_down_four, run_up_four
-from phloem.pruning.cpu.run_padded import run_down_padded, run_up_padded
-from phloem.pruning.cpu.schedule import column_tasks, in_blocks, site_tasks, with_matrices
-from phloem.pruning.cpu.site_batches import batch_size, second_derivatives, site_ranges, unsummed
-from phloem.pruning.cpu.site_derivatives_four import run_sites_four
-from phloem.pruning.cpu.site_derivatives_padded import run_sites_padded
+from phloem.pruning.cpu.schedule import Team, column_tasks, in_blocks, site_tasks, with_matrices
+from phloem.pruning.cpu.site_derivatives import (
+    batch_size,
+    run_sites_four,
+    run_sites_padded,
+    second_derivatives,
+    site_ranges,
+    unsummed,
+)
 from phloem.pruning.cpu.state import State, proposed_state, two_dimensional
 from phloem.pruning.cpu.storage import MessageStore, new_scratch, rows_for, shape_of, state_sets
-from phloem.pruning.cpu.threads import Team
-from phloem.pruning.interface import EngineGradient, Problem
-from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
+from phloem.pruning.interface import EngineGradient, Problem, evaluated, pending, refuse_to_propose
 from phloem.pruning.topology import Topology
 
 # Columns of a node that one task does at least: enough work to pay for taking it (some 10 microseconds).

@@ -9,10 +9,9 @@ import numpy as np
 
 from phloem.errors import NumericalError
 from phloem.model.record import SiteModel
-from phloem.pruning.cpu.addresses import address_of
 from phloem.pruning.cpu.cell_records import CellArrays, CellNumbers, CellScratch
 from phloem.pruning.cpu.model_numbers import model_numbers
-from phloem.pruning.cpu.storage import BATCH, rows_for, shape_of_sizes, state_sets
+from phloem.pruning.cpu.storage import BATCH, address_of, rows_for, shape_of_sizes, state_sets
 
 # Up to here no product of four states' messages can leave double precision (docs/mcmc.md): on a branch of
 # 1e-8 a state changes with 1e-8 or so. With more states a change can need several steps, 1e-24 for a codon.

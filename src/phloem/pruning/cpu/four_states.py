@@ -1,10 +1,32 @@
-"""Four states at once: a column block (x0, x1, x2, x3) of vectors, one vector a state, categories in the
-lanes."""
+"""Four states: the way up and down the tree, and what one thread does of it."""
 
 from __future__ import annotations
 
+import math
+
 from phloem.hardware.numba_compile import uncounted
-from phloem.pruning.cpu.lanes import add, load, multiply, multiply_add, store
+from phloem.pruning.cpu.adjoint import branch_derivative_four, message_derivative_four
+from phloem.pruning.cpu.lanes import (
+    add,
+    add_integers,
+    any_below,
+    high_twice,
+    larger_of_halves,
+    load,
+    low_twice,
+    maximum,
+    multiply,
+    multiply_add,
+    store,
+    zeros,
+)
+from phloem.pruning.cpu.root import root_down, root_sites
+from phloem.pruning.cpu.schedule import finish, next_task, wait_for
+from phloem.pruning.cpu.siblings import beside
+from phloem.pruning.cpu.transition import no_time, transition_four
+
+# Four states at once: a column block (x0, x1, x2, x3) of vectors, one vector a state, categories in the
+# lanes.
 
 
 @uncounted(forceinline=True)
@@ -88,3 +110,256 @@ def transposed_product_four(matrix, at, x, lanes):
         dot_four(load_four(matrix, at + 8 * n, lanes), x),
         dot_four(load_four(matrix, at + 12 * n, lanes), x),
     )
+
+
+# The way up the tree for four states, categories in the lanes (reference/recursion.py specifies it).
+#
+# A column is (state, lane): two vectors of twice the lanes hold two states each, so that a machine with wide
+# registers does two states at once and one with narrow ones loses nothing.
+
+
+@uncounted(forceinline=True)
+def tip_messages_four(x, block, nodes, columns, messages, matrices, sets, shape):
+    """m_x of a tip: for every code the sum of P's columns over the states it allows. No exponents."""
+    lanes, n, down = shape.lanes, len(shape.lanes), matrices.down[block]
+    values, exponents = messages.values[block], messages.exponents[block]
+    row = columns.start[nodes.columns_at[x]]
+    out = messages.start[nodes.messages_at[x]]
+    matrix = nodes.matrix_at[x] * shape.matrix
+    nothing = zeros(exponents, lanes)
+    for k in range(nodes.size[x]):
+        code = columns.left[row + k]
+        first, last = sets.first[code], sets.first[code + 1]
+        store(exponents, (out + k) * n, nothing)
+        total = load_four(down, matrix + sets.states[first] * 4 * n, lanes)
+        for s in range(first + 1, last):
+            total = add_four(total, load_four(down, matrix + sets.states[s] * 4 * n, lanes))
+        store_four(values, (out + k) * 4 * n, total, lanes)
+
+
+@uncounted(forceinline=True)
+def node_messages_four(x, begin, end, block, nodes, columns, messages, matrices, shape):
+    """m_x (at the root: p) of the rows begin:end of an internal node, and their exponents."""
+    lanes, n, down = shape.lanes, len(shape.lanes), matrices.down[block]
+    two, wide, width = 2 * n, lanes + lanes, 4 * n
+    values, exponents = messages.values[block], messages.exponents[block]
+    row = columns.start[nodes.columns_at[x]]
+    out = messages.start[nodes.messages_at[x]]
+    left_row = messages.start[nodes.messages_at[nodes.left[x]]]
+    right_row = messages.start[nodes.messages_at[nodes.right[x]]]
+    top = nodes.parent[x] < 0 or no_time(x, matrices)
+    matrix = 0 if nodes.parent[x] < 0 else nodes.matrix_at[x] * shape.matrix
+    p00, p01 = load(down, matrix, wide), load(down, matrix + two, wide)
+    p10, p11 = load(down, matrix + width, wide), load(down, matrix + width + two, wide)
+    p20, p21 = load(down, matrix + 2 * width, wide), load(down, matrix + 2 * width + two, wide)
+    p30, p31 = load(down, matrix + 3 * width, wide), load(down, matrix + 3 * width + two, wide)
+    guarded = shape.smallest > 0.0  # else no exponents are kept, and none are read
+    for k in range(begin, end):
+        a, b = left_row + columns.left[row + k], right_row + columns.right[row + k]
+        at = (out + k) * width
+        first = multiply(load(values, a * width, wide), load(values, b * width, wide))
+        second = multiply(load(values, a * width + two, wide), load(values, b * width + two, wide))
+        if guarded:
+            taken = add_integers(load(exponents, a * n, lanes), load(exponents, b * n, lanes))
+            store(exponents, (out + k) * n, taken)
+            if any_below(larger_of_halves(maximum(first, second)), shape.smallest):
+                store(values, at, first)
+                store(values, at + two, second)
+                rescale_four(values, at, exponents, (out + k) * n, n, shape.smallest)
+                messages.rescaled[block, nodes.messages_at[x]] = 1
+                first, second = load(values, at, wide), load(values, at + two, wide)
+        if top:
+            store(values, at, first)
+            store(values, at + two, second)
+            continue
+        x0, x1, x2, x3 = low_twice(first), high_twice(first), low_twice(second), high_twice(second)
+        upper = multiply_add(p10, x1, multiply(p00, x0))
+        lower = multiply_add(p11, x1, multiply(p01, x0))
+        store(values, at, multiply_add(p30, x3, multiply_add(p20, x2, upper)))
+        store(values, at + two, multiply_add(p31, x3, multiply_add(p21, x2, lower)))
+
+
+@uncounted
+def rescale_four(values, at, exponents, e, lanes, smallest):
+    """Rescale the lanes of one column whose largest entry is below `smallest` by an exact power of two."""
+    for lane in range(lanes):
+        largest = values[at + lane]
+        for i in range(1, 4):
+            largest = max(largest, values[at + i * lanes + lane])
+        if 0 < largest < smallest:
+            _, power = math.frexp(largest)
+            for i in range(4):
+                values[at + i * lanes + lane] = math.ldexp(values[at + i * lanes + lane], -power)
+            exponents[e + lane] += power
+
+
+# The way down the tree for four states, categories in the lanes (reference/recursion.py specifies it).
+#
+# Where the reference scatters a parent's columns over the child's classes, every class here collects its
+# columns, in the same order: no two threads write one row, u stays in registers, and no sum depends on the
+# number of threads.
+
+
+@uncounted(forceinline=True)
+def collect_four(first, last, above, order, sibling_row, sibling, q, values, lanes):
+    """u = Σ of q_parent ∘ m_sibling over the parent's columns in one class."""
+    width, zero = 4 * len(lanes), zeros(values, lanes)
+    u = (zero, zero, zero, zero)
+    for j in range(first, last):
+        f = (above + order[j]) * width
+        g = (sibling_row + sibling[j]) * width
+        u = add_product_four(u, load_four(q, f, lanes), load_four(values, g, lanes))
+    return u
+
+
+@uncounted
+def tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, adjoint_at):
+    """d log L / d P of a tip's branch, laid out as Matrices.down, into adjoint[adjoint_at:]."""
+    lanes, n, values = shape.lanes, len(shape.lanes), messages.values[block]
+    order, sibling, parent_row, above, sibling_row = beside(x, nodes, columns, messages)
+    row = columns.start[nodes.columns_at[x]]
+    zero = zeros(values, lanes)
+    for state in range(4):
+        store_four(adjoint, adjoint_at + state * 4 * n, (zero, zero, zero, zero), lanes)
+    for k in range(nodes.size[x]):
+        first, last = parent_row + columns.first[row + k], parent_row + columns.first[row + k + 1]
+        u = collect_four(first, last, above, order, sibling_row, sibling, q, values, lanes)
+        code = columns.left[row + k]
+        for s in range(sets.first[code], sets.first[code + 1]):
+            at = adjoint_at + sets.states[s] * 4 * n
+            store_four(adjoint, at, add_four(load_four(adjoint, at, lanes), u), lanes)
+
+
+@uncounted
+def node_down_four(
+    x,
+    begin,
+    end,
+    block,
+    nodes,
+    columns,
+    messages,
+    matrices,
+    shape,
+    q,
+    outer,
+    outer_at,
+    with_partials,
+    scratch,
+):
+    """q = Pᵀ u of the classes begin:end of an internal node, and into outer[outer_at:] the sum over them of
+    p uᵀ, that is d log L / d P laid out as Matrices.down, if with_partials, else of m uᵀ.
+
+    q: as messages.values[block]; the parent's rows are read, x's written.
+    """
+    lanes, n, values, down = shape.lanes, len(shape.lanes), messages.values[block], matrices.down[block]
+    order, sibling, parent_row, above, sibling_row = beside(x, nodes, columns, messages)
+    row = columns.start[nodes.columns_at[x]]
+    out = messages.start[nodes.messages_at[x]]
+    left_row = messages.start[nodes.messages_at[nodes.left[x]]]
+    right_row = messages.start[nodes.messages_at[nodes.right[x]]]
+    rescaled = messages.rescaled[block, nodes.messages_at[x]] != 0
+    factors = scratch.rows
+    matrix = nodes.matrix_at[x] * shape.matrix
+    zero = zeros(values, lanes)
+    a0 = a1 = a2 = a3 = (zero, zero, zero, zero)
+    for k in range(begin, end):
+        first, last = parent_row + columns.first[row + k], parent_row + columns.first[row + k + 1]
+        u = collect_four(first, last, above, order, sibling_row, sibling, q, values, lanes)
+        y = transposed_product_four(down, matrix, u, lanes)
+        p = load_four(values, (out + k) * 4 * n, lanes)
+        a, b = left_row + columns.left[row + k], right_row + columns.right[row + k]
+        if with_partials:
+            p = multiply_four(load_four(values, a * 4 * n, lanes), load_four(values, b * 4 * n, lanes))
+        if rescaled:
+            shift_factors(messages.exponents[block], (out + k) * n, a * n, b * n, n, factors)
+            f, g = load(factors, 0, lanes), load(factors, n, lanes)
+            y = scale_four(scale_four(y, f), g)
+            if with_partials:
+                p = scale_four(scale_four(p, f), g)
+        store_four(q, (out + k) * 4 * n, y, lanes)
+        a0, a1 = add_scaled_four(a0, u, p[0]), add_scaled_four(a1, u, p[1])
+        a2, a3 = add_scaled_four(a2, u, p[2]), add_scaled_four(a3, u, p[3])
+    store_four(outer, outer_at, a0, lanes)
+    store_four(outer, outer_at + 4 * n, a1, lanes)
+    store_four(outer, outer_at + 8 * n, a2, lanes)
+    store_four(outer, outer_at + 12 * n, a3, lanes)
+
+
+@uncounted
+def shift_factors(exponents, own, left, right, n, factors):
+    """2**-shift of every lane, where shift is what the node itself rescaled by, as two factors in range."""
+    for lane in range(n):
+        shift = exponents[own + lane] - exponents[left + lane] - exponents[right + lane]
+        factors[lane] = math.ldexp(1.0, -(shift // 2))
+        factors[n + lane] = math.ldexp(1.0, shift // 2 - shift)
+
+
+# What one thread does in a pass over the tree, four states.
+
+
+@uncounted
+def run_up_four(tasks, counter, done, nodes, columns, messages, matrices, model, sets, sites, shape, scratch):
+    """Transition matrices, branch messages and the root's site likelihoods."""
+    n_nodes = len(nodes.left)
+    while True:
+        task = next_task(counter)
+        if task >= len(tasks):
+            break
+        x, begin, end, block = tasks[task, 0], tasks[task, 1], tasks[task, 2], tasks[task, 3]
+        if block < 0:
+            for other in range(shape.blocks):
+                wait_for(done, other * 2 * n_nodes + x, nodes.size[x])
+            root_sites(x, begin, end, nodes, messages, model, sites, shape, scratch)
+            continue
+        at = block * 2 * n_nodes
+        if begin < 0:
+            transition_four(x, block, nodes, matrices, model, shape, scratch)
+            finish(done, at + n_nodes + x, 1)
+            continue
+        wait_for(done, at + n_nodes + x, 1)
+        if nodes.left[x] < 0:
+            tip_messages_four(x, block, nodes, columns, messages, matrices, sets, shape)
+        else:
+            wait_for(done, at + nodes.left[x], nodes.size[nodes.left[x]])
+            wait_for(done, at + nodes.right[x], nodes.size[nodes.right[x]])
+            node_messages_four(x, begin, end, block, nodes, columns, messages, matrices, shape)
+        finish(done, at + x, end - begin)
+
+
+@uncounted
+def run_down_four(
+    tasks, counter, done, thread, nodes, columns, messages, matrices, model, sets, sites, shape, scratch, down
+):
+    """Pre-order vectors, and every task's share of the branch derivatives (and of d log L / d P if kept)."""
+    n_nodes, adjoint = len(nodes.left), down.adjoint
+    while True:
+        task = next_task(counter)
+        if task >= len(tasks):
+            break
+        x, begin, end, block = tasks[task, 0], tasks[task, 1], tasks[task, 2], tasks[task, 3]
+        parent, ready, q = nodes.parent[x], block * 2 * n_nodes, down.q[block]
+        if parent < 0:
+            row = messages.start[nodes.messages_at[x]] + begin
+            root_down(
+                x, begin, end, block, nodes, columns, messages, model, sites, down.site_weights, q, row, shape
+            )
+            finish(done, ready + x, end - begin)
+            continue
+        wait_for(done, ready + parent, nodes.size[parent])
+        at = (task if down.keep_adjoint else thread) * shape.matrix
+        matrix, share, keep = nodes.matrix_at[x] * shape.matrix, down.derivative[task], down.keep_adjoint
+        tip = nodes.left[x] < 0
+        if tip:
+            tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, at)
+        else:
+            node_down_four(
+                x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at, keep, scratch
+            )
+            finish(done, ready + x, end - begin)
+        if tip or keep:
+            branch_derivative_four(
+                matrix, block, matrices.down[block], down.rate_columns, adjoint, at, shape, share
+            )
+        else:
+            message_derivative_four(block, down.rate_columns, adjoint, at, shape, share)

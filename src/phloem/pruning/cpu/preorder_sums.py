@@ -1,4 +1,4 @@
-"""Which pre-order columns of a parent are summed into those of a child, for gpu_layout.py."""
+"""Which pre-order columns of a parent are summed into those of a child, for gpu/layout.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At the root: site likelihoods and their sum (reference/root.py specifies it)."""
+"""At the root: site likelihoods and their sum (reference/recursion.py specifies it)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from phloem.hardware.numba_compile import uncounted
-from phloem.pruning.cpu.elementary import logarithms
 from phloem.pruning.cpu.lanes import (
     add,
     any_nonzero,
@@ -20,6 +19,7 @@ from phloem.pruning.cpu.lanes import (
     to_double,
     zeros,
 )
+from phloem.pruning.cpu.transition import logarithms
 
 _NO_POWER = -(1 << 30)
 
@@ -155,7 +155,7 @@ def scalar_two_sum(total, lost, term):
 
 @uncounted
 def total_log_likelihood(site_log, column_weights, ascertained, any_ascertained, weights):
-    """As reference/root.py; weights (K,): out, the derivative in every site log-likelihood."""
+    """As reference/recursion.py; weights (K,): out, the derivative in every site log-likelihood."""
     total = weighted_sum(site_log, column_weights)
     for k in range(len(site_log)):
         weights[k] = column_weights[k]

@@ -1,19 +1,160 @@
-"""Tasks in an order in which everything a task needs was started before it, and how threads share them.
-
-A task is (node, begin, end, block): a range of the node's columns in one block of categories, or the node's
-transition matrix if begin is -1, or a range of the root's site likelihoods if block is -1. Every thread
-takes the next task from one counter and waits until what it needs is done; whatever it waits for was taken
-earlier by a thread that is working on it, so this cannot lock up. Ranges depend on the problem, never on
-the number of threads, and every sum has a fixed order, so results are bitwise the same for any number of
-threads.
-"""
+"""Tasks in an order in which what a task needs was started before it; what counts and shares them."""
 
 from __future__ import annotations
 
-import numpy as np
+import heapq
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
-from phloem.hardware.numba_compile import uncounted
-from phloem.pruning.cpu.atomic import fetch_add, give_way, read_shared
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from phloem.hardware.numba_compile import compiled, uncounted
+from phloem.pruning.cpu.lanes import element_pointer
+
+# Counters that threads share.
+
+
+@intrinsic
+def fetch_add(typing_context, array, index, amount):
+    """Add amount to the int64 array[index] and return what it held before, as one indivisible step."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = element_pointer(context, builder, array, arguments[0], arguments[1])
+        return builder.atomic_rmw("add", pointer, arguments[2], "acq_rel")
+
+    return types.int64(array, types.int64, types.int64), generate
+
+
+@intrinsic
+def exchange(typing_context, array, index, value):
+    """Store value in the int64 array[index] and return what it held before, as one indivisible step: a lock
+    is taken where that was 0 and 1 is stored, and given back by storing 0."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = element_pointer(context, builder, array, arguments[0], arguments[1])
+        return builder.atomic_rmw("xchg", pointer, arguments[2], "acq_rel")
+
+    return types.int64(array, types.int64, types.int64), generate
+
+
+@intrinsic
+def read_shared(typing_context, array, index):
+    """The int64 array[index]; what its writer stored before is visible afterwards."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = element_pointer(context, builder, array, arguments[0], arguments[1])
+        return builder.load_atomic(pointer, "acquire", 8)
+
+    return types.int64(array, types.int64), generate
+
+
+_YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+
+
+@intrinsic
+def give_way(typing_context):
+    """Let the operating system run another thread on this core, if one waits for it."""
+
+    def generate(context, builder, signature, arguments):
+        kind = ir.FunctionType(ir.IntType(32), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, _YIELD), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def call_with_two(typing_context, function, first, second):
+    """Call a C function of two pointers that returns an int, all given as int64."""
+
+    def generate(context, builder, signature, arguments):
+        word = ir.IntType(64)
+        kind = ir.FunctionType(ir.IntType(32), [word, word])
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+
+    return types.int32(types.int64, types.int64, types.int64), generate
+
+
+# In which order a machine of many programs should start steps that wait for each other.
+
+
+@compiled
+def list_schedule(first, n_tiles, parent, depth, n_programs):
+    """Order in which to start the tiles of a forest walked from its tips: deepest ready node first, a round
+    of n_programs tiles at a time (list scheduling by the longest way to go; Hu 1961, Operations Research 9).
+
+    first, n_tiles, parent, depth: (N,) int64: place of each node's first tile, number of tiles (0: nothing to
+    do), parent (-1: none), edges to the root. Returns the places in order.
+    """
+    waits = np.zeros(len(parent), np.int64)
+    for x in range(len(parent)):
+        if n_tiles[x] > 0 and parent[x] >= 0:
+            waits[parent[x]] += 1
+    ready = [(-depth[x], x) for x in range(len(parent)) if n_tiles[x] > 0 and waits[x] == 0]
+    heapq.heapify(ready)
+    order, n_ordered = np.empty(n_tiles.sum(), np.int64), 0
+    begun, finished = np.zeros(len(parent), np.int64), np.empty(len(parent), np.int64)
+    while len(ready) > 0:
+        room, n_finished = n_programs, 0
+        while len(ready) > 0 and room > 0:
+            x = ready[0][1]
+            taken = min(n_tiles[x] - begun[x], room)
+            for place in range(first[x] + begun[x], first[x] + begun[x] + taken):
+                order[n_ordered] = place
+                n_ordered += 1
+            begun[x] += taken
+            room -= taken
+            if begun[x] == n_tiles[x]:
+                heapq.heappop(ready)
+                finished[n_finished] = x
+                n_finished += 1
+        for x in finished[:n_finished]:
+            above = parent[x]
+            if above >= 0:
+                waits[above] -= 1
+                if waits[above] == 0 and n_tiles[above] > 0:
+                    heapq.heappush(ready, (-depth[above], above))
+    return order
+
+
+# The threads of one evaluator.
+
+
+class Team:
+    """A number of threads, of which the caller is one. They share the tasks of a pass over the tree."""
+
+    def __init__(self, threads: int | None) -> None:
+        self.threads = max(1, threads or 1)
+        self._others = ThreadPoolExecutor(self.threads - 1, "phloem") if self.threads > 1 else None
+
+    def run(self, work: Callable[[np.ndarray, int], None], n_tasks: int) -> None:
+        """Call work(counter, thread) in every thread; together they take the tasks from the counter."""
+        counter = np.zeros(1, np.int64)
+        if self._others is None:
+            return work(counter, 0)
+        others: list[Future] = []
+        try:
+            for thread in range(1, min(self.threads, n_tasks)):
+                others.append(self._others.submit(work, counter, thread))
+            work(counter, 0)
+        finally:  # even if that failed, nobody writes on once this has returned
+            for other in others:
+                other.result()
+
+
+# Tasks in an order in which everything a task needs was started before it, and how threads share them.
+#
+# A task is (node, begin, end, block): a range of the node's columns in one block of categories, or the node's
+# transition matrix if begin is -1, or a range of the root's site likelihoods if block is -1. Every thread
+# takes the next task from one counter and waits until what it needs is done; whatever it waits for was taken
+# earlier by a thread that is working on it, so this cannot lock up. Ranges depend on the problem, never on
+# the number of threads, and every sum has a fixed order, so results are bitwise the same for any number of
+# threads.
+
 
 _PATIENCE = 2000  # looks at a counter, some microseconds, before a waiting thread offers its core to others
 MOST_RANGES = 16  # of one node: bounds the memory of partial adjoints

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from phloem.model.record import SiteModel
-from phloem.pruning.clades import match_clades
 from phloem.pruning.cpu.column_store import ColumnStore
-from phloem.pruning.topology import Topology
+from phloem.pruning.topology import Topology, match_clades
 
 
 @dataclass(frozen=True)

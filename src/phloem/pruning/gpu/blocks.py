@@ -12,14 +12,13 @@ import torch
 from phloem.errors import DeviceError, NumericalError
 from phloem.hardware.gpu_device import memory_errors
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
+from phloem.pruning.gpu.buffers import LARGEST_NODE, SHARED, batch_sizes, device_arrays, largest_node
 from phloem.pruning.gpu.gradient import branch_gradient, site_model_gradient
 from phloem.pruning.gpu.layout import TreeLayout
-from phloem.pruning.gpu.memory import LARGEST_NODE, SHARED, batch_sizes, device_arrays, largest_node
 from phloem.pruning.gpu.sites import second_derivatives, site_branch_derivatives
-from phloem.pruning.gpu.tiling import tiling
+from phloem.pruning.gpu.step_schedule import tiling
 from phloem.pruning.gpu.tree_batch import GpuBatch, layout_of
-from phloem.pruning.interface import EngineGradient, Problem
-from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
+from phloem.pruning.interface import EngineGradient, Problem, evaluated, pending, refuse_to_propose
 
 # Left to the driver, to PyTorch's allocator and to the kernels themselves.
 RESERVED_BYTES = 512 << 20

@@ -55,7 +55,7 @@ def advise(problem: Problem, cores: int, speeds: Speeds | None = None) -> Advice
 
 def gradient_flop(problem: Problem) -> float:
     """Operations of value and branch derivatives over the distinct columns of all nodes."""
-    from phloem.pruning.cpu.memory import column_sizes  # Numba: only where an answer depends on it
+    from phloem.pruning.cpu.column_store import column_sizes  # Numba: only where an answer depends on it
 
     n_states = problem.state_sets.shape[1]
     return 6.0 * n_states * n_states * problem.n_categories * float(np.sum(column_sizes(problem)))

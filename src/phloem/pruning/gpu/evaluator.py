@@ -9,14 +9,21 @@ from phloem.errors import NumericalError
 from phloem.hardware.gpu_device import find_device, memory_errors
 from phloem.model.record import SiteModel
 from phloem.pruning.gpu.blocks import RESERVED_BYTES, GpuBlockEvaluator, forecast_device_bytes, plan_blocks
+from phloem.pruning.gpu.buffers import RootColumns
 from phloem.pruning.gpu.gradient import branch_gradient, site_model_gradient
 from phloem.pruning.gpu.layout import TreeLayout
-from phloem.pruning.gpu.root_arrays import RootColumns
 from phloem.pruning.gpu.sites import second_derivatives, site_branch_derivatives
 from phloem.pruning.gpu.tree_batch import GpuBatch
 from phloem.pruning.gpu.updates import GpuUpdates, State
-from phloem.pruning.interface import EngineGradient, Evaluator, Problem, require_shape
-from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
+from phloem.pruning.interface import (
+    EngineGradient,
+    Evaluator,
+    Problem,
+    evaluated,
+    pending,
+    refuse_to_propose,
+    require_shape,
+)
 from phloem.pruning.topology import Topology
 
 __all__ = ["GpuEvaluator", "device_name", "find_device", "forecast_device_bytes", "make_evaluator"]

@@ -18,12 +18,9 @@ from phloem.pruning.cpu import chain_state as state
 from phloem.pruning.cpu import chain_steps as lists
 from phloem.pruning.cpu.chain_columns import LOW
 from phloem.pruning.cpu.chain_state import Chains, Device, ListShape, build_state, make_scratch, no_change
-from phloem.pruning.gpu.arrays import processors
-from phloem.pruning.gpu.buffers import padded_state_sets
+from phloem.pruning.gpu.buffers import LARGEST_NODE, padded_state_sets, processors, root_columns
 from phloem.pruning.gpu.kernels.chains import matrices_and_rows, up_to_the_values, upload
-from phloem.pruning.gpu.memory import LARGEST_NODE
-from phloem.pruning.gpu.root_arrays import root_columns
-from phloem.pruning.gpu.tiling import Tiling, tiling
+from phloem.pruning.gpu.step_schedule import Tiling, tiling
 from phloem.pruning.interface import Problem
 
 

@@ -7,8 +7,7 @@ import torch
 
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
 from phloem.model.transition import rate_matrix_adjoints
-from phloem.pruning.gpu.buffers import has_real_eigensystems
-from phloem.pruning.gpu.memory import ADJOINT_BYTES
+from phloem.pruning.gpu.buffers import ADJOINT_BYTES, has_real_eigensystems
 from phloem.pruning.gpu.tree_batch import GpuBatch
 
 
@@ -101,7 +100,7 @@ def _rate_matrix_adjoints(batch: GpuBatch, chain: int, model: SiteModel) -> list
 
 def _root_sums(batch: GpuBatch, chain: int) -> tuple[torch.Tensor, ...]:
     """d root_frequencies by category (C, W), d invariant_frequencies (W,), d weights (C,), d invariant:
-    root_adjoint of pruning/reference/root.py."""
+    root_adjoint of pruning/reference/recursion.py."""
     place, root = batch.chains[chain], np.array([batch.n_nodes - 1])
     n, numbers = place.layout.classes.size(batch.n_nodes - 1), batch.numbers.device
     column, own = int(place.column(root)[0]), slice(place.first_root, place.first_root + n)

@@ -10,13 +10,11 @@ import torch
 import triton.language as tl
 
 from phloem.pruning.gpu import step_schedule as schedule
-from phloem.pruning.gpu.arrays import DeviceArrays, processors
-from phloem.pruning.gpu.kernels.adjoint import transition_adjoint
+from phloem.pruning.gpu.buffers import DeviceArrays, processors
 from phloem.pruning.gpu.kernels.postorder import postorder
 from phloem.pruning.gpu.kernels.preorder import preorder
-from phloem.pruning.gpu.kernels.root import root_adjoint, site_likelihoods
-from phloem.pruning.gpu.kernels.totals import branch_sums, total_log_likelihood
-from phloem.pruning.gpu.kernels.transition import transition_matrices
+from phloem.pruning.gpu.kernels.root import branch_sums, root_adjoint, site_likelihoods, total_log_likelihood
+from phloem.pruning.gpu.kernels.transition import transition_adjoint, transition_matrices
 
 if TYPE_CHECKING:
     from phloem.pruning.gpu.tree_batch import GpuBatch

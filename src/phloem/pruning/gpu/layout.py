@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.pruning.column_classes import ColumnClasses
 from phloem.pruning.cpu.preorder_sums import group_columns
+from phloem.pruning.interface import ColumnClasses
 
 
 @dataclass(frozen=True)

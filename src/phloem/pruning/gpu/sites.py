@@ -38,7 +38,7 @@ def second_derivatives(batch: GpuBatch, model: SiteModel) -> np.ndarray:
     """(N,) d² log L / d effective length² after evaluate("likelihood") of one chain; (K, N) where the model
     has K sets of lengths.
 
-    Ascertained columns add W [H'' / (1 - H) + (H' / (1 - H))²] (reference/site_derivatives.py); the device
+    Ascertained columns add W [H'' / (1 - H) + (H' / (1 - H))²] (reference/recursion.py); the device
     left W / (1 - H) behind the total. They lie in one block of columns, so the blocks' results add up.
     """
     n_branches, arrays = batch.n_nodes - 1, batch.launch.arrays

@@ -1,8 +1,4 @@
-"""Lists of steps for the GPU kernels: which tile, from where, after what. Plain integers, one row a step.
-
-The columns are explained at the top of kernels/postorder.py, preorder.py and root.py; post-order lists
-are written by pruning/cpu/step_lists.py.
-"""
+"""Lists of steps for the GPU kernels: which tile, from where, after what, and in which order."""
 
 from __future__ import annotations
 
@@ -10,9 +6,61 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phloem.pruning.cpu.schedule import list_schedule
 from phloem.pruning.cpu.step_lists import count_steps, list_root, list_steps
 from phloem.pruning.gpu.layout import TreeLayout
-from phloem.pruning.gpu.tiling import Tiling
+
+# Sizes the GPU kernels are compiled for: they depend on states and precision only, never on the data's
+# size.
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """width: states in memory (a multiple of 4). block: states of one matrix tile (matrix_block where
+    matrices are made). chunks: blocks that cover width. post_tile, pre_tile: columns of a step. longest:
+    columns summed into one pre-order column. warps: of post-order and pre-order programs; programs: of each
+    a multiprocessor runs. registers: limit for a thread, 0 none; fewer registers let more programs run at a
+    time."""
+
+    width: int
+    block: int
+    chunks: int
+    post_tile: int
+    pre_tile: int
+    root_tile: int
+    longest: int
+    post_warps: int
+    pre_warps: int
+    post_programs: int
+    pre_programs: int
+    post_registers: int
+    pre_registers: int
+    matrix_warps: int
+    matrix_block: int
+
+
+def tiling(n_states: int, precision: str) -> Tiling:
+    """The tiling measured fastest on an H100 for this number of states (docs/gpu.md has the figures)."""
+    width = -(-n_states // 4) * 4
+    if width == 4:
+        return Tiling(4, 4, 1, 128, 256, 64, 3, 4, 4, 4, 4, 0, 128, 4, 16)
+    block = 16
+    while block < min(n_states, 64):
+        block *= 2
+    chunks = -(-n_states // block)
+    wide = 64 if precision == "float32" and chunks == 1 else 32  # twice the columns take the same registers
+    if block < 64:
+        return Tiling(width, block, chunks, 64, wide, 16, 9, 4, 4, 4, 4, 0, 128, 4, block)
+    if wide == 64:
+        return Tiling(width, block, chunks, 32, wide, 16, 5, 4, 4, 4, 2, 0, 0, 4, 64)
+    return Tiling(width, block, chunks, 32, wide, 16, 5, 4, 8, 4, 2, 0, 128, 4, 64)
+
+
+# Lists of steps for the GPU kernels: which tile, from where, after what. Plain integers, one row a step.
+#
+# The columns are explained at the top of kernels/postorder.py, preorder.py and root.py; post-order lists
+# are written by pruning/cpu/step_lists.py.
+
 
 ROW = 16
 
@@ -131,7 +179,7 @@ def branch_ranges(chain: Chain, n_categories: int, first_result: int) -> np.ndar
 
 
 def adjoint_jobs(chain: Chain, nodes: np.ndarray) -> np.ndarray:
-    """Rows for pruning/gpu/kernels/adjoint.py."""
+    """Rows for pruning/gpu/kernels/transition.py."""
     layout, classes = chain.layout, chain.layout.classes
     internal, k = nodes >= classes.n_tips, np.maximum(nodes - classes.n_tips, 0)
     jobs = np.zeros((len(nodes), 8), np.int64)
@@ -148,3 +196,25 @@ def in_level_order(items: list[np.ndarray]) -> np.ndarray:
     """Steps of several chains, interleaved so that every chain's level (column 15) comes with the others'."""
     rows = np.concatenate(items)
     return rows if len(items) == 1 else rows[np.argsort(rows[:, 15], kind="stable")]
+
+
+# The order of post-order steps on a GPU: programs take them one after the other, so it decides who waits.
+
+
+def critical_path_first(items: np.ndarray, chains: list[Chain], n_at_a_time: int) -> np.ndarray:
+    """Post-order steps of all nodes of all chains, reordered so that n_at_a_time programs seldom wait.
+
+    By level, the narrow top of a tree comes last, with most programs idle; here deep nodes go first and the
+    wide levels fill up the rounds. Steps depend on earlier ones only, in this order too.
+    """
+    first_counter = int(chains[0].counter(np.array([0]))[0])
+    n_nodes = chains[0].layout.classes.n_nodes
+    node = items[:, 7] - first_counter
+    by_node = np.argsort(node, kind="stable")
+    n_tiles = np.bincount(node, minlength=n_nodes * len(chains))
+    parent = np.concatenate(
+        [np.where(c.layout.parent >= 0, c.layout.parent + k * n_nodes, -1) for k, c in enumerate(chains)]
+    )
+    depth = np.concatenate([c.layout.depth for c in chains])
+    order = list_schedule(np.cumsum(n_tiles) - n_tiles, n_tiles, parent, depth, n_at_a_time)
+    return items[by_node[order]]

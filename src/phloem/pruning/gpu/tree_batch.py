@@ -14,11 +14,10 @@ from phloem.model.record import SiteModel
 from phloem.model.transition import transition_matrices
 from phloem.pruning.cpu.column_classes import column_classes
 from phloem.pruning.gpu import step_schedule as schedule
-from phloem.pruning.gpu.buffers import ModelNumbers
+from phloem.pruning.gpu.buffers import ModelNumbers, RootColumns, root_columns
 from phloem.pruning.gpu.launch import Launcher
 from phloem.pruning.gpu.layout import TreeLayout, tree_layout
-from phloem.pruning.gpu.root_arrays import RootColumns, root_columns
-from phloem.pruning.gpu.tiling import Tiling, tiling
+from phloem.pruning.gpu.step_schedule import Tiling, tiling
 from phloem.pruning.gpu.update_lists import UpdateLists
 from phloem.pruning.interface import Problem, require_shape
 
@@ -165,7 +164,7 @@ class GpuBatch:
         return value, beside if exact else 0.0
 
     def derivatives(self) -> np.ndarray:
-        """D[chain, branch, category] (pruning/reference/preorder.py)."""
+        """D[chain, branch, category] (pruning/reference/recursion.py)."""
         return self.launch.host_result()[:, 2:].reshape(self.n_chains, self.n_nodes - 1, -1)
 
     def site_log_likelihoods(self, chain: int) -> np.ndarray:

@@ -8,13 +8,12 @@ import numpy as np
 import torch
 
 from phloem.model.record import SiteModel
-from phloem.pruning.clades import match_clades
 from phloem.pruning.cpu.column_store import ColumnStore
 from phloem.pruning.cpu.step_lists import pack_rows
 from phloem.pruning.cpu.storage import Regions
 from phloem.pruning.gpu.tree_batch import GpuBatch
 from phloem.pruning.gpu.update_lists import UpdateLists
-from phloem.pruning.topology import Topology
+from phloem.pruning.topology import Topology, match_clades
 
 # Where messages take more than this, and this many times what is in use, all is laid out anew.
 SPREAD_BYTES = 256 << 20

@@ -9,19 +9,29 @@ import numpy as np
 from phloem.errors import NumericalError
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
 from phloem.model.transition import rate_matrix_adjoints, transition_matrices
-from phloem.pruning.column_classes import ColumnClasses
-from phloem.pruning.interface import EngineGradient, Problem, require_shape
-from phloem.pruning.proposal import evaluated, pending, refuse_to_propose
-from phloem.pruning.reference.column_classes import column_classes
-from phloem.pruning.reference.postorder import postorder
-from phloem.pruning.reference.preorder import branch_derivatives, by_length_class, node_posterior, preorder
-from phloem.pruning.reference.root import (
+from phloem.pruning.interface import (
+    ColumnClasses,
+    EngineGradient,
+    Problem,
+    evaluated,
+    pending,
+    refuse_to_propose,
+    require_shape,
+)
+from phloem.pruning.reference.recursion import (
     RootAdjoint,
+    branch_derivatives,
+    branch_second_derivatives,
+    by_length_class,
+    column_classes,
+    node_posterior,
+    postorder,
+    preorder,
     root_adjoint,
+    site_branch_derivatives,
     site_log_likelihoods,
     total_log_likelihood,
 )
-from phloem.pruning.reference.site_derivatives import branch_second_derivatives, site_branch_derivatives
 
 
 @dataclass(frozen=True)

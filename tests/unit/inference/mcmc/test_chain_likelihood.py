@@ -11,7 +11,7 @@ import pytest
 
 from phloem import TreeLikelihood, read_alignment
 from phloem.errors import InputError, ModelError
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import structure_of_model

@@ -18,7 +18,7 @@ from phloem import read_alignment
 from phloem.errors import InputError
 from phloem.inference.mcmc import checkpoint
 from phloem.inference.mcmc.checkpoint import samples_path, state_path, write_atomically
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import structure_of_model

@@ -8,7 +8,7 @@ from scipy import stats
 
 from phloem import TreeLikelihood
 from phloem.data.alphabet import alphabet
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, Priors
 from phloem.inference.mcmc.structure import structure_of_model

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from phloem.errors import InputError
-from phloem.inference.mcmc.convergence import diagnose, kept
-from phloem.inference.mcmc.frozen import frozen_warnings
+from phloem.inference.mcmc.convergence import diagnose, frozen_warnings, kept
 from phloem.inference.mcmc.moves import chosen_moves
-from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.samples import Samples

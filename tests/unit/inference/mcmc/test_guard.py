@@ -13,7 +13,7 @@ import pytest
 from phloem.errors import NumericalError
 from phloem.inference.mcmc import guard, sampler, start
 from phloem.inference.mcmc.guard import informative, plain_likelihood
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ChainModel, structure_of_model

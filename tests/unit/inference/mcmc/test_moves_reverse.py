@@ -11,9 +11,7 @@ from phloem.inference.mcmc.compiled.move_nni import nearest_neighbour_interchang
 from phloem.inference.mcmc.compiled.move_spr import extending_spr
 from phloem.inference.mcmc.compiled.move_tbr import extending_tbr
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
-from phloem.inference.mcmc.seeds import stream
-from phloem.inference.mcmc.start import rooted_beside_tip
-from phloem.inference.mcmc.starting_trees import random_tree
+from phloem.inference.mcmc.start import random_tree, rooted_beside_tip, stream
 
 BOUNDS = np.array([1e-8, 100.0])
 NO_STRETCH = 1e-13  # then lengths are only permuted and name the proposal

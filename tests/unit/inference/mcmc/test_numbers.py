@@ -7,26 +7,29 @@ import pytest
 from scipy import special, stats
 from scipy.linalg import expm
 
-from phloem.inference.mcmc.compiled.eigen import jacobi
-from phloem.inference.mcmc.compiled.gamma_rates import discrete_gamma, gamma_quantile, regularised_gamma
+from phloem.inference.mcmc.compiled.model import discrete_gamma, gamma_quantile, jacobi, regularised_gamma
 from phloem.inference.mcmc.compiled.random import below, gamma, normal, uniform
 from phloem.inference.mcmc.compiled.reflect import multiplied, shifted
 from phloem.inference.mcmc.compiled.run import chain_prior
-from phloem.inference.mcmc.observations import Observations
+from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import new_run
-from phloem.inference.mcmc.seeds import stream
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, GammaDirichletPrior, Priors
+from phloem.inference.mcmc.start import stream
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.model.grammar import parse_model
 from phloem.model.record import EigenSystem, ProcessNumbers, SiteModel
 from phloem.model.site_rates import gamma_rates
 from phloem.pruning.cpu.column_classes import number_pairs
-from phloem.pruning.cpu.elementary import exponentials_less_one, logarithms
 from phloem.pruning.cpu.model_numbers import model_numbers
 from phloem.pruning.cpu.records import Matrices, Nodes, Scratch
 from phloem.pruning.cpu.root import weighted_sum
 from phloem.pruning.cpu.storage import shape_of_sizes
-from phloem.pruning.cpu.transition import transition_four, transition_padded
+from phloem.pruning.cpu.transition import (
+    exponentials_less_one,
+    logarithms,
+    transition_four,
+    transition_padded,
+)
 
 
 @pytest.mark.parametrize("a", [1e-3, 0.05, 0.5, 1.0, 3.3, 40.0, 200.0])

@@ -19,7 +19,7 @@ from phloem.errors import InputError
 from phloem.inference.mcmc import run as runs
 from phloem.inference.mcmc import start
 from phloem.inference.mcmc.guard import plain_likelihood
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.records import BY_MODEL, COMPILED, INVARIABLE, KIND
 from phloem.inference.mcmc.run import Run, advanced, new_run
 from phloem.inference.mcmc.samples import draw

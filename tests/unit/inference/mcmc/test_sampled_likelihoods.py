@@ -9,7 +9,7 @@ import pytest
 from phloem.data.alignment import Alignment
 from phloem.errors import NumericalError
 from phloem.inference.mcmc.guard import plain_likelihood
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, Priors
 from phloem.inference.mcmc.structure import structure_of_model

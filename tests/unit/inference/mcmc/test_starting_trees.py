@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.inference.mcmc.starting_trees import (
+from phloem.inference.mcmc.start import (
     START_LENGTH,
     HangingTree,
     hanging_from_tip,

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from phloem import read_alignment
-from phloem.inference.mcmc.observations import observations
+from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import new_run
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.samples import renumbered
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.start import rooted_beside_tip
-from phloem.inference.mcmc.starting_trees import random_tree
+from phloem.inference.mcmc.start import random_tree, rooted_beside_tip
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.io.trees import read_tree_sample
 from phloem.likelihood.model_for_alignment import model_for_alignment

@@ -1,5 +1,5 @@
 """GPU kernels in Triton."""
 
-from phloem.hardware.triton_compile import announce_cache_misses
+from phloem.hardware.gpu_device import announce_cache_misses
 
 announce_cache_misses()

@@ -11,8 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.clustering.gpu.kernels.distance_counts import by_state, joint_sums
-from phloem.clustering.gpu.kernels.distance_formulas import store_pairs
+from phloem.clustering.gpu.kernels.distance_counts import by_state, joint_sums, store_pairs
 
 
 @triton.jit

@@ -5,8 +5,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.clustering.gpu.kernels.linkage_entries import block_entry, combined
-from phloem.clustering.gpu.kernels.linkage_scan import NO_PLACE, nearer, nearest_in_row, nearest_two
 from phloem.clustering.gpu.kernels.linkage_state import (
     DISTANCE,
     HEIGHT,
@@ -15,6 +13,7 @@ from phloem.clustering.gpu.kernels.linkage_state import (
     MATE,
     NAME,
     NEAREST,
+    NO_PLACE,
     PAIR,
     SECOND,
     SLOT,
@@ -22,7 +21,12 @@ from phloem.clustering.gpu.kernels.linkage_state import (
     WEIGHT_LOWER,
     WEIGHT_UPPER,
     append,
+    block_entry,
+    combined,
     merge_weights,
+    nearer,
+    nearest_in_row,
+    nearest_two,
     own_share,
 )
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.clustering.gpu.kernels.distance_barrier import grid_barrier
-from phloem.clustering.gpu.kernels.linkage_scan import NO_PLACE, nearest_in_row
+from phloem.clustering.gpu.kernels.distance_counts import grid_barrier
+from phloem.clustering.gpu.kernels.linkage_state import NO_PLACE, nearest_in_row
 
 CLOSEST = tl.constexpr(0)  # a program's closest pair, its lower place
 NEW = tl.constexpr(2)  # and its cluster nearest to the one just made (two steps of each)

@@ -1,13 +1,24 @@
-"""Scanning a row for its smallest d_ij - u_j, and the choice of rows to scan."""
+"""Rows of exact NJ: their sums and partners at the start, scans between joins, dead columns dropped."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-from phloem.clustering.gpu.kernels.nj_records import PLACES
-from phloem.clustering.gpu.kernels.nj_rules import wide
-from phloem.clustering.gpu.kernels.nj_steps import row_of
+from phloem.clustering.gpu.kernels.nj_records import (
+    AT,
+    BEGIN,
+    BOUND,
+    NEAR,
+    PLACES,
+    SECOND,
+    SLOT,
+    SUMS,
+    row_of,
+    wide,
+)
+
+# Scanning a row for its smallest d_ij - u_j, and the choice of rows to scan.
 
 
 @triton.jit
@@ -134,3 +145,85 @@ def search(
         _fetch(distances, row, tl.where(first > k, 0, first), tl.minimum(k, end))
         _fetch(distances, row, first, tl.where(first > k, end, 0))
     return bound, near, at, known, read
+
+
+# Before the first join: sums of rows, and the partner of each; a program a row.
+
+
+@triton.jit(do_not_specialize=["n"])
+def row_sums(distances, ld, reals, N, n, BLOCK: tl.constexpr):
+    """Σ_j d_ij, for both sums of turn 0: not finite where an entry is not."""
+    k = tl.program_id(0)
+    total = tl.zeros((BLOCK,), tl.float64)
+    stop = (n + 15) // 16 * 16  # a multiple of 16 keeps the loads wide
+    for start in range(0, stop, BLOCK):
+        j = start + tl.arange(0, BLOCK)
+        value = tl.load(distances + row_of(k, ld) + j, mask=j < stop, other=0.0).to(tl.float64)
+        total += tl.where(j < n, value, 0.0)
+    total = tl.sum(total, axis=0)
+    tl.store(reals + SUMS * N + k, total)
+    tl.store(reals + SECOND * N + k, total)
+
+
+@triton.jit(do_not_specialize=["n"])
+def first_partners(distances, ld, state, reals, N, n, DTYPE: tl.constexpr, BLOCK: tl.constexpr):
+    """Smallest d_ij - u_j of the j that row i answers for, its first j, and d_ij."""
+    k = tl.program_id(0)
+    row, inverse = row_of(k, ld), 1.0 / (n - 2).to(tl.float64)
+    lowest, j, distance = lowest_in_row(
+        distances, row, k, tl.load(state + BEGIN * N + k), n, reals + SUMS * N, inverse, -1, -1, row, row,
+        inverse, inverse, False, DTYPE, BLOCK,
+    )  # fmt: skip
+    tl.store(reals + BOUND * N + k, lowest)
+    tl.store(state + NEAR * N + k, j)
+    tl.store(reals + AT * N + k, distance)
+
+
+# Dead columns go: every row moves its living entries to the left, and places are counted anew.
+
+
+KEEP = tl.constexpr(0)  # places that stay, in order
+PLACE = tl.constexpr(1)  # how many before a place stay: its new one
+
+
+@triton.jit(do_not_specialize=["n"])
+def count_places(order, sums, N, n, BLOCK: tl.constexpr):
+    """Both rows of order, (2, N); a program a block of places. sums: -inf of the dead."""
+    begin = tl.program_id(0) * BLOCK
+    earlier = tl.zeros((BLOCK,), tl.int32)
+    for start in range(0, begin, BLOCK):
+        earlier += (tl.load(sums + start + tl.arange(0, BLOCK)) > float("-inf")).to(tl.int32)
+    k = begin + tl.arange(0, BLOCK)
+    alive = (tl.load(sums + k, mask=k < n, other=float("-inf")) > float("-inf")).to(tl.int32)
+    place = tl.sum(earlier, axis=0) + tl.cumsum(alive, axis=0) - alive
+    tl.store(order + KEEP * N + place, k, mask=alive != 0)
+    tl.store(order + PLACE * N + k, place, mask=k <= n)
+
+
+@triton.jit(do_not_specialize=["left"])
+def drop_columns(
+    matrix, ld, order, state, reals, new_state, new_reals, N, left,
+    MOVES_STATE: tl.constexpr, FIELDS: tl.constexpr, REALS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A row a program, by new places, from left to right: no column moves to the right.
+
+    MOVES_STATE: what is known of the row goes to its new place too (it is kept once, beside one or two
+    matrices). FIELDS, REALS: nj_steps, not above 8.
+    """
+    k = tl.program_id(0)
+    old = tl.load(order + KEEP * N + k)
+    row = row_of(tl.load(state + SLOT * N + old), ld)
+    for start in range(0, left, BLOCK):
+        j = start + tl.arange(0, BLOCK)
+        c = tl.load(order + KEEP * N + j, mask=j < left, other=0)
+        value = tl.load(matrix + row + c, mask=j < left, other=0.0)
+        tl.debug_barrier()
+        tl.store(matrix + row + j, value, mask=j < left)
+    if MOVES_STATE:
+        field = tl.arange(0, 8)
+        known = tl.load(state + field * N + old, mask=field < FIELDS, other=0)
+        is_place = ((field == NEAR) & (known >= 0)) | (field == BEGIN)
+        known = tl.where(is_place, tl.load(order + PLACE * N + known, mask=is_place, other=0), known)
+        tl.store(new_state + field * N + k, known, mask=field < FIELDS)
+        known = tl.load(reals + field * N + old, mask=field < REALS, other=0.0)
+        tl.store(new_reals + field * N + k, known, mask=field < REALS)

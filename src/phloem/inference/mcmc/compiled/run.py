@@ -15,9 +15,9 @@ from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, mark_moved, propose
 from phloem.inference.mcmc.compiled.random import below, uniform
 from phloem.inference.mcmc.records import COMPILED, KIND, NNI, SIMPLEX_DIRICHLET, TBR
-from phloem.pruning.cpu.atomic import exchange, give_way, read_shared
 from phloem.pruning.cpu.cell import propose_cell, settle_cell
 from phloem.pruning.cpu.cell_records import ProposedTree
+from phloem.pruning.cpu.schedule import exchange, give_way, read_shared
 
 TUNING_BATCH = 100
 FINISHED = -1

@@ -14,11 +14,11 @@ from phloem.inference.mcmc.compiled.propose import begin, propose
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNE, chain_prior, swap_chains, tune_move
 from phloem.inference.mcmc.records import COMPILED, KIND, NNI, TBR
-from phloem.pruning.cpu.addresses import float64_at, int64_at
 from phloem.pruning.cpu.cell_records import INVARIANT, SLOT, cell_model, cell_numbers
 from phloem.pruning.cpu.chain_evaluation import evaluate, settle
 from phloem.pruning.cpu.chain_state import MODEL, N_BRANCHES, N_EDITS
 from phloem.pruning.cpu.chain_steps import READY
+from phloem.pruning.cpu.storage import float64_at, int64_at
 
 FINISHED = -1
 PROPOSE, EVALUATE, SETTLE = range(3)  # where advance_device goes on

@@ -10,9 +10,8 @@ import triton.language as tl
 
 from phloem.pruning.cpu import chain_steps as lists
 from phloem.pruning.gpu.kernels.postorder import node_tile
-from phloem.pruning.gpu.kernels.root import root_tile
-from phloem.pruning.gpu.kernels.schedule import announce, await_ready, next_step
-from phloem.pruning.gpu.kernels.totals import sum_of_columns
+from phloem.pruning.gpu.kernels.product import announce, await_ready, next_step
+from phloem.pruning.gpu.kernels.root import root_tile, sum_of_columns
 from phloem.pruning.gpu.kernels.transition import matrix_tile, process_of
 
 N_STEPS = tl.constexpr(lists.N_STEPS)

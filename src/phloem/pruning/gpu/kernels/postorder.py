@@ -5,9 +5,17 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.pruning.gpu.kernels.product import fetch, times
-from phloem.pruning.gpu.kernels.scaling import magnitude, rescale_shift, scale_down
-from phloem.pruning.gpu.kernels.schedule import announce, await_ready, counters_of, next_step
+from phloem.pruning.gpu.kernels.product import (
+    announce,
+    await_ready,
+    counters_of,
+    fetch,
+    magnitude,
+    next_step,
+    rescale_shift,
+    scale_down,
+    times,
+)
 
 # Columns of a post-order item (int64): what pruning/gpu/step_schedule.py writes and the kernels read.
 # 0 kind (0 tip, 1 internal) · 1 first column written · 2 columns in the tile · 3, 4 first column of the left
@@ -64,7 +72,7 @@ def _tile_whole(
     state_sets, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
-    """m = p Pᵀ for TILE columns (reference/postorder.py), states along the last axis, all of them in one
+    """m = p Pᵀ for TILE columns (reference/recursion.py), states along the last axis, all of them in one
     block.
 
     What does not depend on the children is fetched before they are awaited.

@@ -6,9 +6,15 @@ import triton
 import triton.language as tl
 
 from phloem.pruning.gpu.kernels.postorder import block
-from phloem.pruning.gpu.kernels.product import fetch, times
-from phloem.pruning.gpu.kernels.scaling import scale_down
-from phloem.pruning.gpu.kernels.schedule import announce, await_ready, counters_of, next_step
+from phloem.pruning.gpu.kernels.product import (
+    announce,
+    await_ready,
+    counters_of,
+    fetch,
+    next_step,
+    scale_down,
+    times,
+)
 from phloem.pruning.gpu.kernels.transition import process_of
 
 # Columns of a pre-order item (int64): 0 kind (0 tip, 1 internal) · 1 first pre-order column · 2 columns in
@@ -160,7 +166,7 @@ def preorder(
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr,
     DTYPE: tl.constexpr, PRODUCT: tl.constexpr, KEEP_U: tl.constexpr,
 ):  # fmt: skip
-    """Every item from the root's children to the tips in one launch (reference/preorder.py, schedule.py).
+    """Every item from the root's children to the tips in one launch (reference/recursion.py, schedule.py).
 
     sizes: 0 columns, 2 pre-order columns, 3 items. q, u_kept: (C, pre-order columns, WIDTH).
     partial: float64, one derivative for each item, category and chunk; generators: (models, R,

@@ -1,4 +1,4 @@
-"""Derivatives of every root column's likelihood in every branch length (reference/site_derivatives.py).
+"""Derivatives of every root column's likelihood in every branch length (reference/recursion.py).
 
 A program takes a tile of root columns in one category from the root to the tips. Every column keeps a
 pre-order vector of its own; only messages are shared, by class. The vectors of the nodes whose children are
@@ -12,9 +12,8 @@ import triton
 import triton.language as tl
 
 from phloem.pruning.gpu.kernels.postorder import block
-from phloem.pruning.gpu.kernels.product import fetch, times
-from phloem.pruning.gpu.kernels.scaling import scale_down
-from phloem.pruning.gpu.kernels.totals import two_sum
+from phloem.pruning.gpu.kernels.product import fetch, scale_down, times
+from phloem.pruning.gpu.kernels.root import two_sum
 
 # A step of the walk, one a branch (int64): 0 kind (0 tip, 1 internal) · 1 whether it is its parent's left
 # child · 2, 3 slot of the parent and of the node itself · 4 the parent's place in the class arrays · 5, 6
