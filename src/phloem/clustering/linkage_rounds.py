@@ -11,7 +11,6 @@ import numpy as np
 
 from phloem.clustering.arrays import equal_areas, not_finite, refuse_negative
 from phloem.clustering.cpu import linkage_rounds as kernels
-from phloem.clustering.cpu import linkage_rounds as rows
 from phloem.clustering.cpu import linkage_sequence
 from phloem.clustering.cpu.linkage_rounds import COMPLETE, UPGMA, WPGMA, Rule
 from phloem.clustering.settings import LinkageMethod
@@ -158,14 +157,14 @@ class LinkageState:
             return list(self.workers.map(work, edges[:-1], edges[1:]))
 
         bits, none = entries.view(self.integer), (self.infinity, self.infinity, self.infinity * 0)
-        found = np.array(over_parts(lambda a, b: rows.extremes(bits, a, b, none)))
+        found = np.array(over_parts(lambda a, b: kernels.extremes(bits, a, b, none)))
         if found[:, 2].max() >= self.infinity:
             return 0.0  # which is an error later
         positive, largest = np.array([found[:, 1].min(), found[:, 2].max()]).view(np.float64)
         for unit in (1.0, float(positive)):
-            of_unit = partial(rows.are_whole, entries, unit)
+            of_unit = partial(kernels.are_whole, entries, unit)
             if largest / unit * (n * n / 4) < 2.0**52 and all(over_parts(of_unit)):
-                over_parts(partial(rows.count, entries, unit))
+                over_parts(partial(kernels.count, entries, unit))
                 return unit
         return 0.0
 

@@ -50,11 +50,14 @@ def _stamp_with_imports(dispatcher: Any, function: Callable) -> None:
     """Stamp the cache with every file of phloem that the function's file imports.
 
     Numba looks at a function's own file only, yet compiled code holds the functions and constants of other
-    files that it called: after an upgrade, or an edit, it would go on running the old ones.
+    files that it called: after an upgrade, or an edit, it would go on running the old ones. The stamp stands
+    in the version too, which Numba reads first: an index of other sources may name records of modules that
+    are gone, and must not be unpickled.
     """
     cache_file = getattr(dispatcher._cache, "_cache_file", None)
     if cache_file is not None:
-        cache_file._source_stamp = _sources_digest(Path(function.__code__.co_filename))
+        digest = _sources_digest(Path(function.__code__.co_filename))
+        cache_file._source_stamp, cache_file._version = digest, f"{numba.__version__} {digest}"
 
 
 @cache

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
+import pytest
+from numba.core.caching import IndexDataCacheFile
+
 from phloem.hardware import numba_compile as door
+from phloem.pruning.cpu import schedule
 
 FOLDER = Path(door.__file__).parents[1] / "pruning" / "cpu"
 
@@ -21,6 +27,26 @@ def test_every_imported_kernel_file_is_part_of_the_stamp():
         if line.startswith("from phloem.pruning.cpu.")
     }
     assert expected <= names and len(expected) > 4
+
+
+def test_an_index_of_other_sources_is_not_unpickled(tmp_path):
+    """It may name a record of a module that an upgrade took away."""
+    lost = tmp_path / "lost.py"
+    lost.write_text("from typing import NamedTuple\n\n\nclass Record(NamedTuple):\n    x: int\n")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        index = pickle.dumps(("old sources", {__import__("lost").Record(1): "code"}))
+    finally:
+        sys.path.remove(str(tmp_path))
+        del sys.modules["lost"]
+    lost.unlink()
+    own = schedule.next_task._cache._cache_file
+    cache = IndexDataCacheFile(str(tmp_path), "some", own._source_stamp)
+    (tmp_path / "some.nbi").write_bytes(pickle.dumps(numba.__version__) + index)
+    with pytest.raises(ModuleNotFoundError):
+        cache._load_index()  # as Numba would
+    cache._version = own._version
+    assert cache._load_index() == {}
 
 
 def test_a_gradient_needs_few_compiled_entries():
