@@ -140,7 +140,7 @@ def _summarised(
         files=files,
         length_unit=runs[0].columns.structure.length_unit,
         provenance=provenance(
-            [settings.alignment, *([settings.partitions] if settings.partitions else []), *start.files],
+            _inputs(settings, start),
             selection,
         )
         | {"seed": chains.seed},
