@@ -129,11 +129,14 @@ def number_node(numbers, addresses, tree, x, old, region, anew, scratch):
     a, b = tree.left[x], tree.right[x]
     first = tip_codes[a] if a < n.tips else class_of[class_row(at[1, COLUMNS, a], n.tips)]
     second = tip_codes[b] if b < n.tips else class_of[class_row(at[1, COLUMNS, b], n.tips)]
+    counts = size[at[1, COLUMNS, a]], size[at[1, COLUMNS, b]]
     own = class_of[class_row(region, n.tips)]
     start = columns.start[region]
     left, right = columns.left[start:], columns.right[start:]
     if anew:
-        found = number_pairs(first, second, n.repeats == 1, scratch.table, scratch.base[0], own, left, right)
+        found = number_pairs(
+            first, second, counts, n.repeats == 1, scratch.table, scratch.base[0], own, left, right
+        )
         scratch.base[0] += found
         size[region] = found
         return

@@ -72,25 +72,13 @@ def _region_below(own, want, top, nodes):
 def _number(first, second, n_second, scratch, classes):
     """Classes (column_classes.number_pairs) of pairs, and each class's pair in rows: (K, packed pairs)."""
     table, base, n = scratch.table, scratch.base[0], len(first)
-    pairs = np.empty(n, np.int64)
-    size, largest = 0, 0
+    left, right, pairs, largest = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64), 0
     for j in range(n):
-        largest = max(largest, first[j])
-    if (largest + 1) * n_second <= len(table):
-        for j in range(n):
-            key = np.int64(first[j]) * n_second + second[j]
-            found = table[key] - base
-            if found < 0:
-                found = size
-                table[key] = base + size
-                pairs[size] = np.int64(first[j]) | (np.int64(second[j]) << 32)
-                size += 1
-            classes[j] = found
-    else:
-        left, right = np.empty(n, np.int32), np.empty(n, np.int32)
-        size = number_pairs(first, second, True, table, base, classes, left, right)
-        for j in range(size):
-            pairs[j] = np.int64(left[j]) | (np.int64(right[j]) << 32)
+        largest = max(largest, np.int64(first[j]))
+    counts = largest + 1, np.int64(n_second)
+    size = number_pairs(first, second, counts, True, table, base, classes, left, right)
+    for j in range(size):
+        pairs[j] = np.int64(left[j]) | (np.int64(right[j]) << 32)
     scratch.base[0] = base + size
     return size, pairs
 

@@ -70,18 +70,30 @@ def number_tip(codes, code_class, class_of, left):
 
 
 @uncounted
-def number_pairs(first, second, repeats, table, base, class_of, left, right):
+def number_pairs(first, second, counts, repeats, table, base, class_of, left, right):
     """Classes of an internal node are the distinct pairs of its children's classes. Returns K.
 
-    first, second: (P,) children's classes of every pattern. table: (power of two > P,) int64 whose entries
-    below base count as empty, so that it need not be cleared: pass base + K next time. class_of, left,
-    right: out.
+    first, second: (P,) children's classes of every pattern; counts: how many classes each child has. table:
+    (power of two > P,) int64 whose entries below base count as empty, so that it need not be cleared: pass
+    base + K next time. class_of (P,), left, right (K, and one more if K < P): out.
     """
     n_patterns = len(first)
     if not repeats:
         for pattern in range(n_patterns):
             class_of[pattern], left[pattern], right[pattern] = pattern, first[pattern], second[pattern]
         return n_patterns
+    if counts[0] * counts[1] <= len(table):  # a place a pair
+        size = 0
+        for pattern in range(n_patterns):
+            a, b = first[pattern], second[pattern]
+            slot = np.int64(a) * counts[1] + b
+            found = table[slot] - base
+            new = found < 0  # no branch: nobody could foresee it
+            k = size if new else found
+            table[slot], class_of[pattern] = base + k, k
+            left[size], right[size] = a, b
+            size += new
+        return size
     bits = 0
     while (1 << bits) < len(table):
         bits += 1
@@ -104,6 +116,11 @@ def number_pairs(first, second, repeats, table, base, class_of, left, right):
                 break
             slot = (slot + 1) & mask
     return size
+
+
+def table_entries(n_patterns: int) -> int:
+    """Of number_pairs' table: enough for all pairs of classes near the tips, and for few to meet above."""
+    return max(1 << 14, 1 << (4 * n_patterns).bit_length())
 
 
 @uncounted
@@ -156,8 +173,8 @@ def number_all(
     leave at least one row free. Returns the rows used.
     """
     n_tips, n_patterns = tip_codes.shape
-    bits = 4
-    while (1 << bits) < 2 * n_patterns:
+    bits = 14  # table_entries
+    while (1 << bits) <= 4 * n_patterns:
         bits += 1
     table, base = np.full(1 << bits, np.int64(-1)), 0
     code_class = np.empty(n_codes, np.int32)
@@ -169,8 +186,9 @@ def number_all(
             right_class[row : row + size[x]] = -1
         else:
             a, b = class_of[left[x - n_tips]], class_of[right[x - n_tips]]
+            counts = size[left[x - n_tips]], size[right[x - n_tips]]
             size[x] = number_pairs(
-                a, b, repeats, table, base, class_of[x], left_class[row:], right_class[row:]
+                a, b, counts, repeats, table, base, class_of[x], left_class[row:], right_class[row:]
             )
             base += size[x]
         row += size[x] if spacing == 1 else (size[x] // spacing + 1) * spacing

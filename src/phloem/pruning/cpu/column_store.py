@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.pruning.cpu.column_classes import number_all, number_pairs, sort_all
+from phloem.pruning.cpu.column_classes import number_all, number_pairs, sort_all, table_entries
 from phloem.pruning.cpu.matrix_product import ROWS
 from phloem.pruning.cpu.records import Columns
 from phloem.pruning.cpu.storage import Regions, grown, rows_for, shape_of
@@ -53,14 +53,16 @@ class ColumnStore:
             _number(self.problem, old, class_of)
             self.class_of = class_of
         n_nodes, n_patterns, base = len(at), self.class_of.shape[1], 0
-        table = np.full(1 << (2 * n_patterns).bit_length(), -1, np.int64)
+        table = np.full(table_entries(n_patterns), -1, np.int64)
         left, right, at = np.empty(n_patterns, np.int32), np.empty(n_patterns, np.int32), at.copy()
         for x in moved:
             at[x] = region = at[x] + n_nodes if at[x] < n_nodes else at[x] - n_nodes
-            first, second = self.class_of[at[topology.left[x]]], self.class_of[at[topology.right[x]]]
+            a, b = at[topology.left[x]], at[topology.right[x]]
+            counts = int(self.size[a]), int(self.size[b])
             size = number_pairs(
-                first, second, self.problem.repeats, table, base, self.class_of[region], left, right
-            )
+                self.class_of[a], self.class_of[b], counts, self.problem.repeats, table, base,
+                self.class_of[region], left, right,
+            )  # fmt: skip
             base += size
             self.regions.reserve(region, rows_for(size))
             self.left, self.right = grown(self.left, self.regions.rows), grown(self.right, self.regions.rows)

@@ -10,6 +10,7 @@ import numpy as np
 from phloem.errors import NumericalError
 from phloem.model.record import SiteModel
 from phloem.pruning.cpu.cell_records import CellArrays, CellNumbers, CellScratch
+from phloem.pruning.cpu.column_classes import table_entries
 from phloem.pruning.cpu.model_numbers import model_numbers
 from phloem.pruning.cpu.storage import BATCH, address_of, rows_for, shape_of_sizes, state_sets
 
@@ -85,7 +86,7 @@ class Forest:
             site_log=np.empty(patterns),
             site_weights=np.empty(patterns),
             tip=aligned(codes * width),
-            table=np.full(1 << (2 * patterns + 16).bit_length(), -1, np.int64),
+            table=np.full(table_entries(patterns), -1, np.int64),
             base=np.zeros(1, np.int64),
             todo=np.empty((nodes, 2), np.int64),
             dirty=np.zeros(nodes, np.bool_),

@@ -10,6 +10,7 @@ from phloem.pruning.cpu.lanes import (
     add,
     add_integers,
     any_below,
+    entry,
     high_twice,
     larger_of_halves,
     load,
@@ -149,34 +150,41 @@ def node_messages_four(x, begin, end, block, nodes, columns, messages, matrices,
     right_row = messages.start[nodes.messages_at[nodes.right[x]]]
     top = nodes.parent[x] < 0 or no_time(x, matrices)
     matrix = 0 if nodes.parent[x] < 0 else nodes.matrix_at[x] * shape.matrix
-    p00, p01 = load(down, matrix, wide), load(down, matrix + two, wide)
-    p10, p11 = load(down, matrix + width, wide), load(down, matrix + width + two, wide)
-    p20, p21 = load(down, matrix + 2 * width, wide), load(down, matrix + 2 * width + two, wide)
-    p30, p31 = load(down, matrix + 3 * width, wide), load(down, matrix + 3 * width + two, wide)
     guarded = shape.smallest > 0.0  # else no exponents are kept, and none are read
-    for k in range(begin, end):
-        a, b = left_row + columns.left[row + k], right_row + columns.right[row + k]
-        at = (out + k) * width
-        first = multiply(load(values, a * width, wide), load(values, b * width, wide))
-        second = multiply(load(values, a * width + two, wide), load(values, b * width + two, wide))
-        if guarded:
-            taken = add_integers(load(exponents, a * n, lanes), load(exponents, b * n, lanes))
-            store(exponents, (out + k) * n, taken)
-            if any_below(larger_of_halves(maximum(first, second)), shape.smallest):
+    k, small = begin, False
+    while k < end:
+        # P stays in registers up to a column that must be rescaled: no call lies between its uses
+        p00, p01 = load(down, matrix, wide), load(down, matrix + two, wide)
+        p10, p11 = load(down, matrix + width, wide), load(down, matrix + width + two, wide)
+        p20, p21 = load(down, matrix + 2 * width, wide), load(down, matrix + 2 * width + two, wide)
+        p30, p31 = load(down, matrix + 3 * width, wide), load(down, matrix + 3 * width + two, wide)
+        while k < end:
+            at = (out + k) * width
+            if small:
+                first, second, small = load(values, at, wide), load(values, at + two, wide), False
+            else:
+                a, b = left_row + entry(columns.left, row + k), right_row + entry(columns.right, row + k)
+                first = multiply(load(values, a * width, wide), load(values, b * width, wide))
+                second = multiply(load(values, a * width + two, wide), load(values, b * width + two, wide))
+                if guarded:
+                    taken = add_integers(load(exponents, a * n, lanes), load(exponents, b * n, lanes))
+                    store(exponents, (out + k) * n, taken)
+                    small = any_below(larger_of_halves(maximum(first, second)), shape.smallest)
+            if top or small:
                 store(values, at, first)
                 store(values, at + two, second)
-                rescale_four(values, at, exponents, (out + k) * n, n, shape.smallest)
-                messages.rescaled[block, nodes.messages_at[x]] = 1
-                first, second = load(values, at, wide), load(values, at + two, wide)
-        if top:
-            store(values, at, first)
-            store(values, at + two, second)
-            continue
-        x0, x1, x2, x3 = low_twice(first), high_twice(first), low_twice(second), high_twice(second)
-        upper = multiply_add(p10, x1, multiply(p00, x0))
-        lower = multiply_add(p11, x1, multiply(p01, x0))
-        store(values, at, multiply_add(p30, x3, multiply_add(p20, x2, upper)))
-        store(values, at + two, multiply_add(p31, x3, multiply_add(p21, x2, lower)))
+                if small:
+                    break
+            else:
+                x0, x1, x2, x3 = low_twice(first), high_twice(first), low_twice(second), high_twice(second)
+                upper = multiply_add(p10, x1, multiply(p00, x0))
+                lower = multiply_add(p11, x1, multiply(p01, x0))
+                store(values, at, multiply_add(p30, x3, multiply_add(p20, x2, upper)))
+                store(values, at + two, multiply_add(p31, x3, multiply_add(p21, x2, lower)))
+            k += 1
+        if small:
+            rescale_four(values, (out + k) * width, exponents, (out + k) * n, n, shape.smallest)
+            messages.rescaled[block, nodes.messages_at[x]] = 1
 
 
 @uncounted

@@ -84,6 +84,17 @@ def load(typing_context, array, index, lanes):
 
 
 @intrinsic
+def entry(typing_context, array, index):
+    """array[index] of an integer array, as int64; the index is not negative, and nobody tests that it is."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = element_pointer(context, builder, array, arguments[0], arguments[1])
+        return context.cast(builder, builder.load(pointer), array.dtype, types.int64)
+
+    return types.int64(array, types.int64), generate
+
+
+@intrinsic
 def to_double(typing_context, array, index, lanes):
     """load, converted to float64"""
     result = Lanes(types.float64, len(lanes))

@@ -120,24 +120,27 @@ def test_exponentials_less_one():
     assert found[:-1] == pytest.approx(np.expm1(x), rel=1e-15, abs=0) and found[-1] == 7.0
 
 
-def numbered(first, second, repeats):
-    """Number of classes, the class of every pattern, and the pair that each class is."""
-    n = len(first)
+def numbered(first, second, repeats, entries):
+    """Number of classes, the class of every pattern, and the pair that each class is. entries: of the table,
+    which decides whether pairs have places of their own in it."""
+    counts, n = (max(first) + 1, max(second) + 1), len(first)
     found = [np.full(n, -1, np.int32) for _ in range(3)]
-    table = np.full(16, -1, np.int64)
-    k = number_pairs(np.array(first, np.int32), np.array(second, np.int32), repeats, table, 0, *found)
+    pairs = np.array(first, np.int32), np.array(second, np.int32)
+    k = number_pairs(*pairs, counts, repeats, np.full(entries, -1, np.int64), 0, *found)
     return k, found[0].tolist(), list(zip(found[1][:k].tolist(), found[2][:k].tolist()))
 
 
-def test_classes_number_pairs_by_first_appearance():
-    first, second = [0, 1, 0, 2, 1], [1, 0, 1, 0, 0]
-    assert numbered(first, second, True) == (3, [0, 1, 0, 2, 1], [(0, 1), (1, 0), (2, 0)])
-    assert numbered(first, second, False) == (5, [0, 1, 2, 3, 4], list(zip(first, second)))
+@pytest.mark.parametrize("entries", [8, 64])
+def test_classes_number_pairs_by_first_appearance(entries):
+    first, second = [0, 1, 0, 4, 1], [1, 0, 1, 0, 0]
+    assert numbered(first, second, True, entries) == (3, [0, 1, 0, 2, 1], [(0, 1), (1, 0), (4, 0)])
+    assert numbered(first, second, False, entries) == (5, [0, 1, 2, 3, 4], list(zip(first, second)))
 
 
-def test_classes_of_more_codes_than_patterns_are_told_apart():
+@pytest.mark.parametrize("entries", [16, 64])
+def test_classes_of_more_codes_than_patterns_are_told_apart(entries):
     """Codes 0 and 7 beside 2 and 1: keyed over the three patterns alone, 0 · 3 + 7 would be 2 · 3 + 1."""
-    assert numbered([0, 2, 0], [7, 1, 7], True) == (2, [0, 1, 0], [(0, 7), (2, 1)])
+    assert numbered([0, 2, 0], [7, 1, 7], True, entries) == (2, [0, 1, 0], [(0, 7), (2, 1)])
 
 
 @pytest.mark.parametrize("draw", ["uniform", "normal", "gamma 0.3", "gamma 4"])
