@@ -43,7 +43,9 @@ def likelihood(
     out_tree: str | None = typer.Option(None, help="Write the tree with fitted branch lengths here."),
     redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
     engine: Literal["auto", "reference", "cpu", "gpu"] = typer.Option("auto", help="Where to compute."),
-    precision: Literal["float64", "float32"] = typer.Option("float64", help="Precision of the messages."),
+    precision: Literal["float64", "float32"] = typer.Option(
+        "float64", help="Precision of the messages; float32 for GPUs and codons."
+    ),
     threads: int | None = typer.Option(None, help="Threads; chosen by problem size if not given."),
     json: str | None = typer.Option(
         None, "--json", help="Write the whole result as JSON; - is standard output."

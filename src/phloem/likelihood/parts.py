@@ -36,8 +36,8 @@ class Part:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """engine: auto, reference, cpu or gpu. precision: of the messages. threads: None lets phloem choose.
-    repeats: False computes every pattern at every node."""
+    """engine: auto, reference, cpu or gpu. precision: of the messages, as in TreeLikelihood. threads:
+    None lets phloem choose. repeats: False computes every pattern at every node."""
 
     engine: str = "auto"
     precision: str = "float64"

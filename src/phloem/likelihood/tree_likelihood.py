@@ -35,8 +35,9 @@ class TreeLikelihood:
 
     alignment, tree: their taxa are matched by name; the tree is rooted or has a basal trifurcation.
     model: a Model, or a string such as "GTR+F+I+G4" (frequencies of a bare +F are counted in the alignment).
-    engine: auto, reference (NumPy), cpu or gpu. precision: of the messages; sums are float64. threads: None
-    lets phloem choose. repeats: False computes every pattern at every node, for comparison.
+    engine: auto, reference (NumPy), cpu or gpu. precision: of the messages; sums are float64.
+    float32 is offered on a CPU only where it pays, from 32 states on. threads: None lets phloem choose.
+    repeats: False computes every pattern at every node, for comparison.
     branch_rates: (B,) by branch, or some by name (others 1); a branch's effective length is length × rate.
     multifurcations: True resolves them by zero-length branches.
 

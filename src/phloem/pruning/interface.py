@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from phloem.errors import InputError
 from phloem.model.record import SiteModel, SiteModelGradient
 
 # Records that every column of kernels shares.
@@ -151,6 +152,21 @@ class Evaluator(Protocol):
     def accept(self) -> None: ...
 
     def reject(self) -> None: ...
+
+
+FLOAT32_STATES = 32
+"""On a CPU single precision pays from here on: half the time of a gradient of codons. With 20 states it gains
+nothing, and with four it takes twice as long: columns must be rescaled much earlier (docs/performance.md)."""
+
+
+def refuse_slow_precision(problem: Problem) -> None:
+    """InputError where float32 is asked of the CPU engine and gains nothing."""
+    states = problem.state_sets.shape[1]
+    if problem.precision == "float32" and states < FLOAT32_STATES:
+        raise InputError(
+            f"float32 is not offered on a CPU for {states} states: it is not faster than float64 there",
+            hint=f"Leave the precision at float64; float32 pays from {FLOAT32_STATES} states on (codons).",
+        )
 
 
 def require_shape(lengths: np.ndarray, model: SiteModel, n_nodes: int) -> None:

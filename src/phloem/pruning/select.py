@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from phloem.errors import DeviceError, require_choice, require_count
 from phloem.hardware.machine import gpu_is_here, require_torch, usable_cores, why_not_gpu
 from phloem.pruning.gpu.cost import WORTH_SECONDS, advise
-from phloem.pruning.interface import Evaluator, Problem
+from phloem.pruning.interface import FLOAT32_STATES, Evaluator, Problem, refuse_slow_precision
 
 ENGINES = ("auto", "reference", "cpu", "gpu")
 PRECISIONS = ("float64", "float32")
@@ -31,9 +31,9 @@ class Selection:
 def select_engine(requested: str, problem: Problem, threads: int | None = None) -> Selection:
     """Choose engine and threads for a problem.
 
-    requested: one of ENGINES. threads: None lets phloem choose. Raises InputError for an unknown name and for
-    what is no number of threads, DeviceError where the engine asked for cannot run here (there is no fallback
-    behind the user's back).
+    requested: one of ENGINES. threads: None lets phloem choose. Raises InputError for an unknown name, for
+    what is no number of threads and for float32 where it gains nothing, DeviceError where the engine asked
+    for cannot run here (there is no fallback behind the user's back).
     """
     if threads is not None:
         require_count("threads", threads)
@@ -43,6 +43,10 @@ def select_engine(requested: str, problem: Problem, threads: int | None = None) 
         return Selection("reference", 1, problem.precision, "asked for: the NumPy reference", _make_reference)
     if requested == "gpu":
         return _gpu(problem)
+    if requested == "auto" and threads is None and problem.precision == "float32" and gpu_is_here():
+        if problem.state_sets.shape[1] < FLOAT32_STATES:
+            return _gpu(problem, "chosen: float32 is not offered on CPUs for few states")
+    refuse_slow_precision(problem)
     chosen, why_threads = _choose_threads(problem, threads)
     why = "asked for"
     if requested == "auto":

@@ -232,9 +232,14 @@ def test_ancestral_states_favour_what_the_tips_show():
 
 
 def test_single_precision_is_close():
-    assert likelihood(precision="float32").log_likelihood() == pytest.approx(
-        likelihood().log_likelihood(), rel=1e-5
-    )
+    single = likelihood(precision="float32", engine="reference").log_likelihood()
+    assert single == pytest.approx(likelihood().log_likelihood(), rel=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"engine": "cpu"}, {"engine": "auto", "threads": 2}])
+def test_single_precision_that_does_not_pay_is_refused(options):
+    with pytest.raises(InputError, match="float32 is not offered on a CPU for 4 states"):
+        likelihood(precision="float32", **options)
 
 
 @pytest.mark.parametrize("engine", ["auto", "cpu", "reference"])

@@ -68,7 +68,7 @@ def test_value_and_gradient_equal_the_reference(t, p, s, c, repeats):
     assert_same(*problem_and_model(t, p, s, c, repeats))
 
 
-@pytest.mark.parametrize("t, p, s, c", [(5, 63, 4, 4), (64, 63, 4, 1), (64, 63, 20, 4), (5, 63, 61, 1)])
+@pytest.mark.parametrize("t, p, s, c", [(64, 63, 32, 4), (5, 63, 61, 1)])
 def test_float32_is_near_the_float64_reference(t, p, s, c):
     problem, lengths, model = problem_and_model(t, p, s, c, precision="float32")
     exact = ReferenceEvaluator(replace(problem, precision="float64")).gradient(lengths, model, True)
@@ -105,7 +105,7 @@ def test_complex_eigensystem(s):
     assert_same(problem, rng.exponential(0.2, 17), with_process(model, rate_matrix=q, eigen=eigen))
 
 
-@pytest.mark.parametrize("s, precision", [(4, "float64"), (4, "float32"), (20, "float64"), (20, "float32")])
+@pytest.mark.parametrize("s, precision", [(4, "float64"), (20, "float64"), (32, "float32")])
 @pytest.mark.parametrize("shape", ["caterpillar", "balanced"])
 def test_five_thousand_tips(s, precision, shape):
     t = 5000 if s == 4 else 300

@@ -42,7 +42,7 @@ def test_invariable_sites_and_ascertainment(s, c, invariant, ascertained):
         close(sites @ case[0].pattern_weights, gradient, 1e-10)
 
 
-@pytest.mark.parametrize("t, p, s, c", [(5, 63, 4, 4), (64, 63, 4, 1), (64, 63, 20, 4), (5, 63, 61, 1)])
+@pytest.mark.parametrize("t, p, s, c", [(64, 63, 32, 4), (5, 63, 61, 1)])
 def test_float32_is_near_the_float64_reference(t, p, s, c):
     assert_same(*problem_and_model(t, p, s, c, precision="float32"), tolerance=1e-4)
 
@@ -62,9 +62,7 @@ def test_any_eigensystem(s, eigen):
     assert_same(replace(problem, n_categories=2), rng.exponential(0.2, 17), model)
 
 
-@pytest.mark.parametrize(
-    "s, t, precision", [(4, 2000, "float64"), (4, 2000, "float32"), (20, 300, "float32")]
-)
+@pytest.mark.parametrize("s, t, precision", [(4, 2000, "float64"), (32, 300, "float32")])
 def test_rescaled_columns(s, t, precision):
     rng = np.random.default_rng(1)
     problem, _, model = problem_and_model(5, 20, s, 4, precision=precision)

@@ -91,3 +91,21 @@ def test_selection_says_why():
         select_engine("cpu", p, 0)
     with pytest.raises((DeviceError, InputError)):
         select_engine("gpu", replace(p, precision="float16"))
+
+
+@pytest.mark.parametrize("engine", ["auto", "cpu"])
+def test_float32_is_offered_on_cpus_where_it_pays(engine, monkeypatch):
+    monkeypatch.setattr("phloem.pruning.select.gpu_is_here", lambda: False)
+    few, many = (replace(problem(5, 40, s, 1), precision="float32") for s in (31, 32))
+    with pytest.raises(InputError, match="not offered on a CPU for 31 states"):
+        select_engine(engine, few)
+    with pytest.raises(InputError, match="not offered on a CPU for 31 states"):
+        CpuEvaluator(few)
+    assert select_engine(engine, many).make(many).name == "cpu"
+    assert select_engine("reference", few).engine == "reference"
+
+
+def test_a_gpu_takes_float32_that_no_cpu_offers(monkeypatch):
+    monkeypatch.setattr("phloem.pruning.select.gpu_is_here", lambda: True)
+    monkeypatch.setattr("phloem.pruning.select._gpu", lambda problem, why: why)
+    assert "not offered on CPUs" in select_engine("auto", replace(problem(5, 40, 4, 1), precision="float32"))

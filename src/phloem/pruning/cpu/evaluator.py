@@ -34,7 +34,14 @@ from phloem.pruning.cpu.site_derivatives import (
 )
 from phloem.pruning.cpu.state import State, proposed_state, two_dimensional
 from phloem.pruning.cpu.storage import MessageStore, new_scratch, rows_for, shape_of, state_sets
-from phloem.pruning.interface import EngineGradient, Problem, evaluated, pending, refuse_to_propose
+from phloem.pruning.interface import (
+    EngineGradient,
+    Problem,
+    evaluated,
+    pending,
+    refuse_slow_precision,
+    refuse_to_propose,
+)
 from phloem.pruning.topology import Topology
 
 # Columns of a node that one task does at least: enough work to pay for taking it (some 10 microseconds).
@@ -47,6 +54,7 @@ class CpuEvaluator:
     name = "cpu"
 
     def __init__(self, problem: Problem, threads: int | None = None) -> None:
+        refuse_slow_precision(problem)
         self._problem, self._team = problem, Team(threads)
         self._topology = topology = Topology.build(problem.left, problem.right)
         self._shape, self._sets = shape_of(problem), state_sets(problem.state_sets)
