@@ -175,7 +175,7 @@ def decide(chains, change, hastings, accept):
     for h in range(len(accept)):
         new, old = trees.value[1 - trees.accepted[h], h], trees.value[trees.accepted[h], h]
         accept[h] = np.log(np.random.random()) < new - old + hastings[h]
-    generation.settle(trees, change, accept)
+    generation.settle(chains, change, accept)
 
 
 @njit

@@ -41,7 +41,7 @@ class Chain:
         return ReferenceEvaluator(problem).log_likelihood(lengths, self.model)
 
 
-def forest_of(problem, chains):
+def forest_of(problem, chains, lazy=False):
     from phloem.pruning.gpu.forest import GpuForest
 
     n_tips = len(problem.tip_codes)
@@ -49,7 +49,7 @@ def forest_of(problem, chains):
     left, right = (
         np.stack([side[n_tips:] for side in sides]) for sides in zip(*[(c.left, c.right) for c in chains])
     )
-    forest = GpuForest(problem, left, right, n_sets=n_sets, n_processes=n_processes)
+    forest = GpuForest(problem, left, right, n_sets=n_sets, n_processes=n_processes, lazy=lazy)
     forest.start(np.stack([c.lengths for c in chains]), [c.model for c in chains])
     return forest
 
@@ -86,11 +86,11 @@ def propose(forest, h, chain, kind, rng):
 KINDS = ["branches", "interchange", "regraft", "both", "model", "nothing"]
 
 
-def walk(case, n_chains, n_steps, seed, bound=1e-11, mixture=(1, 1)):
+def walk(case, n_chains, n_steps, seed, bound=1e-11, mixture=(1, 1), lazy=False):
     rng, problem = np.random.default_rng(seed), case.problem
     sizes = len(problem.tip_codes), problem.state_sets.shape[1], problem.n_categories
     chains = [Chain(*sizes, rng, mixture) for _ in range(n_chains)]
-    forest = forest_of(problem, chains)
+    forest = forest_of(problem, chains, lazy)
     for step in range(n_steps):
         kinds = rng.choice(KINDS, n_chains)
         proposed = [propose(forest, h, c, kinds[h], rng) for h, c in enumerate(chains)]
@@ -109,9 +109,12 @@ def walk(case, n_chains, n_steps, seed, bound=1e-11, mixture=(1, 1)):
 SIZES = [(8, 60, 4, 2), (6, 25, 20, 1), (3, 20, 4, 1), (5, 30, 61, 1)]
 
 
+@pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_a_walk_of_several_chains(size, poisoned):
-    walk(random_case(*size, ascertained=size[0] == 6), 3, 6 if size[2] > 4 else 12, seed=size[0])
+def test_a_walk_of_several_chains(size, lazy, poisoned):
+    case, n_steps = random_case(*size, ascertained=size[0] == 6), 6 if size[2] > 4 else 12
+    forest, _ = walk(case, 3, n_steps, seed=size[0], lazy=lazy)
+    assert not forest.chains.trees.stale.any() or lazy
 
 
 def test_without_distinct_columns_and_in_blocks_of_states(poisoned):
@@ -129,11 +132,12 @@ def test_float32(poisoned):
     walk(random_case(6, 40, 4, 2, "float32"), 2, 6, seed=3, bound=1e-6)
 
 
-def test_columns_are_numbered_as_from_scratch():
+@pytest.mark.parametrize("lazy", [False, True])
+def test_columns_are_numbered_as_from_scratch(lazy):
     from phloem.pruning.cpu.chain_state import COLUMNS_IN, LEFT, ROWS, SIZE
     from phloem.pruning.cpu.column_classes import column_classes
 
-    forest, chains = walk(random_case(9, 50, 4, 1), 2, 15, seed=5)
+    forest, chains = walk(random_case(9, 50, 4, 1), 2, 15, seed=5, lazy=lazy)
     trees, places = forest.chains.trees, forest.chains.places
     for h, chain in enumerate(chains):
         left, right, number = children_first(chain.left, chain.right)

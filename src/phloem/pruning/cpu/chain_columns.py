@@ -1,16 +1,20 @@
 """Distinct columns after a topology was edited: only of nodes that have other children, and without patterns.
 
 Where a node keeps the tips below it, its columns are the same, whatever lies between. All that is renumbered
-below such a node is renumbered over its columns instead of over the patterns: they come in the order of their
-first patterns, so that the numbers are those that an alignment would give (column_classes.py). An interchange
-of neighbours takes as many steps as the upper node has columns.
+below such a node, the top of a region, is numbered over the top's columns instead of over the patterns: they
+come in the order of their first patterns, so that the numbers are those that an alignment would give
+(column_classes.py).
+
+Which column of a node belongs to a column of the top follows from the class rows on the way down, as they
+were before the edit: a few hops. A device that takes the hops itself evaluates the region in the top's
+columns, and nothing has to be numbered but for what is accepted (ListShape.lazy).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.chain_state import (
     CLADE,
     COLUMNS_IN,
@@ -23,157 +27,22 @@ from phloem.pruning.cpu.chain_state import (
     ROWS,
     ROWS_ROOM,
     SIZE,
+    STALE,
 )
 from phloem.pruning.cpu.column_classes import number_pairs
+from phloem.pruning.cpu.schedule import fetch_add
 
 LOW = 0xFFFFFFFF
 
 
-@compiled
-def _classes_at(was, at, x, rows, cells, row_of, path):
-    """Classes at x, and at what lies above it up to the nearest node with a row already: cells[row_of[node]].
-
-    was: (N, 8) the version before; at: its places; row_of: (N + 1,), -1 where there is none yet, and the
-    number of rows last.
-    """
-    steps, y, last = 0, x, len(row_of) - 1
-    while row_of[y] < 0:
-        path[steps] = y
-        steps += 1
-        y = was[y, PARENT]
-    for step in range(steps - 1, -1, -1):
-        child = path[step]
-        start, shift = at[was[y, COLUMNS_IN], y, ROWS], 0 if was[y, LEFT] == child else 32
-        from_row, to_row = cells[row_of[y]], cells[row_of[last]]
-        for j in range(len(to_row)):
-            to_row[j] = (rows[start + from_row[j]] >> shift) & LOW
-        row_of[child] = row_of[last]
-        row_of[last] += 1
-        y = child
-
-
-@compiled
-def _region_below(own, want, top, nodes):
-    """The renumbered nodes below top, parents first, into nodes. Returns how many."""
-    n, done, x = 0, -1, top
-    while True:
-        for side in (LEFT, RIGHT):
-            child = own[x, side]
-            if want[child] & RENUMBERED:
-                nodes[n] = child
-                n += 1
-        done += 1
-        if done == n:
-            return n
-        x = nodes[done]
-
-
-@compiled
-def _number(first, second, n_second, scratch, classes):
-    """Classes (column_classes.number_pairs) of pairs, and each class's pair in rows: (K, packed pairs)."""
-    table, base, n = scratch.table, scratch.base[0], len(first)
-    left, right, pairs, largest = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64), 0
-    for j in range(n):
-        largest = max(largest, np.int64(first[j]))
-    counts = largest + 1, np.int64(n_second)
-    size = number_pairs(first, second, counts, True, table, base, classes, left, right)
-    for j in range(size):
-        pairs[j] = np.int64(left[j]) | (np.int64(right[j]) << 32)
-    scratch.base[0] = base + size
-    return size, pairs
-
-
-@compiled
-def _cells(scratch, n_rows, n_columns):
-    """(n_rows, n_columns) of scratch; what is large has been in use before and costs no new pages."""
-    flat = scratch.cells.reshape(scratch.cells.size)
-    if n_rows * n_columns > len(flat):
-        flat = np.empty(n_rows * n_columns, np.int32)
-    return flat[: n_rows * n_columns].reshape((n_rows, n_columns))
-
-
-@compiled
-def _count_rows(own, was, want, top, nodes, n_region, row_of):
-    """Rows that _classes_at will fill, its row_of prepared. Returns how many."""
-    row_of[:] = -1
-    row_of[top], n = 0, 1
-    for k in range(-1, n_region):
-        x = nodes[k] if k >= 0 else top
-        for side in (LEFT, RIGHT):
-            y = own[x, side]
-            if want[y] & RENUMBERED == 0:
-                while row_of[y] < 0:
-                    row_of[y] = 0
-                    n += 1
-                    y = was[y, PARENT]
-    row_of[:] = -1
-    row_of[top], row_of[len(row_of) - 1] = 0, 1
-    return n
-
-
-@compiled
-def _renumber_below(chains, chain, own, was, top):
-    """Classes of everything renumbered below top, and the class rows of top itself."""
-    scratch, places, repeats = chains.scratch, chains.places, chains.shape.repeats
-    at, rows, want, nodes = places.of[chain], places.rows, scratch.want[chain], scratch.nodes
-    from_old, from_new = np.empty(len(own) + 1, np.int64), scratch.from_new
-    n_region = _region_below(own, want, top, nodes)
-    n_columns = at[was[top, COLUMNS_IN], top, SIZE]
-    n_rows = _count_rows(own, was, want, top, nodes, n_region, from_old)
-    cells = _cells(scratch, n_rows + n_region, n_columns)
-    for j in range(n_columns):
-        cells[0, j] = j
-    for k in range(-1, n_region):
-        x = nodes[k] if k >= 0 else top
-        for side in (LEFT, RIGHT):
-            child = own[x, side]
-            if want[child] & RENUMBERED == 0:
-                _classes_at(was, at, child, rows, cells, from_old, scratch.path)
-    for k in range(n_region - 1, -2, -1):
-        x = nodes[k] if k >= 0 else top
-        a, b = own[x, LEFT], own[x, RIGHT]
-        first = cells[from_new[a] if want[a] & RENUMBERED else from_old[a]]
-        second = cells[from_new[b] if want[b] & RENUMBERED else from_old[b]]
-        place = 1 - was[x, COLUMNS_IN]
-        own[x, COLUMNS_IN] = place
-        size = n_columns
-        if k >= 0 and repeats:
-            from_new[x] = n_rows + k
-            n_second = at[own[b, COLUMNS_IN], b, SIZE]
-            size, pairs = _number(first, second, n_second, scratch, cells[n_rows + k])
-        else:
-            pairs = np.empty(n_columns, np.int64)
-            for j in range(n_columns):
-                pairs[j] = np.int64(first[j]) | (np.int64(second[j]) << 32)
-            if k >= 0:
-                from_new[x] = 0  # every column is a class
-        at[place, x, SIZE] = size
-        start = _reserve(places.used, at[place, x], size)
-        if places.used[0] <= len(rows):
-            rows[start : start + size] = pairs[:size]
-
-
-@compiled
-def _reserve(used, at, size):
-    """Room for the class rows of a node; its region moves to the end where it was too small. Returns the
-    start."""
-    if at[ROWS_ROOM] < size:
-        room = size + size // 4 if at[ROWS_ROOM] > 0 else size
-        at[ROWS], at[ROWS_ROOM] = used[0], room
-        used[0] += room
-    return at[ROWS]
-
-
-@compiled
-def renumber(chains, chain, own, was):
-    """Columns of a chain's new version (own; was: the old one), whose dirty nodes scratch.order has, the root
-    first.
-
-    Nodes with other children are marked EDITED in scratch.want. Marks nodes with new class rows as MOVED; the
-    rows are written unless places.used says that there is no room for them: then make some and call again.
-    """
-    scratch = chains.scratch
+@uncounted
+def mark_moved(chains, chain, own, was):
+    """Mark what is MOVED and RENUMBERED among a chain's dirty nodes (scratch.order, the root first) in its
+    new version (own; was: the old one), where nodes with other children are EDITED. Gives them their other
+    place, with the columns of the top of their region. Returns the class rows that numbering may take."""
+    scratch, at = chains.scratch, chains.places.of[chain]
     order, n_order, want = scratch.order[chain], scratch.n_order[chain], scratch.want[chain]
+    top = scratch.top[chain]
     for k in range(n_order - 1, -1, -1):
         x = order[k]
         a, b = own[x, LEFT], own[x, RIGHT]
@@ -183,7 +52,108 @@ def renumber(chains, chain, own, was):
                 want[x] |= MOVED
             if own[x, CLADE] != was[x, CLADE]:
                 want[x] |= RENUMBERED
+    wanted = 0
     for k in range(n_order):
         x = order[k]
-        if want[x] & MOVED and want[x] & RENUMBERED == 0:
-            _renumber_below(chains, chain, own, was, x)
+        if want[x] & MOVED:
+            top[x] = top[own[x, PARENT]] if want[x] & RENUMBERED else x
+            size, place = at[was[top[x], COLUMNS_IN], top[x], SIZE], 1 - was[x, COLUMNS_IN]
+            own[x, COLUMNS_IN] = place
+            at[place, x, SIZE] = size
+            if at[place, x, ROWS_ROOM] < size:
+                wanted += size + size // 4
+    return wanted
+
+
+@uncounted
+def n_hops(was, top, x):
+    """Edges from top down to x before the edit."""
+    n = 0
+    while x != top:
+        x = was[x, PARENT]
+        n += 1
+    return n
+
+
+@uncounted
+def write_hops(was, at, top, x, out, end):
+    """The hops from top down to x, the last one before out[end]: 2 · first class row, and 1 more on the
+    right. Returns where they begin."""
+    while x != top:
+        above = was[x, PARENT]
+        end -= 1
+        out[end] = 2 * at[was[above, COLUMNS_IN], above, ROWS] + (was[above, LEFT] != x)
+        x = above
+    return end
+
+
+@uncounted
+def renumber(chains, chain, own, was):
+    """Number the columns of what mark_moved marked: class rows, which the device wants then (scratch.fresh),
+    and sizes. Marks as STALE what was evaluated in more columns; returns how many are."""
+    scratch, places, repeats = chains.scratch, chains.places, chains.shape.repeats
+    numbering = chains.numbering
+    at, want, top, slot = places.of[chain], scratch.want[chain], scratch.top[chain], numbering.slot
+    cells, used, stale = numbering.cells, 4, 0
+    for k in range(scratch.n_order[chain] - 1, -1, -1):
+        x = scratch.order[chain, k]
+        if want[x] & MOVED == 0:
+            continue
+        n_columns = at[was[top[x], COLUMNS_IN], top[x], SIZE]
+        a, b = own[x, LEFT], own[x, RIGHT]
+        first, second = slot[a], slot[b]
+        if want[a] & RENUMBERED == 0:
+            first = 0
+            _columns_at(was, at, places.rows, top[x], a, numbering.hops, cells[0, :n_columns])
+        if want[b] & RENUMBERED == 0:
+            second = 1
+            _columns_at(was, at, places.rows, top[x], b, numbering.hops, cells[1, :n_columns])
+        place, size = own[x, COLUMNS_IN], n_columns
+        one, two = cells[first, :n_columns], cells[second, :n_columns]
+        if want[x] & RENUMBERED:
+            slot[x] = used
+            used += 1
+        if want[x] & RENUMBERED and repeats:
+            left, right = cells[2], cells[3]
+            counts = at[own[a, COLUMNS_IN], a, SIZE], at[own[b, COLUMNS_IN], b, SIZE]
+            size = number_pairs(
+                one, two, counts, True, numbering.table, numbering.base[0], cells[slot[x], :n_columns], left,
+                right,
+            )  # fmt: skip
+            numbering.base[0] += size
+            one, two = left, right
+        elif want[x] & RENUMBERED:
+            for j in range(n_columns):
+                cells[slot[x], j] = j
+        start = _reserve(places.used, at[place, x], size)
+        for j in range(size):
+            places.rows[start + j] = np.int64(one[j]) | (np.int64(two[j]) << 32)
+        at[place, x, SIZE] = size
+        own[x, STALE] = size < n_columns
+        stale += size < n_columns
+        scratch.fresh[chain, scratch.n_fresh[chain, 1]] = 2 * x + place
+        scratch.n_fresh[chain, 1] += 1
+    return stale
+
+
+@uncounted
+def _columns_at(was, at, rows, top, x, hops, out):
+    """Column of x, a node below top before the edit, of every column of top."""
+    n = n_hops(was, top, x)
+    write_hops(was, at, top, x, hops, n)
+    for j in range(len(out)):
+        out[j] = j
+    for k in range(n):
+        start, shift = hops[k] >> 1, 32 * (hops[k] & 1)
+        for j in range(len(out)):
+            out[j] = (rows[start + out[j]] >> shift) & LOW
+
+
+@uncounted
+def _reserve(used, at, size):
+    """Room for the class rows of a node; its region moves to the end where it was too small. Returns the
+    start."""
+    if at[ROWS_ROOM] < size:
+        room = size + size // 4 if at[ROWS_ROOM] > 0 else size
+        at[ROWS], at[ROWS_ROOM] = fetch_add(used, 0, room), room
+    return at[ROWS]

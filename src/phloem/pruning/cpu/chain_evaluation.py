@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.chain_state import MODEL, N_BRANCHES, N_EDITS
 from phloem.pruning.cpu.chain_steps import (
-    CHUNK,
     FIRST_COPY,
     N_COPIES,
     N_MATRICES,
@@ -17,10 +16,10 @@ from phloem.pruning.cpu.chain_steps import (
     N_ROWS,
     N_STEPS,
     N_TOTALS,
-    NO_ROOM,
-    READY,
-    prepare,
+    lay_out,
+    write_part,
 )  # fmt: skip
+from phloem.pruning.cpu.chain_versions import CHUNK, NO_ROOM, READY, propose_version, settle_version
 from phloem.pruning.cpu.schedule import call_with_two, read_shared
 
 # What evaluate answers besides READY and NO_ROOM (arrays must grow). NO_GRAPH: nothing was captured for a
@@ -29,7 +28,7 @@ NO_GRAPH, NO_ANSWER, NO_NUMBER = range(2, 5)
 NOTHING_YET = 0x7FF8_5EED_5EED_5EED  # a NaN that no arithmetic makes
 
 
-@compiled
+@uncounted
 def room(n):
     """The least k with 2**k not less than n."""
     k = 0
@@ -38,14 +37,14 @@ def room(n):
     return k
 
 
-@compiled
+@uncounted
 def graph_key(words, parts):
     """Sizes of the three launches for a list: programs that bring it up, steps, programs that do them."""
     up = room(words[FIRST_COPY] // CHUNK + 2 + words[N_COPIES])
     return up, room(words[N_STEPS]), room(words[N_POST] * parts + words[N_ROOT] + words[N_TOTALS])
 
 
-@compiled
+@uncounted
 def evaluate(chains, change, device):
     """Evaluate the proposals of all chains that have one; trees.value then has their values. READY or why
     not.
@@ -56,24 +55,45 @@ def evaluate(chains, change, device):
     return await_values(chains.trees, device) if status == READY else status
 
 
-@compiled
+@uncounted
 def begin(chains, change, device):
     """The first half of evaluate, which does not wait: await_values is the second. Between them the host may
     prepare another set of chains."""
-    active, count = device.active, change.counts
-    for chain in range(len(active)):
-        active[chain] = 0
-        if count[chain, N_BRANCHES] + count[chain, N_EDITS] + count[chain, MODEL] > 0:
-            active[chain] = 1
-            for k in range(count[chain, N_BRANCHES]):
-                for s in range(change.lengths.shape[1]):
-                    if not np.isfinite(change.lengths[chain, s, change.branches[chain, k]]):
-                        return NO_NUMBER
-    if not active.any():
+    n_active = 0
+    for chain in range(len(device.active)):
+        status = prepare(chains, change, device.active, chain)
+        if status != READY:
+            return status
+        n_active += device.active[chain]
+    if n_active == 0:
         return READY
-    status = prepare(chains, change, active, device.words)
+    status = lay_out(chains, device.active, device.words)
     if status != READY:
         return status
+    for chain in range(len(device.active)):
+        if device.active[chain]:
+            write_part(chains, change, chain, device.words)
+    return launch(chains, device)
+
+
+@uncounted
+def prepare(chains, change, active, chain):
+    """Write the version that a chain proposes, if it does; active[chain] says so."""
+    count = change.counts[chain]
+    active[chain] = 0
+    if count[N_BRANCHES] + count[N_EDITS] + count[MODEL] == 0:
+        return READY
+    for k in range(count[N_BRANCHES]):
+        for s in range(change.lengths.shape[1]):
+            if not np.isfinite(change.lengths[chain, s, change.branches[chain, k]]):
+                return NO_NUMBER
+    active[chain] = 1
+    return propose_version(chains, change, chain)
+
+
+@uncounted
+def launch(chains, device):
+    """Have the device do the list."""
     limits, words = device.limits, device.words
     if chains.places.used[1] > limits[0] or len(chains.places.rows) > limits[1]:
         return NO_ROOM
@@ -88,14 +108,14 @@ def begin(chains, change, device):
     return READY
 
 
-@compiled
+@uncounted
 def expect_values(device):
     for chain in range(len(device.active)):
         if device.active[chain]:
             device.found[chain] = NOTHING_YET
 
 
-@compiled
+@uncounted
 def await_values(trees, device):
     """Wait until the device has written every active chain's value over NOTHING_YET, and leave the proposals
     pending."""
@@ -116,11 +136,8 @@ def await_values(trees, device):
     return READY
 
 
-@compiled
-def settle(trees, change, accept):
+@uncounted
+def settle(chains, change, accept):
     """Accept or reject every pending proposal, and forget the changes. accept: (H,)."""
     for chain in range(len(accept)):
-        if trees.pending[chain] and accept[chain]:
-            trees.accepted[chain] = 1 - trees.accepted[chain]
-        trees.pending[chain] = 0
-    change.counts[:] = 0
+        settle_version(chains, change, chain, accept[chain])

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from phloem.pruning.cpu.column_classes import column_classes
+from phloem.pruning.cpu.column_classes import column_classes, table_entries
 from phloem.pruning.interface import Problem
 
-# Of a node in a version (Trees.node). CLADE is a key of the set of tips below; the last three are places in
-# use.
-LEFT, RIGHT, PARENT, CLADE, COLUMNS_IN, MESSAGE_IN, MATRIX_IN = range(7)
+# Of a node in a version (Trees.node). CLADE is a key of the set of tips below; three are places in use.
+# STALE: its message lies in the columns of a node above (see ListShape.lazy), and is to be made anew.
+LEFT, RIGHT, PARENT, CLADE, COLUMNS_IN, MESSAGE_IN, MATRIX_IN, STALE = range(8)
 # Of a node in a place (Places.of): columns, where its class rows begin and the room there; likewise its
 # messages.
 SIZE, ROWS, ROWS_ROOM, MESSAGE, MESSAGE_ROOM = range(5)
@@ -33,7 +33,7 @@ class Trees(NamedTuple):
     accepted: (H,) the accepted version; pending: (H,) 1 while a proposal waits. node: (2, H, N, 8) int64;
     tips come first, the root is N-1, other nodes may have any number; -1 where there is no child or parent.
     lengths: (2, H, K, N) effective branch lengths. model_in: (2, H) place in use. rates, length_set: (2, H,
-    C) of every category. value: (2, H) log-likelihoods.
+    C) of every category. value: (2, H) log-likelihoods. stale: (2, H) how many nodes are STALE.
     """
 
     accepted: np.ndarray
@@ -44,12 +44,13 @@ class Trees(NamedTuple):
     rates: np.ndarray
     length_set: np.ndarray
     value: np.ndarray
+    stale: np.ndarray
 
 
 class Places(NamedTuple):
     """Where everything lies. of: (H, 2, N, 8) int64 by chain, place and node; rows: class rows of all nodes,
-    left class + 2**32 · right class (ColumnClasses); used: (2,) class rows and message columns that are
-    taken."""
+    left class + 2**32 · right class (ColumnClasses); used: (3,) class rows and message columns that are
+    taken, and class rows that settling may take."""
 
     of: np.ndarray
     rows: np.ndarray
@@ -57,51 +58,64 @@ class Places(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Of one proposal after the other. order: (H, N), n_order: (H,) nodes to evaluate anew, the root first;
-    want: (H, N) bits of the node marks below. depth: (H, N). stamp: (1,), which makes older marks void;
-    marked: (N,). nodes, path, from_new: (N,). first: (N + 2,). cells: (64, columns of the root) int32. table,
-    base: of numbering, see column_classes.number_pairs."""
+    """Of every chain's proposal. order: (H, N), n_order: (H,) nodes to evaluate anew, the root first; want:
+    (H, N) bits of the node marks below; depth: (H, N); top: (H, N) of renumbered nodes the lowest node above
+    that keeps its tips. at_depth, tiles_at: (H, N + 1) by edges from the root: how many nodes and tiles, and
+    then where the next one goes. part: (H, 8) what the chain's part of the list holds, and where it lies.
+    fresh: (H, 2 N), n_fresh: (H, 2) class rows that the device does not have yet, 2 · node + place: of what
+    was accepted, and with what is proposed."""
 
     order: np.ndarray
     n_order: np.ndarray
     want: np.ndarray
     depth: np.ndarray
-    stamp: np.ndarray
-    marked: np.ndarray
-    nodes: np.ndarray
-    path: np.ndarray
-    from_new: np.ndarray
-    first: np.ndarray
+    top: np.ndarray
+    at_depth: np.ndarray
+    tiles_at: np.ndarray
+    part: np.ndarray
+    fresh: np.ndarray
+    n_fresh: np.ndarray
+
+
+class Numbering(NamedTuple):
+    """What one thread numbers columns in. slot: (N,) row of a node in cells: (T + 3, columns of the root)
+    int32; hops: (N,). table, base: see column_classes.number_pairs."""
+
+    slot: np.ndarray
     cells: np.ndarray
+    hops: np.ndarray
     table: np.ndarray
     base: np.ndarray
 
 
 # Marks of a node (Scratch.want): its branch wants a matrix; it has other children; its class rows are new;
-# they are numbered otherwise, so that those above it are new too.
-BRANCH, EDITED, MOVED, RENUMBERED = 1, 2, 4, 8
+# they are numbered otherwise, so that those above it are new too; it is to be evaluated anew.
+BRANCH, EDITED, MOVED, RENUMBERED, DIRTY = 1, 2, 4, 8, 16
 
 
 class ListShape(NamedTuple):
     """What kernels and lists agree on. post_tile, root_tile: columns of a step on the device; parts: programs
-    that share one; n_root: columns of the root; repeats: distinct columns are used."""
+    that share one; n_root: columns of the root; repeats: distinct columns are used; lazy: columns of other
+    topologies are numbered when these are accepted, and evaluated in those of a node above till then."""
 
     post_tile: int
     root_tile: int
     parts: int
     n_root: int
     repeats: bool
+    lazy: bool = False
 
 
 class Chains(NamedTuple):
     """All of it. blocks: (F, 3) of a model's numbers: first word in Change.numbers, words, and place of the
-    first model's on the device, which each model's follow."""
+    first model's on the device, which each model's follow. numbering: of the thread that has this record."""
 
     trees: Trees
     places: Places
     scratch: Scratch
     shape: ListShape
     blocks: np.ndarray
+    numbering: Numbering
 
 
 class Change(NamedTuple):
@@ -156,7 +170,7 @@ def no_change(n_chains: int, n_nodes: int, n_sets: int, n_categories: int, n_num
     )
 
 
-def make_scratch(n_chains: int, n_nodes: int, n_root: int) -> Scratch:
+def make_scratch(n_chains: int, n_nodes: int) -> Scratch:
     """See Scratch."""
     h, n = n_chains, n_nodes
 
@@ -168,15 +182,23 @@ def make_scratch(n_chains: int, n_nodes: int, n_root: int) -> Scratch:
         n_order=whole(h),
         want=whole(h, n),
         depth=whole(h, n),
-        stamp=whole(1),
-        marked=whole(n),
-        nodes=whole(n),
-        path=whole(n),
-        from_new=whole(n),
-        first=whole(n + 2),
-        cells=np.zeros((64, n_root), np.int32),
-        table=np.full(max(1 << 16, 1 << (2 * n_root).bit_length()), -1, np.int64),
-        base=whole(1),
+        top=whole(h, n),
+        at_depth=whole(h, n + 1),
+        tiles_at=whole(h, n + 1),
+        part=whole(h, 8),
+        fresh=whole(h, 2 * n),
+        n_fresh=whole(h, 2),
+    )
+
+
+def make_numbering(n_nodes: int, n_root: int) -> Numbering:
+    """See Numbering."""
+    return Numbering(
+        slot=np.zeros(n_nodes, np.int64),
+        cells=np.zeros((n_nodes // 2 + 4, n_root), np.int32),
+        hops=np.zeros(n_nodes, np.int64),
+        table=np.full(table_entries(n_root), -1, np.int64),
+        base=np.zeros(1, np.int64),
     )
 
 
@@ -197,7 +219,7 @@ def build_state(
     if (np.maximum(left, right) >= np.arange(n_tips, n_nodes)).any():
         raise ValueError("children must have lower numbers than their parents")
     node = np.zeros((2, n_chains, n_nodes, 8), np.int64)
-    node[..., : PARENT + 1] = -1
+    node[..., : PARENT + 1] = -1  # no child, no parent
     node[:, :, n_tips:, LEFT], node[:, :, n_tips:, RIGHT] = left, right
     node[:, :, :n_tips, CLADE] = tip_keys(n_tips)
     every = np.arange(n_chains)
@@ -224,8 +246,9 @@ def build_state(
         np.zeros((2, n_chains, n_categories)),
         np.zeros((2, n_chains, n_categories), np.int64),
         np.full((2, n_chains), np.nan),
+        np.zeros((2, n_chains), np.int64),
     )
-    return trees, Places(place, np.concatenate(rows), np.array([used, used])), root_column
+    return trees, Places(place, np.concatenate(rows), np.array([used, used, 0])), root_column
 
 
 def ordered_tree(trees: Trees, chain: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

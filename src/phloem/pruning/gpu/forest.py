@@ -17,7 +17,15 @@ from phloem.pruning.cpu import chain_evaluation as generation
 from phloem.pruning.cpu import chain_state as state
 from phloem.pruning.cpu import chain_steps as lists
 from phloem.pruning.cpu.chain_columns import LOW
-from phloem.pruning.cpu.chain_state import Chains, Device, ListShape, build_state, make_scratch, no_change
+from phloem.pruning.cpu.chain_state import (
+    Chains,
+    Device,
+    ListShape,
+    build_state,
+    make_numbering,
+    make_scratch,
+    no_change,
+)
 from phloem.pruning.gpu.buffers import LARGEST_NODE, padded_state_sets, processors, root_columns
 from phloem.pruning.gpu.kernels.chains import matrices_and_rows, up_to_the_values, upload
 from phloem.pruning.gpu.step_schedule import Tiling, tiling
@@ -87,15 +95,17 @@ class GpuForest:
     Fill `change` (pruning/cpu/chain_state.py: which branches, which nodes have other children, which model),
     or let set_branch, set_children and set_model do it; evaluate() finds the values of all chains that have a
     change, in one go, and settle(accept) accepts or rejects each. Compiled code may do the same with
-    `chains`, `change` and chain_steps.prepare. A chain's values do not depend on the others.
+    `chains`, `change` and chain_evaluation.evaluate. A chain's values do not depend on the others.
     """
 
     def __init__(
         self, problem: Problem, left: np.ndarray, right: np.ndarray, device: torch.device | None = None,
-        n_sets: int = 1, n_processes: int = 1,
+        n_sets: int = 1, n_processes: int = 1, lazy: bool = False,
     ) -> None:  # fmt: skip
         """left, right: (H, T-1), children of every chain's internal nodes, children below parents. n_sets:
-        sets of branch lengths of a chain; n_processes: of a model, at most."""
+        sets of branch lengths of a chain; n_processes: of a model, at most. lazy: the columns of another
+        topology are numbered when it is accepted, which is cheaper where most are not; what a node's message
+        was evaluated in is then known to the next evaluation only (chain_state.STALE)."""
         self.problem, self.device = problem, device or find_device()
         self.n_chains, self.n_nodes = len(left), 2 * len(problem.tip_codes) - 1
         self.sizes: Tiling = tiling(problem.state_sets.shape[1], problem.precision)
@@ -111,9 +121,9 @@ class GpuForest:
                 hint="Use the CPU, or fewer columns.",
             )
         parts = c * self.sizes.chunks
-        shape = ListShape(self.sizes.post_tile, self.sizes.root_tile, parts, n_root, problem.repeats)
-        scratch = make_scratch(self.n_chains, self.n_nodes, n_root)
-        self.chains = Chains(trees, places, scratch, shape, self.numbers.blocks)
+        shape = ListShape(self.sizes.post_tile, self.sizes.root_tile, parts, n_root, problem.repeats, lazy)
+        scratch, numbering = make_scratch(self.n_chains, self.n_nodes), make_numbering(self.n_nodes, n_root)
+        self.chains = Chains(trees, places, scratch, shape, self.numbers.blocks, numbering)
         self.change = no_change(self.n_chains, self.n_nodes, n_sets, c, self.numbers.n_words)
         self._has_state = False
         with memory_errors():
@@ -236,14 +246,14 @@ class GpuForest:
         if self.chains.trees.pending.any():
             raise RuntimeError("proposals are pending: settle them first")
         with memory_errors():
-            while (status := generation.evaluate(self.chains, self.change, self.record)) != lists.READY:
-                if status == lists.NO_ROOM:
+            while (status := generation.evaluate(self.chains, self.change, self.record)) != generation.READY:
+                if status == generation.NO_ROOM:
                     self._grow()
                 elif status == generation.NO_GRAPH:
                     status = self._first_launch()
                 if status in (generation.NO_NUMBER, generation.NO_ANSWER):
                     self._give_up(status)
-                if status == lists.READY:
+                if status == generation.READY:
                     break
         return self.values()
 
@@ -254,7 +264,7 @@ class GpuForest:
         return trees.value[version, np.arange(self.n_chains)]
 
     def _give_up(self, status: int) -> None:
-        generation.settle(self.chains.trees, self.change, self.record.active)
+        generation.settle(self.chains, self.change, self.record.active)
         if status == generation.NO_NUMBER:
             raise NumericalError("a branch length, or the log-likelihood of a chain, is not a finite number")
         if self.device.type == "cuda":
@@ -263,7 +273,7 @@ class GpuForest:
 
     def settle(self, accept: np.ndarray) -> None:
         """Accept or reject the proposal of every chain. accept: (H,)."""
-        generation.settle(self.chains.trees, self.change, np.asarray(accept, np.int64))
+        generation.settle(self.chains, self.change, np.asarray(accept, np.int64))
 
     # Memory
 
@@ -275,18 +285,19 @@ class GpuForest:
             self._host = torch.zeros(n_words, dtype=torch.int64, pin_memory=self.device.type == "cuda")
             arrays["words"] = torch.empty(n_words, dtype=torch.int64, device=self.device)
             self.record = self.record._replace(words=self._host.numpy())
-        if places.used[0] > len(places.rows):
-            more = np.zeros(int(places.used[0]) * 3 // 2 - len(places.rows), np.int64)
+        wanted = int(places.used[0] + places.used[2])
+        if wanted > len(places.rows):
+            more = np.zeros(wanted * 3 // 2 - len(places.rows), np.int64)
             places = places._replace(rows=np.concatenate([places.rows, more]))
             self.chains = self.chains._replace(places=places)
-        wanted = {
+        sizes = {
             **dict.fromkeys(("messages", "exponents", "shifts"), (1, int(places.used[1]))),
             **dict.fromkeys(("left_class", "right_class"), (0, len(self.chains.places.rows))),
             "rows": (0, int(words[lists.N_ROWS])),
             "transition": (0, int(words[lists.N_MATRICES])),
         }
         larger: dict[str, torch.Tensor] = {}
-        for name, (axis, n) in wanted.items():
+        for name, (axis, n) in sizes.items():
             exact = name in ("left_class", "right_class", "transition")
             if arrays[name].shape[axis] < n:
                 larger[name] = self._enlarged(arrays[name], axis, n if exact else n + n // 2)
@@ -323,7 +334,7 @@ class GpuForest:
         dtype = tl.float64 if self.dtype == torch.float64 else tl.float32
         upload[(1 << key[0],)](
             self._host, a["words"], self.numbers.buffer.view(torch.int64), a["left_class"], a["right_class"],
-            a["counters"], len(a["counters"]), CHUNK=lists.CHUNK, num_warps=4,
+            a["counters"], len(a["counters"]), CHUNK=generation.CHUNK, num_warps=4,
         )  # fmt: skip
         block = sizes.matrix_block
         chunks = -(-sizes.width // block)

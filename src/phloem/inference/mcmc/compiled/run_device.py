@@ -17,7 +17,7 @@ from phloem.inference.mcmc.records import COMPILED, KIND, NNI, TBR
 from phloem.pruning.cpu.cell_records import INVARIANT, SLOT, cell_model, cell_numbers
 from phloem.pruning.cpu.chain_evaluation import evaluate, settle
 from phloem.pruning.cpu.chain_state import MODEL, N_BRANCHES, N_EDITS
-from phloem.pruning.cpu.chain_steps import READY
+from phloem.pruning.cpu.chain_versions import READY
 from phloem.pruning.cpu.storage import float64_at, int64_at
 
 FINISHED = -1
@@ -53,7 +53,7 @@ def advance_device(data, state, shared, scratch, device, n_generations, task, re
             if chains.trees.pending[h] == 0:
                 value = state.log_likelihood[h]
             settle_chain(data, state, shared, h, value, task)
-        settle(chains.trees, change, shared.taken)
+        settle(chains, change, shared.taken)
         g = shared.done[0]
         if n_chains > 1:
             swap_chains(

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from phloem.pruning.cpu import chain_steps as lists
-from phloem.pruning.gpu.kernels.postorder import node_tile
+from phloem.pruning.gpu.kernels.postorder import node_columns, node_tile
 from phloem.pruning.gpu.kernels.product import announce, await_ready, next_step
 from phloem.pruning.gpu.kernels.root import root_tile, sum_of_columns
 from phloem.pruning.gpu.kernels.transition import matrix_tile, process_of
@@ -36,6 +36,7 @@ CHAIN = tl.constexpr(lists.CHAIN)
 AWAITS = tl.constexpr(lists.AWAITS)
 TARGET = tl.constexpr(lists.TARGET)
 RAISES = tl.constexpr(lists.RAISES)
+HOPS = tl.constexpr(lists.HOPS)
 AT_ROOT = tl.constexpr(lists.AT_ROOT)
 TOTAL = tl.constexpr(lists.TOTAL)
 COPY = tl.constexpr(lists.COPY)
@@ -114,6 +115,31 @@ def matrices_and_rows(
 
 
 @triton.jit
+def _after_hops(column, live, first, n, words, left_class, right_class):
+    """Columns of a node from those of one above, by the n hops from words[first] on."""
+    for k in range(n):
+        hop = tl.load(words + first + k)
+        if (hop & 1) == 0:
+            column = tl.load(left_class + (hop >> 1) + column, mask=live, other=0)
+        else:
+            column = tl.load(right_class + (hop >> 1) + column, mask=live, other=0)
+    return column
+
+
+@triton.jit
+def _columns(item, rows, words, left_class, right_class):
+    """postorder.node_columns, or by hops where the step has any."""
+    live, left, right = node_columns(item, rows, left_class, right_class)
+    hops = tl.load(item + HOPS)
+    if hops != 0:
+        own = rows + tl.load(item + CLASSES).to(tl.int32)
+        n_left, n_right = (hops >> 16) & 65535, hops & 65535
+        left = _after_hops(own, live, hops >> 32, n_left, words, left_class, right_class)
+        right = _after_hops(own, live, (hops >> 32) + n_left, n_right, words, left_class, right_class)
+    return live, left, right
+
+
+@triton.jit
 def up_to_the_values(
     rows, words, counters, messages, exponents, shifts, transition, left_class, right_class, state_sets,
     process, R, frequencies, weights, invariant, invariant_frequencies, invariant_states, column_weights,
@@ -138,21 +164,23 @@ def up_to_the_values(
     while step < end:
         following = next_step(counters)
         if step < end_of_post:
-            node_tile(rows + (step // parts) * STEP, step % parts, columns, counters, messages, exponents,
-                      shifts,
-                      transition, left_class, right_class, state_sets, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE,
-                      PRODUCT)  # fmt: skip
+            node = rows + (step // parts) * STEP
+            live, left, right = _columns(node, tl.arange(0, TILE), words, left_class, right_class)
+            node_tile(node, step % parts, live, left, right, columns, counters, messages, exponents, shifts,
+                      transition, state_sets, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE, PRODUCT)  # fmt: skip
         else:
             item = rows + (n_rows + step - end_of_post) * STEP
-            await_ready(counters + tl.load(item + AWAITS), tl.load(item + TARGET))
+            ready, target = counters + tl.load(item + AWAITS), tl.load(item + TARGET)
             if step < end_of_roots:
-                root_tile(item, words, columns, messages, exponents, shifts, left_class, right_class,
-                          process, R,
+                at, one, two = _columns(item, tl.arange(0, ROOT_TILE), words, left_class, right_class)
+                await_ready(ready, target)
+                root_tile(item, at, one, two, words, columns, messages, exponents, shifts, process, R,
                           frequencies, weights, invariant, invariant_frequencies, invariant_states,
                           column_weights, mantissa, power, site_log, messages,
                           C, WIDTH, BLOCK, CHUNKS, ROOT_TILE, DTYPE, UNROLL, False, False)  # fmt: skip
                 announce(counters + tl.load(item + RAISES))
             else:
+                await_ready(ready, target)
                 value, beside = sum_of_columns(
                     tl.load(item + ROOT), tl.load(item + SIZE), column_weights, ascertained, site_log,
                     total_weight, LANES, ASCERTAINED,

@@ -68,8 +68,7 @@ def _write_exponents(place, rows, live, below, shift, exponents, shifts):
 
 @triton.jit
 def _tile_whole(
-    item, c, columns, counters, messages, exponents, shifts, transition, left_class, right_class,
-    state_sets, C,
+    item, c, live, left, right, columns, counters, messages, exponents, shifts, transition, state_sets, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
     """m = p Pᵀ for TILE columns (reference/recursion.py), states along the last axis, all of them in one
@@ -78,7 +77,6 @@ def _tile_whole(
     What does not depend on the children is fetched before they are awaited.
     """
     rows, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
-    live, left, right = node_columns(item, rows, left_class, right_class)
     kind, out = tl.load(item), tl.load(item + 1)
     first_left, first_right = tl.load(item + 3), tl.load(item + 4)
     internal = rows < tl.load(item + 2) * kind
@@ -100,14 +98,13 @@ def _tile_whole(
 
 @triton.jit
 def _tile_blocks(
-    item, c, chunk, columns, counters, messages, exponents, shifts, transition, left_class, right_class,
-    state_sets, C,
+    item, c, chunk, live, left, right, columns, counters, messages, exponents, shifts, transition, state_sets,
+    C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
     PRODUCT: tl.constexpr,
 ):  # fmt: skip
     """The same where the states take CHUNKS blocks: this program writes block `chunk` of every message."""
     rows = tl.arange(0, TILE)
-    live, left, right = node_columns(item, rows, left_class, right_class)
     kind, out = tl.load(item), tl.load(item + 1)
     first_left, first_right = tl.load(item + 3), tl.load(item + 4)
     internal = rows < tl.load(item + 2) * kind
@@ -141,20 +138,18 @@ def _tile_blocks(
 
 @triton.jit
 def node_tile(
-    item, part, columns, counters, messages, exponents, shifts, transition, left_class, right_class,
-    state_sets, C,
+    item, part, live, left, right, columns, counters, messages, exponents, shifts, transition, state_sets, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
     PRODUCT: tl.constexpr,
 ):  # fmt: skip
-    """One part (category and block of states) of one item."""
+    """One part (category and block of states) of one item. live, left, right: node_columns."""
     c = part // CHUNKS
     if CHUNKS == 1:
-        _tile_whole(item, c, columns, counters, messages, exponents, shifts, transition, left_class,
-                    right_class,
+        _tile_whole(item, c, live, left, right, columns, counters, messages, exponents, shifts, transition,
                     state_sets, C, WIDTH, BLOCK, TILE, DTYPE, PRODUCT)  # fmt: skip
     else:
-        _tile_blocks(item, c, part % CHUNKS, columns, counters, messages, exponents, shifts, transition,
-                     left_class, right_class, state_sets, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE,
+        _tile_blocks(item, c, part % CHUNKS, live, left, right, columns, counters, messages, exponents,
+                     shifts, transition, state_sets, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE,
                      PRODUCT)  # fmt: skip
 
 
@@ -174,7 +169,8 @@ def postorder(
     step = next_step(counters)
     while step < n_steps:
         following = next_step(counters)
-        node_tile(items + (step // parts) * 16, step % parts, columns, counters, messages, exponents, shifts,
-                  transition, left_class, right_class, state_sets, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE,
-                  PRODUCT)  # fmt: skip
+        item = items + (step // parts) * 16
+        live, left, right = node_columns(item, tl.arange(0, TILE), left_class, right_class)
+        node_tile(item, step % parts, live, left, right, columns, counters, messages, exponents, shifts,
+                  transition, state_sets, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE, PRODUCT)  # fmt: skip
         step = following

@@ -84,15 +84,14 @@ def _write_q(
 
 @triton.jit
 def root_tile(
-    item, sizes, columns, messages, exponents, shifts, left_class, right_class, process, R, frequencies,
-    weights, invariant,
-    invariant_frequencies, invariant_states, column_weights, mantissa, power, site_log, q, C,
+    item, live, left, right, sizes, columns, messages, exponents, shifts, process, R, frequencies,
+    weights, invariant, invariant_frequencies, invariant_states, column_weights, mantissa, power, site_log,
+    q, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
     UNROLL: tl.constexpr, KEEP: tl.constexpr, ADJOINT: tl.constexpr,
 ):  # fmt: skip
-    """One root item of site_likelihoods. sizes: only for ADJOINT."""
+    """One root item of site_likelihoods. live, left, right: node_columns. sizes: only for ADJOINT."""
     rows = tl.arange(0, TILE)
-    live, left, right = node_columns(item, rows, left_class, right_class)
     model = tl.load(item + 13)
     f = invariant_frequencies + model * WIDTH
     place = tl.load(item + 12) + rows
@@ -146,12 +145,12 @@ def site_likelihoods(
     frequencies: (models, R, WIDTH), weights: (models, C), invariant: (models,), invariant_frequencies:
     (models, WIDTH) float64; process: (models, C) int64, numbers below R.
     """
+    item = items + tl.program_id(0).to(tl.int64) * 16
+    live, left, right = node_columns(item, tl.arange(0, TILE), left_class, right_class)
     root_tile(
-        items + tl.program_id(0).to(tl.int64) * 16, sizes, tl.load(sizes), messages, exponents, shifts,
-        left_class,
-        right_class, process, R, frequencies, weights, invariant, invariant_frequencies, invariant_states,
-        column_weights, mantissa, power, site_log,
-        q, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE, UNROLL, KEEP, ADJOINT,
+        item, live, left, right, sizes, tl.load(sizes), messages, exponents, shifts, process, R, frequencies,
+        weights, invariant, invariant_frequencies, invariant_states, column_weights, mantissa, power,
+        site_log, q, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE, UNROLL, KEEP, ADJOINT,
     )  # fmt: skip
 
 
