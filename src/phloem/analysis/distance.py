@@ -18,6 +18,8 @@ from phloem.analysis.distance_source import (
     check_options,
     source_of,
 )
+from phloem.analysis.draw import at_midpoint, save_picture
+from phloem.analysis.outputs import write_json
 from phloem.analysis.provenance import provenance
 from phloem.clustering.device_distances import DeviceBands, DeviceMatrix
 from phloem.clustering.joining import neighbour_joining
@@ -29,6 +31,7 @@ from phloem.errors import InputError
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.distance_matrix import write_distance_matrix, write_rows
 from phloem.io.trees import newick_text, write_trees
+from phloem.plot.drawing import DrawSettings
 from phloem.tree.reroot import root_at_midpoint
 from phloem.tree.tree import Tree
 
@@ -51,6 +54,11 @@ class DistanceAnalysisResult:
     choices: dict[str, object]
     seconds: dict[str, float]
     provenance: dict[str, Any]
+
+    @property
+    def drawn_from_midpoint(self) -> bool:
+        """Whether the picture shows a root that the tree does not have."""
+        return self.tree is not None and not self.tree.rooted and self.tree.n_tips > 2
 
     def to_json(self) -> dict[str, object]:
         """A record of plain numbers, strings and dictionaries, with the tree where no file has it."""
@@ -105,9 +113,7 @@ def run_distance_analysis(
             seconds["bootstrap"] = time.perf_counter() - start
         if at_midpoint:
             tree = root_at_midpoint(tree)
-    if settings.out:
-        _write(settings, matrix, tree)
-    return DistanceAnalysisResult(
+    result = DistanceAnalysisResult(
         settings=settings,
         taxa=matrix.n_taxa,
         matrix=matrix if tree is None and isinstance(matrix, DistanceMatrix) else None,
@@ -117,6 +123,8 @@ def run_distance_analysis(
         seconds=seconds,
         provenance=provenance([settings.input]),
     )
+    _write(result, matrix)
+    return result
 
 
 def tree_text(result: DistanceAnalysisResult) -> str:
@@ -182,9 +190,17 @@ def _refuse_negative_paths(tree: Tree, settings: DistanceAnalysisSettings) -> No
         )
 
 
-def _write(settings: DistanceAnalysisSettings, matrix: Distances, tree: Tree | None) -> None:
-    assert settings.out is not None
-    if tree is not None:
-        write_trees(settings.out, tree, precision=settings.digits)
-    elif isinstance(matrix, DistanceMatrix):
-        write_distance_matrix(matrix, settings.out, settings.digits or MATRIX_DIGITS)
+def _write(result: DistanceAnalysisResult, matrix: Distances) -> None:
+    """Every file that the settings name."""
+    settings, tree = result.settings, result.tree
+    if settings.out is not None:
+        if tree is not None:
+            write_trees(settings.out, tree, precision=settings.digits)
+        elif isinstance(matrix, DistanceMatrix):
+            write_distance_matrix(matrix, settings.out, settings.digits or MATRIX_DIGITS)
+    if settings.picture is not None and tree is not None:
+        shown = at_midpoint(tree) if result.drawn_from_midpoint else tree
+        save_picture(
+            shown, settings.picture, DrawSettings(shape="circular" if settings.circular else "rectangular")
+        )
+    write_json(result.to_json(), settings.json)

@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from phloem.analysis.provenance import refuse_to_overwrite
+from phloem.analysis.draw import check_picture_name
+from phloem.analysis.outputs import STDOUT, check_outputs
 from phloem.analysis.reading import DataOptions, alignment_of
 from phloem.clustering import joining as joining_room
 from phloem.clustering import linkage as linkage_room
@@ -170,7 +171,8 @@ class DistanceAnalysisSettings(DataOptions):
     with anything else; ml where a model is given. precision: of the matrix, "auto" is float64 up to 4,096
     taxa. bootstrap: replicates, from an alignment. negative: what becomes of negative branches in neighbour
     joining. simultaneous: join mutual best pairs in rounds, which is not the neighbour-joining tree.
-    midpoint: root the joined tree there. out: file of the tree, or of the matrix where method is None;
+    midpoint: root the joined tree there. out: file of the tree, or of the matrix where method is None.
+    picture: of the tree, circular or not; json: of the record (- is for the caller to print). Files are
     replaced only with redo.
     """
 
@@ -193,6 +195,9 @@ class DistanceAnalysisSettings(DataOptions):
     cophenetic: bool = False
     digits: int | None = None
     out: str | None = None
+    picture: str | None = None
+    circular: bool = False
+    json: str | None = None
     redo: bool = False
     threads: int | None = None
     device: Device = "auto"
@@ -208,11 +213,11 @@ class DistanceAnalysisSettings(DataOptions):
 
     @property
     def outputs(self) -> list[str]:
-        """Files that will be written; the names of a .npy matrix go to a file beside it."""
-        if self.out is None:
-            return []
-        beside = self.method is None and self.out.endswith(".npy")
-        return [self.out, str(Path(self.out).with_suffix(".names"))] if beside else [self.out]
+        """Files that will be written but for json; the names of a .npy matrix go to a file beside it."""
+        named = [file for file in (self.out, self.picture) if file is not None]
+        if self.out is not None and self.method is None and self.out.endswith(".npy"):
+            named.append(str(Path(self.out).with_suffix(".names")))
+        return named
 
 
 def check_options(settings: DistanceAnalysisSettings) -> None:
@@ -225,8 +230,13 @@ def check_options(settings: DistanceAnalysisSettings) -> None:
     if not (settings.tolerance >= 0 and np.isfinite(settings.tolerance)):
         raise InputError(f"--tolerance is {settings.tolerance}", hint="It must be zero or more.")
     check_simultaneous(settings.method, settings.simultaneous)
-    inputs = [file for file in (settings.input, settings.names) if file is not None]
-    refuse_to_overwrite(settings.outputs, settings.redo, inputs)
+    if settings.picture is not None:
+        check_picture_name(settings.picture)
+    elif settings.circular:
+        raise InputError("--circular is for a picture", hint="Name one with --picture.")
+    matrix_printed = settings.method is None and settings.out is None  # trees are in the JSON too
+    printable = [settings.json, STDOUT if matrix_printed else None]
+    check_outputs(settings.outputs, [settings.input, settings.names], settings.redo, printable)
 
 
 def refuse_options_of_other_inputs(settings: DistanceAnalysisSettings, is_matrix: bool) -> None:

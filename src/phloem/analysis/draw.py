@@ -9,8 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from phloem.analysis.provenance import refuse_to_overwrite
+from phloem.analysis.outputs import check_outputs
 from phloem.errors import InputError
+from phloem.io.output_file import replaced_file, write_file
 from phloem.io.trees import read_tree
 from phloem.plot.drawing import SUPPORT_KEYS, DrawSettings, is_interval, is_number
 from phloem.plot.pictures import draw, save_figure, svg_text
@@ -42,7 +43,7 @@ def run_draw(settings: DrawTreeSettings) -> str | None:
     """Write the picture, or return the terminal drawing."""
     if settings.out is not None:
         check_picture_name(settings.out)
-        refuse_to_overwrite([settings.out], settings.redo)
+    check_outputs([settings.out], [settings.tree], settings.redo)
     tree = read_tree(settings.tree, settings.index, allow_negative=True)
     check_annotations(tree, settings.picture, settings.tree)
     if settings.root == "midpoint":
@@ -101,7 +102,9 @@ def save_picture(tree: Tree, path: str, settings: DrawSettings) -> None:
     """Write a picture; the name's ending tells the format."""
     check_picture_name(path)
     drawing = draw(tree, settings)
-    if Path(path).suffix.lower() == ".svg":
-        Path(path).write_text(svg_text(drawing), encoding="utf-8")
+    kind = Path(path).suffix.lower()
+    if kind == ".svg":
+        write_file(path, svg_text(drawing))
     else:
-        save_figure(drawing, path)
+        with replaced_file(path) as stream:
+            save_figure(drawing, stream, format=kind[1:])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from phloem.analysis.provenance import provenance, refuse_to_overwrite
+from phloem.analysis.outputs import check_outputs, write_json
+from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import DataOptions, alignment_of
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
@@ -37,8 +38,8 @@ class LikelihoodSettings(DataOptions):
     (distance.starting_tree). model: a model string; with partitions, that of the subsets to which their file
     gives none. linkage, link: what parts share (analysis/partitioned_likelihood.py); without partitions as
     they are. gamma: what +G means where the model string does not say. optimize: fit branch lengths and
-    parameters without a value on this topology. out_tree: where the fitted tree goes; an existing file is
-    replaced only with redo.
+    parameters without a value on this topology. out_tree, json: where the fitted tree and the record go (- is
+    for the caller to print); an existing file is replaced only with redo.
     """
 
     tree: str | None
@@ -50,10 +51,16 @@ class LikelihoodSettings(DataOptions):
     gradient: bool = False
     optimize: bool = False
     out_tree: str | None = None
+    json: str | None = None
     redo: bool = False
     engine: Literal["auto", "reference", "cpu", "gpu"] = "auto"
     precision: Literal["float64", "float32"] = "float64"
     threads: int | None = None
+
+    @property
+    def inputs(self) -> list[str]:
+        """Files that will be read."""
+        return [file for file in (self.alignment, self.partitions, self.tree) if file is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +131,7 @@ def run_likelihood(
         on_first_compilation(compiling)
     if measuring is not None:
         on_calibration(measuring)
-    outputs = [settings.out_tree] if settings.out_tree else []
-    inputs = [settings.alignment, *([settings.tree] if settings.tree is not None else [])]
-    refuse_to_overwrite(outputs, settings.redo, inputs)
+    check_outputs([settings.out_tree], settings.inputs, settings.redo, [settings.json])
     if settings.linkage != "linked" or settings.link:
         raise InputError(
             "--linkage and --link say what parts share, and there is one", hint="Leave them out."
@@ -143,7 +148,7 @@ def run_likelihood(
     value = likelihood.log_likelihood()
     if settings.out_tree:
         write_trees(settings.out_tree, list(likelihood.trees))
-    return LikelihoodResult(
+    result = LikelihoodResult(
         settings=settings,
         log_likelihood=value,
         model=likelihood.model_text,
@@ -156,9 +161,11 @@ def run_likelihood(
         data=_data(likelihood),
         gradient=gradient,
         optimum=optimum,
-        provenance=provenance(inputs, likelihood.selection),
+        provenance=provenance(settings.inputs, likelihood.selection),
         warnings=tree_warnings(likelihood.branch_lengths, 1 if by_class else len(trees)),
     )
+    write_json(result.to_json(), settings.json)
+    return result
 
 
 def trees_of(settings: LikelihoodSettings, alignment: Alignment) -> tuple[list[Tree], str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,20 +17,21 @@ from phloem.analysis.mcmc_record import (
     as_extension,
     chain_identity,
     chain_start,
+    check_files,
     make_room,
     output_files,
-    refuse_unexplained,
 )
 from phloem.analysis.provenance import provenance
 from phloem.errors import DeviceError, InputError
 from phloem.hardware.machine import require_torch, usable_cores
 from phloem.hardware.notice import on_first_compilation
-from phloem.inference.mcmc.checkpoint import state_path, write_atomically
+from phloem.inference.mcmc.checkpoint import KEPT
 from phloem.inference.mcmc.convergence import frozen_warnings, kept
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.run import Run
 from phloem.inference.mcmc.sampler import Progress, Sampled, sample
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
+from phloem.io.output_file import write_file
 from phloem.io.trees import nexus_text
 from phloem.pruning.select import Selection
 from phloem.summary.trace import trace_summary
@@ -59,7 +59,7 @@ def run_mcmc(
     settings = settings if settings.redo else as_extension(settings)
     prefix, chains = settings.file_prefix, settings.chains
     files = output_files(prefix, chains.n_runs)
-    refuse_unexplained(state_path(prefix), files, settings.redo)
+    check_files(settings, files)
     _refuse_short(chains)
     data = chain_input(settings)
     structure, selection = data.structure, _selection(settings)
@@ -76,9 +76,9 @@ def run_mcmc(
     result = _summarised(settings, data, start, sampled, selection, files)
     unit = f"#NEXUS\n[Branch lengths: {result.length_unit}]\n"
     tree = nexus_text([result.consensus]).replace("#NEXUS\n", unit, 1)
-    write_atomically(Path(f"{prefix}.con.tre"), tree.encode())
+    write_file(f"{prefix}.con.tre", tree, KEPT)
     text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
-    write_atomically(Path(f"{prefix}.json"), (text + "\n").encode())
+    write_file(f"{prefix}.json", text + "\n", KEPT)
     return result
 
 
@@ -140,16 +140,11 @@ def _summarised(
         files=files,
         length_unit=runs[0].columns.structure.length_unit,
         provenance=provenance(
-            _inputs(settings, start),
+            settings.inputs,
             selection,
         )
         | {"seed": chains.seed},
     )
-
-
-def _inputs(settings: McmcSettings, start: ChainStart) -> list[str]:
-    partitions = [settings.partitions] if settings.partitions is not None else []
-    return [settings.alignment, *partitions, *start.files]
 
 
 def _data_record(data: ChainInput, run: Run) -> dict[str, object]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from phloem.analysis.provenance import refuse_to_overwrite, sha256
+from phloem.analysis.outputs import check_outputs
+from phloem.analysis.provenance import sha256
 from phloem.analysis.reading import DataOptions, reading_identity
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
@@ -37,11 +39,10 @@ METHODS = ("nj", "bionj", "upgma")
 
 @dataclass(frozen=True)
 class ChainStart:
-    """tree: None for random trees. origin: how the starts come about. files: read for it."""
+    """tree: None for random trees. origin: how the starts come about."""
 
     tree: Tree | None
     origin: str
-    files: tuple[str, ...] = ()
 
 
 def chain_start(start: str, alignment: Alignment, bounds: tuple[float, float]) -> ChainStart:
@@ -64,7 +65,7 @@ def chain_start(start: str, alignment: Alignment, bounds: tuple[float, float]) -
             hint=f"Use {RANDOM}, {', '.join(METHODS)}, or a Newick or NEXUS file.",
         )
     tree = match_taxa(read_tree(start, allow_negative=True), alignment.taxa, file=start)
-    return ChainStart(tree, f"{start}{_repaired(tree, bounds)}; {how}", (start,))
+    return ChainStart(tree, f"{start}{_repaired(tree, bounds)}; {how}")
 
 
 def _repaired(tree: Tree, bounds: tuple[float, float]) -> str:
@@ -103,6 +104,12 @@ class McmcSettings(DataOptions):
     redo: bool = False
     gamma: Literal["mean", "median"] = "mean"
     chains: ChainSettings = field(default_factory=ChainSettings)
+
+    @property
+    def inputs(self) -> list[str]:
+        """Files that will be read."""
+        start = None if self.start == RANDOM or self.start in METHODS else self.start
+        return [file for file in (self.alignment, self.partitions, start) if file is not None]
 
     @property
     def file_prefix(self) -> str:
@@ -219,17 +226,20 @@ def as_extension(settings: McmcSettings) -> McmcSettings:
     return replace(settings, chains=replace(chains, tuning_generations=before.tuning))
 
 
-def refuse_unexplained(checkpoint: Path, files: dict[str, str], redo: bool) -> None:
-    """InputError for files that no analysis of ours explains."""
-    if not redo and not checkpoint.exists():
-        refuse_to_overwrite([file for file in files if Path(file).exists()], redo)
+def check_files(settings: McmcSettings, files: dict[str, str]) -> None:
+    """InputError for files that cannot be written, that are inputs, or that no analysis of ours explains."""
+    if not Path(settings.file_prefix).name or settings.file_prefix.endswith(os.sep):
+        raise InputError(
+            "the prefix names a folder", file=settings.file_prefix, hint="Add how the files' names begin."
+        )
+    explained = settings.redo or state_path(settings.file_prefix).exists()
+    check_outputs(files, settings.inputs, explained)
 
 
 def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
-    """Remove what is to be replaced, only now that the input has proved readable; make the folder."""
+    """Remove what is to be replaced, only now that the input has proved readable."""
     for file in [*files, str(report_path(prefix))] if redo else ():
         Path(file).unlink(missing_ok=True)
-    Path(prefix).parent.mkdir(parents=True, exist_ok=True)
 
 
 def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:

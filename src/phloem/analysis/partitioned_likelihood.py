@@ -16,7 +16,8 @@ from phloem.analysis.likelihood import (
     tree_warnings,
     trees_of,
 )
-from phloem.analysis.provenance import provenance, refuse_to_overwrite
+from phloem.analysis.outputs import check_outputs, write_json
+from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import Part, parts_of
 from phloem.data.sites import format_sites
 from phloem.density.parameterisation import Linkage
@@ -113,10 +114,7 @@ def run_partitioned_likelihood(
         on_first_compilation(compiling)
     if measuring is not None:
         on_calibration(measuring)
-    outputs = [settings.out_tree] if settings.out_tree else []
-    named = (settings.alignment, settings.partitions, settings.tree)
-    inputs = [file for file in named if file is not None]
-    refuse_to_overwrite(outputs, settings.redo, inputs)
+    check_outputs([settings.out_tree], settings.inputs, settings.redo, [settings.json])
     scheme, parts = parts_of(settings, settings.model)
     largest = max(parts, key=lambda p: (p.alignment.alphabet.kind != "standard", p.alignment.n_sites))
     trees, origin = trees_of(settings, largest.alignment)
@@ -140,7 +138,7 @@ def run_partitioned_likelihood(
     if settings.out_tree:
         fitted = likelihood.part_trees.values() if settings.linkage == "unlinked" else [likelihood.tree]
         write_trees(settings.out_tree, list(fitted))
-    return PartitionedResult(
+    result = PartitionedResult(
         settings=settings,
         log_likelihood=float(np.sum([p.log_likelihood for p in results])),
         parts=results,
@@ -152,10 +150,12 @@ def run_partitioned_likelihood(
         tree_origin=origin,
         gradient=gradient,
         optimum=optimum,
-        provenance=provenance(inputs, likelihood.selections[largest.name])
+        provenance=provenance(settings.inputs, likelihood.selections[largest.name])
         | {"engines": {name: chosen.reason for name, chosen in likelihood.selections.items()}},
         warnings=(*_dropped(scheme.dropped), *tree_warnings(likelihood.branch_lengths, len(trees))),
     )
+    write_json(result.to_json(), settings.json)
+    return result
 
 
 def read_links(texts: Sequence[str], models: dict[str, Model]) -> dict[str, tuple[tuple[str, ...], ...]]:

@@ -8,11 +8,9 @@ import platform
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from phloem import __version__
-from phloem.errors import InputError
 from phloem.hardware.machine import detect_hardware
 from phloem.pruning.select import Selection
 
@@ -49,24 +47,3 @@ def sha256(file: str | os.PathLike[str]) -> str:
     """Hexadecimal digest of a file's bytes."""
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def refuse_to_overwrite(
-    files: Iterable[str | os.PathLike[str]], redo: bool, inputs: Iterable[str | os.PathLike[str]] = ()
-) -> None:
-    """InputError if any of these outputs exists already, unless redo, is an input or another output, or
-    cannot be written."""
-    read, written = {Path(file).resolve() for file in inputs}, set()
-    for file in files:
-        path, name = Path(file), os.fspath(file)
-        if path.resolve() in written:
-            raise InputError("two outputs would be this file", file=name, hint="Give each a name of its own.")
-        written.add(path.resolve())
-        if path.resolve() in read:
-            raise InputError("this file is an input", file=name, hint="Choose another name for the output.")
-        if path.exists() and not redo:
-            raise InputError("this file exists already", file=name, hint="Add --redo to replace it.")
-        if not path.parent.is_dir():
-            raise InputError(f"there is no folder '{path.parent}'", file=name, hint="Make the folder first.")
-        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise InputError("this file cannot be written", file=name, hint="Choose another place.")

@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from phloem.analysis.provenance import provenance, refuse_to_overwrite
+from phloem.analysis.outputs import STDOUT, check_outputs, write_json
+from phloem.analysis.provenance import provenance
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import STANDARD_SYMBOLS, Alphabet, alphabet, canonical_kind
 from phloem.errors import InputError, in_file, require_seed
 from phloem.io.alignment_text import format_fasta, format_phylip
 from phloem.io.nexus_characters import format_nexus
+from phloem.io.output_file import write_file
 from phloem.io.trees import read_tree, write_trees
 from phloem.likelihood.model_for_alignment import model_for_alphabet
 from phloem.likelihood.simulation import simulate_alignment
@@ -40,7 +42,7 @@ class SimulationSettings:
     (0.5 substitutions per site), uniform ones unrooted with exponential lengths of mean `mean_length` (0.1).
     datatype: None for that of the model's name. states: number of states of standard data. out: None keeps
     the alignment in memory; format None goes by the ending of out, else FASTA. out_tree: where a random tree
-    goes, None: beside out as .nwk. redo: replace files that exist.
+    goes, None: beside out as .nwk. json: where the record goes. redo: replace files that exist.
     """
 
     model: str
@@ -58,6 +60,7 @@ class SimulationSettings:
     out: str | None = None
     format: Format | None = None
     out_tree: str | None = None
+    json: str | None = None
     redo: bool = False
 
     @property
@@ -102,9 +105,9 @@ def run_simulation(settings: SimulationSettings) -> SimulationResult:
     Errors: InputError and ModelError; see simulate_alignment.
     """
     _check(settings)
-    outputs = [name for name in (settings.out, settings.tree_file) if name is not None]
     inputs = [] if settings.tree is None else [settings.tree]
-    refuse_to_overwrite(outputs, settings.redo, inputs)
+    printable = [settings.out or STDOUT, settings.json]
+    check_outputs([settings.tree_file], inputs, settings.redo, printable)
     states = _alphabet(settings)
     model = model_for_alphabet(settings.model, states, settings.gamma)
     tree = _random_tree(settings) if settings.tree is None else read_tree(settings.tree)
@@ -113,12 +116,13 @@ def run_simulation(settings: SimulationSettings) -> SimulationResult:
         alignment = simulate_alignment(tree, model, settings.sites, settings.seed, states)
     seconds = time.perf_counter() - start
     if settings.out is not None:
-        text = alignment_text(alignment, settings.written_format)
-        Path(settings.out).write_text(text, encoding="utf-8")
+        write_file(settings.out, alignment_text(alignment, settings.written_format))
     if settings.tree_file is not None:
         write_trees(settings.tree_file, tree)
     record = provenance(inputs) | {"seed": settings.seed}
-    return SimulationResult(settings, alignment, tree, model.text(), seconds, record)
+    result = SimulationResult(settings, alignment, tree, model.text(), seconds, record)
+    write_json(result.to_json(), settings.json)
+    return result
 
 
 def alignment_text(alignment: Alignment, format: Format) -> str:

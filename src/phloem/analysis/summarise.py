@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from phloem.analysis.provenance import refuse_to_overwrite
+from phloem.analysis.outputs import check_outputs
 from phloem.errors import InputError, require_choice
 from phloem.io.trees import newick_text, read_tree_sample, write_trees
 from phloem.summary.splits import (
@@ -65,8 +65,7 @@ def run_summarise(settings: SummariseSettings) -> TreeSampleSummary:
         )
     if not 0.0 < settings.mass <= 1.0:
         raise InputError(f"a mass of {settings.mass:g} is no share", hint="Choose above 0, at most 1.")
-    if settings.out is not None:
-        refuse_to_overwrite([settings.out], settings.redo, settings.files)
+    check_outputs([settings.out], settings.files, settings.redo)
     samples = [read_tree_sample(file, settings.burn_in) for file in settings.files]
     table = split_table(samples)
     if settings.tree == "mcc":

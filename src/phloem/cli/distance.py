@@ -72,7 +72,7 @@ def distances(
     device: Literal["auto", "cpu", "gpu"] = _DEVICE,
 ) -> None:
     """Pairwise distances of an alignment's sequences, or a distance matrix in another format."""
-    _run(dict(locals()), None, None, False)
+    _run(dict(locals()), None)
 
 
 @_takes_input
@@ -101,9 +101,7 @@ def upgma(
     device: Literal["auto", "cpu", "gpu"] = _DEVICE,
 ) -> None:
     """Ultrametric tree by average linkage (UPGMA), or WPGMA, single or complete linkage."""
-    options = dict(locals())
-    del options["picture"], options["circular"]
-    _run(options, method, picture, circular)
+    _run(dict(locals()), method)
 
 
 @_takes_input
@@ -143,41 +141,31 @@ def nj(
     device: Literal["auto", "cpu", "gpu"] = _DEVICE,
 ) -> None:
     """Neighbour-joining tree (exact), or BIONJ or UNJ."""
-    options = dict(locals())
-    del options["picture"], options["circular"]
-    _run(options, method, picture, circular)
+    _run(dict(locals()), method)
 
 
-def _run(options: dict[str, Any], method: str | None, picture: str | None, circular: bool) -> None:
+def _run(options: dict[str, Any], method: str | None) -> None:
     import sys
 
     from rich.console import Console
 
     from phloem.analysis.distance import print_matrix, run_distance_analysis, tree_text
     from phloem.analysis.distance_source import DistanceAnalysisSettings
-    from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
+    from phloem.analysis.outputs import STDOUT, json_text
 
-    json = options.pop("json")
     options |= options.pop("data")
-    options["out"] = None if options["out"] == "-" else options["out"]
+    options["out"] = None if options["out"] == STDOUT else options["out"]
     settings = DistanceAnalysisSettings(**(options | {"method": method}))
-    _check_outputs(settings, picture, circular, json)
     messages = Console(stderr=True, highlight=False)
     with _shown_steps(messages, "reading") as progress:
         result = run_distance_analysis(settings, progress=progress, compiling=messages.print)
     _show(result, messages)
-    if picture is not None and result.tree is not None:
-        unrooted = not result.tree.rooted and result.tree.n_tips > 2
-        tree = at_midpoint(result.tree) if unrooted else result.tree
-        save_picture(tree, picture, DrawSettings(shape="circular" if circular else "rectangular"))
-        messages.print(f"picture written to {picture}{', drawn from the midpoint' if unrooted else ''}")
-    if json is not None:
-        _write_json(result, json)
-    if settings.out is None and json != "-":
-        if result.tree is not None:
-            print(tree_text(result))
-        else:
-            print_matrix(result, sys.stdout)
+    if settings.json == STDOUT:
+        print(json_text(result.to_json()), end="")
+    elif settings.out is None and result.tree is not None:
+        print(tree_text(result))
+    elif settings.out is None:
+        print_matrix(result, sys.stdout)
 
 
 @contextmanager
@@ -216,31 +204,6 @@ def _shown_steps(console: Console, first: str) -> Iterator[Callable[[str, int, i
         yield tell
 
 
-def _check_outputs(settings, picture: str | None, circular: bool, json: str | None) -> None:
-    """Before anything is computed."""
-    from phloem.analysis.draw import check_picture_name
-    from phloem.analysis.provenance import refuse_to_overwrite
-    from phloem.errors import InputError
-
-    if picture is not None:
-        check_picture_name(picture)
-    elif circular:
-        raise InputError("--circular is for a picture", hint="Name one with --picture.")
-    further = [name for name in (picture, json) if name not in (None, "-")]
-    refuse_to_overwrite([*settings.outputs, *further], settings.redo, [settings.input])
-
-
-def _write_json(result, target: str) -> None:
-    from json import dumps
-    from pathlib import Path
-
-    text = dumps(result.to_json(), indent=1, allow_nan=False, default=str)
-    if target == "-":
-        print(text)
-    else:
-        Path(target).write_text(text + "\n")
-
-
 def _show(result, console) -> None:
     from rich.markup import escape
 
@@ -271,3 +234,6 @@ def _show(result, console) -> None:
         console.print(f"cophenetic correlation {value}")
     if result.settings.out is not None:
         console.print(f"{'tree' if result.tree is not None else 'matrix'} written to {result.settings.out}")
+    if result.settings.picture is not None:
+        root = ", drawn from the midpoint" if result.drawn_from_midpoint else ""
+        console.print(f"picture written to {result.settings.picture}{root}")

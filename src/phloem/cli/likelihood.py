@@ -53,26 +53,21 @@ def likelihood(
 ) -> None:
     """Log-likelihood of a tree, its gradient, and with --optimize its maximum on that topology."""
     options: dict[str, Any] = dict(locals())
-    del options["json"], options["data"]
+    del options["data"]
     from rich.console import Console
 
+    from phloem.analysis.outputs import STDOUT, json_text
     from phloem.analysis.partitioned_likelihood import PartitionedResult
-    from phloem.analysis.provenance import refuse_to_overwrite
 
-    refuse_to_overwrite(
-        [json] if json not in (None, "-") else [],
-        redo,
-        [file for file in (data["alignment"], data["partitions"], tree) if file],
-    )
     result = _computed(data | options | {"link": tuple(link or ())}, Console(stderr=True, highlight=False))
-    if json != "-":
-        console = Console(highlight=False, width=_WIDTH, soft_wrap=False)
-        if isinstance(result, PartitionedResult):
-            _show_parts(result, console)
-        else:
-            _show(result, console)
-    if json is not None:
-        _write_json(result, json)
+    if json == STDOUT:
+        print(json_text(result.to_json()), end="")
+        return
+    console = Console(highlight=False, width=_WIDTH, soft_wrap=False)
+    if isinstance(result, PartitionedResult):
+        _show_parts(result, console)
+    else:
+        _show(result, console)
 
 
 def _computed(options: dict[str, Any], messages) -> LikelihoodResult | PartitionedResult:
@@ -87,17 +82,6 @@ def _computed(options: dict[str, Any], messages) -> LikelihoodResult | Partition
             compiling=messages.print,
             measuring=lambda: messages.print("measuring this machine's engines, once for this kind of data"),
         )
-
-
-def _write_json(result: LikelihoodResult | PartitionedResult, target: str) -> None:
-    from json import dumps
-    from pathlib import Path
-
-    text = dumps(result.to_json(), indent=1, allow_nan=False)
-    if target == "-":
-        print(text)
-    else:
-        Path(target).write_text(text + "\n")
 
 
 def _show(result: LikelihoodResult, console) -> None:

@@ -33,27 +33,25 @@ def simulate(
         None, "--format", help="Else by the ending of --out (.phy, .nex), else FASTA."
     ),
     out_tree: str | None = typer.Option(None, help="Where the random tree goes; else beside --out, .nwk."),
-    json: str | None = typer.Option(None, "--json", help="Write settings and provenance as JSON here."),
+    json: str | None = typer.Option(
+        None, "--json", help="Write settings and provenance as JSON; - is standard output."
+    ),
     redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
 ) -> None:
     """Simulate an alignment along a tree, given or random, under any model of the package."""
     options: dict[str, Any] = dict(locals())
-    del options["json"]
-    from json import dumps
-    from pathlib import Path
-
     from rich.console import Console
 
-    from phloem.analysis.provenance import refuse_to_overwrite
+    from phloem.analysis.outputs import STDOUT, json_text
     from phloem.analysis.simulation import SimulationSettings, alignment_text, run_simulation
 
+    options["out"] = None if out == STDOUT else out
     settings = SimulationSettings(**options)
-    refuse_to_overwrite([json] if json is not None else [], redo, [tree] if tree is not None else [])
     result = run_simulation(settings)
     _show(result, Console(stderr=True, highlight=False, soft_wrap=True))
-    if json is not None:
-        Path(json).write_text(dumps(result.to_json(), indent=1, allow_nan=False) + "\n")
-    if out is None:
+    if json == STDOUT:
+        print(json_text(result.to_json()), end="")
+    elif settings.out is None:
         print(alignment_text(result.alignment, settings.written_format), end="")
 
 

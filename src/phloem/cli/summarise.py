@@ -21,8 +21,10 @@ def summarise(
     redo: bool = typer.Option(False, "--redo", help="Replace the file if it exists."),
 ) -> None:
     """Summarise sampled trees: a consensus or the tree of maximum clade credibility, and how runs agree."""
+    from phloem.analysis.outputs import STDOUT
     from phloem.analysis.summarise import SummariseSettings, run_summarise, summary_newick
 
+    out = None if out == STDOUT else out
     found = run_summarise(SummariseSettings(tuple(files), tree, burn_in, middle, mass, out, redo))
     each = " + ".join(f"{n:,}" for n in found.per_run)
     lines = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from phloem.io.alignment_text import format_fasta, format_phylip, is_fasta, is_p
 from phloem.io.character_rows import CharacterRows
 from phloem.io.nexus import is_nexus
 from phloem.io.nexus_characters import format_nexus, read_nexus_characters
+from phloem.io.output_file import write_file
 from phloem.io.partitions import read_partitions
 from phloem.io.source_text import read_source
 
@@ -130,26 +130,17 @@ def part_alignment(characters: CharacterRows, subset: Subset, coding: Coding = _
 
 def write_fasta(alignment: Alignment, path: FilePath, width: int | None = None) -> None:
     """Write an alignment as FASTA; `width` wraps the sequences."""
-    _write(format_fasta(alignment, width), path)
+    write_file(path, format_fasta(alignment, width))
 
 
 def write_phylip(alignment: Alignment, path: FilePath, strict: bool = False) -> None:
     """Write an alignment as sequential PHYLIP, with relaxed or ten-column names."""
-    _write(format_phylip(alignment, strict), path)
+    write_file(path, format_phylip(alignment, strict))
 
 
 def write_nexus(alignment: Alignment, path: FilePath, foreign: tuple = ()) -> None:
     """Write an alignment as NEXUS, and blocks of another file (from `read_blocks`) verbatim after it."""
-    _write(format_nexus(alignment, foreign), path)
-
-
-def _write(text: str, path: FilePath) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"the file cannot be written: {error}", file=os.fspath(path), hint="Check the folder."
-        ) from None
+    write_file(path, format_nexus(alignment, foreign))
 
 
 def _declared_parts(characters: CharacterRows) -> Scheme:

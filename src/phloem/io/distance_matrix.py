@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import os
 import re
 from codecs import BOM_UTF8
@@ -31,6 +30,7 @@ from phloem.io.distance_rows import (
     release,
     text_lines,
 )
+from phloem.io.output_file import replaced_file, replaced_text, write_file
 
 # Distance matrices from PHYLIP, CSV, TSV and .npy files, and back; what a file's first lines say of it.
 
@@ -192,14 +192,15 @@ def write_distance_matrix(matrix: DistanceMatrix, path: str | os.PathLike[str], 
     it compresses text."""
     target = Path(path)
     if target.suffix == ".npy":
-        np.save(target, matrix.values)
-        target.with_suffix(".names").write_text("".join(f"{name}\n" for name in matrix.taxa))
+        with replaced_file(target) as stream:
+            np.save(stream, matrix.values)
+        write_file(target.with_suffix(".names"), "".join(f"{name}\n" for name in matrix.taxa))
         return
     packed = target.suffix == ".gz"
     separator = {".csv": ",", ".tsv": "\t"}.get(target.with_suffix("").suffix if packed else target.suffix)
     if separator is None:
         _refuse_blanks(matrix.taxa)
-    with gzip.open(target, "wt", 1, "utf-8") if packed else target.open("w", encoding="utf-8") as out:
+    with replaced_text(target, packed) as out:
         write_rows(matrix, out, separator, digits)
 
 

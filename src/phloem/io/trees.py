@@ -24,6 +24,7 @@ from phloem.io.nexus import (
     read_blocks,
     skip_space,
 )
+from phloem.io.output_file import write_file
 from phloem.io.source_text import SourceText, read_source
 from phloem.tree.sample import TreeSample, sample_of_trees
 from phloem.tree.tree import Tree
@@ -197,7 +198,7 @@ def write_trees(
     nexus = stem.endswith((".nex", ".nexus", ".tre", ".trees", ".t")) if format is None else format == "nexus"
     text = (nexus_text if nexus else newick_text)(listed, precision=precision, annotations=annotations)
     data = text.encode()
-    Path(path).write_bytes(gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
+    write_file(path, gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
 
 
 def newick_text(trees: Sequence[Tree], *, precision: int | None = None, annotations: bool = True) -> str:

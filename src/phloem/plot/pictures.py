@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from typing import BinaryIO
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -75,8 +76,13 @@ _FURTHER_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "Arial Unicode MS", "W
 _ANCHOR = {"start": "left", "middle": "center", "end": "right"}
 
 
-def save_figure(drawing: Drawing, path: str | os.PathLike[str], dots_per_inch: float = 200) -> None:
-    """Write the drawing; the name's ending tells the format (png, pdf). One pixel is 1/96 inch.
+def save_figure(
+    drawing: Drawing,
+    out: str | os.PathLike[str] | BinaryIO,
+    dots_per_inch: float = 200,
+    format: str | None = None,
+) -> None:
+    """Write the drawing; format is png or pdf, None where a name's ending tells it. One pixel is 1/96 inch.
 
     Raises DeviceError where matplotlib is not installed.
     """
@@ -117,7 +123,7 @@ def save_figure(drawing: Drawing, path: str | os.PathLike[str], dots_per_inch: f
         )  # fmt: skip
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        figure.savefig(path, dpi=dots_per_inch)
+        figure.savefig(out, dpi=dots_per_inch, format=format)
     absent = {
         str(warning.message).split(" missing")[0] for warning in told if "Glyph" in str(warning.message)
     }

@@ -61,7 +61,7 @@ def test_a_missing_value_is_an_error_unless_optimised(settings, tmp_path):
         run_likelihood(fitting)
     run_likelihood(replace(fitting, redo=True))
     for place in (tmp_path / "nowhere" / "t.nwk", tmp_path):
-        with pytest.raises(InputError, match=r"no folder|cannot be written"):
+        with pytest.raises(InputError, match=r"folder"):
             run_likelihood(replace(fitting, redo=True, out_tree=str(place)))
 
 

@@ -76,7 +76,6 @@ def test_a_tree_file_with_lengths_missing_and_negative(primates, tmp_path):
     found = chain_start(file, primates, BOUNDS)
     assert robinson_foulds(found.tree, replace(tree, taxa=primates.taxa)) == 0
     assert "1 missing lengths" in found.origin and "1 lengths moved" in found.origin
-    assert found.files == (file,)
     with pytest.raises(InputError, match="neither a kind of start nor a file"):
         chain_start("bioNJ", primates, BOUNDS)
     write_trees(file, tree)

@@ -24,7 +24,7 @@ def command(*arguments: str):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("mcmc") / "made" / "on the way"
+    folder = tmp_path_factory.mktemp("mcmc")
     return command("--prefix", str(folder / "x"), *SHORT), folder
 
 

@@ -21,8 +21,10 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.run import Run
 from phloem.inference.mcmc.samples import Samples
+from phloem.io.output_file import explained, write_file
 
 FORMAT = 3  # 1: all samples in the archive
+KEPT = "the last checkpoint is kept, and the same command goes on from it"
 
 
 class Checkpoint:
@@ -75,7 +77,7 @@ class Checkpoint:
     def _append(self, run: Run, n: int, checksum: int) -> tuple[int, int]:
         rows = _rows(run.samples, n)
         path = samples_path(self._prefix, run.number)
-        with open(path, "r+b" if path.exists() else "w+b") as stream:
+        with explained(path, KEPT), open(path, "r+b" if path.exists() else "w+b") as stream:
             stream.seek(n * rows.itemsize)
             stream.truncate()
             stream.write(rows.tobytes())
@@ -95,7 +97,7 @@ class Checkpoint:
                 arrays[f"run{run.number}.state.{name}"] = array
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
-        write_atomically(self._path, buffer.getvalue())
+        write_file(self._path, buffer.getvalue(), KEPT)
 
     def _read_state(self) -> dict[str, np.ndarray]:
         try:
@@ -135,16 +137,6 @@ def state_path(prefix: str) -> Path:
 def samples_path(prefix: str, number: int) -> Path:
     """The samples of run `number` (from 0)."""
     return Path(f"{prefix}.ckp.run{number + 1}.samples")
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside the target, flush to the disk, rename over it."""
-    beside = path.with_name(path.name + ".part")
-    with open(beside, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(beside, path)
 
 
 def _row(n_columns: int, n_nodes: int) -> np.dtype:

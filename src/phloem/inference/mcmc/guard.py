@@ -27,6 +27,7 @@ from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.io.newick_text import write_newick
+from phloem.io.output_file import write_file
 from phloem.likelihood.problem import engine_problem
 from phloem.model.record import SiteModel
 from phloem.pruning.interface import Problem
@@ -154,7 +155,7 @@ class Guard:
         told = ""
         if self.prefix:
             file = report_path(self.prefix)
-            file.write_text(json.dumps(report, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+            write_file(file, json.dumps(report, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
             told = (
                 f" {file} holds the tree and the parameters: send it with the alignment to phloem's authors."
             )

@@ -17,11 +17,12 @@ import pytest
 from phloem import read_alignment
 from phloem.errors import InputError
 from phloem.inference.mcmc import checkpoint
-from phloem.inference.mcmc.checkpoint import samples_path, state_path, write_atomically
+from phloem.inference.mcmc.checkpoint import samples_path, state_path
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import structure_of_model
+from phloem.io.output_file import write_file
 from phloem.likelihood.model_for_alignment import model_for_alignment
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -99,11 +100,11 @@ def test_broken_checkpoints_are_the_users_errors(tmp_path):
     for file in (state_path(str(tmp_path / "a")), samples_path(str(tmp_path / "a"), 1)):
         whole = file.read_bytes()
         for content in (b"", b"nonsense", whole[: len(whole) // 2], whole[:600] + bytes(50) + whole[650:]):
-            write_atomically(file, content)
+            write_file(file, content)
             with pytest.raises(InputError, match="redo") as error:
                 run_here(tmp_path / "a", chains())
             assert error.value.file == str(file)
-        write_atomically(file, whole)
+        write_file(file, whole)
     samples_path(str(tmp_path / "a"), 0).unlink()
     with pytest.raises(InputError, match="cannot be read"):
         run_here(tmp_path / "a", chains())
