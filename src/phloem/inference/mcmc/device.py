@@ -9,8 +9,9 @@ import numpy as np
 from phloem.errors import InputError
 from phloem.inference.mcmc.records import COMPILED, KIND, ChainData, ChainScratch, ChainShared, ChainState
 from phloem.inference.mcmc.structure import ChainModel
+from phloem.pruning.cpu.cell_memory import Part
 from phloem.pruning.cpu.chain_state import LEFT, PARENT, RIGHT
-from phloem.pruning.cpu.forest import Forest, Part
+from phloem.pruning.cpu.forest import Forest
 from phloem.pruning.interface import Problem
 
 if TYPE_CHECKING:

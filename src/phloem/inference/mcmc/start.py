@@ -20,7 +20,8 @@ from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import ChainData, ChainScratch, ChainShared, ChainState
 from phloem.inference.mcmc.settings import ChainSettings, Priors
 from phloem.inference.mcmc.structure import ChainModel, is_shares
-from phloem.pruning.cpu.forest import Forest, Part
+from phloem.pruning.cpu.cell_memory import Part
+from phloem.pruning.cpu.forest import Forest
 from phloem.tree.layout import resolve
 from phloem.tree.tree import Tree
 

@@ -7,6 +7,8 @@ cell's rows of the two tables and make themselves the arrays they need: small fu
 
 from __future__ import annotations
 
+import numpy as np
+
 from phloem.hardware.numba_compile import merged, uncounted
 from phloem.pruning.cpu.cell_records import (
     CLASS_OF,
@@ -16,10 +18,12 @@ from phloem.pruning.cpu.cell_records import (
     MATRICES,
     MESSAGES,
     OTHER_TIPS,
+    SITE_LOG,
     SIZE,
     SLOT,
     TIP_CODES,
     UNOBSERVABLE,
+    VERSION,
     WEIGHTS,
     cell_at,
     cell_columns,
@@ -35,7 +39,13 @@ from phloem.pruning.cpu.lanes import load, multiply, multiply_add, sum_lanes, ze
 from phloem.pruning.cpu.matrix_product import VECTOR_BYTES
 from phloem.pruning.cpu.padded import node_messages_padded, tip_messages_padded
 from phloem.pruning.cpu.records import Nodes, RootSites, Scratch, Shape
-from phloem.pruning.cpu.root import constant_part, scaled_site, set_root_row, total_log_likelihood
+from phloem.pruning.cpu.root import (
+    constant_part,
+    root_sites,
+    scaled_site,
+    set_root_row,
+    total_log_likelihood,
+)
 from phloem.pruning.cpu.storage import float64_at, int32_at, int64_at, uint8_at
 from phloem.pruning.cpu.transition import logarithms, transition_four, transition_padded
 
@@ -63,6 +73,43 @@ def propose_cell(numbers, addresses, tree, model_changed, everything, scratch):
 
 
 @uncounted
+def evaluate_four(numbers, addresses, tree, model_changed, everything, scratch):
+    """propose_cell for trees of any form, four states; it keeps the log-likelihoods of the patterns."""
+    count = _list_rooted(numbers, addresses, tree, model_changed, everything, scratch)
+    pass_up_four(numbers, addresses, tree, count, scratch)
+    messages_at = cell_at(cell_numbers(numbers), addresses)[1, MESSAGES]
+    value = sites_at_root(numbers, addresses, tree, messages_at, np.int64(1), FOUR, scratch)
+    _keep(numbers, addresses, value, scratch)
+    return value
+
+
+@uncounted
+def evaluate_padded(numbers, addresses, tree, model_changed, everything, scratch):
+    """The same for any number of states."""
+    count = _list_rooted(numbers, addresses, tree, model_changed, everything, scratch)
+    pass_up_padded(numbers, addresses, tree, count, scratch)
+    messages_at = cell_at(cell_numbers(numbers), addresses)[1, MESSAGES]
+    value = sites_at_root(numbers, addresses, tree, messages_at, np.int64(1), WIDE, scratch)
+    _keep(numbers, addresses, value, scratch)
+    return value
+
+
+@merged
+def _list_rooted(numbers, addresses, tree, model_changed, everything, scratch):
+    slot = int64_at(addresses[SLOT], (2,))
+    slot[1] = 1 - slot[0] if model_changed else slot[0]
+    return list_changes(numbers, addresses, tree, model_changed, everything, scratch)
+
+
+@merged
+def _keep(numbers, addresses, value, scratch):
+    kept = float64_at(addresses[SITE_LOG], (cell_numbers(numbers).patterns,))
+    for p in range(len(kept)):
+        kept[p] = scratch.site_log[p]
+    float64_at(addresses[LOG_LIKELIHOOD], (2,))[1] = value
+
+
+@uncounted
 def settle_cell(numbers, addresses):
     """Take the proposal over; one that is not is simply forgotten."""
     n = cell_numbers(numbers)
@@ -81,8 +128,8 @@ def list_changes(numbers, addresses, tree, model_changed, everything, scratch):
     n = cell_numbers(numbers)
     at, n_nodes = cell_at(n, addresses), 2 * n.tips - 1
     root, todo, dirty = n_nodes - 1, scratch.todo, scratch.dirty
-    beside = tree.right[root] if tree.left[root] == 0 else tree.left[root]
-    count = 0
+    whole, count = n.hangs == 0, 0
+    beside = root if whole else node_beside_tip(tree, root)
     for x in tree.order:
         region, message, matrix = at[0, COLUMNS, x], at[0, MESSAGES, x], at[0, MATRICES, x]
         changed = model_changed or everything
@@ -93,7 +140,7 @@ def list_changes(numbers, addresses, tree, model_changed, everything, scratch):
         if x >= n.tips:
             moved = tree.moved[x] if tree.reordered else 0
             fresh = fresh or moved != 0 or dirty[tree.left[x]] or dirty[tree.right[x]]
-            if (moved != 0 or everything) and x != root:
+            if (moved != 0 or everything) and (x != root or whole):
                 old = region
                 region = region + n_nodes if region < n_nodes else region - n_nodes
                 number_node(
@@ -101,13 +148,19 @@ def list_changes(numbers, addresses, tree, model_changed, everything, scratch):
                 )
         if changed:
             matrix = matrix + n_nodes if matrix < n_nodes else matrix - n_nodes
-        if fresh and x != root and x != beside:
+        if fresh and (whole or (x != root and x != beside)):
             message = message + n_nodes if message < n_nodes else message - n_nodes
             todo[count, 0], todo[count, 1] = x, changed
             count += 1
         dirty[x] = fresh
         at[1, COLUMNS, x], at[1, MESSAGES, x], at[1, MATRICES, x] = region, message, matrix
     return count
+
+
+@uncounted(forceinline=True)
+def node_beside_tip(tree, root):
+    """The root's other child where one is tip 0."""
+    return tree.right[root] if tree.left[root] == 0 else tree.left[root]
 
 
 @uncounted
@@ -120,7 +173,8 @@ def class_row(region, tips):
 @uncounted
 def number_node(numbers, addresses, tree, x, old, region, anew, scratch):
     """Classes of node x from those of its children: numbered anew, or, where the tips below are the same, as
-    they were, with other pairs. old, region: where they are, and where they go."""
+    they were, with other pairs. old, region: where they are, and where they go. The root's are the patterns,
+    one each: site likelihoods are by pattern then."""
     n = cell_numbers(numbers)
     at, columns = cell_at(n, addresses), cell_columns(n, addresses)
     tip_codes = int32_at(addresses[TIP_CODES], (n.tips, n.patterns))
@@ -133,9 +187,11 @@ def number_node(numbers, addresses, tree, x, old, region, anew, scratch):
     own = class_of[class_row(region, n.tips)]
     start = columns.start[region]
     left, right = columns.left[start:], columns.right[start:]
+    int64_at(addresses[VERSION], (4 * n.tips - 2,))[region] += 1
     if anew:
+        distinct = n.repeats == 1 and tree.parent[x] >= 0
         found = number_pairs(
-            first, second, counts, n.repeats == 1, scratch.table, scratch.base[0], own, left, right
+            first, second, counts, distinct, scratch.table, scratch.base[0], own, left, right
         )
         scratch.base[0] += found
         size[region] = found
@@ -154,13 +210,15 @@ def _nodes(n, addresses, tree):
 
 
 @merged
-def _shape(n, lanes):
+def cell_shape(n, lanes):
+    """The layout of a cell; lanes: FOUR or WIDE."""
     smallest = 2.0**-257 if n.guarded else 0.0
     return Shape(n.states, n.categories, n.padded, n.blocks, n.width, n.exponents, n.matrix, lanes, smallest)
 
 
 @merged
-def _room(scratch):
+def cell_room(scratch):
+    """The part of a scratch that the kernels take."""
     return Scratch(
         scratch.rows, scratch.more_rows, scratch.scaled, scratch.matrix, scratch.parts, scratch.powers,
         scratch.root, scratch.growth,
@@ -171,7 +229,7 @@ def _room(scratch):
 def pass_up_four(numbers, addresses, tree, count, scratch):
     """Matrices and messages of the first `count` nodes of scratch.todo, four states."""
     n = cell_numbers(numbers)
-    nodes, shape, room = _nodes(n, addresses, tree), _shape(n, FOUR), _room(scratch)
+    nodes, shape, room = _nodes(n, addresses, tree), cell_shape(n, FOUR), cell_room(scratch)
     columns, messages = cell_columns(n, addresses), cell_messages(n, addresses)
     matrices, sets = cell_matrices(n, addresses, tree.lengths), cell_sets(n, addresses)
     model, todo = cell_model(n, addresses, int64_at(addresses[SLOT], (2,))[1]), scratch.todo
@@ -192,7 +250,7 @@ def pass_up_four(numbers, addresses, tree, count, scratch):
 def pass_up_padded(numbers, addresses, tree, count, scratch):
     """The same for any number of states."""
     n = cell_numbers(numbers)
-    nodes, shape, room = _nodes(n, addresses, tree), _shape(n, WIDE), _room(scratch)
+    nodes, shape, room = _nodes(n, addresses, tree), cell_shape(n, WIDE), cell_room(scratch)
     columns, messages = cell_columns(n, addresses), cell_messages(n, addresses)
     matrices, sets = cell_matrices(n, addresses, tree.lengths), cell_sets(n, addresses)
     model, todo = cell_model(n, addresses, int64_at(addresses[SLOT], (2,))[1]), scratch.todo
@@ -210,6 +268,29 @@ def pass_up_padded(numbers, addresses, tree, count, scratch):
 
 
 @uncounted
+def sites_at_root(numbers, addresses, tree, messages_at, which, lanes, scratch):
+    """Log-likelihood from the root's messages, a column a pattern; messages_at: (N,) where they are; which:
+    0 of the accepted state, 1 of the proposal. Site likelihoods and weights stay in scratch."""
+    n = cell_numbers(numbers)
+    at, shape, room, root = cell_at(n, addresses), cell_shape(n, lanes), cell_room(scratch), 2 * n.tips - 2
+    model = cell_model(n, addresses, int64_at(addresses[SLOT], (2,))[which])
+    nodes = Nodes(
+        tree.left, tree.right, tree.parent, at[which, COLUMNS], messages_at, at[which, MATRICES], messages_at
+    )
+    states = uint8_at(addresses[INVARIANT_STATES], (n.patterns * n.states,))
+    sites = RootSites(scratch.site_log, scratch.mantissa, scratch.power, states)
+    set_root_row(model, shape, room.root)
+    root_sites(root, 0, n.patterns, nodes, cell_messages(n, addresses), model, sites, shape, room)
+    return total_log_likelihood(
+        scratch.site_log[: n.patterns],
+        float64_at(addresses[WEIGHTS], (n.patterns,)),
+        uint8_at(addresses[UNOBSERVABLE], (n.patterns,)),
+        n.ascertained == 1,
+        scratch.site_weights[: n.patterns],
+    )
+
+
+@uncounted
 def sites_at_tip(numbers, addresses, tree, lanes, scratch):
     """Log-likelihood at a root whose one child is tip 0: no column of the root itself is formed, nor of the
     node beside the tip, whose branch has no length.
@@ -217,10 +298,10 @@ def sites_at_tip(numbers, addresses, tree, lanes, scratch):
     L_p = Σ weight π m_tip0 m_left m_right over a row's entries; a tip's message has no exponents.
     """
     n = cell_numbers(numbers)
-    at, shape, room, root = cell_at(n, addresses), _shape(n, lanes), _room(scratch), 2 * n.tips - 2
+    at, shape, room, root = cell_at(n, addresses), cell_shape(n, lanes), cell_room(scratch), 2 * n.tips - 2
     messages = cell_messages(n, addresses)
     model = cell_model(n, addresses, int64_at(addresses[SLOT], (2,))[1])
-    beside = tree.right[root] if tree.left[root] == 0 else tree.left[root]
+    beside = node_beside_tip(tree, root)
     a, b = tree.left[beside], tree.right[beside]
     set_root_row(model, shape, room.root)
     tip_row = messages.start[at[1, MESSAGES, 0]]

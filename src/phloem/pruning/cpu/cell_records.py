@@ -43,6 +43,7 @@ class CellNumbers(NamedTuple):
     guarded: int
     ascertained: int
     repeats: int
+    hangs: int
 
 
 class CellArrays(NamedTuple):
@@ -53,13 +54,15 @@ class CellArrays(NamedTuple):
     set_states: records.StateSets; weights (P,); unobservable (P,) uint8; invariant_states (P · S,) uint8;
     column_start, message_start (2N,) int64, the first row of every region.
     Of the cell: at (2, 3, N) int64: the region in use of every node's columns, messages and matrix, of the
-    accepted state and of the proposal; size (2N,) int64 distinct columns of a region; class_of (2N - 2T, P)
-    int32, classes of all patterns in the regions of internal nodes; left, right (column rows,) int32;
+    accepted state and of the proposal; size (2N,) int64 distinct columns of a region; version (2N,) int64 how
+    often they were numbered; class_of (2N - 2T, P) int32, classes of all patterns in the regions of internal
+    nodes; left, right (column rows,) int32;
     values (blocks, message rows · width); taken (blocks, message rows · exponents) int32, rescaled
     (blocks, 2N) uint8; matrices (blocks, 2N · matrix). Model, two slots: eigenvalues (2, M, S), right, left
     (2, M, ., .), root_frequencies (2, M, S), process, length_class (C,) int64, rates, weights_of_categories
     (2, C), invariant (2,), invariant_frequencies (2, S). slot (2,) int64: of the accepted model, and of the
-    proposal's. log_likelihood (2,): accepted and proposed."""
+    proposal's. log_likelihood (2,): accepted and proposed. site_log (P,): of the last evaluation that was not
+    a chain's proposal."""
 
     tip_codes: np.ndarray
     set_first: np.ndarray
@@ -71,6 +74,7 @@ class CellArrays(NamedTuple):
     message_start: np.ndarray
     at: np.ndarray
     size: np.ndarray
+    version: np.ndarray
     class_of: np.ndarray
     left: np.ndarray
     right: np.ndarray
@@ -90,6 +94,56 @@ class CellArrays(NamedTuple):
     invariant_frequencies: np.ndarray
     slot: np.ndarray
     log_likelihood: np.ndarray
+    site_log: np.ndarray
+
+
+class DownArrays(NamedTuple):
+    """What a cell's way down writes, by address in a table of its own; all of it is of the last gradient.
+
+    q (blocks, message rows · width): Pᵀu, in the regions of the messages. first, left_order, left_sibling,
+    right_order, right_sibling (column rows,) int32: as in records.Columns; sorted_by (2N,) int64: under which
+    numbering of which parent's region `first` of a region holds (and of the root of a tree that hangs: from
+    which numbering its columns were made).
+    lengths (K, N): d log L / d effective length. Of the model, if asked for: rates, weights (C,);
+    root_frequencies (M, S); invariant (S + 1,), the frequencies of invariable sites and then their weight;
+    rate_matrix (M, whole sixes of S, padded): d log L / d Q."""
+
+    q: np.ndarray
+    first: np.ndarray
+    left_order: np.ndarray
+    left_sibling: np.ndarray
+    right_order: np.ndarray
+    right_sibling: np.ndarray
+    sorted_by: np.ndarray
+    lengths: np.ndarray
+    rates: np.ndarray
+    weights: np.ndarray
+    root_frequencies: np.ndarray
+    invariant: np.ndarray
+    rate_matrix: np.ndarray
+
+
+class DownScratch(NamedTuple):
+    """What one thread needs besides for ways down. messages_at, size (N,) int64: of every node; no_matrix
+    (N,) int64 zeros; up (blocks, matrix): a transposed matrix of every block; adjoint (matrix,); share
+    (exponents,); rate_first, rate_states, rate_values: records.RateColumns, Q in full. Of the eigenbasis:
+    right, left, half, basis (matrix,), growth (S,), pairs (40, or S)."""
+
+    messages_at: np.ndarray
+    size: np.ndarray
+    no_matrix: np.ndarray
+    up: np.ndarray
+    adjoint: np.ndarray
+    share: np.ndarray
+    rate_first: np.ndarray
+    rate_states: np.ndarray
+    rate_values: np.ndarray
+    right: np.ndarray
+    left: np.ndarray
+    half: np.ndarray
+    basis: np.ndarray
+    growth: np.ndarray
+    pairs: np.ndarray
 
 
 class CellScratch(NamedTuple):
@@ -134,13 +188,31 @@ class ProposedTree(NamedTuple):
     old_lengths: np.ndarray
 
 
+class ForestTrees(NamedTuple):
+    """Trees of H chains. left, right, parent: (H, N) int64, -1 where there is none; order: (H, N) children
+    before parents, root last; lengths (H, G, N), G rows of effective branch lengths, of which a cell uses
+    those that CellNumbers says."""
+
+    left: np.ndarray
+    right: np.ndarray
+    parent: np.ndarray
+    order: np.ndarray
+    lengths: np.ndarray
+
+
 # columns of the table of addresses, in the order of CellArrays
 (
     TIP_CODES, SET_FIRST, SET_STATES, WEIGHTS, UNOBSERVABLE, INVARIANT_STATES, COLUMN_START, MESSAGE_START,
-    AT, SIZE, CLASS_OF, LEFT, RIGHT, VALUES, TAKEN, RESCALED, P, EIGENVALUES, EIGEN_RIGHT, EIGEN_LEFT,
-    ROOT_FREQUENCIES, PROCESS, LENGTH_CLASS, RATES, CATEGORY_WEIGHTS, INVARIANT, INVARIANT_FREQUENCIES, SLOT,
-    LOG_LIKELIHOOD,
-) = range(29)  # fmt: skip
+    AT, SIZE, VERSION, CLASS_OF, LEFT, RIGHT, VALUES, TAKEN, RESCALED, P, EIGENVALUES, EIGEN_RIGHT,
+    EIGEN_LEFT, ROOT_FREQUENCIES, PROCESS, LENGTH_CLASS, RATES, CATEGORY_WEIGHTS, INVARIANT,
+    INVARIANT_FREQUENCIES, SLOT, LOG_LIKELIHOOD, SITE_LOG,
+) = range(31)  # fmt: skip
+
+# columns of the table of addresses of ways down, in the order of DownArrays
+(
+    Q, FIRST, LEFT_ORDER, LEFT_SIBLING, RIGHT_ORDER, RIGHT_SIBLING, SORTED_BY, D_LENGTHS, D_RATES, D_WEIGHTS,
+    D_FREQUENCIES, D_INVARIANT, D_RATE_MATRIX,
+) = range(13)  # fmt: skip
 
 
 @merged
@@ -148,7 +220,7 @@ def cell_numbers(n):
     """The record of a row of the table of numbers."""
     return CellNumbers(
         n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12], n[13], n[14], n[15],
-        n[16], n[17],
+        n[16], n[17], n[18],
     )  # fmt: skip
 
 
@@ -165,6 +237,17 @@ def cell_columns(n, a):
     return Columns(
         int64_at(a[COLUMN_START], (4 * n.tips - 2,)), left, int32_at(a[RIGHT], (n.column_rows,)), left, left,
         left, left, left,
+    )  # fmt: skip
+
+
+@merged
+def sorted_columns(n, a, down):
+    """Classes with the orders of the way down. down: the cell's row of that table."""
+    rows = (n.column_rows,)
+    return Columns(
+        int64_at(a[COLUMN_START], (4 * n.tips - 2,)), int32_at(a[LEFT], rows), int32_at(a[RIGHT], rows),
+        int32_at(down[FIRST], rows), int32_at(down[LEFT_ORDER], rows), int32_at(down[LEFT_SIBLING], rows),
+        int32_at(down[RIGHT_ORDER], rows), int32_at(down[RIGHT_SIBLING], rows),
     )  # fmt: skip
 
 

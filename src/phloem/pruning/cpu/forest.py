@@ -1,62 +1,156 @@
-"""The cells of all chains and partitions, and the tables through which compiled loops find them."""
+"""The cells of all chains and partitions: the tables through which compiled loops find them, and what Python
+asks of them (evaluate, settle, gradient, each under a mask over chains)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from phloem.errors import NumericalError
-from phloem.model.record import SiteModel
-from phloem.pruning.cpu.cell_records import CellArrays, CellNumbers, CellScratch
-from phloem.pruning.cpu.column_classes import table_entries
+from phloem.hardware.numba_compile import merged, uncounted
+from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
+from phloem.pruning.cpu.cell import evaluate_four, evaluate_padded, settle_cell
+from phloem.pruning.cpu.cell_down import gradient_four, gradient_padded
+from phloem.pruning.cpu.cell_memory import (
+    Part,
+    cell_arrays,
+    cell_layout,
+    cell_scratch,
+    cell_sizes,
+    down_arrays,
+    down_scratch,
+    shared_arrays,
+)
+from phloem.pruning.cpu.cell_records import CellScratch, DownArrays, DownScratch, ForestTrees, ProposedTree
 from phloem.pruning.cpu.model_numbers import model_numbers
-from phloem.pruning.cpu.storage import BATCH, address_of, rows_for, shape_of_sizes, state_sets
-
-# Up to here no product of four states' messages can leave double precision (docs/mcmc.md): on a branch of
-# 1e-8 a state changes with 1e-8 or so. With more states a change can need several steps, 1e-24 for a codon.
-UNGUARDED_TIPS = 24
+from phloem.pruning.cpu.schedule import Team, next_task
+from phloem.pruning.cpu.storage import address_of
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """What is fixed of one partition. tip_codes (T, P): rows of state_sets (n_codes, S) bool; weights (P,);
-    unobservable (P,) bool: patterns that stand for those that could not be seen (weight 0). process,
-    length_class: (C,) of every category. first_lengths: the first row of a chain's lengths that it uses.
-    repeats: work on distinct columns."""
+class Work(NamedTuple):
+    """What threads do. cells: (n,) chain · L + part, in the order in which they are taken; numbers,
+    addresses, downs: the tables, (H, L, ·); trees, and old_lengths (H, G, N); everything (H,), other_models
+    (H, L), moved (N,): as cell.propose_cell has them; settle: take proposals over at once; which: whose
+    gradient, see cell_down.gradient_cell; parameters: also by the models' numbers. values: (H, L), out."""
 
-    tip_codes: np.ndarray
-    state_sets: np.ndarray
-    weights: np.ndarray
-    unobservable: np.ndarray
-    process: np.ndarray
-    length_class: np.ndarray
-    first_lengths: int = 0
-    repeats: bool = True
+    cells: np.ndarray
+    numbers: np.ndarray
+    addresses: np.ndarray
+    downs: np.ndarray
+    trees: ForestTrees
+    old_lengths: np.ndarray
+    everything: np.ndarray
+    other_models: np.ndarray
+    moved: np.ndarray
+    settle: bool
+    which: int
+    parameters: bool
+    values: np.ndarray
+
+
+@merged
+def _tree(work, h):
+    trees = work.trees
+    return ProposedTree(
+        trees.left[h], trees.right[h], trees.parent[h], trees.order[h], 0, work.moved, trees.lengths[h],
+        work.old_lengths[h],
+    )  # fmt: skip
+
+
+@uncounted
+def evaluate_cells_four(counter, work, scratch):
+    """What one thread does: it takes the next cell and evaluates it, four states."""
+    while True:
+        task = next_task(counter)
+        if task >= len(work.cells):
+            break
+        h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
+        own, at, tree = work.numbers[h, i], work.addresses[h, i], _tree(work, h)
+        everything, other = work.everything[h] != 0, work.other_models[h, i] != 0
+        work.values[h, i] = evaluate_four(own, at, tree, other, everything, scratch)
+        if work.settle:
+            settle_cell(own, at)
+
+
+@uncounted
+def evaluate_cells_padded(counter, work, scratch):
+    """The same for any number of states."""
+    while True:
+        task = next_task(counter)
+        if task >= len(work.cells):
+            break
+        h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
+        own, at, tree = work.numbers[h, i], work.addresses[h, i], _tree(work, h)
+        everything, other = work.everything[h] != 0, work.other_models[h, i] != 0
+        work.values[h, i] = evaluate_padded(own, at, tree, other, everything, scratch)
+        if work.settle:
+            settle_cell(own, at)
+
+
+@uncounted
+def gradient_cells_four(counter, work, scratch, room):
+    """The gradients of the cells that a thread takes, four states."""
+    while True:
+        task = next_task(counter)
+        if task >= len(work.cells):
+            break
+        h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
+        work.values[h, i] = gradient_four(
+            work.numbers[h, i], work.addresses[h, i], work.downs[h, i], _tree(work, h), work.which,
+            work.parameters, scratch, room,
+        )  # fmt: skip
+
+
+@uncounted
+def gradient_cells_padded(counter, work, scratch, room):
+    """The same for any number of states."""
+    while True:
+        task = next_task(counter)
+        if task >= len(work.cells):
+            break
+        h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
+        work.values[h, i] = gradient_padded(
+            work.numbers[h, i], work.addresses[h, i], work.downs[h, i], _tree(work, h), work.which,
+            work.parameters, scratch, room,
+        )  # fmt: skip
 
 
 class Forest:
     """H chains × L partitions of cells. numbers, addresses: (H, L, ·) int64 tables for the compiled loops.
 
+    hangs: every tree's root has tip 0 as a child, and its other child a branch of no length; else trees are
+    of any form. threads: of what is asked for from Python; they take cells, and change no result.
     Memory is taken as columns are first written, so it follows their number, not P.
     """
 
-    def __init__(self, parts: Sequence[Part], n_chains: int) -> None:
+    def __init__(self, parts: Sequence[Part], n_chains: int, hangs: bool = True, threads: int = 1) -> None:
         self.parts = tuple(parts)
-        shared = [_shared(part) for part in parts]
-        self.cells = [[_cell(part, own) for part, own in zip(parts, shared)] for _ in range(n_chains)]
-        row = [_numbers(part) for part in parts]
+        shared = [shared_arrays(part) for part in parts]
+        self.cells = [[cell_arrays(part, own) for part, own in zip(parts, shared)] for _ in range(n_chains)]
+        row = [cell_sizes(part, hangs) for part in parts]
         self.numbers = np.array([row] * n_chains, np.int64)
         self.addresses = np.array(
             [[[address_of(array) for array in cell] for cell in chain] for chain in self.cells], np.int64
         )
+        self.down: list[list[DownArrays]] = []
+        self._downs = np.zeros((n_chains, len(parts), len(DownArrays._fields)), np.int64)
+        self._team = Team(threads)
+        self._scratch: list[tuple[CellScratch, DownScratch]] = []
+        self._other_models = np.zeros((n_chains, len(parts)), np.int64)
+        self._hangs = hangs
+        size = self.numbers[0, :, :2].prod(1) * self.numbers[0, :, 6:8].prod(1)
+        self._largest_first = np.argsort(-size, kind="stable")
+        self._four = self.numbers[0, :, 5] == 4
+        self._accepted: ForestTrees | None = None
+        self._proposed: ForestTrees | None = None
 
     def set_model(self, chain: int, part: int, slot: int, model: SiteModel) -> None:
         """Write a model's numbers into one of the two slots of a cell. Every eigensystem must be real."""
         if any(process.real_eigen is None for process in model.processes):
             raise NumericalError("a chain's model has no real eigensystem at the numbers proposed")
-        cell, shape = self.cells[chain][part], _shape(self.parts[part])
+        cell, shape = self.cells[chain][part], cell_layout(self.parts[part])
         numbers = model_numbers(model, shape)
         cell.eigenvalues[slot], cell.eigen_right[slot], cell.eigen_left[slot] = numbers[:3]
         cell.root_frequencies[slot] = numbers.root_frequencies
@@ -65,132 +159,139 @@ class Forest:
         cell.invariant_frequencies[slot] = numbers.invariant_frequencies
 
     def scratch(self) -> CellScratch:
-        """What one thread works in: large enough for every cell."""
-        shapes = [_shape(part) for part in self.parts]
-        patterns = max(part.tip_codes.shape[1] for part in self.parts)
-        nodes = 2 * len(self.parts[0].tip_codes) - 1
-        padded, states = max(s.padded for s in shapes), max(s.states for s in shapes)
-        categories, width = max(s.categories for s in shapes), max(s.blocks * s.width for s in shapes)
-        codes = max(len(part.state_sets) for part in self.parts)
-        return CellScratch(
-            rows=aligned(max(BATCH * padded + 64, width)),
-            more_rows=aligned(BATCH * padded + 64),
-            scaled=aligned(states * (states + 6)),
-            matrix=aligned(max(s.matrix for s in shapes)),
-            parts=np.empty(categories + 1),
-            powers=np.empty(categories + 1, np.int64),
-            root=aligned(width),
-            growth=aligned(max(states, 16)),
-            mantissa=np.empty(patterns),
-            power=np.empty(patterns, np.int64),
-            site_log=np.empty(patterns),
-            site_weights=np.empty(patterns),
-            tip=aligned(codes * width),
-            table=np.full(table_entries(patterns), -1, np.int64),
-            base=np.zeros(1, np.int64),
-            todo=np.empty((nodes, 2), np.int64),
-            dirty=np.zeros(nodes, np.bool_),
+        """What one thread of a compiled loop works in."""
+        return cell_scratch(self.parts)
+
+    def propose_model(self, chain: int, part: int, model: SiteModel) -> None:
+        """The next evaluation of the cell is under this model; errors as set_model."""
+        self.set_model(chain, part, 1 - int(self.cells[chain][part].slot[0]), model)
+        self._other_models[chain, part] = 1
+
+    def evaluate(self, trees: ForestTrees, mask: np.ndarray | None = None) -> np.ndarray:
+        """(H, L) log-likelihoods of proposals: of these trees under the proposed models. Chains outside the
+        mask (H,) take no part, and their values are the accepted ones.
+
+        What did not change is not computed again; under another topology, and at first, everything is.
+        Not for trees that hang: their chains are evaluated in a compiled loop (cell.propose_cell).
+        """
+        values = self._evaluate(trees, mask, settle=False, fresh=False)
+        self._proposed = _copy(trees)
+        return values
+
+    def settle(self, mask: np.ndarray | None = None) -> None:
+        """Take the proposals of these chains over; those of the others are forgotten."""
+        new, old, chosen = self._proposed, self._accepted, self._chosen(mask)
+        if new is None:
+            raise RuntimeError("no proposal is pending")
+        if old is None and not chosen.all():
+            raise RuntimeError("the first evaluation must be taken over by every chain")
+        for h in np.flatnonzero(chosen):
+            for own, at in zip(self.numbers[h], self.addresses[h]):
+                settle_cell(own, at)
+        if old is not None:
+            new = ForestTrees(*(np.where(_along(chosen, a), a, b) for a, b in zip(new, old)))
+        self._accepted, self._proposed = _copy(new), None
+        self._other_models[:] = 0
+
+    def from_scratch(self, trees: ForestTrees) -> np.ndarray:
+        """evaluate and settle of all chains, with nothing kept but the classes of columns while the topology
+        stays. (H, L)."""
+        values = self._evaluate(trees, None, settle=True, fresh=True)
+        self._accepted, self._proposed = _copy(trees), None
+        self._other_models[:] = 0
+        return values
+
+    def gradient(
+        self, mask: np.ndarray | None = None, parameters: bool = False, trees: ForestTrees | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Log-likelihoods (H, L), and their derivatives by effective lengths (H, G, N), summed over the
+        parts: of the proposal that was evaluated last, else of the accepted state. Zeros outside the mask.
+
+        parameters: also by the models' numbers, which site_model_gradient then reads. trees: those of the
+        accepted states, where a compiled loop evaluates and keeps them.
+        """
+        proposed = trees is None and self._proposed is not None
+        now = trees or (self._proposed if proposed else self._accepted)
+        if now is None:
+            raise RuntimeError("nothing was evaluated yet")
+        if not self.down:
+            self.down = [[down_arrays(part) for part in self.parts] for _ in self.cells]
+            self._downs[:] = [[[address_of(array) for array in own] for own in chain] for chain in self.down]
+        work = self._work(now, mask)._replace(which=int(proposed), parameters=parameters)
+        self._run(work, (gradient_cells_four, gradient_cells_padded), True)
+        total = np.zeros(now.lengths.shape)
+        for h in np.flatnonzero(self._chosen(mask)):
+            for part, down in zip(self.parts, self.down[h]):
+                total[h, part.first_lengths : part.first_lengths + len(down.lengths)] += down.lengths
+        return work.values, total
+
+    def site_model_gradient(self, chain: int, part: int) -> SiteModelGradient:
+        """Derivatives by a model's numbers, of the last gradient with parameters."""
+        d, shape = self.down[chain][part], cell_layout(self.parts[part])
+        s, width = shape.states, shape.padded
+        processes = tuple(
+            ProcessGradient(q.reshape(-1, width)[:s, :s].copy(), f.copy())
+            for q, f in zip(d.rate_matrix, d.root_frequencies)
+        )
+        return SiteModelGradient(
+            processes, d.rates.copy(), d.weights.copy(), float(d.invariant[-1]), d.invariant[:-1].copy()
         )
 
+    def _evaluate(self, trees: ForestTrees, mask, settle: bool, fresh: bool) -> np.ndarray:
+        """fresh: compute every matrix and message again."""
+        if self._hangs:
+            raise ValueError("trees that hang from a tip are evaluated in a compiled loop")
+        work, old = self._work(trees, mask), self._accepted
+        lengths, everything = np.full(trees.lengths.shape, np.nan), work.everything  # no length equals nan
+        if old is not None:
+            same = [(a == b).all(1) for a, b in zip(trees[:4], old[:4])]
+            everything = 1 - np.all(same, 0).astype(np.int64)
+            lengths = lengths if fresh else old.lengths
+        work = work._replace(old_lengths=lengths, everything=everything, settle=settle)
+        self._run(work, (evaluate_cells_four, evaluate_cells_padded), False)
+        return work.values
 
-def aligned(*shape: int, dtype=np.float64) -> np.ndarray:
-    """Uninitialised, from the start of a cache line on: columns of 128 bytes then touch two lines, not three,
-    which halves the time of the four-state kernels."""
-    size, each = int(np.prod(shape)), np.dtype(dtype).itemsize
-    whole = np.empty(size * each + 63, np.uint8)
-    first = -whole.ctypes.data % 64
-    return whole[first : first + size * each].view(dtype).reshape(shape)
-
-
-def _shape(part: Part):
-    return shape_of_sizes(part.state_sets.shape[1], len(part.process), "float64", lanes=4)
-
-
-def _rows(part: Part) -> tuple[np.ndarray, int]:
-    """(2N,) first row of every region, and their number: a tip has a row a code, others one a pattern."""
-    n_tips, n_patterns = part.tip_codes.shape
-    each = np.full(2 * n_tips - 1, rows_for(n_patterns))
-    each[:n_tips] = rows_for(len(part.state_sets))
-    ends = np.cumsum(np.tile(each, 2))
-    return np.concatenate([[0], ends[:-1]]).astype(np.int64), int(ends[-1])
-
-
-def _numbers(part: Part) -> list[int]:
-    shape, (n_tips, n_patterns), rows = _shape(part), part.tip_codes.shape, _rows(part)[1]
-    return list(
-        CellNumbers(
-            tips=n_tips,
-            patterns=n_patterns,
-            codes=len(part.state_sets),
-            states=shape.states,
-            categories=shape.categories,
-            padded=shape.padded,
-            blocks=shape.blocks,
-            width=shape.width,
-            exponents=shape.exponents,
-            matrix=shape.matrix,
-            processes=int(part.process.max()) + 1,
-            first_lengths=part.first_lengths,
-            length_classes=int(part.length_class.max()) + 1,
-            message_rows=rows,
-            column_rows=rows,
-            guarded=int(shape.states != 4 or n_tips > UNGUARDED_TIPS),
-            ascertained=int(part.unobservable.any()),
-            repeats=int(part.repeats),
+    def _work(self, trees: ForestTrees, mask: np.ndarray | None) -> Work:
+        chains = np.flatnonzero(self._chosen(mask))
+        return Work(
+            cells=(chains * len(self.parts) + self._largest_first[:, None]).reshape(-1),
+            numbers=self.numbers,
+            addresses=self.addresses,
+            downs=self._downs,
+            trees=trees,
+            old_lengths=trees.lengths,
+            everything=np.ones(len(self.cells), np.int64),
+            other_models=self._other_models,
+            moved=np.zeros(trees.left.shape[1], np.uint8),
+            settle=False,
+            which=0,
+            parameters=False,
+            values=np.array([[cell.log_likelihood[0] for cell in chain] for chain in self.cells]),
         )
-    )
+
+    def _run(self, work: Work, runs: tuple[Callable, Callable], down: bool) -> None:
+        """Share the cells of four states among the threads, then the others."""
+        while len(self._scratch) < self._team.threads:
+            self._scratch.append((cell_scratch(self.parts), down_scratch(self.parts)))
+        four = self._four[work.cells % len(self.parts)]
+        for run, chosen in zip(runs, (four, ~four)):
+            if chosen.any():
+                own = work._replace(cells=work.cells[chosen])
+                self._team.run(
+                    lambda counter, thread, run=run, own=own: run(  # type: ignore[misc]
+                        counter, own, *self._scratch[thread][: 1 + down]
+                    ),
+                    len(own.cells),
+                )
+
+    def _chosen(self, mask: np.ndarray | None) -> np.ndarray:
+        return np.ones(len(self.cells), bool) if mask is None else np.asarray(mask, bool)
 
 
-def _shared(part: Part) -> dict[str, np.ndarray]:
-    """What the chains of a partition share, by field of CellArrays."""
-    sets, start = state_sets(part.state_sets), _rows(part)[0]
-    allowed = np.all(np.asarray(part.state_sets, bool)[part.tip_codes], axis=0)
-    states = np.zeros(part.state_sets.size, np.int64)
-    states[: len(sets.states)] = sets.states
-    return {
-        "tip_codes": np.ascontiguousarray(part.tip_codes, np.int32),
-        "set_first": sets.first,
-        "set_states": states,
-        "weights": np.ascontiguousarray(part.weights, np.float64),
-        "unobservable": np.ascontiguousarray(part.unobservable, np.uint8),
-        "invariant_states": np.ascontiguousarray(allowed, np.uint8).reshape(-1),
-        "column_start": start,
-        "message_start": start,
-        "process": np.ascontiguousarray(part.process, np.int64),
-        "length_class": np.ascontiguousarray(part.length_class, np.int64),
-    }
+def _copy(trees: ForestTrees) -> ForestTrees:
+    return ForestTrees(*(np.array(array, order="C") for array in trees))
 
 
-def _cell(part: Part, shared: dict[str, np.ndarray]) -> CellArrays:
-    shape, (n_tips, n_patterns) = _shape(part), part.tip_codes.shape
-    n_codes, n_nodes, s, c = len(part.state_sets), 2 * n_tips - 1, shape.states, shape.categories
-    m, (_, rows) = int(part.process.max()) + 1, _rows(part)
-    numbers = (s, s) if shape.padded == 4 else (s, shape.padded)
-    inverse = (s, s) if shape.padded == 4 else (s, -(-s // 6) * 6)
-    size, left = np.zeros(2 * n_nodes, np.int64), np.empty(rows, np.int32)
-    for x in range(n_tips):  # a tip's classes are its codes
-        first = shared["column_start"][x]
-        size[x], left[first : first + n_codes] = n_codes, np.arange(n_codes)
-    at = np.tile(np.arange(n_nodes), (2, 3, 1))
-    return CellArrays(
-        **shared,
-        at=np.ascontiguousarray(at, np.int64),
-        size=size,
-        class_of=np.empty((2 * (n_tips - 1), n_patterns), np.int32),
-        left=left,
-        right=np.empty(rows, np.int32),
-        values=aligned(shape.blocks, rows * shape.width),
-        taken=np.zeros((shape.blocks, rows * shape.exponents), np.int32),
-        rescaled=np.zeros((shape.blocks, 2 * n_nodes), np.uint8),
-        matrices=aligned(shape.blocks, 2 * n_nodes * shape.matrix),
-        eigenvalues=np.zeros((2, m, s)),
-        eigen_right=np.zeros((2, m, *numbers)),
-        eigen_left=np.zeros((2, m, *inverse)),
-        root_frequencies=np.zeros((2, m, s)),
-        rates=np.zeros((2, c)),
-        category_weights=np.zeros((2, c)),
-        invariant=np.zeros(2),
-        invariant_frequencies=np.zeros((2, s)),
-        slot=np.zeros(2, np.int64),
-        log_likelihood=np.zeros(2),
-    )
+def _along(mask: np.ndarray, array: np.ndarray) -> np.ndarray:
+    """The mask over the first axis, to be broadcast with the array."""
+    return mask.reshape(-1, *[1] * (array.ndim - 1))

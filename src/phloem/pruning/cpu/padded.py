@@ -128,6 +128,10 @@ def collect(x, begin, end, c, nodes, columns, messages, shape, q, scratch):
     for k in range(begin, end):
         at = (k - begin) * padded
         first, last = parent_row + columns.first[row + k], parent_row + columns.first[row + k + 1]
+        if first == last:  # a code that no pattern has
+            for i in range(0, padded, len(lanes)):
+                store(scratch, at + i, zeros(scratch, lanes))
+            continue
         f, g = (above + order[first]) * padded, (sibling_row + sibling[first]) * padded
         for i in range(0, padded, len(lanes)):
             store(scratch, at + i, multiply(load(q, f + i, lanes), load(values, g + i, lanes)))

@@ -1,0 +1,378 @@
+"""The gradient of one cell: its way down the tree, from the accepted state or from a proposal.
+
+Pre-order vectors are summed by class on the way (reference/recursion.py specifies it), by the kernels that
+CpuEvaluator uses. A tree that hangs from tip 0 has no messages of the root and of the node beside the tip;
+they are made here, in the regions of the root, which such a tree does not use.
+"""
+
+from __future__ import annotations
+
+from phloem.hardware.numba_compile import merged, uncounted
+from phloem.pruning.cpu.adjoint import (
+    branch_derivative_four,
+    message_derivative_four,
+    message_derivative_padded,
+)
+from phloem.pruning.cpu.cell import (
+    FOUR,
+    WIDE,
+    cell_room,
+    cell_shape,
+    class_row,
+    node_beside_tip,
+    sites_at_root,
+)
+from phloem.pruning.cpu.cell_records import (
+    CLASS_OF,
+    COLUMN_START,
+    COLUMNS,
+    D_FREQUENCIES,
+    D_INVARIANT,
+    D_LENGTHS,
+    D_RATE_MATRIX,
+    D_RATES,
+    D_WEIGHTS,
+    INVARIANT_STATES,
+    MATRICES,
+    MESSAGES,
+    SIZE,
+    SLOT,
+    SORTED_BY,
+    TIP_CODES,
+    VERSION,
+    Q,
+    cell_at,
+    cell_columns,
+    cell_matrices,
+    cell_messages,
+    cell_model,
+    cell_numbers,
+    cell_sets,
+    sorted_columns,
+)
+from phloem.pruning.cpu.column_classes import sort_by_class
+from phloem.pruning.cpu.eigenbasis import (
+    add_adjoint_four,
+    add_adjoint_padded,
+    leave_eigenbasis_four,
+    leave_eigenbasis_padded,
+    of_process_padded,
+    of_processes_four,
+    rate_columns_four,
+    rate_columns_padded,
+    sum_lanes_by_process,
+)
+from phloem.pruning.cpu.four_states import node_down_four, node_messages_four, tip_down_four
+from phloem.pruning.cpu.padded import node_down_padded, node_messages_padded, tip_down_padded
+from phloem.pruning.cpu.records import Matrices, Nodes, RateColumns, RootSites
+from phloem.pruning.cpu.root import root_down, root_gradient
+from phloem.pruning.cpu.storage import float64_at, int32_at, int64_at, uint8_at
+from phloem.pruning.cpu.transition import transition_four, transition_padded, transpose
+
+
+@merged
+def gradient_cell(numbers, addresses, down, tree, which, parameters, scratch, room):
+    """Log-likelihood of a cell's state, and its derivatives into the regions of cell_records.DownArrays.
+
+    numbers, addresses, down: the cell's rows of the tables. which: 0, the accepted state, whose tree and
+    lengths `tree` holds (not between a proposal and its settling: both write the same spare regions); 1, the
+    proposal just evaluated. parameters: also by the model's numbers.
+    """
+    if cell_numbers(numbers).padded == 4:
+        value = gradient_four(numbers, addresses, down, tree, which, parameters, scratch, room)
+    else:
+        value = gradient_padded(numbers, addresses, down, tree, which, parameters, scratch, room)
+    return value
+
+
+@uncounted
+def gradient_four(numbers, addresses, down, tree, which, parameters, scratch, room):
+    """gradient_cell, four states."""
+    lay_out(numbers, addresses, down, tree, which, room)
+    root_messages_four(numbers, addresses, tree, which, scratch, room)
+    value = sites_at_root(numbers, addresses, tree, room.messages_at, which, FOUR, scratch)
+    pass_down_four(numbers, addresses, down, tree, which, parameters, scratch, room)
+    if parameters:
+        root_numbers(numbers, addresses, down, tree, which, FOUR, scratch, room)
+    return value
+
+
+@uncounted
+def gradient_padded(numbers, addresses, down, tree, which, parameters, scratch, room):
+    """gradient_cell, any number of states."""
+    lay_out(numbers, addresses, down, tree, which, room)
+    root_messages_padded(numbers, addresses, tree, which, scratch, room)
+    value = sites_at_root(numbers, addresses, tree, room.messages_at, which, WIDE, scratch)
+    pass_down_padded(numbers, addresses, down, tree, which, parameters, scratch, room)
+    if parameters:
+        root_numbers(numbers, addresses, down, tree, which, WIDE, scratch, room)
+    return value
+
+
+@merged
+def _clear(n, down):
+    """Set all sums to zero."""
+    for array, size in (
+        (D_LENGTHS, n.length_classes * (2 * n.tips - 1)), (D_RATES, n.categories), (D_WEIGHTS, n.categories),
+        (D_FREQUENCIES, n.processes * n.states), (D_INVARIANT, n.states + 1),
+        (D_RATE_MATRIX, n.processes * (16 if n.padded == 4 else n.matrix)),
+    ):  # fmt: skip
+        own = float64_at(down[array], (size,))
+        for i in range(size):
+            own[i] = 0.0
+
+
+@uncounted
+def lay_out(numbers, addresses, down, tree, which, room):
+    """Where the messages of every node are, its number of columns, and their orders for the way down; all
+    sums are cleared."""
+    n = cell_numbers(numbers)
+    _clear(n, down)
+    at, columns = cell_at(n, addresses), sorted_columns(n, addresses, down)
+    n_nodes, regions = 2 * n.tips - 1, 4 * n.tips - 2
+    size, version = int64_at(addresses[SIZE], (regions,)), int64_at(addresses[VERSION], (regions,))
+    sorted_by = int64_at(down[SORTED_BY], (regions,))
+    for x in range(n_nodes):
+        room.messages_at[x] = at[which, MESSAGES, x]
+    if n.hangs:
+        beside = node_beside_tip(tree, n_nodes - 1)
+        room.messages_at[n_nodes - 1], room.messages_at[beside] = n_nodes - 1, regions - 1
+        region = at[which, COLUMNS, beside]
+        key = 2 * (version[region] * regions + region) + (tree.left[n_nodes - 1] == 0)
+        if sorted_by[n_nodes - 1] != key:
+            number_root(numbers, addresses, tree, region, columns.left, columns.right)
+            sorted_by[n_nodes - 1] = key
+    for x in range(n_nodes):
+        room.size[x] = size[at[which, COLUMNS, x]]
+    for x in range(n.tips, n_nodes):
+        region, a, b = at[which, COLUMNS, x], tree.left[x], tree.right[x]
+        key, begin, end = version[region] * regions + region, columns.start[region], room.size[x]
+        left, right = columns.left[begin : begin + end], columns.right[begin : begin + end]
+        for side in range(2):
+            child = at[which, COLUMNS, a if side == 0 else b]
+            first = columns.first[columns.start[child] :]
+            if sorted_by[child] == key:
+                continue
+            sorted_by[child] = key
+            if side == 0:
+                order, sibling = columns.left_order[begin:], columns.left_sibling[begin:]
+                sort_by_class(left, right, size[child], first, order, sibling)
+            else:
+                order, sibling = columns.right_order[begin:], columns.right_sibling[begin:]
+                sort_by_class(right, left, size[child], first, order, sibling)
+
+
+@uncounted
+def number_root(numbers, addresses, tree, region, left, right):
+    """Columns of the root of a tree that hangs from tip 0, one a pattern. region: of the node beside it."""
+    n = cell_numbers(numbers)
+    root, regions = 2 * n.tips - 2, 4 * n.tips - 2
+    codes = int32_at(addresses[TIP_CODES], (n.tips, n.patterns))[0]
+    classes = int32_at(addresses[CLASS_OF], (2 * n.tips - 2, n.patterns))[class_row(region, n.tips)]
+    begin = int64_at(addresses[COLUMN_START], (regions,))[root]
+    for p in range(n.patterns):
+        if tree.left[root] == 0:
+            left[begin + p], right[begin + p] = codes[p], classes[p]
+        else:
+            left[begin + p], right[begin + p] = classes[p], codes[p]
+    int64_at(addresses[SIZE], (regions,))[root] = n.patterns
+    int64_at(addresses[VERSION], (regions,))[root] += 1
+
+
+@merged
+def _nodes(n, a, tree, which, messages_at, matrix_at, size):
+    """size: (N,) by node."""
+    return Nodes(
+        tree.left, tree.right, tree.parent, cell_at(n, a)[which, COLUMNS], messages_at, matrix_at, size
+    )
+
+
+@merged
+def _sites(n, a, scratch):
+    """Of the root's columns, one a pattern."""
+    states = uint8_at(a[INVARIANT_STATES], (n.patterns * n.states,))
+    return RootSites(scratch.site_log, scratch.mantissa, scratch.power, states)
+
+
+@merged
+def _model(n, a, which):
+    return cell_model(n, a, int64_at(a[SLOT], (2,))[which])
+
+
+@merged
+def _rates(model, room):
+    return RateColumns(model.process, room.rate_first, room.rate_states, room.rate_values)
+
+
+@uncounted
+def root_messages_four(numbers, addresses, tree, which, scratch, room):
+    """Messages of the root and of the node beside tip 0, where the tree hangs from it, four states."""
+    n = cell_numbers(numbers)
+    if not n.hangs:
+        return
+    matrix_at, root = cell_at(n, addresses)[which, MATRICES], 2 * n.tips - 2
+    nodes = _nodes(n, addresses, tree, which, room.messages_at, matrix_at, room.size)
+    shape, columns, messages = cell_shape(n, FOUR), cell_columns(n, addresses), cell_messages(n, addresses)
+    matrices, model = cell_matrices(n, addresses, tree.lengths), _model(n, addresses, which)
+    beside = node_beside_tip(tree, root)
+    for block in range(n.blocks):
+        transition_four(beside, block, nodes, matrices, model, shape, cell_room(scratch))
+        for i in range(2):
+            x = root if i else beside
+            messages.rescaled[block, room.messages_at[x]] = 0
+            node_messages_four(x, 0, room.size[x], block, nodes, columns, messages, matrices, shape)
+
+
+@uncounted
+def root_messages_padded(numbers, addresses, tree, which, scratch, room):
+    """The same for any number of states."""
+    n = cell_numbers(numbers)
+    if not n.hangs:
+        return
+    matrix_at, root = cell_at(n, addresses)[which, MATRICES], 2 * n.tips - 2
+    nodes = _nodes(n, addresses, tree, which, room.messages_at, matrix_at, room.size)
+    shape, columns, messages = cell_shape(n, WIDE), cell_columns(n, addresses), cell_messages(n, addresses)
+    matrices, model = cell_matrices(n, addresses, tree.lengths), _model(n, addresses, which)
+    beside, rows = node_beside_tip(tree, root), scratch.rows
+    for c in range(n.blocks):
+        transition_padded(beside, c, nodes, matrices, model, shape, cell_room(scratch))
+        for i in range(2):
+            x = root if i else beside
+            messages.rescaled[c, room.messages_at[x]] = 0
+            node_messages_padded(x, 0, room.size[x], c, nodes, columns, messages, matrices, shape, rows)
+
+
+@uncounted
+def pass_down_four(numbers, addresses, down, tree, which, parameters, scratch, room):
+    """Pre-order vectors and derivatives by length, four states; with parameters also d log L / d Q, and by
+    rates. scratch holds the sites."""
+    n = cell_numbers(numbers)
+    root, matrix_at = 2 * n.tips - 2, cell_at(n, addresses)[which, MATRICES]
+    nodes = _nodes(n, addresses, tree, which, room.messages_at, matrix_at, room.size)
+    shape, columns, messages = (
+        cell_shape(n, FOUR),
+        sorted_columns(n, addresses, down),
+        cell_messages(n, addresses),
+    )
+    matrices, model = cell_matrices(n, addresses, tree.lengths), _model(n, addresses, which)
+    sets, sites, kernels = cell_sets(n, addresses), _sites(n, addresses, scratch), cell_room(scratch)
+    all_q, adjoint = float64_at(down[Q], (n.blocks, n.message_rows * n.width)), room.adjoint
+    by_length = float64_at(down[D_LENGTHS], (n.length_classes, root + 1))
+    by_rate, by_q = (
+        float64_at(down[D_RATES], (n.categories,)),
+        float64_at(down[D_RATE_MATRIX], (n.processes, 16)),
+    )
+    rates = _rates(model, room)
+    if not parameters:
+        rate_columns_four(model, room)
+    for block in range(n.blocks):
+        q, row = all_q[block], messages.start[room.messages_at[root]]
+        root_down(
+            root, 0, n.patterns, block, nodes, columns, messages, model, sites, scratch.site_weights, q, row,
+            shape,
+        )  # fmt: skip
+        if parameters:
+            of_processes_four(block, model, shape, room)
+        for i in range(root - 1, -1, -1):
+            x = tree.order[i]
+            at, tip = matrix_at[x] * shape.matrix, tree.left[x] < 0
+            if tip:
+                tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, 0)
+            else:
+                node_down_four(
+                    x, 0, room.size[x], block, nodes, columns, messages, matrices, shape, q, adjoint, 0,
+                    parameters, kernels,
+                )  # fmt: skip
+            if parameters:
+                add_adjoint_four(x, block, matrices.lengths, model, shape, room)
+            elif tip:
+                branch_derivative_four(at, block, matrices.down[block], rates, adjoint, 0, shape, room.share)
+            else:
+                message_derivative_four(block, rates, adjoint, 0, shape, room.share)
+            for lane in range(shape.exponents):
+                c = block * shape.exponents + lane
+                if c < n.categories:
+                    k = model.length_class[c]
+                    by_length[k, x] += model.rates[c] * room.share[lane]
+                    by_rate[c] += matrices.lengths[k, x] * room.share[lane]
+        if parameters:
+            sum_lanes_by_process(block, model, shape, room, by_q)
+    if parameters:
+        leave_eigenbasis_four(model, room, by_q)
+
+
+@uncounted
+def pass_down_padded(numbers, addresses, down, tree, which, parameters, scratch, room):
+    """The same for any number of states."""
+    n = cell_numbers(numbers)
+    root, matrix_at = 2 * n.tips - 2, cell_at(n, addresses)[which, MATRICES]
+    nodes = _nodes(n, addresses, tree, which, room.messages_at, room.no_matrix, room.size)
+    shape, columns, messages = (
+        cell_shape(n, WIDE),
+        sorted_columns(n, addresses, down),
+        cell_messages(n, addresses),
+    )
+    matrices, model = cell_matrices(n, addresses, tree.lengths), _model(n, addresses, which)
+    transposed = Matrices(matrices.down, room.up, matrices.lengths, True)
+    sets, sites, rates = cell_sets(n, addresses), _sites(n, addresses, scratch), _rates(model, room)
+    all_q, adjoint = float64_at(down[Q], (n.blocks, n.message_rows * n.width)), room.adjoint
+    by_length = float64_at(down[D_LENGTHS], (n.length_classes, root + 1))
+    by_rate = float64_at(down[D_RATES], (n.categories,))
+    by_q = float64_at(down[D_RATE_MATRIX], (n.processes, n.matrix))
+    if not parameters:
+        rate_columns_padded(model, shape, scratch, room)
+    for c in range(n.blocks):
+        q, row, k = all_q[c], messages.start[room.messages_at[root]], model.length_class[c]
+        root_down(
+            root,
+            0,
+            n.patterns,
+            c,
+            nodes,
+            columns,
+            messages,
+            model,
+            sites,
+            scratch.site_weights,
+            q,
+            row,
+            shape,
+        )
+        if parameters:
+            of_process_padded(model.process[c], model, shape, room)
+        for i in range(root - 1, -1, -1):
+            x = tree.order[i]
+            if tree.left[x] < 0:
+                tip_down_padded(
+                    x, c, nodes, columns, messages, sets, shape, q, adjoint, 0, parameters, scratch.rows
+                )
+            else:
+                at = matrix_at[x] * shape.matrix
+                transpose(matrices.down[c][at:], room.up[c], 0, n.states, n.padded)
+                node_down_padded(
+                    x, 0, room.size[x], c, nodes, columns, messages, transposed, shape, q, adjoint, 0,
+                    parameters, scratch.rows, scratch.more_rows,
+                )  # fmt: skip
+            t = model.rates[c] * matrices.lengths[k, x]
+            if parameters:
+                add_adjoint_padded(model.process[c], t, model, shape, room, by_q)
+            else:
+                message_derivative_padded(c, rates, adjoint, 0, shape, room.share)
+            by_length[k, x] += model.rates[c] * room.share[0]
+            by_rate[c] += matrices.lengths[k, x] * room.share[0]
+    if parameters:
+        leave_eigenbasis_padded(model, shape, room, by_q)
+
+
+@uncounted
+def root_numbers(numbers, addresses, down, tree, which, lanes, scratch, room):
+    """Derivatives by what only the root sees."""
+    n = cell_numbers(numbers)
+    nodes = _nodes(n, addresses, tree, which, room.messages_at, room.no_matrix, room.size)
+    frequencies = float64_at(down[D_FREQUENCIES], (n.processes, n.states))
+    weights = float64_at(down[D_WEIGHTS], (n.categories,))
+    root_gradient(
+        2 * n.tips - 2, nodes, cell_messages(n, addresses), _model(n, addresses, which),
+        _sites(n, addresses, scratch), scratch.site_weights, cell_shape(n, lanes), frequencies, weights,
+        float64_at(down[D_INVARIANT], (n.states + 1,)),
+    )  # fmt: skip

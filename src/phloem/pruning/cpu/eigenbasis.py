@@ -1,0 +1,224 @@
+"""From adjoints of transition matrices to that of Q, branch by branch, in the eigenbasis of Q.
+
+With P = R exp(Λ t) L and A = d log L / d P of one branch and category, t its rate times its length,
+    d log L / d Q = Lᵀ [Σ (Rᵀ A Lᵀ) ∘ D(t)] Rᵀ,   D_kl = (exp(λ_k t) - exp(λ_l t)) / (λ_k - λ_l)
+(t exp(λ_k t) on ties), the sum over branches and categories (model/transition.py specifies it, with sources).
+Its diagonal holds the branch derivative too: ⟨A, Q P⟩ = Σ_k (Rᵀ A Lᵀ)_kk λ_k exp(λ_k t).
+With h the larger eigenvalue and l the smaller, D = exp(h t) expm1((l - h) t) / (l - h): nothing cancels and
+nothing overflows. Every eigensystem must be real. Names of arrays: cell_records.DownScratch.
+"""
+
+from __future__ import annotations
+
+from phloem.hardware.numba_compile import uncounted
+from phloem.pruning.cpu.lanes import load, multiply, multiply_add, store
+from phloem.pruning.cpu.matrix_product import product
+from phloem.pruning.cpu.transition import exponentials_less_one
+
+# Q itself, in full and by columns (records.RateColumns): for branch derivatives without adjoints.
+
+
+@uncounted
+def rate_columns_four(model, room):
+    """Q = R Λ L of every process, four states."""
+    for m in range(len(model.values)):
+        values, right, left = model.values[m], model.right[m], model.left[m]
+        for j in range(5):
+            room.rate_first[m, j] = 16 * m + 4 * j
+        for j in range(4):
+            for i in range(4):
+                total = 0.0
+                for k in range(4):
+                    total += right[i, k] * values[k] * left[k, j]
+                room.rate_states[16 * m + 4 * j + i], room.rate_values[16 * m + 4 * j + i] = i, total
+
+
+@uncounted
+def rate_columns_padded(model, shape, scratch, room):
+    """The same for any number of states."""
+    states, padded = shape.states, shape.padded
+    for m in range(len(model.values)):
+        values, left, right = model.values[m], model.left[m], model.right[m].reshape(-1)
+        rows, begin = left.shape[1], m * states * states
+        for k in range(states):
+            for j in range(rows):
+                scratch.scaled[k * rows + j] = values[k] * left[k, j]
+        product(
+            scratch.scaled,
+            0,
+            1,
+            rows,
+            right,
+            0,
+            padded,
+            scratch.matrix,
+            0,
+            padded,
+            states,
+            padded,
+            states,
+            False,
+        )
+        for j in range(states + 1):
+            room.rate_first[m, j] = begin + j * states
+        for j in range(states):
+            for i in range(states):
+                e = begin + j * states + i
+                room.rate_states[e], room.rate_values[e] = i, scratch.matrix[j * padded + i]
+
+
+# Four states, the categories of a block in lanes.
+
+
+@uncounted
+def of_processes_four(block, model, shape, room):
+    """R and L of the processes of a block's categories into room.right and room.left (row, column, lane); the
+    sum over branches, room.basis, starts at zero."""
+    n = len(shape.lanes)
+    for lane in range(n):
+        c = block * n + lane
+        m = model.process[c] if c < shape.categories else 0
+        for i in range(4):
+            for j in range(4):
+                at = (4 * i + j) * n + lane
+                room.right[at], room.left[at], room.basis[at] = model.right[m, i, j], model.left[m, i, j], 0.0
+
+
+@uncounted
+def add_adjoint_four(x, block, lengths, model, shape, room):
+    """Add the branch above x to room.basis, from its adjoint (child, parent, lane) in room.adjoint; its
+    ⟨A, Q P⟩ of every lane into room.share."""
+    lanes, n = shape.lanes, len(shape.lanes)
+    a, right, left, half, pairs = room.adjoint, room.right, room.left, room.half, room.pairs
+    for k in range(4):
+        for j in range(4):
+            total = multiply(load(right, k * n, lanes), load(a, 4 * j * n, lanes))
+            for i in range(1, 4):
+                total = multiply_add(
+                    load(right, (4 * i + k) * n, lanes), load(a, (4 * j + i) * n, lanes), total
+                )
+            store(half, (4 * k + j) * n, total)
+    for k in range(4):
+        for l in range(4):
+            total = multiply(load(half, 4 * k * n, lanes), load(left, 4 * l * n, lanes))
+            for j in range(1, 4):
+                total = multiply_add(
+                    load(half, (4 * k + j) * n, lanes), load(left, (4 * l + j) * n, lanes), total
+                )
+            store(a, (4 * k + l) * n, total)
+    for lane in range(n):
+        c = block * n + lane
+        m, t = 0, 0.0
+        if c < shape.categories:
+            m, t = model.process[c], model.rates[c] * lengths[model.length_class[c], x]
+        entry = 4
+        for k in range(4):
+            pairs[k * n + lane] = model.values[m, k] * t
+            for l in range(k):
+                pairs[entry * n + lane] = -abs(model.values[m, k] - model.values[m, l]) * t
+                entry += 1
+    exponentials_less_one(pairs, 10 * n)
+    for lane in range(n):
+        c = block * n + lane
+        if c >= shape.categories:
+            continue
+        values, entry, share = model.values[model.process[c]], 4, 0.0
+        t = model.rates[c] * lengths[model.length_class[c], x]
+        for k in range(4):
+            growth = 1.0 + pairs[k * n + lane]
+            own = a[5 * k * n + lane] * growth
+            room.basis[5 * k * n + lane] += own * t
+            share += own * values[k]
+            for l in range(k):
+                high = growth if values[k] > values[l] else 1.0 + pairs[l * n + lane]
+                apart = abs(values[k] - values[l])
+                slope = high * pairs[entry * n + lane] / -apart if apart > 0.0 else high * t
+                room.basis[(4 * k + l) * n + lane] += a[(4 * k + l) * n + lane] * slope
+                room.basis[(4 * l + k) * n + lane] += a[(4 * l + k) * n + lane] * slope
+                entry += 1
+        room.share[lane] = share
+
+
+@uncounted
+def sum_lanes_by_process(block, model, shape, room, total):
+    """Add a block's room.basis to its processes' sums. total: (M, 16) (row, column)."""
+    n = len(shape.lanes)
+    for lane in range(n):
+        c = block * n + lane
+        if c < shape.categories:
+            for entry in range(16):
+                total[model.process[c], entry] += room.basis[entry * n + lane]
+
+
+@uncounted
+def leave_eigenbasis_four(model, room, total):
+    """Every process' sum becomes Lᵀ · sum · Rᵀ."""
+    for m in range(len(model.values)):
+        right, left, half = model.right[m], model.left[m], room.half
+        for k in range(4):
+            for j in range(4):
+                half[4 * k + j] = 0.0
+                for l in range(4):
+                    half[4 * k + j] += total[m, 4 * k + l] * right[j, l]
+        for i in range(4):
+            for j in range(4):
+                total[m, 4 * i + j] = 0.0
+                for k in range(4):
+                    total[m, 4 * i + j] += left[k, i] * half[4 * k + j]
+
+
+# Any number of states, one category after the other. Sums are kept transposed, (l, k).
+
+
+@uncounted
+def of_process_padded(m, model, shape, room):
+    """R (rows i, padded) and L (rows l, padded) of a process into room.right and room.left."""
+    states, padded = shape.states, shape.padded
+    right, left = model.right[m], model.left[m]
+    for i in range(states):
+        for k in range(padded):
+            inside = k < states
+            room.right[i * padded + k] = right[k, i] if inside else 0.0
+            room.left[i * padded + k] = left[i, k] if inside else 0.0
+
+
+@uncounted
+def add_adjoint_padded(m, t, model, shape, room, total):
+    """Add a branch to total[m] from its adjoint (child, padded parent) in room.adjoint; its ⟨A, Q P⟩ into
+    room.share."""
+    states, padded, values, own = shape.states, shape.padded, model.values[m], total[m]
+    g, growth, pairs = room.basis, room.growth, room.pairs
+    product(
+        room.left, 0, padded, 1, room.adjoint, 0, padded, room.half, 0, padded, states, padded, states, False
+    )
+    product(room.half, 0, padded, 1, room.right, 0, padded, g, 0, padded, states, padded, states, False)
+    for k in range(states):
+        growth[k] = values[k] * t
+    exponentials_less_one(growth, states)
+    share = 0.0
+    for k in range(states):
+        for l in range(k):
+            pairs[l] = -abs(values[k] - values[l]) * t
+        exponentials_less_one(pairs, k)
+        diagonal = k * padded + k
+        part = g[diagonal] * (1.0 + growth[k])
+        own[diagonal] += part * t
+        share += part * values[k]
+        for l in range(k):
+            high = 1.0 + (growth[k] if values[k] > values[l] else growth[l])
+            apart = abs(values[k] - values[l])
+            slope = high * pairs[l] / -apart if apart > 0.0 else high * t
+            own[k * padded + l] += g[k * padded + l] * slope
+            own[l * padded + k] += g[l * padded + k] * slope
+    room.share[0] = share
+
+
+@uncounted
+def leave_eigenbasis_padded(model, shape, room, total):
+    """Every process' sum, transposed, becomes Lᵀ · sum · Rᵀ: rows padded."""
+    states, padded = shape.states, shape.padded
+    for m in range(len(model.values)):
+        right, left, own = model.right[m].reshape(-1), model.left[m].reshape(-1), total[m]
+        rows = model.left.shape[2]
+        product(own, 0, 1, padded, right, 0, padded, room.half, 0, padded, states, padded, states, False)
+        product(left, 0, 1, rows, room.half, 0, padded, own, 0, padded, states, padded, states, False)
