@@ -49,7 +49,7 @@ def chain_start(start: str, alignment: Alignment, bounds: tuple[float, float]) -
     """The start that `random`, `nj`, `bionj`, `upgma` or a file name stands for.
 
     bounds: of the branch lengths; what lies outside becomes the bound. Every chain of every run perturbs the
-    tree by random interchanges of its own (inference.mcmc.starting_trees.perturbed). Errors: InputError for a
+    tree by random interchanges of its own (inference.mcmc.start.perturbed). Errors: InputError for a
     file that is not there or whose taxa are not the alignment's.
     """
     if start == RANDOM:

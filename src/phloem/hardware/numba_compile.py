@@ -74,12 +74,13 @@ def _sources_digest(file: Path) -> str:
 
 @cache
 def _read(file: Path) -> tuple[bytes, list[Path]]:
-    """A file's bytes and the files of phloem it may import."""
+    """A file's bytes and the files of phloem it may import; of a folder that it imports, all files."""
     text, imported = file.read_bytes(), []
     for module, names in _IMPORT.findall(text.decode()):
         folder = _PACKAGE.joinpath(*module.split(".")) if module else _PACKAGE
         imported.append(folder.with_suffix(".py"))
-        imported += [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
+        for name in re.findall(r"\w+", names):
+            imported += [folder / f"{name}.py", *sorted((folder / name).glob("*.py"))]
     return text, imported
 
 

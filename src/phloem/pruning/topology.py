@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.pruning.cpu.column_classes import clade_keys, mark_ancestors
+from phloem.pruning.cpu.column_classes import clade_keys, mark_ancestors, tip_keys
 
 # A binary topology by node, as the engines' kernels want it.
 
@@ -60,7 +60,8 @@ def match_clades(old: Topology, left: np.ndarray, right: np.ndarray) -> Match:
     """Compare a new topology with the old one. left, right: (T-1,) its children."""
     n_tips = len(left) + 1
     new = Topology.build(left, right)
-    old_keys, keys = (clade_keys(t.left[n_tips:], t.right[n_tips:]) for t in (old, new))
+    tips = tip_keys(n_tips)
+    old_keys, keys = (clade_keys(tips, t.left[n_tips:], t.right[n_tips:]) for t in (old, new))
     order = np.argsort(old_keys)
     old_node = order[np.minimum(np.searchsorted(old_keys, keys, sorter=order), len(order) - 1)]
     same = old_keys[old_node] == keys

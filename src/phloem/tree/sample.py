@@ -138,20 +138,3 @@ def _check_arrays(parent: np.ndarray, n_tips: int, rooted: bool) -> None:
     if not rooted and n_tips > 2 and np.any(degree < 3):
         hint = "Give 2T-2 nodes and let the root have three children."
         raise InputError("an unrooted tree has a root of two children", hint=hint)
-
-
-def sample_hanging_from_tip(taxa: Sequence[str], parent: np.ndarray, lengths: np.ndarray) -> TreeSample:
-    """An unrooted sample whose trees hang from tip 0, as the compiled sampler keeps them.
-
-    parent: (n, 2T-2); tip 0's child has parent 0, and what stands at tip 0 itself is ignored. lengths:
-    (n, 2T-2) of the branch above each node. The child of tip 0 becomes the basal node.
-    """
-    parent, lengths = np.array(parent, np.int32), np.array(lengths, np.float64)
-    rows = np.arange(len(parent))
-    parent[:, 0] = -1
-    if np.any((parent == 0).sum(axis=1) != 1):
-        raise InputError("a tree does not hang from tip 0 alone", hint="Give tip 0 exactly one child.")
-    base = np.argmax(parent == 0, axis=1)
-    parent[rows, 0], lengths[rows, 0] = base, lengths[rows, base]
-    parent[rows, base], lengths[rows, base] = -1, 0.0
-    return sample_of_arrays(taxa, parent, lengths, rooted=False)

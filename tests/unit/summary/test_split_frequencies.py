@@ -8,7 +8,7 @@ from phloem.io.newick import parse_newick
 from phloem.summary.splits import split_frequency_deviation, split_table, topology_table
 from phloem.tree.random import uniform_unrooted, yule
 from phloem.tree.rearrange import topology_key
-from phloem.tree.sample import sample_hanging_from_tip, sample_of_arrays, sample_of_trees
+from phloem.tree.sample import sample_of_arrays, sample_of_trees
 from phloem.tree.splits import split_members, tree_splits
 
 
@@ -74,24 +74,6 @@ def test_sample_from_arrays_in_any_numbering():
     for i, tree in enumerate(trees):
         assert topology_key(sample.tree(i)) == topology_key(tree)
         assert sample.tree(i).lengths[:9].tolist() == tree.lengths[:9].tolist()
-
-
-def test_sample_hanging_from_tip_zero():
-    rng = np.random.default_rng(6)
-    trees = [uniform_unrooted(7, rng) for _ in range(10)]
-    parent, lengths = np.empty((10, 12), int), np.empty((10, 12))
-    for i, tree in enumerate(trees):
-        base = int(tree.parent[0])
-        assert base == 11
-        parent[i], lengths[i] = tree.parent, tree.lengths
-        parent[i, base], lengths[i, base] = 0, tree.lengths[0]
-        parent[i, 0] = -1
-    sample = sample_hanging_from_tip(trees[0].taxa, parent, lengths)
-    for i, tree in enumerate(trees):
-        assert topology_key(sample.tree(i)) == topology_key(tree)
-        np.testing.assert_array_equal(np.sort(sample.lengths[i]), np.sort(tree.lengths))
-    with pytest.raises(InputError, match="tip 0"):
-        sample_hanging_from_tip(trees[0].taxa, np.array([tree.parent for tree in trees]), lengths)
 
 
 def test_samples_that_make_no_sense():

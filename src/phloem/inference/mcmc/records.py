@@ -15,9 +15,8 @@ import numpy as np
 from phloem.density.terms.compiled.dispatch import PriorTable
 from phloem.pruning.cpu.cell_records import CellScratch
 
-# kinds of moves (ChainData.move_kind)
-BRANCH_MULTIPLIER, TREE_MULTIPLIER, NODE_SLIDER, NNI, SPR, TBR = range(6)
-SIMPLEX_DIRICHLET, SIMPLEX_SLIDER, POSITIVE_MULTIPLIER, UNIT_SLIDER, REAL_SLIDER = range(6, 11)
+# what a move is of (MoveTable.on)
+OF_LENGTHS, OF_TOPOLOGY, OF_NUMBERS = range(3)
 
 # what the compiled loop can do itself when numbers of a partition's model change (Recipes.kind)
 BY_MODEL, COMPILED = range(2)
@@ -51,17 +50,29 @@ class Recipes(NamedTuple):
     unit: np.ndarray
 
 
+class MoveTable(NamedTuple):
+    """The moves of a model's chains. kind: (M,) number among the registered moves (compiled/dispatch.py). on:
+    (M,) OF_LENGTHS, OF_TOPOLOGY or OF_NUMBERS. block: (M,) the block of numbers it is of. cumulative: (M,) of
+    the weights, ends at 1. target: (M,) acceptance aimed at while tuning (0: not tuned). bounds: (M, 2) of
+    the tuning parameter. narrows: (M,) uint8, 1 where a larger one makes smaller steps."""
+
+    kind: np.ndarray
+    on: np.ndarray
+    block: np.ndarray
+    cumulative: np.ndarray
+    target: np.ndarray
+    bounds: np.ndarray
+    narrows: np.ndarray
+
+
 class ChainData(NamedTuple):
     """What never changes during a run.
 
     n_tips: T. use_data: 0 samples the prior. numbers, addresses: (H, L, ·) tables of the cells
     (pruning/cpu/cell_records.py). recipes. number_priors, length_priors: of the numbers (n,), and of every
     set of branch lengths, tips' branches first. length_bounds: (2,). block_first, block_size: (blocks,) int64
-    where each lies in the numbers; block_bounds: (blocks, 2).
-    move_kind, move_block: (M,). move_cumulative: (M,) ends at 1. move_target: (M,) acceptance aimed at while
-    tuning (0: not tuned). move_bounds: (M, 2) of the tuning parameter. hastings_factor: (M,) multiplies the
-    log Hastings ratio: 1, except where a test plants an error. p_extend: of extending SPR and TBR. heat: (H,)
-    inverse temperatures by rank.
+    where each lies in the numbers; block_bounds: (blocks, 2). moves. p_extend: of extending SPR and TBR.
+    heat: (H,) inverse temperatures by rank.
     """
 
     n_tips: int
@@ -75,12 +86,7 @@ class ChainData(NamedTuple):
     block_first: np.ndarray
     block_size: np.ndarray
     block_bounds: np.ndarray
-    move_kind: np.ndarray
-    move_block: np.ndarray
-    move_cumulative: np.ndarray
-    move_target: np.ndarray
-    move_bounds: np.ndarray
-    hastings_factor: np.ndarray
+    moves: MoveTable
     p_extend: float
     heat: np.ndarray
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from phloem.errors import NumericalError
-from phloem.inference.mcmc.moves import Move, chosen_moves
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import ChainData, ChainScratch, ChainShared, ChainState
 from phloem.inference.mcmc.samples import Samples, TraceColumns, draw, extended, no_samples, trace_columns
@@ -20,6 +19,7 @@ from phloem.pruning.cpu.forest import Forest
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
+    from phloem.inference.mcmc.move_table import ChainMove
     from phloem.pruning.gpu.forest import GpuForest
 
 Device = Literal["cpu", "gpu"]
@@ -35,7 +35,7 @@ class Run:
 
     number: int
     settings: ChainSettings
-    moves: tuple[Move, ...]
+    moves: tuple[ChainMove, ...]
     columns: TraceColumns
     forest: Forest
     data: ChainData
@@ -74,6 +74,7 @@ def new_run(
     """
     from phloem.inference.mcmc import start  # numba takes a third of a second to load
     from phloem.inference.mcmc.compiled.run import REFRESH, advance
+    from phloem.inference.mcmc.move_table import chosen_moves
 
     parts = as_parts(observed)
     moves = chosen_moves(structure, len(parts[0].taxa), settings.move_weights)

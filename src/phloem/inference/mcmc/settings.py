@@ -56,8 +56,7 @@ class ChainSettings:
     first ones only; None takes burn_in · generations, at most 25,000. heating: chain i runs at 1 / (1 +
     heating · i). check_every: generations between two looks at convergence, and between checkpoints.
     use_data: False samples the prior. repeats: work on distinct columns. move_weights: None takes MrBayes'
-    proportions, else move name → weight. hastings_factor: move name → factor of its log Hastings ratio: a
-    planted error, for tests that must notice one. p_extend: probability that the walk of extending SPR and
+    proportions, else move name → weight. p_extend: probability that the walk of extending SPR and
     TBR goes on. branch_length_bounds: in substitutions per site.
     """
 
@@ -77,7 +76,6 @@ class ChainSettings:
     repeats: bool = True
     threads: int | None = None
     move_weights: dict[str, float] | None = None
-    hastings_factor: dict[str, float] | None = None
     p_extend: float = 0.5
     branch_length_bounds: tuple[float, float] = (1e-8, 100.0)
 

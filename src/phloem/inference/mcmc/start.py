@@ -15,12 +15,22 @@ from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.term import BlockPrior, Family
 from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError
-from phloem.inference.mcmc.moves import Move
+from phloem.inference.mcmc.move_table import LENGTHS, TOPOLOGY, ChainMove
 from phloem.inference.mcmc.recipes import Observations, recipes_of
-from phloem.inference.mcmc.records import ChainData, ChainScratch, ChainShared, ChainState
+from phloem.inference.mcmc.records import (
+    OF_LENGTHS,
+    OF_NUMBERS,
+    OF_TOPOLOGY,
+    ChainData,
+    ChainScratch,
+    ChainShared,
+    ChainState,
+    MoveTable,
+)
 from phloem.inference.mcmc.settings import ChainSettings, Priors
 from phloem.inference.mcmc.structure import ChainModel, is_shares
 from phloem.pruning.cpu.cell_memory import Part
+from phloem.pruning.cpu.column_classes import tip_keys
 from phloem.pruning.cpu.forest import Forest
 from phloem.tree.layout import resolve
 from phloem.tree.tree import Tree
@@ -40,50 +50,52 @@ def stream(seed: int, run: int, chain: int) -> np.ndarray:
     return words
 
 
-# Trees that chains start from, as the sampler keeps them: hanging from tip 0.
+# Trees that chains start from: rooted binary arrays, the root on the branch of tip 0.
 
 
 START_LENGTH = 0.1  # of random trees, and of branches without a length in a tree given
 TIPS_AN_INTERCHANGE = 5  # a tree given is perturbed by one interchange for so many tips
 
 
-class HangingTree(NamedTuple):
-    """parent, left, right (N,) int32 and length (N,) of N = 2T - 2 nodes; postorder (N - 1,) int32.
-
-    Tip 0 is the root: its only child is left[0], its parent -1 and its length 0.
-    """
+class StartTree(NamedTuple):
+    """A tree as ChainState has it, (N,) each of N = 2T - 1 nodes: parent, left, right, order int64, and one
+    set of lengths."""
 
     parent: np.ndarray
     left: np.ndarray
     right: np.ndarray
-    length: np.ndarray
-    postorder: np.ndarray
+    order: np.ndarray
+    lengths: np.ndarray
 
 
-def hanging_from_tip(tree: Tree, bounds: tuple[float, float]) -> HangingTree:
-    """A tree of T >= 3 tips hung from its tip 0; a root on a branch goes, multifurcations are resolved.
+def rooted_beside_tip(tree: Tree, bounds: tuple[float, float]) -> StartTree:
+    """A tree of T >= 3 tips with its root on the branch of tip 0; multifurcations are resolved.
 
     Lengths outside bounds, negative ones among them, become the bound; missing ones START_LENGTH.
     """
     binary, _ = resolve(tree, multifurcations=True)
-    n_tips, n = binary.n_tips, binary.n_nodes - 1
+    root = binary.n_nodes - 1
     lengths = np.where(np.isfinite(binary.lengths), binary.lengths, START_LENGTH)
-    first, second = binary.children(n).tolist()
-    edges = [(x, int(binary.parent[x]), lengths[x]) for x in range(n) if x not in (first, second)]
-    neighbours: list[list[tuple[int, float]]] = [[] for _ in range(n)]
+    first, second = binary.children(root).tolist()
+    edges = [(x, int(binary.parent[x]), lengths[x]) for x in range(root) if x not in (first, second)]
+    neighbours: list[list[tuple[int, float]]] = [[] for _ in range(root)]
     for a, b, length in [*edges, (first, second, lengths[first] + lengths[second])]:
         neighbours[a].append((b, length))
         neighbours[b].append((a, length))
-    parent, left, right = (np.full(n, -1, np.int32) for _ in range(3))
-    above, stack = np.zeros(n), [0]
+    parent, left, right = (np.full(root + 1, -1, np.int64) for _ in range(3))
+    above = np.zeros(root + 1)
+    [(beside, above[0])] = neighbours[0]
+    parent[[0, beside]], left[root], right[root] = root, beside, 0
+    stack = [(beside, 0)]
     while stack:
-        x = stack.pop()
-        below = [(y, length) for y, length in neighbours[x] if y != parent[x]]
+        x, came = stack.pop()
+        below = [(y, length) for y, length in neighbours[x] if y != came]
         for side, (y, length) in zip((left, right), below):
             side[x], parent[y], above[y] = y, x, length
-            stack.append(y)
-    above[1:] = np.clip(above[1:], *bounds)
-    return HangingTree(parent, left, right, above, _postorder(left, right, n_tips))
+            stack.append((y, x))
+    own = np.delete(np.arange(root), beside)
+    above[own] = np.clip(above[own], *bounds)
+    return StartTree(parent, left, right, _order(left, right), above)
 
 
 def n_interchanges(n_tips: int) -> int:
@@ -91,33 +103,32 @@ def n_interchanges(n_tips: int) -> int:
     return -(-n_tips // TIPS_AN_INTERCHANGE) if n_tips > 3 else 0
 
 
-def perturbed(tree: HangingTree, rng: np.random.Generator) -> HangingTree:
+def perturbed(tree: StartTree, rng: np.random.Generator) -> StartTree:
     """The tree after n_interchanges random interchanges, so that chains do not start at one point.
 
     At a uniformly drawn internal branch a child of its lower end changes places with the sibling; both keep
     the lengths of their branches.
     """
     parent, left, right = tree.parent.copy(), tree.left.copy(), tree.right.copy()
-    n_tips = (len(parent) + 2) // 2
+    root = len(parent) - 1
+    n_tips = root // 2 + 1
     for _ in range(n_interchanges(n_tips)):
-        lower = rng.choice(np.flatnonzero(parent[n_tips:] >= n_tips)) + n_tips
+        lower = rng.choice(np.flatnonzero(parent[n_tips:root] != root)) + n_tips
         upper = parent[lower]
         sides = (left, right) if rng.random() < 0.5 else (right, left)
         aside = right if left[upper] == lower else left
         child, sibling = sides[0][lower], aside[upper]
         sides[0][lower], aside[upper] = sibling, child
         parent[child], parent[sibling] = upper, lower
-    return HangingTree(parent, left, right, tree.length, _postorder(left, right, n_tips))
+    return StartTree(parent, left, right, _order(left, right), tree.lengths)
 
 
-def random_tree(n_tips: int, rng: np.random.Generator) -> HangingTree:
+def random_tree(n_tips: int, rng: np.random.Generator) -> StartTree:
     """A tree grown by attaching tips to branches chosen uniformly."""
-    n = 2 * n_tips - 2
-    parent, left, right = (np.full(n, -1, np.int32) for _ in range(3))
-    first = n_tips
-    parent[1] = parent[2] = first
-    left[first], right[first] = 1, 2
-    parent[first], left[0] = 0, first
+    root, first = 2 * n_tips - 2, n_tips
+    parent, left, right = (np.full(root + 1, -1, np.int64) for _ in range(3))
+    parent[[0, first]], left[root], right[root] = root, first, 0
+    parent[[1, 2]], left[first], right[first] = first, 1, 2
     for tip in range(3, n_tips):
         node = n_tips + tip - 2
         below = rng.choice(np.concatenate([np.arange(1, tip), np.arange(n_tips, node)]))
@@ -128,25 +139,23 @@ def random_tree(n_tips: int, rng: np.random.Generator) -> HangingTree:
             right[above] = node
         parent[node], parent[below], parent[tip] = above, node, node
         left[node], right[node] = below, tip
-    length = np.full(n, START_LENGTH)
-    length[0] = 0.0
-    return HangingTree(parent, left, right, length, _postorder(left, right, n_tips))
+    lengths = np.full(root + 1, START_LENGTH)
+    lengths[[root, left[root]]] = 0.0
+    return StartTree(parent, left, right, _order(left, right), lengths)
 
 
-def _postorder(left, right, n_tips: int) -> np.ndarray:
-    order, stack = [], [left[0]]
+def _order(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Children before parents, tip 0 and the root last."""
+    order, stack, root = [], [int(left[-1])], len(left) - 1
     while stack:
         x = stack.pop()
         order.append(x)
-        if x >= n_tips:
-            stack += [left[x], right[x]]
-    return np.array(order[::-1], np.int32)
+        if left[x] >= 0:
+            stack += [int(left[x]), int(right[x])]
+    return np.array([*order[::-1], 0, root], np.int64)
 
 
 # The records of one run at its start: constants, trees, cells.
-
-
-_KEY_STEP = 0x9E3779B97F4A7C15
 
 
 def chain_forest(observed: Sequence[Observations], structure: ChainModel, settings: ChainSettings) -> Forest:
@@ -165,16 +174,13 @@ def chain_forest(observed: Sequence[Observations], structure: ChainModel, settin
 
 
 def chain_data(
-    forest: Forest, structure: ChainModel, settings: ChainSettings, moves: tuple[Move, ...]
+    forest: Forest, structure: ChainModel, settings: ChainSettings, moves: Sequence[ChainMove]
 ) -> ChainData:
     """Constants of a run."""
     n_tips = len(forest.parts[0].tip_codes)
     if n_tips < 3:
         raise InputError(f"an unrooted tree needs at least three taxa, got {n_tips}")
-    cumulative = np.cumsum([m.weight for m in moves])
-    cumulative = cumulative / cumulative[-1]
-    cumulative[-1] = 1.0
-    factor, space = settings.hastings_factor or {}, structure.space
+    space = structure.space
     return ChainData(
         n_tips=n_tips,
         use_data=int(settings.use_data),
@@ -187,14 +193,26 @@ def chain_data(
         block_first=space.offsets[:-1].copy(),
         block_size=np.diff(space.offsets),
         block_bounds=np.array([[b.lower, b.upper] for b in space.blocks]).reshape(-1, 2),
-        move_kind=np.array([m.kind for m in moves], np.int64),
-        move_block=np.array([m.block for m in moves], np.int64),
-        move_cumulative=cumulative,
-        move_target=np.array([m.target for m in moves]),
-        move_bounds=np.array([m.bounds for m in moves]),
-        hastings_factor=np.array([factor.get(m.name, 1.0) for m in moves]),
+        moves=move_arrays(moves),
         p_extend=settings.p_extend,
         heat=1.0 / (1.0 + settings.heating * np.arange(settings.n_chains)),
+    )
+
+
+def move_arrays(moves: Sequence[ChainMove]) -> MoveTable:
+    """The moves as the compiled loop reads them."""
+    on: dict[tuple[str, ...], int] = {LENGTHS: OF_LENGTHS, TOPOLOGY: OF_TOPOLOGY}
+    cumulative = np.cumsum([m.weight for m in moves])
+    cumulative = cumulative / cumulative[-1]
+    cumulative[-1] = 1.0
+    return MoveTable(
+        kind=np.array([m.kind for m in moves], np.int64),
+        on=np.array([on.get(m.move.on, OF_NUMBERS) for m in moves], np.int64),
+        block=np.array([m.block for m in moves], np.int64),
+        cumulative=cumulative,
+        target=np.array([m.move.target for m in moves]),
+        bounds=np.array([m.move.bounds for m in moves]),
+        narrows=np.array([m.move.narrows for m in moves], np.uint8),
     )
 
 
@@ -225,7 +243,7 @@ def number_priors(structure: ChainModel, priors: Priors) -> PriorTable:
 def chain_state(
     data: ChainData,
     structure: ChainModel,
-    moves: Sequence[Move],
+    moves: Sequence[ChainMove],
     settings: ChainSettings,
     run: int,
     start_tree: Tree | None = None,
@@ -238,10 +256,10 @@ def chain_state(
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(run, START)))
     parent, left, right, order = (np.full((n_chains, 2, n), -1, np.int64) for _ in range(4))
     lengths = np.zeros((n_chains, 2, 1, n))
-    given = None if start_tree is None else hanging_from_tip(start_tree, settings.branch_length_bounds)
+    given = None if start_tree is None else rooted_beside_tip(start_tree, settings.branch_length_bounds)
     for h in range(n_chains):
         tree = random_tree(data.n_tips, rng) if given is None else perturbed(given, rng)
-        parent[h], left[h], right[h], order[h], lengths[h, :, 0] = rooted_beside_tip(tree)
+        parent[h], left[h], right[h], order[h], lengths[h, :, 0] = tree
     counts = [np.zeros((n_chains, n_moves), np.int64) for _ in range(4)]
     swaps = [np.zeros((n_chains, n_chains), np.int64) for _ in range(2)]
     return ChainState(
@@ -257,7 +275,7 @@ def chain_state(
         rank=np.arange(n_chains),
         rng=np.stack([stream(settings.seed, run, h) for h in range(n_chains)]),
         swap_rng=stream(settings.seed, run, SWAPS),
-        tuning=np.tile(np.array([m.tuning for m in moves]), (n_chains, 1)),
+        tuning=np.tile(np.array([m.move.tuning for m in moves]), (n_chains, 1)),
         tried=counts[0],
         accepted=counts[1],
         batch_tried=counts[2],
@@ -268,22 +286,10 @@ def chain_state(
     )
 
 
-def rooted_beside_tip(tree: HangingTree) -> tuple[np.ndarray, ...]:
-    """parent, left, right, order, length (N,) of a tree that hangs from tip 0, as records.py has trees."""
-    n = len(tree.parent) + 1
-    root, beside = n - 1, int(tree.left[0])
-    parent, left, right = (np.append(a.astype(np.int64), -1) for a in (tree.parent, tree.left, tree.right))
-    parent[[0, beside]], left[root], right[root], left[0] = root, beside, 0, -1
-    length = np.append(tree.length, 0.0)
-    length[0], length[beside] = tree.length[beside], 0.0
-    order = np.concatenate([tree.postorder, [0, root]]).astype(np.int64)
-    return parent, left, right, order, length
-
-
 def chain_shared(data: ChainData, n_chains: int) -> ChainShared:
     """What the threads of a run share, at its start."""
     keys = np.zeros((n_chains, 2 * data.n_tips - 1), np.uint64)
-    keys[:, : data.n_tips] = [_key(x) for x in range(data.n_tips)]
+    keys[:, : data.n_tips] = tip_keys(data.n_tips)
     whole = [np.zeros(n_chains, np.int64) for _ in range(3)]
     return ChainShared(
         keys=keys,
@@ -301,14 +307,6 @@ def chain_shared(data: ChainData, n_chains: int) -> ChainShared:
         fields=np.zeros(10, np.int64),
         stop=np.zeros(1, np.int64),
     )
-
-
-def _key(tip: int) -> int:
-    """A tip's hash (splitmix64: Steele, Lea and Flood 2014); a set of tips has their sum."""
-    z = (tip + 1) * _KEY_STEP & (1 << 64) - 1
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        z = (z ^ z >> shift) * factor & (1 << 64) - 1
-    return z ^ z >> 31
 
 
 def chain_scratch(forest: Forest, data: ChainData) -> ChainScratch:

@@ -22,24 +22,24 @@ def mark_ancestors(parent, marked):
 # Keys of the sets of tips below nodes, to find the same subtree under another number.
 
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_MIX = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+def tip_keys(n_tips: int) -> np.ndarray:
+    """(T,) uint64, each tip's hash (splitmix64: Steele, Lea and Flood 2014); a set of tips has their sum. Two
+    different sets among N agree by chance once in 2**64 / N² trees."""
+    z = np.arange(1, n_tips + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 @compiled
-def clade_keys(left, right):
-    """(2T-1,) uint64, equal where the same tips lie below: each tip's hash (splitmix64: Steele, Lea and Flood
-    2014), summed. Two different clades of N nodes agree by chance once in 2**64 / N² trees.
+def clade_keys(of_tips, left, right):
+    """(2T-1,) uint64, equal where the same tips lie below.
 
-    left, right: (T-1,) children of internal node T+k, below their parents.
+    of_tips: (T,) tip_keys. left, right: (T-1,) children of internal node T+k, below their parents.
     """
     n_tips = len(left) + 1
     keys = np.empty(2 * n_tips - 1, np.uint64)
-    for x in range(n_tips):
-        z = np.uint64(x + 1) * _STEP
-        z = (z ^ (z >> np.uint64(30))) * _MIX[0]
-        z = (z ^ (z >> np.uint64(27))) * _MIX[1]
-        keys[x] = z ^ (z >> np.uint64(31))
+    keys[:n_tips] = of_tips
     for k in range(n_tips - 1):
         keys[n_tips + k] = keys[left[k]] + keys[right[k]]
     return keys

@@ -7,7 +7,7 @@ import pytest
 
 from phloem.errors import InputError
 from phloem.inference.mcmc.convergence import diagnose, frozen_warnings, kept
-from phloem.inference.mcmc.moves import chosen_moves
+from phloem.inference.mcmc.move_table import chosen_moves
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.sampler import sample
@@ -129,5 +129,5 @@ def test_tuning_reaches_its_targets_and_then_stops():
     assert np.array_equal(tuned, run.state.tuning)
     rate = (run.state.accepted - accepted)[0] / (run.state.tried - tried)[0]
     for m, move in enumerate(run.moves):
-        if move.target:
-            assert abs(rate[m] - move.target) < 0.08, (move.name, rate[m])
+        if move.move.target:
+            assert abs(rate[m] - move.move.target) < 0.08, (move.name, rate[m])

@@ -8,8 +8,7 @@ from scipy import special, stats
 from scipy.linalg import expm
 
 from phloem.inference.mcmc.compiled.model import discrete_gamma, gamma_quantile, jacobi, regularised_gamma
-from phloem.inference.mcmc.compiled.random import below, gamma, normal, uniform
-from phloem.inference.mcmc.compiled.reflect import multiplied, shifted
+from phloem.inference.mcmc.compiled.random import below, gamma, multiplied, normal, shifted, uniform
 from phloem.inference.mcmc.compiled.run import chain_prior
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import new_run

@@ -16,7 +16,7 @@ from phloem.inference.mcmc.run import new_run
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.samples import renumbered
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.start import random_tree, rooted_beside_tip
+from phloem.inference.mcmc.start import random_tree
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.io.trees import read_tree_sample
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -89,13 +89,13 @@ def test_renumbering_keeps_the_tree():
     rng = np.random.default_rng(2)
     for n_tips in (3, 4, 9, 30):
         tree = random_tree(n_tips, rng)
-        tree.length[1:] = rng.random(len(tree.length) - 1)
-        parent, _, _, order, length = rooted_beside_tip(tree)
-        new_parent, new_length = renumbered(parent, length, order)
+        own = np.delete(np.arange(2 * n_tips - 2), tree.left[-1])
+        tree.lengths[own] = rng.random(len(own))
+        new_parent, new_length = renumbered(tree.parent, tree.lengths, tree.order)
         assert new_parent[-1] == -1 and new_length[-1] == 0
-        assert np.all(new_parent[:-1] > np.arange(len(tree.parent) - 1))
+        assert np.all(new_parent[:-1] > np.arange(2 * n_tips - 3))
         assert np.bincount(new_parent[:-1])[-1] == 3
-        assert sorted(new_length[:-1]) == sorted(tree.length[1:])
+        assert sorted(new_length[:-1]) == sorted(tree.lengths[own])
 
 
 def test_a_start_is_sampled_too():

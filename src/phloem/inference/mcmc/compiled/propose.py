@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 from phloem.hardware.numba_compile import merged
-from phloem.inference.mcmc.compiled.move_lengths import branch_multiplier, node_slider, tree_multiplier
-from phloem.inference.mcmc.compiled.move_nni import nearest_neighbour_interchange
-from phloem.inference.mcmc.compiled.move_number import positive_multiplier, real_slider, unit_slider
-from phloem.inference.mcmc.compiled.move_simplex import simplex_dirichlet, simplex_slider
-from phloem.inference.mcmc.compiled.move_spr import extending_spr
-from phloem.inference.mcmc.compiled.move_tbr import extending_tbr
+from phloem.inference.mcmc.compiled.dispatch import Proposal, propose_kind
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
-from phloem.inference.mcmc.records import (
-    BRANCH_MULTIPLIER,
-    NNI,
-    NODE_SLIDER,
-    POSITIVE_MULTIPLIER,
-    SIMPLEX_DIRICHLET,
-    SIMPLEX_SLIDER,
-    SPR,
-    TBR,
-    TREE_MULTIPLIER,
-    UNIT_SLIDER,
-)
+from phloem.inference.mcmc.records import OF_LENGTHS, OF_NUMBERS, OF_TOPOLOGY
 from phloem.pruning.cpu.cell_records import OTHER_BELOW, OTHER_CHILDREN, OTHER_TIPS
 
 
@@ -45,48 +29,29 @@ def begin(state, h):
 def propose(data, state, shared, scratch, h, move):
     """Change the proposal's slot by one move; returns the log Hastings ratio, -inf for an impossible
     proposal."""
-    kind, tuned, rng = data.move_kind[move], state.tuning[state.rank[h], move], state.rng[h]
-    s, n_tips, bounds = 1 - state.slot[h], data.n_tips, data.length_bounds
+    on, s, root, rng = data.moves.on[move], 1 - state.slot[h], 2 * data.n_tips - 2, state.rng[h]
     lengths, left, right = state.lengths[h, s], state.left[h, s], state.right[h, s]
-    root = 2 * n_tips - 2
-    beside = left[root] if right[root] == 0 else right[root]
-    ratio = 0.0
-    if kind <= NODE_SLIDER:
-        own = lengths[below(rng, lengths.shape[0]) if lengths.shape[0] > 1 else 0]
-        if kind == BRANCH_MULTIPLIER:
-            ratio = branch_multiplier(own, beside, bounds, rng, tuned)
-        elif kind == TREE_MULTIPLIER:
-            ratio = tree_multiplier(own, beside, bounds, rng, tuned)
-        else:
-            ratio = node_slider(own, left, right, beside, bounds, rng, tuned)
-    elif kind <= TBR:
-        adjacency, edge, parent = scratch.adjacency, scratch.edge, state.parent[h, s]
-        unroot(parent, left, right, n_tips, adjacency, edge)
-        if kind == NNI:
-            ratio = nearest_neighbour_interchange(adjacency, edge, n_tips, rng)
-        elif kind == SPR:
-            ratio = extending_spr(adjacency, edge, lengths, n_tips, bounds, rng, tuned, data.p_extend)
-        else:
-            ratio = extending_tbr(adjacency, edge, lengths, n_tips, bounds, rng, tuned, data.p_extend)
-        hang(adjacency, edge, n_tips, parent, left, right, state.order[h, s], scratch.branch, scratch.stack)
-        _permute(lengths, scratch.branch, scratch.kept)
-    else:
-        block = data.move_block[move]
+    first, size, low, high, chosen = 0, 0, data.length_bounds[0], data.length_bounds[1], 0
+    if on == OF_NUMBERS:
+        block = data.moves.block[move]
         first, size = data.block_first[block], data.block_size[block]
-        x = state.values[h, s, first : first + size]
         low, high = data.block_bounds[block, 0], data.block_bounds[block, 1]
-        if kind == SIMPLEX_DIRICHLET:
-            ratio = simplex_dirichlet(x, rng, tuned, low, scratch.shares)
-        elif kind == SIMPLEX_SLIDER:
-            ratio = simplex_slider(x, rng, tuned, low)
-        else:
-            one = below(rng, size) if size > 1 else 0
-            if kind == POSITIVE_MULTIPLIER:
-                ratio = positive_multiplier(x[one:], rng, tuned, low, high)
-            elif kind == UNIT_SLIDER:
-                ratio = unit_slider(x[one:], rng, tuned, low, high)
-            else:
-                ratio = real_slider(x[one:], rng, tuned, low, high)
+    elif on == OF_LENGTHS and lengths.shape[0] > 1:
+        chosen = below(rng, lengths.shape[0])
+    proposal = Proposal(
+        data.n_tips, rng, state.tuning[state.rank[h], move], low, high, data.p_extend,
+        state.values[h, s, first : first + size], lengths, chosen, left, right,
+        left[root] if right[root] == 0 else right[root], scratch.adjacency, scratch.edge, scratch.shares,
+    )  # fmt: skip
+    if on == OF_TOPOLOGY:
+        unroot(state.parent[h, s], left, right, data.n_tips, scratch.adjacency, scratch.edge)
+    ratio = propose_kind(data.moves.kind[move], proposal)
+    if on == OF_TOPOLOGY:
+        hang(
+            scratch.adjacency, scratch.edge, data.n_tips, state.parent[h, s], left, right, state.order[h, s],
+            scratch.branch, scratch.stack,
+        )  # fmt: skip
+        _permute(lengths, scratch.branch, scratch.kept)
     return ratio
 
 

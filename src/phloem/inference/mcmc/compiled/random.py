@@ -1,5 +1,5 @@
-"""Random numbers inside compiled code: one xoshiro256++ stream for each chain, its state an array of four
-words.
+"""Random numbers inside compiled code, one xoshiro256++ stream for each chain, its state an array of four
+words; and values proposed with them, inside their bounds.
 
 Blackman and Vigna 2021, ACM Trans. Math. Softw. 47:36. Own streams make a run's numbers independent of
 threads.
@@ -70,3 +70,25 @@ def gamma(s, shape):
         v = (1.0 + c * x) ** 3
         if v > 0.0 and math.log(uniform(s)) < 0.5 * x * x + d - d * v + d * math.log(v):
             return d * v * boost
+
+
+# Proposed values, kept inside their bounds without breaking the proposal's symmetry.
+
+
+@uncounted
+def multiplied(value, log_factor, low, high):
+    """value · exp(log_factor), reflected in log space at low and high; the reflection has Jacobian 1
+    there, so the Hastings ratio stays new value / old value."""
+    z, a, b = math.log(value) + log_factor, math.log(low), math.log(high)
+    while z < a or z > b:
+        z = 2.0 * a - z if z < a else 2.0 * b - z
+    return math.exp(z)
+
+
+@uncounted
+def shifted(value, shift, low, high):
+    """value + shift, reflected at low and high."""
+    z = value + shift
+    while z < low or z > high:
+        z = 2.0 * low - z if z < low else 2.0 * high - z
+    return z

@@ -14,7 +14,7 @@ from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, mark_moved, propose
 from phloem.inference.mcmc.compiled.random import below, uniform
-from phloem.inference.mcmc.records import COMPILED, KIND, NNI, SIMPLEX_DIRICHLET, TBR
+from phloem.inference.mcmc.records import COMPILED, KIND, OF_TOPOLOGY
 from phloem.pruning.cpu.cell import propose_cell, settle_cell
 from phloem.pruning.cpu.cell_records import ProposedTree
 from phloem.pruning.cpu.schedule import exchange, give_way, read_shared
@@ -121,11 +121,9 @@ def _step(data, state, shared, scratch, h, task):
         move, ratio = 0, 0.0
         if not refresh:
             u = uniform(state.rng[h])
-            while data.move_cumulative[move] < u:
+            while data.moves.cumulative[move] < u:
                 move += 1
             ratio = propose(data, state, shared, scratch, h, move)
-            if ratio > -math.inf:
-                ratio *= data.hastings_factor[move]
         shared.move[h], shared.ratio[h] = move, ratio
     move, ratio = shared.move[h], shared.ratio[h]
     taken, waits, likelihood, prior = False, False, 0.0, -math.inf
@@ -136,7 +134,7 @@ def _step(data, state, shared, scratch, h, task):
     if prior > -math.inf and data.use_data:
         waits = fresh and _models_wait(data, state, h, scratch, refresh)
         if not waits:
-            likelihood = _evaluate(data, state, shared, scratch, h, data.move_kind[move], refresh)
+            likelihood = _evaluate(data, state, shared, scratch, h, move, refresh)
     if not waits:
         if prior > -math.inf:
             change = likelihood - state.log_likelihood[h] + prior - state.log_prior[h]
@@ -147,7 +145,7 @@ def _step(data, state, shared, scratch, h, task):
         if not refresh:
             state.tried[rank, move] += 1
             state.accepted[rank, move] += taken
-            if task == TUNE and data.move_target[move] > 0.0:
+            if task == TUNE and data.moves.target[move] > 0.0:
                 tune_move(data, state, rank, move, taken)
     return waits
 
@@ -188,11 +186,11 @@ def _models_wait(data, state, h, scratch, refresh):
 
 
 @merged
-def _evaluate(data, state, shared, scratch, h, kind, everything):
+def _evaluate(data, state, shared, scratch, h, move, everything):
     """Log-likelihood of the proposal of chain h, all partitions; everything: trust no cache."""
     old, new = state.slot[h], 1 - state.slot[h]
     left, right, order = state.left[h, new], state.right[h, new], state.order[h, new]
-    reordered = NNI <= kind <= TBR or everything
+    reordered = everything or data.moves.on[move] == OF_TOPOLOGY
     if reordered:
         mark_moved(
             data.n_tips, (state.left[h, old], state.right[h, old]), left, right, order, shared.keys[h],
@@ -219,7 +217,7 @@ def _settle(data, state, shared, h, taken, likelihood, prior, refresh):
         if data.use_data:
             for part in range(data.numbers.shape[1]):
                 settle_cell(data.numbers[h, part], data.addresses[h, part])
-        if refresh or NNI <= data.move_kind[shared.move[h]] <= TBR:
+        if refresh or data.moves.on[shared.move[h]] == OF_TOPOLOGY:
             for x in range(data.n_tips, shared.keys.shape[1]):
                 shared.keys[h, x] = shared.new_keys[h, x]
         state.slot[h] = 1 - state.slot[h]
@@ -235,10 +233,10 @@ def tune_move(data, state, rank, move, taken):
     if state.batch_tried[rank, move] == TUNING_BATCH:
         batch = (state.tried[rank, move] - 1) // TUNING_BATCH + 1
         change = min(0.5, 1.0 / math.sqrt(float(batch)))
-        wider = state.batch_accepted[rank, move] > data.move_target[move] * TUNING_BATCH
-        if wider == (data.move_kind[move] == SIMPLEX_DIRICHLET):
+        wider = state.batch_accepted[rank, move] > data.moves.target[move] * TUNING_BATCH
+        if wider == (data.moves.narrows[move] != 0):
             change = -change
         value = state.tuning[rank, move] * math.exp(change)
-        state.tuning[rank, move] = min(max(value, data.move_bounds[move, 0]), data.move_bounds[move, 1])
+        state.tuning[rank, move] = min(max(value, data.moves.bounds[move, 0]), data.moves.bounds[move, 1])
         state.batch_tried[rank, move] = 0
         state.batch_accepted[rank, move] = 0

@@ -13,7 +13,7 @@ from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, propose
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNE, chain_prior, swap_chains, tune_move
-from phloem.inference.mcmc.records import COMPILED, KIND, NNI, TBR
+from phloem.inference.mcmc.records import COMPILED, KIND, OF_TOPOLOGY
 from phloem.pruning.cpu.cell_records import INVARIANT, SLOT, cell_model, cell_numbers
 from phloem.pruning.cpu.chain_evaluation import evaluate, settle
 from phloem.pruning.cpu.chain_state import MODEL, N_BRANCHES, N_EDITS
@@ -71,11 +71,9 @@ def propose_chain(data, state, shared, scratch, change, h):
     must be set by the caller."""
     begin(state, h)
     u, move = uniform(state.rng[h]), 0
-    while data.move_cumulative[move] < u:
+    while data.moves.cumulative[move] < u:
         move += 1
     ratio = propose(data, state, shared, scratch, h, move)
-    if ratio > -math.inf:
-        ratio *= data.hastings_factor[move]
     prior = -math.inf
     if ratio > -math.inf:
         prior = chain_prior(data, state, h, 1 - state.slot[h])
@@ -83,7 +81,7 @@ def propose_chain(data, state, shared, scratch, change, h):
     if prior == -math.inf:
         return
     old, new = state.slot[h], 1 - state.slot[h]
-    if NNI <= data.move_kind[move] <= TBR:
+    if data.moves.on[move] == OF_TOPOLOGY:
         _write_edits(data.n_tips, state.left[h], state.right[h], old, new, change, h)
     for x in range(state.lengths.shape[3] - 1):
         differs = False
@@ -163,5 +161,5 @@ def settle_chain(data, state, shared, h, likelihood, task):
     shared.taken[h], shared.move[h] = taken, -1
     state.tried[rank, move] += 1
     state.accepted[rank, move] += taken
-    if task == TUNE and data.move_target[move] > 0.0:
+    if task == TUNE and data.moves.target[move] > 0.0:
         tune_move(data, state, rank, move, taken)

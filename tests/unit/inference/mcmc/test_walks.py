@@ -7,21 +7,18 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from phloem.inference.mcmc.compiled.move_nni import nearest_neighbour_interchange
-from phloem.inference.mcmc.compiled.move_spr import extending_spr
-from phloem.inference.mcmc.compiled.move_tbr import extending_tbr
+from phloem.inference.mcmc.compiled.dispatch import Proposal
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
-from phloem.inference.mcmc.start import random_tree, rooted_beside_tip, stream
+from phloem.inference.mcmc.move_table import registered
+from phloem.inference.mcmc.start import random_tree, stream
 
-BOUNDS = np.array([1e-8, 100.0])
 NO_STRETCH = 1e-13  # then lengths are only permuted and name the proposal
 
 
 def propose(move: str, adjacency, edge, lengths, n_tips: int, rng, p_extend: float) -> float:
-    if move == "nni":
-        return nearest_neighbour_interchange(adjacency, edge, n_tips, rng)
-    function = extending_spr if move == "spr" else extending_tbr
-    return function(adjacency, edge, lengths, n_tips, BOUNDS, rng, NO_STRETCH, p_extend)
+    none = np.zeros(0, np.int64)
+    given = n_tips, rng, NO_STRETCH, 1e-8, 100.0, p_extend, np.zeros(0), lengths, 0, none, none, 0
+    return registered()[move].propose(Proposal(*given, adjacency, edge, np.zeros(0)))
 
 
 def unrooted(tree):
@@ -84,8 +81,8 @@ def outcomes(tree, move: str, n: int, p_extend: float, seed: int):
 def distinct_tree(n_tips: int, seed: int):
     rng = np.random.default_rng(seed)
     tree = random_tree(n_tips, rng)
-    tree.length[1:] = rng.permutation(np.arange(1, len(tree.length))) / 10
-    return rooted_beside_tip(tree)
+    tree.lengths[branches(tree)] = rng.permutation(np.arange(1, 2 * n_tips - 2)) / 10
+    return tree
 
 
 def check_valid(tree, n_tips: int) -> None:

@@ -1,0 +1,77 @@
+"""Moves by number, compiled: one chain of tests made from the moves there are.
+
+The folder of moves is imported as a whole, so that compiled code in the cache is of the files that are there
+(hardware/numba_compile).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from phloem.hardware import numba_compile
+from phloem.inference.mcmc import (
+    move_table,
+    moves,  # noqa: F401
+)
+
+
+class Proposal(NamedTuple):
+    """What every move is given: the proposal's copy of a chain's state, which it changes in place.
+
+    n_tips: T. rng: (4,) the chain's random numbers. tuning: the move's. low, high: bounds of what it changes.
+    p_extend: probability that the walk of extending SPR and TBR goes on. numbers: (k,) the block's, of a move
+    of numbers. lengths: (G, N) every set of branch lengths; set: the one that a move of lengths changes.
+    left, right: (N,) children, -1 at tips; beside: the root's child beside tip 0, whose own branch has length
+    0 and stays so, as tip 0 has it. adjacency, edge: (N, 3) of compiled/unrooted.py, for a move of the
+    topology, which permutes there. room: (n,) floats to work in.
+    """
+
+    n_tips: int
+    rng: np.ndarray
+    tuning: float
+    low: float
+    high: float
+    p_extend: float
+    numbers: np.ndarray
+    lengths: np.ndarray
+    set: int
+    left: np.ndarray
+    right: np.ndarray
+    beside: int
+    adjacency: np.ndarray
+    edge: np.ndarray
+    room: np.ndarray
+
+
+def _compiled(function, **options) -> Any:
+    """Part of its callers, which are what is cached; allocates nothing, so counts no references."""
+    return numba_compile.compiled(function, cache=False, _nrt=False, **options)
+
+
+@_compiled
+def _unknown(kind, proposal):
+    return math.nan
+
+
+def _link(number: int, move, rest):
+    def propose(kind, proposal):
+        if kind == number:
+            return move(proposal)
+        return rest(kind, proposal)
+
+    return _compiled(propose, inline="always")
+
+
+def _chain(functions):
+    rest = _unknown
+    for number in reversed(range(len(functions))):
+        rest = _link(number, _compiled(functions[number]), rest)
+    return rest
+
+
+propose_kind = _chain([move.propose for move in move_table.registered().values()])
+"""(kind, Proposal) → log Hastings ratio, -inf for an impossible proposal; NaN for a number that no move
+has."""

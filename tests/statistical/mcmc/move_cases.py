@@ -1,0 +1,260 @@
+"""Every move of the sampler: on what it is tested, and moves like it that are wrong.
+
+A move joins the tests by existing: one whose file name has no case here fails them. The planted moves are
+plain functions as the real ones are, so that the sampler can compile them too (planted_moves.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from phloem.inference.mcmc.compiled.dispatch import Proposal
+from phloem.inference.mcmc.compiled.random import below, multiplied, uniform
+from phloem.inference.mcmc.compiled.unrooted import hang, internal_branch, unroot
+from phloem.inference.mcmc.move_table import TOPOLOGY, Move
+from phloem.inference.mcmc.start import random_tree, stream
+
+N_TIPS = 6
+N_NODES = 2 * N_TIPS - 1
+
+
+# States from their distribution, and one proposal --------------------------------------------------------
+
+
+@dataclass
+class State:
+    """A tree as the chains have it, two sets of lengths (2, N), and the numbers of a block."""
+
+    tree: tuple[np.ndarray, ...]
+    lengths: np.ndarray
+    numbers: np.ndarray
+
+    @property
+    def beside(self) -> int:
+        left, right = self.tree[1][-1], self.tree[2][-1]
+        return int(left if right == 0 else right)
+
+    @property
+    def own(self) -> np.ndarray:
+        """Nodes that have a branch of their own."""
+        return np.delete(np.arange(N_NODES - 1), self.beside)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How a block's numbers are distributed, and their bounds."""
+
+    draw: Callable[[np.random.Generator], np.ndarray]
+    log_density: Callable[[np.ndarray], float]
+    low: float
+    high: float
+
+
+SUPPORTS = {
+    "simplex": Numbers(lambda rng: rng.dirichlet(np.ones(4)), lambda x: 0.0, 1e-6, 1.0),
+    "positive": Numbers(lambda rng: rng.exponential(size=3) + 1e-3, lambda x: -float(x.sum()), 1e-3, 200.0),
+    "unit": Numbers(lambda rng: rng.uniform(0, 0.9999, 2), lambda x: 0.0, 0.0, 0.9999),
+    "interval": Numbers(lambda rng: rng.uniform(-1, 3, 2), lambda x: 0.0, -1.0, 3.0),
+    "real": Numbers(lambda rng: rng.normal(size=2), lambda x: -0.5 * float(x @ x), -50.0, 50.0),
+}
+RATE = 5.0  # of the exponential distribution of branch lengths
+LOW, HIGH = 1e-8, 100.0
+NONE = Numbers(lambda rng: np.ones(1), lambda x: 0.0, LOW, HIGH)
+
+
+def drawn(rng: np.random.Generator, numbers: Numbers) -> State:
+    """A uniform topology, exponential lengths, numbers."""
+    tree = random_tree(N_TIPS, rng)
+    state = State(tuple(tree[:4]), np.zeros((2, N_NODES)), numbers.draw(rng))
+    state.lengths[:, state.own] = rng.exponential(1 / RATE, (2, len(state.own)))
+    return state
+
+
+def proposed(move: Move, case: Case, state: State, words: np.ndarray, numbers: Numbers):
+    """What the move makes of the state, and its log Hastings ratio."""
+    parent, left, right, order = (array.copy() for array in state.tree)
+    adjacency, edge = np.zeros((N_NODES, 3), np.int64), np.zeros((N_NODES, 3), np.int64)
+    new = State((parent, left, right, order), state.lengths.copy(), state.numbers.copy())
+    unroot(parent, left, right, N_TIPS, adjacency, edge)
+    p = Proposal(
+        N_TIPS, words, case.tuning, numbers.low, numbers.high, case.p_extend, new.numbers, new.lengths,
+        below(words, 2), left, right, state.beside, adjacency, edge, np.zeros(8),
+    )  # fmt: skip
+    ratio = move.propose(p)
+    if move.on == TOPOLOGY:
+        branch, stack = np.full(N_NODES, -1), np.zeros(N_NODES, np.int64)
+        hang(adjacency, edge, N_TIPS, parent, left, right, order, branch, stack)
+        new.lengths[:] = np.where(branch >= 0, new.lengths[:, branch], 0.0)
+    return new, ratio
+
+
+def features(state: State) -> Iterator[float]:
+    """Numbers that a biased move pushes up or down."""
+    parent, left, right, _ = state.tree
+    inner = [x for x in range(N_TIPS, N_NODES - 1)]
+    cherries = sum(left[x] < N_TIPS and right[x] < N_TIPS for x in inner)
+    yield float(cherries + (min(left[state.beside], right[state.beside]) < N_TIPS))
+    yield float(parent[1] == parent[2])
+    for lengths in state.lengths:
+        yield from (lengths.sum(), lengths[0], lengths[1], lengths[:N_TIPS].sum())
+    x = state.numbers
+    yield from (x[0], x[-1], float(np.abs(x - x.mean()).max()), float(np.abs(x - 0.5).max()))
+
+
+def flux(move: Move, case: Case, on: str = "", n: int = 8_000, seed: int = 1) -> float:
+    """The largest z of a net flow: from a draw of the distribution, one step by the move must go up as often
+    as down in every feature, as detailed balance has it. Steps are weighted by their acceptance."""
+    rng, words, flows = np.random.default_rng(seed), stream(seed, 0, 0), []
+    numbers = SUPPORTS.get(on or move.on[0], NONE)
+    for _ in range(n):
+        state = drawn(rng, numbers)
+        new, ratio = proposed(move, case, state, words, numbers)
+        change = RATE * (state.lengths.sum() - new.lengths.sum())
+        change += numbers.log_density(new.numbers) - numbers.log_density(state.numbers)
+        accepted = math.exp(min(0.0, ratio + change)) if ratio > -math.inf else 0.0
+        before, after = (np.array(list(features(s))).round(12) for s in (state, new))
+        flows.append(accepted * np.sign(after - before))
+    found = np.array(flows)
+    spread = found.std(axis=0)
+    return float(np.max(np.abs(found.mean(axis=0))[spread > 0] / spread[spread > 0]) * math.sqrt(n))
+
+
+# Wrong moves ----------------------------------------------------------------------------------------------
+
+
+def times(move: Move, factor: float) -> Move:
+    """The move, its log Hastings ratio multiplied by a factor."""
+
+    def wrong(p):
+        ratio = move.propose(p)
+        return ratio * factor if ratio > -math.inf else ratio
+
+    return replace(move, name=f"{move.name}_times_{factor:g}", propose=wrong)
+
+
+def slide_with_drift(p):
+    """The window is not centred."""
+    x = p.numbers
+    x[0] = abs(x[0] + 0.4 * (uniform(p.rng) - 0.4))
+    x[0] = 2 * p.high - x[0] if x[0] > p.high else x[0]
+    return 0.0
+
+
+def slide_without_reflection(p):
+    """What leaves the bounds is set to them, and stays near."""
+    x, margin = p.numbers, 1e-3
+    x[0] = min(max(x[0] + 0.8 * (uniform(p.rng) - 0.5), p.low + margin), p.high - margin)
+    return 0.0
+
+
+def slide_by_shares(p):
+    """A window that grows with x is a multiplier, whose ratio is not 0."""
+    x = p.numbers
+    x[0] *= math.exp(2.0 * (uniform(p.rng) - 0.5))
+    return 0.0 if 1e-2 < x[0] < p.high else -math.inf
+
+
+def trade_and_renormalise(p):
+    """One entry slides, all are divided by the new sum: the Jacobian is not 1."""
+    x, total = p.numbers, 0.0
+    x[below(p.rng, x.shape[0])] += 0.3 * uniform(p.rng)
+    for i in range(x.shape[0]):
+        total += x[i]
+    for i in range(x.shape[0]):
+        x[i] /= total
+    return 0.0
+
+
+def trade_shares_of_the_first(p):
+    """The window is a part of one entry, and the other one is always the last: the way back has another."""
+    x = p.numbers
+    i, last = below(p.rng, x.shape[0] - 1), x.shape[0] - 1
+    moved = x[i] * 0.8 * (uniform(p.rng) - 0.5)
+    x[i], x[last] = x[i] - moved, x[last] + moved
+    return 0.0 if x[last] > 1e-6 else -math.inf
+
+
+def tips_beside(p, u):
+    """How many neighbours of u are tips."""
+    return (p.adjacency[u, 0] < p.n_tips) + (p.adjacency[u, 1] < p.n_tips) + (p.adjacency[u, 2] < p.n_tips)
+
+
+def exchange_across(p, u, v, i, j):
+    """Neighbour i of u and neighbour j of v change places, with their branches."""
+    adjacency, edge = p.adjacency, p.edge
+    a, b = adjacency[u, i], adjacency[v, j]
+    for k in range(3 if a >= p.n_tips else 1):
+        if adjacency[a, k] == u:
+            adjacency[a, k] = v
+            break
+    for k in range(3 if b >= p.n_tips else 1):
+        if adjacency[b, k] == v:
+            adjacency[b, k] = u
+            break
+    adjacency[u, i], adjacency[v, j] = b, a
+    edge[u, i], edge[v, j] = edge[v, j], edge[u, i]
+
+
+def next_to_cherries(p):
+    """A branch that ends at no cherry is mostly drawn anew: trees of many cherries are left more often than
+    they are reached."""
+    u, v = internal_branch(p.adjacency, p.rng, p.n_tips)
+    if tips_beside(p, u) < 2 and tips_beside(p, v) < 2:
+        u, v = internal_branch(p.adjacency, p.rng, p.n_tips)
+    i, j = 0, 0
+    while p.adjacency[u, i] == v:
+        i += 1
+    while p.adjacency[v, j] == u:
+        j += 1
+    exchange_across(p, u, v, i, j)
+    return 0.0
+
+
+def with_a_stretch(p):
+    """A branch is stretched on the way, and the ratio says nothing of it."""
+    u, _ = internal_branch(p.adjacency, p.rng, p.n_tips)
+    branch = p.edge[u, 0]
+    p.lengths[0, branch] = multiplied(p.lengths[0, branch], 3.0 * (uniform(p.rng) - 0.5), p.low, p.high)
+    return 0.0
+
+
+# The table -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """tuning, p_extend: with which steps are large enough to see errors. wrong: label → planted move."""
+
+    tuning: float
+    wrong: dict[str, Callable[[Move], Move]]
+    p_extend: float = 0.8
+
+
+SCALED = {"ratio forgotten": partial(times, factor=0.0), "ratio inverted": partial(times, factor=-1.0)}
+
+
+def instead(*functions) -> dict[str, Callable[[Move], Move]]:
+    """Other proposals under the move's name."""
+    return {
+        f.__name__: lambda move, f=f: replace(move, name=f"{move.name}_{f.__name__}", propose=f)
+        for f in functions
+    }
+
+
+CASES = {
+    "branch_multiplier": Case(1.386, SCALED),
+    "tree_multiplier": Case(0.5, SCALED),
+    "node_slider": Case(0.8, SCALED),
+    "nni": Case(1.0, instead(next_to_cherries, with_a_stretch)),
+    "spr": Case(1.0, SCALED),
+    "tbr": Case(1.0, SCALED),
+    "simplex_dirichlet": Case(10.0, SCALED),
+    "simplex_slider": Case(0.5, instead(trade_and_renormalise, trade_shares_of_the_first)),
+    "multiplier": Case(1.5, SCALED),
+    "slider": Case(0.4, instead(slide_with_drift, slide_without_reflection, slide_by_shares)),
+}
