@@ -1,4 +1,4 @@
-"""The chain axis, determinism, the memory forecast and column blocks."""
+"""Determinism, the memory forecast and column blocks."""
 
 from __future__ import annotations
 
@@ -8,36 +8,10 @@ from operator import add
 import numpy as np
 import pytest
 
-from gpu.random_problems import random_case, random_model, random_topology
+from gpu.random_problems import random_case
 from oracle.small_problems import named_arrays
 from phloem.errors import DeviceError
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
-
-
-@pytest.mark.parametrize("n_states", [4, 20])
-def test_chains_of_different_trees_and_models(n_states):
-    from dataclasses import replace
-
-    from phloem.pruning.gpu.chains import GpuChains
-    from phloem.pruning.gpu.evaluator import find_device
-
-    case, rng = random_case(6, 30, n_states, 2), np.random.default_rng(5)
-    topologies = [random_topology(6, rng) for _ in range(3)]
-    models = [random_model(n_states, 2, rng) for _ in topologies]
-    lengths = np.stack([np.append(rng.exponential(0.2, 10), 0.0) for _ in topologies])
-    left, right = (np.stack([t[side] for t in topologies]) for side in (0, 1))
-    chains = GpuChains(case.problem, left, right, find_device())
-    found = chains.gradients(lengths, models)
-    assert np.array_equal(chains.log_likelihoods(lengths, models), found.log_likelihoods)
-    for h, (topology, model) in enumerate(zip(topologies, models)):
-        problem = replace(case.problem, left=topology[0], right=topology[1])
-        wanted = ReferenceEvaluator(problem).gradient(lengths[h], model)
-        assert abs(found.log_likelihoods[h] - wanted.log_likelihood) < 1e-11 * abs(wanted.log_likelihood)
-        assert np.allclose(found.branch_lengths[h], wanted.branch_lengths, rtol=1e-9, atol=1e-9)
-        alone = GpuChains(case.problem, left[h : h + 1], right[h : h + 1], find_device())
-        single = alone.gradients(lengths[h : h + 1], models[h : h + 1])
-        assert single.log_likelihoods[0] == found.log_likelihoods[h]
-        assert np.array_equal(single.branch_lengths[0], found.branch_lengths[h])
 
 
 def test_the_same_twice():

@@ -26,6 +26,7 @@ from phloem.pruning.cpu.chain_state import (
     RIGHT,
     ROWS,
     ROWS_ROOM,
+    ROWS_WRITTEN,
     SIZE,
     STALE,
 )
@@ -129,6 +130,7 @@ def renumber(chains, chain, own, was):
         for j in range(size):
             places.rows[start + j] = np.int64(one[j]) | (np.int64(two[j]) << 32)
         at[place, x, SIZE] = size
+        at[place, x, ROWS_WRITTEN] += 1
         own[x, STALE] = size < n_columns
         stale += size < n_columns
         scratch.fresh[chain, scratch.n_fresh[chain, 1]] = 2 * x + place

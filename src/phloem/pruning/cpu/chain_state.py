@@ -23,8 +23,8 @@ from phloem.pruning.interface import Problem
 # STALE: its message lies in the columns of a node above (see ListShape.lazy), and is to be made anew.
 LEFT, RIGHT, PARENT, CLADE, COLUMNS_IN, MESSAGE_IN, MATRIX_IN, STALE = range(8)
 # Of a node in a place (Places.of): columns, where its class rows begin and the room there; likewise its
-# messages.
-SIZE, ROWS, ROWS_ROOM, MESSAGE, MESSAGE_ROOM = range(5)
+# messages; and how often its class rows were written.
+SIZE, ROWS, ROWS_ROOM, MESSAGE, MESSAGE_ROOM, ROWS_WRITTEN = range(6)
 
 
 class Trees(NamedTuple):

@@ -27,6 +27,7 @@ from phloem.pruning.cpu.chain_state import (
     no_change,
 )
 from phloem.pruning.gpu.buffers import LARGEST_NODE, padded_state_sets, processors, root_columns
+from phloem.pruning.gpu.forest_gradient import ForestGradients
 from phloem.pruning.gpu.kernels.chains import matrices_and_rows, up_to_the_values, upload
 from phloem.pruning.gpu.step_schedule import Tiling, tiling
 from phloem.pruning.interface import Problem
@@ -126,6 +127,7 @@ class GpuForest:
         self.chains = Chains(trees, places, scratch, shape, self.numbers.blocks, numbering)
         self.change = no_change(self.n_chains, self.n_nodes, n_sets, c, self.numbers.n_words)
         self._has_state = False
+        self._gradients: ForestGradients | None = None
         with memory_errors():
             self._allocate(n_root)
 
@@ -181,6 +183,8 @@ class GpuForest:
         record.words[lists.N_COLUMNS] = record.limits[0]
         record.graphs[:] = 0
         self._graphs.clear()
+        if self._gradients is not None:
+            self._gradients.forget_launches()
 
     def _room_for_words(self, payload: int) -> int:
         """Words of a list with every node of every chain in it, and of what is copied."""
@@ -262,6 +266,20 @@ class GpuForest:
         trees = self.chains.trees
         version = np.where(trees.pending != 0, 1 - trees.accepted, trees.accepted)
         return trees.value[version, np.arange(self.n_chains)]
+
+    def gradient(self, mask: np.ndarray | None = None) -> np.ndarray:
+        """(H, K, N) d log L / d effective length of the branch above each node (root 0), from the messages
+        that are there: those of a chain's proposal where one is pending, else of what it accepted.
+
+        mask: (H,) chains that take part, all by default; zeros elsewhere. A chain's numbers do not depend on
+        the others. RuntimeError while something is pending in a lazy forest, whose proposals have no columns
+        of their own.
+        """
+        if not self._has_state:
+            raise RuntimeError("nothing was evaluated yet: call start first")
+        with memory_errors():
+            self._gradients = self._gradients or ForestGradients(self)
+        return self._gradients.gradient(np.ones(self.n_chains, bool) if mask is None else np.asarray(mask))
 
     def _give_up(self, status: int) -> None:
         generation.settle(self.chains, self.change, self.record.active)

@@ -155,16 +155,13 @@ def site_likelihoods(
 
 
 @triton.jit
-def root_adjoint(
-    items, sizes, exponents, shifts, process, R, frequencies, weights, column_weights, ascertained,
-    mantissa, power,
-    site_log, result, stride, q, C,
+def root_q(
+    item, c, sizes, exponents, shifts, process, R, frequencies, weights, column_weights, ascertained,
+    mantissa, power, site_log, result, stride, q, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
     ASCERTAINED: tl.constexpr,
 ):  # fmt: skip
-    """q of the root with its own shift applied, as the children's sums want it. Grid: (root items, C)."""
-    item = items + tl.program_id(0).to(tl.int64) * 16
-    c = tl.program_id(1)
+    """q of one tile of a root and one category, with its own shift applied."""
     rows = tl.arange(0, TILE)
     live = rows < tl.load(item + 2)
     place = tl.load(item + 12) + rows
@@ -179,6 +176,22 @@ def root_adjoint(
     of_process = frequencies + process_of(process, R, model, c, C) * WIDTH
     _write_q(item, c, sizes, rows, live, scale, top, exponents, shifts, of_process,
              tl.load(weights + model * C + c), q, WIDTH, BLOCK, CHUNKS, DTYPE)  # fmt: skip
+
+
+@triton.jit
+def root_adjoint(
+    items, sizes, exponents, shifts, process, R, frequencies, weights, column_weights, ascertained,
+    mantissa, power,
+    site_log, result, stride, q, C,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
+    ASCERTAINED: tl.constexpr,
+):  # fmt: skip
+    """q of the root with its own shift applied, as the children's sums want it. Grid: (root items, C)."""
+    root_q(
+        items + tl.program_id(0).to(tl.int64) * 16, tl.program_id(1), sizes, exponents, shifts, process, R,
+        frequencies, weights, column_weights, ascertained, mantissa, power, site_log, result, stride, q, C,
+        WIDTH, BLOCK, CHUNKS, TILE, DTYPE, ASCERTAINED,
+    )  # fmt: skip
 
 
 # Totals: the log-likelihood and the branch derivatives as compensated sums in a fixed order.
@@ -259,6 +272,21 @@ def total_log_likelihood(
 
 
 @triton.jit
+def sum_of_partials(partial, first, n, c, C, CHUNKS: tl.constexpr, LANES: tl.constexpr):
+    """Σ of the partials of n items from the first on, of one category, compensated."""
+    lane, n = tl.arange(0, LANES), n * CHUNKS
+    high = tl.zeros((LANES,), tl.float64)
+    low = high
+    for start in range(0, n, LANES):
+        part = start + lane
+        place = ((first + part // CHUNKS) * C + c) * CHUNKS + part % CHUNKS
+        term = tl.load(partial + place, mask=part < n, other=0.0)
+        high, low = two_sum(high, low, term, term * 0)
+    high, low = tl.reduce((high, low), 0, two_sum)
+    return high + low
+
+
+@triton.jit
 def branch_sums(
     ranges, partial, chains, n_chains, column_weights, ascertained, site_log, total_weight, result, stride, C,
     CHUNKS: tl.constexpr, LANES: tl.constexpr,
@@ -275,14 +303,6 @@ def branch_sums(
                    stride, LANES, False)  # fmt: skip
     else:
         job = ranges + (tl.program_id(0) - n_chains).to(tl.int64) * 3
-        first, n = tl.load(job), (tl.load(job + 1) - tl.load(job)) * CHUNKS
-        lane = tl.arange(0, LANES)
-        high = tl.zeros((LANES,), tl.float64)
-        low = high
-        for start in range(0, n, LANES):
-            part = start + lane
-            place = ((first + part // CHUNKS) * C + c) * CHUNKS + part % CHUNKS
-            term = tl.load(partial + place, mask=part < n, other=0.0)
-            high, low = two_sum(high, low, term, term * 0)
-        high, low = tl.reduce((high, low), 0, two_sum)
-        tl.store(result + tl.load(job + 2) + c, high + low)
+        n = tl.load(job + 1) - tl.load(job)
+        value = sum_of_partials(partial, tl.load(job), n, c, C, CHUNKS, LANES)
+        tl.store(result + tl.load(job + 2) + c, value)

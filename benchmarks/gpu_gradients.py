@@ -1,0 +1,106 @@
+"""What a gradient of chains on one GPU costs: with nothing new, and after an accepted interchange.
+
+    python benchmarks/gpu_gradients.py [--data DIRECTORY] [--chains H …] [--only NAME …]
+
+Every figure is the median of whole calls in Python, the gradients at home at their end; the last ones are
+compared with the CPU engine before any figure is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from gpu_chains import SHARED, problem_named
+
+from phloem.pruning.cpu.chain_state import LEFT, PARENT, RIGHT, ordered_tree
+from phloem.pruning.cpu.evaluator import CpuEvaluator
+from phloem.pruning.gpu.evaluator import GpuEvaluator
+from phloem.pruning.gpu.forest import GpuForest
+
+
+def interchange(forest: GpuForest, chain: int, rng: np.random.Generator) -> None:
+    """Propose that a child of an inner node changes places with that node's sibling."""
+    trees = forest.chains.trees
+    node = trees.node[trees.accepted[chain], chain]
+    inner = np.flatnonzero((node[:-1, LEFT] >= 0) & (node[:-1, PARENT] < len(node) - 1))
+    x = int(rng.choice(inner))
+    p = int(node[x, PARENT])
+    sibling = int(node[p, LEFT] + node[p, RIGHT] - x)
+    forest.set_children(chain, x, sibling, int(node[x, RIGHT]))
+    forest.set_children(chain, p, x, int(node[x, LEFT]))
+
+
+def error(forest: GpuForest, chain: int, found: np.ndarray, model) -> float:
+    left, right, number = ordered_tree(forest.chains.trees, chain)
+    trees = forest.chains.trees
+    lengths = np.empty(forest.n_nodes)
+    lengths[number] = trees.lengths[trees.accepted[chain], chain, 0]
+    cpu = CpuEvaluator(replace(forest.problem, left=left, right=right))
+    wanted = cpu.gradient(lengths, model).branch_lengths[number]
+    return float(np.abs(found[0] - wanted).max() / np.abs(wanted).max())
+
+
+def timed(call, n: int) -> float:
+    taken = []
+    for _ in range(n):
+        begin = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - begin)
+    return float(np.median(taken)) * 1e6
+
+
+def measure(name: str, n_chains: int, data: Path) -> None:
+    problem, lengths, models = problem_named(name, data)
+    rng = np.random.default_rng(1)
+    forest = GpuForest(problem, np.stack([problem.left] * n_chains), np.stack([problem.right] * n_chains))
+    forest.start(np.stack([lengths] * n_chains), [models[0]] * n_chains)
+    for _ in range(3):
+        forest.gradient()
+    again = timed(forest.gradient, 200)
+    taken, values = [], []
+    for _ in range(160):
+        for chain in range(n_chains):
+            interchange(forest, chain, rng)
+        begin = time.perf_counter()
+        forest.evaluate()
+        values.append(time.perf_counter() - begin)
+        forest.settle(np.ones(n_chains, bool))
+        begin = time.perf_counter()
+        found = forest.gradient()
+        taken.append(time.perf_counter() - begin)
+    worst = max(error(forest, chain, found[chain], models[0]) for chain in (0, n_chains - 1))
+    if not worst < 1e-8:
+        sys.exit(f"RED {name}: {worst:.1e}")
+    engine = GpuEvaluator(problem)
+    for _ in range(3):
+        engine.gradient(lengths, models[0])
+    alone = timed(lambda: engine.gradient(lengths, models[0]), 100)
+    print(
+        f"{name} H={n_chains}: gradient {again:.0f} us, after an accepted interchange "
+        f"{np.median(taken[60:]) * 1e6:.0f} (its value {np.median(values[60:]) * 1e6:.0f}); "
+        f"one chain from scratch, value included, {alone:.0f}; right to {worst:.0e}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=SHARED / "data")
+    parser.add_argument("--chains", type=int, nargs="*", default=[1, 4])
+    names = ["carnivores_nucleotides", "carnivores_amino_acids", "carnivores_codons"]
+    parser.add_argument("--only", nargs="*", default=names)
+    arguments = parser.parse_args()
+    for name in arguments.only:
+        for n_chains in arguments.chains:
+            measure(name, n_chains, arguments.data)
+
+
+if __name__ == "__main__":
+    main()
