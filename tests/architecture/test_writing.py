@@ -13,11 +13,11 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "phloem"
 ALLOWED = {
     "io/output_file.py": "the place",
     "inference/mcmc/checkpoint.py": "appends samples: what a save cut short leaves is not read",
-    "inference/mcmc/sampler.py": "appends to traces, which a resumed run writes anew",
     "pruning/calibration.py": "a cache, which may be lost",
     "analysis/doctor.py": "a folder of its own that it removes",
 }
-WRITERS = {"write_text", "write_bytes", "tofile", "save", "savez", "savez_compressed", "savetxt", "savefig"}
+WRITERS = {"write_text", "write_bytes", "tofile", "savefig"}
+OF_NUMPY = {"save", "savez", "savez_compressed", "savetxt"}
 
 
 def writes(text: str) -> list[int]:
@@ -36,7 +36,8 @@ def writes(text: str) -> list[int]:
         to_stream = any(
             isinstance(a, ast.Name) and a.id in ("stream", "out", "buffer") for a in node.args[:1]
         )
-        if opened or (called in WRITERS and not to_stream):
+        of_numpy = called in OF_NUMPY and ast.unparse(node.func).startswith("np.")
+        if opened or ((called in WRITERS or of_numpy) and not to_stream):
             lines.append(node.lineno)
     return lines
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from phloem.analysis.mcmc_record import (
     make_room,
     output_files,
 )
+from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.errors import DeviceError, InputError
 from phloem.hardware.machine import require_torch, usable_cores
@@ -31,7 +34,7 @@ from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.run import Run
 from phloem.inference.mcmc.sampler import Progress, Sampled, sample
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
-from phloem.io.output_file import write_file
+from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.pruning.select import Selection
 from phloem.summary.trace import trace_summary
@@ -49,17 +52,29 @@ def run_mcmc(
     compiling: Callable[[str], None] | None = None,
 ) -> McmcResult:
     """Sample, summarise, write. An analysis that was interrupted is resumed. A finished one goes on where
-    more generations are asked for than before; otherwise it is an error unless redo.
+    more generations are asked for than before, stays as it is where as many are, and is an error where less
+    is asked for, unless redo. Only one process at a time works on a prefix.
 
     started: called once, before sampling, with data and models, and what chains start from. compiling: with
     a sentence if kernels must be compiled. Errors: PhloemError of every kind.
     """
     if compiling is not None:
         on_first_compilation(compiling)
+    lock = f"{settings.file_prefix}.lock"
+    check_outputs([lock], settings.inputs, redo=True)
+    with locked(lock, f"--prefix {settings.file_prefix}"):
+        return _run_alone(settings, progress, started)
+
+
+def _run_alone(settings: McmcSettings, progress, started) -> McmcResult:
+    """run_mcmc, while no other process works on the same files."""
+    record = Path(f"{settings.file_prefix}.json")
+    was_finished = record.exists() and not settings.redo
     settings = settings if settings.redo else as_extension(settings)
     prefix, chains = settings.file_prefix, settings.chains
     files = output_files(prefix, chains.n_runs)
     check_files(settings, files)
+    remove_partial(files)
     _refuse_short(chains)
     data = chain_input(settings)
     structure, selection = data.structure, _selection(settings)
@@ -74,11 +89,13 @@ def run_mcmc(
         observed, structure, chains, prefix, identity, progress, start.tree, plain, settings.device
     )
     result = _summarised(settings, data, start, sampled, selection, files)
+    if was_finished and sampled.chain_generations == 0:
+        return replace(result, was_finished=True)
     unit = f"#NEXUS\n[Branch lengths: {result.length_unit}]\n"
     tree = nexus_text([result.consensus]).replace("#NEXUS\n", unit, 1)
     write_file(f"{prefix}.con.tre", tree, KEPT)
     text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
-    write_file(f"{prefix}.json", text + "\n", KEPT)
+    write_file(record, text + "\n", KEPT)
     return result
 
 

@@ -122,7 +122,8 @@ class McmcResult:
     """consensus: majority rule, prob at its nodes. parameters: log-likelihood, tree length and every free
     number. diagnosis: convergence at the end. acceptance: move → (tried, accepted share, tuning) of the
     cold chains. swaps: accepted share of the swaps between neighbouring ranks of heat. speed:
-    chain-generations a second. files: name → what it holds. length_unit: of branch lengths and TL."""
+    chain-generations a second. files: name → what it holds. length_unit: of branch lengths and TL.
+    was_finished: nothing was left to do, and the files are as they were."""
 
     settings: McmcSettings
     model: str
@@ -140,6 +141,7 @@ class McmcResult:
     files: dict[str, str]
     length_unit: str
     provenance: dict[str, Any]
+    was_finished: bool = False
 
     def to_json(self) -> dict[str, object]:
         """Plain numbers, strings, lists and dictionaries; NaN becomes None."""
@@ -201,8 +203,8 @@ def output_files(prefix: str, n_runs: int) -> dict[str, str]:
 def as_extension(settings: McmcSettings) -> McmcSettings:
     """The settings that carry a finished analysis of this prefix on, or as they are where there is none.
 
-    Moves adapted in the first generations only; what those were stays as it was. InputError where no more
-    generations are asked for, or where the checkpoint is gone.
+    Moves adapted in the first generations only; what those were stays as it was. As many generations as
+    before leave it as it is. InputError where less is asked for, or where the checkpoint is gone.
     """
     record, chains = Path(f"{settings.file_prefix}.json"), settings.chains
     if not record.exists():
@@ -217,9 +219,13 @@ def as_extension(settings: McmcSettings) -> McmcSettings:
             hint="Choose another --prefix, or replace it with --redo.",
         ) from None
     checkpoint = state_path(settings.file_prefix)
-    if chains.generations <= before.generations or not checkpoint.exists():
+    another_end = chains.generations < before.generations or (
+        chains.generations == before.generations and chains.burn_in != before.burn_in
+    )
+    if another_end or not checkpoint.exists():
         raise InputError(
-            f"this analysis is finished: {before.generations:,} generations were asked for",
+            f"this analysis is finished: {before.generations:,} generations were asked for, and a burn-in of "
+            f"{before.burn_in:g}",
             file=str(record),
             hint="Ask for more --generations to go on, choose another --prefix, or replace it with --redo.",
         )

@@ -170,7 +170,10 @@ def _show(result: McmcResult) -> None:
         console.print(f"[yellow]warning:[/] {warning}")
     resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
     console.print(f"{result.seconds:.1f} s, {result.speed:,.0f} chain-generations/s{resumed}")
-    console.print("Files written:")
+    if result.was_finished:
+        console.print("This analysis was finished before, and its files are as they were:")
+    else:
+        console.print("Files written:")
     for file, content in result.files.items():
         _line(f"  {file}  {content}")
 

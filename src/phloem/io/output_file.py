@@ -9,9 +9,11 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import platform
 import secrets
 import stat
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -87,9 +89,11 @@ def replaced_file(path: str | os.PathLike[str], kept: str | None = None) -> Iter
 
 
 @contextmanager
-def replaced_text(path: str | os.PathLike[str], packed: bool = False) -> Iterator[TextIO]:
+def replaced_text(
+    path: str | os.PathLike[str], packed: bool = False, kept: str | None = None
+) -> Iterator[TextIO]:
     """The same for text, which is written as UTF-8. packed: compressed by gzip, quickly."""
-    with replaced_file(path) as stream, _packer(stream) if packed else nullcontext(stream) as binary:
+    with replaced_file(path, kept) as stream, _packer(stream) if packed else nullcontext(stream) as binary:
         text = TextIOWrapper(binary, "utf-8", newline="")
         yield text
         text.detach()
@@ -99,6 +103,13 @@ def _packer(stream: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, gzip.GzipFile("", "wb", 1, stream, 0))
 
 
+@contextmanager
+def appended_text(path: str | os.PathLike[str], kept: str) -> Iterator[TextIO]:
+    """A stream that adds text at the end of a file, which may be cut short. Raises OutputError."""
+    with explained(path, kept), open(path, "a", encoding="utf-8", newline="") as stream:
+        yield stream
+
+
 def write_file(path: str | os.PathLike[str], content: bytes | str, kept: str | None = None) -> None:
     """The same for content in memory; text is written as UTF-8, half characters of file names as escapes."""
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
@@ -106,12 +117,61 @@ def write_file(path: str | os.PathLike[str], content: bytes | str, kept: str | N
         stream.write(data)
 
 
-def remove_partial(path: str | os.PathLike[str]) -> None:
-    """Remove what killed processes left beside a target; only for one who knows that no other writes it."""
-    target = Path(os.path.realpath(path))
-    for other in target.parent.iterdir():
-        if other.name.startswith(_begin(target)) and other.name.endswith(PARTIAL):
-            other.unlink(missing_ok=True)
+@contextmanager
+def locked(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Keeps all other processes out that ask for the same lock file, and removes it at the end.
+
+    The lock belongs to the process: a kill frees it, and a file that is left over locks nobody out. Raises
+    InputError that tells who has it. what: is locked, for that message. Where the disk knows no locks (some
+    network file systems), a warning says so.
+    """
+    stream = _lock(Path(path), what)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.unlink(path)
+        stream.close()
+
+
+def _lock(path: Path, what: str) -> TextIO:
+    while True:
+        with explained(path, ""):
+            stream = open(path, "a+", encoding="utf-8")  # noqa: SIM115
+        try:
+            import fcntl
+
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.seek(0)
+            holder = stream.read(200).strip() or "another process"
+            stream.close()
+            raise InputError(
+                f"{what} is in use by {holder}",
+                file=str(path),
+                hint="Wait for its end, or choose another name.",
+            ) from None
+        except (ImportError, OSError) as error:
+            warnings.warn(f"{path}: no locks here ({error}): start no second process on it", stacklevel=2)
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(stream.fileno()), os.stat(path)):  # else it was removed meanwhile
+                break
+        stream.close()
+    with explained(path, ""):
+        stream.truncate(0)
+        stream.write(f"process {os.getpid()} on {platform.node() or 'this machine'}\n")
+        stream.flush()
+    return stream
+
+
+def remove_partial(paths: Iterable[str | os.PathLike[str]]) -> None:
+    """Remove what killed processes left beside targets; only for one who knows that no other writes them."""
+    targets = [Path(os.path.realpath(path)) for path in paths]
+    for folder in {target.parent for target in targets}:
+        begins = tuple(_begin(target) for target in targets if target.parent == folder)
+        for other in folder.iterdir():
+            if other.name.startswith(begins) and other.name.endswith(PARTIAL):
+                other.unlink(missing_ok=True)
 
 
 def _begin(target: Path) -> str:

@@ -65,7 +65,12 @@ def test_nothing_is_overwritten_without_redo(finished):
     _, folder = finished
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     again = command("--prefix", str(folder / "x"), *SHORT)
-    assert isinstance(again.exception, InputError) and "finished" in str(again.exception)
+    assert again.exit_code == 0 and "was finished before" in again.stdout and "HPD" in again.stdout
+    for other in (["--burn-in", "0.5"], ["--generations", "5000"]):
+        told = command("--prefix", str(folder / "x"), *SHORT, *other)
+        assert isinstance(told.exception, InputError) and "is finished" in str(told.exception)
+    seed = command("--prefix", str(folder / "x"), *SHORT, "--seed", "7")
+    assert isinstance(seed.exception, InputError) and "another seed" in str(seed.exception)
     (folder / "y.run1.p").write_text("mine")
     other = command("--prefix", str(folder / "y"), *SHORT)
     assert isinstance(other.exception, InputError) and "exists already" in str(other.exception)
@@ -115,7 +120,7 @@ def test_a_finished_analysis_goes_on(tmp_path):
     record = json.loads((tmp_path / "x.json").read_text())
     assert record["resumed_at"] == 6000 and record["settings"]["chains"]["generations"] == 9000
     again = command("--prefix", str(tmp_path / "x"), *longer)
-    assert isinstance(again.exception, InputError) and "finished" in str(again.exception)
+    assert again.exit_code == 0 and "was finished before" in again.stdout
 
 
 def test_another_analysis_is_no_extension(tmp_path):

@@ -13,7 +13,14 @@ import pytest
 
 from phloem.errors import InputError
 from phloem.io import output_file
-from phloem.io.output_file import OutputError, remove_partial, replaced_file, replaced_text, write_file
+from phloem.io.output_file import (
+    OutputError,
+    locked,
+    remove_partial,
+    replaced_file,
+    replaced_text,
+    write_file,
+)
 
 FORMER = "what was there"
 
@@ -132,5 +139,56 @@ def test_text_is_utf8_and_may_be_compressed(tmp_path):
 def test_what_a_kill_left_is_removed(tmp_path):
     for name in ("x.json.0123abcd.part", "x.json", "y.json.0123abcd.part"):
         (tmp_path / name).write_text("")
-    remove_partial(tmp_path / "x.json")
+    remove_partial([tmp_path / "x.json", tmp_path / "x.con.tre"])
     assert {file.name for file in tmp_path.iterdir()} == {"x.json", "y.json.0123abcd.part"}
+
+
+HOLD = (
+    "import sys; from phloem.io.output_file import locked\n"
+    "with locked('x.lock', 'x'): print('held', flush=True); sys.stdin.read()"
+)
+
+
+def test_a_lock_keeps_a_second_process_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(InputError, match=f"x is in use by process {other.pid} on"), locked("x.lock", "x"):
+            pass
+        other.kill()
+    assert (tmp_path / "x.lock").exists(), "what a kill leaves locks nobody out"
+    with locked("x.lock", "x"):
+        with pytest.raises(InputError, match=f"process {os.getpid()}"), locked("x.lock", "x"):
+            pass
+        assert (tmp_path / "x.lock").exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_a_disk_knows_no_locks(tmp_path, monkeypatch):
+    import fcntl
+
+    def none(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with pytest.warns(UserWarning, match="no locks here"), locked(tmp_path / "x.lock", "x"):
+        pass
+
+
+def test_a_lock_that_its_holder_removes_meanwhile_is_not_taken_for_one(tmp_path, monkeypatch):
+    """Locked between the other's removal and its end: the file is another by then, and is asked for again."""
+    import fcntl
+
+    real, seen = fcntl.flock, []
+
+    def late(stream, how):
+        if not seen:
+            os.unlink(tmp_path / "x.lock")
+        seen.append(how)
+        real(stream, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with locked(tmp_path / "x.lock", "x"):
+        assert len(seen) == 2 and (tmp_path / "x.lock").exists()

@@ -97,7 +97,7 @@ class Checkpoint:
                 arrays[f"run{run.number}.state.{name}"] = array
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
-        write_file(self._path, buffer.getvalue(), KEPT)
+        write_file(self._path, buffer.getvalue(), KEPT if self._path.exists() else None)
 
     def _read_state(self) -> dict[str, np.ndarray]:
         try:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from phloem.hardware.machine import usable_cores
-from phloem.inference.mcmc.checkpoint import Checkpoint
+from phloem.inference.mcmc.checkpoint import KEPT, Checkpoint
 from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept
 from phloem.inference.mcmc.guard import Guard, Plain
 from phloem.inference.mcmc.recipes import Observations
@@ -21,6 +21,7 @@ from phloem.inference.mcmc.samples import Samples, draw
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.io.newick_text import newick_name
+from phloem.io.output_file import appended_text, replaced_text
 from phloem.tree.tree import Tree
 
 # PREFIX.run1.p and PREFIX.run1.t as MrBayes writes them, so that sump, sumt, Tracer and FigTree read
@@ -40,27 +41,33 @@ def analysis_id(seed: int) -> int:
 def write_trace(prefix: str, run: Run, taxa: tuple[str, ...], done: int) -> int:
     """Write samples done … n of a run, headers first if done is 0; returns n.
 
-    On a resume done is 0: the files are written anew from the checkpoint, so a line cut by a kill is gone.
+    On a resume done is 0: the files are replaced from the checkpoint, so a line cut by a kill is gone.
     """
     p_path, t_path = paths(prefix, run.number)
     identity, unit = f"[ID: {analysis_id(run.settings.seed)}]", run.columns.structure.length_unit
-    with open(p_path, "w" if done == 0 else "a") as p_file, open(t_path, "w" if done == 0 else "a") as t_file:
-        if done == 0:
-            p_file.write(
-                f"{identity} [TL: {unit}]\n" + "\t".join(["Gen", "LnL", "LnPr", *run.columns.names]) + "\n"
-            )
-            t_file.write(_tree_header(f"{identity}\n[Branch lengths: {unit}]", taxa))
-        for i in range(done, run.samples.n):
-            numbers = "\t".join(f"{x:.10e}" for x in run.samples.numbers[i])
-            p_file.write(f"{run.samples.generation[i]}\t{numbers}\n")
-            newick = _newick(run.samples.parent[i], run.samples.lengths[i])
-            t_file.write(f"   tree gen.{run.samples.generation[i]} = [&U] {newick};\n")
+    columns = "\t".join(["Gen", "LnL", "LnPr", *run.columns.names])
+    p_header = f"{identity} [TL: {unit}]\n{columns}\n"
+    t_header = _tree_header(f"{identity}\n[Branch lengths: {unit}]", taxa)
+    for path, header, line in ((p_path, p_header, _numbers_line), (t_path, t_header, _tree_line)):
+        with appended_text(path, KEPT) if done else replaced_text(path, kept=KEPT) as file:
+            file.write("" if done else header)
+            file.writelines(line(run.samples, i) for i in range(done, run.samples.n))
     return run.samples.n
+
+
+def _numbers_line(samples: Samples, i: int) -> str:
+    numbers = "\t".join(f"{x:.10e}" for x in samples.numbers[i])
+    return f"{samples.generation[i]}\t{numbers}\n"
+
+
+def _tree_line(samples: Samples, i: int) -> str:
+    newick = _newick(samples.parent[i], samples.lengths[i])
+    return f"   tree gen.{samples.generation[i]} = [&U] {newick};\n"
 
 
 def close_trace(prefix: str, run: Run) -> None:
     """End the TREES block."""
-    with open(paths(prefix, run.number)[1], "a") as t_file:
+    with appended_text(paths(prefix, run.number)[1], KEPT) as t_file:
         t_file.write("end;\n")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -22,7 +23,8 @@ from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import structure_of_model
-from phloem.io.output_file import write_file
+from phloem.io import output_file
+from phloem.io.output_file import OutputError, write_file
 from phloem.likelihood.model_for_alignment import model_for_alignment
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -140,25 +142,35 @@ class Killed(BaseException):
     """In place of SIGKILL: nothing of phloem catches it."""
 
 
-@pytest.mark.parametrize("deadly", range(6 + 2 * 4))
-def test_dying_at_any_step_of_a_checkpoint_loses_nothing(deadly, tmp_path, monkeypatch):
-    """At the n-th flush or rename, a half-written row behind it; then the same command again."""
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+STEPS = (3 + 2 * 2 + 3) + 4 * 3 + 2 * (2 * 2 + 3 + 4) + 2  # files opened, flushed, renamed by the run below
+
+
+@pytest.mark.parametrize("deadly", range(STEPS))
+@pytest.mark.parametrize("fault", [Killed(), FULL], ids=["killed", "full disk"])
+def test_failing_at_any_step_of_a_run_loses_nothing(deadly, fault, tmp_path, monkeypatch):
+    """At the n-th opening, flush or rename, a half-written row behind it; then the same command again."""
     steps = count()
 
     def step(function):
-        def counted(*arguments):
+        def counted(*arguments, **named):
             if next(steps) == deadly:
-                raise Killed
-            return function(*arguments)
+                raise fault
+            return function(*arguments, **named)
 
         return counted
 
     shorter = chains(generations=2000, tuning_generations=0, n_chains=1)
     with monkeypatch.context() as planted:
-        planted.setattr(checkpoint.os, "fsync", step(os.fsync))
-        planted.setattr(checkpoint.os, "replace", step(os.replace))
-        with pytest.raises(Killed):
+        planted.setattr(os, "fsync", step(os.fsync))
+        planted.setattr(os, "replace", step(os.replace))
+        for module in (checkpoint, output_file):
+            planted.setattr(module, "open", step(open), raising=False)
+        with pytest.raises((Killed, OutputError)) as told:
             run_here(tmp_path / "killed", shorter)
+    if fault is FULL:
+        assert str(told.value).startswith(f"{tmp_path / 'killed'}."), "the file is named"
+        assert "the disk is full; " in str(told.value), "and what is left"
     for file in tmp_path.glob("*.samples"):
         with open(file, "ab") as stream:
             stream.write(b"half a row")
@@ -166,4 +178,4 @@ def test_dying_at_any_step_of_a_checkpoint_loses_nothing(deadly, tmp_path, monke
     run_here(tmp_path / "whole", shorter)
     assert traces(tmp_path, "killed") == traces(tmp_path, "whole")
     a, b = samples_path(str(tmp_path / "killed"), 0), samples_path(str(tmp_path / "whole"), 0)
-    assert a.read_bytes() == b.read_bytes()
+    assert a.read_bytes().removesuffix(b"half a row") == b.read_bytes()
