@@ -11,6 +11,10 @@ class PhloemError(Exception):
     """Base of all errors that phloem raises on purpose."""
 
 
+class InputWarning(UserWarning):
+    """Something in an input is not obeyed, or not read, and the rest is used all the same."""
+
+
 class InputError(PhloemError):
     """Something in the user's data or settings is wrong; says where, and what to do.
 

@@ -45,6 +45,7 @@ def damaged(rng):
     return "".join(text)
 
 
+@pytest.mark.filterwarnings("ignore::phloem.errors.InputWarning")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_files(seed):

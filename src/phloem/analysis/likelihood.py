@@ -60,7 +60,7 @@ class LikelihoodSettings(DataOptions):
     @property
     def inputs(self) -> list[str]:
         """Files that will be read."""
-        return [file for file in (self.alignment, self.partitions, self.tree) if file is not None]
+        return [*self.data_files, *([self.tree] if self.tree is not None else [])]
 
 
 @dataclass(frozen=True, eq=False)

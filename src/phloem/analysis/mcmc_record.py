@@ -108,8 +108,8 @@ class McmcSettings(DataOptions):
     @property
     def inputs(self) -> list[str]:
         """Files that will be read."""
-        start = None if self.start == RANDOM or self.start in METHODS else self.start
-        return [file for file in (self.alignment, self.partitions, start) if file is not None]
+        is_file = self.start != RANDOM and self.start not in METHODS
+        return [*self.data_files, *([self.start] if is_file else [])]
 
     @property
     def file_prefix(self) -> str:
@@ -263,7 +263,7 @@ def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
         "link": list(settings.link),
         "gamma": settings.gamma,
         **reading_identity(settings),
-        **({"partitions": sha256(settings.partitions)} if settings.partitions else {}),
+        **({"partitions": sha256(settings.data_files[1])} if settings.data_files[1:] else {}),
         **start_identity(settings.start),
         **chains,
     }

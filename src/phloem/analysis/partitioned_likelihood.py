@@ -183,7 +183,7 @@ def _models(parts: Sequence[Part], settings: LikelihoodSettings) -> dict[str, Mo
         if part.model_text is None:
             raise InputError(
                 f"part '{part.name}' has no model",
-                file=settings.partitions,
+                file=settings.data_files[-1],
                 hint="Write one for it in the partition file, or add --model.",
             )
         with in_part(part.name):

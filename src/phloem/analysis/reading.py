@@ -8,8 +8,11 @@ from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons
 from phloem.data.partition import Scheme, Subset, Unassigned
 from phloem.errors import InputError
 from phloem.io.alignment import part_alignment, read_alignment, read_characters, read_scheme
+from phloem.io.alignment_text import PhylipLayout
 from phloem.model.families import datatypes_of
 from phloem.model.model_string import split_model
+
+DECLARED = "declared"
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,10 @@ class DataOptions:
     genetic_code: NCBI number, for codons. stop_codons: "error", or "mask" for missing data.
     sites: columns to keep, such as "1-900\\3". ambiguity: what a partly ambiguous character says, "partial"
     (a likelihood takes the set of states, a distance their even mixture) or nothing, "missing".
-    partitions: a partition file (`read_partitions`); partition_name: which one of several in it;
+    block: which DATA or CHARACTERS block of a NEXUS file, by title or number, or "all" side by side;
+    phylip_layout: of a PHYLIP file; both are needed only where the file leaves it open.
+    partitions: a partition file (`read_partitions`), or "declared": the parts that the alignment file itself
+    declares (MIXED, or block="all"); partition_name: which one of several in it;
     unassigned_sites: columns in no subset are an "error", or left out ("drop").
     """
 
@@ -31,9 +37,17 @@ class DataOptions:
     stop_codons: StopCodons = "error"
     sites: str | None = None
     ambiguity: Ambiguity = "partial"
+    block: str | None = None
+    phylip_layout: PhylipLayout | None = None
     partitions: str | None = None
     partition_name: str | None = None
     unassigned_sites: Unassigned = "error"
+
+    @property
+    def data_files(self) -> list[str]:
+        """The files that the data are read from."""
+        own = self.partitions in (None, DECLARED)
+        return [self.alignment] if own else [self.alignment, str(self.partitions)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +75,8 @@ def alignment_of(options: DataOptions) -> Alignment:
         stop_codons=options.stop_codons,
         ambiguity=options.ambiguity,
         sites=options.sites,
+        block=options.block,
+        phylip_layout=options.phylip_layout,
     )
 
 
@@ -72,10 +88,17 @@ def parts_of(options: DataOptions, model: str | None = None) -> tuple[Scheme, tu
     """
     if options.sites is not None:
         raise InputError("--sites and --partitions both choose columns", hint="Leave one out.")
-    characters = read_characters(options.alignment)
+    characters = read_characters(options.alignment, options.block, options.phylip_layout)
+    declared = options.partitions == DECLARED
+    if declared and not characters.parts:
+        raise InputError(
+            "the alignment declares no parts",
+            file=options.alignment,
+            hint="Give a partition file, DATATYPE=MIXED, or --block all for several blocks.",
+        )
     scheme = read_scheme(
         characters,
-        options.partitions,
+        None if declared else options.partitions,
         name=options.partition_name,
         unassigned=options.unassigned_sites,
     )

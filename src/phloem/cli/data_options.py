@@ -36,6 +36,16 @@ def _of_reading(ambiguity: str | None) -> _Options:
             Literal["partial", "missing"] | None,
             typer.Option(ambiguity, help="A partly ambiguous character: the states it allows, or missing."),
         ),
+        (
+            "block",
+            str | None,
+            typer.Option(None, help="NEXUS block of characters, by title or number, or all together."),
+        ),
+        (
+            "phylip_layout",
+            Literal["sequential", "interleaved", "strict-sequential", "strict-interleaved"] | None,
+            typer.Option(None, help="Layout of a PHYLIP file, where several fit."),
+        ),
     ]
 
 
@@ -44,7 +54,11 @@ def _of_partitions() -> _Options:
         (
             "partitions",
             str | None,
-            typer.Option(None, help="Partition file: RAxML-NG or IQ-TREE list, NEXUS sets, MrBayes block."),
+            typer.Option(
+                None,
+                help="Partition file: RAxML-NG or IQ-TREE list, NEXUS sets, MrBayes block; 'declared': the "
+                "parts of the alignment file itself.",
+            ),
         ),
         ("partition_name", str | None, typer.Option(None, help="Which one, where the file has several.")),
         (

@@ -129,8 +129,8 @@ def code_characters(
 def guess_datatype(matrix: np.ndarray) -> str:
     """dna, rna, binary, standard or protein, from a (T, L) matrix of character values.
 
-    Digits only: binary if 0 and 1 only, else standard. Letters of the nucleotide code only, half or
-    more of them A, C, G, T, U, N or X: dna, or rna if there is U and no T. Anything else: protein.
+    Digits only: binary if 0 and 1 only, else standard. Letters of the nucleotide code only: rna if there is
+    U and no T; dna if half or more of them are A, C, G, T, U, N or X. Anything else: protein.
     Signs such as - ? . * do not count.
     """
     counts = np.zeros(max(256, int(matrix.max(initial=0)) + 1), np.int64)
@@ -144,8 +144,9 @@ def guess_datatype(matrix: np.ndarray) -> str:
     if letters and all(letter.isdigit() for letter in letters):
         return "binary" if set(letters) <= {"0", "1"} else "standard"
     plain = sum(letters.get(letter, 0) for letter in "ACGTUNX")
-    if set(letters) <= set(nucleotide_characters()) and plain >= 0.5 * sum(letters.values()):
-        return "rna" if "U" in letters and "T" not in letters else "dna"
+    is_rna = "U" in letters and "T" not in letters  # a protein with U lacks none of E, F, I, L, P and Q
+    if set(letters) <= set(nucleotide_characters()) and (is_rna or plain >= 0.5 * sum(letters.values())):
+        return "rna" if is_rna else "dna"
     return "protein"
 
 

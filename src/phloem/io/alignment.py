@@ -13,13 +13,21 @@ from phloem.data.coding import guess_datatype, highest_symbol
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
 from phloem.data.sites import parse_sites
 from phloem.errors import InputError
-from phloem.io.alignment_text import format_fasta, format_phylip, is_fasta, is_phylip, read_fasta, read_phylip
+from phloem.io.alignment_text import (
+    PhylipLayout,
+    format_fasta,
+    format_phylip,
+    is_fasta,
+    is_phylip,
+    read_fasta,
+    read_phylip,
+)
 from phloem.io.character_rows import CharacterRows
 from phloem.io.nexus import is_nexus
 from phloem.io.nexus_characters import format_nexus, read_nexus_characters
 from phloem.io.output_file import write_file
 from phloem.io.partitions import read_partitions
-from phloem.io.source_text import read_source
+from phloem.io.source_text import SourceText, read_source
 
 FilePath = str | os.PathLike[str]
 
@@ -40,6 +48,8 @@ def read_alignment(
     stop_codons: StopCodons = "error",
     ambiguity: Ambiguity = "partial",
     sites: str | None = None,
+    block: str | None = None,
+    phylip_layout: PhylipLayout | None = None,
 ) -> Alignment:
     """Read an alignment from FASTA, PHYLIP or NEXUS, gzip-compressed or not; the content tells the format.
 
@@ -48,9 +58,11 @@ def read_alignment(
     genetic_code: NCBI number, for codons. stop_codons: "error", or "mask" for missing data.
     ambiguity: partly ambiguous characters as sets of states ("partial") or as "missing".
     sites: columns to keep, as in "1-11028", "1-900\\3", "1-10,20-30", or a CHARSET of the file.
+    block: which DATA or CHARACTERS block of a NEXUS file, by title or number, where it has several.
+    phylip_layout: sequential, interleaved, strict-sequential or strict-interleaved, where several fit.
     Raises InputError with file, line, column, taxon, site and remedy for anything that is wrong.
     """
-    characters = read_characters(path)
+    characters = read_characters(path, block, phylip_layout)
     if characters.parts and datatype is None:
         datatype = _part_datatype(characters, sites)
     coding = Coding(datatype, genetic_code, stop_codons, ambiguity)
@@ -63,8 +75,13 @@ def read_alignment(
     return alignment
 
 
-def read_characters(path: FilePath) -> CharacterRows:
+def read_characters(
+    path: FilePath, block: str | None = None, phylip_layout: PhylipLayout | None = None
+) -> CharacterRows:
     """The characters of an alignment file, not yet taken for states of any kind.
+
+    block, phylip_layout: as in `read_alignment`; block may also be "all", which puts the blocks of a NEXUS
+    file side by side, each a part of its data type.
 
     characters = read_characters("genes.nex")
     scheme = read_scheme(characters, "genes.partitions")
@@ -73,11 +90,14 @@ def read_characters(path: FilePath) -> CharacterRows:
     source = read_source(path)
     text = source.text
     if is_nexus(text):
-        return read_nexus_characters(source)
+        _refuse(phylip_layout, "--phylip-layout", source)
+        return read_nexus_characters(source, block)
+    _refuse(block, "--block", source)
+    if is_phylip(text):
+        return read_phylip(source, phylip_layout)
+    _refuse(phylip_layout, "--phylip-layout", source)
     if is_fasta(text):
         return read_fasta(source)
-    if is_phylip(text):
-        return read_phylip(source)
     start = text.lstrip()
     for opening, what in _OTHER_FORMATS.items():
         if start.startswith(opening):
@@ -86,6 +106,13 @@ def read_characters(path: FilePath) -> CharacterRows:
     raise source.error(
         "this is neither FASTA, PHYLIP nor NEXUS", 0, hint="Start with '>name', 'ntax nchar' or '#NEXUS'."
     )
+
+
+def _refuse(option: str | None, name: str, source: SourceText) -> None:
+    """InputError for an option that says nothing about this format."""
+    if option is not None:
+        format_of = "NEXUS" if name == "--block" else "PHYLIP"
+        raise source.error(f"{name} is for {format_of} files, and this is none", 0, hint="Leave it out.")
 
 
 def read_scheme(
@@ -167,6 +194,9 @@ def _part_datatype(characters: CharacterRows, sites: str | None) -> str:
         chosen = set(parse_sites(sites or "all", n_sites, characters.charsets).tolist())
     except InputError as error:
         raise characters.placed(error) from None
+    kinds = {kind for kind, _ in characters.parts}
+    if len(kinds) == 1:
+        return kinds.pop()
     for subset in _declared_parts(characters).subsets:
         if chosen <= set(subset.sites.tolist()):
             assert subset.datatype is not None
@@ -175,7 +205,8 @@ def _part_datatype(characters: CharacterRows, sites: str | None) -> str:
     raise InputError(
         f"the matrix has several datatypes ({listed})",
         file=characters.source.file,
-        hint=f'Choose the sites of one, as in sites="{characters.parts[-1][1]}", or read all as parts.',
+        hint=f'Choose the sites of one, as in sites="{characters.parts[-1][1]}", or read all as parts '
+        "(--partitions declared).",
     )
 
 

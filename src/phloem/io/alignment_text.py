@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -71,11 +72,13 @@ def format_fasta(alignment: Alignment, width: int | None = None) -> str:
 # PHYLIP: a line with the numbers of taxa and sites, then names and characters.
 #
 # Four layouts are in use: names of exactly ten columns (strict) or up to the first blank (relaxed), and taxa
-# one after the other (sequential) or in blocks (interleaved). A file does not say which it is; the first
-# layout in which every taxon has exactly the announced number of characters is taken.
+# one after the other (sequential) or in blocks (interleaved). A file does not say which it is: all are tried,
+# one in which every taxon has exactly the announced number of characters fits, and those that fit must agree.
+
+PhylipLayout = Literal["sequential", "interleaved", "strict-sequential", "strict-interleaved"]
 
 
-_HEADER = re.compile(r"\s*(\d{1,12})[ \t]+(\d{1,12})\b[^\n]*")
+_HEADER = re.compile(r"\s*(\d{1,12})[ \t]+(\d{1,12})\b([^\n]*)")
 _LINE = re.compile(r"[^\n]*\S[^\n]*")
 _STRICT_WIDTH = 10
 
@@ -99,16 +102,18 @@ def is_phylip(text: str) -> bool:
     return _HEADER.match(text) is not None
 
 
-def read_phylip(source: SourceText) -> CharacterRows:
+def read_phylip(source: SourceText, layout: PhylipLayout | None = None) -> CharacterRows:
     """Read a PHYLIP file in any of its four layouts.
 
-    Raises InputError for a header that is none, and, where no layout fits, for what is wrong in the
-    likeliest one.
+    layout: which one; None takes the one that fits. PAML's header options I and S say it too.
+    Raises InputError for a header that is none, for a file that fits two layouts and reads differently in
+    them, and, where no layout fits, for what is wrong in the likeliest one.
     """
     header = _HEADER.match(source.text)
     if header is None:
         raise source.error("expected the numbers of taxa and sites", 0, hint="Write them in the first line.")
     n_taxa, n_sites = int(header.group(1)), int(header.group(2))
+    allowed = _allowed_layouts(source, header, layout)
     lines = [_Line(match.group(), match.start()) for match in _LINE.finditer(source.text, header.end())]
     if not n_taxa or not n_sites or len(lines) < n_taxa:
         raise source.error(
@@ -117,20 +122,59 @@ def read_phylip(source: SourceText) -> CharacterRows:
             hint="Correct the header, or complete the file.",
         )
     likeliest = None
-    layouts: list[tuple[Callable[..., list[CharacterRow]], bool]] = [
-        (_sequential, False), (_interleaved, False), (_sequential, True), (_interleaved, True)
-    ]  # fmt: skip
-    for layout, strict in layouts:
+    fitting: dict[PhylipLayout, CharacterRows] = {}
+    for name in allowed:
+        read, strict = _LAYOUTS[name]
+        if fitting and len(lines) == n_taxa:
+            break  # with one line a taxon, layouts that fit agree
         try:
-            return _checked(source, layout(source, lines, n_taxa, n_sites, strict), n_taxa, n_sites)
+            fitting[name] = _checked(source, read(source, lines, n_taxa, n_sites, strict), n_sites)
         except InputError as error:
-            if likeliest is None or (layout is _interleaved and not strict and len(lines) % n_taxa == 0):
+            if likeliest is None or (name == "interleaved" and len(lines) % n_taxa == 0):
                 likeliest = error
+    if fitting:
+        return _only_reading(source, header, fitting)
     assert likeliest is not None
     raise likeliest
 
 
-def _checked(source: SourceText, rows: list[CharacterRow], n_taxa: int, n_sites: int) -> CharacterRows:
+def _allowed_layouts(
+    source: SourceText, header: re.Match[str], layout: PhylipLayout | None
+) -> Sequence[PhylipLayout]:
+    """What the user or the header's options leave of the four layouts."""
+    options = header.group(3).upper().split()
+    letters = {word[0] if word in ("INTERLEAVED", "SEQUENTIAL") else word for word in options}
+    if letters - {"I", "S"}:
+        raise source.error(
+            f"the header goes on with '{header.group(3).strip()[:40]}'",
+            header.start(3),
+            hint="Of PAML's options only I (interleaved) and S (sequential) are read; for others, such as G, "
+            "delete them with their lines, and give genes by --partitions.",
+        )
+    if layout is not None:
+        return [layout]
+    wanted = {"I": "interleaved", "S": "sequential"}
+    return [name for name in _LAYOUTS if not letters or any(wanted[x] in name for x in letters)]
+
+
+def _only_reading(
+    source: SourceText, header: re.Match[str], fitting: Mapping[PhylipLayout, CharacterRows]
+) -> CharacterRows:
+    """The one reading there is; InputError where layouts disagree about names or characters."""
+    (first, found), *others = fitting.items()
+    for name, other in others:
+        if other.taxa != found.taxa or not np.array_equal(other.matrix, found.matrix):
+            taxon = next((a for a, b in zip(other.taxa, found.taxa) if a != b), found.taxa[0])
+            raise source.error(
+                f"the file fits two layouts, {first} and {name}, and reads differently in them",
+                header.start(1),
+                taxon=taxon,
+                hint=f"Say which it is: --phylip-layout {first}, or {name}.",
+            )
+    return found
+
+
+def _checked(source: SourceText, rows: list[CharacterRow], n_sites: int) -> CharacterRows:
     matrix, sets = character_matrix(source, rows, n_sites=n_sites)
     check_names(source, rows, "Rename one of them.")
     return CharacterRows(source, rows, matrix, sets, format_name="PHYLIP")
@@ -153,9 +197,7 @@ def _sequential(
     for line in lines:
         if missing <= 0:
             if len(rows) == n_taxa:
-                raise source.error(
-                    f"there are more than {n_taxa} taxa", line.start, hint="Correct the header."
-                )
+                raise _more_lines(source, line, n_taxa)
             rows.append(_start_row(source, line, strict))
             missing = n_sites - n_cells(rows[-1].pieces[0], False)
         else:
@@ -176,6 +218,15 @@ def _sequential(
     return rows
 
 
+def _more_lines(source: SourceText, line: _Line, n_taxa: int) -> InputError:
+    """What stands after the last taxon: another alignment or a tree, as in PAML's files, or too much."""
+    if _HEADER.match(line.text) or line.text.lstrip().startswith("("):
+        what = "a tree" if line.text.lstrip().startswith("(") else "another alignment"
+        hint = "Put it into a file of its own: one alignment a file is read, unlike PAML's."
+        return source.error(f"{what} follows the {n_taxa} taxa", line.start, hint=hint)
+    return source.error(f"there are more than {n_taxa} taxa", line.start, hint="Correct the header.")
+
+
 def _interleaved(
     source: SourceText, lines: list[_Line], n_taxa: int, n_sites: int, strict: bool
 ) -> list[CharacterRow]:
@@ -192,6 +243,14 @@ def _interleaved(
         skip = taken if names.get(name) is row and taken < len(line.text.rstrip()) else 0
         row.add(line.text[skip:], line.start + skip)
     return rows
+
+
+_LAYOUTS: dict[PhylipLayout, tuple[Callable[..., list[CharacterRow]], bool]] = {
+    "sequential": (_sequential, False),
+    "interleaved": (_interleaved, False),
+    "strict-sequential": (_sequential, True),
+    "strict-interleaved": (_interleaved, True),
+}
 
 
 def format_phylip(alignment: Alignment, strict: bool = False) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 
@@ -130,6 +131,12 @@ def n_cells(text: str, with_sets: bool) -> int:
     if with_sets and ("{" in text or "(" in text):
         return sum(1 for _ in _CELL_OR_SET.finditer(text))
     return len("".join(text.split()))
+
+
+def cell_end(text: str, n: int) -> int | None:
+    """Where the n-th site of a text with sets ends; None where there are fewer."""
+    ends = (match.end() for match in _CELL_OR_SET.finditer(text))
+    return next(islice(ends, n - 1, None), None) if n > 0 else 0
 
 
 def _row_values(source: SourceText, row: CharacterRow, sets: dict[str, int] | None) -> np.ndarray:

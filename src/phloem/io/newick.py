@@ -22,6 +22,7 @@ from phloem.io.annotations import Annotations
 from phloem.io.newick_text import QUOTED, CleanText, Spans, clean_text, protected_spans
 from phloem.io.source_text import SourceText
 from phloem.tree.build import suppress_unary
+from phloem.tree.match import folded
 from phloem.tree.tree import Tree
 
 OPEN, CLOSE, COMMA, COLON, END = (ord(c) for c in "(),:;")
@@ -132,6 +133,8 @@ def _text_before(clean: CleanText, position, kind) -> np.ndarray:
     return broken
 
 
+_NETWORK_TAG = re.compile(r"#([A-Za-z]*)\d+$")
+_PAML_COUNTS = re.compile(r"\s*(\d{1,9})[ \t]+(\d{1,9})[ \t]*\n(?=\s*[(\[])")
 _NOT_A_NUMBER = re.compile(r"[^0-9.eE+\- ]")
 _UNQUOTED_SPACE = re.compile(r"\s")
 
@@ -213,11 +216,22 @@ def parse_newick(
     of the same names. Raises InputError (line, column, remedy) for anything that is not a Newick tree.
     """
     source = text if isinstance(text, SourceText) else SourceText(text)
-    comments, quotes = protected_spans(source)
     if not source.text.strip():
         raise InputError("the file is empty", file=source.file, hint="Give a file with a Newick tree.")
-    clean = clean_text(source, 0, len(source.text), comments, quotes)
-    return trees_of(clean, taxa=taxa, allow_negative=allow_negative)
+    counts = _PAML_COUNTS.match(source.text)
+    start = counts.end() if counts else 0
+    comments, quotes = protected_spans(source, start)
+    clean = clean_text(source, start, len(source.text), comments, quotes)
+    trees = trees_of(clean, taxa=taxa, allow_negative=allow_negative)
+    found = [trees[0].n_tips, len(trees)]
+    if counts and [int(counts.group(1)), int(counts.group(2))] != found:
+        raise source.error(
+            f"PAML's first line announces {counts.group(1)} taxa and {counts.group(2)} trees; there are "
+            f"{found[0]} and {found[1]}",
+            counts.start(1),
+            hint="Correct the numbers, or delete the line.",
+        )
+    return trees
 
 
 def trees_of(
@@ -232,6 +246,7 @@ def trees_of(
     nodes = newick_nodes(clean)
     labels = node_labels(clean, nodes)
     lengths = branch_lengths(clean, nodes, allow_negative)
+    _refuse_networks(clean, nodes, labels)
     if translate:
         labels = _translated(clean, nodes, labels, translate)
     number, tree_taxa = _canonical_numbers(clean, nodes, labels, taxa)
@@ -254,11 +269,35 @@ def trees_of(
     return trees
 
 
+def _refuse_networks(clean: CleanText, nodes: NewickNodes, labels: list[str]) -> None:
+    """InputError where one tag, such as #H1, marks two nodes of a tree: extended Newick (Cardona, Rosselló
+    and Valiente 2008). A number alone, as in #1, is such a tag on a tip without a name; else PAML's label."""
+    if "#" not in clean.text:
+        return
+    tree = np.searchsorted(nodes.tree_stop, np.arange(len(labels)), side="right").tolist()
+    seen: dict[tuple[int, str], int] = {}
+    for i, label in enumerate(labels):
+        tag = _NETWORK_TAG.search(label)
+        if tag is None:
+            continue
+        first = seen.setdefault((tree[i], tag.group()), i)
+        bare = any(nodes.is_tip[k] and labels[k] == tag.group() for k in (first, i))
+        if first != i and (tag.group(1) or bare):
+            raise clean.error(
+                f"'{tag.group()}' marks two nodes: this is a network, not a tree",
+                int(nodes.label_start[i]),
+                hint="Give a tree, or cut one of the two edges above the hybrid node and remove its tags.",
+            )
+
+
 def _translated(
     clean: CleanText, nodes: NewickNodes, labels: list[str], translate: Mapping[str, str]
 ) -> list[str]:
     """Labels with those of tips replaced; a tip that the table does not know is an error."""
     named = [translate.get(label) if tip else label for label, tip in zip(labels, nodes.is_tip.tolist())]
+    if None in named:
+        spelling = {folded(key): name for key, name in translate.items()}
+        named = [spelling.get(folded(label)) if name is None else name for name, label in zip(named, labels)]
     if None in named:
         i = named.index(None)
         message = f"tip '{labels[i]}' is neither in TRANSLATE nor in TAXLABELS"

@@ -1,4 +1,4 @@
-"""NEXUS files as blocks of commands, and the named sets in them; what a block means is left to its reader.
+"""NEXUS files as blocks of commands; what a block means is left to its reader.
 
     source = read_source(path)
     for block in read_blocks(source):
@@ -20,10 +20,11 @@ in MrBayes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 from phloem.io.source_text import SourceText, decode
 
 PUNCTUATION = "(){},;:="
@@ -36,6 +37,15 @@ _FLAT = re.compile(
 _SPACE = re.compile(r"(?:\s++|\[[^\[\]]*+\])*+")
 _QUOTED = re.compile(r"""'((?:[^']++|'')*+)'|"([^"]*+)\"""")
 _BRACKETS = re.compile(r"[\[\]]")
+# Commands that tell PAUP* or MrBayes what to do and change nothing about the data.
+_STEERING = """
+agree alltrees bandb bootstrap boot cd cleartrees condense contree cstatus default defaults deroot
+describetrees dscores dset execute export factory filter gettrees help hsearch ingroup jackknife leave
+link log lscores lset mcmc mcmcp nj nucpair outgroup permute plot prset pscores pset puzzle quit
+randtrees reconstruct root roottrees rstatus savedist savetrees set showdist showmatrix showmodel
+showtrees startvals sump sumt ss ssp time tonexus treedist tstatus unlink upgma
+"""
+STEERING = frozenset(_STEERING.split())
 _NEEDS_QUOTES = re.compile(r"""[\s()\[\]{}/\\,;:=*'"`+<>]|^$""")
 
 
@@ -125,7 +135,16 @@ def _token_at(source: SourceText, position: int, end: int, punctuation: str, wor
     plain = word.match(text, position, end)
     if plain is None:
         return Token(text[position], position, position + 1)
-    return Token(plain.group(), position, plain.end())
+    pieces, stop = plain.group(), plain.end()
+    while text.startswith("[", stop) and stop < end:  # a comment inside a word does not end it
+        after = stop
+        while text.startswith("[", after):
+            after = end_of_comment(source, after)
+        more = None if text[after : after + 1] in ("'", '"') else word.match(text, after, end)
+        if more is None:
+            break
+        pieces, stop = pieces + more.group(), more.end()
+    return Token(pieces, position, stop)
 
 
 def _unquote(match: re.Match[str]) -> str:
@@ -200,12 +219,19 @@ def is_nexus(text: str) -> bool:
     return text.lstrip()[:6].lower() == "#nexus"
 
 
-def read_blocks(text: str | SourceText, file: str | None = None) -> list[Block]:
+def read_blocks(
+    text: str | SourceText,
+    file: str | None = None,
+    enough: Callable[[Sequence[Block]], bool] | None = None,
+) -> list[Block]:
     """Split a NEXUS text into its blocks.
 
     A TREES block may lack its END, as in the output of a run that is still going; any other block may not.
+    Lines that begin with '#' and commands that steer a program may stand between blocks; a warning says that
+    the commands are not obeyed. enough: whether the blocks so far are what is wanted; then damage behind them
+    ends the reading with a warning.
     Raises InputError with line and column for a missing #NEXUS, comments, quotes, commands or blocks that
-    do not end, and for text between blocks.
+    do not end, and for other text between blocks.
     """
     source = (
         text
@@ -214,17 +240,48 @@ def read_blocks(text: str | SourceText, file: str | None = None) -> list[Block]:
     )
     if not is_nexus(source.text):
         raise source.error("this is not a NEXUS file", 0, hint="Start the file with '#NEXUS'.")
-    position = skip_space(source, len(source.text) - len(source.text.lstrip()) + 6)
-    blocks = []
-    while position < len(source.text):
-        block = _read_block(source, position)
-        blocks.append(block)
-        position = skip_space(source, block.end)
+    blocks: list[Block] = []
+    try:
+        position = _skip_between(source, len(source.text) - len(source.text.lstrip()) + 6)
+        while position < len(source.text):
+            blocks.append(_read_block(source, position))
+            position = _skip_between(source, blocks[-1].end)
+    except InputError as error:
+        if enough is None or not enough(blocks):
+            raise
+        warn_of_line(source, error.line, f"{error.message}; from here on the file is not read")
     if not blocks:
         raise source.error(
             "the file has no block", len(source.text), hint="Add a block, as in 'begin data; … end;'."
         )
     return blocks
+
+
+def warn_of_line(source: SourceText, line: int | None, message: str) -> None:
+    """A warning about a line of a file that is read all the same."""
+    file = "" if source.file is None else f"{source.file}, "
+    warnings.warn(f"{file}line {line}: {message}", InputWarning, stacklevel=3)
+
+
+def _skip_between(source: SourceText, position: int) -> int:
+    """The offset of the next block, past comments, '#' lines and commands that steer a program."""
+    text = source.text
+    skipped: list[Command] = []
+    while (position := skip_space(source, position)) < len(text):
+        if text[position] == "#":
+            end_of_line = text.find("\n", position)
+            position = len(text) if end_of_line < 0 else end_of_line
+            continue
+        name = _NAME.match(text, position)
+        command = _read_command(source, position) if name else None
+        if command is None or command.name not in STEERING:
+            break
+        skipped.append(command)
+        position = command.end + 1
+    if skipped:
+        names = ", ".join(dict.fromkeys(command.name.upper() for command in skipped))
+        warn_of_line(source, skipped[0].line, f"commands between blocks are not obeyed: {names}")
+    return position
 
 
 def find_block(blocks: Iterable[Block], *names: str) -> Block | None:
@@ -238,7 +295,8 @@ def _read_block(source: SourceText, begin: int) -> Block:
         raise source.error(
             "expected 'begin NAME;'", begin, hint="Put every command into a block, or check for a stray END;."
         )
-    name = opening.arguments.split("[")[0].strip().strip("'").lower()
+    words = opening.tokens()
+    name = words[0].text.lower() if words else ""
     if not name:
         raise source.error("the block has no name", begin, hint="Write 'begin data;' or another name.")
     commands: list[Command] = []
@@ -268,60 +326,3 @@ def _read_command(source: SourceText, begin: int) -> Command | None:
     start = match.end() if match else begin
     end = find_semicolon(source, start)
     return None if end < 0 else Command(match.group().lower() if match else "", source, begin, start, end)
-
-
-SET_HOLDERS = ("sets", "assumptions", "paup", "mrbayes", "data", "characters")
-_BLANKS_AROUND_RANGE = re.compile(r"\s*([-\\])\s*")
-
-
-@dataclass(frozen=True)
-class NamedSet:
-    """A CHARSET or TAXSET: its name, the words of its definition, and the command they stand in."""
-
-    name: str
-    words: tuple[Token, ...]
-    command: Command
-
-    @property
-    def columns(self) -> str:
-        """The definition of a CHARSET as text for `parse_sites`."""
-        words = ("'" + word.text + "'" if word.quoted else word.text for word in self.words)
-        return _BLANKS_AROUND_RANGE.sub(r"\1", " ".join(words))
-
-
-def read_charsets(blocks: Sequence[Block]) -> dict[str, str]:
-    """Name → columns as text for `parse_sites`, for every CHARSET."""
-    return {name: found.columns for name, found in named_sets(blocks, "charset").items()}
-
-
-def read_taxsets(blocks: Sequence[Block]) -> dict[str, tuple[str, ...]]:
-    """Name → the words of its definition (names, numbers or ranges of taxa), for every TAXSET."""
-    found = named_sets(blocks, "taxset")
-    return {name: tuple(word.text for word in taxset.words) for name, taxset in found.items()}
-
-
-def named_sets(blocks: Sequence[Block], kind: str) -> dict[str, NamedSet]:
-    """Name → definition, for every "charset" or "taxset".
-
-    Raises InputError for one without a name, and for two of one name (in any case) that differ.
-    """
-    found: dict[str, NamedSet] = {}
-    first: dict[str, NamedSet] = {}
-    for command in (c for block in blocks if block.name in SET_HOLDERS for c in block.commands):
-        if command.name != kind:
-            continue
-        tokens = command.tokens(punctuation="=")
-        equals = next((i for i, token in enumerate(tokens) if token.text == "="), None)
-        names = [token for token in tokens[: equals or 0] if token.text != "*"]
-        if not names or equals is None:
-            raise command.error(f"{kind.upper()} has no name or no '='", hint=f"Write '{kind} name = 1-10;'.")
-        one = NamedSet(names[0].text.lstrip("*"), tuple(tokens[equals + 1 :]), command)
-        other = first.setdefault(one.name.lower(), one)
-        if other.columns.lower() != one.columns.lower():
-            raise command.error(
-                f"the {kind} '{one.name}' is there twice, first in line {other.command.line}",
-                hint="Rename one of them.",
-            )
-        if other is one:
-            found[one.name] = one
-    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,205 +11,93 @@ from phloem.data.coding import FIRST_SET
 from phloem.errors import InputError
 from phloem.io.alignment_text import sequence_texts
 from phloem.io.character_rows import CharacterRow, CharacterRows, character_matrix, check_names
-from phloem.io.nexus import Block, Command, Token, find_block, quote_name, read_blocks, read_charsets
+from phloem.io.nexus import Block, quote_name, read_blocks, warn_of_line
+from phloem.io.nexus_format import NexusFormat, read_format
 from phloem.io.nexus_matrix import read_rows
+from phloem.io.nexus_names import (
+    link,
+    read_charsets,
+    read_dimension,
+    taxa_block,
+    taxon_labels,
+    title,
+    warn_of_exclusions,
+)
 from phloem.io.source_text import SourceText
-
-_DATATYPES = {
-    "dna": "dna", "rna": "rna", "nucleotide": "dna", "protein": "protein", "standard": "standard",
-    "restriction": "binary", "binary": "binary", "symbol": "standard",
-}  # fmt: skip
-_NOT_READ = {
-    "transpose": "Write one row for each taxon, and no TRANSPOSE.",
-    "tokens": "Write one symbol for each state, and no TOKENS.",
-    "nolabels": "Write every taxon's name in its row, and no NOLABELS.",
-}
-_FLAGS = ("interleave", "respectcase", "labels", *_NOT_READ)
-
-
-@dataclass(frozen=True)
-class NexusFormat:
-    """What FORMAT says; datatype None where it says nothing.
-
-    parts: for MIXED, the (datatype, columns as text) of each part, else empty.
-    """
-
-    datatype: str | None = None
-    parts: tuple[tuple[str, str], ...] = ()
-    missing: str = "?"
-    gap: str = "-"
-    matchchar: str | None = None
-    interleave: bool = False
-    symbols: str | None = None
-    equate: dict[str, str] = field(default_factory=dict)
-    respectcase: bool = False
-
-
-def read_format(block: Block) -> NexusFormat:
-    """The FORMAT command of a block, or the defaults; InputError for what cannot be read."""
-    command = block.command("format")
-    if command is None:
-        return NexusFormat()
-    words, parts = _settings(command)
-    for option, hint in _NOT_READ.items():
-        if words.get(option, "no") != "no":
-            raise command.error(f"FORMAT {option.upper()} cannot be read", hint=hint)
-    datatype = words.get("datatype")
-    if datatype is not None and datatype != "mixed" and datatype not in _DATATYPES:
-        hint = f"Use one of {', '.join(_DATATYPES)} or mixed(…)."
-        raise command.error(f"there is no datatype '{datatype}'", hint=hint)
-    return NexusFormat(
-        datatype=None if datatype is None else _DATATYPES.get(datatype, datatype),
-        parts=tuple(parts),
-        missing=_one_character(command, words, "missing", "?"),
-        gap=_one_character(command, words, "gap", "-"),
-        matchchar=_one_character(command, words, "matchchar", "") or None,
-        interleave=words.get("interleave", "no") != "no",
-        symbols=expand_symbols(command, words["symbols"]) if "symbols" in words else None,
-        equate=_equates(command, words.get("equate", "")),
-        respectcase=words.get("respectcase", "no") != "no",
-    )
-
-
-def read_dimension(block: Block, name: str) -> int | None:
-    """NTAX or NCHAR of a block; InputError when it is no positive number."""
-    command = block.command("dimensions")
-    if command is None:
-        return None
-    tokens = command.tokens()
-    for token, equals, value in zip(tokens, tokens[1:], tokens[2:]):
-        if token.is_word(name) and equals.text == "=":
-            if not value.text.isascii() or not value.text.isdigit() or not 0 < len(value.text) <= 12:
-                raise block.source.error(
-                    f"{name.upper()} is no number: '{value.text[:20]}'",
-                    value.start,
-                    hint="Write a whole number.",
-                )
-            return int(value.text)
-    return None
-
-
-def expand_symbols(command: Command, text: str) -> str:
-    """SYMBOLS without blanks, and with ranges such as 0~3 spelled out."""
-    text = "".join(text.split())
-    expanded, position = "", 0
-    while position < len(text):
-        if text[position + 1 : position + 2] == "~" and position + 2 < len(text):
-            first, last = ord(text[position]), ord(text[position + 2])
-            if not first <= last <= 255:
-                raise command.error(f"the symbols '{text[:40]}' are no range", hint="Write as in 0~5.")
-            expanded += "".join(chr(code) for code in range(first, last + 1))
-            position += 3
-        else:
-            expanded += text[position]
-            position += 1
-    return expanded
-
-
-def _settings(command: Command) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """FORMAT's options as lower-case name → value ("yes" without one), and the parts of MIXED."""
-    tokens, index = command.tokens(), 0
-    words: dict[str, str] = {}
-    parts: list[tuple[str, str]] = []
-    while index < len(tokens):
-        name = tokens[index].text.lower()
-        if index + 2 < len(tokens) and tokens[index + 1].text == "=":
-            value = tokens[index + 2].text
-            index += 3
-            if name == "datatype" and value.lower() == "mixed":
-                parts, index = _mixed_parts(command, tokens, index)
-        else:
-            value, index = "yes", index + 1
-            if name not in _FLAGS and name not in ("statesformat", "items"):
-                raise command.error(
-                    f"FORMAT has no option '{name[:40]}'", hint="Check FORMAT for a missing '='."
-                )
-        words[name] = value if name in ("symbols", "equate", "missing", "gap", "matchchar") else value.lower()
-    return words, parts
-
-
-def _mixed_parts(command: Command, tokens: Sequence[Token], index: int) -> tuple[list[tuple[str, str]], int]:
-    """The parts of MIXED(type:columns, …), and the index after its ')'."""
-    hint = "Write as in datatype=mixed(standard:1-166,dna:167-3246)."
-    closing = next((i for i in range(index, len(tokens)) if tokens[i].text == ")"), None)
-    if closing is None or tokens[index].text != "(":
-        raise command.error("MIXED has no parts", hint=hint)
-    parts: list[tuple[str, str]] = []
-    for position in range(index + 1, closing):
-        text = tokens[position].text
-        if position + 1 < closing and tokens[position + 1].text == ":":
-            if text.lower() not in _DATATYPES:
-                raise command.error(f"there is no datatype '{text}'", hint=hint)
-            parts.append((_DATATYPES[text.lower()], ""))
-        elif parts and text != ":":
-            parts[-1] = (parts[-1][0], f"{parts[-1][1]} {text}".strip())
-        elif text != ":":
-            raise command.error("MIXED starts without a datatype", hint=hint)
-    if not parts or not all(columns.strip(", ") for _, columns in parts):
-        raise command.error("a part of MIXED has no columns", hint=hint)
-    return [(kind, columns.strip(", ")) for kind, columns in parts], closing + 1
-
-
-def _one_character(command: Command, words: dict[str, str], name: str, default: str) -> str:
-    value = words.get(name, default)
-    if len(value) > 1 or (value and (ord(value) > 255 or value in "{}()[];'\"")):
-        raise command.error(
-            f"{name.upper()} must be one character, not '{value[:20]}'", hint=f"Write {name}=?."
-        )
-    return value
-
-
-def _equates(command: Command, text: str) -> dict[str, str]:
-    """EQUATE="R={AG} x=0" as character → the characters it stands for."""
-    pairs: dict[str, str] = {}
-    compact = "".join(text.split())
-    position = 0
-    while position < len(compact):
-        key, equals, value = compact[position], compact[position + 1 : position + 2], compact[position + 2 :]
-        closing = {"{": "}", "(": ")"}.get(value[:1])
-        length = 1 if closing is None else value.find(closing) + 1
-        if equals != "=" or not value or not length or ord(key) > 255:
-            raise _bad_equate(command, compact)
-        pairs[key] = value[:length].strip("{}()").replace(",", "")
-        position += 2 + length
-        if not pairs[key]:
-            raise _bad_equate(command, compact)
-    return pairs
-
-
-def _bad_equate(command: Command, text: str) -> InputError:
-    return command.error(f"EQUATE cannot be read: '{text[:40]}'", hint='Write as in equate="R={AG} x=0".')
-
+from phloem.tree.match import folded
 
 _WRITTEN_DATATYPES = {"codon": "dna", "binary": "standard", "custom": "standard"}
 
 
-def read_nexus_characters(source: SourceText) -> CharacterRows:
+def read_nexus_characters(source: SourceText, wanted: str | None = None) -> CharacterRows:
     """The characters of a NEXUS file's DATA or CHARACTERS block.
 
-    Afterwards gaps are '-', missing data '?', matching and equated characters what they stand for.
+    wanted: which block, by its title or number, where there are several, or "all": side by side, each one a
+    part, taxa that a block lacks missing. Afterwards gaps are '-', missing data '?', matching and equated
+    characters what they stand for.
     """
-    blocks = read_blocks(source)
-    block = find_block(blocks, "data", "characters")
-    if block is None:
-        found = ", ".join(block.name for block in blocks)
+    blocks = read_blocks(source, enough=lambda read: bool(_with_matrix(read)))
+    warn_of_exclusions(blocks)
+    chosen = _chosen(source, blocks, wanted)
+    for block in chosen:
+        dropped = block.command("eliminate")
+        if dropped is not None:
+            raise dropped.error("ELIMINATE cannot be read", hint="Delete it; --sites chooses sites.")
+    parts = [_read_block(source, blocks, block) for block in chosen]
+    return parts[0] if len(parts) == 1 else _side_by_side(parts)
+
+
+def _with_matrix(blocks: Sequence[Block]) -> list[Block]:
+    return [one for one in blocks if one.name in ("data", "characters") and one.command("matrix")]
+
+
+def _chosen(source: SourceText, blocks: Sequence[Block], wanted: str | None) -> list[Block]:
+    """The blocks to read; InputError where the file has several and nothing chooses."""
+    found = _with_matrix(blocks)
+    if not found:
+        empty = next((one for one in blocks if one.name in ("data", "characters")), None)
+        if empty is not None:
+            raise empty.error(f"block '{empty.name}' has no MATRIX", hint="Add 'matrix' and the characters.")
+        names = ", ".join(block.name for block in blocks)
         raise source.error(
-            f"there is no DATA or CHARACTERS block, only {found}", 0, hint="Name the data file."
+            f"there is no DATA or CHARACTERS block, only {names[:80]}", 0, hint="Name the data file."
         )
+    if (wanted is None and len(found) == 1) or (wanted is not None and wanted.lower() == "all"):
+        return found
+    listed = ", ".join(
+        f"{k} '{title(one)}'" if title(one) else f"{k} (line {one.line})" for k, one in enumerate(found, 1)
+    )
+    hint = f"Choose one by its number or title, or 'all', with --block: {listed[:300]}."
+    if wanted is None:
+        raise found[1].error(f"the file has {len(found)} blocks of characters", hint=hint)
+    titled = [one for one in found if folded(title(one) or "") == folded(wanted)]
+    if len(titled) == 1:
+        return titled
+    if titled or not wanted.isdecimal() or not 1 <= int(wanted) <= len(found):
+        told = "several blocks of characters have" if titled else "no block of characters has"
+        raise source.error(f"{told} the title or number '{wanted[:60]}'", 0, hint=hint)
+    return [found[int(wanted) - 1]]
+
+
+def _read_block(source: SourceText, blocks: Sequence[Block], block: Block) -> CharacterRows:
     command = block.command("matrix")
-    if command is None:
-        raise block.error(f"block '{block.name}' has no MATRIX", hint="Add 'matrix' and the characters.")
-    dropped = block.command("eliminate")
-    if dropped is not None:
-        raise dropped.error("ELIMINATE cannot be read", hint="Delete it, and choose the sites by --sites.")
+    assert command is not None
     form = read_format(block)
-    n_taxa, n_sites = _n_taxa(blocks, block), read_dimension(block, "nchar")
+    taxa = taxa_block(blocks, block) if block.name == "characters" or link(block, "taxa") else None
+    labels = taxon_labels(block if block.command("taxlabels") else taxa)
+    own, n_sites = read_dimension(block, "ntax"), read_dimension(block, "nchar")
+    n_taxa = read_dimension(taxa, "ntax") if own is None and taxa is not None else own
     rows = read_rows(command, form.interleave, n_taxa, n_sites)
     if not rows:
         raise command.error("the matrix is empty", hint="Write one row for each taxon.")
+    _name_numbers(rows, labels)
     check_names(source, rows, "Rename one of them.")
     matrix, sets = character_matrix(source, rows, True, n_sites)
-    if n_taxa is not None and len(rows) != n_taxa:
+    known = {folded(label) for label in labels}
+    if own is None and labels and len(rows) < len(labels) and all(folded(row.taxon) in known for row in rows):
+        message = f"{len(labels) - len(rows)} of the {len(labels)} taxa have no characters"
+        warn_of_line(source, command.line, message)
+    elif n_taxa is not None and len(rows) != n_taxa:
         raise command.error(
             f"the matrix has {len(rows)} taxa, NTAX is {n_taxa}", hint="Correct NTAX or the matrix."
         )
@@ -221,7 +108,7 @@ def read_nexus_characters(source: SourceText) -> CharacterRows:
         matrix,
         sets,
         with_sets=True,
-        charsets=read_charsets(blocks),
+        charsets=read_charsets(_about(blocks, block)),
         datatype=form.datatype,
         symbols=form.symbols,
         format_name="NEXUS",
@@ -229,10 +116,60 @@ def read_nexus_characters(source: SourceText) -> CharacterRows:
     )
 
 
-def _n_taxa(blocks: Sequence[Block], block: Block) -> int | None:
-    n_taxa = read_dimension(block, "ntax")
-    taxa = find_block(blocks, "taxa")
-    return read_dimension(taxa, "ntax") if n_taxa is None and taxa is not None else n_taxa
+def _name_numbers(rows: Sequence[CharacterRow], labels: Sequence[str]) -> None:
+    """Rows that give a taxon's number get its name."""
+    known = {folded(label) for label in labels}
+    for row in rows:
+        number = int(row.taxon) if row.taxon.isdecimal() and row.taxon not in known else 0
+        if 1 <= number <= len(labels):
+            row.taxon = labels[number - 1]
+
+
+def _about(blocks: Sequence[Block], block: Block) -> list[Block]:
+    """The blocks that are not about another block of characters than this one."""
+    own = folded(title(block) or "")
+    words = [(one, link(one, "characters")) for one in blocks]
+    return [one for one, word in words if word is None or folded(word.text) == own]
+
+
+def _side_by_side(parts: Sequence[CharacterRows]) -> CharacterRows:
+    """Several blocks as one matrix, each a part of its data type; taxa matched by name."""
+    source = parts[0].source
+    kinds = [part.datatype for part in parts]
+    symbols = {part.symbols for part, kind in zip(parts, kinds) if kind == "standard"}
+    if None in kinds or any(part.parts for part in parts) or len(symbols) > 1:
+        raise source.error(
+            "these blocks of characters cannot be read together",
+            parts[0].rows[0].name_start,
+            hint="Give every block one DATATYPE, and the same SYMBOLS to all of type standard.",
+        )
+    rows: dict[str, CharacterRow] = {}
+    for row in (row for part in parts for row in part.rows):
+        rows.setdefault(folded(row.taxon), CharacterRow(row.taxon, row.name_start))
+    place = {name: i for i, name in enumerate(rows)}
+    sets: dict[int, str] = {}
+    columns, ranges, first = [], [], 1
+    for part, kind in zip(parts, kinds):
+        block = np.full((len(rows), part.n_sites), ord("?"), np.uint16)
+        shift = np.where(part.matrix >= FIRST_SET, len(sets), 0)
+        block[[place[folded(row.taxon)] for row in part.rows]] = part.matrix + shift
+        sets |= {value + len(sets): members for value, members in part.sets.items()}
+        own = {folded(row.taxon): row for row in part.rows}
+        for name, row in rows.items():
+            for piece, start in zip(*_pieces(own.get(name), row, part.n_sites)):
+                row.add(piece, start)
+        ranges.append((str(kind), f"{first}-{first + part.n_sites - 1}"))
+        columns.append(block)
+        first += part.n_sites
+    return CharacterRows(
+        source, list(rows.values()), np.hstack(columns), sets, with_sets=True, format_name="NEXUS",
+        symbols=next(iter(symbols), None), parts=tuple(ranges),
+    )  # fmt: skip
+
+
+def _pieces(own: CharacterRow | None, row: CharacterRow, n_sites: int) -> tuple[Sequence[str], Sequence[int]]:
+    """A block's text of a taxon, so that a site of the whole is found again; question marks without one."""
+    return (own.pieces, own.starts) if own is not None else (["?" * n_sites], [row.name_start])
 
 
 def _plain_characters(

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from phloem.errors import InputError
-from phloem.io.character_rows import CharacterRow, check_sets, n_cells
+from phloem.io.character_rows import CharacterRow, cell_end, check_sets, n_cells
 from phloem.io.nexus import Command, end_of_comment
 from phloem.io.source_text import SourceText
 
+NOTHING = "\x00"  # stands where a comment was inside a word
 _QUOTED_NAME = re.compile(r"""\s*(?:'((?:[^']|'')*)'|"([^"]*)")""")
 _MARK = re.compile(r"""\[|(?:^|(?<=\s))(?:'(?:[^']|'')*'|"[^"]*")""")
 
@@ -25,11 +26,11 @@ def read_rows(
     lines = _lines(_blank_comments(command.source, command.start, command.end), command.start)
     if interleave:
         return _interleaved(command.source, lines, n_taxa)
-    return _sequential(command.source, lines, n_sites)
+    return _sequential(command.source, lines, n_taxa, n_sites)
 
 
 def _blank_comments(source: SourceText, start: int, end: int) -> str:
-    """text[start:end] with comments overwritten by as many blanks, so that offsets stay."""
+    """text[start:end] with comments overwritten by blanks, inside a word by NOTHING: offsets stay."""
     text = source.text[start:end]
     if "[" not in text:
         return text
@@ -38,9 +39,15 @@ def _blank_comments(source: SourceText, start: int, end: int) -> str:
     while mark is not None:
         stop = mark.end()
         pieces.append(source.text[position : mark.start()])
-        if mark.group() == "[":
-            stop = end_of_comment(source, mark.start())
-        pieces.append(" " * (stop - mark.start()) if mark.group() == "[" else mark.group())
+        written = mark.group()
+        if written == "[":
+            stop = mark.start()
+            while source.text.startswith("[", stop):
+                stop = end_of_comment(source, stop)
+            around = source.text[mark.start() - 1] + source.text[stop : min(stop + 1, end)]
+            inside = len(around) == 2 and not any(character.isspace() for character in around)
+            written = (NOTHING if inside else " ") * (stop - mark.start())
+        pieces.append(written)
         position = stop
         mark = _MARK.search(source.text, position, end)
     return "".join([*pieces, source.text[position:end]])
@@ -66,7 +73,7 @@ def _split_name(line: str, start: int) -> tuple[str, str, int, int]:
             return name, line[match.end() :], start + indent, start + match.end()
     words = first.split(None, 1)
     rest = words[1] if len(words) > 1 else ""
-    return words[0], rest, start + indent, start + len(line) - len(rest)
+    return words[0].replace(NOTHING, ""), rest, start + indent, start + len(line) - len(rest)
 
 
 def _interleaved(
@@ -93,17 +100,19 @@ def _interleaved(
                     hint="Start every line with its taxon's name; without INTERLEAVE, rows may run on.",
                 )
             row = rows[name] = CharacterRow(name, name_start)
-        row.add(text, text_start)
+        row.add(text.replace(NOTHING, " "), text_start)
         in_block.add(name)
     return list(rows.values())
 
 
 def _sequential(
-    source: SourceText, lines: Iterator[tuple[str, int]], n_sites: int | None
+    source: SourceText, lines: Iterator[tuple[str, int]], n_taxa: int | None, n_sites: int | None
 ) -> list[CharacterRow]:
     rows: dict[str, CharacterRow] = {}
     row, found = None, 0
-    for line, start in lines:
+    waiting = list(lines)[::-1]
+    while waiting:
+        line, start = waiting.pop()
         if row is None or n_sites is None or found >= n_sites:
             name, text, name_start, text_start = _split_name(line, start)
             if name in rows:
@@ -112,11 +121,18 @@ def _sequential(
             rows[name] = row
         else:
             text, text_start = line, start
+        text = text.replace(NOTHING, " ")
         cells = n_cells(text, True)
-        row.add(text, text_start)
         if n_sites is not None and found + cells > n_sites:
-            check_sets(source, row)
-            raise _too_long(source, row, found, cells, n_sites)
+            several = not found and n_taxa is not None and len(rows) < n_taxa  # taxa on this line
+            stop = cell_end(text, n_sites) if several else None
+            if stop is None or not text[stop : stop + 1].isspace():
+                row.add(text, text_start)
+                check_sets(source, row)
+                raise _too_long(source, row, found, cells, n_sites)
+            waiting.append((line[len(line) - len(text) + stop :], text_start + stop))  # the next taxon
+            text, cells = text[:stop], n_sites - found
+        row.add(text, text_start)
         found += cells
     return list(rows.values())
 

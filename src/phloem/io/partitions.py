@@ -27,7 +27,8 @@ import numpy as np
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme
 from phloem.data.sites import parse_sites, parse_sites_once
 from phloem.errors import InputError
-from phloem.io.nexus import SET_HOLDERS, Block, Command, is_nexus, named_sets, read_blocks
+from phloem.io.nexus import Block, Command, is_nexus, read_blocks
+from phloem.io.nexus_names import SET_HOLDERS, named_sets
 from phloem.io.source_text import read_source
 
 # First words that say what the data are and nothing about the model.

@@ -18,14 +18,17 @@ from phloem.io.nexus import (
     Block,
     Command,
     end_of_comment,
-    find_block,
     is_nexus,
     quote_name,
     read_blocks,
     skip_space,
 )
+from phloem.io.nexus_format import read_format
+from phloem.io.nexus_matrix import read_rows
+from phloem.io.nexus_names import read_dimension, taxa_block, taxon_labels
 from phloem.io.output_file import write_file
 from phloem.io.source_text import SourceText, read_source
+from phloem.tree.match import folded
 from phloem.tree.sample import TreeSample, sample_of_trees
 from phloem.tree.tree import Tree
 
@@ -41,31 +44,44 @@ def read_nexus_trees(source: SourceText, *, allow_negative: bool = False) -> lis
     A tip label that TRANSLATE does not know must be a taxon's name, or its number in the TAXA block.
     Raises InputError (line, column, remedy) for a file without trees or with a damaged one.
     """
-    blocks = read_blocks(source)
+    blocks = read_blocks(source, enough=lambda read: any(_tree_commands(block) for block in read))
     trees: list[Tree] = []
     for block in (block for block in blocks if block.name == "trees"):
-        trees += _block_trees(block, _taxa_of(blocks), allow_negative)
+        trees += _block_trees(block, _taxa_of(blocks, block), allow_negative)
     if not trees:
         hint = "Give a file with 'begin trees; tree name = (…);'."
         raise source.error("the NEXUS file contains no tree", 0, hint=hint)
     return trees
 
 
-def _taxa_of(blocks: Sequence[Block]) -> list[str]:
-    """Names of the TAXA block in order, [] without one."""
-    block = find_block(blocks, "taxa")
-    labels = block.command("taxlabels") if block else None
-    return [token.text for token in labels.tokens()] if labels else []
+def _tree_commands(block: Block) -> list[Command]:
+    return [c for c in block.commands if block.name == "trees" and c.name in ("tree", "utree")]
+
+
+def _taxa_of(blocks: Sequence[Block], block: Block) -> list[str]:
+    """Names of the taxa that a TREES block's numbers stand for, in order; [] where the file does not say.
+
+    They are those of its TAXA block; without one, with neither TRANSLATE, of the rows of a DATA block.
+    """
+    taxa = taxon_labels(taxa_block(blocks, block))
+    data = next((one for one in blocks if one.name == "data" and one.command("matrix")), None)
+    if taxa or data is None or block.command("translate"):
+        return taxa
+    command = data.command("matrix")
+    assert command is not None
+    form, n_taxa = read_format(data), read_dimension(data, "ntax")
+    return [row.taxon for row in read_rows(command, form.interleave, n_taxa, read_dimension(data, "nchar"))]
 
 
 def _block_trees(block: Block, taxa: list[str], allow_negative: bool) -> list[Tree]:
-    commands = [c for c in block.commands if c.name in ("tree", "utree")]
+    commands = _tree_commands(block)
     if not commands:
         return []
+    spelling = {folded(name): name for name in taxa}
     translate = {str(i + 1): name for i, name in enumerate(taxa)} | dict(zip(taxa, taxa))
     order = taxa
     for command in (c for c in block.commands if c.name == "translate"):
-        table = _translation(command)
+        table = {key: spelling.get(folded(name), name) for key, name in _translation(command).items()}
         translate = dict(zip(table.values(), table.values())) | translate | table
         order = list(table.values())
     names, removed, quotes = _spans(block.source, commands)

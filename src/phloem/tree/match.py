@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -91,13 +92,16 @@ _SHOWN = 5
 
 
 def match_taxa(tree: Tree, taxa: Sequence[str], *, file: str | None = None) -> Tree:
-    """The tree with its tips renumbered to the order of taxa (an alignment's).
+    """The tree with its tips renumbered to the order of taxa (an alignment's), and spelled as there.
 
+    Names that differ are equal by NEXUS' rule, case and '_' for a blank apart, where that pairs all of them.
     Raises InputError that lists the taxa only one of the two has, with likely spellings. file: the tree's.
     """
     if tree.taxa == tuple(taxa):
         return tree
     place = {name: i for i, name in enumerate(taxa)}
+    if not place.keys() >= set(tree.taxa):
+        tree = _respelled(tree, taxa)
     only_tree = [name for name in tree.taxa if name not in place]
     only_alignment = sorted(set(taxa) - set(tree.taxa), key=place.__getitem__)
     if only_tree or only_alignment:
@@ -114,6 +118,20 @@ def match_taxa(tree: Tree, taxa: Sequence[str], *, file: str | None = None) -> T
         rooted=tree.rooted,
         name=tree.name,
     )
+
+
+def folded(name: str) -> str:
+    """What all spellings of a name share in NEXUS: case makes no difference, nor '_' for a blank."""
+    return name.replace("_", " ").lower()
+
+
+def _respelled(tree: Tree, taxa: Sequence[str]) -> Tree:
+    """The tree with the other's spelling of its tips' names, where every name has exactly one there."""
+    spelling = {folded(name): name for name in taxa}
+    own = {folded(name) for name in tree.taxa}
+    if len(spelling) != len(taxa) or len(own) != tree.n_tips or own != spelling.keys():
+        return tree
+    return replace(tree, taxa=tuple(spelling[folded(name)] for name in tree.taxa))
 
 
 def _mismatch(only_tree: list[str], only_alignment: list[str], file: str | None) -> InputError:

@@ -370,3 +370,50 @@ def test_much_ambiguity_does_not_make_nucleotides_a_protein(tmp_path):
     assert read_alignment(path).alphabet.kind == "dna"
     path.write_text(">a\nACGTRYKMACGL\n>b\nACGTRYSWACGT\n")
     assert read_alignment(path).alphabet.kind == "protein"
+
+
+AMBIGUOUS_PHYLIP = "2 12\nTaxA ACGT\nTaxB ACGT\nACGT\nACGT\nACGT\nACGT\n"
+
+
+def test_a_phylip_file_that_fits_two_layouts_is_refused(tmp_path):
+    file = tmp_path / "a.phy"
+    file.write_text(AMBIGUOUS_PHYLIP)
+    with pytest.raises(InputError, match="fits two layouts, sequential and interleaved") as caught:
+        read_alignment(file)
+    assert "--phylip-layout" in caught.value.hint
+    assert read_alignment(file, phylip_layout="interleaved").taxa == ("TaxA", "TaxB")
+    assert read_alignment(file, phylip_layout="sequential").taxa == ("TaxA", "ACGT")
+    file.write_text(AMBIGUOUS_PHYLIP.replace("2 12", "2 12 I"))
+    assert read_alignment(file).taxa == ("TaxA", "TaxB")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2 4 GC\na ACGT\nb ACGT\n", "goes on with 'GC'"),
+        ("2 4\na ACGT\nb ACGT\n\n2 4\na ACGT\nb ACGA\n", "another alignment follows"),
+        ("2 4\na ACGT\nb ACGT\n(a,b);\n", "a tree follows"),
+    ],
+)
+def test_what_paml_has_in_an_alignment_file_is_named(tmp_path, text, message):
+    file = tmp_path / "a.phy"
+    file.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        read_alignment(file)
+    assert "PAML" in caught.value.hint
+
+
+def test_options_of_other_formats_are_refused(tmp_path):
+    file = tmp_path / "a.fa"
+    file.write_text(">a\nAC\n>b\nAG\n")
+    for options in ({"block": "1"}, {"phylip_layout": "sequential"}):
+        with pytest.raises(InputError, match="is for"):
+            read_alignment(file, **options)
+
+
+def test_ambiguous_rna_is_no_protein(tmp_path):
+    file = tmp_path / "a.fa"
+    file.write_text(">a\nAUGRYKMSWBDHVN\n>b\nAUGRYKMSWBDHVN\n")
+    assert read_alignment(file).alphabet.kind == "rna"
+    file.write_text(">a\nMUGRYKMSWEDHVN\n>b\nMUGRYKMSWEDHVN\n")
+    assert read_alignment(file).alphabet.kind == "protein"

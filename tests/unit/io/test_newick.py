@@ -197,3 +197,24 @@ def test_a_text_without_brackets_is_no_tree():
     with pytest.raises(InputError, match="two ':'") as caught:
         parse_trees("((a:1,b:1:1,c:1);")
     assert "missing ')'" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text", ["((a,(b)#H1),(#H1,c));", "((a,(b)x#LGT2),(x#LGT2,c));", "((a,(b)#1),(#1,c));"]
+)
+def test_networks_are_refused(text):
+    with pytest.raises(InputError, match="a network, not a tree") as caught:
+        parse_newick(text)
+    assert caught.value.column > 5
+
+
+def test_labels_of_paml_are_no_networks():
+    assert parse_newick("((a#1,b#1)#1,(c,d)#1);(a#H1,b);(a#H1,b);")[0].taxa == ("a#1", "b#1", "c", "d")
+
+
+def test_counts_of_paml_before_the_trees():
+    trees = parse_newick(" 4  2\n((a,b),(c,d));\n((a,c),(b,d));\n")
+    assert [tree.n_tips for tree in trees] == [4, 4]
+    with pytest.raises(InputError, match="announces 4 taxa and 2 trees; there are 4 and 1") as caught:
+        parse_newick("4 2\n((a,b),(c,d));")
+    assert caught.value.line == 1

@@ -1,7 +1,8 @@
 import pytest
 
 from phloem.errors import InputError
-from phloem.io.nexus import find_block, quote_name, read_blocks, read_charsets, read_taxsets, tokens
+from phloem.io.nexus import find_block, quote_name, read_blocks, tokens
+from phloem.io.nexus_names import read_charsets, read_taxsets
 from phloem.io.source_text import SourceText, decode
 
 TEXT = """#NEXUS
