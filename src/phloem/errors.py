@@ -6,6 +6,8 @@ import operator
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
+STANDARD_INPUT = "-"  # the name of an input that is standard input
+
 
 class PhloemError(Exception):
     """Base of all errors that phloem raises on purpose."""
@@ -45,7 +47,8 @@ class InputError(PhloemError):
     @property
     def place(self) -> str:
         """Where the error is, as file:line:column."""
-        return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        file = None if self.file is None else shown_file(self.file)
+        return ":".join(str(part) for part in (file, self.line, self.column) if part is not None)
 
     def __str__(self) -> str:
         where = self.place
@@ -55,6 +58,11 @@ class InputError(PhloemError):
         if self.site is not None:
             text += f" (site {self.site})"
         return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+def shown_file(file: str) -> str:
+    """The name of an input as people read it."""
+    return "standard input" if file == STANDARD_INPUT else file
 
 
 class ModelError(InputError):

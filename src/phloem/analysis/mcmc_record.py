@@ -12,12 +12,11 @@ from typing import Any, Literal
 import numpy as np
 
 from phloem.analysis.outputs import check_outputs
-from phloem.analysis.provenance import sha256
 from phloem.analysis.reading import DataOptions, reading_identity
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.density.parameterisation import LengthLinkage
-from phloem.errors import InputError
+from phloem.errors import STANDARD_INPUT, InputError, shown_file
 from phloem.inference.mcmc.checkpoint import samples_path, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
@@ -25,6 +24,7 @@ from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import paths
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.start import START_LENGTH, n_interchanges
+from phloem.io.input_file import input_digest
 from phloem.io.trees import read_tree
 from phloem.summary.trace import TraceSummary
 from phloem.tree.match import match_taxa
@@ -58,14 +58,14 @@ def chain_start(start: str, alignment: Alignment, bounds: tuple[float, float]) -
     if start in METHODS:
         found = starting_tree(alignment, start, bounds[0])  # type: ignore[arg-type]
         return ChainStart(found.tree, f"{found.origin}; {how}")
-    if not Path(start).exists():
+    if start != STANDARD_INPUT and not Path(start).exists():
         raise InputError(
             "--start names neither a kind of start nor a file that exists",
             file=start,
             hint=f"Use {RANDOM}, {', '.join(METHODS)}, or a Newick or NEXUS file.",
         )
     tree = match_taxa(read_tree(start, allow_negative=True), alignment.taxa, file=start)
-    return ChainStart(tree, f"{start}{_repaired(tree, bounds)}; {how}")
+    return ChainStart(tree, f"{shown_file(start)}{_repaired(tree, bounds)}; {how}")
 
 
 def _repaired(tree: Tree, bounds: tuple[float, float]) -> str:
@@ -80,7 +80,7 @@ def start_identity(start: str) -> dict[str, str]:
     """What a checkpoint records of the start: nothing of random ones, which older checkpoints do not name."""
     if start == RANDOM:
         return {}
-    return {"start": start if start in METHODS else sha256(start)}
+    return {"start": start if start in METHODS else input_digest(start)}
 
 
 # What an analysis by `phloem mcmc` was told, and what came of it.
@@ -114,7 +114,8 @@ class McmcSettings(DataOptions):
     @property
     def file_prefix(self) -> str:
         """What the names of all files written begin with."""
-        return self.prefix or Path(self.alignment).name.removesuffix(".gz").rsplit(".", 1)[0]
+        name = "stdin" if self.alignment == STANDARD_INPUT else Path(self.alignment).name
+        return self.prefix or name.removesuffix(".gz").rsplit(".", 1)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,14 +257,14 @@ def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
     chains["priors"]["branch_lengths"] = str(settings.chains.priors.branch_lengths)
     chains["tuning_generations"] = settings.chains.tuning
     return {
-        "alignment": sha256(settings.alignment),
+        "alignment": input_digest(settings.alignment),
         "model": model_text,
         "device": settings.device,
         "linkage": settings.linkage,
         "link": list(settings.link),
         "gamma": settings.gamma,
         **reading_identity(settings),
-        **({"partitions": sha256(settings.data_files[1])} if settings.data_files[1:] else {}),
+        **({"partitions": input_digest(settings.data_files[1])} if settings.data_files[1:] else {}),
         **start_identity(settings.start),
         **chains,
     }

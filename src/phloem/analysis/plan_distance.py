@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +19,7 @@ from phloem.clustering.distances import distance_seconds
 from phloem.clustering.settings import forecast_bytes
 from phloem.hardware.machine import Hardware, detect_hardware
 from phloem.io.distance_matrix import LARGE, is_distance_matrix, taxa_of_matrix
+from phloem.io.input_file import input_size
 
 READING_BYTES = 0.8e9  # of matrix text a second, two cores
 
@@ -68,7 +68,7 @@ def plan_distance_tree(settings: DistanceAnalysisSettings) -> DistancePlan:
     runs = 1 + settings.bootstrap
     if is_matrix:
         taxa, sites = taxa_of_matrix(settings.input), None
-        seconds = os.path.getsize(settings.input) / READING_BYTES
+        seconds = input_size(settings.input) / READING_BYTES
         precision = settings.precision
         if precision == "auto":
             precision = "float64" if taxa <= LARGE else "float32"

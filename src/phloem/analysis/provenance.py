@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from collections.abc import Iterable
@@ -11,7 +10,9 @@ from importlib import metadata
 from typing import Any
 
 from phloem import __version__
+from phloem.errors import shown_file
 from phloem.hardware.machine import detect_hardware
+from phloem.io.input_file import input_digest
 from phloem.pruning.select import Selection
 
 
@@ -29,7 +30,7 @@ def provenance(files: Iterable[str | os.PathLike[str]], selection: Selection | N
         "processor": detect_hardware().cpu,
         "python": platform.python_version(),
         "libraries": {name: metadata.version(name) for name in ("numpy", "scipy", "numba")},
-        "files": {os.fspath(file): {"sha256": sha256(file)} for file in files},
+        "files": {shown_file(os.fspath(file)): {"sha256": input_digest(file)} for file in files},
     }
 
 
@@ -41,9 +42,3 @@ def _engine(selection: Selection) -> dict[str, Any]:
         "scaling": "exact powers of two, per column and rate category, where needed",
         "reason": selection.reason,
     }
-
-
-def sha256(file: str | os.PathLike[str]) -> str:
-    """Hexadecimal digest of a file's bytes."""
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -42,18 +42,21 @@ class Hardware:
 def detect_hardware() -> Hardware:
     """Look at the machine; starts no framework (importing torch takes seconds)."""
     cores, reason = usable_cores()
-    memory = _meminfo()
     return Hardware(
         cpu=_cpu_name(),
         cores=cores,
         cores_reason=reason,
-        memory_bytes=memory.get("MemTotal"),
-        available_bytes=min(
-            (x for x in (memory.get("MemAvailable"), _container_memory()) if x is not None), default=None
-        ),
+        memory_bytes=_meminfo().get("MemTotal"),
+        available_bytes=available_bytes(),
         accelerators=_nvidia_gpus() or _amd_gpus(),
         torch_installed=find_spec("torch") is not None,
     )
+
+
+def available_bytes() -> int | None:
+    """Memory that is free or reclaimable now, here and within the container's limit; None if unknown."""
+    limits = (_meminfo().get("MemAvailable"), _container_memory())
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def usable_cores() -> tuple[int, str]:

@@ -73,7 +73,7 @@ def dates_from_table(text: str, file: str | None = None, taxa: Iterable[str] | N
     taxon for lines that are no such pair, names that are there twice, dates that are none, missing taxa.
     """
     found: dict[str, tuple[float, float]] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         fields = _fields(line)

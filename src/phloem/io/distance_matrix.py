@@ -2,110 +2,118 @@
 
 from __future__ import annotations
 
-import csv
+import io
+import math
 import os
 import re
-from codecs import BOM_UTF8
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal, TextIO
 
 import numpy as np
 
 from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle, entries_in_square, new_entries
-from phloem.errors import InputError
+from phloem.errors import STANDARD_INPUT, InputError
+from phloem.io.distance_phylip import (
+    READINGS,
+    PhylipText,
+    Reading,
+    announced_taxa,
+    names_may_hold_numbers,
+    phylip_text,
+)
 from phloem.io.distance_rows import (
-    MAPPED_LINES,
-    NAME_BYTES,
     Form,
+    LayoutError,
     Progress,
     RowSpans,
-    decoded,
     fill_triangle,
     parse_rows,
-    phylip_rows,
     read_bytes,
-    read_start,
+    refuse_thousands,
     release,
-    text_lines,
 )
+from phloem.io.distance_table import LAYOUT, cells_of, is_number, is_table, table_rows
+from phloem.io.input_file import first_bytes, map_input
 from phloem.io.output_file import replaced_file, replaced_text, write_file
-
-# Distance matrices from PHYLIP, CSV, TSV and .npy files, and back; what a file's first lines say of it.
-
+from phloem.io.source_text import decode, read_source
 
 _FIRST = 1 << 16  # bytes looked at; eight times as many where two lines are longer
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_NUMPY = b"\x93NUMPY"
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_NO_NAMES = "A matrix without names can be a .npy file."
+Kind = Literal["npy", "phylip", "table", "other"]
 
 
-def file_kind(path: str) -> Literal["phylip", "table", "other"]:
-    """What a text file is: a PHYLIP matrix starts with the number of taxa alone, a table with names.
+def file_kind(path: str) -> Kind:
+    """What an input is: a PHYLIP matrix starts with the number of taxa alone, a table with names.
 
     InputError for numbers in the first line, of which an alignment has two at most.
     """
+    if path.endswith(".npy") or first_bytes(path, len(_NUMPY)) == _NUMPY:
+        return "npy"
+    first, second = _first_lines(path)
     if path.lower().endswith(_TABLES):
         return "table"
-    first, second = _first_lines(path)
-    words = first.split()
-    if len(words) == 1 and words[0].isdigit():
+    if announced_taxa(first, path) is not None:
         return "phylip"
     numbers = re.split(r"[\s,;]+", first.strip())
     if len(numbers) > 2 and all(is_number(cell) for cell in numbers):
-        raise InputError(
-            "numbers without names", file=path, hint=f"{LAYOUT} A matrix without names can be a .npy file."
-        )
+        raise InputError("numbers without names", file=path, hint=f"{LAYOUT} {_NO_NAMES}")
     return "table" if is_table(first, second) else "other"
 
 
 def is_distance_matrix(path: str | os.PathLike[str]) -> bool:
     """True if the file is .npy, or starts as a distance matrix does."""
-    return str(path).endswith(".npy") or file_kind(str(path)) != "other"
+    return file_kind(str(path)) != "other"
 
 
 def taxa_of_matrix(path: str) -> int:
     """Taxa of a PHYLIP, CSV, TSV or .npy distance matrix (is_distance_matrix says whether it is one).
 
-    Raises InputError for a file that cannot be read or whose header is none.
+    Raises InputError for an input that cannot be read or whose header is none.
     """
-    if path.endswith(".npy"):
-        try:
-            return len(mapped_array(path))
-        except TypeError as problem:  # a single number
-            raise _not_an_array(path, problem) from None
+    if file_kind(path) == "npy":
+        return len(_square_array(path))
     first, second = _first_lines(path)
-    words = first.split()
-    if len(words) == 1 and words[0].isdigit():
-        return int(words[0])
-    return len(cells_of(second or first)) - 1
+    n = announced_taxa(first, path)
+    return len(cells_of(second or first)) - 1 if n is None else n
 
 
 def mapped_array(path: str) -> np.ndarray:
     """The array of a .npy file, without reading what is not touched; InputError where there is none."""
+    data = map_input(path)
+    if bytes(data[: len(_NUMPY)]) != _NUMPY:
+        raise InputError("not a NumPy array", file=path, hint="Save it with numpy.save.")
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise InputError("there is no such file", file=path, hint="Check the path.") from None
-    except (ValueError, OSError, EOFError) as problem:
-        raise _not_an_array(path, problem) from None
-
-
-def _not_an_array(path: str, problem: Exception) -> InputError:
-    """NumPy's own words for files of other kinds speak of pickles."""
-    known = bytes(read_bytes(path)[:6]) == b"\x93NUMPY"
-    message = f"not a NumPy array{f' ({problem})' if known else ''}"
-    return InputError(message, file=path, hint="Save it with numpy.save.")
+        stream = io.BytesIO(bytes(data[:_FIRST]))
+        read_header = _HEADERS[np.lib.format.read_magic(stream)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy's, of headers that Python 2 wrote
+            shape, fortran, dtype = read_header(stream)
+        whole = math.prod(shape) * dtype.itemsize
+        if min((0, *shape)) < 0 or dtype.hasobject or len(data) - stream.tell() < whole:
+            raise ValueError(f"an array of shape {shape} and type {dtype} does not fit into it")
+        return np.ndarray(shape, dtype, data, stream.tell(), order="F" if fortran else "C")
+    except Exception as problem:  # the header is Python code to NumPy: its parser's errors are of every kind
+        raise InputError(
+            f"not a NumPy array ({str(problem)[:80]})", file=path, hint="Save it with numpy.save."
+        ) from None
 
 
 def _first_lines(path: str) -> tuple[str, str]:
     """The first two lines that are not blank."""
     size = _FIRST
     while True:
-        start = read_start(path, size)
-        lines = [line for line in start.split(b"\n") if line.strip()]
-        if len(lines) > 2 or len(start) + len(BOM_UTF8) < size:
-            first, second = (line.decode("utf-8", "replace") for line in [*lines, b"", b""][:2])
-            return first, second
+        start = first_bytes(path, size)
+        lines = [line for line in decode(start, path).split("\n") if line.strip()]
+        if len(lines) > 2 or len(start) < size:
+            return lines[0], lines[1] if len(lines) > 1 else ""
         size *= 8
 
 
@@ -154,14 +162,30 @@ def _read(
     allocate: Callable[[int, str], np.ndarray],
 ) -> DistanceTriangle:
     """allocate(n, type): memory for the entries of n taxa."""
-    read: Callable[[int, int, np.ndarray], None]
-    form: Form
+    kind = file_kind(source)
     settings: dict[str, object] = {}
-    if source.endswith(".npy"):
+
+    def filled(
+        taxa: list[str], form: Form, read: Callable[[int, int, np.ndarray], None], data: np.ndarray
+    ) -> np.ndarray:
+        entries = allocate(len(taxa), precision_of(precision, len(taxa)))
+
+        def step(done: int, total: int) -> None:
+            release(data)
+            if progress is not None:
+                progress(done, total)
+
+        fill_triangle(read, form, entries, taxa, tolerance, source, step)
+        return entries
+
+    if kind == "npy":
         mapped = _square_array(source)
         taxa, settings["names"] = _array_names(source, names, len(mapped))
-        layout, form = "npy", "square"
-        read, data = (lambda first, last, out: np.copyto(out, mapped[first:last], "same_kind")), mapped
+        _check_names(taxa, str(names or source))
+        layout = "npy"
+        entries = filled(
+            taxa, "square", lambda first, last, out: np.copyto(out, mapped[first:last], "same_kind"), mapped
+        )
     else:
         if names is not None:
             raise InputError(
@@ -170,21 +194,62 @@ def _read(
                 hint="Leave out --names.",
             )
         data = read_bytes(source)
-        table = file_kind(source) == "table"
-        rows = table_rows(data, source) if table else phylip_rows(data, source)
-        taxa, form, layout = rows.taxa, rows.form, "table" if table else f"PHYLIP, {rows.form}"
-        read = partial(parse_rows, data, rows, source)
-    _check_names(taxa, str(names or source))
-    entries = allocate(len(taxa), precision_of(precision, len(taxa)))
 
-    def step(done: int, total: int) -> None:
-        release(data)
-        if progress is not None:
-            progress(done, total)
+        def fill(rows: RowSpans) -> np.ndarray:
+            _check_names(rows.taxa, source, rows.lines)
+            if rows.decimal_comma:
+                refuse_thousands(data, rows, source)
+            return filled(rows.taxa, rows.form, partial(parse_rows, data, rows, source), data)
 
-    fill_triangle(read, form, entries, taxa, tolerance, source, step)
+        taxa, entries, layout = (_table if kind == "table" else _phylip)(data, source, fill)
     settings |= {"format": layout, "precision": str(entries.dtype), "symmetry_tolerance": tolerance}
     return DistanceTriangle(tuple(taxa), entries, source, settings)
+
+
+def _table(
+    data: np.ndarray, source: str, fill: Callable[[RowSpans], np.ndarray]
+) -> tuple[list[str], np.ndarray, str]:
+    """Taxa, entries and layout of a table."""
+    rows = table_rows(data, source)
+    return rows.taxa, fill(rows), "table, decimal commas" if rows.decimal_comma else "table"
+
+
+def _phylip(
+    data: np.ndarray, source: str, fill: Callable[[RowSpans], np.ndarray]
+) -> tuple[list[str], np.ndarray, str]:
+    """The same of a PHYLIP matrix, in the first reading that fits.
+
+    InputError of the reading that came farthest where none does, and where two do.
+    """
+    phylip, failed = phylip_text(data, source), []
+    for reading in READINGS:
+        came_to = 0
+        try:
+            rows = phylip.rows(reading)
+            came_to = 1
+            entries = fill(rows)
+        except LayoutError as error:
+            failed.append((came_to * (error.line or 0), error))
+            continue
+        if not reading.ten_columns and names_may_hold_numbers(rows.taxa):
+            _refuse_ten_columns(phylip, reading, fill)
+        return rows.taxa, entries, f"PHYLIP, {rows.form}{reading.text()}"
+    raise max(failed, key=itemgetter(0))[1]
+
+
+def _refuse_ten_columns(phylip: PhylipText, reading: Reading, fill: Callable[[RowSpans], np.ndarray]) -> None:
+    """InputError where names of ten columns with numbers right behind them fit as well."""
+    try:
+        rows = phylip.rows(replace(reading, ten_columns=True))
+        fill(rows)
+    except InputError:
+        return
+    raise InputError(
+        f"the first name may be of ten columns, '{rows.taxa[0]}', with a number right behind it, or longer",
+        file=phylip.source,
+        line=int(rows.lines[0]),
+        hint="Put a blank behind every name.",
+    )
 
 
 def write_distance_matrix(matrix: DistanceMatrix, path: str | os.PathLike[str], digits: int = 9) -> None:
@@ -249,12 +314,11 @@ def _square_array(source: str) -> np.ndarray:
 
 def _array_names(source: str, names: str | os.PathLike[str] | None, n: int) -> tuple[list[str], str]:
     """Names of the rows, and where they come from: the file named, NAME.names beside NAME.npy, or counted."""
-    beside = Path(source).with_suffix(".names")
-    file = str(names) if names is not None else (str(beside) if beside.exists() else None)
+    beside = Path(source.removesuffix(".gz")).with_suffix(".names") if source != STANDARD_INPUT else None
+    file = str(names) if names is not None else str(beside) if beside and beside.exists() else None
     if file is None:
         return [f"taxon_{k + 1}" for k in range(n)], f"taxon_1 … taxon_{n}"
-    text = bytes(read_bytes(file)).decode("utf-8", "replace")
-    taxa = [line.strip() for line in text.splitlines() if line.strip()]
+    taxa = [line.strip() for line in read_source(file).text.split("\n") if line.strip()]
     if len(taxa) != n:
         raise InputError(
             f"{len(taxa)} names for {n} rows", file=file, hint="Give one name a line, one for each row."
@@ -262,113 +326,20 @@ def _array_names(source: str, names: str | os.PathLike[str] | None, n: int) -> t
     return taxa, file
 
 
-def _check_names(taxa: list[str], source: str) -> None:
-    """InputError for an empty name, and for one that occurs twice."""
+def _check_names(taxa: list[str], source: str, lines: np.ndarray | None = None) -> None:
+    """LayoutError for an empty name, and for one that occurs twice; lines: where the rows are."""
     seen: dict[str, int] = {}
     for row, name in enumerate(taxa, 1):
+        line = None if lines is None else int(lines[row - 1])
         if not name:
-            raise InputError(f"row {row} has no name", file=source, hint="Name every row and column.")
-        if (first := seen.setdefault(name, row)) != row:
-            raise InputError(
-                f"the name '{name}' occurs twice, in rows {first} and {row}",
-                file=source,
-                taxon=name,
-                hint="Rename one of the two.",
+            raise LayoutError(
+                f"row {row:,} has no name", file=source, line=line, hint="Name every row and column."
             )
-
-
-# Distance matrices in tables: CSV, TSV, or cells between semicolons, with names in a row and a column.
-
-
-_QUOTED = re.compile(rb'"(?:[^"]|"")*"')
-LAYOUT = "The first row is an empty cell and the names, each further row a name and its distances."
-
-
-def is_table(first: str, second: str) -> bool:
-    """Whether a file's first two lines are the names of a table and a row of it.
-
-    An alignment's "3 4" and its sequences of digits are none.
-    """
-    names, row = cells_of(first), cells_of(second)
-    if len(names) < 2 or all(is_number(cell) for cell in names):
-        return False
-    return len(row) - len(names) in (0, 1) and all(is_number(cell) for cell in row[1:])
-
-
-def table_rows(text: np.ndarray, source: str) -> RowSpans:
-    """Rows of a table whose first row and first column are the names."""
-    starts, stops, numbers = text_lines(text)
-    if len(starts) < 2:
-        raise InputError("a table needs a row of names and a row a taxon", file=source, hint="Add the names.")
-    header = decoded(bytes(text[starts[0] : stops[0]]), source, int(numbers[0]))
-    separator = _separator(header)
-    taxa = _names(_cells(header, separator, source, int(numbers[0])), len(starts) - 1, source)
-    begins = np.empty(len(taxa), np.int64)
-    for i, (a, b, line) in enumerate(zip(starts[1:].tolist(), stops[1:].tolist(), numbers[1:].tolist())):
-        if i % MAPPED_LINES == 0:
-            release(text)
-        head = bytes(text[a : min(b, a + NAME_BYTES)])
-        cell = _QUOTED.match(head) if head.startswith(b'"') else None
-        raw = cell.group() if cell is not None else head.split(separator.encode(), 1)[0]
-        if (name := _cells(decoded(raw, source, line), separator, source, line)[0]) != taxa[i]:
-            raise InputError(
-                f"row {i + 1} is '{name}', column {i + 1} is '{taxa[i]}'",
+        if (first := seen.setdefault(name, row)) != row:
+            raise LayoutError(
+                f"the name '{name[:60]}' occurs twice, in rows {first:,} and {row:,}",
                 file=source,
                 line=line,
-                taxon=name,
-                hint="Rows and columns must have the same names in the same order.",
+                taxon=name[:60],
+                hint="Rename one of the two.",
             )
-        begins[i] = a + len(raw)
-    return RowSpans(taxa, begins, stops[1:], numbers[1:], "square")
-
-
-def _names(cells: list[str], rows: int, source: str) -> list[str]:
-    """The names in the first row; R's write.table leaves out the cell before them.
-
-    In a symmetric matrix without names the first row and the first column agree as well, so that a number in
-    the corner is an error, not a heading.
-    """
-    if is_number(cells[0]) and len(cells) - 1 == rows:
-        raise InputError(
-            f"the table begins with the number {cells[0]}, not with names",
-            file=source,
-            hint=f"{LAYOUT} A matrix without names can be a .npy file.",
-        )
-    if len(cells) - rows not in (0, 1):
-        raise InputError(
-            f"{len(cells) - 1} names in the first row, {rows} rows below it", file=source, hint=LAYOUT
-        )
-    return cells[len(cells) - rows :]
-
-
-def cells_of(line: str) -> list[str]:
-    """The cells of a line, however they are separated; none where its quotes are wrong."""
-    try:
-        return next(csv.reader([line], delimiter=_separator(line)), [])
-    except csv.Error:
-        return []
-
-
-def _separator(header: str) -> str:
-    """Tab, comma or semicolon, whichever there is most of."""
-    return max("\t,;", key=header.count)
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell is no name."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _cells(text: str, separator: str, source: str, line: int) -> list[str]:
-    """The cells of a line, quotes resolved."""
-    try:
-        cells = next(csv.reader([text.replace("\r", " ")], delimiter=separator), [])
-    except csv.Error as problem:
-        raise InputError(
-            f"not a row of a table ({problem})", file=source, line=line, hint="Check quotes and separators."
-        ) from None
-    return [cell.strip() for cell in cells] or [""]

@@ -3,15 +3,11 @@ diagonal, a batch at a time."""
 
 from __future__ import annotations
 
-import gzip
 import mmap
-import os
-import stat
-import zlib
-from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator
+import re
+from codecs import BOM_UTF8, getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,20 +15,44 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.io.cpu import distance_text
+from phloem.io.input_file import map_input
 
 NAME_BYTES = 4096  # of a row that are searched for its name
+_NEWLINE, _RETURN = 10, 13
+_WITH_COMMA = re.compile(rb"\d*,\d+")
+_THOUSANDS = re.compile(rb"[1-9]\d{0,2},\d{3}")
+_POINTS = "Write decimal points, and leave thousands ungrouped."
 MAPPED_LINES = 1024  # looked at before their memory is given back
+
+
+def read_bytes(path: str) -> np.ndarray:
+    """The input as bytes, unpacked if gzip, without reading what is not touched.
+
+    A byte-order mark, which spreadsheets put first, is left out.
+    """
+    text = map_input(path)
+    return text[len(BOM_UTF8) :] if bytes(text[: len(BOM_UTF8)]) == BOM_UTF8 else text
+
+
+class LayoutError(InputError):
+    """A text that is not laid out as it was read: another reading may fit it."""
 
 
 @dataclass(frozen=True)
 class RowSpans:
-    """taxa, and for every row the bytes starts[i]:stops[i] of its numbers and its line (1-based)."""
+    """taxa, and for every row the bytes starts[i]:stops[i] of its numbers and its line (1-based).
+
+    plain: makes numbers between blanks of a row's bytes, given its line; None where they are that already.
+    decimal_comma: what it is that plain changes.
+    """
 
     taxa: list[str]
     starts: np.ndarray
     stops: np.ndarray
     lines: np.ndarray
     form: Form
+    plain: Callable[[bytes, int], bytes] | None = None
+    decimal_comma: bool = False
 
     def expected(self, i: int) -> tuple[int, int]:
         """(first column, number of columns) that row i gives."""
@@ -45,145 +65,90 @@ class RowSpans:
         return first, n - first
 
 
-def read_bytes(path: str) -> np.ndarray:
-    """The file as bytes, decompressed if gzip, without reading what is not touched.
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a text that are not blank: bytes starts[k]:stops[k], and their numbers (1-based)."""
 
-    A byte-order mark, which spreadsheets put first, is left out here and in read_start.
-    """
-    with _explained(path):
-        if _is_packed(path):
-            with gzip.open(path) as file:
-                text = np.frombuffer(file.read(), np.uint8)
-        else:
-            text = np.memmap(path, np.uint8, "r")
-        return text[len(BOM_UTF8) :] if bytes(text[: len(BOM_UTF8)]) == BOM_UTF8 else text
+    starts: np.ndarray
+    stops: np.ndarray
+    numbers: np.ndarray
 
+    def __getitem__(self, which: slice) -> Lines:
+        return Lines(self.starts[which], self.stops[which], self.numbers[which])
 
-def read_start(path: str, size: int) -> bytes:
-    """At most the first `size` bytes of the file, decompressed if gzip."""
-    with _explained(path), (gzip.open if _is_packed(path) else open)(path, "rb") as file:
-        return file.read(size).removeprefix(BOM_UTF8)
+    def __len__(self) -> int:
+        return len(self.starts)
 
-
-def _is_packed(path: str) -> bool:
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise InputError(
-            "not a regular file, and this one is read more than once",
-            file=path,
-            hint="Write what comes through a pipe to a file first.",
-        )
-    with open(path, "rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+    def heads(self, text: np.ndarray, width: int) -> Iterator[bytes]:
+        """The first `width` bytes of every line; memory of a mapped file is given back on the way."""
+        for k, (start, stop) in enumerate(zip(self.starts.tolist(), self.stops.tolist())):
+            if k % MAPPED_LINES == 0:
+                release(text)
+            yield bytes(text[start : min(stop, start + width)])
 
 
-@contextmanager
-def _explained(path: str) -> Iterator[None]:
-    """What keeps a file from being read, as InputError."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise InputError("there is no such file", file=path, hint="Check the path.") from None
-    except ValueError:  # of memmap
-        raise InputError(
-            "the file is empty", file=path, hint="Give a distance matrix or an alignment."
-        ) from None
-    except (OSError, EOFError, zlib.error) as problem:
-        raise InputError(f"cannot be read ({problem})", file=path, hint="Check the file.") from None
-
-
-def text_lines(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(starts, stops, 1-based numbers) of the lines that are not blank."""
+def text_lines(text: np.ndarray) -> Lines:
+    """The lines that are not blank; they end with \\n, \\r\\n or \\r."""
     parts = []
-    for start in range(0, len(text), 1 << 24):
-        parts.append(np.flatnonzero(text[start : start + (1 << 24)] == 10) + start)
+    for start in range(0, len(text), 1 << 20):
+        piece = text[start : start + (1 << 20)]
+        ends = np.flatnonzero((piece == _NEWLINE) | (piece == _RETURN)) + start
+        returns = ends[text[ends] == _RETURN]
+        if len(returns):
+            paired = returns[text[np.minimum(returns + 1, len(text) - 1)] == _NEWLINE]
+            ends = np.setdiff1d(ends, paired, assume_unique=True)
+        parts.append(ends)
         release(text)
     ends = np.concatenate([*parts, [len(text)]]).astype(np.int64)
     starts = np.concatenate([[0], ends[:-1] + 1]).astype(np.int64)
     keep = ends - starts > 256
     for k in np.flatnonzero(~keep).tolist():
         keep[k] = bool(bytes(text[starts[k] : ends[k]]).strip())
-    return starts[keep], ends[keep], np.flatnonzero(keep) + 1
+    return Lines(starts[keep], ends[keep], np.flatnonzero(keep) + 1)
 
 
-def decoded(raw: bytes, source: str, line: int) -> str:
-    """A name as text; InputError where its bytes are none."""
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
+def encoding_of(pieces: Iterable[bytes]) -> Literal["utf-8", "latin-1"]:
+    """UTF-8 if all pieces are that, whatever they are cut from, else Latin-1."""
+    for piece in pieces:
+        try:
+            getincrementaldecoder("utf-8")().decode(piece)
+        except UnicodeDecodeError:
+            return "latin-1"
+    return "utf-8"
+
+
+def points_for_commas(source: str) -> Callable[[bytes, int], bytes]:
+    """Makes decimal points of decimal commas in a row's numbers, given its line.
+
+    LayoutError where there is a point as well: one of the two groups thousands, or the columns are others.
+    """
+
+    def plain(row: bytes, line: int) -> bytes:
+        if b"." in row:
+            raise LayoutError(
+                "decimal points and decimal commas in one matrix", file=source, line=line, hint=_POINTS
+            )
+        return row.replace(b",", b".")
+
+    return plain
+
+
+def refuse_thousands(text: np.ndarray, rows: RowSpans, source: str) -> None:
+    """InputError where every comma could as well group thousands, as in 1,234."""
+    found = None
+    for start, stop, line in zip(rows.starts.tolist(), rows.stops.tolist(), rows.lines.tolist()):
+        for number in _WITH_COMMA.findall(bytes(text[start:stop])):
+            if not _THOUSANDS.fullmatch(number):
+                return
+            found = found or (number.decode("ascii"), line)
+    if found is not None:
+        number, line = found
         raise InputError(
-            "a name that is no text", file=source, line=line, hint="Give a text file in UTF-8."
-        ) from None
-
-
-def phylip_rows(text: np.ndarray, source: str) -> RowSpans:
-    """Rows of a PHYLIP matrix: a line with the number of taxa, then a name and numbers a row."""
-    starts, stops, numbers = text_lines(text)
-    first = bytes(text[starts[0] : min(stops[0], starts[0] + 64)]).split() if len(starts) else []
-    if len(first) != 1 or not first[0].isdigit() or int(first[0]) == 0:
-        raise InputError(
-            "a PHYLIP matrix starts with the number of taxa alone on a line",
-            file=source,
-            line=int(numbers[0]) if len(numbers) else 1,
-            hint="Give PHYLIP, CSV or TSV with names, or .npy.",
-        )
-    n = int(first[0])
-    starts, stops, numbers = starts[1:], stops[1:], numbers[1:]
-    if len(starts) < n:
-        raise InputError(
-            f"{n} taxa announced, {len(starts)} rows found", file=source, line=1, hint="Check the first line."
-        )
-    if len(starts) > n:
-        starts, stops, numbers = _joined_lines(text, starts, stops, numbers, n, source)
-    taxa, begins = [], np.empty(n, np.int64)
-    for i, (a, b, line) in enumerate(zip(starts.tolist(), stops.tolist(), numbers.tolist())):
-        if i % MAPPED_LINES == 0:
-            release(text)
-        head = bytes(text[a : min(b, a + NAME_BYTES)])
-        name = head.split(None, 1)[0]
-        taxa.append(decoded(name, source, line))
-        begins[i] = a + head.index(name) + len(name)
-    counts = [distance_text.count_words(text, begins[i], stops[i]) for i in (0, n - 1)]
-    return RowSpans(taxa, begins, stops, numbers, _form(counts[0], counts[1], n, source, int(numbers[0])))
-
-
-def _form(first: int, last: int, n: int, source: str, line: int) -> Form:
-    """The shape of a PHYLIP matrix from how many numbers its first and last rows hold."""
-    forms: dict[tuple[int, int], Form] = {
-        (n - 1, 0): "upper",
-        (n, 1): "upper with diagonal",
-        (0, n - 1): "lower",
-        (1, n): "lower with diagonal",
-        (n, n): "square",
-    }
-    if (first, last) not in forms:
-        raise InputError(
-            f"rows of {first} … {last} numbers make no square or triangular matrix of {n} taxa",
+            f"'{number[:40]}' may be {number[:40].replace(',', '.')} or {number[:40].replace(',', '')}",
             file=source,
             line=line,
-            hint=f"A square matrix has {n} numbers a row; names must not contain blanks.",
+            hint=_POINTS,
         )
-    return forms[first, last]
-
-
-def _joined_lines(
-    text: np.ndarray, starts: np.ndarray, stops: np.ndarray, numbers: np.ndarray, n: int, source: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of a square matrix that run over several lines: each has a name and n numbers."""
-    words, first, rows = 0, 0, []
-    for k in range(len(starts)):
-        words += distance_text.count_words(text, starts[k], stops[k])
-        if words >= n + 1:
-            rows.append((starts[first], stops[k], numbers[first]))
-            words, first = 0, k + 1
-    if len(rows) != n or words:
-        raise InputError(
-            f"{n} taxa announced, {len(rows)} complete rows found",
-            file=source,
-            line=int(numbers[first]) if first < len(numbers) else None,
-            hint="Rows that run over several lines must be those of a square matrix.",
-        )
-    joined = np.array(rows, np.int64)
-    return joined[:, 0], joined[:, 1], joined[:, 2]
 
 
 def parse_rows(text: np.ndarray, rows: RowSpans, source: str, first: int, last: int, out: np.ndarray) -> None:
@@ -193,34 +158,39 @@ def parse_rows(text: np.ndarray, rows: RowSpans, source: str, first: int, last: 
         row = out[i - first]
         row[i] = 0
         column, width = rows.expected(i)
-        count, wrong = distance_text.parse_numbers(
-            text, rows.starts[i], rows.stops[i], row[column : column + width], width
-        )
-        if wrong >= 0 or count != width:
-            _bad_row(text, rows, i, count, width, wrong, source)
+        piece, start, stop = text, int(rows.starts[i]), int(rows.stops[i])
+        if rows.plain is not None:
+            piece = np.frombuffer(rows.plain(bytes(text[start:stop]), int(rows.lines[i])), np.uint8)
+            start, stop = 0, len(piece)
+        count, wrong = distance_text.parse_numbers(piece, start, stop, row[column : column + width], width)
+        if wrong >= 0:
+            raise _no_number(piece, rows, i, wrong, source)
+        if count != width:
+            commas = b"," in bytes(text[rows.starts[i] : rows.stops[i]])
+            raise LayoutError(
+                f"{count:,} distances where {width:,} belong",
+                file=source,
+                line=int(rows.lines[i]),
+                taxon=rows.taxa[i],
+                hint="Complete the row; write decimal points, not commas." if commas else "Complete the row.",
+            )
 
 
-def _bad_row(
-    text: np.ndarray, rows: RowSpans, i: int, count: int, width: int, wrong: int, source: str
-) -> None:
-    name, line = rows.taxa[i], int(rows.lines[i])
-    if wrong < 0:
-        raise InputError(
-            f"{count} distances where {width} belong",
-            file=source,
-            line=line,
-            taxon=name,
-            hint="Complete the row.",
-        )
-    before = bytes(text[max(0, wrong - (1 << 24)) : wrong])
+def _no_number(text: np.ndarray, rows: RowSpans, i: int, wrong: int, source: str) -> LayoutError:
+    """Points at the byte `wrong` of the text, or of row i where that was made plain."""
+    line, column = int(rows.lines[i]), None
+    if rows.plain is None:
+        before = bytes(text[max(0, wrong - (1 << 24)) : wrong]).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        row = bytes(text[rows.starts[i] : wrong]).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        line, column = line + row.count(b"\n"), len(before) - before.rfind(b"\n")
     word = bytes(text[wrong : wrong + 24]).split()[0].decode("utf-8", "replace")
-    raise InputError(
+    return LayoutError(
         f"'{word}' is no number",
         file=source,
-        line=line + bytes(text[rows.starts[i] : wrong]).count(b"\n"),
-        column=len(before) - before.rfind(b"\n"),
-        taxon=name,
-        hint="Distances are decimal numbers; names must not contain blanks.",
+        line=line,
+        column=column,
+        taxon=rows.taxa[i],
+        hint="Distances are decimal numbers; names with blanks take ten columns in PHYLIP, or a table.",
     )
 
 
@@ -280,8 +250,11 @@ def fill_triangle(
 
 def release(array: np.ndarray) -> None:
     """Give back the memory of a mapped file; what is looked at again is mapped again."""
-    if isinstance(array.base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        array.base.madvise(mmap.MADV_DONTNEED)
+    base = array.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def _bad_value(what: int, found: list[float], taxa: list[str], tolerance: float, source: str) -> InputError:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
-import zlib
 from dataclasses import dataclass
-from pathlib import Path
 
 from phloem.errors import InputError
+from phloem.io.input_file import read_input
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -47,37 +44,12 @@ class SourceText:
 def read_source(path: str | os.PathLike[str]) -> SourceText:
     """Read a text file, gzip-compressed or not (told by content), as UTF-8 or else Latin-1.
 
-    Raises InputError for a missing, unreadable, empty, damaged or binary file.
+    "-" is standard input. Raises InputError for a missing, unreadable, empty, damaged or binary file.
     """
-    file = os.fspath(path)
-    return SourceText(decode(read_bytes(file), file), file)
+    return SourceText(decode(read_input(path), os.fspath(path)), os.fspath(path))
 
 
-def read_bytes(file: str) -> bytes:
-    """The bytes of a file, decompressed where they are gzip."""
-    try:
-        data = Path(file).read_bytes()
-    except FileNotFoundError:
-        raise InputError(
-            "there is no such file", file=file, hint="Check the path and its spelling."
-        ) from None
-    except IsADirectoryError:
-        raise InputError("this is a folder, not a file", file=file, hint="Name a file inside it.") from None
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"the file cannot be read: {error}", file=file, hint="Check its permissions."
-        ) from None
-    if not data.startswith(_GZIP_MAGIC):
-        return data
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"the gzip data are damaged: {error}", file=file, hint="Copy or compress the file again."
-        ) from None
-
-
-def decode(data: bytes, file: str | None = None) -> str:
+def decode(data: bytes | bytearray, file: str | None = None) -> str:
     """Bytes to text with `\\n` line ends; binary or empty input is an InputError."""
     if data.startswith(_UTF16):
         raise InputError(

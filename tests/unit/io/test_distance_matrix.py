@@ -185,7 +185,7 @@ BAD = {
     ",a,b\na,0,1\n": "2 names in the first row, 1 rows",
     ",a,b\na,0,1\nc,1,0\n": "row 2 is 'c', column 2 is 'b'",
     "0\n": "starts with the number of taxa",
-    "\n\n": "starts with the number of taxa",
+    "\n\n": "empty",
     "": "empty",
 }
 
@@ -290,7 +290,7 @@ def test_where_the_names_of_an_array_come_from_is_told(tmp_path):
         ("m.csv", ",a,,c\na,0,1,2\n,1,0,3\nc,2,3,0\n", "row 2 has no name"),
         ("m.csv", ",a,b,a\na,0,1,2\nb,1,0,3\na,2,3,0\n", "twice, in rows 1 and 3"),
         ("m.npy", "hello", r"not a NumPy array\n"),
-        ("m.phy", "", "is empty\n  hint: Give a distance matrix or an alignment"),
+        ("m.phy", "", r"is empty\n  hint: Check how it was written"),
     ],
 )
 def test_errors_say_what_and_where(tmp_path, name, text, message):

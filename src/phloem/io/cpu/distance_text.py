@@ -8,6 +8,7 @@ from phloem.hardware.numba_compile import compiled
 
 POWERS = 10.0 ** np.arange(23)
 _SPLIT = 134217729.0
+_HUGE_POWER = 1 << 40  # of ten; no text has so many digits that a larger one would not be this
 _SPACE, _PLUS, _COMMA, _MINUS, _DOT, _ZERO, _NINE, _SEMICOLON = 32, 43, 44, 45, 46, 48, 57, 59
 
 
@@ -85,8 +86,11 @@ def _power(text, k, stop):
     down = k < stop and text[k] == _MINUS
     if k < stop and (down or text[k] == _PLUS):
         k += 1
-    power, after = _digits(text, k, min(stop, k + 6), np.uint64(0))
-    return (-np.int64(power) if down else np.int64(power)), (after if after > k else -1)
+    power, after = 0, k
+    while after < stop and _ZERO <= text[after] <= _NINE:
+        power = min(power * 10 + np.int64(text[after]) - _ZERO, _HUGE_POWER)
+        after += 1
+    return (-power if down else power), (after if after > k else -1)
 
 
 @compiled

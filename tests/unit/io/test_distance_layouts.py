@@ -1,0 +1,185 @@
+"""Distance matrices as programs and spreadsheets write them: read as they are meant, or refused by name."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from phloem.errors import InputError
+from phloem.io.distance_matrix import is_distance_matrix, read_distance_matrix, taxa_of_matrix
+
+VALUES = [[0.0, 1.5, 2.0], [1.5, 0.0, 3.25], [2.0, 3.25, 0.0]]
+
+
+def read(folder, text, ending=".phy"):
+    file = folder / f"m{ending}"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert is_distance_matrix(file) and taxa_of_matrix(str(file)) == 3
+    return read_distance_matrix(file)
+
+
+def phylip(names, width=0, form="square"):
+    cut = {"square": lambda r, i: r, "lower": lambda r, i: r[:i], "upper": lambda r, i: r[i + 1 :]}[form]
+    rows = (" ".join(map(str, cut(row, i))) for i, row in enumerate(VALUES))
+    return "3\n" + "".join(f"{name:<{width}} {row}\n" for name, row in zip(names, rows))
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_every_kind_of_line_end(tmp_path, end, packed):
+    """Lines that ended with CR alone were one line, which was no matrix."""
+    for text, ending in (
+        (phylip("abc"), ".phy"),
+        (phylip("abc", form="lower"), ".phy"),
+        (",a,b,c\na,0,1.5,2\nb,1.5,0,3.25\nc,2,3.25,0\n", ".csv"),
+    ):
+        raw = text.replace("\n", end).encode()
+        found = read(tmp_path, gzip.compress(raw) if packed else raw, ending)
+        assert found.taxa == ("a", "b", "c") and found.values.tolist() == VALUES
+
+
+def test_line_ends_of_several_kinds_and_where_an_error_is(tmp_path):
+    mixed = phylip("abc").replace("\n", "\r", 1).replace("\n", "\r\n", 1)
+    assert read(tmp_path, mixed).values.tolist() == VALUES
+    with pytest.raises(InputError, match="'oops' is no number") as caught:
+        read(tmp_path, mixed.replace("3.25 0.0", "oops 0.0"))
+    assert (caught.value.line, caught.value.column) == (4, 7)
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        ends = rng.choice(["\n", "\r", "\r\n", "\r\r\n"], 4)
+        text = "".join(line + end for line, end in zip(phylip("abc").split("\n"), ends))
+        assert read(tmp_path, text).values.tolist() == VALUES
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_names_that_are_not_ascii(tmp_path, encoding):
+    names = ("Ångström", "Ma\u0085x", "c")
+    read_names = names[0], "Ma\u0085x", "c"
+    assert read(tmp_path, phylip(names).encode(encoding)).taxa == read_names
+    assert read(tmp_path, phylip(("Å b", "cc d", "e"), 10).encode(encoding)).taxa == ("Å b", "cc d", "e")
+    rows = [f"{name};{row[0]};{row[1]};{row[2]}" for name, row in zip(names, VALUES)]
+    table = "\n".join([";" + ";".join(names), *rows])
+    assert read(tmp_path, table.encode(encoding), ".csv").taxa == names
+
+
+@pytest.mark.parametrize("form", ["square", "lower", "upper"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("Homo sapie", "Pan t", "Gorilla"),
+        ("Homo", "Pan t", "Gorilla"),
+        ("sample 1", "sample 2", "sample 3"),
+        ("out", "sample 2", "ref"),
+        (" a b", "b", "Gorilla g "),
+    ],
+)
+def test_names_of_ten_columns_with_blanks(tmp_path, form, names):
+    found = read(tmp_path, phylip(names, 10, form))
+    assert found.taxa == tuple(name.strip() for name in names) and found.values.tolist() == VALUES
+    assert found.settings["format"] == f"PHYLIP, {form}, ten-column names"
+
+
+def test_names_of_ten_columns_with_numbers_right_behind_them(tmp_path):
+    text = "3\nHomo sapie0.0 1.5 2\nAaaaaaaaaa1.5 0 3.25\nPan t     2.0\n 3.25 0\n"
+    assert read(tmp_path, text.replace("\n 3.25", " 3.25")).values.tolist() == VALUES
+    wrapped = "3\nHomo sapie0.0 1.5\n 2\nAaaaaaaaaa1.5 0\n3.25\nPan t     2.0\n 3.25 0\n"
+    found = read(tmp_path, wrapped)
+    assert found.taxa == ("Homo sapie", "Aaaaaaaaaa", "Pan t") and found.values.tolist() == VALUES
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["3\nAaaaaaaaaa0.0\nBbbbbbbbbb1.5 0\nCccccccccc2.0 3.25 0\n",
+     "3\nAaaaaaaaaa0.0 1.5 2\nBbbbbbbbbb0.0 3.25\nCccccccccc0.0\n"],
+)  # fmt: skip
+def test_what_fits_two_readings_is_refused(tmp_path, text):
+    with pytest.raises(InputError, match=r"'Aaaaaaaaaa', with a number right behind it(.|\n)*Put a blank"):
+        read(tmp_path, text)
+    names = ("ABCD010000.1", "ABCD010001.1", "ABCD010002.1")  # their ten columns give no zero diagonal
+    assert read(tmp_path, phylip(names, form="upper")).taxa == names
+
+
+def test_distances_are_never_read_as_names(tmp_path):
+    """The first ten columns of a damaged matrix hold numbers: no reading makes names of them."""
+    for text in (
+        "3\na 0 1e+ 1 2\nb 1 0 3\nc 2 3 0\n",
+        "3\na\nb 1.5x\nc 2.5 3 1\n",
+        "3\na\nb 1 x\nc 12345.67 1\n",
+    ):
+        with pytest.raises(InputError):
+            read(tmp_path, text)
+
+
+@pytest.mark.parametrize("separator, quote", [(";", ""), ("\t", ""), (";", '"'), (",", '"')])
+def test_decimal_commas_in_tables(tmp_path, separator, quote):
+    rows = [[f"{quote}{x:g}{quote}".replace(".", ",") for x in row] for row in VALUES]
+    table = "\n".join(separator.join([name, *row]) for name, row in zip(["", *"abc"], [list("abc"), *rows]))
+    for ending in (".csv", ".txt", ".tsv"):
+        found = read(tmp_path, table, ending)
+        assert found.taxa == ("a", "b", "c") and found.values.tolist() == VALUES
+        assert found.settings["format"] == "table, decimal commas"
+
+
+def test_decimal_commas_in_phylip(tmp_path):
+    for names, width, told in (("abc", 0, ""), (("a b", "c", "d"), 10, ", ten-column names")):
+        found = read(tmp_path, phylip(names, width).replace(".", ","))
+        assert found.values.tolist() == VALUES
+        assert found.settings["format"] == f"PHYLIP, square{told}, decimal commas"
+    assert read(tmp_path, "3\na 0, 1.5, 2\nb 1.5, 0, 3.25\nc 2, 3.25, 0\n").values.tolist() == VALUES
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (";a;b\na;0;1.234,5\nb;1.234,5;0\n", "decimal points and decimal commas"),
+        (";a;b\na;0,0;1.5\nb;1.5;0\n", "decimal points and decimal commas"),
+        (";a;b\na;0;1,234\nb;1,234;0\n", "'1,234' may be 1.234 or 1234"),
+        (";a;b\na;0;1,2,3\nb;1;0\n", "is no number"),
+        (";a;b\na;0,1\nb;1;0\n", "1 distances where 2 belong"),
+        (',a,b\na,"0 1",\nb,1,0\n', "'0 1' is no number"),
+    ],
+)
+def test_commas_that_may_be_something_else(tmp_path, text, message):
+    (tmp_path / "m.csv").write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        read_distance_matrix(tmp_path / "m.csv")
+    assert caught.value.line == 2 and caught.value.hint
+
+
+def test_names_that_look_like_numbers_to_python_are_names(tmp_path):
+    found = read(tmp_path, ",1_1,1_2,١\n1_1,0,1.5,2\n1_2,1.5,0,3.25\n١,2,3.25,0\n", ".txt")
+    assert found.taxa == ("1_1", "1_2", "١") and found.values.tolist() == VALUES
+
+
+@pytest.mark.parametrize("first", ["²", "9" * 6000, "9" * 13, "1" * 70_000, "٣"])
+def test_first_lines_that_are_no_number_of_taxa(tmp_path, first):
+    """int() refuses what isdigit() takes, and more than 4,300 digits."""
+    file = tmp_path / "m"
+    file.write_text(f"{first}\na 0 1 2\nb 1 0 3\nc 2 3 0\n")
+    for look in (is_distance_matrix, taxa_of_matrix, read_distance_matrix):
+        try:
+            assert look(str(file)) in (False, 3)
+        except InputError as error:
+            assert error.hint and len(error.message) < 120
+            assert first[0] != "9" or f"a number of {len(first):,} digits" in error.message
+        else:
+            assert first in "²٣" and look is not read_distance_matrix
+
+
+def test_numbers_of_many_digits(tmp_path):
+    long = "3" * 10_000
+    for word, value in (
+        (f"0.{long}", 1 / 3), (f"{'0' * 10_000}1.5", 1.5), (f"15{'0' * 9_999}e-10000", 1.5),
+        (f"0.{'0' * 9_999}15e+10000", 1.5), ("15e-00000000001", 1.5), ("0e99999999999999999999", 0.0),
+        (f"1e-{long}", 0.0),
+    ):  # fmt: skip
+        text = f"3\na 0 {word} 2\nb {word} 0 3.25\nc 2 3.25 0\n"
+        assert read(tmp_path, text).values[0, 1] == value == float(word)
+    for word in (long, f"1e{long}"):
+        with pytest.raises(InputError, match="not finite") as caught:
+            read(tmp_path, f"3\na 0 {word} 2\nb {word} 0 3\nc 2 3 0\n")
+        assert len(str(caught.value)) < 400
+    with pytest.raises(InputError, match="more than 4,096 bytes"):
+        read(tmp_path, phylip((long, "b", "c")))
