@@ -19,6 +19,8 @@ from phloem.io.input_file import map_input
 
 NAME_BYTES = 4096  # of a row that are searched for its name
 _NEWLINE, _RETURN = 10, 13
+_PIECE = 1 << 18  # bytes searched for line ends at a time
+_RELEASED = 1 << 24  # bytes of them after which a mapped file's memory is given back
 _WITH_COMMA = re.compile(rb"\d*,\d+")
 _THOUSANDS = re.compile(rb"[1-9]\d{0,2},\d{3}")
 _POINTS = "Write decimal points, and leave thousands ungrouped."
@@ -90,15 +92,16 @@ class Lines:
 def text_lines(text: np.ndarray) -> Lines:
     """The lines that are not blank; they end with \\n, \\r\\n or \\r."""
     parts = []
-    for start in range(0, len(text), 1 << 20):
-        piece = text[start : start + (1 << 20)]
-        ends = np.flatnonzero((piece == _NEWLINE) | (piece == _RETURN)) + start
-        returns = ends[text[ends] == _RETURN]
+    for start in range(0, len(text), _PIECE):
+        piece = np.asarray(text[start : start + _PIECE])
+        ends = np.flatnonzero(piece == _NEWLINE) + start
+        returns = np.flatnonzero(piece == _RETURN) + start
         if len(returns):
-            paired = returns[text[np.minimum(returns + 1, len(text) - 1)] == _NEWLINE]
-            ends = np.setdiff1d(ends, paired, assume_unique=True)
+            alone = text[np.minimum(returns + 1, len(text) - 1)] != _NEWLINE
+            ends = np.sort(np.concatenate([ends, returns[alone]]))
         parts.append(ends)
-        release(text)
+        if start % _RELEASED == 0:
+            release(text)
     ends = np.concatenate([*parts, [len(text)]]).astype(np.int64)
     starts = np.concatenate([[0], ends[:-1] + 1]).astype(np.int64)
     keep = ends - starts > 256
