@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from phloem.analysis.reading import DataOptions, alignment_of
+from phloem.analysis.reading import DataOptions, Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
+from phloem.errors import InputError
 from phloem.hardware.machine import Hardware, detect_hardware
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.ml.optimize import restarts
 from phloem.io.trees import read_tree
 from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.parts import in_part
 from phloem.likelihood.problem import engine_problem
+from phloem.model.model import Model
 from phloem.pruning.calibration import on_calibration
 from phloem.pruning.plan import Forecast, forecast
 from phloem.pruning.select import Selection, select_engine
@@ -27,10 +31,11 @@ from phloem.tree.tree import Tree
 
 @dataclass(frozen=True)
 class PlanSettings(DataOptions):
-    """Options of `phloem plan`. tree: None forecasts on a random tree, which has more distinct columns than a
-    good one, so that the forecast is an upper bound."""
+    """Options of `phloem plan`. model: with partitions, of the subsets to which their file gives none. tree:
+    None forecasts on a random tree, which has more distinct columns than a good one, so that the
+    forecast is an upper bound."""
 
-    model: str
+    model: str | None = None
     tree: str | None = None
     engine: Literal["auto", "reference", "cpu", "gpu"] = "auto"
     precision: Literal["float64", "float32"] = "float64"
@@ -38,28 +43,44 @@ class PlanSettings(DataOptions):
 
 
 @dataclass(frozen=True)
-class PlanResult:
-    """taxa … categories: sizes of the problem. optimisation_evaluations: gradients that a fit takes; from
-    each start it took 30 to 130 on the validation data, about 40 and one for every two taxa."""
+class PartPlan:
+    """One part of the data: sizes of its problem, what would run it, and what an evaluation takes."""
 
-    taxa: int
+    name: str
+    model: str
     sites: int
     patterns: int
     states: int
     categories: int
     selection: Selection
     forecast: Forecast
+
+
+@dataclass(frozen=True)
+class PlanResult:
+    """parts: one, called "all", without partitions. optimisation_evaluations: gradients that a fit takes;
+    from each start it took 30 to 130 on the validation data, about 40 and one for every two taxa."""
+
+    taxa: int
+    parts: tuple[PartPlan, ...]
     hardware: Hardware
     random_tree: bool
     optimisation_evaluations: int
 
+    def total(self, what: Callable[[Forecast], float]) -> float:
+        """A number of the forecasts, summed over parts."""
+        return sum(what(part.forecast) for part in self.parts)
+
     @property
     def fits(self) -> bool | None:
         """Whether the memory is there; None if the machine does not tell how much it has."""
-        available = self.hardware.available_bytes
-        if self.selection.engine == "gpu" and self.hardware.accelerators:
-            available = self.hardware.accelerators[0].memory_bytes
-        return None if available is None else self.forecast.memory_bytes < available
+        on_gpu = sum(p.forecast.memory_bytes for p in self.parts if p.selection.engine == "gpu")
+        on_host = self.total(lambda forecast: forecast.memory_bytes) - on_gpu
+        host = self.hardware.available_bytes
+        device = self.hardware.accelerators[0].memory_bytes if self.hardware.accelerators else None
+        asked = [(on_host, host), (on_gpu, device)]
+        known = [need < there for need, there in asked if need and there is not None]
+        return all(known) if known else None
 
 
 def run_plan(
@@ -69,30 +90,51 @@ def run_plan(
 ) -> PlanResult:
     """Read, count, time a sample of the patterns, and forecast. Evaluates nothing of the whole problem.
 
-    compiling, measuring: as of run_likelihood.
+    compiling, measuring: as of run_likelihood. Errors: InputError or ModelError that name the part.
     """
     if compiling is not None:
         on_first_compilation(compiling)
     if measuring is not None:
         on_calibration(measuring)
-    alignment = alignment_of(settings)
-    patterns = site_patterns(alignment)
-    model = model_for_alignment(settings.model, alignment)
-    layout = tree_layout(_tree(settings, alignment), alignment.taxa)
-    problem = engine_problem(patterns, model, layout.children, settings.precision)
+    if settings.partitions is None:
+        parts: tuple[Part, ...] = (Part("all", alignment_of(settings), settings.model),)
+    else:
+        _, parts = parts_of(settings, settings.model)
+    first = parts[0].alignment
+    children = tree_layout(_tree(settings, first), first.taxa).children
+    plans, starts = [], 1
+    for part in parts:
+        with in_part(part.name) if len(parts) > 1 else nullcontext():
+            if part.model_text is None:
+                raise InputError("it has no model", hint="Write one in the partition file, or add --model.")
+            model = model_for_alignment(part.model_text, part.alignment)
+            plans.append(_plan(part, model, children, settings))
+            starts = max(starts, len(restarts(model.free)))
+    return PlanResult(
+        taxa=first.n_taxa,
+        parts=tuple(plans),
+        hardware=detect_hardware(),
+        random_tree=settings.tree is None,
+        optimisation_evaluations=starts * (40 + first.n_taxa // 2),
+    )
+
+
+def _plan(
+    part: Part, model: Model, children: tuple[np.ndarray, np.ndarray], settings: PlanSettings
+) -> PartPlan:
+    patterns = site_patterns(part.alignment)
+    problem = engine_problem(patterns, model, children, settings.precision)
     selection = select_engine(settings.engine, problem, settings.threads)
     lengths = np.full(len(problem.left) * 2 + 1, 0.1)
-    return PlanResult(
-        taxa=alignment.n_taxa,
-        sites=alignment.n_sites,
+    return PartPlan(
+        name=part.name,
+        model=model.name,
+        sites=part.alignment.n_sites,
         patterns=len(patterns.weights),
         states=model.n_states,
         categories=model.n_categories,
         selection=selection,
         forecast=forecast(problem, selection, model.evaluate(model.start_values()), lengths),
-        hardware=detect_hardware(),
-        random_tree=settings.tree is None,
-        optimisation_evaluations=len(restarts(model.free)) * (40 + alignment.n_taxa // 2),
     )
 
 

@@ -9,7 +9,9 @@ import typer
 from phloem.cli.data_options import ALIGNMENT_HELP, takes_data
 
 
-@takes_data(ambiguity=None, alignment_help=f"{ALIGNMENT_HELP} With --method also a distance matrix.")
+@takes_data(
+    ambiguity=None, partitions=True, alignment_help=f"{ALIGNMENT_HELP} With --method also a distance matrix."
+)
 def plan(
     data: dict[str, Any],
     model: str | None = typer.Option(
@@ -48,7 +50,7 @@ def _plan_likelihood(options: dict[str, Any]) -> None:
     given = [name for name in ("method", "distance", "bootstrap", "cophenetic") if options.pop(name)]
     if given:
         raise InputError(f"--{given[0]} is for a distance tree", hint="Name one with --method.")
-    if options["model"] is None:
+    if options["model"] is None and options["partitions"] is None:
         raise InputError(
             "--model is missing", hint="Name one, such as GTR+G4, or a distance tree's --method."
         )
@@ -63,6 +65,8 @@ def _plan_likelihood(options: dict[str, Any]) -> None:
             measuring=lambda: messages.print("measuring this machine's engines, once for this kind of data"),
         )
     console.print(_table(result))
+    if len(result.parts) > 1:
+        console.print(_parts_table(result.parts))
     if result.fits is False:
         console.print("[red]This does not fit in the memory that is free now.[/]")
     if result.random_tree:
@@ -78,8 +82,11 @@ def _plan_distance_tree(options: dict[str, Any]) -> None:
     from phloem.analysis.plan_distance import plan_distance_tree
     from phloem.errors import InputError
 
+    of_partitions = {name: options.pop(name) for name in ("partitions", "partition_name", "unassigned_sites")}
     if options.pop("tree") is not None:
         raise InputError("--tree is for a likelihood, and --method for a tree", hint="Leave one out.")
+    if of_partitions["partitions"] is not None:
+        raise InputError("--partitions is for a likelihood, and --method for a tree", hint="Leave one out.")
     device: Any = options.pop("engine")
     if device == "reference":
         raise InputError("distance trees have no reference engine", hint="Use cpu, gpu or auto.")
@@ -108,19 +115,45 @@ def _table(result):
     from rich.markup import escape
     from rich.table import Table
 
-    forecast, work = result.forecast, result.forecast.work
+    parts, total = result.parts, result.total
     table = Table(show_header=False, width=80)
-    table.add_row("data", f"{result.taxa:,} taxa, {result.sites:,} sites, {result.patterns:,} patterns")
-    table.add_row("model", f"{result.states} states, {result.categories} rate categories")
-    table.add_row("engine", f"{result.selection.engine}, {result.selection.precision}")
-    table.add_row("why", escape(result.selection.reason))
-    table.add_row("distinct columns", f"{work.columns:,}, {work.share:.1%} of nodes × patterns")
-    table.add_row("memory", _bytes(forecast.memory_bytes))
-    table.add_row("likelihood", _cost(work.likelihood_flop, forecast.likelihood_seconds))
-    table.add_row("with gradient", _cost(work.gradient_flop, forecast.gradient_seconds))
-    fit = result.optimisation_evaluations * forecast.whole_gradient_seconds
+    sites, patterns = (sum(getattr(part, name) for part in parts) for name in ("sites", "patterns"))
+    table.add_row("data", f"{result.taxa:,} taxa, {sites:,} sites, {patterns:,} patterns")
+    if len(parts) == 1:
+        table.add_row("model", f"{parts[0].states} states, {parts[0].categories} rate categories")
+    else:
+        table.add_row("parts", f"{len(parts)}")
+    by_size = sorted(parts, key=lambda part: part.forecast.work.likelihood_flop)
+    for selection in {part.selection.engine: part.selection for part in by_size}.values():
+        table.add_row("engine", f"{selection.engine}, {selection.precision}")
+        table.add_row("why", escape(selection.reason))
+    columns = total(lambda f: f.work.columns)
+    share = columns / sum(part.forecast.work.columns / part.forecast.work.share for part in parts)
+    table.add_row("distinct columns", f"{columns:,}, {share:.1%} of nodes × patterns")
+    table.add_row("memory", _bytes(total(lambda f: f.memory_bytes)))
+    table.add_row(
+        "likelihood", _cost(total(lambda f: f.work.likelihood_flop), total(lambda f: f.likelihood_seconds))
+    )
+    table.add_row(
+        "with gradient", _cost(total(lambda f: f.work.gradient_flop), total(lambda f: f.gradient_seconds))
+    )
+    fit = result.optimisation_evaluations * total(lambda f: f.whole_gradient_seconds)
     table.add_row("--optimize", f"about {_seconds(fit)} ({result.optimisation_evaluations} gradients)")
-    table.add_row("timed on", f"{forecast.sampled_patterns:,} patterns, scaled by operations")
+    sampled = total(lambda f: f.sampled_patterns)
+    table.add_row("timed on", f"{sampled:,} patterns, scaled by operations")
+    return table
+
+
+def _parts_table(parts):
+    """What every part takes, one a line."""
+    from rich.table import Table
+
+    table = Table("part", "model", width=80)
+    for name in ("sites", "patterns", "memory", "likelihood"):
+        table.add_column(name, justify="right")
+    for part in parts:
+        cells = (f"{part.sites:,}", f"{part.patterns:,}", _bytes(part.forecast.memory_bytes))
+        table.add_row(part.name, part.model, *cells, _seconds(part.forecast.likelihood_seconds))
     return table
 
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from phloem.analysis.distance import DistanceAnalysisSettings
+from phloem.analysis.plan import PlanSettings, run_plan
 from phloem.analysis.plan_distance import plan_distance_tree
 from phloem.cli import build_app
 from phloem.errors import InputError
@@ -28,6 +29,30 @@ def test_a_likelihood():
     assert result.exit_code == 0 and "413 patterns" in result.stdout and "--optimize" in result.stdout
 
 
+def test_parts_are_planned_together():
+    partitions = PRIMATES.replace(".nex", ".partitions")
+    result = command(PRIMATES, "--partitions", partitions, "--model", "HKY+G4")
+    assert result.exit_code == 0 and "898 sites, 485 patterns" in result.stdout
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    assert all(name in result.stdout for name in ("position1", "position2", "position3", "trna"))
+
+
+def test_a_part_without_a_model_is_named(tmp_path):
+    file = tmp_path / "parts.txt"
+    file.write_text("DNA, first = 1-400\nHKY, rest = 401-898\n")
+    error = command(PRIMATES, "--partitions", str(file)).exception
+    assert isinstance(error, InputError) and "part 'first'" in str(error) and "--model" in error.hint
+
+
+def test_the_memory_of_parts_adds_up():
+    partitions = PRIMATES.replace(".nex", ".partitions")
+    plan = run_plan(PlanSettings(PRIMATES, "JC", partitions=partitions))
+    sizes = [part.forecast.memory_bytes for part in plan.parts]
+    assert len(sizes) == 4 and plan.total(lambda forecast: forecast.memory_bytes) == sum(sizes)
+    small = replace(plan, hardware=replace(plan.hardware, available_bytes=max(sizes) + 1))
+    assert not small.fits and replace(plan, hardware=replace(plan.hardware, available_bytes=10**9)).fits
+
+
 def test_a_tree_from_an_alignment():
     result = command(PRIMATES, "--method", "nj")
     assert result.exit_code == 0 and "12 taxa, 898 sites" in result.stdout
@@ -44,6 +69,7 @@ def test_neither():
     [
         (("--method", "nj", "--tree", "t.nwk"), "--tree is for a likelihood"),
         (("--method", "nj", "--engine", "reference"), "no reference engine"),
+        (("--method", "nj", "--partitions", "p.txt"), "--partitions is for a likelihood"),
         (("--model", "JC", "--bootstrap", "10"), "--bootstrap is for a distance tree"),
         (("--model", "JC", "--distance", "p"), "--distance is for a distance tree"),
     ],
