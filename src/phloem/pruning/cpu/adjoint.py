@@ -81,6 +81,22 @@ def message_derivative_four(block, rate_columns, outer, at, shape, derivative):
         derivative[lane] = total
 
 
+@uncounted
+def sum_shares(tasks, share, model, total, branches):
+    """Add every task's ⟨d log L / d P, Q P⟩ (tasks, lanes), in order, to total (N, C) of its node and block,
+    and rate times that to the derivatives of the branch lengths, branches (K, N)."""
+    lanes, n_categories = share.shape[1], total.shape[1]
+    for task in range(len(tasks)):
+        x, block = tasks[task, 0], tasks[task, 3]
+        for lane in range(lanes):
+            c = block * lanes + lane
+            if c < n_categories:
+                total[x, c] += share[task, lane]
+    for x in range(len(total)):
+        for c in range(n_categories):
+            branches[model.length_class[c], x] += model.rates[c] * total[x, c]
+
+
 # d log L / d Q from d log L / d P, through a real eigensystem (model/transition.py specifies it).
 
 

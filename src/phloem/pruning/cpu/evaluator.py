@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from phloem.errors import NumericalError
 from phloem.model import transition as reference
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
-from phloem.pruning.cpu.adjoint import rate_matrix_adjoints
+from phloem.pruning.cpu.adjoint import rate_matrix_adjoints, sum_shares
 from phloem.pruning.cpu.column_store import ColumnStore
 from phloem.pruning.cpu.four_states import run_down_four, run_up_four
 from phloem.pruning.cpu.model_numbers import (
@@ -77,6 +75,7 @@ class CpuEvaluator:
         self._tasks: dict[str, tuple[Topology, np.ndarray]] = {}
         self._sorted_for: Topology | None = None
         self._known_model: tuple[SiteModel, ModelNumbers] | None = None
+        self._arguments_of: tuple = ()
         self._known_columns: tuple[SiteModel, RateColumns] | None = None
         self._accepted: State | None = None
         self._proposed: State | None = None
@@ -90,10 +89,8 @@ class CpuEvaluator:
 
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
         state = self._from_scratch(lengths, model, want_up=True)
-        d, adjoint = self._pass_down(state, keep_adjoint=parameters)
+        d, branches, adjoint = self._pass_down(state, keep_adjoint=parameters)
         site_model = self._site_model_gradient(state, d, adjoint) if parameters else None
-        of_class = model.length_class == np.arange(model.n_length_classes)[:, None]
-        branches = (of_class * model.rates) @ d.T
         return EngineGradient(
             state.log_likelihood, branches if len(branches) > 1 else branches[0], site_model
         )
@@ -144,7 +141,10 @@ class CpuEvaluator:
             regions = (nodes, nodes, nodes)
             state = State(self._topology, *regions, lengths, model, 0)
         else:
-            state = replace(self._accepted, lengths=lengths, model=model, log_likelihood=np.nan)
+            state = self._accepted._replace(lengths=lengths, model=model, log_likelihood=np.nan)
+        if want_up and self._sorted_for is not state.topology:
+            self._columns.sort(state.topology, state.columns_at)
+            self._sorted_for = state.topology
         # If the evaluation fails, its messages are overwritten and no proposal may use them.
         self._accepted = state
         self._accepted = self._evaluate(state, nodes[:-1], None, want_up)
@@ -156,43 +156,49 @@ class CpuEvaluator:
         n_nodes = len(nodes.size)
         if want_up and not self._four and self._up.size < self._down.size:
             self._up = np.empty_like(self._down)
-        done = np.append(nodes.size, np.ones(n_nodes, np.int64))
-        if has_real_eigen(model):
-            done[n_nodes + changed] = 0
+        everything = dirty is None
+        done = np.zeros((shape.blocks, 2 * n_nodes), np.int64)  # of a block: columns, then matrices
+        if everything:
+            done[:, -1] = 1  # the root has no matrix
         else:
+            done[:, :n_nodes], done[:, n_nodes:] = nodes.size, 1
+        if has_real_eigen(model):
+            done[:, n_nodes + changed] = 0
+        else:
+            done[:, n_nodes:] = 1
             up = self._up if want_up else self._up[:, :0]
             fill_matrices(changed, state.matrix_at, state.lengths, model, shape, self._down, up)
             changed = changed[:0]
-        everything = dirty is None
-        dirty = np.arange(n_nodes) if dirty is None else dirty
-        done[dirty] = 0
-        self._messages.rescaled[:, state.messages_at[dirty]] = 0
+        if dirty is None:
+            self._messages.rescaled.fill(0)
+            dirty = np.arange(n_nodes)
+        else:
+            done[:, dirty] = 0
+            self._messages.rescaled[:, state.messages_at[dirty]] = 0
         tasks = self._known_tasks("up", state.topology) if everything and len(changed) else None
         if tasks is None:
             tasks = self._tasks_up(dirty, changed, nodes.size)
             if everything and len(changed):
                 self._tasks["up"] = state.topology, tasks
-        done = np.tile(done, shape.blocks)
         sites, run = self._sites(state, model.invariant > 0), run_up_four if self._four else run_up_padded
-        fixed = self._arguments(state, nodes, sites, want_up)
+        fixed, counts = self._arguments(state, nodes, sites, want_up), done.reshape(-1)
         scratches = self._scratches(model)
         self._team.run(
-            lambda counter, thread: run(tasks, counter, done, *fixed, scratches[thread]), len(tasks)
+            lambda counter, thread: run(tasks, counter, counts, *fixed, scratches[thread]), len(tasks)
         )
         weights = self._site_weights[state.slot]
         hidden = self._ascertained
         value = total_log_likelihood(sites.site_log, self._weights, hidden, self._any_ascertained, weights)
         if np.isnan(value):
             raise NumericalError("the log-likelihood is not a number")
-        return replace(state, log_likelihood=value)
+        self._arguments_of = fixed
+        return state._replace(log_likelihood=value)
 
     def _pass_down(self, state: State, keep_adjoint: bool):
-        """⟨d log L / d P[x, c], Q P[x, c]⟩ (N, C), and d log L / d P (N-1, C, S, S) if kept."""
-        shape, nodes = self._shape, self._nodes(state)
-        n_nodes = len(nodes.size)
-        if self._sorted_for is not state.topology:
-            self._columns.sort(state.topology, state.columns_at)
-            self._sorted_for = state.topology
+        """⟨d log L / d P[x, c], Q P[x, c]⟩ (N, C), the derivatives of the branch lengths (K, N), and
+        d log L / d P (N-1, C, S, S) if kept. The state was evaluated last, for this."""
+        shape, fixed, model = self._shape, self._arguments_of, state.model
+        nodes, n_nodes = fixed[0], state.lengths.shape[1]
         self._messages.grow_down()
         tasks = self._known_tasks("down", state.topology)
         if tasks is None:
@@ -203,24 +209,20 @@ class CpuEvaluator:
             self._adjoint = np.empty(entries, self._problem.precision)
         share = np.zeros((len(tasks), shape.exponents))
         weights, q = self._site_weights[state.slot], self._messages.q
-        rates = self._rate_columns(state.model)
-        down = Down(weights, q, self._adjoint, share, rates, keep_adjoint)
+        down = Down(weights, q, self._adjoint, share, self._rate_columns(model), keep_adjoint)
         done = np.zeros(2 * n_nodes * shape.blocks, np.int64)
-        run, fixed = (
-            run_down_four if self._four else run_down_padded,
-            self._arguments(state, nodes, self._sites(state, False), True),
-        )
-        scratches = self._scratches(state.model)
+        run, scratches = run_down_four if self._four else run_down_padded, self._scratches(model)
         self._team.run(
             lambda counter, thread: run(tasks, counter, done, thread, *fixed, scratches[thread], down),
             len(tasks),
         )
-        total = _sum_tasks(share, tasks, n_nodes, shape.blocks).reshape(n_nodes, -1)[:, : shape.categories]
+        total, branches = np.zeros((n_nodes, shape.categories)), np.zeros((len(state.lengths), n_nodes))
+        sum_shares(tasks, share, fixed[4], total, branches)
         if not keep_adjoint:
-            return total, None
+            return total, branches, None
         adjoint = self._adjoint[:entries].reshape(len(tasks), -1)
         adjoint[tasks[:, 0] == n_nodes - 1] = 0.0  # the root has no branch: nothing was written there
-        return total, unpack_adjoint(_sum_tasks(adjoint, tasks, n_nodes, shape.blocks)[:-1], shape)
+        return total, branches, unpack_adjoint(_sum_tasks(adjoint, tasks, n_nodes, shape.blocks)[:-1], shape)
 
     def _unsummed(self, lengths, model: SiteModel, want_sites: bool) -> list[tuple[np.ndarray, np.ndarray]]:
         """Every root column's own way down, once for every length class: records.Unsummed.first and share."""
@@ -252,7 +254,9 @@ class CpuEvaluator:
     def _model_numbers(self, model: SiteModel) -> ModelNumbers:
         """Worked out once for a model: a small part of the data would else spend its time on that."""
         if self._known_model is None or self._known_model[0] is not model:
-            self._known_model = model, model_numbers(model, self._shape)
+            numbers, row = model_numbers(model, self._shape), np.empty(self._shape.blocks * self._shape.width)
+            set_root_row(numbers, self._shape, row)
+            self._known_model, self._scratch = (model, numbers), [s._replace(root=row) for s in self._scratch]
         return self._known_model[1]
 
     def _rate_columns(self, model: SiteModel) -> RateColumns:
@@ -262,9 +266,8 @@ class CpuEvaluator:
 
     def _scratches(self, model: SiteModel) -> list[Scratch]:
         """One for every thread, with what the root weighs columns by."""
-        row = self._scratch[0].root
-        set_root_row(self._model_numbers(model), self._shape, row)
-        return [scratch._replace(root=row) for scratch in self._scratch]
+        self._model_numbers(model)
+        return self._scratch
 
     def _site_model_gradient(self, state: State, d: np.ndarray, adjoint: np.ndarray) -> SiteModelGradient:
         """What the adjoints of the transition matrices and the root's columns say about the model's

@@ -10,6 +10,7 @@ from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.lanes import (
     add,
     any_nonzero,
+    fill,
     lane_of,
     load,
     multiply_add,
@@ -208,20 +209,45 @@ def root_gradient(
 ):
     """What only the root sees: adds to d_frequencies (M, S), d_weights (C,), and d_invariant (S + 1,), the
     derivatives of the frequencies of invariable sites and then of their weight."""
-    n = shape.exponents  # categories of a block, innermost in its rows
-    out = messages.start[nodes.messages_at[x]]
-    for k in range(nodes.size[x]):
-        scale = site_weights[k] / sites.mantissa[k] if site_weights[k] != 0 else 0.0
-        for c in range(shape.categories):
-            block, at, m = c // n, (out + k) * shape.width + c % n, model.process[c]
-            e = messages.exponents[c // n, (out + k) * n + c % n] - sites.power[k]
-            factor = math.ldexp(scale, max(min(e, 1000), -2000))
-            for s in range(shape.states):
-                value = factor * messages.values[block, at + s * n]
-                d_frequencies[m, s] += model.weights[c] * value
-                d_weights[c] += model.root_frequencies[m, s] * value
-        constant = site_weights[k] * math.exp(-sites.site_log[k]) if site_weights[k] != 0 else 0.0
+    lanes, n, width = (
+        shape.lanes,
+        shape.exponents,
+        shape.width,
+    )  # categories of a block, innermost in its rows
+    out, size = messages.start[nodes.messages_at[x]], nodes.size[x]
+    for block in range(shape.blocks):
+        values, exponents = messages.values[block], messages.exponents[block]
+        for first in range(0, width, len(lanes)):
+            total = zeros(site_weights, lanes)
+            for k in range(size):
+                scale, taken = site_weights[k] / sites.mantissa[k] if site_weights[k] != 0 else 0.0, False
+                for lane in range(n):
+                    taken = taken or exponents[(out + k) * n + lane] != sites.power[k]
+                column = to_double(values, (out + k) * width + first, lanes)
+                if not taken:
+                    total = multiply_add(column, fill(site_weights, scale, lanes), total)
+                    continue
+                for i in range(len(lanes)):
+                    e = exponents[(out + k) * n + (first + i) % n] - sites.power[k]
+                    value = math.ldexp(scale, max(min(e, 1000), -2000)) * lane_of(column, i)
+                    _add_at_root(block, first + i, value, model, shape, d_frequencies, d_weights)
+            for i in range(len(lanes)):
+                _add_at_root(block, first + i, lane_of(total, i), model, shape, d_frequencies, d_weights)
+    for k in range(size):
+        if site_weights[k] == 0:
+            continue
+        constant = math.ldexp(site_weights[k] / sites.mantissa[k], max(min(-sites.power[k], 1000), -2000))
         for s in range(shape.states):
             if sites.invariant_states[k * shape.states + s]:
                 d_invariant[s] += model.invariant * constant
                 d_invariant[shape.states] += constant * model.invariant_frequencies[s]
+
+
+@uncounted
+def _add_at_root(block, entry, value, model, shape, d_frequencies, d_weights):
+    """Add entry `entry` of a block's row, Σ weight / L · p, to the derivatives that it belongs to."""
+    s, c = entry // shape.exponents, block * shape.exponents + entry % shape.exponents
+    if c < shape.categories and s < shape.states:
+        m = model.process[c]
+        d_frequencies[m, s] += model.weights[c] * value
+        d_weights[c] += model.root_frequencies[m, s] * value

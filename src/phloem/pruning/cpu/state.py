@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from phloem.pruning.cpu.column_store import ColumnStore
 from phloem.pruning.topology import Topology, match_clades
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """One evaluated state. It names the region in use of every node, so that accepting or rejecting a
     proposal is choosing between two of these records. slot: which of the two sets of root arrays it owns.
     lengths: (K, N). log_likelihood: not a number until it is evaluated."""
@@ -34,26 +33,25 @@ def proposed_state(
     matrices it changes, and those whose messages it does, ascending. Both get the regions that the old state
     does not use, as do the columns that another topology changes, which are numbered here."""
     lengths, root = two_dimensional(lengths), old.lengths.shape[1] - 1
-    state = replace(old, lengths=lengths, slot=1 - old.slot, log_likelihood=np.nan)
+    state = old._replace(lengths=lengths, slot=1 - old.slot, log_likelihood=np.nan)
     moved = np.empty(0, np.int64)
     if left is not None:
         match = match_clades(old.topology, left, right)
         moved, node = match.moved, match.old_node
         changed = np.flatnonzero((lengths != old.lengths[:, node]).any(0))
-        state = replace(
-            state,
+        state = state._replace(
             topology=match.topology,
             columns_at=columns.renumber(match.topology, moved, old.topology, old.columns_at[node]),
             messages_at=old.messages_at[node],
             matrix_at=old.matrix_at[node],
         )
     if model is not None:
-        state, changed = replace(state, model=model), np.arange(root)
+        state, changed = state._replace(model=model), np.arange(root)
     changed = np.setdiff1d(np.asarray(changed, np.int64), [root])
     above = state.topology.with_ancestors(np.concatenate([changed, moved, [root]]))
     dirty = np.flatnonzero(above)
     messages_at, matrix_at = _flipped(state.messages_at, dirty), _flipped(state.matrix_at, changed)
-    return replace(state, messages_at=messages_at, matrix_at=matrix_at), changed, dirty
+    return state._replace(messages_at=messages_at, matrix_at=matrix_at), changed, dirty
 
 
 def two_dimensional(lengths: np.ndarray) -> np.ndarray:
