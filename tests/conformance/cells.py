@@ -46,14 +46,15 @@ class CellEvaluator:
     def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
         self._forest = self._forest or Forest([part_of(self._problem, model)], 1, hangs=False)
         self._forest.propose_model(0, 0, model)
-        return float(self._forest.from_scratch(trees_of(*self._topology, lengths))[0, 0])
+        return float(self._forest.from_scratch(trees_of(*self._topology, lengths))[0][0, 0])
 
     def site_log_likelihoods(self) -> np.ndarray:
         return self._forest.cells[0][0].site_log
 
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
         self.log_likelihood(lengths, model)
-        values, branches = self._forest.gradient(parameters=parameters)
+        trees = trees_of(*self._topology, lengths)
+        values, branches = self._forest.from_scratch(trees, gradient=True, parameters=parameters)
         by_length = branches[0] if np.ndim(lengths) > 1 else branches[0, 0]
         site_model = self._forest.site_model_gradient(0, 0) if parameters else None
         return EngineGradient(float(values[0, 0]), by_length, site_model)

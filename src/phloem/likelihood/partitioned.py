@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -206,8 +207,8 @@ class PartitionedLikelihood:
         """Of every character of every part; they sum to log_likelihood(), ascertainment included."""
         self.part_log_likelihoods()
         found = {}
-        for part, evaluator in zip(self.parts, self._evaluator.evaluators):
-            by_pattern = evaluator.site_log_likelihoods()
+        for i, part in enumerate(self.parts):
+            by_pattern = self._evaluator.site_log_likelihoods(i)
             hidden = np.exp(by_pattern[part.problem.ascertained]).sum()
             found[part.name] = by_pattern[part.patterns.site_pattern] - np.log1p(-hidden)
         return found
@@ -293,9 +294,9 @@ class PartitionedLikelihood:
 
     def _possible(self, values: np.ndarray) -> np.ndarray:
         if not np.isfinite(values).all():
-            for part, value, evaluator in zip(self.parts, values, self._evaluator.evaluators):
+            for i, (part, value) in enumerate(zip(self.parts, values)):
                 with in_part(part.name):
-                    require_possible(value, evaluator, part.patterns)
+                    require_possible(value, partial(self._evaluator.site_log_likelihoods, i), part.patterns)
         return values
 
     def _changed_lengths(self, change: PartBranches) -> dict[str, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +18,11 @@ from phloem.likelihood.problem import engine_problem
 from phloem.model.model import Model
 from phloem.model.record import SiteModel
 from phloem.pruning.interface import EngineGradient, Evaluator, Problem
-from phloem.pruning.select import Selection, select_engine
+from phloem.pruning.select import Selection, entries_at_tips, select_engine
 from phloem.tree.layout import TreeLayout
+
+if TYPE_CHECKING:
+    from phloem.pruning.cpu.part_cells import PartCells
 
 _CODON_SITES = 3.0
 
@@ -115,25 +119,77 @@ def _require_one_length_class(model: Model) -> None:
 
 
 class PartsEvaluator:
-    """Evaluates all parts on one topology; here each on an evaluator of its own, one after another.
+    """Evaluates all parts on one topology. Parts on a CPU are the cells of one forest, evaluated in one
+    compiled call in which threads take cells; very large ones, and what cells do not know (single precision,
+    complex eigensystems), have an evaluator of their own. Which one it is does not depend on the threads.
 
     Lengths are effective, (2T-1,) by node of the binary tree for every part; models one a part.
     """
 
     def __init__(self, problems: Sequence[Problem], options: EngineOptions) -> None:
+        self._problems = tuple(problems)
+        sizes = [entries_at_tips(problem) for problem in problems]
         self.selections: list[Selection] = [
-            select_engine(options.engine, problem, options.threads) for problem in problems
+            select_engine(options.engine, problem, options.threads, sum(sizes) - size)
+            for problem, size in zip(problems, sizes)
         ]
-        self.evaluators: list[Evaluator] = [
-            selection.make(problem) for selection, problem in zip(self.selections, problems)
-        ]
+        self._evaluators: dict[int, Evaluator] = {}
+        self._on_its_own = [False] * len(problems)  # in the last evaluation
+        self._cells: PartCells | None = None
 
     def log_likelihoods(self, lengths: Sequence[np.ndarray], models: Sequence[SiteModel]) -> np.ndarray:
         """(L,) of every part."""
-        return np.array([e.log_likelihood(x, m) for e, x, m in zip(self.evaluators, lengths, models)])
+        cells = self._cells_of(models)
+        values = np.zeros(len(models))
+        if cells is not None:
+            values[list(cells.parts)] = cells.log_likelihoods(lengths, models)
+        for i in self._alone():
+            values[i] = self._evaluator(i).log_likelihood(lengths[i], models[i])
+        return values
 
     def gradients(
         self, lengths: Sequence[np.ndarray], models: Sequence[SiteModel], parameters: bool
     ) -> list[EngineGradient]:
         """Of every part; parameters: also by the models' numbers."""
-        return [e.gradient(x, m, parameters) for e, x, m in zip(self.evaluators, lengths, models)]
+        cells, found = self._cells_of(models), dict[int, EngineGradient]()
+        if cells is not None:
+            found = dict(zip(cells.parts, cells.gradients(lengths, models, parameters)))
+        for i in self._alone():
+            found[i] = self._evaluator(i).gradient(lengths[i], models[i], parameters)
+        return [found[i] for i in range(len(models))]
+
+    def site_log_likelihoods(self, part: int) -> np.ndarray:
+        """(P,) of every pattern of a part, of the last evaluation."""
+        if self._on_its_own[part] or self._cells is None:
+            return self._evaluator(part).site_log_likelihoods()
+        return self._cells.site_log_likelihoods(part)
+
+    def _cells_of(self, models: Sequence[SiteModel]) -> PartCells | None:
+        """The forest of the parts whose models it can have, made at the first evaluation."""
+        if all(selection.engine != "cpu" for selection in self.selections):
+            self._on_its_own = [True] * len(models)
+            return None
+        from phloem.pruning.cpu.part_cells import PartCells, suits_a_cell  # Numba: only where it is used
+
+        if self._cells is None:
+            parts = [
+                i
+                for i, (problem, model) in enumerate(zip(self._problems, models))
+                if self.selections[i].engine == "cpu" and suits_a_cell(problem, model)
+            ]
+            if len(parts) > 1:
+                self._cells = PartCells(self._problems, models, parts, self.selections[parts[0]].threads)
+        known = () if self._cells is None else self._cells.parts
+        self._on_its_own = [
+            i not in known or not suits_a_cell(problem, model)
+            for i, (problem, model) in enumerate(zip(self._problems, models))
+        ]
+        return self._cells
+
+    def _alone(self) -> list[int]:
+        return [i for i, alone in enumerate(self._on_its_own) if alone]
+
+    def _evaluator(self, part: int) -> Evaluator:
+        if part not in self._evaluators:
+            self._evaluators[part] = self.selections[part].make(self._problems[part])
+        return self._evaluators[part]

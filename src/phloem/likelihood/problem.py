@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from phloem.data.alphabet import Alphabet
 from phloem.data.patterns import SitePatterns
 from phloem.errors import InputError, ModelError, NumericalError
 from phloem.model.model import Model
-from phloem.pruning.interface import Evaluator, Problem
+from phloem.pruning.interface import Problem
 
 # The record that TreeLikelihood.gradient returns.
 
@@ -40,11 +41,11 @@ class Gradient:
 # NaN and -inf never leave silently: what is impossible is named.
 
 
-def require_possible(value: float, evaluator: Evaluator, patterns: SitePatterns) -> float:
-    """The log-likelihood of the evaluator's last evaluation if it is finite, else a NumericalError."""
+def require_possible(value: float, sites: Callable[[], np.ndarray], patterns: SitePatterns) -> float:
+    """The log-likelihood if it is finite, else a NumericalError. sites: site log-likelihoods by pattern."""
     if np.isfinite(value):
         return float(value)
-    by_pattern = evaluator.site_log_likelihoods()[: len(patterns.weights)]
+    by_pattern = sites()[: len(patterns.weights)]
     wrong = np.flatnonzero(~np.isfinite(by_pattern[patterns.site_pattern]))
     if not len(wrong):
         raise NumericalError(f"the log-likelihood is {value}: no variable character is possible here")

@@ -143,7 +143,7 @@ class TreeLikelihood:
         state = self._ready()
         value = self._evaluator.log_likelihood(state.effective(), state.point.site_model)
         self._evaluated = True
-        return require_possible(value, self._evaluator, self._patterns)
+        return require_possible(value, self._evaluator.site_log_likelihoods, self._patterns)
 
     def site_log_likelihoods(self) -> np.ndarray:
         """(L,) by site; they sum to log_likelihood(), ascertainment included."""
@@ -157,7 +157,7 @@ class TreeLikelihood:
         state = self._ready()
         result = self._evaluator.gradient(state.effective(), state.point.site_model, parameters)
         self._evaluated = True
-        require_possible(result.log_likelihood, self._evaluator, self._patterns)
+        require_possible(result.log_likelihood, self._evaluator.site_log_likelihoods, self._patterns)
         effective = state.layout.to_branches(np.asarray(result.branch_lengths))
         by_name, root_frequencies = {}, None
         if result.site_model is not None:
@@ -261,7 +261,7 @@ class TreeLikelihood:
         site_model = None if new.point is old.point else new.point.site_model
         value = self._evaluator.propose(lengths, changed, site_model, *children)
         try:
-            value = require_possible(value, self._evaluator, self._patterns)
+            value = require_possible(value, self._evaluator.site_log_likelihoods, self._patterns)
         except NumericalError:
             self._evaluator.reject()
             raise

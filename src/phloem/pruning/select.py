@@ -28,10 +28,11 @@ class Selection:
     make: Callable[[Problem], Evaluator]
 
 
-def select_engine(requested: str, problem: Problem, threads: int | None = None) -> Selection:
+def select_engine(requested: str, problem: Problem, threads: int | None = None, beside: int = 0) -> Selection:
     """Choose engine and threads for a problem.
 
-    requested: one of ENGINES. threads: None lets phloem choose. Raises InputError for an unknown name, for
+    requested: one of ENGINES. threads: None lets phloem choose. beside: entries at the tips of other parts
+    that the same threads evaluate. Raises InputError for an unknown name, for
     what is no number of threads and for float32 where it gains nothing, DeviceError where the engine asked
     for cannot run here (there is no fallback behind the user's back).
     """
@@ -47,7 +48,7 @@ def select_engine(requested: str, problem: Problem, threads: int | None = None) 
         if problem.state_sets.shape[1] < FLOAT32_STATES:
             return _gpu(problem, "chosen: float32 is not offered on CPUs for few states")
     refuse_slow_precision(problem)
-    chosen, why_threads = _choose_threads(problem, threads)
+    chosen, why_threads = _choose_threads(entries_at_tips(problem) + beside, threads)
     why = "asked for"
     if requested == "auto":
         why = f"chosen: {why_not_gpu()}"
@@ -77,11 +78,15 @@ def _compare(problem: Problem, cores: int) -> tuple[bool, str]:
     return advice.use_gpu, advice.reason
 
 
-def _choose_threads(problem: Problem, threads: int | None) -> tuple[int, str]:
+def entries_at_tips(problem: Problem) -> int:
+    """Tips × patterns × states × categories: the size of a problem."""
+    return problem.tip_codes.size * problem.state_sets.shape[1] * problem.n_categories
+
+
+def _choose_threads(entries: int, threads: int | None) -> tuple[int, str]:
     cores, limit = usable_cores()
     if threads is not None:
         return threads, _plural(threads) + " asked for"
-    entries = problem.tip_codes.size * problem.state_sets.shape[1] * problem.n_categories
     if cores > 1 and entries < SMALL_PROBLEM:
         return 1, f"1 thread, since the problem is small ({entries:,} entries at the tips)"
     return cores, f"{_plural(cores)} ({limit})"

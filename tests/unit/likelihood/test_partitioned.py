@@ -14,6 +14,9 @@ from phloem.errors import InputError, ModelError, NumericalError
 from phloem.io.trees import parse_trees
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.pruning.cpu import part_cells
+from phloem.pruning.cpu.forest import Forest
+from phloem.pruning.select import entries_at_tips
 
 TREE = parse_trees("((a:0.1,b:0.12):0.05,(c:0.2,(d:0.08,e:0.25):0.11):0.03);")[0]
 UNROOTED = parse_trees("((a:0.1,b:0.12):0.05,c:0.2,(d:0.08,e:0.25):0.11);")[0]
@@ -198,6 +201,68 @@ def test_the_tree_of_unlinked_lengths_has_their_mean():
     share = 12 / (12 + 10 + 18 + 5)
     assert l.tree.lengths[at] == pytest.approx(0.9 * share + 0.1 * (1 - share))
     assert l.part_trees["genes"].lengths[at] == 0.9
+
+
+SHARED = Linkage("linked", ALPHAS)
+CIRCULAR = "UNREST{1,0.1,0.1,0.1,0.1,1,1,0.1,0.1,0.1,0.1}"  # A -> C -> T -> G -> A: complex eigenvalues
+
+
+def close(found, wanted) -> None:
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-8 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_cells_follow_lengths_and_models(threads):
+    """One compiled call for all parts gives what the reference gives, part by part, after every change."""
+    cells = PartitionedLikelihood(FREE, TREE, SHARED, engine="cpu", threads=threads)
+    plain = PartitionedLikelihood(FREE, TREE, SHARED, engine="reference")
+    for step in range(3):
+        for l in (cells, plain):
+            l.set(parameters=VALUES | {"more": VALUES["more"] | {"kappa_R": 1.5 + step}})
+            l.set(branch_lengths=TREE.lengths[:-1] * (1 + step / 2))
+        np.testing.assert_allclose(cells.part_log_likelihoods(), plain.part_log_likelihoods(), rtol=1e-9)
+        for parameters in (False, True):
+            found, wanted = cells.gradient(parameters), plain.gradient(parameters)
+            close(found.branch_lengths, wanted.branch_lengths)
+            assert found.parameters.keys() == wanted.parameters.keys()
+            close(np.array([*found.parameters.values(), 0.0]), np.array([*wanted.parameters.values(), 0.0]))
+    one = free(SHARED, "cpu").gradient()
+    again = PartitionedLikelihood(FREE, TREE, SHARED, engine="cpu", threads=threads)
+    again.set(parameters=VALUES)
+    assert np.array_equal(again.gradient().branch_lengths, one.branch_lengths)
+
+
+def test_a_cell_that_keeps_an_old_model_is_seen(monkeypatch):
+    """Negative control: the numbers of a model that changed are not written."""
+    cells, plain = free(SHARED, "cpu"), free(SHARED)
+    cells.gradient()
+    monkeypatch.setattr(Forest, "propose_model", lambda *_: None)
+    for l in (cells, plain):
+        l.set(parameters={"more": {"kappa_R": 1.5001}})
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(cells.part_log_likelihoods(), plain.part_log_likelihoods(), rtol=1e-9)
+
+
+def test_parts_that_no_cell_can_have():
+    """An irreversible part with complex eigenvalues, beside two cells."""
+    parts = {"a": (dna(0, 8), "HKY{2}+FO{0.1,0.2,0.3,0.4}"), "b": (dna(8, 14), "JC+G4{0.5}")}
+    parts["turning"] = (dna(14), CIRCULAR)
+    found = PartitionedLikelihood(parts, TREE, engine="cpu", threads=1)
+    wanted = PartitionedLikelihood(parts, TREE, engine="reference")
+    assert np.iscomplexobj(found._points[2].site_model.processes[0].eigen.values)
+    np.testing.assert_allclose(found.part_log_likelihoods(), wanted.part_log_likelihoods(), rtol=1e-9)
+    close(found.gradient().branch_lengths, wanted.gradient().branch_lengths)
+    for name, sites in wanted.site_log_likelihoods().items():
+        np.testing.assert_allclose(found.site_log_likelihoods()[name], sites, rtol=1e-9)
+
+
+def test_a_large_part_has_an_evaluator_of_its_own(monkeypatch):
+    """Results are the same; which one it is, is a matter of size alone."""
+    l, plain = free(SHARED, "cpu"), free(SHARED)
+    sizes = [entries_at_tips(part.problem) for part in l.parts]
+    monkeypatch.setattr(part_cells, "LARGEST_CELL", max(sizes) - 1)
+    close(l.gradient().branch_lengths, plain.gradient().branch_lengths)
+    assert list(l._evaluator._evaluators) == [int(np.argmax(sizes))]
 
 
 def test_an_impossible_site_is_named_with_its_part():

@@ -131,7 +131,7 @@ def cell_sizes(part: Part, hangs: bool) -> list[int]:
             length_classes=int(part.length_class.max()) + 1,
             message_rows=rows,
             column_rows=rows,
-            guarded=int(shape.states != 4 or n_tips > UNGUARDED_TIPS),
+            guarded=int(not hangs or shape.states != 4 or n_tips > UNGUARDED_TIPS),
             ascertained=int(part.unobservable.any()),
             repeats=int(part.repeats),
             hangs=int(hangs),
@@ -159,8 +159,8 @@ def shared_arrays(part: Part) -> dict[str, np.ndarray]:
     }
 
 
-def cell_arrays(part: Part, shared: dict[str, np.ndarray]) -> CellArrays:
-    """Memory of one chain's copy; tips have their columns already."""
+def cell_arrays(part: Part, shared: dict[str, np.ndarray], messages: dict[str, np.ndarray]) -> CellArrays:
+    """Memory of one chain's copy; tips have their columns already. messages: message_arrays."""
     shape, (n_tips, n_patterns) = cell_layout(part), part.tip_codes.shape
     n_codes, n_nodes, s, c = len(part.state_sets), 2 * n_tips - 1, shape.states, shape.categories
     m, (_, rows) = int(part.process.max()) + 1, _rows(part)
@@ -179,10 +179,7 @@ def cell_arrays(part: Part, shared: dict[str, np.ndarray]) -> CellArrays:
         class_of=np.empty((2 * (n_tips - 1), n_patterns), np.int32),
         left=left,
         right=np.empty(rows, np.int32),
-        values=aligned(shape.blocks, rows * shape.width),
-        taken=np.zeros((shape.blocks, rows * shape.exponents), np.int32),
-        rescaled=np.zeros((shape.blocks, 2 * n_nodes), np.uint8),
-        matrices=aligned(shape.blocks, 2 * n_nodes * shape.matrix),
+        **messages,
         eigenvalues=np.zeros((2, m, s)),
         eigen_right=np.zeros((2, m, *numbers)),
         eigen_left=np.zeros((2, m, *inverse)),
@@ -197,12 +194,35 @@ def cell_arrays(part: Part, shared: dict[str, np.ndarray]) -> CellArrays:
     )
 
 
-def down_arrays(part: Part) -> DownArrays:
+def message_arrays(parts: Sequence[Part]) -> dict[str, np.ndarray]:
+    """What the way up writes, by field of CellArrays, with room for any one of the parts."""
+    values, taken, rescaled, matrices = np.max([_entries(part) for part in parts], 0)
+    return {
+        "values": aligned(values),
+        "taken": np.zeros(taken, np.int32),
+        "rescaled": np.zeros(rescaled, np.uint8),
+        "matrices": aligned(matrices),
+    }
+
+
+def pre_order_vectors(parts: Sequence[Part]) -> np.ndarray:
+    """Room for DownArrays.q of any one of the parts."""
+    return aligned(max(_entries(part)[0] for part in parts))
+
+
+def _entries(part: Part) -> tuple[int, int, int, int]:
+    """Of values, taken, rescaled and matrices."""
+    shape, rows, regions = cell_layout(part), _rows(part)[1], 4 * len(part.tip_codes) - 2
+    each = rows * shape.width, rows * shape.exponents, regions, regions * shape.matrix
+    return tuple(shape.blocks * entries for entries in each)  # type: ignore[return-value]
+
+
+def down_arrays(part: Part, q: np.ndarray) -> DownArrays:
     """Memory of its way down."""
     shape, (_, rows), n_nodes = cell_layout(part), _rows(part), 2 * len(part.tip_codes) - 1
     m, k = int(part.process.max()) + 1, int(part.length_class.max()) + 1
     return DownArrays(
-        q=aligned(shape.blocks, rows * shape.width),
+        q=q,
         first=np.empty(rows, np.int32),
         left_order=np.empty(rows, np.int32),
         left_sibling=np.empty(rows, np.int32),

@@ -3,7 +3,7 @@ asks of them (evaluate, settle, gradient, each under a mask over chains)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +21,22 @@ from phloem.pruning.cpu.cell_memory import (
     cell_sizes,
     down_arrays,
     down_scratch,
+    message_arrays,
+    pre_order_vectors,
     shared_arrays,
 )
-from phloem.pruning.cpu.cell_records import CellScratch, DownArrays, DownScratch, ForestTrees, ProposedTree
+from phloem.pruning.cpu.cell_records import (
+    RESCALED,
+    TAKEN,
+    VALUES,
+    CellScratch,
+    DownArrays,
+    DownScratch,
+    ForestTrees,
+    P,
+    ProposedTree,
+    Q,
+)
 from phloem.pruning.cpu.model_numbers import model_numbers
 from phloem.pruning.cpu.schedule import Team, next_task
 from phloem.pruning.cpu.storage import address_of
@@ -32,8 +45,9 @@ from phloem.pruning.cpu.storage import address_of
 class Work(NamedTuple):
     """What threads do. cells: (n,) chain · L + part, in the order in which they are taken; numbers,
     addresses, downs: the tables, (H, L, ·); trees, and old_lengths (H, G, N); everything (H,), other_models
-    (H, L), moved (N,): as cell.propose_cell has them; settle: take proposals over at once; which: whose
-    gradient, see cell_down.gradient_cell; parameters: also by the models' numbers. values: (H, L), out."""
+    (H, L), moved (N,): as cell.propose_cell has them; settle: evaluate, and take the proposals over at once;
+    which: whose gradient, see cell_down.gradient_cell; parameters: also by the models' numbers. values:
+    (H, L), out."""
 
     cells: np.ndarray
     numbers: np.ndarray
@@ -59,6 +73,15 @@ def _tree(work, h):
     )  # fmt: skip
 
 
+@merged
+def _evaluate_four(work, h, i, tree, scratch):
+    own, at = work.numbers[h, i], work.addresses[h, i]
+    everything, other = work.everything[h] != 0, work.other_models[h, i] != 0
+    work.values[h, i] = evaluate_four(own, at, tree, other, everything, scratch)
+    if work.settle:
+        settle_cell(own, at)
+
+
 @uncounted
 def evaluate_cells_four(counter, work, scratch):
     """What one thread does: it takes the next cell and evaluates it, four states."""
@@ -67,68 +90,85 @@ def evaluate_cells_four(counter, work, scratch):
         if task >= len(work.cells):
             break
         h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
-        own, at, tree = work.numbers[h, i], work.addresses[h, i], _tree(work, h)
-        everything, other = work.everything[h] != 0, work.other_models[h, i] != 0
-        work.values[h, i] = evaluate_four(own, at, tree, other, everything, scratch)
-        if work.settle:
-            settle_cell(own, at)
-
-
-@uncounted
-def evaluate_cells_padded(counter, work, scratch):
-    """The same for any number of states."""
-    while True:
-        task = next_task(counter)
-        if task >= len(work.cells):
-            break
-        h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
-        own, at, tree = work.numbers[h, i], work.addresses[h, i], _tree(work, h)
-        everything, other = work.everything[h] != 0, work.other_models[h, i] != 0
-        work.values[h, i] = evaluate_padded(own, at, tree, other, everything, scratch)
-        if work.settle:
-            settle_cell(own, at)
+        _evaluate_four(work, h, i, _tree(work, h), scratch)
 
 
 @uncounted
 def gradient_cells_four(counter, work, scratch, room):
-    """The gradients of the cells that a thread takes, four states."""
+    """Its gradient, after an evaluation if that is to be settled, while the messages are in the cache."""
     while True:
         task = next_task(counter)
         if task >= len(work.cells):
             break
         h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
+        own, at, tree = work.numbers[h, i], work.addresses[h, i], _tree(work, h)
+        if work.settle:
+            _evaluate_four(work, h, i, tree, scratch)
         work.values[h, i] = gradient_four(
-            work.numbers[h, i], work.addresses[h, i], work.downs[h, i], _tree(work, h), work.which,
-            work.parameters, scratch, room,
-        )  # fmt: skip
+            own, at, work.downs[h, i], tree, work.which, work.parameters, scratch, room
+        )
+
+
+@merged
+def _evaluate_padded(work, h, i, tree, scratch):
+    own, at = work.numbers[h, i], work.addresses[h, i]
+    everything, other = work.everything[h] != 0, work.other_models[h, i] != 0
+    work.values[h, i] = evaluate_padded(own, at, tree, other, everything, scratch)
+    if work.settle:
+        settle_cell(own, at)
+
+
+@uncounted
+def evaluate_cells_padded(counter, work, scratch):
+    """What one thread does: it takes the next cell and evaluates it, any number of states."""
+    while True:
+        task = next_task(counter)
+        if task >= len(work.cells):
+            break
+        h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
+        _evaluate_padded(work, h, i, _tree(work, h), scratch)
 
 
 @uncounted
 def gradient_cells_padded(counter, work, scratch, room):
-    """The same for any number of states."""
+    """Its gradient, after an evaluation if that is to be settled, while the messages are in the cache."""
     while True:
         task = next_task(counter)
         if task >= len(work.cells):
             break
         h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
+        own, at, tree = work.numbers[h, i], work.addresses[h, i], _tree(work, h)
+        if work.settle:
+            _evaluate_padded(work, h, i, tree, scratch)
         work.values[h, i] = gradient_padded(
-            work.numbers[h, i], work.addresses[h, i], work.downs[h, i], _tree(work, h), work.which,
-            work.parameters, scratch, room,
-        )  # fmt: skip
+            own, at, work.downs[h, i], tree, work.which, work.parameters, scratch, room
+        )
 
 
 class Forest:
     """H chains × L partitions of cells. numbers, addresses: (H, L, ·) int64 tables for the compiled loops.
 
     hangs: every tree's root has tip 0 as a child, and its other child a branch of no length; else trees are
-    of any form. threads: of what is asked for from Python; they take cells, and change no result.
-    Memory is taken as columns are first written, so it follows their number, not P.
+    of any form. keeps: False where only from_scratch is asked for: a thread's messages then lie in one place,
+    whatever the cell, and stay in its cache. threads: of what is asked for from Python; they take cells, and
+    change no result. Memory is taken as columns are first written, so it follows their number, not P.
     """
 
-    def __init__(self, parts: Sequence[Part], n_chains: int, hangs: bool = True, threads: int = 1) -> None:
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        n_chains: int,
+        hangs: bool = True,
+        keeps: bool = True,
+        threads: int = 1,
+    ) -> None:
         self.parts = tuple(parts)
         shared = [shared_arrays(part) for part in parts]
-        self.cells = [[cell_arrays(part, own) for part, own in zip(parts, shared)] for _ in range(n_chains)]
+        passing = None if keeps else message_arrays(parts)
+        self.cells = [
+            [cell_arrays(part, own, passing or message_arrays([part])) for part, own in zip(parts, shared)]
+            for _ in range(n_chains)
+        ]
         row = [cell_sizes(part, hangs) for part in parts]
         self.numbers = np.array([row] * n_chains, np.int64)
         self.addresses = np.array(
@@ -139,7 +179,7 @@ class Forest:
         self._team = Team(threads)
         self._scratch: list[tuple[CellScratch, DownScratch]] = []
         self._other_models = np.zeros((n_chains, len(parts)), np.int64)
-        self._hangs = hangs
+        self._hangs, self._keeps, self._passing = hangs, keeps, list[tuple[np.ndarray, ...]]()
         size = self.numbers[0, :, :2].prod(1) * self.numbers[0, :, 6:8].prod(1)
         self._largest_first = np.argsort(-size, kind="stable")
         self._four = self.numbers[0, :, 5] == 4
@@ -174,9 +214,11 @@ class Forest:
         What did not change is not computed again; under another topology, and at first, everything is.
         Not for trees that hang: their chains are evaluated in a compiled loop (cell.propose_cell).
         """
-        values = self._evaluate(trees, mask, settle=False, fresh=False)
+        self._require_kept()
+        work = self._changed(self._work(trees, mask), fresh=False)
+        self._run(work, False)
         self._proposed = _copy(trees)
-        return values
+        return work.values
 
     def settle(self, mask: np.ndarray | None = None) -> None:
         """Take the proposals of these chains over; those of the others are forgotten."""
@@ -193,13 +235,18 @@ class Forest:
         self._accepted, self._proposed = _copy(new), None
         self._other_models[:] = 0
 
-    def from_scratch(self, trees: ForestTrees) -> np.ndarray:
-        """evaluate and settle of all chains, with nothing kept but the classes of columns while the topology
-        stays. (H, L)."""
-        values = self._evaluate(trees, None, settle=True, fresh=True)
+    def from_scratch(
+        self, trees: ForestTrees, gradient: bool = False, parameters: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """evaluate, settle and, if asked for, gradient of all chains, with nothing kept but the classes of
+        columns while the topology stays. Returns what gradient does; zeros where it was not asked for."""
+        work = self._changed(self._work(trees, None), fresh=True)._replace(settle=True, parameters=parameters)
+        if gradient:
+            self._prepare_down()
+        self._run(work, gradient)
         self._accepted, self._proposed = _copy(trees), None
         self._other_models[:] = 0
-        return values
+        return work.values, self._lengths(trees, None) if gradient else np.zeros(trees.lengths.shape)
 
     def gradient(
         self, mask: np.ndarray | None = None, parameters: bool = False, trees: ForestTrees | None = None
@@ -210,20 +257,15 @@ class Forest:
         parameters: also by the models' numbers, which site_model_gradient then reads. trees: those of the
         accepted states, where a compiled loop evaluates and keeps them.
         """
+        self._require_kept()
         proposed = trees is None and self._proposed is not None
         now = trees or (self._proposed if proposed else self._accepted)
         if now is None:
             raise RuntimeError("nothing was evaluated yet")
-        if not self.down:
-            self.down = [[down_arrays(part) for part in self.parts] for _ in self.cells]
-            self._downs[:] = [[[address_of(array) for array in own] for own in chain] for chain in self.down]
+        self._prepare_down()
         work = self._work(now, mask)._replace(which=int(proposed), parameters=parameters)
-        self._run(work, (gradient_cells_four, gradient_cells_padded), True)
-        total = np.zeros(now.lengths.shape)
-        for h in np.flatnonzero(self._chosen(mask)):
-            for part, down in zip(self.parts, self.down[h]):
-                total[h, part.first_lengths : part.first_lengths + len(down.lengths)] += down.lengths
-        return work.values, total
+        self._run(work, True)
+        return work.values, self._lengths(now, mask)
 
     def site_model_gradient(self, chain: int, part: int) -> SiteModelGradient:
         """Derivatives by a model's numbers, of the last gradient with parameters."""
@@ -237,19 +279,17 @@ class Forest:
             processes, d.rates.copy(), d.weights.copy(), float(d.invariant[-1]), d.invariant[:-1].copy()
         )
 
-    def _evaluate(self, trees: ForestTrees, mask, settle: bool, fresh: bool) -> np.ndarray:
-        """fresh: compute every matrix and message again."""
+    def _changed(self, work: Work, fresh: bool) -> Work:
+        """With what the trees are compared to; fresh: compute every matrix and message again."""
         if self._hangs:
             raise ValueError("trees that hang from a tip are evaluated in a compiled loop")
-        work, old = self._work(trees, mask), self._accepted
-        lengths, everything = np.full(trees.lengths.shape, np.nan), work.everything  # no length equals nan
-        if old is not None:
-            same = [(a == b).all(1) for a, b in zip(trees[:4], old[:4])]
-            everything = 1 - np.all(same, 0).astype(np.int64)
-            lengths = lengths if fresh else old.lengths
-        work = work._replace(old_lengths=lengths, everything=everything, settle=settle)
-        self._run(work, (evaluate_cells_four, evaluate_cells_padded), False)
-        return work.values
+        trees, old = work.trees, self._accepted
+        if old is None:
+            return work
+        same = [(a == b).all(1) for a, b in zip(trees[:4], old[:4])]
+        everything = 1 - np.all(same, 0).astype(np.int64)
+        lengths = np.full(old.lengths.shape, np.nan) if fresh else old.lengths  # no length equals nan
+        return work._replace(old_lengths=lengths, everything=everything)
 
     def _work(self, trees: ForestTrees, mask: np.ndarray | None) -> Work:
         chains = np.flatnonzero(self._chosen(mask))
@@ -269,20 +309,61 @@ class Forest:
             values=np.array([[cell.log_likelihood[0] for cell in chain] for chain in self.cells]),
         )
 
-    def _run(self, work: Work, runs: tuple[Callable, Callable], down: bool) -> None:
+    def _run(self, work: Work, gradient: bool) -> None:
         """Share the cells of four states among the threads, then the others."""
         while len(self._scratch) < self._team.threads:
             self._scratch.append((cell_scratch(self.parts), down_scratch(self.parts)))
+            if not self._keeps:
+                messages, q = message_arrays(self.parts), pre_order_vectors(self.parts)
+                self._passing.append((*messages.values(), q))
         four = self._four[work.cells % len(self.parts)]
+        runs = (gradient_cells_four, gradient_cells_padded)
+        if not gradient:
+            runs = (evaluate_cells_four, evaluate_cells_padded)
         for run, chosen in zip(runs, (four, ~four)):
             if chosen.any():
-                own = work._replace(cells=work.cells[chosen])
+                cells = work.cells[chosen]
                 self._team.run(
-                    lambda counter, thread, run=run, own=own: run(  # type: ignore[misc]
-                        counter, own, *self._scratch[thread][: 1 + down]
+                    lambda counter, thread, run=run, cells=cells: run(  # type: ignore[misc]
+                        counter,
+                        self._of_thread(work._replace(cells=cells), thread),
+                        *self._scratch[thread][: 1 + gradient],
                     ),
-                    len(own.cells),
+                    len(cells),
                 )
+
+    def _of_thread(self, work: Work, thread: int) -> Work:
+        """With the tables of a thread: all but the first have messages of their own where none are kept."""
+        if self._keeps or thread == 0:
+            return work
+        *own, q = self._passing[thread]
+        addresses, downs = work.addresses.copy(), work.downs.copy()
+        for column, array in zip((VALUES, TAKEN, RESCALED, P), own):
+            addresses[..., column] = address_of(array)
+        downs[..., Q] = address_of(q)
+        return work._replace(addresses=addresses, downs=downs)
+
+    def _require_kept(self) -> None:
+        if not self._keeps:
+            raise ValueError("this forest keeps no messages: ask it from_scratch")
+
+    def _prepare_down(self) -> None:
+        """Memory for ways down, once it is needed."""
+        if not self.down:
+            q = None if self._keeps else pre_order_vectors(self.parts)
+            self.down = [
+                [down_arrays(part, pre_order_vectors([part]) if q is None else q) for part in self.parts]
+                for _ in self.cells
+            ]
+            self._downs[:] = [[[address_of(array) for array in own] for own in chain] for chain in self.down]
+
+    def _lengths(self, trees: ForestTrees, mask: np.ndarray | None) -> np.ndarray:
+        """(H, G, N) sums over the parts, in their order."""
+        total = np.zeros(trees.lengths.shape)
+        for h in np.flatnonzero(self._chosen(mask)):
+            for part, down in zip(self.parts, self.down[h]):
+                total[h, part.first_lengths : part.first_lengths + len(down.lengths)] += down.lengths
+        return total
 
     def _chosen(self, mask: np.ndarray | None) -> np.ndarray:
         return np.ones(len(self.cells), bool) if mask is None else np.asarray(mask, bool)
