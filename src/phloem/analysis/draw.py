@@ -20,6 +20,7 @@ from phloem.tree.reroot import root_at_midpoint
 from phloem.tree.tree import Tree
 
 PICTURES = (".svg", ".png", ".pdf")
+COLUMNS = (20, 10_000)  # of a drawing in the terminal
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,13 @@ class DrawTreeSettings:
     index: int = 0
     root: Literal["file", "midpoint"] = "file"
     redo: bool = False
-    width: int = 80
+    width: float = 80
     picture: DrawSettings = field(default_factory=DrawSettings)
+
+    def __post_init__(self) -> None:
+        if not COLUMNS[0] <= self.width <= COLUMNS[1]:
+            low, high = COLUMNS
+            raise InputError(f"--width is {self.width:g}", hint=f"Choose {low} to {high:,} characters.")
 
 
 def run_draw(settings: DrawTreeSettings) -> str | None:
@@ -50,7 +56,7 @@ def run_draw(settings: DrawTreeSettings) -> str | None:
         tree = at_midpoint(tree)
     if settings.out is None:
         support = _support_key(tree, settings.picture.support)
-        return draw_tree(tree, settings.width, support, ladderize=settings.picture.ladderize)
+        return draw_tree(tree, int(settings.width), support, ladderize=settings.picture.ladderize)
     save_picture(tree, settings.out, settings.picture)
     return None
 

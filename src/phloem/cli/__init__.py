@@ -8,7 +8,8 @@ import os
 import sys
 import warnings
 from importlib import import_module
-from typing import NoReturn
+
+from phloem.cli.streams import STDOUT_NAME, leave, prepare_streams
 
 # Command → "module:function". A command's module imports only typer at its top, so that --help stays quick.
 COMMANDS = {
@@ -75,8 +76,11 @@ def _version_option():
 
 def main() -> None:
     """Entry point of the command `phloem`."""
+    prepare_streams()
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # without phloem's own line
-    _leave(run())
+    status = run()
+    atexit._run_exitfuncs()
+    leave(status)
 
 
 def run() -> int:
@@ -102,18 +106,12 @@ def _status() -> int:
     except PhloemError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except OSError as error:  # a full disk, a file whose permissions changed meanwhile
-        print(f"error: {error.filename or 'file'}: {error.strerror or error}", file=sys.stderr)
+    except BrokenPipeError:  # of a reader that has seen enough
+        return 1
+    except OSError as error:  # files have errors of their own: this is a stream
+        print(f"error: {error.filename or STDOUT_NAME}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    except MemoryError:
+        print("error: the memory is used up\n  hint: Use a machine with more, or less data.", file=sys.stderr)
         return 2
     return 0
-
-
-def _leave(status: int) -> NoReturn:
-    """End the process at once: to take Numba and LLVM apart object by object costs a third of a second."""
-    atexit._run_exitfuncs()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except BrokenPipeError:
-        status = status or 1
-    os._exit(status)

@@ -145,27 +145,27 @@ def nj(
 
 
 def _run(options: dict[str, Any], method: str | None) -> None:
-    import sys
-
-    from rich.console import Console
-
     from phloem.analysis.distance import print_matrix, run_distance_analysis, tree_text
     from phloem.analysis.distance_source import DistanceAnalysisSettings
     from phloem.analysis.outputs import STDOUT, json_text
+    from phloem.cli.streams import message_console, print_result, require_stdout, result_stream
 
     options |= options.pop("data")
     options["out"] = None if options["out"] == STDOUT else options["out"]
     settings = DistanceAnalysisSettings(**(options | {"method": method}))
-    messages = Console(stderr=True, highlight=False)
+    if settings.out is None or settings.json == STDOUT:
+        require_stdout()
+    messages = message_console()
     with _shown_steps(messages, "reading") as progress:
         result = run_distance_analysis(settings, progress=progress, compiling=messages.print)
     _show(result, messages)
     if settings.json == STDOUT:
-        print(json_text(result.to_json()), end="")
+        print_result(json_text(result.to_json()))
     elif settings.out is None and result.tree is not None:
-        print(tree_text(result))
+        print_result(tree_text(result) + "\n")
     elif settings.out is None:
-        print_matrix(result, sys.stdout)
+        with result_stream() as out:
+            print_matrix(result, out)
 
 
 @contextmanager
@@ -205,8 +205,6 @@ def _shown_steps(console: Console, first: str) -> Iterator[Callable[[str, int, i
 
 
 def _show(result, console) -> None:
-    from rich.markup import escape
-
     places = [name for name in ("measuring", "matrix", "tree") if name in result.choices]
     known = [
         name.replace("_", " ") if value is True else f"{name.replace('_', ' ')} {value}"
@@ -214,19 +212,19 @@ def _show(result, console) -> None:
         if value is not None and value is not False and name not in places
     ]
     choices = ", ".join(known)
-    console.print(f"{result.taxa:,} taxa; {escape(choices)}")
+    console.print(f"{result.taxa:,} taxa; {choices}")
     reasons: dict[str, list[str]] = {}
     for name in places:
         reasons.setdefault(str(result.choices[name]), []).append(name)
     for reason, names in reasons.items():
-        console.print(f"{' and '.join(names)}: {escape(reason)}")
+        console.print(f"{' and '.join(names)}: {reason}")
     if result.choices.get("saturated_pairs"):
         console.print(
-            f"[yellow]{result.choices['saturated_pairs']:,} pairs are saturated: "
-            f"{result.choices['saturated']}[/]"
+            f"{result.choices['saturated_pairs']:,} pairs are saturated: {result.choices['saturated']}",
+            style="yellow",
         )
     if result.settings.simultaneous:
-        console.print("[yellow]not the neighbour-joining tree: joins mutual best pairs in rounds[/]")
+        console.print("not the neighbour-joining tree: joins mutual best pairs in rounds", style="yellow")
     console.print("; ".join(f"{name} {seconds:.2f} s" for name, seconds in result.seconds.items()))
     if result.settings.cophenetic:
         none = "none: all distances, or all paths in the tree, are equal"

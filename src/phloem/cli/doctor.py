@@ -7,27 +7,30 @@ import typer
 
 def doctor() -> None:
     """Show the hardware and libraries found, and check a known answer on every engine."""
-    from rich.console import Console
-
     from phloem.analysis.doctor import KNOWN_LOG_LIKELIHOOD, diagnose
+    from phloem.cli.streams import print_table, report_console
 
-    console = Console(highlight=False)
+    console = report_console()
     with console.status("looking, and computing a known answer on every engine (the first call compiles) …"):
         found = diagnose()
-    console.print(_machine(found))
-    console.print(_libraries(found))
-    console.print(_answers(found, KNOWN_LOG_LIKELIHOOD))
+    print_table(console, _machine(found))
+    print_table(console, _libraries(found))
+    print_table(console, _answers(found, KNOWN_LOG_LIKELIHOOD))
     if found.speeds:
-        console.print(_speeds(found))
+        print_table(console, _speeds(found))
     if not found.cache_writable:
         console.print(
-            f"[yellow]Compiled code cannot be kept in {found.cache_directory}: every run compiles anew.\n"
-            "Set NUMBA_CACHE_DIR to a folder you can write to.[/]"
+            f"Compiled code cannot be kept in {found.cache_directory}: every run compiles anew.\n"
+            "Set NUMBA_CACHE_DIR to a folder you can write to.",
+            style="yellow",
         )
     for answer in found.answers:
         if answer.error:
-            console.print(f"[red]{answer.engine} {answer.precision}: {answer.error}[/]")
-    console.print("[green]healthy[/]" if found.healthy else "[red]not healthy: see above[/]")
+            console.print(f"{answer.engine} {answer.precision}: {answer.error}", style="red")
+    if found.healthy:
+        console.print("healthy", style="green")
+    else:
+        console.print("not healthy: see above", style="red")
     raise typer.Exit(0 if found.healthy else 1)
 
 
@@ -58,23 +61,25 @@ def _memory(hardware) -> str:
 
 def _libraries(found):
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title="Libraries", title_justify="left", show_header=False, min_width=60)
     table.add_row("Python", found.python)
     for name, version in found.libraries.items():
-        table.add_row(name, version or "[dim]not installed[/]")
+        table.add_row(name, version or Text("not installed", "dim"))
     return table
 
 
 def _answers(found, known: float):
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=f"Known answer (IQ-TREE 2.0.7: {known})", title_justify="left", min_width=60)
     for header in ("engine", "precision", "log-likelihood", "first call", ""):
         table.add_column(header, justify="right" if header in ("log-likelihood", "first call") else "left")
     for answer in found.answers:
         value = "–" if answer.log_likelihood is None else f"{answer.log_likelihood:.4f}"
-        verdict = "[green]right[/]" if answer.passed else "[red]wrong[/]"
+        verdict = Text("right", "green") if answer.passed else Text("wrong", "red")
         table.add_row(answer.engine, answer.precision, value, f"{answer.seconds:.2f} s", verdict)
     return table
 

@@ -16,7 +16,7 @@ def draw(
     circular: bool = typer.Option(False, "--circular", help="Draw around the root."),
     root: Literal["file", "midpoint"] = typer.Option("file", help="Root as in the file, or at the midpoint."),
     width: float | None = typer.Option(
-        None, help="Pixels of a picture (900, more around the root), characters in the terminal (80)."
+        None, help="Pixels of a picture (900, more around the root), characters in the terminal (its own)."
     ),
     height: float | None = typer.Option(None, help="Pixels of a picture; else as the tips need."),
     font_size: float = typer.Option(12.0, help="Pixels."),
@@ -31,7 +31,10 @@ def draw(
     redo: bool = typer.Option(False, "--redo", help="Replace the file if it exists."),
 ) -> None:
     """Draw a tree, with node-height intervals, support and branch colours from its annotations."""
+    import sys
+
     from phloem.analysis.draw import DrawSettings, DrawTreeSettings, run_draw
+    from phloem.cli.streams import require_stdout, terminal_width
     from phloem.errors import InputError
 
     picture = DrawSettings(
@@ -48,6 +51,11 @@ def draw(
     )
     if out is None and circular:
         raise InputError("--circular is for a picture", hint="Name one with --out.")
-    columns = int(width or 80) if out is None else 80
+    if out is None:
+        require_stdout()
+    columns = terminal_width() if width is None or out is not None else width
     text = run_draw(DrawTreeSettings(tree, out, index, root, redo, columns, picture))
-    print(text if text is not None else f"picture written to {out}")
+    if text is not None:
+        print(text)
+    else:
+        print(f"picture written to {out}", file=sys.stderr)

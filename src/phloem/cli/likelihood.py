@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from phloem.cli.data_options import LINK, takes_data
+from phloem.cli.streams import message_console, print_result, print_table, report_console, require_stdout
 
 if TYPE_CHECKING:
     from phloem.analysis.likelihood import Gradient, LikelihoodResult, Optimum
     from phloem.analysis.partitioned_likelihood import PartitionedGradient, PartitionedResult
 
-_WIDTH = 80
 _SIMPLEX = ("frequency", "root_frequency", "weight", "class_weight", "mixture_weight")
 
 
@@ -54,16 +54,15 @@ def likelihood(
     """Log-likelihood of a tree, its gradient, and with --optimize its maximum on that topology."""
     options: dict[str, Any] = dict(locals())
     del options["data"]
-    from rich.console import Console
-
     from phloem.analysis.outputs import STDOUT, json_text
     from phloem.analysis.partitioned_likelihood import PartitionedResult
 
-    result = _computed(data | options | {"link": tuple(link or ())}, Console(stderr=True, highlight=False))
+    require_stdout()
+    result = _computed(data | options | {"link": tuple(link or ())}, message_console())
     if json == STDOUT:
-        print(json_text(result.to_json()), end="")
+        print_result(json_text(result.to_json()))
         return
-    console = Console(highlight=False, width=_WIDTH, soft_wrap=False)
+    console = report_console()
     if isinstance(result, PartitionedResult):
         _show_parts(result, console)
     else:
@@ -94,18 +93,18 @@ def _show(result: LikelihoodResult, console) -> None:
     console.print(Text(f"engine: {engine['name']}, {engine['precision']}; {engine['reason']}"))
     console.print(Text(f"{'fitted ' if result.optimum else ''}model: {result.model}"), soft_wrap=True)
     for warning in result.warnings:
-        console.print(f"[yellow]warning:[/] {warning}")
-    console.print(f"log-likelihood: [bold]{result.log_likelihood:.6f}[/]")
+        console.print(Text.assemble(("warning: ", "yellow"), warning))
+    console.print(Text.assemble("log-likelihood: ", (f"{result.log_likelihood:.6f}", "bold")))
     if result.optimum is not None:
         _show_optimum(result.optimum, result.settings.out_tree, console)
     _show_parameters(result, console)
     if result.gradient is None:
         return
     if result.branch_lengths.ndim == 1:
-        console.print(_branches(result.gradient, result.branch_lengths))
+        print_table(console, _branches(result.gradient, result.branch_lengths))
         return
     for k, (own, slopes) in enumerate(zip(result.branch_lengths, result.gradient.branch_lengths), 1):
-        console.print(_branches(result.gradient, own, slopes, f"Branches of class {k}"))
+        print_table(console, _branches(result.gradient, own, slopes, f"Branches of class {k}"))
 
 
 def _show_parts(result: PartitionedResult, console) -> None:
@@ -118,8 +117,8 @@ def _show_parts(result: PartitionedResult, console) -> None:
     console.print(Text(f"tree: {result.tree_origin}"))
     console.print(Text(f"engine: {engine['name']}, {engine['precision']}; {engine['reason']} (largest part)"))
     for warning in result.warnings:
-        console.print(f"[yellow]warning:[/] {warning}")
-    console.print(f"log-likelihood: [bold]{result.log_likelihood:.6f}[/]")
+        console.print(Text.assemble(("warning: ", "yellow"), warning))
+    console.print(Text.assemble("log-likelihood: ", (f"{result.log_likelihood:.6f}", "bold")))
     if result.optimum is not None:
         _show_optimum(result.optimum, result.settings.out_tree, console)
     last = "rate" if result.settings.linkage == "proportional" else "tree length"
@@ -128,7 +127,7 @@ def _show_parts(result: PartitionedResult, console) -> None:
         number = p.rate if last == "rate" else p.tree_length
         counts = f"{p.sites:,}", f"{p.patterns:,}"
         table.add_row(p.name, p.datatype, *counts, f"{number:.6g}", f"{p.log_likelihood:.4f}")
-    console.print(table)
+    print_table(console, table)
     for p in result.parts:
         console.print(
             Text(f"{'fitted ' if result.optimum else ''}model of {p.name}: {p.model}"), soft_wrap=True
@@ -140,17 +139,17 @@ def _show_parts(result: PartitionedResult, console) -> None:
         table = _table("Rates of parts", "part", "rate", "d log L")
         for p, slope in zip(result.parts, result.gradient.partition_rates):
             table.add_row(p.name, f"{p.rate:.6g}", f"{slope:.6g}")
-        console.print(table)
+        print_table(console, table)
     if shared:
-        console.print(_branches(result.gradient, result.branch_lengths))
+        print_table(console, _branches(result.gradient, result.branch_lengths))
         return
     for p, lengths, slopes in zip(result.parts, result.branch_lengths, result.gradient.branch_lengths):
-        console.print(_branches(result.gradient, lengths, slopes, f"Branches of {p.name}"))
+        print_table(console, _branches(result.gradient, lengths, slopes, f"Branches of {p.name}"))
 
 
 def _show_parameters(result: LikelihoodResult | PartitionedResult, console) -> None:
     if result.parameters:
-        console.print(_parameters(result))
+        print_table(console, _parameters(result))
     if result.gradient is not None and any(name.startswith(_SIMPLEX) for name in result.parameters):
         console.print("frequencies and weights: derivatives by z, where x = exp(z) / sum(exp(z))")
 
@@ -169,10 +168,10 @@ def _reading(data: dict[str, Any]) -> str:
 
 
 def _show_optimum(optimum: Optimum, out_tree: str | None, console) -> None:
-    state = "converged" if optimum.converged else "[yellow]not converged[/]"
     console.print(
         f"fitted {optimum.n_free} numbers in {optimum.evaluations} evaluations from "
-        f"{len(optimum.starting_log_likelihoods)} start(s): {state}"
+        f"{len(optimum.starting_log_likelihoods)} start(s): {'' if optimum.converged else 'not '}converged",
+        style=None if optimum.converged else "yellow",
     )
     console.print(f"AIC {optimum.aic:.4f}, BIC {optimum.bic:.4f}")
     if out_tree:

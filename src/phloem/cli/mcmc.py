@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from phloem.analysis.mcmc import McmcResult, McmcSettings
     from phloem.analysis.mcmc_data import ChainInput
 
-_WIDTH = 80
-
 
 @takes_data(partitions=True)
 def mcmc(
@@ -75,12 +73,12 @@ def _settings(options: dict[str, Any]) -> McmcSettings:
 
 
 def _run(settings: McmcSettings) -> McmcResult:
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from phloem.analysis.mcmc import run_mcmc
+    from phloem.cli.streams import message_console
 
-    console = Console(stderr=True, highlight=False, width=_WIDTH)
+    console = message_console()
     columns = (
         BarColumn(16),
         TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
@@ -118,6 +116,7 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str) -> None:
     from textwrap import fill
 
     from phloem.analysis.mcmc_data import prior_text
+    from phloem.cli.streams import terminal_width
 
     c = settings.chains
     for name, alignment in data.alignments.items():
@@ -134,7 +133,7 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str) -> None:
     if data.dropped:
         _line(f"left out: columns {data.dropped}")
     prior = "prior:   " + prior_text(data.structure, c.priors)
-    _line(fill(prior, _WIDTH, subsequent_indent=" " * 9))
+    _line(fill(prior, terminal_width(), subsequent_indent=" " * 9))
     _line(
         f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {c.heating:g}, seed {c.seed}, {_length(c)}"
     )
@@ -149,25 +148,27 @@ def _length(chains) -> str:
 
 
 def _line(text: str) -> None:
-    from rich.console import Console
     from rich.text import Text
 
-    Console(highlight=False, width=_WIDTH).print(Text(text, overflow="fold"))
+    from phloem.cli.streams import report_console
+
+    report_console().print(Text(text, overflow="fold"))
 
 
 def _show(result: McmcResult) -> None:
-    from rich.console import Console
+    from rich.text import Text
 
+    from phloem.cli.streams import print_table, report_console
     from phloem.plot.terminal_tree import draw_tree
 
-    console = Console(highlight=False, width=_WIDTH)
+    console = report_console()
     console.print("\nMajority-rule consensus, clade probabilities at its branches\n")
-    print(draw_tree(result.consensus, _WIDTH))
+    print(draw_tree(result.consensus, console.width))
     console.print()
-    console.print(_parameters(result))
+    print_table(console, _parameters(result))
     _show_convergence(result, console)
     for warning in result.warnings:
-        console.print(f"[yellow]warning:[/] {warning}")
+        console.print(Text.assemble(("warning: ", "yellow"), warning))
     resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
     console.print(f"{result.seconds:.1f} s, {result.speed:,.0f} chain-generations/s{resumed}")
     if result.was_finished:
@@ -179,18 +180,21 @@ def _show(result: McmcResult) -> None:
 
 
 def _show_convergence(result: McmcResult, console) -> None:
+    from rich.text import Text
+
     d, wanted = result.diagnosis, result.settings.chains.convergence
-    verdict = (
-        "[green]all thresholds met[/]"
-        if d.met
-        else "[yellow]thresholds not met: go on with more --generations[/]"
-    )
+    verdict = "all thresholds met" if d.met else "thresholds not met: go on with more --generations"
     console.print(
         f"Average standard deviation of split frequencies: {d.asdsf:.6f}  (want < {wanted.asdsf:g})"
     )
     console.print(f"Smallest ESS {d.ess:.0f} ({d.limiting}; want > {wanted.ess:g}), ", end="")
     console.print(f"largest R-hat {d.r_hat:.4f} (want < {wanted.r_hat:g})")
-    console.print(f"{verdict}; {d.n_draws:,} samples a run after the burn-in, {d.generation:,} generations")
+    console.print(
+        Text.assemble(
+            (verdict, "green" if d.met else "yellow"),
+            f"; {d.n_draws:,} samples a run after the burn-in, {d.generation:,} generations",
+        )
+    )
 
 
 def _parameters(result: McmcResult) -> Any:

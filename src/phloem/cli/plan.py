@@ -42,9 +42,8 @@ def plan(
 
 
 def _plan_likelihood(options: dict[str, Any]) -> None:
-    from rich.console import Console
-
     from phloem.analysis.plan import PlanSettings, run_plan
+    from phloem.cli.streams import message_console, print_table, report_console
     from phloem.errors import InputError
 
     given = [name for name in ("method", "distance", "bootstrap", "cophenetic") if options.pop(name)]
@@ -56,30 +55,28 @@ def _plan_likelihood(options: dict[str, Any]) -> None:
         )
     options["precision"] = "float64" if options["precision"] == "auto" else options["precision"]
 
-    console = Console(highlight=False, width=80)
-    messages = Console(stderr=True, highlight=False)
+    console, messages = report_console(), message_console()
     with messages.status("counting, and timing a sample …"):
         result = run_plan(
             PlanSettings(**options),
             compiling=messages.print,
             measuring=lambda: messages.print("measuring this machine's engines, once for this kind of data"),
         )
-    console.print(_table(result))
+    print_table(console, _table(result))
     if len(result.parts) > 1:
-        console.print(_parts_table(result.parts))
+        print_table(console, _parts_table(result.parts))
     if result.fits is False:
-        console.print("[red]This does not fit in the memory that is free now.[/]")
+        console.print("This does not fit in the memory that is free now.", style="red")
     if result.random_tree:
         console.print("No tree given: forecast on a random one, an upper bound for a good tree.")
 
 
 def _plan_distance_tree(options: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     from phloem.analysis.distance_source import DistanceAnalysisSettings
     from phloem.analysis.plan_distance import plan_distance_tree
+    from phloem.cli.streams import print_table, report_console
     from phloem.errors import InputError
 
     of_partitions = {name: options.pop(name) for name in ("partitions", "partition_name", "unassigned_sites")}
@@ -91,20 +88,20 @@ def _plan_distance_tree(options: dict[str, Any]) -> None:
     if device == "reference":
         raise InputError("distance trees have no reference engine", hint="Use cpu, gpu or auto.")
     found = plan_distance_tree(DistanceAnalysisSettings(device=device, **options))
-    console = Console(highlight=False, width=80)
-    table = Table(show_header=False, width=80)
+    console = report_console()
+    table = Table(show_header=False)
     sites = "a distance matrix" if found.sites is None else f"{found.sites:,} sites"
     table.add_row("data", f"{found.taxa:,} taxa, {sites}")
     table.add_row("tree", f"{found.method}, distances in {found.precision}")
     table.add_row("device", found.device)
-    table.add_row("why", escape(found.reason))
+    table.add_row("why", found.reason)
     table.add_row("memory", _bytes(found.memory_bytes))
     table.add_row("on a GPU", _bytes(found.device_bytes))
     table.add_row("reading" if found.sites is None else "distances", _roughly(found.input_seconds))
     table.add_row("tree on two cores", _roughly(found.tree_seconds))
-    console.print(table)
+    print_table(console, table)
     if found.fits is False:
-        console.print("[red]This does not fit in the memory that is free now.[/]")
+        console.print("This does not fit in the memory that is free now.", style="red")
 
 
 def _roughly(seconds: float) -> str:
@@ -112,11 +109,10 @@ def _roughly(seconds: float) -> str:
 
 
 def _table(result):
-    from rich.markup import escape
     from rich.table import Table
 
     parts, total = result.parts, result.total
-    table = Table(show_header=False, width=80)
+    table = Table(show_header=False)
     sites, patterns = (sum(getattr(part, name) for part in parts) for name in ("sites", "patterns"))
     table.add_row("data", f"{result.taxa:,} taxa, {sites:,} sites, {patterns:,} patterns")
     if len(parts) == 1:
@@ -126,7 +122,7 @@ def _table(result):
     by_size = sorted(parts, key=lambda part: part.forecast.work.likelihood_flop)
     for selection in {part.selection.engine: part.selection for part in by_size}.values():
         table.add_row("engine", f"{selection.engine}, {selection.precision}")
-        table.add_row("why", escape(selection.reason))
+        table.add_row("why", selection.reason)
     columns = total(lambda f: f.work.columns)
     share = columns / sum(part.forecast.work.columns / part.forecast.work.share for part in parts)
     table.add_row("distinct columns", f"{columns:,}, {share:.1%} of nodes × patterns")
@@ -148,7 +144,7 @@ def _parts_table(parts):
     """What every part takes, one a line."""
     from rich.table import Table
 
-    table = Table("part", "model", width=80)
+    table = Table("part", "model")
     for name in ("sites", "patterns", "memory", "likelihood"):
         table.add_column(name, justify="right")
     for part in parts:

@@ -40,19 +40,20 @@ def simulate(
 ) -> None:
     """Simulate an alignment along a tree, given or random, under any model of the package."""
     options: dict[str, Any] = dict(locals())
-    from rich.console import Console
-
     from phloem.analysis.outputs import STDOUT, json_text
     from phloem.analysis.simulation import SimulationSettings, alignment_text, run_simulation
+    from phloem.cli.streams import message_console, print_result, require_stdout
 
     options["out"] = None if out == STDOUT else out
     settings = SimulationSettings(**options)
+    if settings.out is None or json == STDOUT:
+        require_stdout()
     result = run_simulation(settings)
-    _show(result, Console(stderr=True, highlight=False, soft_wrap=True))
+    _show(result, message_console())
     if json == STDOUT:
-        print(json_text(result.to_json()), end="")
+        print_result(json_text(result.to_json()))
     elif settings.out is None:
-        print(alignment_text(result.alignment, settings.written_format), end="")
+        print_result(alignment_text(result.alignment, settings.written_format))
 
 
 def _show(result, console) -> None:

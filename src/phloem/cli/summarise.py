@@ -21,10 +21,15 @@ def summarise(
     redo: bool = typer.Option(False, "--redo", help="Replace the file if it exists."),
 ) -> None:
     """Summarise sampled trees: a consensus or the tree of maximum clade credibility, and how runs agree."""
+    import sys
+
     from phloem.analysis.outputs import STDOUT
     from phloem.analysis.summarise import SummariseSettings, run_summarise, summary_newick
+    from phloem.cli.streams import print_result, require_stdout
 
     out = None if out == STDOUT else out
+    if out is None:
+        require_stdout()
     found = run_summarise(SummariseSettings(tuple(files), tree, burn_in, middle, mass, out, redo))
     each = " + ".join(f"{n:,}" for n in found.per_run)
     lines = [
@@ -37,5 +42,8 @@ def summarise(
             f"deviation of {found.deviation.n_splits:,} splits), at most {found.deviation.largest:.4f}"
         )
     for line in lines:
-        typer.echo(line, err=True)
-    typer.echo(f"tree written to {out}" if out is not None else summary_newick(found))
+        print(line, file=sys.stderr)
+    if out is None:
+        print_result(summary_newick(found) + "\n")
+    else:
+        print(f"tree written to {out}", file=sys.stderr)

@@ -38,7 +38,7 @@ def draw_tree(
     Trees of up to 40 tips (120 with support values) get a free row between tips; values that find no room are
     counted in a last line. Without any length all branches are drawn equal.
     """
-    width = max(width, 30)
+    width = max(width, 20)
     names = _names(tree, width)
     room = width - max(len_shown(name) for name in names) - 1
     texts = _support_texts(tree, support)
