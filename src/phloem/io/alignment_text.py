@@ -14,6 +14,7 @@ from phloem.data.alphabet import Alphabet
 from phloem.data.codons import triplet_states
 from phloem.errors import InputError
 from phloem.io.character_rows import CharacterRow, CharacterRows, character_matrix, check_names, n_cells
+from phloem.io.nexus import warn_of_line
 from phloem.io.source_text import SourceText
 
 # FASTA: '>name description' and the sequence below it, wrapped or not.
@@ -160,8 +161,14 @@ def _allowed_layouts(
 def _only_reading(
     source: SourceText, header: re.Match[str], fitting: Mapping[PhylipLayout, CharacterRows]
 ) -> CharacterRows:
-    """The one reading there is; InputError where layouts disagree about names or characters."""
-    (first, found), *others = fitting.items()
+    """The one reading there is; InputError where layouts disagree about names or characters.
+
+    Names stand at the beginning of their lines where any does: what is indented goes on.
+    """
+    flush = {
+        name: rows for name, rows in fitting.items() if not any(_indented(source, row) for row in rows.rows)
+    }
+    (first, found), *others = (flush or fitting).items()
     for name, other in others:
         if other.taxa != found.taxa or not np.array_equal(other.matrix, found.matrix):
             taxon = next((a for a, b in zip(other.taxa, found.taxa) if a != b), found.taxa[0])
@@ -172,6 +179,11 @@ def _only_reading(
                 hint=f"Say which it is: --phylip-layout {first}, or {name}.",
             )
     return found
+
+
+def _indented(source: SourceText, row: CharacterRow) -> bool:
+    line_start = source.text.rfind("\n", 0, row.name_start) + 1
+    return source.text[line_start : line_start + 1].isspace()
 
 
 def _checked(source: SourceText, rows: list[CharacterRow], n_sites: int) -> CharacterRows:
@@ -197,7 +209,8 @@ def _sequential(
     for line in lines:
         if missing <= 0:
             if len(rows) == n_taxa:
-                raise _more_lines(source, line, n_taxa)
+                _look_behind(source, [one for one in lines if one.start >= line.start], n_taxa, n_sites)
+                return rows
             rows.append(_start_row(source, line, strict))
             missing = n_sites - n_cells(rows[-1].pieces[0], False)
         else:
@@ -218,13 +231,24 @@ def _sequential(
     return rows
 
 
-def _more_lines(source: SourceText, line: _Line, n_taxa: int) -> InputError:
-    """What stands after the last taxon: another alignment or a tree, as in PAML's files, or too much."""
-    if _HEADER.match(line.text) or line.text.lstrip().startswith("("):
-        what = "a tree" if line.text.lstrip().startswith("(") else "another alignment"
-        hint = "Put it into a file of its own: one alignment a file is read, unlike PAML's."
-        return source.error(f"{what} follows the {n_taxa} taxa", line.start, hint=hint)
-    return source.error(f"there are more than {n_taxa} taxa", line.start, hint="Correct the header.")
+def _look_behind(source: SourceText, lines: list[_Line], n_taxa: int, n_sites: int) -> None:
+    """What stands behind the last taxon: InputError for another alignment or a tree, as in PAML's files, and
+    for another taxon; a warning for notes."""
+    line = lines[0]
+    for one in lines:
+        is_tree = one.text.lstrip().startswith("(")
+        if is_tree or _HEADER.fullmatch(one.text.rstrip()):
+            what = "a tree" if is_tree else "another alignment"
+            hint = "Put it into a file of its own: one alignment a file is read, unlike PAML's."
+            raise source.error(f"{what} follows the {n_taxa} taxa", one.start, hint=hint)
+    found = 0
+    for one in lines:  # the characters of a taxon whose name is the first word
+        found += n_cells(one.text, False) - (len(one.text.split()[0]) if one is line else 0)
+        if found >= n_sites:
+            break
+    if found == n_sites:
+        raise source.error(f"there are more than {n_taxa} taxa", line.start, hint="Correct the header.")
+    warn_of_line(source, source.locate(line.start)[0], "what follows the alignment is not read")
 
 
 def _interleaved(

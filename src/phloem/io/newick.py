@@ -19,7 +19,7 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.io.annotations import Annotations
-from phloem.io.newick_text import QUOTED, CleanText, Spans, clean_text, protected_spans
+from phloem.io.newick_text import QUOTED, CleanText, Spans, clean_text, protected_spans, read_counts
 from phloem.io.source_text import SourceText
 from phloem.tree.build import suppress_unary
 from phloem.tree.match import folded
@@ -134,7 +134,6 @@ def _text_before(clean: CleanText, position, kind) -> np.ndarray:
 
 
 _NETWORK_TAG = re.compile(r"#([A-Za-z]*)\d+$")
-_PAML_COUNTS = re.compile(r"\s*(\d{1,9})[ \t]+(\d{1,9})[ \t]*\n(?=\s*[(\[])")
 _NOT_A_NUMBER = re.compile(r"[^0-9.eE+\- ]")
 _UNQUOTED_SPACE = re.compile(r"\s")
 
@@ -218,17 +217,15 @@ def parse_newick(
     source = text if isinstance(text, SourceText) else SourceText(text)
     if not source.text.strip():
         raise InputError("the file is empty", file=source.file, hint="Give a file with a Newick tree.")
-    counts = _PAML_COUNTS.match(source.text)
-    start = counts.end() if counts else 0
-    comments, quotes = protected_spans(source, start)
-    clean = clean_text(source, start, len(source.text), comments, quotes)
+    counts = read_counts(source)
+    comments, quotes = protected_spans(source, counts.start, counts.stop)
+    clean = clean_text(source, counts.start, counts.stop, comments, quotes)
     trees = trees_of(clean, taxa=taxa, allow_negative=allow_negative)
-    found = [trees[0].n_tips, len(trees)]
-    if counts and [int(counts.group(1)), int(counts.group(2))] != found:
+    if counts.announced is not None and counts.announced != (trees[0].n_tips, len(trees)):
         raise source.error(
-            f"PAML's first line announces {counts.group(1)} taxa and {counts.group(2)} trees; there are "
-            f"{found[0]} and {found[1]}",
-            counts.start(1),
+            f"PAML's first line announces {counts.announced[0]} taxa and {counts.announced[1]} trees; "
+            f"there are {trees[0].n_tips} and {len(trees)}",
+            0,
             hint="Correct the numbers, or delete the line.",
         )
     return trees

@@ -10,7 +10,7 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.io.annotations import format_annotation
-from phloem.io.nexus import end_of_comment, unterminated_quote
+from phloem.io.nexus import end_of_comment, find_semicolon, unterminated_quote, warn_of_line
 from phloem.io.source_text import SourceText
 from phloem.tree.tree import Tree
 
@@ -18,6 +18,7 @@ from phloem.tree.tree import Tree
 
 
 _PROTECTED = re.compile(r"""(?<=[^\s(){},;:=\[\]'"])['"]|'[^']*+'|"[^"]*+"|\[[^\[\]]*+\]|[\[\]'"]""")
+_PAML_COUNTS = re.compile(r"\s*(\d{1,9})[ \t]+(\d{1,9})[ \t]*\n(?=\s*[(\[])")
 QUOTED = 1
 """Code that stands for a character inside quotes, so that it delimits nothing."""
 
@@ -57,6 +58,35 @@ class CleanText:
         before = self.removed_at <= position
         lost = int((self.removed.stop - self.removed.start)[before].sum())
         return self.source.error(message, self.offset + position + lost, **where)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Where the trees of a text begin and end; announced: PAML's numbers of taxa and trees before them."""
+
+    start: int
+    stop: int
+    announced: tuple[int, int] | None = None
+
+
+def read_counts(source: SourceText) -> Counts:
+    """PAML's first line, if there is one, and where the trees that it announces end.
+
+    A warning where more trees follow; notes may.
+    """
+    line = _PAML_COUNTS.match(source.text)
+    if line is None:
+        return Counts(0, len(source.text))
+    announced, end = (int(line.group(1)), int(line.group(2))), line.end()
+    for _ in range(announced[1]):
+        found = find_semicolon(source, end)
+        if found < 0:
+            return Counts(line.end(), len(source.text), announced)
+        end = found + 1
+    if "(" in source.text[end:] and find_semicolon(source, end) >= 0:
+        message = f"only the first {announced[1]} tree(s) are read, as PAML's first line says"
+        warn_of_line(source, source.locate(end)[0], message)
+    return Counts(line.end(), end, announced)
 
 
 def protected_spans(source: SourceText, start: int = 0, stop: int | None = None) -> tuple[Spans, Spans]:

@@ -47,6 +47,10 @@ def linked_block(block: Block, kind: str, candidates: Sequence[Block]) -> Block 
             )
         return candidates[0] if candidates else None
     found = [one for one in candidates if folded(title(one) or "") == folded(wanted.text)]
+    if not found and len(candidates) == 1 and title(candidates[0]) is None:
+        return candidates[0]
+    if not candidates:
+        return None
     if len(found) != 1:
         told = "no" if not found else "more than one"
         raise block.source.error(

@@ -35,6 +35,7 @@ from phloem.tree.tree import Tree
 # TREES blocks of NEXUS files: TRANSLATE, TREE and UTREE commands, read in one batch.
 
 
+_NUMBERED_TIP = re.compile(r"[(,]\s*\d+\s*[:,)\[]")
 _NAME = re.compile(r"""'((?:[^']|'')*)'|"([^"]*)"|([^\s=\[\]'";]+)""")
 
 
@@ -61,11 +62,11 @@ def _tree_commands(block: Block) -> list[Command]:
 def _taxa_of(blocks: Sequence[Block], block: Block) -> list[str]:
     """Names of the taxa that a TREES block's numbers stand for, in order; [] where the file does not say.
 
-    They are those of its TAXA block; without one, with neither TRANSLATE, of the rows of a DATA block.
+    They are those of its TAXA block; without one, and without TRANSLATE, of the rows of a DATA block.
     """
     taxa = taxon_labels(taxa_block(blocks, block))
     data = next((one for one in blocks if one.name == "data" and one.command("matrix")), None)
-    if taxa or data is None or block.command("translate"):
+    if taxa or data is None or block.command("translate") or not _NUMBERED_TIP.search(block.text):
         return taxa
     command = data.command("matrix")
     assert command is not None

@@ -7,7 +7,7 @@ import pytest
 import phloem
 from phloem.data.alignment import alignment_from_states
 from phloem.data.alphabet import alphabet
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 from phloem.io.alignment import (
     part_alignment,
     read_alignment,
@@ -385,6 +385,26 @@ def test_a_phylip_file_that_fits_two_layouts_is_refused(tmp_path):
     assert read_alignment(file, phylip_layout="sequential").taxa == ("TaxA", "ACGT")
     file.write_text(AMBIGUOUS_PHYLIP.replace("2 12", "2 12 I"))
     assert read_alignment(file).taxa == ("TaxA", "TaxB")
+
+
+def test_what_is_indented_goes_on(tmp_path):
+    file = tmp_path / "a.phy"
+    text = "2 12\nTaxA ACGT\n     AAAA ACGT\nTaxB\n     ACGT\n     ACGT\n     ACGT\n"
+    file.write_text(text)
+    assert read_alignment(file).taxa == ("TaxA", "TaxB")
+    file.write_text(text.replace("     ", ""))
+    with pytest.raises(InputError, match="fits two layouts"):
+        read_alignment(file)
+
+
+def test_notes_behind_a_phylip_alignment(tmp_path):
+    file = tmp_path / "a.phy"
+    file.write_text("2 4\na ACGT\nb ACGA\n\nData of Stewart et al. (1987)\n")
+    with pytest.warns(InputWarning, match="line 5: what follows the alignment is not read"):
+        assert read_alignment(file).taxa == ("a", "b")
+    file.write_text("2 4\na ACGT\nb ACGA\nc ACGG\n")
+    with pytest.raises(InputError, match="more than 2 taxa"):
+        read_alignment(file)
 
 
 @pytest.mark.parametrize(

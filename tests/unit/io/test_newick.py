@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 from phloem.io.newick import parse_newick
 from phloem.io.newick_text import write_newick
 from phloem.io.trees import parse_trees, read_tree, read_tree_sample, read_trees, write_trees
@@ -215,6 +215,9 @@ def test_labels_of_paml_are_no_networks():
 def test_counts_of_paml_before_the_trees():
     trees = parse_newick(" 4  2\n((a,b),(c,d));\n((a,c),(b,d));\n")
     assert [tree.n_tips for tree in trees] == [4, 4]
+    assert len(parse_newick("4 1\n((a,b),(c,d)); // a note (with brackets)\n")) == 1
+    with pytest.warns(InputWarning, match="only the first 1 tree"):
+        assert len(parse_newick("4 1\n((a,b),(c,d));\n((a,c),(b,d));\n")) == 1
     with pytest.raises(InputError, match="announces 4 taxa and 2 trees; there are 4 and 1") as caught:
         parse_newick("4 2\n((a,b),(c,d));")
     assert caught.value.line == 1

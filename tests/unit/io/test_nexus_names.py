@@ -65,6 +65,17 @@ def test_a_title_that_no_block_has_is_refused():
         parse_trees(TWO_TAXA.format(link="link taxa = X3;"))
 
 
+def test_a_title_without_blocks_that_have_one():
+    (tree,) = parse_trees("#NEXUS begin trees; link taxa = DEFAULT; tree t = (x,(y,z)); end;")
+    assert tree.taxa == ("x", "y", "z")
+
+
+def test_a_data_block_that_is_not_needed_is_not_read():
+    data = "begin data; format datatype=continuous; matrix a 0.1 b 0.2; end;"
+    text = f"#NEXUS {data} begin trees; tree t=(a,b); end;"
+    assert parse_trees(text)[0].taxa == ("a", "b")
+
+
 def test_numbers_of_a_data_block():
     text = (
         "#NEXUS begin data; dimensions ntax=3 nchar=2; format datatype=dna; matrix x AC y AG z TT; end;"
