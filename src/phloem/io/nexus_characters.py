@@ -21,7 +21,7 @@ from phloem.io.nexus_names import (
     taxa_block,
     taxon_labels,
     title,
-    warn_of_exclusions,
+    warn_of_commands,
 )
 from phloem.io.source_text import SourceText
 from phloem.tree.match import folded
@@ -37,7 +37,7 @@ def read_nexus_characters(source: SourceText, wanted: str | None = None) -> Char
     characters what they stand for.
     """
     blocks = read_blocks(source, enough=lambda read: bool(_with_matrix(read)))
-    warn_of_exclusions(blocks)
+    warn_of_commands(blocks)
     chosen = _chosen(source, blocks, wanted)
     for block in chosen:
         dropped = block.command("eliminate")

@@ -118,20 +118,31 @@ def read_dimension(block: Block, name: str) -> int | None:
 
 
 _CHANGES = ("exclude", "delete", "exset")  # what would leave out characters or taxa
+_READ = (
+    "charset",
+    "taxset",
+    "partition",
+    "title",
+    "log",
+    "quit",
+    "set",
+    "",
+)  # of MRBAYES: read, or of no weight
 
 
-def warn_of_exclusions(blocks: Iterable[Block]) -> None:
-    """A warning for commands that leave out sites or taxa, which reading an alignment does not obey."""
+def warn_of_commands(blocks: Iterable[Block]) -> None:
+    """A warning for commands that reading an alignment does not obey: those that leave out sites or taxa, and
+    the analysis that a MRBAYES block describes."""
     for block in (one for one in blocks if one.name in SET_HOLDERS):
         for command in block.commands:
             marked = command.name != "exset" or "*" in command.arguments.split("=")[0]
             if command.name in _CHANGES and marked:
-                warn_of_line(
-                    block.source,
-                    command.line,
-                    f"{command.name.upper()} in block '{block.name}' is not obeyed: all is read "
-                    "(--sites chooses sites)",
-                )
+                told = f"{command.name.upper()} in block '{block.name}' is not obeyed: all is read"
+                warn_of_line(block.source, command.line, f"{told} (--sites chooses sites)")
+        others = [c.name.upper()[:20] for c in block.commands if c.name not in (*_READ, *_CHANGES)]
+        if block.name == "mrbayes" and others:
+            names = ", ".join(dict.fromkeys(others))
+            warn_of_line(block.source, block.line, f"in block 'mrbayes' are not obeyed: {names[:200]}")
 
 
 SET_HOLDERS = ("sets", "assumptions", "paup", "mrbayes", "data", "characters")

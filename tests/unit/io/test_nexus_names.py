@@ -147,6 +147,7 @@ def test_what_a_reader_does_not_obey_is_said(tmp_path):
     for more, said in [
         ("log file = x; set autoclose=yes;\n", "line 4: commands between blocks are not obeyed: LOG, SET"),
         ("begin paup; exclude 1; end;\n", "line 4: EXCLUDE in block 'paup' is not obeyed"),
+        ("begin mrbayes; lset nst=6; prset x=y; mcmc; end;\n", "line 4: .*not obeyed: LSET, PRSET, MCMC"),
         ("begin foo;\n x [", "line 5: .*from here on the file is not read"),
         ("matrix a AC;", "from here on the file is not read"),
     ]:
