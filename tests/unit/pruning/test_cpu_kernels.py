@@ -7,9 +7,11 @@ import pytest
 
 from oracle.small_problems import eigensystem, random_model, random_topology, with_process
 from phloem.model import transition as reference_transition
-from phloem.pruning.cpu.adjoint import rate_matrix_adjoints
 from phloem.pruning.cpu.column_classes import column_classes
+from phloem.pruning.cpu.eigenbasis import needs_partials, sum_adjoints_four, sum_adjoints_padded
 from phloem.pruning.cpu.matrix_product import ROWS, product
+from phloem.pruning.cpu.model_numbers import _packed, model_numbers
+from phloem.pruning.cpu.storage import eigen_scratch, shape_of_sizes
 from phloem.pruning.reference import recursion as reference
 
 
@@ -52,7 +54,24 @@ def test_rate_matrix_adjoint(s, equal_rates):
         q = (np.ones((s, s)) - s * np.eye(s)) / (s - 1)
         f = np.full(s, 1 / s)
         model = with_process(model, rate_matrix=q, root_frequencies=f, frequencies=f, eigen=eigensystem(q, f))
-    adjoint, lengths = rng.normal(size=(5, 2, s, s)), np.array([0.0, 1e-8, 0.01, 0.3, 4.0])
-    (expected,) = reference_transition.rate_matrix_adjoints(adjoint, lengths, model)
-    (got,) = rate_matrix_adjoints(adjoint, lengths, model)
+    lengths = np.array([0.0, 1e-8, 0.01, 4.0, 0.3, 19.0, 0.0])
+    adjoint = rng.normal(size=(6, 2, s, s))
+    (expected,) = reference_transition.rate_matrix_adjoints(adjoint, lengths[:-1], model)
+    shape = shape_of_sizes(s, 2, "float64", lanes=4)
+    numbers, p = model_numbers(model, shape), reference_transition.transition_matrices(lengths, model)
+    tasks, left, from_messages = [], [], []
+    for block in range(shape.blocks):
+        for x in range(6):
+            outer = np.swapaxes(adjoint[x], 1, 2)
+            if x > 3 and not needs_partials(x, block, lengths[None], numbers, shape):
+                outer = p[x] @ outer
+                from_messages.append(x)
+            tasks += [(x, 0, 1, block), (x, 1, 2, block)]  # two tasks: what they leave is summed
+            left += [0.3 * _packed(outer, shape)[block], 0.7 * _packed(outer, shape)[block]]
+    assert 4 in from_messages and from_messages.count(5) < shape.blocks
+    got = np.zeros((1, 16 if s == 4 else shape.matrix))
+    through = sum_adjoints_four if s == 4 else sum_adjoints_padded
+    arrays = np.array(tasks, np.int64), np.concatenate(left), lengths[None]
+    through(*arrays, numbers, shape, eigen_scratch(shape), got)
+    got = got.reshape(-1, shape.padded)[:s, :s]
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-11 * np.abs(expected).max())

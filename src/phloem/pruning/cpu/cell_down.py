@@ -56,6 +56,7 @@ from phloem.pruning.cpu.eigenbasis import (
     add_adjoint_padded,
     leave_eigenbasis_four,
     leave_eigenbasis_padded,
+    needs_partials,
     of_process_padded,
     of_processes_four,
     rate_columns_four,
@@ -276,15 +277,16 @@ def pass_down_four(numbers, addresses, down, tree, which, parameters, scratch, r
         for i in range(root - 1, -1, -1):
             x = tree.order[i]
             at, tip = matrix_at[x] * shape.matrix, tree.left[x] < 0
+            partials = parameters and (tip or needs_partials(x, block, matrices.lengths, model, shape))
             if tip:
                 tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, 0)
             else:
                 node_down_four(
                     x, 0, room.size[x], block, nodes, columns, messages, matrices, shape, q, adjoint, 0,
-                    parameters, kernels,
+                    partials, kernels,
                 )  # fmt: skip
             if parameters:
-                add_adjoint_four(x, block, matrices.lengths, model, shape, room)
+                add_adjoint_four(x, block, matrices.lengths, model, shape, room, not partials)
             elif tip:
                 branch_derivative_four(at, block, matrices.down[block], rates, adjoint, 0, shape, room.share)
             else:
@@ -342,6 +344,7 @@ def pass_down_padded(numbers, addresses, down, tree, which, parameters, scratch,
             of_process_padded(model.process[c], model, shape, room)
         for i in range(root - 1, -1, -1):
             x = tree.order[i]
+            partials = tree.left[x] < 0 or needs_partials(x, c, matrices.lengths, model, shape)
             if tree.left[x] < 0:
                 tip_down_padded(
                     x, c, nodes, columns, messages, sets, shape, q, adjoint, 0, parameters, scratch.rows
@@ -351,11 +354,11 @@ def pass_down_padded(numbers, addresses, down, tree, which, parameters, scratch,
                 transpose(matrices.down[c][at:], room.up[c], 0, n.states, n.padded)
                 node_down_padded(
                     x, 0, room.size[x], c, nodes, columns, messages, transposed, shape, q, adjoint, 0,
-                    parameters, scratch.rows, scratch.more_rows,
+                    parameters and partials, scratch.rows, scratch.more_rows,
                 )  # fmt: skip
             t = model.rates[c] * matrices.lengths[k, x]
             if parameters:
-                add_adjoint_padded(model.process[c], t, model, shape, room, by_q)
+                add_adjoint_padded(model.process[c], t, model, shape, room, by_q, not partials)
             else:
                 message_derivative_padded(c, rates, adjoint, 0, shape, room.share)
             by_length[k, x] += model.rates[c] * room.share[0]

@@ -5,7 +5,11 @@ With P = R exp(Λ t) L and A = d log L / d P of one branch and category, t its r
 (t exp(λ_k t) on ties), the sum over branches and categories (model/transition.py specifies it, with sources).
 Its diagonal holds the branch derivative too: ⟨A, Q P⟩ = Σ_k (Rᵀ A Lᵀ)_kk λ_k exp(λ_k t).
 With h the larger eigenvalue and l the smaller, D = exp(h t) expm1((l - h) t) / (l - h): nothing cancels and
-nothing overflows. Every eigensystem must be real. Names of arrays: cell_records.DownScratch.
+nothing overflows. Every eigensystem must be real. Names of arrays: records.EigenScratch.
+
+A = Σ p uᵀ over a node's columns wants p, which the way up leaves behind nowhere. But m = P p is there: with
+M = Σ m uᵀ, (Rᵀ A Lᵀ)_kl = (Rᵀ M Lᵀ)_kl exp(-λ_l t). That loses as many digits as exp(|λ| t) has, so it is
+done on branches that are short enough (needs_partials).
 """
 
 from __future__ import annotations
@@ -67,6 +71,21 @@ def rate_columns_padded(model, shape, scratch, room):
                 room.rate_states[e], room.rate_values[e] = i, scratch.matrix[j * padded + i]
 
 
+MOST_DECAY = 4.0
+"""|λ| t up to which M serves for A: two of sixteen digits are lost at most."""
+
+
+@uncounted
+def needs_partials(x, block, lengths, model, shape):
+    """Whether the adjoint of the branch above x wants p itself in some category of a block."""
+    worst = 0.0
+    for c in range(block * shape.exponents, min((block + 1) * shape.exponents, shape.categories)):
+        t, values = model.rates[c] * lengths[model.length_class[c], x], model.values[model.process[c]]
+        for k in range(shape.states):
+            worst = max(worst, -values[k] * t)
+    return worst > MOST_DECAY
+
+
 # Four states, the categories of a block in lanes.
 
 
@@ -85,9 +104,9 @@ def of_processes_four(block, model, shape, room):
 
 
 @uncounted
-def add_adjoint_four(x, block, lengths, model, shape, room):
-    """Add the branch above x to room.basis, from its adjoint (child, parent, lane) in room.adjoint; its
-    ⟨A, Q P⟩ of every lane into room.share."""
+def add_adjoint_four(x, block, lengths, model, shape, room, from_messages):
+    """Add the branch above x to room.basis, from its adjoint (child, parent, lane) in room.adjoint, or, where
+    from_messages, from M in its place; its ⟨A, Q P⟩ of every lane into room.share."""
     lanes, n = shape.lanes, len(shape.lanes)
     a, right, left, half, pairs = room.adjoint, room.right, room.left, room.half, room.pairs
     for k in range(4):
@@ -124,6 +143,10 @@ def add_adjoint_four(x, block, lengths, model, shape, room):
             continue
         values, entry, share = model.values[model.process[c]], 4, 0.0
         t = model.rates[c] * lengths[model.length_class[c], x]
+        for l in range(4 if from_messages else 0):
+            back = 1.0 / (1.0 + pairs[l * n + lane])
+            for k in range(4):
+                a[(4 * k + l) * n + lane] *= back
         for k in range(4):
             growth = 1.0 + pairs[k * n + lane]
             own = a[5 * k * n + lane] * growth
@@ -183,9 +206,9 @@ def of_process_padded(m, model, shape, room):
 
 
 @uncounted
-def add_adjoint_padded(m, t, model, shape, room, total):
-    """Add a branch to total[m] from its adjoint (child, padded parent) in room.adjoint; its ⟨A, Q P⟩ into
-    room.share."""
+def add_adjoint_padded(m, t, model, shape, room, total, from_messages):
+    """Add a branch to total[m] from its adjoint (child, padded parent) in room.adjoint, or, where
+    from_messages, from M in its place; its ⟨A, Q P⟩ into room.share."""
     states, padded, values, own = shape.states, shape.padded, model.values[m], total[m]
     g, growth, pairs = room.basis, room.growth, room.pairs
     product(
@@ -195,21 +218,21 @@ def add_adjoint_padded(m, t, model, shape, room, total):
     for k in range(states):
         growth[k] = values[k] * t
     exponentials_less_one(growth, states)
+    for l in range(states if from_messages else 0):
+        back = 1.0 / (1.0 + growth[l])
+        for k in range(l * padded, l * padded + states):
+            g[k] *= back
     share = 0.0
-    for k in range(states):
-        for l in range(k):
+    for k in range(states):  # D is symmetric; whole rows are done all the same, in vectors
+        row, place = own[k * padded : k * padded + states], g[k * padded : k * padded + states]
+        for l in range(states):
             pairs[l] = -abs(values[k] - values[l]) * t
-        exponentials_less_one(pairs, k)
-        diagonal = k * padded + k
-        part = g[diagonal] * (1.0 + growth[k])
-        own[diagonal] += part * t
-        share += part * values[k]
-        for l in range(k):
-            high = 1.0 + (growth[k] if values[k] > values[l] else growth[l])
-            apart = abs(values[k] - values[l])
+        exponentials_less_one(pairs, states)
+        for l in range(states):
+            high, apart = 1.0 + max(growth[k], growth[l]), abs(values[k] - values[l])
             slope = high * pairs[l] / -apart if apart > 0.0 else high * t
-            own[k * padded + l] += g[k * padded + l] * slope
-            own[l * padded + k] += g[l * padded + k] * slope
+            row[l] += place[l] * slope
+        share += place[k] * (1.0 + growth[k]) * values[k]
     room.share[0] = share
 
 
@@ -222,3 +245,57 @@ def leave_eigenbasis_padded(model, shape, room, total):
         rows = model.left.shape[2]
         product(own, 0, 1, padded, right, 0, padded, room.half, 0, padded, states, padded, states, False)
         product(left, 0, 1, rows, room.half, 0, padded, own, 0, padded, states, padded, states, False)
+
+
+# A whole tree, from what the tasks of a way down have left.
+
+
+@uncounted
+def sum_adjoints_four(tasks, adjoint, lengths, model, shape, room, total):
+    """d log L / d Q of every process into total (M, 16), zeros before. tasks: of the way down; adjoint: what
+    each has left, (tasks · matrix): A of tips and where needs_partials, else M. lengths: (K, N)."""
+    root, task, last = lengths.shape[1] - 1, 0, -1
+    while task < len(tasks):
+        x, block = tasks[task, 0], tasks[task, 3]
+        if block != last:
+            if last >= 0:
+                sum_lanes_by_process(last, model, shape, room, total)
+            of_processes_four(block, model, shape, room)
+            last = block
+        task = _gather(tasks, adjoint, task, shape.matrix, room.adjoint)
+        if x < root:
+            from_messages = 2 * x > root and not needs_partials(x, block, lengths, model, shape)
+            add_adjoint_four(x, block, lengths, model, shape, room, from_messages)
+    sum_lanes_by_process(last, model, shape, room, total)
+    leave_eigenbasis_four(model, room, total)
+
+
+@uncounted
+def sum_adjoints_padded(tasks, adjoint, lengths, model, shape, room, total):
+    """The same for any number of states; total (M, matrix), rows padded."""
+    root, task, last = lengths.shape[1] - 1, 0, -1
+    while task < len(tasks):
+        x, c = tasks[task, 0], tasks[task, 3]
+        if c != last:
+            of_process_padded(model.process[c], model, shape, room)
+            last = c
+        task = _gather(tasks, adjoint, task, shape.matrix, room.adjoint)
+        if x < root:
+            t = model.rates[c] * lengths[model.length_class[c], x]
+            from_messages = 2 * x > root and not needs_partials(x, c, lengths, model, shape)
+            add_adjoint_padded(model.process[c], t, model, shape, room, total, from_messages)
+    leave_eigenbasis_padded(model, shape, room, total)
+
+
+@uncounted
+def _gather(tasks, adjoint, task, matrix, total):
+    """total = what the tasks of one node and block have left, from `task` on, in order. Returns the task
+    after them."""
+    x, block, more = tasks[task, 0], tasks[task, 3], False
+    while task < len(tasks) and tasks[task, 0] == x and tasks[task, 3] == block:
+        own = adjoint[task * matrix : (task + 1) * matrix]
+        for i in range(matrix):
+            total[i] = total[i] + own[i] if more else own[i]
+        more = True
+        task += 1
+    return task

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from phloem.errors import NumericalError
-from phloem.model import transition as reference
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
-from phloem.pruning.cpu.adjoint import rate_matrix_adjoints, sum_shares
+from phloem.model.transition import rate_matrix_adjoints
+from phloem.pruning.cpu.adjoint import sum_shares
 from phloem.pruning.cpu.column_store import ColumnStore
+from phloem.pruning.cpu.eigenbasis import sum_adjoints_four, sum_adjoints_padded
 from phloem.pruning.cpu.four_states import run_down_four, run_up_four
 from phloem.pruning.cpu.model_numbers import (
     fill_matrices,
@@ -31,7 +32,14 @@ from phloem.pruning.cpu.site_derivatives import (
     unsummed,
 )
 from phloem.pruning.cpu.state import State, proposed_state, two_dimensional
-from phloem.pruning.cpu.storage import MessageStore, new_scratch, rows_for, shape_of, state_sets
+from phloem.pruning.cpu.storage import (
+    MessageStore,
+    eigen_scratch,
+    new_scratch,
+    rows_for,
+    shape_of,
+    state_sets,
+)
 from phloem.pruning.interface import (
     EngineGradient,
     Problem,
@@ -89,8 +97,8 @@ class CpuEvaluator:
 
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
         state = self._from_scratch(lengths, model, want_up=True)
-        d, branches, adjoint = self._pass_down(state, keep_adjoint=parameters)
-        site_model = self._site_model_gradient(state, d, adjoint) if parameters else None
+        d, branches, d_q = self._pass_down(state, keep_adjoint=parameters)
+        site_model = self._site_model_gradient(state, d, d_q) if parameters else None
         return EngineGradient(
             state.log_likelihood, branches if len(branches) > 1 else branches[0], site_model
         )
@@ -196,7 +204,7 @@ class CpuEvaluator:
 
     def _pass_down(self, state: State, keep_adjoint: bool):
         """⟨d log L / d P[x, c], Q P[x, c]⟩ (N, C), the derivatives of the branch lengths (K, N), and
-        d log L / d P (N-1, C, S, S) if kept. The state was evaluated last, for this."""
+        d log L / d Q (S, S) of every process if the adjoints are kept. The state was evaluated last."""
         shape, fixed, model = self._shape, self._arguments_of, state.model
         nodes, n_nodes = fixed[0], state.lengths.shape[1]
         self._messages.grow_down()
@@ -209,7 +217,8 @@ class CpuEvaluator:
             self._adjoint = np.empty(entries, self._problem.precision)
         share = np.zeros((len(tasks), shape.exponents))
         weights, q = self._site_weights[state.slot], self._messages.q
-        down = Down(weights, q, self._adjoint, share, self._rate_columns(model), keep_adjoint)
+        whole = not has_real_eigen(model)
+        down = Down(weights, q, self._adjoint, share, self._rate_columns(model), keep_adjoint, whole)
         done = np.zeros(2 * n_nodes * shape.blocks, np.int64)
         run, scratches = run_down_four if self._four else run_down_padded, self._scratches(model)
         self._team.run(
@@ -219,10 +228,22 @@ class CpuEvaluator:
         total, branches = np.zeros((n_nodes, shape.categories)), np.zeros((len(state.lengths), n_nodes))
         sum_shares(tasks, share, fixed[4], total, branches)
         if not keep_adjoint:
-            return total, branches, None
+            return total, branches, []
+        if not whole:
+            return total, branches, self._through_eigenbasis(tasks, model, state.lengths)
         adjoint = self._adjoint[:entries].reshape(len(tasks), -1)
         adjoint[tasks[:, 0] == n_nodes - 1] = 0.0  # the root has no branch: nothing was written there
-        return total, branches, unpack_adjoint(_sum_tasks(adjoint, tasks, n_nodes, shape.blocks)[:-1], shape)
+        by_node = unpack_adjoint(_sum_tasks(adjoint, tasks, n_nodes, shape.blocks)[:-1], shape)
+        return total, branches, rate_matrix_adjoints(by_node, state.lengths[:, :-1], model)
+
+    def _through_eigenbasis(self, tasks: np.ndarray, model: SiteModel, lengths: np.ndarray):
+        """d log L / d Q of every process, from what a way down with real eigensystems has left."""
+        shape, states, count = self._shape, self._shape.states, len(model.processes)
+        numbers, room = self._model_numbers(model), eigen_scratch(shape)
+        d_q = np.zeros((count, 16 if self._four else shape.matrix))
+        through = sum_adjoints_four if self._four else sum_adjoints_padded
+        through(tasks, self._adjoint, lengths, numbers, shape, room, d_q)
+        return d_q.reshape(count, -1, shape.padded)[:, :states, :states]
 
     def _unsummed(self, lengths, model: SiteModel, want_sites: bool) -> list[tuple[np.ndarray, np.ndarray]]:
         """Every root column's own way down, once for every length class: records.Unsummed.first and share."""
@@ -269,9 +290,8 @@ class CpuEvaluator:
         self._model_numbers(model)
         return self._scratch
 
-    def _site_model_gradient(self, state: State, d: np.ndarray, adjoint: np.ndarray) -> SiteModelGradient:
-        """What the adjoints of the transition matrices and the root's columns say about the model's
-        numbers."""
+    def _site_model_gradient(self, state: State, d: np.ndarray, d_q) -> SiteModelGradient:
+        """What the transition matrices and the root's columns say about the model's numbers."""
         shape, model = self._shape, state.model
         d_frequencies = np.zeros((len(model.processes), shape.states))
         d_weights, d_invariant = np.zeros(shape.categories), np.zeros(shape.states + 1)
@@ -280,8 +300,6 @@ class CpuEvaluator:
             self._model_numbers(model), self._sites(state, True), self._site_weights[state.slot], shape,
             d_frequencies, d_weights, d_invariant,
         )  # fmt: skip
-        through = rate_matrix_adjoints if has_real_eigen(model) else reference.rate_matrix_adjoints
-        d_q = through(adjoint, state.lengths[:, :-1], model)
         return SiteModelGradient(
             processes=tuple(ProcessGradient(q, f) for q, f in zip(d_q, d_frequencies)),
             rates=(model.by_category(state.lengths).T * d).sum(0),

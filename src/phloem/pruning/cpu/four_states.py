@@ -6,6 +6,7 @@ import math
 
 from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.adjoint import branch_derivative_four, message_derivative_four
+from phloem.pruning.cpu.eigenbasis import needs_partials
 from phloem.pruning.cpu.lanes import (
     add,
     add_integers,
@@ -358,14 +359,16 @@ def run_down_four(
         at = (task if down.keep_adjoint else thread) * shape.matrix
         matrix, share, keep = nodes.matrix_at[x] * shape.matrix, down.derivative[task], down.keep_adjoint
         tip = nodes.left[x] < 0
+        partials = tip or (keep and (down.whole or needs_partials(x, block, matrices.lengths, model, shape)))
         if tip:
             tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, at)
         else:
             node_down_four(
-                x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at, keep, scratch
-            )
+                x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at, partials,
+                scratch,
+            )  # fmt: skip
             finish(done, ready + x, end - begin)
-        if tip or keep:
+        if partials:
             branch_derivative_four(
                 matrix, block, matrices.down[block], down.rate_columns, adjoint, at, shape, share
             )

@@ -6,6 +6,7 @@ import math
 
 from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.adjoint import branch_derivative_padded, message_derivative_padded
+from phloem.pruning.cpu.eigenbasis import needs_partials
 from phloem.pruning.cpu.lanes import (
     add,
     any_above,
@@ -280,14 +281,16 @@ def run_down_padded(
         at = (task if down.keep_adjoint else thread) * shape.matrix
         matrix, share, keep = nodes.matrix_at[x] * shape.matrix, down.derivative[task], down.keep_adjoint
         tip = nodes.left[x] < 0
+        partials = keep and (tip or down.whole or needs_partials(x, block, matrices.lengths, model, shape))
         if tip:
             tip_down_padded(x, block, nodes, columns, messages, sets, shape, q, adjoint, at, keep, u)
         else:
             node_down_padded(
-                x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at, keep, u, p
-            )
+                x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at, partials, u,
+                p,
+            )  # fmt: skip
             finish(done, ready + x, end - begin)
-        if keep:
+        if partials:
             branch_derivative_padded(
                 matrix, block, matrices.down[block], down.rate_columns, adjoint, at, shape, share
             )

@@ -115,6 +115,20 @@ class Scratch(NamedTuple):
     growth: np.ndarray
 
 
+class EigenScratch(NamedTuple):
+    """For sums in the eigenbasis (eigenbasis.py). adjoint, right, left, half, basis: (matrix,); share
+    (exponents,); growth (S,); pairs (40, or S)."""
+
+    adjoint: np.ndarray
+    share: np.ndarray
+    right: np.ndarray
+    left: np.ndarray
+    half: np.ndarray
+    basis: np.ndarray
+    growth: np.ndarray
+    pairs: np.ndarray
+
+
 class StateSets(NamedTuple):
     """State sets of the character codes: code k allows states[first[k] : first[k + 1]]."""
 
@@ -144,8 +158,9 @@ class RateColumns(NamedTuple):
 
 class Down(NamedTuple):
     """The way down: site_weights: (K,) d log L / d site log-likelihood; q: Pᵀu, laid out as Messages.values;
-    adjoint: d log L / d P laid out as Matrices.down, one per task if keep_adjoint, else one per thread as
-    scratch; derivative: (tasks, exponents) every task's share of ⟨d log L / d P, Q P⟩ in its block."""
+    adjoint: d log L / d P = Σ p uᵀ laid out as Matrices.down, one per task if keep_adjoint, else one per
+    thread as scratch; Σ m uᵀ in its place where that does (eigenbasis.needs_partials), unless whole is set;
+    derivative: (tasks, exponents) every task's share of ⟨d log L / d P, Q P⟩ in its block."""
 
     site_weights: np.ndarray
     q: np.ndarray
@@ -153,6 +168,7 @@ class Down(NamedTuple):
     derivative: np.ndarray
     rate_columns: RateColumns
     keep_adjoint: bool
+    whole: bool
 
 
 class Unsummed(NamedTuple):

@@ -11,7 +11,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from phloem.pruning.cpu.matrix_product import ROWS, VECTOR_BYTES
 from phloem.pruning.cpu.padded import BATCH
-from phloem.pruning.cpu.records import Messages, Scratch, Shape, StateSets
+from phloem.pruning.cpu.records import EigenScratch, Messages, Scratch, Shape, StateSets
 from phloem.pruning.interface import Problem
 
 # Arrays known by their addresses, so that one compiled loop works on any number of them, each with a size of
@@ -97,6 +97,13 @@ def new_scratch(shape: Shape, precision: str) -> Scratch:
         np.empty(shape.blocks * shape.width),
         np.empty(max(shape.states, 16)),
     )
+
+
+def eigen_scratch(shape: Shape) -> EigenScratch:
+    """Room for sums in the eigenbasis."""
+    adjoint, right, left, half, basis = (np.empty(shape.matrix) for _ in range(5))
+    share, growth, pairs = (np.empty(n) for n in (shape.exponents, shape.states, max(40, shape.states)))
+    return EigenScratch(adjoint, share, right, left, half, basis, growth, pairs)
 
 
 def state_sets(allowed: np.ndarray) -> StateSets:
