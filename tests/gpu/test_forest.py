@@ -185,6 +185,19 @@ def test_too_many_columns_are_refused(monkeypatch):
         forest.GpuForest(case.problem, case.problem.left[None], case.problem.right[None])
 
 
+def test_messages_that_are_rescaled(poisoned):
+    """What the root notes of its columns is nobody else's: powers of two that nodes have stay theirs."""
+    rng, case = np.random.default_rng(8), random_case(70, 12, 20, 1)
+    chain = Chain(70, 20, 1, rng)
+    chain.lengths[:] = rng.uniform(2.0, 4.0, chain.lengths.shape)
+    forest = forest_of(case.problem, [chain])
+    assert forest.arrays["power"].min() < -256
+    for kind in ("branches", "interchange", "branches"):
+        chain = propose(forest, 0, chain, kind, rng)
+        assert abs(forest.evaluate()[0] / chain.reference(case.problem) - 1) < 1e-11
+        forest.settle([True])
+
+
 def test_only_the_root_has_other_children():
     """The same two, the other way round: no node has a step but the root."""
     rng, case = np.random.default_rng(2), random_case(5, 20, 4, 1)

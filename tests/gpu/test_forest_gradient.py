@@ -101,6 +101,18 @@ def test_many_pieces_and_tiles(size, poisoned, monkeypatch):
     assert (forest._gradients.sums.of[0, :, inner, CLASSES]).max() > 16
 
 
+def test_messages_that_are_rescaled(poisoned):
+    rng, case = np.random.default_rng(8), random_case(70, 12, 20, 1)
+    chain = Chain(70, 20, 1, rng)
+    chain.lengths[:] = rng.uniform(2.0, 4.0, chain.lengths.shape)
+    forest = forest_of(case.problem, [chain])
+    for kind in ("nothing", "interchange"):
+        chain = propose(forest, 0, chain, kind, rng)
+        forest.evaluate()
+        forest.settle([True])
+        compare(forest, case.problem, [chain], np.ones(1, bool), 1e-10)
+
+
 def test_float32(poisoned):
     walk(random_case(6, 40, 4, 2, "float32"), 2, 4, seed=3, bound=1e-4)
 

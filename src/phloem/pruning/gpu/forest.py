@@ -224,7 +224,8 @@ class GpuForest:
         N)."""
         trees = self.chains.trees
         lengths = np.asarray(lengths, np.float64).reshape(self.n_chains, -1, self.n_nodes)
-        trees.node[..., [state.MESSAGE_IN, state.MATRIX_IN]] = 1  # the first evaluation uses place 0
+        # The first evaluation uses place 0; the root stays in its only place.
+        trees.node[:, :, :-1, [state.MESSAGE_IN, state.MATRIX_IN]] = 1
         trees.model_in[:] = 1
         for h, model in enumerate(models):
             self.change.counts[h, state.N_BRANCHES] = self.n_nodes - 1
