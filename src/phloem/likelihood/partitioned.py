@@ -241,10 +241,10 @@ class PartitionedLikelihood:
         found = self._evaluator.gradients(*self._ready(), parameters)
         values = self._possible(np.array([g.log_likelihood for g in found]))
         gradients = []
-        for part, point, g in zip(self.parts, self._points, found):
+        for point, g in zip(self._points, found):
             slopes: Mapping[str, ParameterValue] = {}
             if g.site_model is not None:
-                slopes = part.model.backpropagate(point.values, g.site_model)
+                slopes = point.backpropagate(g.site_model)
             gradients.append(PartGradient(self._layout.to_branches(np.asarray(g.branch_lengths)), slopes))
         return values, gradients
 

@@ -9,8 +9,14 @@ from functools import cached_property
 import numpy as np
 
 from phloem.errors import InputError, ModelError
-from phloem.model.model import Model
-from phloem.model.record import Parameter, ParameterValue, ProcessNumbers, SiteModel
+from phloem.model.model import Model, ModelNumbers
+from phloem.model.record import (
+    Parameter,
+    ParameterValue,
+    ProcessNumbers,
+    SiteModel,
+    SiteModelGradient,
+)
 from phloem.tree.layout import TreeLayout
 from phloem.tree.tree import Tree
 
@@ -75,9 +81,18 @@ class ModelPoint:
     values: dict[str, ParameterValue]
 
     @cached_property
-    def site_model(self) -> SiteModel:
+    def numbers(self) -> ModelNumbers:
         """ModelError where a parameter has no value."""
-        return self.model.evaluate(self.values)
+        return self.model.numbers(self.values)
+
+    @cached_property
+    def site_model(self) -> SiteModel:
+        """Errors as numbers."""
+        return self.model.site_model(self.numbers)
+
+    def backpropagate(self, gradient: SiteModelGradient) -> dict[str, ParameterValue]:
+        """Derivatives by parameter name, as Model.backpropagate gives them."""
+        return self.model.adjoint(self.numbers, gradient)
 
     @cached_property
     def reversible(self) -> bool:

@@ -161,7 +161,7 @@ class TreeLikelihood:
         effective = state.layout.to_branches(np.asarray(result.branch_lengths))
         by_name, root_frequencies = {}, None
         if result.site_model is not None:
-            slopes = self.model.backpropagate(state.point.values, result.site_model)
+            slopes = state.point.backpropagate(result.site_model)
             by_name = by_element(self.model.parameters, slopes)
             if len(result.site_model.processes) == 1:
                 at_root = result.site_model.processes[0].root_frequencies

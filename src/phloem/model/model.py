@@ -25,6 +25,18 @@ Ascertainment = Literal["none", "variable"]
 
 
 @dataclass(frozen=True, eq=False)
+class ModelNumbers:
+    """A model at given values, before its categories are laid out. values: of every parameter, checked;
+    mixture: processes; rates, weights (C,) and invariant: of classes of sites."""
+
+    values: dict[str, ParameterValue]
+    mixture: MixtureNumbers
+    rates: np.ndarray
+    weights: np.ndarray
+    invariant: float
+
+
+@dataclass(frozen=True, eq=False)
 class Model:
     """Processes × site rates × root frequencies × ascertainment, and its parameters.
 
@@ -128,10 +140,17 @@ class Model:
 
         Categories come process by process: (process 1, category 1), (process 1, category 2), …
         """
+        return self.site_model(self.numbers(values))
+
+    def numbers(self, values: Values | None = None) -> ModelNumbers:
+        """What both site_model and its adjoint start from; errors as values."""
         v = self.values(values)
-        numbers = self.mixture.evaluate(v)
-        rates, weights, invariant = self.site_rates.evaluate(v)
-        roots = self._roots(numbers, v)
+        return ModelNumbers(v, self.mixture.evaluate(v), *self.site_rates.evaluate(v))
+
+    def site_model(self, at: ModelNumbers) -> SiteModel:
+        """evaluate, from numbers worked out before."""
+        numbers, rates, weights = at.mixture, at.rates, at.weights
+        roots = self._roots(numbers, at.values)
         processes = tuple(
             ProcessNumbers(p.rate_matrix, p.frequencies, root, p.eigen)
             for p, root in zip(numbers.processes, roots)
@@ -153,7 +172,7 @@ class Model:
             rates=rates,
             weights=weights,
             length_class=category.astype(np.int64) if own_lengths else np.zeros(len(rates), np.int64),
-            invariant=invariant,
+            invariant=at.invariant,
             invariant_frequencies=share @ np.stack(roots),
         )
 
@@ -162,9 +181,11 @@ class Model:
 
         A simplex reports softmax coordinates: with x = softmax(z), d/dz_i = x_i (g_i - Σ_j x_j g_j).
         """
-        v = self.values(values)
-        numbers = self.mixture.evaluate(v)
-        rates, weights, _ = self.site_rates.evaluate(v)
+        return self.adjoint(self.numbers(values), gradient)
+
+    def adjoint(self, at: ModelNumbers, gradient: SiteModelGradient) -> Gradient:
+        """backpropagate, from numbers worked out before."""
+        v, numbers, rates, weights = at.values, at.mixture, at.rates, at.weights
         n, shape = len(numbers.processes), (len(numbers.processes), len(rates))
         share, roots = self._shares(numbers, weights), self._roots(numbers, v)
         by_root = [

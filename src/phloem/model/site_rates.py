@@ -8,6 +8,7 @@ does). Rates known up to a factor are divided by their weighted mean, so that br
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
@@ -184,10 +185,10 @@ def mean_one_adjoint(
 def gamma_rates(alpha: float, n_categories: int, kind: GammaCategories) -> np.ndarray:
     """(k,) rates of mean 1, ascending."""
     if kind == "mean":
-        edges = gammaincinv(alpha, np.arange(1, n_categories) / n_categories)
+        edges = _quantiles(alpha, n_categories, kind)
         cumulative = np.concatenate([[0.0], gammainc(alpha + 1, edges), [1.0]])
         return n_categories * np.diff(cumulative)
-    medians = gammaincinv(alpha, _midpoints(n_categories))
+    medians = _quantiles(alpha, n_categories, kind)
     return medians / medians.mean()
 
 
@@ -198,11 +199,10 @@ def gamma_rates_derivative(alpha: float, n_categories: int, kind: GammaCategorie
     dx/dα = -∂_α P / p_α(x), with density p_α(x) = x^(α-1) e^-x / Γ(α); hence
     d/dα P(α+1, x(α)) = ∂_α P(α+1, x) - (x/α) ∂_α P(α, x).
     """
+    x = _quantiles(alpha, n_categories, kind)
     if kind == "mean":
-        x = gammaincinv(alpha, np.arange(1, n_categories) / n_categories)
         moved = gammainc_derivative(alpha + 1, x) - x / alpha * gammainc_derivative(alpha, x)
         return n_categories * np.diff(np.concatenate([[0.0], moved, [0.0]]))
-    x = gammaincinv(alpha, _midpoints(n_categories))
     dx = -gammainc_derivative(alpha, x) * _reciprocal_density(alpha, x)
     return dx / x.mean() - x * dx.mean() / x.mean() ** 2
 
@@ -224,8 +224,13 @@ def gammainc_derivative(a: float, x: np.ndarray) -> np.ndarray:
     return np.where(x > 0, terms.sum(axis=0), 0.0)
 
 
-def _midpoints(n_categories: int) -> np.ndarray:
-    return (2 * np.arange(n_categories) + 1) / (2 * n_categories)
+@lru_cache(maxsize=256)
+def _quantiles(alpha: float, n_categories: int, kind: GammaCategories) -> np.ndarray:
+    """Edges between the classes, or their medians: a gradient asks for them three times, part by part."""
+    k = np.arange(n_categories)
+    x = gammaincinv(alpha, k[1:] / n_categories if kind == "mean" else (2 * k + 1) / (2 * n_categories))
+    x.flags.writeable = False
+    return x
 
 
 def _reciprocal_density(alpha: float, x: np.ndarray) -> np.ndarray:
