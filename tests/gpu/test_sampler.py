@@ -27,7 +27,9 @@ def case(text: str, datatype: str, folder):
     return alignment, structure, observations(alignment)
 
 
-@pytest.mark.parametrize(("text", "datatype"), [("GTR+I+G4", "dna"), ("HKY+R2", "dna"), ("LG+FO", "protein")])
+@pytest.mark.parametrize(
+    ("text", "datatype"), [("GTR+I+G4", "dna"), ("HKY+R2", "dna"), ("LG+FO", "protein"), ("HKY+H2", "dna")]
+)
 def test_chains_on_a_device(text, datatype, tmp_path):
     alignment, structure, observed = case(text, datatype, tmp_path)
     whole = advanced(new_run(0, observed, structure, SETTINGS, device="gpu"), 12)

@@ -104,7 +104,8 @@ def prior_text(structure: ChainModel, priors: Priors) -> str:
     """Priors of branch lengths, of topologies, and of those parameters that the models leave free."""
     free = {parameter.name for part in structure.parts for parameter in part.model.free}
     unit = " per nucleotide site" if any(part.site_length > 1 for part in structure.parts) else ""
-    parts = [f"branch lengths{unit} {priors.branch_lengths}", "uniform topologies"]
+    sets = f" of each of {structure.n_sets} sets" if structure.n_sets > 1 else ""
+    parts = [f"branch lengths{sets}{unit} {priors.branch_lengths}", "uniform topologies"]
     if PARTITION_RATES in structure.space:
         parts.append("flat Dirichlet shares of the rates of parts")
     others = {b.name.split("{")[0] for b in structure.space.blocks if b.support == "positive"} - {"alpha"}

@@ -19,8 +19,8 @@ def mcmc(
     model: str | None = typer.Option(
         None, "--model", "-m", help="Such as GTR+I+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
     ),
-    linkage: Literal["linked", "proportional"] | None = typer.Option(
-        None, help="Branch lengths of parts: the same, or times a rate a part (the default)."
+    linkage: Literal["linked", "proportional", "unlinked"] | None = typer.Option(
+        None, help="Branch lengths of parts: the same, times a rate a part (the default), or each its own."
     ),
     link: list[str] | None = LINK,
     start: str = typer.Option(

@@ -283,7 +283,10 @@ def _groups(parts: Sequence[PartModel], linkage: Linkage, relative_rates: Relati
 
 def _title(names: tuple[str, ...]) -> str:
     """What a block of parameters of these names is called."""
-    return names[0] if len(names) == 1 else "relative_rates"
+    if len(names) == 1:
+        return names[0]
+    _, dot, component = names[0].partition(".")  # of a mixture: rate_AC.2
+    return f"relative_rates{dot}{component}"
 
 
 def _bundles(model: Model, relative_rates: RelativeRates) -> dict[tuple[str, ...], tuple[Parameter, ...]]:

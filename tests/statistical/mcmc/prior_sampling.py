@@ -39,7 +39,7 @@ def prior_draws(n_tips: int, n: int, structure: ChainModel | None = None, **sett
     run = new_run(0, [no_data(n_tips)] * len(structure.parts), structure, chains)
     samples = advanced(run, n * every).samples
     first = n // 10 + 1
-    kept = Samples(*(getattr(samples, f)[first:] for f in ("generation", "numbers", "parent", "lengths")))
+    kept = Samples(*(x[first:] for x in vars(samples).values()))
     return run.columns.names, kept
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -126,6 +128,21 @@ def test_rates_of_parts_and_free_rates_follow_their_priors(move):
         assert ks_p_value(draws[name], stats.beta(1, 2)) > ACCEPT
     for name in ("switch_on", "switch_off"):
         assert ks_p_value(draws[name], stats.expon()) > ACCEPT
+
+
+def test_every_set_of_branch_lengths_follows_the_prior():
+    """By all moves, those of the topology included, which change all sets at once."""
+    models = [parse_model(text, datatype="dna") for text in ("JC", "JC+H2")]
+    parts = [PartModel("a", models[0], 30), PartModel("b", models[1], 10)]
+    structure = structure_of_parts(parts, Linkage("unlinked"))
+    _, samples = prior_draws(5, 6000, structure, sample_every=250)
+    assert topology_p_value(samples, 15) > ACCEPT
+    own = [replace(samples, lengths=samples.sets[:, g]) for g in range(3)]
+    for one in own:
+        assert min(length_p_values(one, 5)) > ACCEPT
+    total = [np.log(one.lengths.sum(axis=1)) for one in own]
+    assert abs(np.corrcoef(total)[np.triu_indices(3, 1)]).max() < 0.1
+    assert min(length_p_values(samples, 5)) < REJECT  # control: the mean of the sets has another law
 
 
 def test_all_moves_and_heated_chains_together():

@@ -23,7 +23,7 @@ from phloem.inference.mcmc.run import Run
 from phloem.inference.mcmc.samples import Samples
 from phloem.io.output_file import explained, write_file
 
-FORMAT = 3  # 1: all samples in the archive
+FORMAT = 4  # 1: all samples in the archive; 3: one set of branch lengths
 KEPT = "the last checkpoint is kept, and the same command goes on from it"
 
 
@@ -60,10 +60,10 @@ class Checkpoint:
         if not self._path.exists():
             return None
         arrays = self._read_state()
-        valid, (n_columns, n_nodes) = arrays["valid"].tolist(), arrays["row"].tolist()
+        valid = arrays["valid"].tolist()
         if not all(n for n, _ in valid):
             return None
-        row = _row(n_columns, n_nodes)
+        row = _row(*arrays["row"].tolist())
         found = [
             (
                 ChainState(**{f: arrays[f"run{r}.state.{f}"] for f in ChainState._fields}),
@@ -90,7 +90,7 @@ class Checkpoint:
         arrays: dict[str, np.ndarray] = {
             "identity": np.frombuffer(json.dumps(self._identity, sort_keys=True).encode(), np.uint8),
             "valid": np.array(self._valid, np.int64),
-            "row": np.array([samples.numbers.shape[1], samples.parent.shape[1]]),
+            "row": np.array([samples.numbers.shape[1], samples.parent.shape[1], samples.sets.shape[1]]),
         }
         for run in runs:
             for name, array in run.state._asdict().items():
@@ -139,7 +139,7 @@ def samples_path(prefix: str, number: int) -> Path:
     return Path(f"{prefix}.ckp.run{number + 1}.samples")
 
 
-def _row(n_columns: int, n_nodes: int) -> np.dtype:
+def _row(n_columns: int, n_nodes: int, n_sets: int) -> np.dtype:
     """One sample on the disk, the fields of Samples one after the other."""
     return np.dtype(
         [
@@ -147,13 +147,15 @@ def _row(n_columns: int, n_nodes: int) -> np.dtype:
             ("numbers", "<f8", (n_columns,)),
             ("parent", "<i4", (n_nodes,)),
             ("lengths", "<f8", (n_nodes,)),
+            ("sets", "<f8", (n_sets, n_nodes)),
         ]
     )
 
 
 def _rows(samples: Samples, first: int) -> np.ndarray:
     """The samples from number `first` on."""
-    rows = np.empty(samples.n - first, _row(samples.numbers.shape[1], samples.parent.shape[1]))
+    sizes = samples.numbers.shape[1], samples.parent.shape[1], samples.sets.shape[1]
+    rows = np.empty(samples.n - first, _row(*sizes))
     for name in rows.dtype.names or ():
         rows[name] = getattr(samples, name)[first:]
     return rows

@@ -46,9 +46,9 @@ def device_forest(cells: Forest, structure: ChainModel, state: ChainState, share
         numbers.append(node)
         for side, children in zip(sides, (state.left, state.right)):
             side.append(number[children[h, state.slot[h]][node[n_tips:]]])
-    problem = _problem(part, np.stack(sides[0]), np.stack(sides[1]))
-    processes = int(part.process.max()) + 1
-    forest = GpuForest(problem, np.stack(sides[0]), np.stack(sides[1]), n_processes=processes, lazy=True)
+    left, right = np.stack(sides[0]), np.stack(sides[1])
+    problem, processes = _problem(part, left, right), int(part.process.max()) + 1
+    forest = GpuForest(problem, left, right, n_sets=structure.n_sets, n_processes=processes, lazy=True)
     _rename(forest, np.stack(numbers))
     shared.fields[:9], shared.fields[9] = forest.numbers.blocks[:, 0], forest.sizes.width
     assert len(forest.numbers.blocks) == len(FIELDS)

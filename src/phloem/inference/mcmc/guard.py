@@ -47,20 +47,24 @@ Plain = Callable[[np.ndarray, np.ndarray, Mapping[str, float]], float]
 def plain_likelihood(alignments: Sequence[Alignment], structure: ChainModel) -> Plain:
     """A function (parent, lengths, numbers) → log-likelihood from scratch, in NumPy, summed over partitions.
 
-    alignments: of every part of structure. parent, lengths: (2T-2,) of an unrooted tree in the order of
-    phloem.tree, lengths as they are sampled. numbers: those of a trace by their names there, all free
-    parameters among them.
+    alignments: of every part of structure. parent: (2T-2,) of an unrooted tree in the order of phloem.tree;
+    lengths: (G, 2T-2) of every set, as they are sampled, or (2T-2,) of the only one. numbers: those of a
+    trace by their names there, all free parameters among them.
     """
     taxa, patterns = alignments[0].taxa, [site_patterns(alignment) for alignment in alignments]
 
     def log_likelihood(parent: np.ndarray, lengths: np.ndarray, numbers: Mapping[str, float]) -> float:
-        layout, total = tree_layout(Tree(taxa, parent, lengths, rooted=False), taxa), 0.0
+        sets = np.atleast_2d(lengths)
+        layout, total = tree_layout(Tree(taxa, parent, sets[0], rooted=False), taxa), 0.0
+        by_node = layout.to_nodes(sets[:, :-1])
         values = structure.values_of(numbers)
         for part, own in enumerate(patterns):
             model, factor = structure.parts[part].model, structure.rate_factor(part, values)
             problem = engine_problem(own, model, layout.children, repeats=False)
             site_model = model.evaluate(structure.model_values(part, values))
-            effective = layout.binary.lengths * factor
+            own_sets = structure.sets[part]
+            effective = by_node[own_sets.start : own_sets.stop] * factor
+            effective = effective if len(own_sets) > 1 else effective[0]
             total += _by_blocks(problem, effective, site_model)
         return total
 
@@ -149,6 +153,7 @@ class Guard:
             "log_likelihood": _number(found),
             "reference_log_likelihood": _number(expected),
             "tree": write_newick(tree, precision=17),
+            "trees_of_sets": [write_newick(replace(tree, lengths=x), precision=17) for x in samples.sets[i]],
             "numbers": samples.tree_and_numbers(i, self.names)[2],
             "phloem": __version__,
         }

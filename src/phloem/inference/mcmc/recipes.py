@@ -180,6 +180,8 @@ def _process(model: Model, free: dict[str, Reading]) -> _Process | None:
     s = len(evaluated.invariant_frequencies)
     if s > MOST_STATES or len(evaluated.processes) > 1 or len(set(model.observed_state.tolist())) < s:
         return None
+    if model.n_length_classes > 1:
+        return None
     frequency = free.get("frequencies")
     if frequency is not None and frequency.parameter.size != s:
         return None

@@ -87,7 +87,7 @@ def new_run(
     useful = min(threads, settings.n_chains)
     if sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
         useful = 1
-    scratches = tuple(start.chain_scratch(forest, data) for _ in range(useful))
+    scratches = tuple(start.chain_scratch(forest, data, structure.n_sets) for _ in range(useful))
     run = Run(number, settings, moves, columns, forest, data, state, shared, scratches, samples)
     if settings.use_data and device == "gpu":
         from phloem.inference.mcmc.device import device_forest, start_on_device
@@ -103,7 +103,7 @@ def new_run(
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
         raise NumericalError("a starting tree has no finite log-likelihood or prior density")
     if fresh:
-        empty = no_samples(len(columns.names), state.parent.shape[2] - 1)
+        empty = no_samples(len(columns.names), state.parent.shape[2] - 1, len(structure.set_names))
         run = replace(run, samples=extended(empty, [draw(state, columns)]))
     return run
 

@@ -167,7 +167,14 @@ def chain_forest(observed: Sequence[Observations], structure: ChainModel, settin
         sets = np.asarray(data.code_sets, bool)[:, structure.parts[i].model.observed_state]
         parts.append(
             Part(
-                data.codes, sets, data.weights, hidden, model.process, model.length_class, 0, settings.repeats
+                data.codes,
+                sets,
+                data.weights,
+                hidden,
+                model.process,
+                model.length_class,
+                structure.sets[i].start,
+                settings.repeats,
             )
         )
     return Forest(parts, settings.n_chains)
@@ -255,11 +262,11 @@ def chain_state(
     n_chains, n_moves, n = settings.n_chains, len(moves), 2 * data.n_tips - 1
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(run, START)))
     parent, left, right, order = (np.full((n_chains, 2, n), -1, np.int64) for _ in range(4))
-    lengths = np.zeros((n_chains, 2, 1, n))
+    lengths = np.zeros((n_chains, 2, structure.n_sets, n))
     given = None if start_tree is None else rooted_beside_tip(start_tree, settings.branch_length_bounds)
     for h in range(n_chains):
         tree = random_tree(data.n_tips, rng) if given is None else perturbed(given, rng)
-        parent[h], left[h], right[h], order[h], lengths[h, :, 0] = tree
+        parent[h], left[h], right[h], order[h], lengths[h] = tree
     counts = [np.zeros((n_chains, n_moves), np.int64) for _ in range(4)]
     swaps = [np.zeros((n_chains, n_chains), np.int64) for _ in range(2)]
     return ChainState(
@@ -309,7 +316,7 @@ def chain_shared(data: ChainData, n_chains: int) -> ChainShared:
     )
 
 
-def chain_scratch(forest: Forest, data: ChainData) -> ChainScratch:
+def chain_scratch(forest: Forest, data: ChainData, n_sets: int) -> ChainScratch:
     """What one thread works in."""
     n, square = 2 * data.n_tips - 1, data.recipes.base.shape[1] ** 2
     return ChainScratch(
@@ -318,7 +325,7 @@ def chain_scratch(forest: Forest, data: ChainData) -> ChainScratch:
         edge=np.zeros((n, 3), np.int64),
         stack=np.zeros(n, np.int64),
         branch=np.zeros(n, np.int64),
-        kept=np.zeros((1, n)),
+        kept=np.zeros((n_sets, n)),
         moved=np.zeros(n, np.uint8),
         shares=np.zeros(max(3, int(data.block_size.max(initial=0)))),
         square=np.zeros(square),

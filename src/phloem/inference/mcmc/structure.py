@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -56,6 +57,48 @@ class ChainModel:
                 low, high = _BOUNDS.get(_bare(block.name), (block.lower, block.upper))
                 blocks.append(replace(block, lower=low, upper=high))
         return Space(tuple(sorted(blocks, key=_place_in_trace)))
+
+    @cached_property
+    def sets(self) -> tuple[range, ...]:
+        """The sets of branch lengths that each part reads: its own where lengths are unlinked, else those of
+        all; several where its model has classes of sites with lengths of their own (+H)."""
+        counts = [part.model.n_length_classes for part in self.parts]
+        if len(set(self.parameterisation.lengths)) == 1:
+            return (range(counts[0]),) * len(counts)
+        ends = np.cumsum([0, *counts]).tolist()
+        return tuple(range(first, end) for first, end in pairwise(ends))
+
+    @property
+    def n_sets(self) -> int:
+        """G, sets of branch lengths."""
+        return self.sets[-1].stop
+
+    @property
+    def set_names(self) -> tuple[str, ...]:
+        """Of the sets where there are several: the part's name, the number of the class, or both."""
+        if self.n_sets == 1:
+            return ()
+        if len(set(self.sets)) == 1:
+            return tuple(str(k + 1) for k in self.sets[0])
+        return tuple(
+            part.name + (f".{k + 1}" if len(own) > 1 else "")
+            for part, own in zip(self.parts, self.sets)
+            for k in range(len(own))
+        )
+
+    def mean_lengths(self, lengths: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """(N,) mean over sites of the lengths of all sets (G, N): parts count as they have sites, classes by
+        their weights at the chain's numbers (n,)."""
+        if self.n_sets == 1:
+            return lengths[0]
+        shares, weights = self.parameterisation.site_shares, np.zeros(self.n_sets)
+        for part, own in enumerate(self.sets):
+            each: np.ndarray = np.ones(1)
+            if len(own) > 1:
+                model = self.parts[part].model.evaluate(self.model_values(part, values))
+                each = np.bincount(model.length_class, model.weights)
+            weights[own.start : own.stop] += shares[part] * each / each.sum()
+        return weights @ lengths
 
     @property
     def length_unit(self) -> str:
@@ -171,11 +214,14 @@ def structure_of_parts(parts: Sequence[PartModel], linkage: Linkage | None = Non
     """The same for several partitions on one tree, their numbers linked or not."""
     for part in parts:
         _refuse(part.model)
-    if linkage is not None and linkage.lengths == "unlinked" and len(parts) > 1:
-        raise InputError(
-            "phloem mcmc does not sample unlinked branch lengths yet",
-            hint="Choose linked or proportional lengths.",
-        )
+    classes = max(parts, key=lambda part: part.model.n_length_classes)
+    if classes.model.n_length_classes > 1 and len(parts) > 1:
+        if linkage is None or linkage.lengths != "unlinked":
+            raise InputError(
+                f"the model of part '{classes.name}' has {classes.model.n_length_classes} sets of branch "
+                "lengths, and the parts share one",
+                hint="Unlink the branch lengths (--linkage unlinked), or choose another model.",
+            )
     lengths = Block(LENGTHS, "positive", np.array([0.1]), 1e-8, 100.0)
     return ChainModel(parameterise(parts, lengths, linkage, relative_rates="shares"))
 
@@ -193,8 +239,6 @@ def _refuse(model: Model) -> None:
             f"{model.name} needs a root, and phloem mcmc samples unrooted trees",
             hint="Choose a reversible model.",
         )
-    if site_model.n_length_classes > 1:
-        raise ModelError(f"phloem mcmc does not sample several sets of branch lengths yet ({model.name})")
     if any(process.real_eigen is None for process in site_model.processes):
         raise ModelError(f"{model.name} has no real eigensystem; phloem mcmc cannot sample it")
 

@@ -67,9 +67,14 @@ def test_another_seed_changes_them(tmp_path):
     assert not np.array_equal(a.runs[0].samples.numbers[1:], a.runs[1].samples.numbers[1:])
 
 
-def test_a_killed_process_resumes_bit_for_bit(tmp_path):
+SETS = ["--partitions", str(PRIMATES.with_suffix(".partitions")), "--linkage", "unlinked"]
+
+
+@pytest.mark.parametrize(("model", "generations"), [([], 40000), (SETS, 8000)], ids=["one set", "sets"])
+def test_a_killed_process_resumes_bit_for_bit(model, generations, tmp_path):
     """A real SIGKILL, at no convenient moment, and the same command again."""
-    arguments = ["--generations", "40000", "--sample-every", "100", "--check-every", "4000", "--seed", "9"]
+    arguments = [*model, "--generations", str(generations), "--check-every", str(generations // 10)]
+    arguments += ["--sample-every", str(generations // 400), "--seed", "9"]
     command = [sys.executable, "-c", "from phloem.cli import main; main()", "mcmc", str(PRIMATES), *arguments]
     subprocess.run([*command, "--prefix", "whole"], cwd=tmp_path, check=True, capture_output=True)
     killed = subprocess.Popen(
@@ -112,12 +117,13 @@ def test_broken_checkpoints_are_the_users_errors(tmp_path):
         run_here(tmp_path / "a", chains())
 
 
-@pytest.mark.parametrize("former", [1, 2])
+@pytest.mark.parametrize("former", [1, 2, 3])
 def test_a_checkpoint_of_a_former_format_is_refused_with_a_remedy(former, tmp_path):
-    """Format 1 held the samples in the archive, format 2 trees without a root."""
+    """Format 1 held the samples in the archive, format 2 trees without a root, format 3 one set
+    of branch lengths."""
     identity = np.frombuffer(json.dumps({"format": former, "seed": 4}).encode(), np.uint8)
     np.savez(tmp_path / "a.ckp.npz", identity=identity, **{"run0.samples.generation": np.arange(3)})
-    with pytest.raises(InputError, match=rf"format {former}, .* resumes format 3(.|\n)*--redo"):
+    with pytest.raises(InputError, match=rf"format {former}, .* resumes format 4(.|\n)*--redo"):
         run_here(tmp_path / "a", chains())
 
 

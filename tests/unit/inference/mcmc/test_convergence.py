@@ -36,6 +36,7 @@ def samples_of(rng, n: int, share_ab: float, shift: float = 0.0) -> Samples:
         rng.normal(size=(n, 3)) + [0, 0, shift],
         np.where(ab[:, None], AB, AC).astype(np.int32),
         np.where(np.arange(6) < 5, 0.1, 0.0) * np.ones((n, 1)),
+        np.zeros((n, 0, 6)),
     )
 
 

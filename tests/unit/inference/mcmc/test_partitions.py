@@ -26,11 +26,12 @@ from phloem.inference.mcmc.samples import draw
 from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, Priors
 from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
 from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.pruning.cpu.cell_records import CellNumbers
 
 BOUND = 1e-9  # relative
 ACIDS, NO_CW = "ARNDCQEGHILKMFPSTWYV", "ARNDQEGHILKMFPSTYV"
 CODONS = genetic_code(1).sense_codons
-PROPORTIONAL, LINKED = Linkage("proportional"), Linkage("linked")
+PROPORTIONAL, LINKED, UNLINKED = (Linkage(x) for x in ("proportional", "linked", "unlinked"))
 LETTERS = {"dna": "ACGT", "protein": ACIDS, "binary": "01", "codon": CODONS}
 SHORT = {"priors": Priors(branch_lengths=ExponentialPrior(1e9)), "branch_length_bounds": (1e-8, 3e-8)}
 
@@ -100,6 +101,7 @@ def test_walks_over_few_taxa_and_many(n_tips, one):
     [
         *(("dna", text) for text in ("HKY+R3", "JC+I+R3", "HKY+FO+COV+G4", "HKY+F+COV{0.3,0.4}+I")),
         *(("dna", text) for text in ("GTR+FO+MM2", "MIX{HKY+FO,GTR+FO}+G4", "MIX{JC,K80{3}}+G4")),
+        *(("dna", text) for text in ("HKY+FO+H2", "JC+H3{0.2,0.3,0.5}+I", "GTR+FO*H2", "JC+H2{0.4,0.6}")),
         *(("dna", text) for text in ("GTR+I{0.3}+G5", "TN93+GA4")),
         ("binary", "MKV+COV"),
         ("protein", "LG+C10+G4{0.4}+I"),
@@ -135,7 +137,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("n_tips", [3, 5, 12, 30])
-@pytest.mark.parametrize("linkage", [LINKED, PROPORTIONAL], ids=lambda x: x.lengths)
+@pytest.mark.parametrize("linkage", [LINKED, PROPORTIONAL, UNLINKED], ids=lambda x: x.lengths)
 @pytest.mark.parametrize("case", CASES)
 def test_walks_over_partitions(case, linkage, n_tips):
     assert largest_difference(n_tips, CASES[case], linkage, 150)[0] < BOUND
@@ -184,9 +186,26 @@ def test_linked_parameters(parameters, parts, blocks):
     assert {b.name for b in run.structure.space.blocks} == blocks | {"partition_rates"}
 
 
-def test_unlinked_lengths_are_refused():
-    with pytest.raises(InputError, match="unlinked"):
-        made(5, TWO, Linkage("unlinked"))
+SETS = [part("dna", "HKY+FO+H2", 30), part("protein", "LG+G4", 9), part("dna", "JC+H3+I", 20)]
+
+
+def test_parts_and_classes_with_lengths_of_their_own():
+    found, run = largest_difference(7, SETS, UNLINKED, 150)
+    assert found < BOUND
+    assert run.structure.set_names == ("p0.1", "p0.2", "p1", "p2.1", "p2.2", "p2.3")
+    lengths, mean, numbers = run.samples.sets[-1], run.samples.lengths[-1], run.samples.numbers[-1]
+    assert numbers[3:9] == pytest.approx(lengths.sum(axis=1)) and len(set(numbers[3:9])) == 6
+    values, model = run.structure.values_of(run.samples.tree_and_numbers(-1, run.columns.names)[2]), []
+    for i in range(3):
+        site_model = run.structure.site_model(i, values)
+        each = np.bincount(site_model.length_class, site_model.weights)
+        model.append(each / each.sum() * (30, 9, 20)[i] / 59)
+    assert mean == pytest.approx(np.concatenate(model) @ lengths)
+
+
+def test_classes_with_lengths_beside_parts_that_share_one_set_are_refused():
+    with pytest.raises(InputError, match="2 sets of branch lengths"):
+        made(5, SETS[:2], PROPORTIONAL)
 
 
 # controls ---------------------------------------------------------------------------------------------------
@@ -237,11 +256,24 @@ def test_a_part_that_reads_the_other_ones_columns_shows(monkeypatch):
     assert largest_difference(5, TWO, PROPORTIONAL)[0] > 1e3 * BOUND
 
 
+def test_a_part_that_reads_the_other_ones_lengths_shows(monkeypatch):
+    right, column = start.chain_forest, CellNumbers._fields.index("first_lengths")
+
+    def wrong(observed, structure, settings):
+        forest = right(observed, structure, settings)
+        assert forest.numbers[:, :, column].tolist() == [[0, 1]] * 2
+        forest.numbers[:, 1, column] = 0
+        return forest
+
+    monkeypatch.setattr(start, "chain_forest", wrong)
+    assert largest_difference(5, TWO, UNLINKED)[0] > 1e3 * BOUND
+
+
 # what must not change any bit -------------------------------------------------------------------------------
 
 
 def assert_same(a: Run, b: Run) -> None:
-    for name in ("generation", "numbers", "parent", "lengths"):
+    for name in ("generation", "numbers", "parent", "lengths", "sets"):
         assert np.array_equal(getattr(a.samples, name), getattr(b.samples, name)), name
     for name, array in a.state._asdict().items():
         if name not in ("parent", "left", "right", "order", "lengths", "values"):
@@ -266,11 +298,12 @@ def test_threads_change_no_bit(case, monkeypatch):
         assert_same(found[0], other)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, "sets of lengths"])
 def test_a_run_taken_up_again_changes_no_bit(case):
-    whole, _ = made(8, CASES[case], PROPORTIONAL, n_chains=3, tuning_generations=100)
+    parts, linkage = (SETS, UNLINKED) if case == "sets of lengths" else (CASES[case], PROPORTIONAL)
+    whole, _ = made(8, parts, linkage, n_chains=3, tuning_generations=100)
     whole = advanced(whole, 400)
-    run, data = made(8, CASES[case], PROPORTIONAL, n_chains=3, tuning_generations=100)
+    run, data = made(8, parts, linkage, n_chains=3, tuning_generations=100)
     for _ in range(4):
         run = advanced(run, 100)
         state = type(run.state)(*(array.copy() for array in run.state))
