@@ -72,8 +72,8 @@ def test_rates_as_shares_have_the_reference_first():
     rates = p.space.block("relative_rates{gene1}")  # of gene2 there are two
     assert rates.elements == tuple(f"rate_{x}{{gene1}}" for x in ("GT", "AC", "AG", "AT", "CG", "CT"))
     assert p.space.block("omega").elements == ("synonymous", "omega")
-    assert p.space.block("relative_rates{mix}").elements[0].startswith("rate_GT")  # HKY's κ is another's
-    assert p.space.block("relative_rates{mix}").size == 3
+    assert p.space.block("relative_rates.1").elements[0].startswith("rate_GT")  # HKY's κ is another's
+    assert p.space.block("relative_rates.1").size == 3
     values = random_values(p)
     read = p.model_values(values, 0)
     assert read["rate_CT"] == pytest.approx(
