@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 STANDARD_INPUT = "-"  # the name of an input that is standard input
+
+
+_QUOTED = re.compile(r"'([^'\n]{60})[^'\n]{21,}'")
+_LONG_WORD = re.compile(r"(\S{60})\S{41,}")
 
 
 class PhloemError(Exception):
@@ -35,6 +40,7 @@ class InputError(PhloemError):
         site: int | None = None,
         hint: str | None = None,
     ) -> None:
+        message = shortened(message)
         super().__init__(message)
         self.message = message
         self.file = file
@@ -42,7 +48,7 @@ class InputError(PhloemError):
         self.column = column
         self.taxon = taxon
         self.site = site
-        self.hint = hint
+        self.hint = None if hint is None else _QUOTED.sub(r"'\1…'", hint)
 
     @property
     def place(self) -> str:
@@ -53,11 +59,18 @@ class InputError(PhloemError):
     def __str__(self) -> str:
         where = self.place
         text = f"{where}: {self.message}" if where else self.message
-        if self.taxon is not None and f"'{self.taxon}'" not in self.message:
-            text += f" (taxon '{self.taxon}')"
+        taxon = None if self.taxon is None else shortened(f"'{self.taxon}'")
+        if taxon is not None and taxon not in self.message:
+            text += f" (taxon {taxon})"
         if self.site is not None:
             text += f" (site {self.site})"
         return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+def shortened(text: str) -> str:
+    """A message that quotes 80 characters of an input at most: what stands in quotes, and words longer than
+    people write them, are cut."""
+    return _LONG_WORD.sub(r"\1…", _QUOTED.sub(r"'\1…'", text))
 
 
 def shown_file(file: str) -> str:
@@ -88,6 +101,14 @@ def require_count(what: str, value: object) -> None:
     """InputError unless the value is a whole number of at least 1."""
     if _whole(value) < 1:
         raise InputError(f"{what} must be a whole number of at least 1, not {value}")
+
+
+def count_of(text: str) -> int:
+    """The whole number that a text writes in the digits 0 to 9: -1 where it is none, 10¹⁸ where it is longer
+    than 18 digits, which no count of anything is."""
+    if not (text.isascii() and text.isdigit()):
+        return -1
+    return int(text) if len(text) <= 18 else 10**18
 
 
 def require_choice(what: str, value: object, choices: Collection[str]) -> None:

@@ -35,6 +35,7 @@ from phloem.clustering.settings import (
     Device,
     DistanceMethod,
     DistanceSettings,
+    require_bootstrap_time,
     require_memory,
     select_distance_device,
     usual_method,
@@ -42,6 +43,7 @@ from phloem.clustering.settings import (
 from phloem.data.alignment import Alignment, Ambiguity
 from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle
 from phloem.errors import InputError
+from phloem.hardware.limits import require_threads
 from phloem.hardware.machine import usable_cores
 from phloem.io.distance_matrix import (
     is_distance_matrix,
@@ -158,7 +160,7 @@ _OF_ALIGNMENTS = (
     "genetic_code", "stop_codons", "sites", "bootstrap",
 )  # fmt: skip
 _OF_MATRICES = ("names", "tolerance")
-_LEAST = {"bootstrap": 0, "seed": 0, "threads": 1, "digits": 1}
+_LEAST = {"bootstrap": 0, "seed": 0, "digits": 1}
 _MOST = {"digits": 17}
 
 
@@ -229,6 +231,7 @@ def check_options(settings: DistanceAnalysisSettings) -> None:
             raise InputError(f"--{name} is {value}", hint=f"It must be {wanted}.")
     if not (settings.tolerance >= 0 and np.isfinite(settings.tolerance)):
         raise InputError(f"--tolerance is {settings.tolerance}", hint="It must be zero or more.")
+    require_threads(settings.threads)
     check_simultaneous(settings.method, settings.simultaneous)
     if settings.picture is not None:
         check_picture_name(settings.picture)
@@ -315,6 +318,10 @@ def source_of(settings: DistanceAnalysisSettings, progress: Progress | None) -> 
         settings.device, alignment.n_taxa, method, alignment, measure, 1 + settings.bootstrap,
         settings.cophenetic, settings.simultaneous,
     )  # fmt: skip
+    if settings.bootstrap and method is not None:
+        seconds = distance_seconds(alignment, measure) + tree_seconds(alignment.n_taxa, method)
+        on_gpu = "gpu" in (devices.tree, devices.distances)
+        require_bootstrap_time(settings.bootstrap, seconds, on_gpu, settings.input)
     if devices.by_rows:
         return Source(
             lambda columns: distances_in_bands(_drawn(alignment, columns), measure),

@@ -11,6 +11,7 @@ import numpy as np
 
 from phloem.analysis.outputs import check_outputs
 from phloem.errors import InputError
+from phloem.hardware.limits import require_memory
 from phloem.io.output_file import replaced_file, write_file
 from phloem.io.trees import read_tree
 from phloem.plot.drawing import SUPPORT_KEYS, DrawSettings, is_interval, is_number
@@ -55,6 +56,8 @@ def run_draw(settings: DrawTreeSettings) -> str | None:
     if settings.root == "midpoint":
         tree = at_midpoint(tree)
     if settings.out is None:
+        cells = 2 * tree.n_tips * settings.width
+        require_memory(f"{cells:,.0f} characters", 8 * cells, "Choose a smaller --width, or a picture.")
         support = _support_key(tree, settings.picture.support)
         return draw_tree(tree, int(settings.width), support, ladderize=settings.picture.ladderize)
     save_picture(tree, settings.out, settings.picture)

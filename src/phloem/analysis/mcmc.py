@@ -26,6 +26,7 @@ from phloem.analysis.mcmc_record import (
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.errors import DeviceError, InputError
+from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import require_torch, usable_cores
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.checkpoint import KEPT
@@ -43,6 +44,8 @@ from phloem.summary.trees import consensus_tree
 __all__ = ["ChainSettings", "McmcResult", "McmcSettings", "Priors", "parse_length_prior", "run_mcmc"]
 
 LEAST_SAMPLES = 10
+CHAIN_BYTES = 8_000  # of a chain's records, at least
+GENERATION_SECONDS = 2e-7  # of a chain of few taxa without data, at least
 
 
 def run_mcmc(
@@ -72,11 +75,13 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult:
     was_finished = record.exists() and not settings.redo
     settings = settings if settings.redo else as_extension(settings)
     prefix, chains = settings.file_prefix, settings.chains
+    _refuse_too_much(chains, 4)
     files = output_files(prefix, chains.n_runs)
     check_files(settings, files)
     remove_partial(files)
     _refuse_short(chains)
     data = chain_input(settings)
+    _refuse_too_much(chains, len(data.taxa))
     structure, selection = data.structure, _selection(settings)
     start = chain_start(settings.start, data.alignments[data.largest], chains.branch_length_bounds)
     if started is not None:
@@ -97,6 +102,20 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult:
     text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
     write_file(record, text + "\n", KEPT)
     return result
+
+
+def _refuse_too_much(chains: ChainSettings, n_taxa: int) -> None:
+    """InputError where chains, their samples or their time are more than any machine like this one has."""
+    n_chains, nodes = chains.n_runs * chains.n_chains, 2 * n_taxa
+    what = f"{chains.n_runs:,} runs of {chains.n_chains:,} chains"
+    require_memory(what, n_chains * (CHAIN_BYTES + 48 * nodes), "Ask for fewer --runs or --chains.")
+    if chains.until_converged:  # the number of generations is a limit then
+        return
+    n_samples = chains.n_runs * (chains.generations // chains.sample_every)
+    hint = "Raise --sample-every, ask for fewer --generations, or add --until-converged."
+    require_memory(f"{n_samples:,} samples", n_samples * (32 + 12 * nodes), hint)
+    work = chains.generations * n_chains * GENERATION_SECONDS / (chains.threads or usable_cores()[0])
+    require_time(f"{chains.generations:,} generations of {what}", work, "Ask for fewer --generations.")
 
 
 def _refuse_short(chains: ChainSettings) -> None:

@@ -14,6 +14,7 @@ from phloem.analysis.provenance import provenance
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import STANDARD_SYMBOLS, Alphabet, alphabet, canonical_kind
 from phloem.errors import InputError, in_file, require_seed
+from phloem.hardware.limits import require_memory
 from phloem.io.alignment_text import format_fasta, format_phylip
 from phloem.io.nexus_characters import format_nexus
 from phloem.io.output_file import write_file
@@ -29,6 +30,7 @@ Format = Literal["fasta", "phylip", "nexus"]
 Shape = Literal["yule", "coalescent", "uniform"]
 HEIGHT = 0.5  # of a random rooted tree, substitutions per site
 MEAN_LENGTH = 0.1  # of the branches of a random unrooted one
+TIP_BYTES = 200  # of a random tree, at least: names, nodes, edges
 _TREE = 1  # stream of the random tree; the sites' is the seed itself
 _ENDINGS: dict[str, Format] = {".phy": "phylip", ".phylip": "phylip", ".nex": "nexus", ".nexus": "nexus"}
 
@@ -110,7 +112,10 @@ def run_simulation(settings: SimulationSettings) -> SimulationResult:
     check_outputs([settings.tree_file], inputs, settings.redo, printable)
     states = _alphabet(settings)
     model = model_for_alphabet(settings.model, states, settings.gamma)
+    if settings.tips is not None:
+        require_memory(f"{settings.tips:,} tips", settings.tips * TIP_BYTES, "Ask for fewer --tips.")
     tree = _random_tree(settings) if settings.tree is None else read_tree(settings.tree)
+    _require_memory(tree, settings.sites, states)
     start = time.perf_counter()
     with in_file(settings.tree or "random tree"):
         alignment = simulate_alignment(tree, model, settings.sites, settings.seed, states)
@@ -123,6 +128,14 @@ def run_simulation(settings: SimulationSettings) -> SimulationResult:
     result = SimulationResult(settings, alignment, tree, model.text(), seconds, record)
     write_json(result.to_json(), settings.json)
     return result
+
+
+def _require_memory(tree: Tree, sites: int, states: Alphabet) -> None:
+    """InputError where the sites do not fit: states of all nodes, codes and text of the tips, two numbers
+    a site."""
+    width = 1 + 2 * (states.kind == "codon")
+    need = sites * (tree.n_nodes + (1 + width) * tree.n_tips + 16)
+    require_memory(f"{sites:,} sites of {tree.n_tips:,} taxa", need, "Ask for fewer --sites, several times.")
 
 
 def alignment_text(alignment: Alignment, format: Format) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 
 from phloem.data.alignment import Ambiguity
 from phloem.errors import InputError, require_choice, require_count
-from phloem.hardware.machine import detect_hardware, gpu_is_here, require_torch, why_not_gpu
+from phloem.hardware.limits import require_time
+from phloem.hardware.machine import available_bytes, gpu_is_here, require_torch, why_not_gpu
 from phloem.model.record import SiteModel
 
 # How distances of sequences are to be measured, and which trees can be made of them.
@@ -176,10 +177,7 @@ def require_memory(
     cophenetic: bool = False,
 ) -> None:
     """Raise InputError, with numbers and a remedy, if the forecast exceeds what is available here."""
-    need, free = (
-        forecast_bytes(n, method, precision, cophenetic=cophenetic),
-        detect_hardware().available_bytes,
-    )
+    need, free = forecast_bytes(n, method, precision, cophenetic=cophenetic), available_bytes()
     if free is None or need <= free:
         return
     remedies = ["fewer taxa", "a machine with more memory"]
@@ -192,3 +190,14 @@ def require_memory(
         file=source,
         hint=f"Use {', '.join(remedies[:-1])} or {remedies[-1]}.",
     )
+
+
+LEAST_SECONDS = 1e-4  # of a replicate: its columns are drawn, its tree compared
+FASTEST = {True: 1000.0, False: 100.0}  # times as fast as two cores: a GPU, many cores
+
+
+def require_bootstrap_time(replicates: int, seconds: float, on_gpu: bool, source: str | None) -> None:
+    """InputError where replicates take longer than anybody waits; seconds: forecast of one on two cores."""
+    each = max(seconds / FASTEST[on_gpu], LEAST_SECONDS)
+    what = f"{replicates:,} replicates of the bootstrap"
+    require_time(what, replicates * each, "Ask for 100 or 1,000.", source)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from phloem.errors import InputError
+from phloem.errors import InputError, count_of
 
 _RANGE = re.compile(r"(\d{1,12}|\.)(?:\s*-\s*(\d{1,12}|\.)?)?(?:\s*\\\s*(\d{1,12}))?(?=[\s,]|$)")
 _SEPARATOR = re.compile(r"[\s,]*")
@@ -107,10 +107,10 @@ def _end(match: re.Match[str] | None) -> int:
 
 def _range(match: re.Match[str], n_sites: int) -> np.ndarray:
     first, last, step = match.groups()
-    start = n_sites if first == "." else int(first)
+    start, every = n_sites if first == "." else count_of(first), 1 if step is None else count_of(step)
     ranged = "-" in match.group()
-    stop = start if not ranged and step is None else n_sites if last in (None, ".") else int(last)
-    if not 1 <= start <= stop or (step is not None and int(step) < 1):
+    stop = start if not ranged and step is None else n_sites if last in (None, ".") else count_of(last)
+    if not 1 <= start <= stop or every < 1:
         raise InputError(f"'{match.group()}' is no range of columns", hint=_HINT)
     if stop > n_sites:
         raise InputError(
@@ -118,4 +118,4 @@ def _range(match: re.Match[str], n_sites: int) -> np.ndarray:
             site=stop,
             hint="Choose columns in range.",
         )
-    return np.arange(start - 1, stop, 1 if step is None else int(step), dtype=np.int64)
+    return np.arange(start - 1, stop, every, dtype=np.int64)

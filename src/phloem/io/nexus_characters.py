@@ -8,7 +8,7 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.data.coding import FIRST_SET
-from phloem.errors import InputError
+from phloem.errors import InputError, count_of
 from phloem.io.alignment_text import sequence_texts
 from phloem.io.character_rows import CharacterRow, CharacterRows, character_matrix, check_names
 from phloem.io.nexus import Block, quote_name, read_blocks, warn_of_line
@@ -73,10 +73,10 @@ def _chosen(source: SourceText, blocks: Sequence[Block], wanted: str | None) -> 
     titled = [one for one in found if folded(title(one) or "") == folded(wanted)]
     if len(titled) == 1:
         return titled
-    if titled or not wanted.isdecimal() or not 1 <= int(wanted) <= len(found):
+    if titled or not 1 <= count_of(wanted) <= len(found):
         told = "several blocks of characters have" if titled else "no block of characters has"
         raise source.error(f"{told} the title or number '{wanted[:60]}'", 0, hint=hint)
-    return [found[int(wanted) - 1]]
+    return [found[count_of(wanted) - 1]]
 
 
 def _read_block(source: SourceText, blocks: Sequence[Block], block: Block) -> CharacterRows:
@@ -120,7 +120,7 @@ def _name_numbers(rows: Sequence[CharacterRow], labels: Sequence[str]) -> None:
     """Rows that give a taxon's number get its name."""
     known = {folded(label) for label in labels}
     for row in rows:
-        number = int(row.taxon) if row.taxon.isdecimal() and row.taxon not in known else 0
+        number = count_of(row.taxon) if row.taxon not in known else 0
         if 1 <= number <= len(labels):
             row.taxon = labels[number - 1]
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme
 from phloem.data.sites import parse_sites, parse_sites_once
-from phloem.errors import InputError
+from phloem.errors import InputError, count_of
 from phloem.io.nexus import Block, Command, is_nexus, read_blocks
 from phloem.io.nexus_names import SET_HOLDERS, named_sets
 from phloem.io.source_text import read_source
@@ -140,7 +140,7 @@ def _datatype(word: str) -> tuple[str, int | None] | None:
     """Data type and genetic code that a word names; None where it names none."""
     codon = _CODON.fullmatch(word.upper())
     if codon is not None:
-        return "codon", None if codon.group(1) is None else int(codon.group(1))
+        return "codon", None if codon.group(1) is None else count_of(codon.group(1))
     return (_DATATYPES[word.upper()], None) if word.upper() in _DATATYPES else None
 
 
@@ -280,8 +280,8 @@ def _chosen(
     asked = _set_partition(blocks)
     if asked is not None:
         word, command = asked
-        if word.isdigit() and word not in found and 1 <= int(word) <= len(found):
-            return list(found.values())[int(word) - 1]
+        if word not in found and 1 <= count_of(word) <= len(found):
+            return list(found.values())[count_of(word) - 1]
         if word not in found and word != "default":
             raise command.error(f"there is no partition '{word}'", hint=f"Use one of {known}.")
         return found.get(word)
@@ -312,11 +312,12 @@ def _set_partition(blocks: Sequence[Block]) -> tuple[str, Command] | None:
 def _mrbayes_subsets(definition: _Definition, columns: _Columns) -> list[Subset]:
     """`partition name = 2: a, b`: each item one set's name, or columns."""
     count, colon, items = definition.text.partition(":")
-    if not colon or not count.strip().isdigit():
+    announced = count_of(count.strip())
+    if not colon or announced < 0:
         raise InputError("PARTITION has no number of subsets", hint="Write 'partition p = 2: a, b;'.")
     texts = [item.strip() for item in items.split(",")]
-    if len(texts) != int(count):
-        message = f"PARTITION announces {int(count)} subsets and lists {len(texts)}"
+    if len(texts) != announced:
+        message = f"PARTITION announces {announced} subsets and lists {len(texts)}"
         raise InputError(message, hint="Correct the number.")
     line = definition.command.line
     return [
@@ -344,7 +345,7 @@ def _charpartition_subsets(definition: _Definition, columns: _Columns) -> list[S
             rest = head
         elif named is not None:
             subset = columns.subset(named, body, line)
-            subsets.append(subset if head.isdigit() else _with_model(subset, head))
+            subsets.append(subset if count_of(head) >= 0 else _with_model(subset, head))
         elif "+" in head or "{" in head:
             subsets.append(_with_model(columns.subset(f"subset{number}", body, line), head))
         else:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from phloem.errors import ModelError
+from phloem.errors import ModelError, count_of
 from phloem.model.amino_acid import (
     AMINO_ACIDS,
     FUSED_MATRICES,
@@ -87,7 +87,7 @@ def codon_site_family(name: str, table: CodonTable) -> Family | None:
     match = _CODON_SITES.fullmatch(name.upper())
     if match is None or (match.group(2) and match.group(1) in ("1A", "2A")):
         return None
-    kind, count = match.group(1), int(match.group(2) or (3 if match.group(1) == "3" else 10))
+    kind, count = match.group(1), count_of(match.group(2) or ("3" if match.group(1) == "3" else "10"))
     if not 1 <= count <= 256:
         raise ModelError(f"{name} asks for {count} classes", hint="Use 1 to 256.")
     classes: OmegaClasses
@@ -114,7 +114,7 @@ def datatypes_of(name: str) -> tuple[str, ...]:
 
 def named_code(name: str) -> Family | None:
     """A six-digit nucleotide code, such as 010020, as a family."""
-    return _nucleotide(code_name(name)) if len(name) == 6 and name.isdigit() else None
+    return _nucleotide(code_name(name)) if len(name) == 6 and count_of(name) >= 0 else None
 
 
 def _nucleotide(name: NucleotideModelName) -> Family:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.errors import ModelError
+from phloem.errors import ModelError, count_of
 from phloem.model.families import Family
 from phloem.model.frequencies import (
     CodonTable,
@@ -126,11 +126,12 @@ def hidden_classes(piece: Piece) -> Switching:
 
 
 def _count(digits: str, piece: Piece, least: int = 1) -> int:
-    if not least <= int(digits) <= 256:
+    count = count_of(digits)
+    if not least <= count <= 256:
         raise ModelError(
             f"+{piece.name} asks for {digits} classes", column=piece.column, hint=f"Use {least} to 256."
         )
-    return int(digits)
+    return count
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from phloem.errors import DeviceError, require_choice, require_count
+from phloem.errors import DeviceError, require_choice
+from phloem.hardware.limits import require_threads
 from phloem.hardware.machine import gpu_is_here, require_torch, usable_cores, why_not_gpu
 from phloem.pruning.gpu.cost import WORTH_SECONDS, advise
 from phloem.pruning.interface import FLOAT32_STATES, Evaluator, Problem, refuse_slow_precision
@@ -36,8 +37,7 @@ def select_engine(requested: str, problem: Problem, threads: int | None = None, 
     what is no number of threads and for float32 where it gains nothing, DeviceError where the engine asked
     for cannot run here (there is no fallback behind the user's back).
     """
-    if threads is not None:
-        require_count("threads", threads)
+    require_threads(threads)
     require_choice("engine", requested, ENGINES)
     require_choice("precision", problem.precision, PRECISIONS)
     if requested == "reference":

@@ -8,6 +8,7 @@ from phloem.density.terms.compound_dirichlet import GammaDirichlet as GammaDiric
 from phloem.density.terms.exponential import Exponential as ExponentialPrior
 from phloem.density.terms.term import positive_numbers
 from phloem.errors import InputError, require_count, require_seed
+from phloem.hardware.limits import require_threads
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,7 @@ class ChainSettings:
     def __post_init__(self) -> None:
         for name in ("n_runs", "n_chains", "generations", "sample_every", "check_every"):
             require_count(name.removeprefix("n_"), getattr(self, name))  # as the options are called
-        if self.threads is not None:
-            require_count("threads", self.threads)
+        require_threads(self.threads)
         if not 0 <= self.burn_in < 1:
             raise InputError(f"burn_in is a fraction of the samples, 0 ≤ burn_in < 1, not {self.burn_in}")
         if not 0 <= self.p_extend < 1:
