@@ -1,8 +1,9 @@
-"""Reading times of the alignment formats: 1,000 taxa × 10,000 sites, and compression to site patterns.
+"""Reading times of the alignment formats, compression to site patterns, and distance matrices.
 
-    python benchmarks/io_speed.py [--taxa 1000 --sites 10000 --repeats 5]
+    python benchmarks/io_speed.py [--taxa 1000 --sites 10000 --matrix 2000 --repeats 5]
 
-Every file is checked against the simulated characters before its time is printed.
+Every file is checked against the simulated characters or distances before its time is printed. Matrices are
+read in two threads.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
+from phloem.data.distance_matrix import DistanceMatrix
 from phloem.data.patterns import site_patterns
 from phloem.io.alignment import read_alignment
+from phloem.io.distance_matrix import read_distance_triangle, write_distance_matrix
 
 _LINE = 80
 
@@ -49,6 +52,19 @@ def _phylip(names: list[str], rows: list[str]) -> str:
     return f"{len(names)} {len(rows[0])}\n" + _blocks(names, rows, False)
 
 
+def _matrices(n: int, folder: str, repeats: int) -> None:
+    """Times of reading a square PHYLIP matrix and a table."""
+    upper = np.triu(np.random.default_rng(1).random((n, n)), 1)
+    matrix = DistanceMatrix(tuple(f"taxon_{i}" for i in range(n)), upper + upper.T)
+    for ending in ("phy", "tsv", "phy.gz"):
+        path = Path(folder) / f"matrix.{ending}"
+        write_distance_matrix(matrix, path, 17)
+        found = read_distance_triangle(path).entries
+        assert np.array_equal(found, matrix.values[np.tril_indices(n, -1)]), f"{ending} was not read right"
+        times = _seconds(lambda path=path: read_distance_triangle(path), repeats)
+        print(f"read matrix.{ending},{n},,{times[0]:.3f},{times[len(times) // 2]:.3f}")
+
+
 def _seconds(action: Callable[[], object], repeats: int) -> list[float]:
     times = []
     for _ in range(repeats):
@@ -62,6 +78,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--taxa", type=int, default=1000)
     options.add_argument("--sites", type=int, default=10000)
+    options.add_argument("--matrix", type=int, default=2000, help="taxa of a distance matrix")
     options.add_argument("--repeats", type=int, default=5)
     chosen = options.parse_args()
     codes = np.random.default_rng(1).integers(0, 4, (chosen.taxa, chosen.sites)).astype(np.uint8)
@@ -79,6 +96,7 @@ def main() -> None:
         alignment = read_alignment(path)
         times = _seconds(lambda: site_patterns(alignment), chosen.repeats)
         print(f"site patterns,{chosen.taxa},{chosen.sites},{times[0]:.3f},{times[len(times) // 2]:.3f}")
+        _matrices(chosen.matrix, folder, chosen.repeats)
 
 
 if __name__ == "__main__":

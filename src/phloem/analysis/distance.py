@@ -29,7 +29,7 @@ from phloem.clustering.support import bootstrap_support, cophenetic_correlation
 from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle
 from phloem.errors import InputError
 from phloem.hardware.notice import on_first_compilation
-from phloem.io.distance_matrix import write_distance_matrix, write_rows
+from phloem.io.distance_matrix import names_beside, write_distance_matrix, write_rows
 from phloem.io.trees import newick_text, write_trees
 from phloem.plot.drawing import DrawSettings
 from phloem.tree.reroot import root_at_midpoint
@@ -121,10 +121,16 @@ def run_distance_analysis(
         cophenetic=cophenetic,
         choices=source.choices | dict(matrix.settings) | source.devices.choices,
         seconds=seconds,
-        provenance=provenance([settings.input]),
+        provenance=provenance(_inputs(settings, matrix)),
     )
     _write(result, matrix)
     return result
+
+
+def _inputs(settings: DistanceAnalysisSettings, matrix: Distances) -> list[str]:
+    """The files read: the names of an array have one of their own."""
+    names = (settings.names or names_beside(settings.input)) if "names" in matrix.settings else None
+    return [settings.input, *([] if names is None else [names])]
 
 
 def tree_text(result: DistanceAnalysisResult) -> str:

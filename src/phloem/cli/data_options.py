@@ -11,7 +11,7 @@ import typer
 
 GENETIC_CODE = typer.Option(1, help="NCBI's number of the genetic code, for codons.")
 
-ALIGNMENT_HELP = "FASTA, PHYLIP or NEXUS file, gzip-compressed or not."
+ALIGNMENT_HELP = "FASTA, PHYLIP or NEXUS file, gzip-compressed or not; - is standard input."
 _Options = list[tuple[str, Any, Any]]  # name, type, typer's declaration
 
 LINK = typer.Option(None, help="A parameter that parts share: alpha, or alpha:gene1,gene2; may be repeated.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _takes_input = takes_data(
     ambiguity="missing",
-    alignment_help="Alignment (FASTA, PHYLIP, NEXUS), or distance matrix (PHYLIP, CSV, TSV, .npy).",
+    alignment_help="Alignment (FASTA, PHYLIP, NEXUS), or matrix (PHYLIP, CSV, TSV, .npy); -: standard input.",
 )
 _DISTANCE = typer.Option(
     None, "--distance", "-d", help="p, jc69, k80, f84, tn93, logdet; poisson, kimura; ml. Else by data type."

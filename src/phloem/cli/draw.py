@@ -8,7 +8,7 @@ import typer
 
 
 def draw(
-    tree: str = typer.Argument(..., help="Newick or NEXUS tree, annotated or not."),
+    tree: str = typer.Argument(..., help="Newick or NEXUS tree, annotated or not; - is standard input."),
     out: str | None = typer.Option(
         None, "--out", "-o", help=".svg, .png or .pdf; else drawn in the terminal."
     ),

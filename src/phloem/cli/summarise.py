@@ -8,7 +8,7 @@ import typer
 
 
 def summarise(
-    files: list[str] = typer.Argument(..., help="Tree files of the runs, one a run."),  # noqa: B008
+    files: list[str] = typer.Argument(..., help="Tree files of the runs, one a run; - is standard input."),  # noqa: B008
     tree: Literal["majority", "allcompat", "mcc"] = typer.Option(
         "majority", help="Majority-rule consensus, with all compatible clades, or maximum clade credibility."
     ),

@@ -44,6 +44,7 @@ from phloem.io.source_text import decode, read_source
 
 _FIRST = 1 << 16  # bytes looked at; eight times as many where two lines are longer
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_BLANKS = " \t\v\f"  # of ASCII; others may be a name
 _NUMPY = b"\x93NUMPY"
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _NO_NAMES = "A matrix without names can be a .npy file."
@@ -111,7 +112,7 @@ def _first_lines(path: str) -> tuple[str, str]:
     size = _FIRST
     while True:
         start = first_bytes(path, size)
-        lines = [line for line in decode(start, path).split("\n") if line.strip()]
+        lines = [line for line in decode(start, path).split("\n") if line.strip(_BLANKS)]
         if len(lines) > 2 or len(start) < size:
             return lines[0], lines[1] if len(lines) > 1 else ""
         size *= 8
@@ -312,10 +313,15 @@ def _square_array(source: str) -> np.ndarray:
     return array
 
 
+def names_beside(source: str) -> str | None:
+    """NAME.names beside NAME.npy, where there is one: the names of its rows."""
+    beside = Path(source.removesuffix(".gz")).with_suffix(".names")
+    return str(beside) if source != STANDARD_INPUT and beside.exists() else None
+
+
 def _array_names(source: str, names: str | os.PathLike[str] | None, n: int) -> tuple[list[str], str]:
     """Names of the rows, and where they come from: the file named, NAME.names beside NAME.npy, or counted."""
-    beside = Path(source.removesuffix(".gz")).with_suffix(".names") if source != STANDARD_INPUT else None
-    file = str(names) if names is not None else str(beside) if beside and beside.exists() else None
+    file = str(names) if names is not None else names_beside(source)
     if file is None:
         return [f"taxon_{k + 1}" for k in range(n)], f"taxon_1 … taxon_{n}"
     taxa = [line.strip() for line in read_source(file).text.split("\n") if line.strip()]

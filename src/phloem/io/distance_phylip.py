@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.errors import InputError
+from phloem.errors import InputError, count_of
 from phloem.io.cpu import distance_text
 from phloem.io.distance_rows import (
     NAME_BYTES,
@@ -22,7 +22,7 @@ from phloem.io.distance_rows import (
 
 _COLUMNS = 10  # of a name that may have blanks
 _COLUMN_BYTES = 4 * _COLUMNS + 1  # that hold it in UTF-8, and one that ends it
-_MOST_DIGITS = 12  # of a number of taxa
+_TOO_MANY = 10**12  # taxa
 _NUMERIC = re.compile(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d*)?", re.ASCII)
 _GLUED = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?")
 
@@ -44,18 +44,15 @@ READINGS = tuple(Reading(ten_columns, comma) for comma in (False, True) for ten_
 
 def announced_taxa(line: str, source: str) -> int | None:
     """The number of taxa that a first line announces, None for another line; InputError for an absurd one."""
-    words = line.split()
-    if len(words) != 1 or not (words[0].isascii() and words[0].isdigit()):
-        return None
-    digits = words[0].lstrip("0")
-    if len(digits) > _MOST_DIGITS:
+    n = count_of(line.strip())
+    if n >= _TOO_MANY:
         raise InputError(
-            f"the first line announces {digits[:_MOST_DIGITS]}… taxa, a number of {len(digits):,} digits",
+            f"the first line announces {line.strip()[:12]}… taxa, a number of {len(line.strip()):,} digits",
             file=source,
             line=1,
             hint="Write the number of taxa there.",
         )
-    return int(digits or "0")
+    return None if n < 0 else n
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,8 @@ def text_lines(text: np.ndarray) -> Lines:
     for start in range(0, len(text), _PIECE):
         piece = np.asarray(text[start : start + _PIECE])
         ends = np.flatnonzero(piece == _NEWLINE) + start
-        returns = np.flatnonzero(piece == _RETURN) + start
-        if len(returns):
+        if b"\r" in piece.tobytes():  # the quickest way to ask
+            returns = np.flatnonzero(piece == _RETURN) + start
             alone = text[np.minimum(returns + 1, len(text) - 1)] != _NEWLINE
             ends = np.sort(np.concatenate([ends, returns[alone]]))
         parts.append(ends)

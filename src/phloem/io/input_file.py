@@ -111,7 +111,7 @@ def _stored(file: str, anew: bool = False) -> str:
         if source is None or source.closed:
             raise InputError("it is closed", file=file, hint="Send the data to it, or name a file.")
         if file not in _kept or _kept[file].source is not source:
-            _kept[file] = _Kept(_copied(source), source)
+            _keep(file, _Kept(_copied(source), source))
         return f"/dev/fd/{_kept[file].copy.fileno()}"
     found = os.stat(file)
     if stat.S_ISREG(found.st_mode):
@@ -124,8 +124,15 @@ def _stored(file: str, anew: bool = False) -> str:
     key = os.path.abspath(file) if named else (found.st_dev, found.st_ino)
     if key not in _kept or (named and anew):
         with open(file, "rb") as opened:
-            _kept[key] = _Kept(_copied(opened), file)
+            _keep(key, _Kept(_copied(opened), file))
     return f"/dev/fd/{_kept[key].copy.fileno()}"
+
+
+def _keep(key: object, found: _Kept) -> None:
+    """Put it in the place of what had the same key."""
+    if key in _kept:
+        _kept[key].copy.close()
+    _kept[key] = found
 
 
 def _is_descriptor(file: str) -> bool:

@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from phloem.errors import InputError, InputWarning
+from phloem.errors import InputError, InputWarning, shown_file
 from phloem.io.source_text import SourceText, decode
 
 PUNCTUATION = "(){},;:="
@@ -259,7 +259,7 @@ def read_blocks(
 
 def warn_of_line(source: SourceText, line: int | None, message: str) -> None:
     """A warning about a line of a file that is read all the same."""
-    file = "" if source.file is None else f"{source.file}, "
+    file = "" if source.file is None else f"{shown_file(source.file)}, "
     warnings.warn(f"{file}line {line}: {message}", InputWarning, stacklevel=3)
 
 
