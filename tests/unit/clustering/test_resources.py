@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from phloem.clustering import settings
 from phloem.clustering.settings import forecast_bytes, require_memory
 from phloem.errors import InputError
-from phloem.hardware.machine import detect_hardware
 
 
 def test_forecast_is_of_triangles_and_squares():
@@ -24,8 +21,7 @@ def test_forecast_is_of_triangles_and_squares():
 
 
 def with_free(monkeypatch, free):
-    hardware = replace(detect_hardware(), available_bytes=free)
-    monkeypatch.setattr(settings, "detect_hardware", lambda: hardware)
+    monkeypatch.setattr(settings, "available_bytes", lambda: free)
 
 
 def test_refusal_has_numbers_and_a_remedy(monkeypatch):
