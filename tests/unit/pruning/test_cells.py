@@ -188,6 +188,23 @@ def test_stale_orders_are_seen():
     assert difference(chain.gradient()[1][0], branches) > 1e3 * BOUND
 
 
+@pytest.mark.parametrize("name", ["4 states", "20 states, sets of lengths"])
+def test_branches_and_insertions_where_trees_hang(name):
+    """As in the same tree without that form, which the reference is held against (test_cell_branches.py)."""
+    case = CASES[name]()
+    chain, plain = Chain(case), Forest([part_of(case.problem, case.model)], 1, hangs=False)
+    plain.propose_model(0, 0, case.model)
+    plain.from_scratch(chain.trees)
+    root = chain.trees.left.shape[1] - 1
+    for node in (0, 1, len(case.problem.tip_codes)):
+        found, wanted = chain.forest.branch(0, node, trees=chain.trees), plain.branch(0, node)
+        np.testing.assert_allclose(found.at(0.3), wanted.at(0.3), rtol=1e-9)
+    for subtree in (1, 2, len(case.problem.tip_codes)):
+        found = chain.forest.insertions(0, subtree, 0.2, trees=chain.trees)
+        np.testing.assert_allclose(found, plain.insertions(0, subtree, 0.2), rtol=1e-9)
+        assert np.isfinite(found).sum() > 3 and np.isnan(found[root])
+
+
 def several_parts(n_chains: int, threads: int) -> tuple[Forest, ForestTrees, list]:
     """Four states, twenty, and four again with lengths of its own, under chains of different lengths."""
     cases = [hanging_case(8, p, s, seed=2) for p, s in ((40, 4), (30, 20), (90, 4))]

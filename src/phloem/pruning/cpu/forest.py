@@ -1,18 +1,31 @@
 """The cells of all chains and partitions: the tables through which compiled loops find them, and what Python
-asks of them (evaluate, settle, gradient, each under a mask over chains)."""
+asks of them (evaluate, settle, gradient, each under a mask over chains; branch, insertions)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from phloem.errors import NumericalError
-from phloem.hardware.numba_compile import merged, uncounted
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
-from phloem.pruning.cpu.cell import evaluate_four, evaluate_padded, settle_cell
-from phloem.pruning.cpu.cell_down import gradient_four, gradient_padded
+from phloem.pruning.cpu.cell import settle_cell
+from phloem.pruning.cpu.cell_branches import (
+    Curve,
+    branch_coefficients,
+    branch_values,
+    edge_scratch,
+    new_curve,
+)
+from phloem.pruning.cpu.cell_insertions import INSERTION_ENTRIES, insertion_sites
+from phloem.pruning.cpu.cell_loops import (
+    Work,
+    evaluate_cells_four,
+    evaluate_cells_padded,
+    gradient_cells_four,
+    gradient_cells_padded,
+)
 from phloem.pruning.cpu.cell_memory import (
     Part,
     cell_arrays,
@@ -38,111 +51,24 @@ from phloem.pruning.cpu.cell_records import (
     Q,
 )
 from phloem.pruning.cpu.model_numbers import model_numbers
-from phloem.pruning.cpu.schedule import Team, next_task
+from phloem.pruning.cpu.schedule import Team
 from phloem.pruning.cpu.storage import address_of
 
 
-class Work(NamedTuple):
-    """What threads do. cells: (n,) chain · L + part, in the order in which they are taken; numbers,
-    addresses, downs: the tables, (H, L, ·); trees, and old_lengths (H, G, N); everything (H,), other_models
-    (H, L), moved (N,): as cell.propose_cell has them; settle: evaluate, and take the proposals over at once;
-    which: whose gradient, see cell_down.gradient_cell; parameters: also by the models' numbers. values:
-    (H, L), out."""
+@dataclass(frozen=True, eq=False)
+class BranchCurve:
+    """The log-likelihood by the length of one branch. parts: of each, cell_branches.branch_coefficients'
+    curve, the weights of its patterns, and which of them could not be seen."""
 
-    cells: np.ndarray
-    numbers: np.ndarray
-    addresses: np.ndarray
-    downs: np.ndarray
-    trees: ForestTrees
-    old_lengths: np.ndarray
-    everything: np.ndarray
-    other_models: np.ndarray
-    moved: np.ndarray
-    settle: bool
-    which: int
-    parameters: bool
-    values: np.ndarray
+    parts: tuple[tuple[Curve, np.ndarray, np.ndarray], ...]
 
-
-@merged
-def _tree(work, h):
-    trees = work.trees
-    return ProposedTree(
-        trees.left[h], trees.right[h], trees.parent[h], trees.order[h], 0, work.moved, trees.lengths[h],
-        work.old_lengths[h],
-    )  # fmt: skip
-
-
-@merged
-def _evaluate_four(work, h, i, tree, scratch):
-    own, at = work.numbers[h, i], work.addresses[h, i]
-    everything, other = work.everything[h] != 0, work.other_models[h, i] != 0
-    work.values[h, i] = evaluate_four(own, at, tree, other, everything, scratch)
-    if work.settle:
-        settle_cell(own, at)
-
-
-@uncounted
-def evaluate_cells_four(counter, work, scratch):
-    """What one thread does: it takes the next cell and evaluates it, four states."""
-    while True:
-        task = next_task(counter)
-        if task >= len(work.cells):
-            break
-        h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
-        _evaluate_four(work, h, i, _tree(work, h), scratch)
-
-
-@uncounted
-def gradient_cells_four(counter, work, scratch, room):
-    """Its gradient, after an evaluation if that is to be settled, while the messages are in the cache."""
-    while True:
-        task = next_task(counter)
-        if task >= len(work.cells):
-            break
-        h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
-        own, at, tree = work.numbers[h, i], work.addresses[h, i], _tree(work, h)
-        if work.settle:
-            _evaluate_four(work, h, i, tree, scratch)
-        work.values[h, i] = gradient_four(
-            own, at, work.downs[h, i], tree, work.which, work.parameters, scratch, room
-        )
-
-
-@merged
-def _evaluate_padded(work, h, i, tree, scratch):
-    own, at = work.numbers[h, i], work.addresses[h, i]
-    everything, other = work.everything[h] != 0, work.other_models[h, i] != 0
-    work.values[h, i] = evaluate_padded(own, at, tree, other, everything, scratch)
-    if work.settle:
-        settle_cell(own, at)
-
-
-@uncounted
-def evaluate_cells_padded(counter, work, scratch):
-    """What one thread does: it takes the next cell and evaluates it, any number of states."""
-    while True:
-        task = next_task(counter)
-        if task >= len(work.cells):
-            break
-        h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
-        _evaluate_padded(work, h, i, _tree(work, h), scratch)
-
-
-@uncounted
-def gradient_cells_padded(counter, work, scratch, room):
-    """Its gradient, after an evaluation if that is to be settled, while the messages are in the cache."""
-    while True:
-        task = next_task(counter)
-        if task >= len(work.cells):
-            break
-        h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
-        own, at, tree = work.numbers[h, i], work.addresses[h, i], _tree(work, h)
-        if work.settle:
-            _evaluate_padded(work, h, i, tree, scratch)
-        work.values[h, i] = gradient_padded(
-            own, at, work.downs[h, i], tree, work.which, work.parameters, scratch, room
-        )
+    def at(self, length: float) -> tuple[float, float, float]:
+        """Value, first and second derivative."""
+        total, out = np.zeros(3), np.empty(3)
+        for curve, weights, unobservable in self.parts:
+            branch_values(curve, weights, unobservable, float(length), out)
+            total += out
+        return float(total[0]), float(total[1]), float(total[2])
 
 
 class Forest:
@@ -277,6 +203,64 @@ class Forest:
         )
         return SiteModelGradient(
             processes, d.rates.copy(), d.weights.copy(), float(d.invariant[-1]), d.invariant[:-1].copy()
+        )
+
+    def branch(self, chain: int, node: int, row: int = 0, trees: ForestTrees | None = None) -> BranchCurve:
+        """The log-likelihood of a chain as a function of the length of one node's branch in one row of its
+        lengths, all else as it is; arguments and state as in gradient, which is taken first."""
+        now, which = self._with_messages(chain, trees)
+        tree, curves = self._tree_of(now, chain), []
+        for i, part in enumerate(self.parts):
+            curve, room = new_curve(part), edge_scratch(part, 1)
+            numbers, addresses = self.numbers[chain, i], self.addresses[chain, i]
+            branch_coefficients(numbers, addresses, tree, which, node, row, room, curve)
+            weights, hidden = np.array(part.weights, np.float64), np.array(part.unobservable, np.uint8)
+            curves.append((curve, weights, hidden))
+        return BranchCurve(tuple(curves))
+
+    def insertions(
+        self, chain: int, subtree: int, pendant: np.ndarray | float, trees: ForestTrees | None = None
+    ) -> np.ndarray:
+        """(N,) log-likelihoods of a chain with a subtree moved into the middle of every node's branch, on a
+        pendant branch of this length ((G,), or one for all rows); nan for branches that the tree without
+        the subtree does not have. The branches that meet where it was are one, under the sibling's number.
+
+        Arguments and state as in gradient, which is taken first. ValueError for the root and its children.
+        """
+        now, which = self._with_messages(chain, trees)
+        tree = self._tree_of(now, chain)
+        if tree.parent[subtree] < 0 or tree.parent[tree.parent[subtree]] < 0:
+            raise ValueError("neither the root nor a child of it can be pruned")
+        lengths = np.broadcast_to(np.asarray(pendant, np.float64), now.lengths.shape[1:2])
+        total, n_nodes = np.zeros(len(tree.parent)), len(tree.parent)
+        for i, part in enumerate(self.parts):
+            first, n_patterns = part.first_lengths, part.tip_codes.shape[1]
+            own = lengths[first : first + int(part.length_class.max()) + 1].copy()
+            entries = n_nodes * len(part.process) * part.state_sets.shape[1]
+            batch = min(n_patterns, max(1, INSERTION_ENTRIES // entries))
+            room, sites = edge_scratch(part, batch), np.empty((n_nodes, n_patterns))
+            numbers, addresses = self.numbers[chain, i], self.addresses[chain, i]
+            for begin in range(0, n_patterns, batch):
+                found = np.empty((n_nodes, min(batch, n_patterns - begin)))
+                insertion_sites(numbers, addresses, tree, which, subtree, own, begin, room, found)
+                sites[:, begin : begin + found.shape[1]] = found
+            seen, hidden = part.weights != 0, np.asarray(part.unobservable, bool)
+            total += sites[:, seen] @ part.weights[seen]
+            total -= part.weights.sum() * np.log1p(-np.exp(sites[:, hidden]).sum(1))
+        return total
+
+    def _with_messages(self, chain: int, trees: ForestTrees | None) -> tuple[ForestTrees, int]:
+        """Of a chain's state; which: as in cell_down.gradient_cell."""
+        which = int(trees is None and self._proposed is not None)
+        self.gradient(np.arange(len(self.cells)) == chain, trees=trees)
+        now = trees or self._proposed or self._accepted
+        assert now is not None
+        return now, which
+
+    def _tree_of(self, trees: ForestTrees, h: int) -> ProposedTree:
+        moved, lengths = np.zeros(trees.left.shape[1], np.uint8), trees.lengths[h]
+        return ProposedTree(
+            trees.left[h], trees.right[h], trees.parent[h], trees.order[h], 0, moved, lengths, lengths
         )
 
     def _changed(self, work: Work, fresh: bool) -> Work:
