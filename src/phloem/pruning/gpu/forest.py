@@ -276,11 +276,17 @@ class GpuForest:
         the others. RuntimeError while something is pending in a lazy forest, whose proposals have no columns
         of their own.
         """
+        return self.gradients.gradient(np.ones(self.n_chains, bool) if mask is None else np.asarray(mask))
+
+    @property
+    def gradients(self) -> ForestGradients:
+        """Gradients, and leapfrog steps along them (gradients.leapfrog)."""
         if not self._has_state:
             raise RuntimeError("nothing was evaluated yet: call start first")
-        with memory_errors():
-            self._gradients = self._gradients or ForestGradients(self)
-        return self._gradients.gradient(np.ones(self.n_chains, bool) if mask is None else np.asarray(mask))
+        if self._gradients is None:
+            with memory_errors():
+                self._gradients = ForestGradients(self)
+        return self._gradients
 
     def _give_up(self, status: int) -> None:
         generation.settle(self.chains, self.change, self.record.active)
@@ -348,13 +354,17 @@ class GpuForest:
 
     def _launch(self, key: tuple[int, ...]) -> None:
         """The three launches, for lists of at most these powers of two."""
-        a, n, sizes, c = self.arrays, self.numbers.fields, self.sizes, self.problem.n_categories
-        cuda = self.device.type == "cuda"
-        dtype = tl.float64 if self.dtype == torch.float64 else tl.float32
+        a = self.arrays
         upload[(1 << key[0],)](
             self._host, a["words"], self.numbers.buffer.view(torch.int64), a["left_class"], a["right_class"],
             a["counters"], len(a["counters"]), CHUNK=generation.CHUNK, num_warps=4,
         )  # fmt: skip
+        self.launch_up(key)
+
+    def launch_up(self, key: tuple[int, ...]) -> None:
+        """From the times of matrices to the values, of a list that is on the device."""
+        a, n, sizes, c = self.arrays, self.numbers.fields, self.sizes, self.problem.n_categories
+        cuda, dtype = self.device.type == "cuda", tl.float64 if self.dtype == torch.float64 else tl.float32
         block = sizes.matrix_block
         chunks = -(-sizes.width // block)
         matrices_and_rows[(1 << key[1], c, chunks**2)](

@@ -13,10 +13,11 @@ from phloem.errors import DeviceError
 from phloem.hardware.gpu_device import captured, memory_errors
 from phloem.pruning.cpu import chain_gradients as lists
 from phloem.pruning.cpu.chain_evaluation import NO_ANSWER, NO_GRAPH
-from phloem.pruning.cpu.chain_state import STALE, Device
+from phloem.pruning.cpu.chain_state import N_EDITS, STALE, Device
 from phloem.pruning.cpu.chain_sums import no_sums
 from phloem.pruning.cpu.chain_versions import CHUNK, NO_ROOM
 from phloem.pruning.gpu.buffers import processors
+from phloem.pruning.gpu.forest_leapfrog import Leapfrog
 from phloem.pruning.gpu.kernels.chain_gradients import ascertained_roots, branches, cut, down, roots
 from phloem.pruning.gpu.kernels.chains import upload
 from phloem.pruning.gpu.kernels.root import total_log_likelihood
@@ -54,6 +55,7 @@ class ForestGradients:
             "roots": torch.tensor([[k * n_root, n_root] for k in range(h)], device=device),
         }
         self._graphs: list[torch.cuda.CUDAGraph] = []
+        self._leapfrog: Leapfrog | None = None
         self.record = Device(
             self._host.numpy(),
             self._found.numpy().reshape(-1).view(np.int64),
@@ -71,6 +73,13 @@ class ForestGradients:
         limits[3:] = len(arrays["rows"]), self._forest.arrays["messages"].shape[1]
         self.record.graphs[:] = 0
         self._graphs.clear()
+        if self._leapfrog is not None:
+            self._leapfrog.forget_launches()
+
+    @property
+    def leapfrog(self) -> Leapfrog:
+        self._leapfrog = self._leapfrog or Leapfrog(self._forest)
+        return self._leapfrog
 
     def gradient(self, mask: np.ndarray) -> np.ndarray:
         """(H, K, N) of the chains in the mask, 0 elsewhere."""
@@ -91,9 +100,10 @@ class ForestGradients:
     def _number_columns(self) -> None:
         """In a lazy forest, messages that lie in the columns of a node above are made anew in their own."""
         forest, trees = self._forest, self._forest.chains.trees
-        if forest.chains.shape.lazy and trees.pending.any():
+        if forest.chains.shape.lazy and (trees.pending & (forest.change.counts[:, N_EDITS] > 0)).any():
             raise RuntimeError("proposals are pending, whose columns are not numbered: settle them first")
-        stale = np.flatnonzero(trees.stale[trees.accepted, np.arange(forest.n_chains)]).tolist()
+        version = trees.accepted ^ trees.pending
+        stale = np.flatnonzero(trees.stale[version, np.arange(forest.n_chains)]).tolist()
         if not stale:
             return
         if forest.change.counts.any():
@@ -152,10 +162,15 @@ class ForestGradients:
             a["words"], self._first_step, a["rows"], TILE=sizes.pre_tile, ROOT_TILE=sizes.root_tile, LANES=16,
             num_warps=1,
         )  # fmt: skip
+        self.launch_down(key, self._found)
+
+    def launch_down(self, key: tuple[int, ...], found: torch.Tensor) -> None:
+        """From the roots to the gradients, (H, K, N) into found, of a list whose steps are cut into tiles."""
+        a, forest, sizes = self.arrays, self._forest, self._forest.sizes
         self._launch_roots()
-        self._launch_down(key)
+        self._launch_branches(key)
         branches[(1 << key[1],)](
-            a["words"], self._first_step, a["partial"], a["derivatives"], self._found, forest.n_nodes - 1,
+            a["words"], self._first_step, a["partial"], a["derivatives"], found, forest.n_nodes - 1,
             forest.n_chains, self._found.shape[1], forest.problem.n_categories, CHUNKS=sizes.chunks,
             TILE=sizes.pre_tile, LANES=256 if self._pinned else 16, num_warps=4,
         )  # fmt: skip
@@ -194,7 +209,7 @@ class ForestGradients:
                 TILE=sizes.root_tile, num_warps=4,
             )  # fmt: skip
 
-    def _launch_down(self, key: tuple[int, ...]) -> None:
+    def _launch_branches(self, key: tuple[int, ...]) -> None:
         forest, sizes, mine = self._forest, self._forest.sizes, self.arrays
         a, n, c = forest.arrays, forest.numbers.fields, forest.problem.n_categories
         programs = max(1, min(sizes.pre_programs * processors(forest.device), 1 << key[2]))

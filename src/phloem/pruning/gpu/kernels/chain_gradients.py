@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from phloem.pruning.cpu import chain_gradients as lists
+from phloem.pruning.cpu import chain_steps
 from phloem.pruning.gpu.kernels.postorder import block, node_columns
 from phloem.pruning.gpu.kernels.product import announce, await_ready, fetch, next_step, scale_down, times
 from phloem.pruning.gpu.kernels.root import root_q, root_tile, sum_of_partials
@@ -42,6 +43,7 @@ TIP = tl.constexpr(lists.TIP)
 COMBINE = tl.constexpr(lists.COMBINE)
 AT_ROOT = tl.constexpr(lists.AT_ROOT)
 LOW = tl.constexpr(0xFFFFFFFF)
+TIMES = tl.constexpr(chain_steps.TIMES)
 
 
 @triton.jit
@@ -316,3 +318,35 @@ def branches(
                         tl.store(derivatives + branch * C + c, value)
                         total += tl.load(rates + c).to(tl.float64, bitcast=True) * value
                 tl.store(found + (chain * K + k) * (n_branches + 1) + branch % n_branches, total)
+
+
+@triton.jit
+def leap(
+    words, down_words, lengths, momenta, gradients, step_size, inverse_mass, n_branches, n_chains, K, C
+):  # fmt: skip
+    """p += ε ∇ and q += ε M⁻¹ p of every branch that a list of chain_steps makes a matrix of, and the times
+    of that matrix in the list. Grid: steps of the list; further ones do nothing.
+
+    lengths, momenta, gradients, inverse_mass: (H, K, branches + 1); step_size: (H,); down_words: the list of
+    the way down, which has rates and sets of lengths.
+    """
+    step = words + HEAD + tl.program_id(0).to(tl.int64) * STEP
+    if tl.program_id(0) < tl.load(words + N_STEPS):
+        times = tl.load(step + TIMES)
+        if times >= 0:
+            branch = tl.load(step + MATRIX) % (n_chains * n_branches)
+            chain = branch // n_branches
+            first = chain * K * (n_branches + 1) + branch % n_branches
+            epsilon = tl.load(step_size + chain)
+            for k in range(K):
+                place = first + k * (n_branches + 1)
+                p = tl.load(momenta + place) + epsilon * tl.load(gradients + place)
+                q = tl.load(lengths + place) + epsilon * tl.load(inverse_mass + place) * p
+                tl.store(momenta + place, tl.where(q < 0, 0.0 - p, p))
+                tl.store(lengths + place, tl.abs(q))
+            tl.debug_barrier()
+            rates = down_words + HEAD + chain * 2 * C
+            for c in range(C):
+                q = tl.load(lengths + first + tl.load(rates + C + c) * (n_branches + 1))
+                time = q * tl.load(rates + c).to(tl.float64, bitcast=True)
+                tl.store(words + times + c, time.to(tl.int64, bitcast=True))
