@@ -15,7 +15,7 @@ from phloem.hardware.limits import require_memory
 from phloem.io.output_file import replaced_file, write_file
 from phloem.io.trees import read_tree
 from phloem.plot.drawing import SUPPORT_KEYS, DrawSettings, is_interval, is_number
-from phloem.plot.pictures import draw, save_figure, svg_text
+from phloem.plot.pictures import DOTS_PER_INCH, draw, save_figure, svg_text
 from phloem.plot.terminal_tree import draw_tree
 from phloem.tree.reroot import root_at_midpoint
 from phloem.tree.tree import Tree
@@ -115,5 +115,9 @@ def save_picture(tree: Tree, path: str, settings: DrawSettings) -> None:
     if kind == ".svg":
         write_file(path, svg_text(drawing))
     else:
+        if kind == ".png":
+            dots = drawing.width * drawing.height * (DOTS_PER_INCH / 96) ** 2
+            size = f"{drawing.width:,.0f} × {drawing.height:,.0f} pixels"
+            require_memory(f"a picture's {size}", 8 * dots, "Choose fewer, or .svg.", path)
         with replaced_file(path) as stream:
             save_figure(drawing, stream, format=kind[1:])

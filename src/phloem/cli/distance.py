@@ -155,10 +155,10 @@ def _run(options: dict[str, Any], method: str | None) -> None:
     settings = DistanceAnalysisSettings(**(options | {"method": method}))
     if settings.out is None or settings.json == STDOUT:
         require_stdout()
-    messages = message_console()
-    with _shown_steps(messages, "reading") as progress:
-        result = run_distance_analysis(settings, progress=progress, compiling=messages.print)
-    _show(result, messages)
+    live = message_console(live=True)
+    with _shown_steps(live, "reading") as progress:
+        result = run_distance_analysis(settings, progress=progress, compiling=live.print)
+    _show(result, message_console())
     if settings.json == STDOUT:
         print_result(json_text(result.to_json()))
     elif settings.out is None and result.tree is not None:

@@ -58,7 +58,7 @@ def likelihood(
     from phloem.analysis.partitioned_likelihood import PartitionedResult
 
     require_stdout()
-    result = _computed(data | options | {"link": tuple(link or ())}, message_console())
+    result = _computed(data | options | {"link": tuple(link or ())}, message_console(live=True))
     if json == STDOUT:
         print_result(json_text(result.to_json()))
         return

@@ -78,7 +78,7 @@ def _run(settings: McmcSettings) -> McmcResult:
     from phloem.analysis.mcmc import run_mcmc
     from phloem.cli.streams import message_console
 
-    console = message_console()
+    console = message_console(live=True)
     columns = (
         BarColumn(16),
         TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
@@ -86,30 +86,31 @@ def _run(settings: McmcSettings) -> McmcResult:
         TextColumn("{task.fields[agreement]}"),
         TimeRemainingColumn(compact=True),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=settings.chains.generations, speed="", agreement="")
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task("", total=settings.chains.generations, speed="", agreement="")
 
-        def report(now) -> None:
-            asdsf = now.diagnosis.asdsf if now.diagnosis else float("nan")
-            agreement = f"ASDSF {asdsf:.4f}" if asdsf == asdsf else ""
-            bar.update(
-                task,
-                completed=now.generation,
-                total=now.total,
-                speed=f"{now.speed:,.0f} chain-gen/s",
-                agreement=agreement,
-            )
+    def begin(*chosen) -> None:
+        _introduce(settings, *chosen)
+        bar.start()  # only now: what goes to standard output would stand in its line
 
-        try:
-            return run_mcmc(
-                settings,
-                progress=report,
-                started=lambda *chosen: _introduce(settings, *chosen),
-                compiling=console.print,
-            )
-        except KeyboardInterrupt:
-            console.print("The same command goes on from the last checkpoint; --redo starts anew.")
-            raise
+    def report(now) -> None:
+        asdsf = now.diagnosis.asdsf if now.diagnosis else float("nan")
+        agreement = f"ASDSF {asdsf:.4f}" if asdsf == asdsf else ""
+        bar.update(
+            task,
+            completed=now.generation,
+            total=now.total,
+            speed=f"{now.speed:,.0f} chain-gen/s",
+            agreement=agreement,
+        )
+
+    try:
+        return run_mcmc(settings, progress=report, started=begin, compiling=console.print)
+    except KeyboardInterrupt:
+        console.print("The same command goes on from the last checkpoint; --redo starts anew.")
+        raise
+    finally:
+        bar.stop()
 
 
 def _introduce(settings: McmcSettings, data: ChainInput, start: str) -> None:

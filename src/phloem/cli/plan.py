@@ -55,7 +55,7 @@ def _plan_likelihood(options: dict[str, Any]) -> None:
         )
     options["precision"] = "float64" if options["precision"] == "auto" else options["precision"]
 
-    console, messages = report_console(), message_console()
+    console, messages = report_console(), message_console(live=True)
     with messages.status("counting, and timing a sample …"):
         result = run_plan(
             PlanSettings(**options),

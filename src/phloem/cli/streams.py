@@ -119,11 +119,12 @@ def report_console() -> Console:
     return Console(highlight=False, markup=False, width=terminal_width())
 
 
-def message_console() -> Console:
-    """For messages on standard error; lines are left to the terminal to break, paths stay whole."""
+def message_console(live: bool = False) -> Console:
+    """For messages on standard error; lines are left to the terminal to break, paths stay whole. live: with
+    a bar of progress below them, which has to know where lines end."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    return Console(stderr=True, highlight=False, markup=False, soft_wrap=not live)
 
 
 def print_table(console: Console, table: Table) -> None:

@@ -73,13 +73,14 @@ def _text(text: Text) -> str:
 
 # Letters that the usual font lacks, Chinese ones for example, come from the first of these that has them.
 _FURTHER_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "Arial Unicode MS", "WenQuanYi Zen Hei", "Unifont")
+DOTS_PER_INCH = 200
 _ANCHOR = {"start": "left", "middle": "center", "end": "right"}
 
 
 def save_figure(
     drawing: Drawing,
     out: str | os.PathLike[str] | BinaryIO,
-    dots_per_inch: float = 200,
+    dots_per_inch: float = DOTS_PER_INCH,
     format: str | None = None,
 ) -> None:
     """Write the drawing; format is png or pdf, None where a name's ending tells it. One pixel is 1/96 inch.

@@ -68,3 +68,14 @@ def test_negative_branches_do_not_keep_a_tree_from_its_midpoint(tmp_path):
     (tmp_path / "t.nwk").write_text("(A:1,B:-0.5,(C:4,D:1):1);")
     text = run_draw(DrawTreeSettings(str(tmp_path / "t.nwk"), root="midpoint"))
     assert text.splitlines()[0].endswith(" C")
+
+
+def test_what_does_not_fit_into_memory_is_not_drawn(beast, tmp_path, monkeypatch):
+    monkeypatch.setattr("phloem.hardware.limits.available_bytes", lambda: 10_000)
+    with pytest.raises(InputError, match="6,000 characters need 48 kB at least"):
+        run_draw(DrawTreeSettings(beast, width=1000))
+    with pytest.raises(InputError, match=r"a picture's 900 × .* pixels need .* MB at least") as told:
+        run_draw(DrawTreeSettings(beast, str(tmp_path / "x.png")))
+    assert ".svg" in str(told.value.hint) and not (tmp_path / "x.png").exists()
+    run_draw(DrawTreeSettings(beast, str(tmp_path / "x.svg")))
+    assert run_draw(DrawTreeSettings(beast, width=100))

@@ -130,3 +130,26 @@ def test_another_analysis_is_no_extension(tmp_path):
     (tmp_path / "x.ckp.npz").unlink()
     gone = command("--prefix", str(tmp_path / "x"), "--generations", "9000", *SHORT[2:])
     assert isinstance(gone.exception, InputError) and "finished" in str(gone.exception)
+
+
+def test_nothing_is_printed_into_the_bar_of_progress(monkeypatch):
+    """The bar is on standard error, and starts when what chains start from has been told."""
+    import rich.progress
+
+    from phloem.analysis import mcmc as analysis
+    from phloem.cli import mcmc as command_line
+    from phloem.errors import NumericalError
+
+    shown = []
+    monkeypatch.setattr(rich.progress.Progress, "start", lambda _: shown.append("bar"))
+    monkeypatch.setattr(rich.progress.Progress, "stop", lambda _: shown.append("no bar"))
+    monkeypatch.setattr(command_line, "_introduce", lambda *_: shown.append("told"))
+
+    def run(settings, progress, started, compiling):
+        started("data", "random")
+        raise NumericalError("stopped")
+
+    monkeypatch.setattr(analysis, "run_mcmc", run)
+    with pytest.raises(NumericalError):
+        command_line._run(analysis.McmcSettings("a.nex"))
+    assert shown == ["told", "bar", "no bar"]
