@@ -183,3 +183,16 @@ def test_numbers_of_many_digits(tmp_path):
         assert len(str(caught.value)) < 400
     with pytest.raises(InputError, match="more than 4,096 bytes"):
         read(tmp_path, phylip((long, "b", "c")))
+
+
+@pytest.mark.parametrize("blank", ["\u0085", "\u00a0", "\u2028", "\x0c", "\t \n"])
+def test_lines_that_are_blank_to_python_alone(tmp_path, blank):
+    """str.strip() takes away what bytes.strip() leaves: a file of one such line had no first line."""
+    for encoding in ("utf-8", "latin-1"):
+        for text in (blank, blank + "\n" + phylip("abc")):
+            (tmp_path / "m").write_bytes(text.encode(encoding, "ignore"))
+            for look in (is_distance_matrix, lambda path: taxa_of_matrix(str(path)), read_distance_matrix):
+                try:
+                    look(tmp_path / "m")
+                except InputError as error:
+                    assert error.hint

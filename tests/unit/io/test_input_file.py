@@ -55,9 +55,12 @@ def test_every_look_sees_the_same_bytes(tmp_path, monkeypatch, kind, packed):
 
 
 def test_another_standard_input_is_read_anew(monkeypatch):
-    for text in (b"one", b"two"):
+    open_files = set()
+    for text in (b"one", b"two", b"three"):
         send(monkeypatch, text)
         assert read_input("-") == text
+        open_files.add(len(os.listdir("/dev/fd")))
+    assert len(open_files) == 1  # the copy of what came before is given up
 
 
 def test_a_named_pipe_is_read_anew_and_its_checksum_is_what_was_read(tmp_path):
