@@ -12,6 +12,7 @@ STANDARD_INPUT = "-"  # the name of an input that is standard input
 
 _QUOTED = re.compile(r"'([^'\n]{60})[^'\n]{21,}'")
 _LONG_WORD = re.compile(r"(\S{60})\S{41,}")
+_ENDLESS = re.compile(r"(\S{60})\S{441,}")  # in a hint, which may name a path
 
 
 class PhloemError(Exception):
@@ -48,7 +49,7 @@ class InputError(PhloemError):
         self.column = column
         self.taxon = taxon
         self.site = site
-        self.hint = None if hint is None else _QUOTED.sub(r"'\1…'", hint)
+        self.hint = None if hint is None else _ENDLESS.sub(r"\1…", _QUOTED.sub(r"'\1…'", hint))
 
     @property
     def place(self) -> str:

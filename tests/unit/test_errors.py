@@ -76,3 +76,9 @@ def test_numbers_that_users_write():
     assert [count_of(text) for text in ("0", "007", "123456789012345678")] == [0, 7, 123456789012345678]
     assert [count_of(text) for text in ("", "-1", "1.5", "²", "٣", "1_000", " 1")] == [-1] * 7
     assert count_of("9" * 6000) == 10**18
+
+
+def test_a_hint_quotes_no_endless_word():
+    path = "/" + "folder/" * 60
+    error = InputError("odd", hint=f"Character sets of the file: {'x' * 10_000}. See {path}.")
+    assert len(str(error)) < 700 and error.hint.endswith(f"{'x' * 60}… See {path}.")
