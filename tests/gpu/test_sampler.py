@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,24 @@ def test_chains_on_a_device(text, datatype, tmp_path):
     assert np.array_equal(advanced(resumed, 6).samples.numbers, whole.samples.numbers)
 
 
+def test_threads_change_nothing(tmp_path):
+    """Three chains by one thread, and by three of which one helper comes late."""
+    _, structure, observed = case("HKY+G4", "dna", tmp_path)
+    settings = ChainSettings(n_chains=3, sample_every=2, tuning_generations=4, seed=5)
+    found = []
+    for threads in (1, 3):
+        run = new_run(0, observed, structure, settings, threads=threads, device="gpu")
+        if threads == 3:
+            run.on_device.crew._pool.submit(time.sleep, 1.0)
+        run = advanced(run, 10)
+        run.on_device.crew.dismiss(run.shared)
+        found.append((run.samples.numbers, run.state.accepted.copy(), run.state.rng.copy()))
+    assert all(np.array_equal(a, b) for a, b in zip(*found))
+    run = new_run(0, observed, structure, settings, threads=2, device="gpu")
+    run.state.rng[2] += 1  # the control: other random numbers of one chain are seen
+    assert not np.array_equal(advanced(run, 10).samples.numbers, found[0][0])
+
+
 def test_a_wrong_model_on_the_device_is_seen(tmp_path):
     """The control: eigenvectors that are swapped must not give the reference's likelihood."""
     alignment, structure, observed = case("GTR+I+G4", "dna", tmp_path)
@@ -52,7 +72,7 @@ def test_a_wrong_model_on_the_device_is_seen(tmp_path):
     run = new_run(0, observed, structure, moves, device="gpu")
     run.shared.fields[[6, 7]] = run.shared.fields[[7, 6]]
     after = advanced(run, 6)
-    found = after.on_device.values()[0]
+    found = after.on_device.forest.values()[0]
     if after.state.accepted.sum() > 0:
         plain = plain_likelihood([alignment], structure)
         found = after.samples.numbers[-1, 0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +12,7 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.records import COMPILED, KIND, ChainData, ChainScratch, ChainShared, ChainState
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.pruning.cpu.cell_memory import Part
-from phloem.pruning.cpu.chain_state import LEFT, PARENT, RIGHT
+from phloem.pruning.cpu.chain_state import LEFT, PARENT, RIGHT, make_numbering
 from phloem.pruning.cpu.forest import Forest
 from phloem.pruning.interface import Problem
 
@@ -21,6 +23,54 @@ FIELDS = (
     "weights", "process", "invariant", "invariant_frequencies", "frequencies", "values", "right", "left",
     "generator",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DeviceChains:
+    """The chains of a run on a GPU, and the threads that help with what the host does for them."""
+
+    forest: GpuForest
+    crew: Crew
+
+
+class Crew:
+    """Helpers of run_device.advance_device: they come when it is called, and go when nothing was to do for
+    some milliseconds. What happens does not depend on them."""
+
+    def __init__(self, scratches: tuple[ChainScratch, ...]) -> None:
+        """scratches: one a thread, the caller's first."""
+        self._scratches = scratches
+        n = len(scratches) - 1
+        self._pool = ThreadPoolExecutor(n, "phloem") if n else None
+        self._at_work: list[Future | None] = [None] * n
+        self._numbering: list = []
+
+    def gather(self, data: ChainData, state: ChainState, shared: ChainShared, forest: GpuForest) -> None:
+        """Have every helper at work who is not."""
+        from phloem.inference.mcmc.compiled.run_device import THREADS, assist
+
+        n = shared.crew[THREADS] = len(self._scratches)
+        chains = forest.chains
+        for k in range(1, n):
+            there = self._at_work[k - 1]
+            if self._pool is None or (there is not None and not there.done()):
+                continue
+            if len(self._numbering) < k:
+                self._numbering.append(make_numbering(forest.n_nodes, chains.shape.n_root))
+            device = chains._replace(numbering=self._numbering[k - 1]), forest.change, forest.record
+            self._at_work[k - 1] = self._pool.submit(
+                assist, data, state, shared, self._scratches[k], device, (k, n)
+            )
+
+    def dismiss(self, shared: ChainShared) -> None:
+        """Send all home: arrays that they know are about to be replaced."""
+        from phloem.inference.mcmc.compiled.run_device import LEAVE
+
+        shared.crew[LEAVE] = 1
+        for helper in self._at_work:
+            if helper is not None:
+                helper.result()
+        shared.crew[LEAVE] = 0
 
 
 def device_forest(cells: Forest, structure: ChainModel, state: ChainState, shared: ChainShared) -> GpuForest:
@@ -120,7 +170,7 @@ def start_on_device(
 
 
 def work_on_device(
-    forest: GpuForest, structure: ChainModel, data: ChainData, state: ChainState, shared: ChainShared,
+    there: DeviceChains, structure: ChainModel, data: ChainData, state: ChainState, shared: ChainShared,
     scratch: ChainScratch, n_generations: int, task: int,
 ) -> None:  # fmt: skip
     """All chains by n_generations; Python only sets models that the compiled loop cannot make, and grows
@@ -131,13 +181,16 @@ def work_on_device(
         MODELS_WAIT,
         PROPOSE,
         SETTLE,
+        TASK,
         advance_device,
     )
 
-    resume = PROPOSE
+    resume, forest = PROPOSE, there.forest
+    shared.crew[TASK] = task
     while True:
+        there.crew.gather(data, state, shared, forest)
         device = forest.chains, forest.change, forest.record
-        status = advance_device(data, state, shared, scratch, device, n_generations, task, resume)
+        status = advance_device(data, state, shared, scratch, device, n_generations, resume)
         if status == FINISHED:
             return
         if status == MODELS_WAIT:
@@ -145,5 +198,6 @@ def work_on_device(
                 forest.set_model(int(h), structure.site_model(0, state.values[h, 1 - state.slot[h]]))
             resume = EVALUATE
         else:
+            there.crew.dismiss(shared)
             forest.evaluate()
             resume = SETTLE

@@ -131,7 +131,8 @@ class ChainShared(NamedTuple):
     `advance` began. move, ratio: (H,) the proposal that waits for its models, move -1: none. pair: (n, 2)
     int64 and log_uniform (n,): chains of every generation's swap, and the number that decides it.
     Of chains on a device: prior (H,) of the proposals; waits, taken (H,) int64, whether the model of one must
-    be set, and whether it was accepted; fields (10,) int64, see run_device.write_model. stop: (1,) int64, 1:
+    be set, and whether it was accepted; status (H,) int64, of preparing it; fields (10,) int64, see
+    run_device.write_model; crew: int64, of the threads that share them (run_device.py). stop: (1,) int64, 1:
     another thread has failed."""
 
     keys: np.ndarray
@@ -146,7 +147,9 @@ class ChainShared(NamedTuple):
     prior: np.ndarray
     waits: np.ndarray
     taken: np.ndarray
+    status: np.ndarray
     fields: np.ndarray
+    crew: np.ndarray
     stop: np.ndarray
 
 

@@ -19,8 +19,8 @@ from phloem.pruning.cpu.forest import Forest
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
+    from phloem.inference.mcmc.device import DeviceChains
     from phloem.inference.mcmc.move_table import ChainMove
-    from phloem.pruning.gpu.forest import GpuForest
 
 Device = Literal["cpu", "gpu"]
 
@@ -43,7 +43,7 @@ class Run:
     shared: ChainShared
     scratches: tuple[ChainScratch, ...]
     samples: Samples
-    on_device: GpuForest | None = None
+    on_device: DeviceChains | None = None
 
     @property
     def generation(self) -> int:
@@ -84,17 +84,17 @@ def new_run(
     if fresh:
         state = start.chain_state(data, structure, moves, settings, number, start_tree)
     shared, columns = start.chain_shared(data, settings.n_chains), trace_columns(structure)
-    useful = min(threads, settings.n_chains)
-    if sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
+    useful, there = min(threads, settings.n_chains), settings.use_data and device == "gpu"
+    if not there and sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
         useful = 1
     scratches = tuple(start.chain_scratch(forest, data, structure.n_sets) for _ in range(useful))
     run = Run(number, settings, moves, columns, forest, data, state, shared, scratches, samples)
-    if settings.use_data and device == "gpu":
-        from phloem.inference.mcmc.device import device_forest, start_on_device
+    if there:
+        from phloem.inference.mcmc.device import Crew, DeviceChains, device_forest, start_on_device
 
         on_device = device_forest(forest, structure, state, shared)
         start_on_device(on_device, forest, structure, data, state, shared, scratches[0])
-        run = replace(run, on_device=on_device)
+        run = replace(run, on_device=DeviceChains(on_device, Crew(scratches)))
     else:
         if settings.use_data:
             for chain in range(settings.n_chains):
@@ -140,8 +140,8 @@ def _advance(run: Run, n_generations: int) -> None:
         if run.on_device is not None:
             from phloem.inference.mcmc.device import work_on_device
 
-            forest, structure = run.on_device, run.structure
-            work_on_device(forest, structure, run.data, run.state, shared, run.scratches[0], n, task)
+            there, structure = run.on_device, run.structure
+            work_on_device(there, structure, run.data, run.state, shared, run.scratches[0], n, task)
         elif len(run.scratches) == 1:
             _work(run, shared, n, task, 0)
         else:

@@ -311,7 +311,9 @@ def chain_shared(data: ChainData, n_chains: int) -> ChainShared:
         prior=np.zeros(n_chains),
         waits=np.zeros(n_chains, np.int64),
         taken=np.zeros(n_chains, np.int64),
+        status=np.zeros(n_chains, np.int64),
         fields=np.zeros(10, np.int64),
+        crew=np.zeros(8 * (n_chains + 6), np.int64),
         stop=np.zeros(1, np.int64),
     )
 

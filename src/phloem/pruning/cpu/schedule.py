@@ -42,6 +42,18 @@ def exchange(typing_context, array, index, value):
 
 
 @intrinsic
+def raise_to(typing_context, array, index, value):
+    """Store value in the int64 array[index] if it is larger than what that held before, which is returned, as
+    one indivisible step."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = element_pointer(context, builder, array, arguments[0], arguments[1])
+        return builder.atomic_rmw("max", pointer, arguments[2], "acq_rel")
+
+    return types.int64(array, types.int64, types.int64), generate
+
+
+@intrinsic
 def read_shared(typing_context, array, index):
     """The int64 array[index]; what its writer stored before is visible afterwards."""
 

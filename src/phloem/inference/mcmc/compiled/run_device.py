@@ -1,5 +1,9 @@
 """Metropolis-coupled chains whose likelihood lies on a device: all chains propose, one launch evaluates them,
 all are settled, two may swap. Moves, priors, acceptance and random numbers are those of run.py.
+
+Threads may help with what is done chain by chain. Each has chains of its own, for which it looks first; the
+caller takes what nobody has begun, so that it never waits for a thread that does not come. A chain's numbers
+do not depend on who works on it.
 """
 
 from __future__ import annotations
@@ -8,52 +12,62 @@ import math
 
 import numpy as np
 
-from phloem.hardware.numba_compile import compiled, merged, uncounted
+from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, propose
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNE, chain_prior, swap_chains, tune_move
 from phloem.inference.mcmc.records import COMPILED, KIND, OF_TOPOLOGY
 from phloem.pruning.cpu.cell_records import INVARIANT, SLOT, cell_model, cell_numbers
-from phloem.pruning.cpu.chain_evaluation import evaluate, settle
+from phloem.pruning.cpu.chain_evaluation import await_values, launch, prepare
 from phloem.pruning.cpu.chain_state import MODEL, N_BRANCHES, N_EDITS
-from phloem.pruning.cpu.chain_versions import READY
+from phloem.pruning.cpu.chain_steps import lay_out, write_part
+from phloem.pruning.cpu.chain_versions import READY, settle_version
+from phloem.pruning.cpu.schedule import exchange, fetch_add, give_way, raise_to, read_shared
 from phloem.pruning.cpu.storage import float64_at, int64_at
 
 FINISHED = -1
 PROPOSE, EVALUATE, SETTLE = range(3)  # where advance_device goes on
 MODELS_WAIT = -2
 
+# Words of ChainShared.crew, each in a cache line of its own, and then one for every chain: the last round in
+# which somebody took it. A round is one kind of work on every chain, 8 · number + kind.
+ROUND, DONE, LEAVE, TASK, THREADS, FIRST_CLAIM = range(0, 48, 8)
+PROPOSING, PREPARING, WRITING, SETTLING = range(4)
+_PATIENCE = 4_000  # looks, some microseconds
+_IDLE = 20_000  # times that a helper offers its core to others, some milliseconds, before it goes
 
-@compiled
-def advance_device(data, state, shared, scratch, device, n_generations, task, resume):
+
+@uncounted
+def advance_device(data, state, shared, scratch, device, n_generations, resume):
     """Take all chains on until they have done n_generations since shared.done was 0.
 
     device: (chains, change, record) of pruning.gpu.forest.GpuForest. resume: PROPOSE; EVALUATE, after the
     models of the chains whose shared.waits is 1 were set; SETTLE, after the forest evaluated what it could
     not from here. Returns FINISHED, MODELS_WAIT, or the forest's status.
     """
-    chains, change, record = device
+    chains, _, record = device
     n_chains, phase = len(state.slot), resume
     while shared.done[0] < n_generations:
-        if phase == PROPOSE:
-            waiting = False
+        if phase != SETTLE:
+            _everyone(PROPOSING if phase == PROPOSE else PREPARING, data, state, shared, scratch, device)
+            waiting, status, n_active = False, READY, 0
             for h in range(n_chains):
-                propose_chain(data, state, shared, scratch, change, h)
-                waiting = waiting or shared.waits[h] != 0
-            phase = EVALUATE
+                waiting = waiting or (phase == PROPOSE and shared.waits[h] != 0)
+                status = max(status, shared.status[h])
+                n_active += record.active[h]
             if waiting:
                 return MODELS_WAIT
-        if phase == EVALUATE:
-            status = evaluate(chains, change, record)
+            if status == READY and n_active > 0:
+                status = lay_out(chains, record.active, record.words)
+            if status == READY and n_active > 0:
+                _everyone(WRITING, data, state, shared, scratch, device)
+                status = launch(chains, record)
+            if status == READY:
+                status = await_values(chains.trees, record)
             if status != READY:
                 return status
-        for h in range(n_chains):
-            value = chains.trees.value[1 - chains.trees.accepted[h], h]
-            if chains.trees.pending[h] == 0:
-                value = state.log_likelihood[h]
-            settle_chain(data, state, shared, h, value, task)
-        settle(chains, change, shared.taken)
+        _everyone(SETTLING, data, state, shared, scratch, device)
         g = shared.done[0]
         if n_chains > 1:
             swap_chains(
@@ -63,6 +77,65 @@ def advance_device(data, state, shared, scratch, device, n_generations, task, re
         shared.done[0] = g + 1
         phase = PROPOSE
     return FINISHED
+
+
+@uncounted
+def _everyone(kind, data, state, shared, scratch, device):
+    """One kind of work on every chain: begin a round, do one's own part, and wait for the others'."""
+    crew, n_chains = shared.crew, len(state.slot)
+    now = (crew[ROUND] >> 3) * 8 + 8 + kind
+    exchange(crew, DONE, 0)
+    exchange(crew, ROUND, now)
+    turns, last = 0, n_chains // crew[THREADS]
+    while read_shared(crew, DONE) < n_chains:
+        if turns == 0 or turns > _PATIENCE:
+            work(data, state, shared, scratch, device, now, 0, last)
+            last = n_chains
+        turns += 1
+        if turns > _PATIENCE:
+            give_way()
+
+
+@uncounted
+def assist(data, state, shared, scratch, device, place):
+    """Help advance_device, as the place[0]-th of place[1] threads, until told to leave, or nothing was to do
+    for a while."""
+    crew, n_chains, seen, turns = shared.crew, len(state.slot), 0, 0
+    first, last = place[0] * n_chains // place[1], (place[0] + 1) * n_chains // place[1]
+    while read_shared(crew, LEAVE) == 0 and turns < _PATIENCE + _IDLE:
+        now = read_shared(crew, ROUND)
+        turns += 1
+        if now != seen:
+            work(data, state, shared, scratch, device, now, first, last)
+            seen, turns = now, 0
+        elif turns > _PATIENCE:
+            give_way()
+
+
+@uncounted
+def work(data, state, shared, scratch, device, now, first, last):
+    """A round's work on those of the chains first … last - 1 that nobody has begun."""
+    chains, change, record = device
+    kind, task, n = now & 7, shared.crew[TASK], 0
+    for h in range(first, last):
+        if raise_to(shared.crew, FIRST_CLAIM + 8 * h, now) >= now:
+            continue
+        if kind == PROPOSING:
+            propose_chain(data, state, shared, scratch, change, h)
+            shared.status[h] = READY
+        if kind == PREPARING or (kind == PROPOSING and shared.waits[h] == 0):
+            shared.status[h] = prepare(chains, change, record.active, h)
+        elif kind == WRITING and record.active[h]:
+            write_part(chains, change, h, record.words)
+        elif kind == SETTLING:
+            value = chains.trees.value[1 - chains.trees.accepted[h], h]
+            if chains.trees.pending[h] == 0:
+                value = state.log_likelihood[h]
+            settle_chain(data, state, shared, h, value, task)
+            settle_version(chains, change, h, shared.taken[h])
+        n += 1
+    if n > 0:
+        fetch_add(shared.crew, DONE, n)
 
 
 @uncounted
