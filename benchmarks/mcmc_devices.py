@@ -2,8 +2,8 @@
 
     python benchmarks/mcmc_devices.py [--device gpu] [--threads N] [--chains 4] [--seconds 6] [PROBLEM ...]
 
-Every move, prior, swap and sample (one in 50 generations) included; chains start near the BIONJ tree. At the
-end each figure's last sample is compared with the NumPy reference, and where it differs nothing is printed and
+Every move, prior, swap and sample (one in 50 generations) included; chains start near the BIONJ tree.
+At the end each last sample is compared with the NumPy reference; where it differs nothing is printed and
 the exit status is 1.
 On a machine with AVX-512 the kernels of processors with AVX2 alone are measured by NUMBA_CPU_NAME=x86-64-v3
 NUMBA_CPU_FEATURES=+avx2,+fma,+bmi,+bmi2,+popcnt,+sse4.2 (and a cache folder of their own, NUMBA_CACHE_DIR).

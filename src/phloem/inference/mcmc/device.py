@@ -98,7 +98,8 @@ def device_forest(cells: Forest, structure: ChainModel, state: ChainState, share
             side.append(number[children[h, state.slot[h]][node[n_tips:]]])
     left, right = np.stack(sides[0]), np.stack(sides[1])
     problem, processes = _problem(part, left, right), int(part.process.max()) + 1
-    forest = GpuForest(problem, left, right, n_sets=structure.n_sets, n_processes=processes, lazy=True)
+    # Not lazy: on an H100, lists with hops gave values off by fractions of a log unit (docs/gpu.md).
+    forest = GpuForest(problem, left, right, n_sets=structure.n_sets, n_processes=processes)
     _rename(forest, np.stack(numbers))
     shared.fields[:9], shared.fields[9] = forest.numbers.blocks[:, 0], forest.sizes.width
     assert len(forest.numbers.blocks) == len(FIELDS)

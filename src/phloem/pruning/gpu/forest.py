@@ -386,7 +386,7 @@ class GpuForest:
             ROOT_TILE=sizes.root_tile, DTYPE=dtype,
             PRODUCT="ieee" if self.dtype == torch.float64 else "tf32x3", UNROLL=1 if c == 1 else 4,
             LANES=1024 if cuda else 16, ASCERTAINED=bool(self.problem.ascertained.any()),
-            num_warps=sizes.post_warps, **registers,
+            LAZY=self.chains.shape.lazy, num_warps=sizes.post_warps, **registers,
         )  # fmt: skip
 
 

@@ -127,15 +127,16 @@ def _after_hops(column, live, first, n, words, left_class, right_class):
 
 
 @triton.jit
-def _columns(item, rows, words, left_class, right_class):
-    """postorder.node_columns, or by hops where the step has any."""
+def _columns(item, rows, words, left_class, right_class, LAZY: tl.constexpr):
+    """postorder.node_columns, or by hops where the step has any, which LAZY lists have only."""
     live, left, right = node_columns(item, rows, left_class, right_class)
-    hops = tl.load(item + HOPS)
-    if hops != 0:
-        own = rows + tl.load(item + CLASSES).to(tl.int32)
-        n_left, n_right = (hops >> 16) & 65535, hops & 65535
-        left = _after_hops(own, live, hops >> 32, n_left, words, left_class, right_class)
-        right = _after_hops(own, live, (hops >> 32) + n_left, n_right, words, left_class, right_class)
+    if LAZY:
+        hops = tl.load(item + HOPS)
+        if hops != 0:
+            own = rows + tl.load(item + CLASSES).to(tl.int32)
+            n_left, n_right = (hops >> 16) & 65535, hops & 65535
+            left = _after_hops(own, live, hops >> 32, n_left, words, left_class, right_class)
+            right = _after_hops(own, live, (hops >> 32) + n_left, n_right, words, left_class, right_class)
     return live, left, right
 
 
@@ -148,7 +149,7 @@ def up_to_the_values(
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr,
     ROOT_TILE: tl.constexpr,
     DTYPE: tl.constexpr, PRODUCT: tl.constexpr, UNROLL: tl.constexpr, LANES: tl.constexpr,
-    ASCERTAINED: tl.constexpr,
+    ASCERTAINED: tl.constexpr, LAZY: tl.constexpr,
 ):  # fmt: skip
     """All steps of all chains in one launch: nodes, then roots, then sums (schedule.py).
 
@@ -165,22 +166,21 @@ def up_to_the_values(
         following = next_step(counters)
         if step < end_of_post:
             node = rows + (step // parts) * STEP
-            live, left, right = _columns(node, tl.arange(0, TILE), words, left_class, right_class)
+            live, left, right = _columns(node, tl.arange(0, TILE), words, left_class, right_class, LAZY)
             node_tile(node, step % parts, live, left, right, columns, counters, messages, exponents, shifts,
                       transition, state_sets, C, WIDTH, BLOCK, CHUNKS, TILE, DTYPE, PRODUCT)  # fmt: skip
         else:
             item = rows + (n_rows + step - end_of_post) * STEP
-            ready, target = counters + tl.load(item + AWAITS), tl.load(item + TARGET)
+            await_ready(counters + tl.load(item + AWAITS), tl.load(item + TARGET))
             if step < end_of_roots:
-                at, one, two = _columns(item, tl.arange(0, ROOT_TILE), words, left_class, right_class)
-                await_ready(ready, target)
+                of = tl.arange(0, ROOT_TILE)
+                at, one, two = _columns(item, of, words, left_class, right_class, LAZY)
                 root_tile(item, at, one, two, words, columns, messages, exponents, shifts, process, R,
                           frequencies, weights, invariant, invariant_frequencies, invariant_states,
                           column_weights, mantissa, power, site_log, messages,
                           C, WIDTH, BLOCK, CHUNKS, ROOT_TILE, DTYPE, UNROLL, False, False)  # fmt: skip
                 announce(counters + tl.load(item + RAISES))
             else:
-                await_ready(ready, target)
                 value, beside = sum_of_columns(
                     tl.load(item + ROOT), tl.load(item + SIZE), column_weights, ascertained, site_log,
                     total_weight, LANES, ASCERTAINED,
