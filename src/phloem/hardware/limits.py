@@ -6,6 +6,8 @@ be too much (`phloem plan`).
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from phloem.errors import InputError
 from phloem.hardware.machine import available_bytes, usable_cores
 
@@ -33,10 +35,10 @@ def require_time(what: str, seconds: float, hint: str, file: str | None = None) 
 
 def require_threads(threads: int | None) -> None:
     """InputError for a number of threads that no machine has; None is any."""
-    if threads is not None and not 1 <= threads <= MOST_THREADS:
+    if threads is not None and not (isinstance(threads, Integral) and 1 <= threads <= MOST_THREADS):
         raise InputError(
             f"--threads is {threads:,}, and {usable_cores()[0]} cores may be used here",
-            hint=f"It must be from 1 to {MOST_THREADS:,}.",
+            hint=f"It must be a whole number from 1 to {MOST_THREADS:,}.",
         )
 
 

@@ -245,7 +245,7 @@ def test_single_precision_that_does_not_pay_is_refused(options):
 @pytest.mark.parametrize("engine", ["auto", "cpu", "reference"])
 @pytest.mark.parametrize("threads", [0, 1.5, float("nan")])
 def test_what_is_no_number_of_threads_is_refused(engine, threads):
-    with pytest.raises(InputError, match="threads must be a whole number"):
+    with pytest.raises(InputError, match=r"--threads is (0|1\.5|nan)"):
         likelihood(engine=engine, threads=threads)
 
 
