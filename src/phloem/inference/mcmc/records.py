@@ -79,6 +79,7 @@ class ChainData(NamedTuple):
     use_data: int
     numbers: np.ndarray
     addresses: np.ndarray
+    part_of: np.ndarray
     recipes: Recipes
     number_priors: PriorTable
     length_priors: PriorTable
@@ -133,7 +134,9 @@ class ChainShared(NamedTuple):
     Of chains on a device: prior (H,) of the proposals; waits, taken (H,) int64, whether the model of one must
     be set, and whether it was accepted; status (H,) int64, of preparing it; fields (10,) int64, see
     run_device.write_model; crew: int64, of the threads that share them (run_device.py). stop: (1,) int64, 1:
-    another thread has failed."""
+    another thread has failed. Of a proposal under way: moved (H, N) uint8, reordered, everything (H,): see
+    cell_records.ProposedTree and cell.propose_cell; next_cell (H,) that no thread has taken, cells_done (H,)
+    and cell_values (H, cells)."""
 
     keys: np.ndarray
     new_keys: np.ndarray
@@ -151,11 +154,17 @@ class ChainShared(NamedTuple):
     fields: np.ndarray
     crew: np.ndarray
     stop: np.ndarray
+    moved: np.ndarray
+    reordered: np.ndarray
+    everything: np.ndarray
+    next_cell: np.ndarray
+    cells_done: np.ndarray
+    cell_values: np.ndarray
 
 
 class ChainScratch(NamedTuple):
     """What one thread works in. cell: of the likelihood. adjacency, edge: (N, 3) int64, stack, branch: (N,)
-    int64, of topology moves; kept: (G, N). moved: (N,) uint8. shares: of simplex moves. square,
+    int64, of topology moves; kept: (G, N). shares: of simplex moves. square,
     vectors: (S' · S',)."""
 
     cell: CellScratch
@@ -164,7 +173,6 @@ class ChainScratch(NamedTuple):
     stack: np.ndarray
     branch: np.ndarray
     kept: np.ndarray
-    moved: np.ndarray
     shares: np.ndarray
     square: np.ndarray
     vectors: np.ndarray

@@ -78,13 +78,13 @@ def new_run(
 
     parts = as_parts(observed)
     moves = chosen_moves(structure, len(parts[0].taxa), settings.move_weights)
-    forest = start.chain_forest(parts, structure, settings)
+    forest = start.chain_forest(parts, structure, settings, whole=device == "gpu")
     data = start.chain_data(forest, structure, settings, moves)
     fresh = state is None
     if fresh:
         state = start.chain_state(data, structure, moves, settings, number, start_tree)
     shared, columns = start.chain_shared(data, settings.n_chains), trace_columns(structure)
-    useful, there = min(threads, settings.n_chains), settings.use_data and device == "gpu"
+    useful, there = min(threads, settings.n_chains * len(forest.parts)), settings.use_data and device == "gpu"
     if not there and sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
         useful = 1
     scratches = tuple(start.chain_scratch(forest, data, structure.n_sets) for _ in range(useful))
@@ -181,6 +181,7 @@ def _write_models(run: Run, chain: int, slot: int, proposed: int) -> None:
             differs = (values[0] != values[1]) & (recipes.reads[part] != 0)
             if recipes.rows[part, KIND] != BY_MODEL or not differs.any():
                 continue
-        used = int(run.forest.cells[chain][part].slot[0])
+        cell = int(np.searchsorted(run.data.part_of, part))  # its first, whose model the others share
+        used = int(run.forest.cells[chain][cell].slot[0])
         model = run.structure.site_model(part, values[slot])
-        run.forest.set_model(chain, part, 1 - used if proposed else used, model)
+        run.forest.set_model(chain, cell, 1 - used if proposed else used, model)

@@ -29,7 +29,7 @@ from phloem.inference.mcmc.records import (
 )
 from phloem.inference.mcmc.settings import ChainSettings, Priors
 from phloem.inference.mcmc.structure import ChainModel, is_shares
-from phloem.pruning.cpu.cell_memory import Part
+from phloem.pruning.cpu.cell_memory import Part, column_ranges
 from phloem.pruning.cpu.column_classes import tip_keys
 from phloem.pruning.cpu.forest import Forest
 from phloem.tree.layout import resolve
@@ -158,25 +158,21 @@ def _order(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 # The records of one run at its start: constants, trees, cells.
 
 
-def chain_forest(observed: Sequence[Observations], structure: ChainModel, settings: ChainSettings) -> Forest:
-    """The cells of all chains and partitions, their models those of the starting numbers."""
-    start, parts = structure.space.start(), []
+def chain_forest(
+    observed: Sequence[Observations], structure: ChainModel, settings: ChainSettings, whole: bool = False
+) -> Forest:
+    """The cells of all chains and partitions, their models those of the starting numbers. whole: a cell a
+    part."""
+    start, parts = structure.space.start(), list[Part]()
     for i, data in enumerate(observed):
         model, hidden = structure.site_model(i, start), np.zeros(data.codes.shape[1], bool)
         hidden[: data.n_hidden] = True
         sets = np.asarray(data.code_sets, bool)[:, structure.parts[i].model.observed_state]
-        parts.append(
-            Part(
-                data.codes,
-                sets,
-                data.weights,
-                hidden,
-                model.process,
-                model.length_class,
-                structure.sets[i].start,
-                settings.repeats,
-            )
+        first = structure.sets[i].start
+        part = Part(
+            data.codes, sets, data.weights, hidden, model.process, model.length_class, first, settings.repeats
         )
+        parts += [part] if whole else column_ranges(part, len(parts))
     return Forest(parts, settings.n_chains)
 
 
@@ -193,6 +189,7 @@ def chain_data(
         use_data=int(settings.use_data),
         numbers=forest.numbers,
         addresses=forest.addresses,
+        part_of=forest.part_of,
         recipes=recipes_of(structure),
         number_priors=number_priors(structure, settings.priors),
         length_priors=length_table(settings.priors.branch_lengths, 2 * n_tips - 3, n_tips),
@@ -315,6 +312,12 @@ def chain_shared(data: ChainData, n_chains: int) -> ChainShared:
         fields=np.zeros(10, np.int64),
         crew=np.zeros(8 * (n_chains + 6), np.int64),
         stop=np.zeros(1, np.int64),
+        moved=np.zeros((n_chains, 2 * data.n_tips - 1), np.uint8),
+        reordered=np.zeros(n_chains, np.int64),
+        everything=np.zeros(n_chains, np.int64),
+        next_cell=np.full(n_chains, data.numbers.shape[1], np.int64),
+        cells_done=np.zeros(n_chains, np.int64),
+        cell_values=np.zeros((n_chains, data.numbers.shape[1])),
     )
 
 
@@ -328,7 +331,6 @@ def chain_scratch(forest: Forest, data: ChainData, n_sets: int) -> ChainScratch:
         stack=np.zeros(n, np.int64),
         branch=np.zeros(n, np.int64),
         kept=np.zeros((n_sets, n)),
-        moved=np.zeros(n, np.uint8),
         shares=np.zeros(max(3, int(data.block_size.max(initial=0)))),
         square=np.zeros(square),
         vectors=np.zeros(square),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Part:
     """What is fixed of one partition. tip_codes (T, P): rows of state_sets (n_codes, S) bool; weights (P,);
     unobservable (P,) bool: patterns that stand for those that could not be seen (weight 0). process,
     length_class: (C,) of every category. first_lengths: the first row of a chain's lengths that it uses.
-    repeats: work on distinct columns."""
+    repeats: work on distinct columns. model_of: an earlier part whose model it shares, or -1."""
 
     tip_codes: np.ndarray
     state_sets: np.ndarray
@@ -32,6 +33,33 @@ class Part:
     length_class: np.ndarray
     first_lengths: int = 0
     repeats: bool = True
+    model_of: int = -1
+
+
+RANGE_ENTRIES, RANGE_COLUMNS = 16_000, 15
+"""A range of columns has at least so many entries of messages, some ten microseconds a node, and so many
+columns a state, so that transition matrices, which every range makes for itself, are a small part of it."""
+
+
+def column_ranges(part: Part, number: int) -> list[Part]:
+    """A large part as several ranges of its columns, on a grid that depends on the data alone. number: that
+    the first gets; the others share its model. Columns that could not be seen keep a part together."""
+    n_patterns, states = part.tip_codes.shape[1], part.state_sets.shape[1]
+    least = max(RANGE_ENTRIES // (states * len(part.process)), RANGE_COLUMNS * states)
+    n = n_patterns // least
+    if n < 2 or part.unobservable.any():
+        return [part]
+    ends = [n_patterns * k // n for k in range(n + 1)]
+    return [
+        replace(
+            part,
+            tip_codes=np.ascontiguousarray(part.tip_codes[:, begin:end]),
+            weights=part.weights[begin:end],
+            unobservable=part.unobservable[begin:end],
+            model_of=number if begin else part.model_of,
+        )
+        for begin, end in pairwise(ends)
+    ]
 
 
 def cell_scratch(parts: Sequence[Part]) -> CellScratch:

@@ -200,6 +200,12 @@ class ForestTrees(NamedTuple):
     lengths: np.ndarray
 
 
+MODEL_FIELDS = (
+    "eigenvalues", "eigen_right", "eigen_left", "root_frequencies", "rates", "category_weights", "invariant",
+    "invariant_frequencies", "slot",
+)  # fmt: skip
+"""Arrays that cells of one model share."""
+
 # columns of the table of addresses, in the order of CellArrays
 (
     TIP_CODES, SET_FIRST, SET_STATES, WEIGHTS, UNOBSERVABLE, INVARIANT_STATES, COLUMN_START, MESSAGE_START,

@@ -39,6 +39,7 @@ from phloem.pruning.cpu.cell_memory import (
     shared_arrays,
 )
 from phloem.pruning.cpu.cell_records import (
+    MODEL_FIELDS,
     RESCALED,
     TAKEN,
     VALUES,
@@ -72,7 +73,8 @@ class BranchCurve:
 
 
 class Forest:
-    """H chains × L partitions of cells. numbers, addresses: (H, L, ·) int64 tables for the compiled loops.
+    """H chains × L cells, partitions or ranges of their columns (part_of, (L,): of which). numbers,
+    addresses: (H, L, ·) int64 tables for the compiled loops.
 
     hangs: every tree's root has tip 0 as a child, and its other child a branch of no length; else trees are
     of any form. keeps: False where only from_scratch is asked for: a thread's messages then lie in one place,
@@ -95,6 +97,12 @@ class Forest:
             [cell_arrays(part, own, passing or message_arrays([part])) for part, own in zip(parts, shared)]
             for _ in range(n_chains)
         ]
+        for chain in self.cells:
+            for i, part in enumerate(parts):
+                if part.model_of >= 0:
+                    own = chain[part.model_of]._asdict()
+                    chain[i] = chain[i]._replace(**{name: own[name] for name in MODEL_FIELDS})
+        self.part_of = np.cumsum([part.model_of < 0 for part in parts]) - 1
         row = [cell_sizes(part, hangs) for part in parts]
         self.numbers = np.array([row] * n_chains, np.int64)
         self.addresses = np.array(

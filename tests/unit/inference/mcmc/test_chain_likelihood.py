@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 from phloem import TreeLikelihood, read_alignment
-from phloem.errors import InputError, ModelError
+from phloem.errors import InputError, ModelError, NumericalError
+from phloem.inference.mcmc import start
 from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.pruning.cpu.cell_memory import Part, column_ranges
 from phloem.tree.tree import Tree
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -78,6 +81,57 @@ def test_proteins(text):
 @pytest.mark.parametrize("text", ["GY94+F3X4", "MG94+F1X4+G2"])
 def test_codons(text):
     check(golden("carnivores13_codon.fasta", datatype="codon", genetic_code=2), text, 15)
+
+
+@pytest.fixture
+def small_ranges(monkeypatch):
+    """Columns in ranges of some tens, where the sampler would take thousands."""
+    monkeypatch.setattr("phloem.pruning.cpu.cell_memory.RANGE_ENTRIES", 900)
+    monkeypatch.setattr("phloem.pruning.cpu.cell_memory.RANGE_COLUMNS", 1)
+
+
+@pytest.mark.parametrize("text", ["GTR+FO+I+G4", "GTR+FO+R3"])
+def test_ranges_of_columns(text, small_ranges):
+    check(read_alignment(ROOT / "examples/primates.nex"), text, 700)
+
+
+def test_ranges_of_codons(small_ranges):
+    check(golden("carnivores13_codon.fasta", datatype="codon", genetic_code=2), "GY94+F3X4", 15)
+
+
+@pytest.mark.parametrize("what", ["a range is left out", "ranges have models of their own"])
+def test_wrong_ranges_are_seen(what, small_ranges, monkeypatch):
+    if what == "a range is left out":
+        monkeypatch.setattr(start, "column_ranges", lambda part, number: column_ranges(part, number)[:-1])
+    else:
+        monkeypatch.setattr("phloem.pruning.cpu.forest.MODEL_FIELDS", ())
+    with pytest.raises((AssertionError, NumericalError)):
+        check(read_alignment(ROOT / "examples/primates.nex"), "GTR+FO+I+G4", 700)
+
+
+def test_threads_take_ranges_and_change_no_bit(small_ranges, monkeypatch):
+    monkeypatch.setattr("phloem.inference.mcmc.run.SMALL_RUN", 0)
+    alignment, traces = read_alignment(ROOT / "examples/primates.nex"), []
+    structure = structure_of_model(model_for_alignment("GTR+G4", alignment))
+    for threads in (1, 2, 3):
+        chains = ChainSettings(n_chains=1, sample_every=20, tuning_generations=0)
+        run = new_run(0, observations(alignment), structure, chains, threads=threads)
+        assert len(run.scratches) == threads and len(run.forest.parts) > 3
+        traces.append(advanced(run, 400).samples.numbers)
+    assert len(traces[0]) == 21 and np.array_equal(traces[0], traces[1])
+    assert np.array_equal(traces[0], traces[2])
+
+
+def test_ranges_cover_all_columns_and_depend_on_the_data_alone():
+    codes = np.random.default_rng(1).integers(0, 4, (5, 4000)).astype(np.int32)
+    zeros = np.zeros(4, np.int64)
+    whole = Part(codes, np.eye(4, dtype=bool), np.arange(4000.0), np.zeros(4000, bool), zeros, zeros)
+    ranges = column_ranges(whole, 2)
+    assert len(ranges) == 4 and [part.model_of for part in ranges] == [-1, 2, 2, 2]
+    assert np.array_equal(np.concatenate([part.tip_codes for part in ranges], 1), codes)
+    assert np.array_equal(np.concatenate([part.weights for part in ranges]), whole.weights)
+    hidden = replace(whole, unobservable=np.arange(4000) < 4)
+    assert column_ranges(hidden, 0) == [hidden]
 
 
 def test_many_taxa_are_rescaled():

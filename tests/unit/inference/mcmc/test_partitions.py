@@ -247,9 +247,12 @@ def test_a_wrong_recipe_shows(plant, monkeypatch):
 def test_a_part_that_reads_the_other_ones_columns_shows(monkeypatch):
     right = start.chain_forest
 
-    def wrong(observed, structure, settings):
+    def wrong(observed, structure, settings, whole):
         return right(
-            [observed[0], replace(observed[1], codes=observed[1].codes[::-1].copy())], structure, settings
+            [observed[0], replace(observed[1], codes=observed[1].codes[::-1].copy())],
+            structure,
+            settings,
+            whole,
         )
 
     monkeypatch.setattr(start, "chain_forest", wrong)
@@ -259,8 +262,8 @@ def test_a_part_that_reads_the_other_ones_columns_shows(monkeypatch):
 def test_a_part_that_reads_the_other_ones_lengths_shows(monkeypatch):
     right, column = start.chain_forest, CellNumbers._fields.index("first_lengths")
 
-    def wrong(observed, structure, settings):
-        forest = right(observed, structure, settings)
+    def wrong(observed, structure, settings, whole):
+        forest = right(observed, structure, settings, whole)
         assert forest.numbers[:, :, column].tolist() == [[0, 1]] * 2
         forest.numbers[:, 1, column] = 0
         return forest

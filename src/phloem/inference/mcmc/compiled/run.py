@@ -2,7 +2,9 @@
 
 A chain waits for another one only where they are to swap temperatures, so threads take whichever chain can go
 on. Every chain has a stream of random numbers of its own, and every swap its numbers drawn beforehand: what
-happens does not depend on which thread does it, nor on how many there are.
+happens does not depend on which thread does it, nor on how many there are. A large part of the data is
+several cells, ranges of its columns on a grid that depends on the data alone; a thread without a chain of its
+own takes cells of another one's proposal, and their log-likelihoods are added in order.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from phloem.inference.mcmc.compiled.random import below, uniform
 from phloem.inference.mcmc.records import COMPILED, KIND, OF_TOPOLOGY
 from phloem.pruning.cpu.cell import propose_cell, settle_cell
 from phloem.pruning.cpu.cell_records import ProposedTree
-from phloem.pruning.cpu.schedule import exchange, give_way, read_shared
+from phloem.pruning.cpu.schedule import exchange, fetch_add, give_way, read_shared
 
 TUNING_BATCH = 100
 FINISHED = -1
@@ -63,6 +65,8 @@ def advance(data, state, shared, scratch, n_generations, task, resume, first):
                 continue
             left = True
             if exchange(shared.lock, h, 1) != 0:
+                if read_shared(shared.next_cell, h) < data.numbers.shape[1]:  # another thread has it: help
+                    take_cells(data, state, shared, scratch, h)
                 continue
         resume = -1
         if shared.done[h] == shared.swapped[h] and shared.done[h] < n_generations:
@@ -176,38 +180,64 @@ def _models_wait(data, state, h, scratch, refresh):
     write them whatever changed, so that numbers do not depend, in their last bits, on how they were made."""
     waits = False
     old, new = state.values[h, state.slot[h]], state.values[h, 1 - state.slot[h]]
-    for part in range(data.numbers.shape[1]):
+    for cell in range(data.numbers.shape[1]):
+        part = data.part_of[cell]
+        if cell > 0 and data.part_of[cell - 1] == part:
+            continue  # the cells of a part share its model
         compiled = data.recipes.rows[part, KIND] == COMPILED
         differs = model_differs(data.recipes, part, old, new)
         if compiled and (differs or refresh):
-            set_model(data.recipes, part, new, data.numbers[h, part], data.addresses[h, part], scratch)
+            set_model(data.recipes, part, new, data.numbers[h, cell], data.addresses[h, cell], scratch)
         waits = waits or (differs and not compiled)
     return waits
 
 
 @merged
 def _evaluate(data, state, shared, scratch, h, move, everything):
-    """Log-likelihood of the proposal of chain h, all partitions; everything: trust no cache."""
-    old, new = state.slot[h], 1 - state.slot[h]
+    """Log-likelihood of the proposal of chain h, all its cells, some of which idle threads may take;
+    everything: trust no cache."""
+    old, new, n_cells = state.slot[h], 1 - state.slot[h], data.numbers.shape[1]
     left, right, order = state.left[h, new], state.right[h, new], state.order[h, new]
     reordered = everything or data.moves.on[move] == OF_TOPOLOGY
     if reordered:
         mark_moved(
             data.n_tips, (state.left[h, old], state.right[h, old]), left, right, order, shared.keys[h],
-            shared.new_keys[h], scratch.moved,
+            shared.new_keys[h], shared.moved[h],
         )  # fmt: skip
-    tree = ProposedTree(
-        left, right, state.parent[h, new], order, int(reordered), scratch.moved, state.lengths[h, new],
-        state.lengths[h, old],
-    )  # fmt: skip
+    shared.reordered[h], shared.everything[h], shared.cells_done[h] = reordered, everything, 0
+    exchange(shared.next_cell, h, 0)
+    take_cells(data, state, shared, scratch, h)
+    patience = 10 * _PATIENCE
+    while read_shared(shared.cells_done, h) < n_cells:
+        patience -= 1
+        if patience < 0:
+            give_way()
     total = 0.0
-    for part in range(data.numbers.shape[1]):
+    for cell in range(n_cells):
+        total += shared.cell_values[h, cell]
+    return total
+
+
+@uncounted
+def take_cells(data, state, shared, scratch, h):
+    """Evaluate cells of chain h's proposal that no thread has taken. A thread that comes late finds that
+    there are none, or takes one of the next proposal, which is complete where a cell of it can be had."""
+    while True:
+        cell = fetch_add(shared.next_cell, h, 1)
+        if cell >= data.numbers.shape[1]:
+            break
+        old, new, everything = state.slot[h], 1 - state.slot[h], shared.everything[h] != 0
+        tree = ProposedTree(
+            state.left[h, new], state.right[h, new], state.parent[h, new], state.order[h, new],
+            shared.reordered[h], shared.moved[h], state.lengths[h, new], state.lengths[h, old],
+        )  # fmt: skip
+        part = data.part_of[cell]
         differs = model_differs(data.recipes, part, state.values[h, old], state.values[h, new])
         differs = differs or (everything and data.recipes.rows[part, KIND] == COMPILED)
-        total += propose_cell(
-            data.numbers[h, part], data.addresses[h, part], tree, differs, everything, scratch.cell
+        shared.cell_values[h, cell] = propose_cell(
+            data.numbers[h, cell], data.addresses[h, cell], tree, differs, everything, scratch.cell
         )
-    return total
+        fetch_add(shared.cells_done, h, 1)
 
 
 @merged
@@ -215,8 +245,8 @@ def _settle(data, state, shared, h, taken, likelihood, prior, refresh):
     if taken:
         state.log_likelihood[h], state.log_prior[h] = likelihood, prior
         if data.use_data:
-            for part in range(data.numbers.shape[1]):
-                settle_cell(data.numbers[h, part], data.addresses[h, part])
+            for cell in range(data.numbers.shape[1]):
+                settle_cell(data.numbers[h, cell], data.addresses[h, cell])
         if refresh or data.moves.on[shared.move[h]] == OF_TOPOLOGY:
             for x in range(data.n_tips, shared.keys.shape[1]):
                 shared.keys[h, x] = shared.new_keys[h, x]
