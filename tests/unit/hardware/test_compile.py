@@ -64,4 +64,4 @@ def test_a_gradient_needs_few_compiled_entries():
         run = subprocess.run(
             [sys.executable, "-c", script], cwd=Path(__file__).parents[2], capture_output=True, check=True
         )
-    assert int(run.stdout) <= 8
+    assert int(run.stdout) <= 9  # sums of tasks are one of them: it spares every call 30 µs
