@@ -17,6 +17,7 @@ from phloem.inference.mcmc.compiled.dispatch import Proposal
 from phloem.inference.mcmc.compiled.random import below, multiplied, uniform
 from phloem.inference.mcmc.compiled.unrooted import hang, internal_branch, unroot
 from phloem.inference.mcmc.move_table import TOPOLOGY, Move
+from phloem.inference.mcmc.moves.leapfrog import STEPS, leapfrog
 from phloem.inference.mcmc.start import random_tree, stream
 
 N_TIPS = 6
@@ -83,9 +84,13 @@ def proposed(move: Move, case: Case, state: State, words: np.ndarray, numbers: N
     unroot(parent, left, right, N_TIPS, adjacency, edge)
     p = Proposal(
         N_TIPS, words, case.tuning, numbers.low, numbers.high, case.p_extend, new.numbers, new.lengths,
-        below(words, 2), left, right, state.beside, adjacency, edge, np.zeros(8),
+        below(words, 2), left, right, state.beside, adjacency, edge, np.zeros(8), 0,
+        np.zeros((2, N_NODES)), np.zeros((2, N_NODES)),
     )  # fmt: skip
-    ratio = move.propose(p)
+    ratio = 0.0
+    for turn in range(max(move.gradients, 1)):
+        p.slope[:] = 1.0 - RATE * new.lengths
+        ratio += move.propose(p._replace(turn=turn))
     if move.on == TOPOLOGY:
         branch, stack = np.full(N_NODES, -1), np.zeros(N_NODES, np.int64)
         hang(adjacency, edge, N_TIPS, parent, left, right, order, branch, stack)
@@ -223,6 +228,14 @@ def with_a_stretch(p):
     return 0.0
 
 
+def with_one_kick_too_many(p):
+    """The last step kicks in full: no path leads back."""
+    if p.turn == STEPS:
+        for x in range(p.lengths.shape[1] - 1):
+            p.momentum[0, x] += p.tuning * p.slope[0, x]
+    return leapfrog(p)
+
+
 # The table -------------------------------------------------------------------------------------------------
 
 
@@ -250,6 +263,7 @@ CASES = {
     "branch_multiplier": Case(1.386, SCALED),
     "tree_multiplier": Case(0.5, SCALED),
     "node_slider": Case(0.8, SCALED),
+    "leapfrog": Case(0.25, instead(with_one_kick_too_many) | SCALED),
     "nni": Case(1.0, instead(next_to_cherries, with_a_stretch)),
     "spr": Case(1.0, SCALED),
     "tbr": Case(1.0, SCALED),

@@ -36,6 +36,7 @@ LENGTH_MOVES = {
     "spr": {"spr": 3, "branch_multiplier": 1},
     "tbr": {"tbr": 3, "branch_multiplier": 1},
     "nni": {"nni": 3, "branch_multiplier": 1},
+    "leapfrog": {"leapfrog": 1, "branch_multiplier": 9},
 }
 TOPOLOGY_MOVES = {name: LENGTH_MOVES[name] for name in ("nni", "spr", "tbr")}
 

@@ -27,7 +27,8 @@ class Move:
     sampler compiles it. weight: relative, as MrBayes 3.2.7a's relprob.
     tuning: a number of the move's own at the start (a width in log space, a window, a Dirichlet's count per
     entry; SPR and TBR: the width of the multipliers that go with them). target: acceptance aimed at while
-    tuning, 0: not tuned. bounds: of tuning. narrows: a larger tuning makes smaller steps.
+    tuning, 0: not tuned. bounds: of tuning. narrows: a larger tuning makes smaller steps. gradients: how many
+    it asks for; it is called with each (dispatch.Proposal.turn), and what it returns is added up.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Move:
     target: float = 0.0
     bounds: tuple[float, float] = (0.0, 0.0)
     narrows: bool = False
+    gradients: int = 0
 
 
 @dataclass(frozen=True)

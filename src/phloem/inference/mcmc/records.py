@@ -54,7 +54,8 @@ class MoveTable(NamedTuple):
     """The moves of a model's chains. kind: (M,) number among the registered moves (compiled/dispatch.py). on:
     (M,) OF_LENGTHS, OF_TOPOLOGY or OF_NUMBERS. block: (M,) the block of numbers it is of. cumulative: (M,) of
     the weights, ends at 1. target: (M,) acceptance aimed at while tuning (0: not tuned). bounds: (M, 2) of
-    the tuning parameter. narrows: (M,) uint8, 1 where a larger one makes smaller steps."""
+    the tuning parameter. narrows: (M,) uint8, 1 where a larger one makes smaller steps. gradients: (M,) how
+    many it asks for."""
 
     kind: np.ndarray
     on: np.ndarray
@@ -63,6 +64,7 @@ class MoveTable(NamedTuple):
     target: np.ndarray
     bounds: np.ndarray
     narrows: np.ndarray
+    gradients: np.ndarray
 
 
 class ChainData(NamedTuple):
@@ -136,7 +138,8 @@ class ChainShared(NamedTuple):
     run_device.write_model; crew: int64, of the threads that share them (run_device.py). stop: (1,) int64, 1:
     another thread has failed. Of a proposal under way: moved (H, N) uint8, reordered, everything (H,): see
     cell_records.ProposedTree and cell.propose_cell; next_cell (H,) that no thread has taken, cells_done (H,)
-    and cell_values (H, cells)."""
+    and cell_values (H, cells). Of moves that ask for gradients: turn (H,)
+    int64, slope, momentum (H, G, N), as in dispatch.Proposal."""
 
     keys: np.ndarray
     new_keys: np.ndarray
@@ -160,6 +163,9 @@ class ChainShared(NamedTuple):
     next_cell: np.ndarray
     cells_done: np.ndarray
     cell_values: np.ndarray
+    turn: np.ndarray
+    slope: np.ndarray
+    momentum: np.ndarray
 
 
 class ChainScratch(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from phloem.errors import NumericalError
+from phloem.errors import InputError, NumericalError
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import ChainData, ChainScratch, ChainShared, ChainState
 from phloem.inference.mcmc.samples import Samples, TraceColumns, draw, extended, no_samples, trace_columns
@@ -21,6 +21,7 @@ from phloem.tree.tree import Tree
 if TYPE_CHECKING:
     from phloem.inference.mcmc.device import DeviceChains
     from phloem.inference.mcmc.move_table import ChainMove
+    from phloem.inference.mcmc.start import Downs
 
 Device = Literal["cpu", "gpu"]
 
@@ -31,7 +32,8 @@ SMALL_RUN = 400_000  # message entries at all tips: below, a second thread waits
 class Run:
     """Records of one run; the arrays of state, shared and the forest's cells change in place, samples are
     replaced. forest: the cells of all chains. scratches: one a thread; what
-    happens does not depend on their number. on_device: the chains' likelihood, where a GPU has it."""
+    happens does not depend on their number. on_device: the chains' likelihood, where a GPU has it. downs:
+    where a move asks for gradients."""
 
     number: int
     settings: ChainSettings
@@ -44,6 +46,7 @@ class Run:
     scratches: tuple[ChainScratch, ...]
     samples: Samples
     on_device: DeviceChains | None = None
+    downs: Downs | None = None
 
     @property
     def generation(self) -> int:
@@ -83,12 +86,19 @@ def new_run(
     fresh = state is None
     if fresh:
         state = start.chain_state(data, structure, moves, settings, number, start_tree)
-    shared, columns = start.chain_shared(data, settings.n_chains), trace_columns(structure)
+    shared = start.chain_shared(data, settings.n_chains, structure.n_sets)
+    columns = trace_columns(structure)
     useful, there = min(threads, settings.n_chains * len(forest.parts)), settings.use_data and device == "gpu"
     if not there and sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
         useful = 1
     scratches = tuple(start.chain_scratch(forest, data, structure.n_sets) for _ in range(useful))
     run = Run(number, settings, moves, columns, forest, data, state, shared, scratches, samples)
+    if data.moves.gradients.any():
+        if device == "gpu":
+            raise InputError(
+                "moves that ask for gradients are made on the CPU only", hint="Choose --device cpu."
+            )
+        run = replace(run, downs=start.chain_downs(forest, useful))
     if there:
         from phloem.inference.mcmc.device import Crew, DeviceChains, device_forest, start_on_device
 
@@ -164,6 +174,12 @@ def _work(run: Run, shared: ChainShared, n_generations: int, task: int, thread: 
             )
             if resume == FINISHED:
                 return
+            if run.downs is not None and run.data.moves.gradients[shared.move[resume]] > 0:
+                from phloem.inference.mcmc.compiled.gradient import propose_by_gradients
+
+                own = run.scratches[thread], run.downs.table, run.downs.rooms[thread]
+                propose_by_gradients(run.data, run.state, shared, *own, resume)
+                continue
             _write_models(run, resume, 1 - int(run.state.slot[resume]), 1)
     except BaseException:
         shared.stop[0] = 1  # the chain stays locked, and other threads would wait for it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -29,9 +30,11 @@ from phloem.inference.mcmc.records import (
 )
 from phloem.inference.mcmc.settings import ChainSettings, Priors
 from phloem.inference.mcmc.structure import ChainModel, is_shares
-from phloem.pruning.cpu.cell_memory import Part, column_ranges
+from phloem.pruning.cpu.cell_memory import Part, column_ranges, down_arrays, down_scratch, pre_order_vectors
+from phloem.pruning.cpu.cell_records import DownArrays, DownScratch
 from phloem.pruning.cpu.column_classes import tip_keys
 from phloem.pruning.cpu.forest import Forest
+from phloem.pruning.cpu.storage import address_of
 from phloem.tree.layout import resolve
 from phloem.tree.tree import Tree
 
@@ -217,6 +220,7 @@ def move_arrays(moves: Sequence[ChainMove]) -> MoveTable:
         target=np.array([m.move.target for m in moves]),
         bounds=np.array([m.move.bounds for m in moves]),
         narrows=np.array([m.move.narrows for m in moves], np.uint8),
+        gradients=np.array([m.move.gradients for m in moves], np.int64),
     )
 
 
@@ -290,7 +294,7 @@ def chain_state(
     )
 
 
-def chain_shared(data: ChainData, n_chains: int) -> ChainShared:
+def chain_shared(data: ChainData, n_chains: int, n_sets: int) -> ChainShared:
     """What the threads of a run share, at its start."""
     keys = np.zeros((n_chains, 2 * data.n_tips - 1), np.uint64)
     keys[:, : data.n_tips] = tip_keys(data.n_tips)
@@ -318,7 +322,27 @@ def chain_shared(data: ChainData, n_chains: int) -> ChainShared:
         next_cell=np.full(n_chains, data.numbers.shape[1], np.int64),
         cells_done=np.zeros(n_chains, np.int64),
         cell_values=np.zeros((n_chains, data.numbers.shape[1])),
+        turn=np.zeros(n_chains, np.int64),
+        slope=np.zeros((n_chains, n_sets, 2 * data.n_tips - 1)),
+        momentum=np.zeros((n_chains, n_sets, 2 * data.n_tips - 1)),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Downs:
+    """What moves that ask for gradients need. table: (H, L, ·) addresses of the cells' ways down, which
+    memory holds; rooms: one a thread."""
+
+    table: np.ndarray
+    memory: list[list[DownArrays]]
+    rooms: list[DownScratch]
+
+
+def chain_downs(forest: Forest, n_threads: int) -> Downs:
+    """Ways down of all cells, each with memory of its own: threads have different chains at one time."""
+    memory = [[down_arrays(part, pre_order_vectors([part])) for part in forest.parts] for _ in forest.cells]
+    table = np.array([[[address_of(array) for array in own] for own in chain] for chain in memory], np.int64)
+    return Downs(table, memory, [down_scratch(forest.parts) for _ in range(n_threads)])
 
 
 def chain_scratch(forest: Forest, data: ChainData, n_sets: int) -> ChainScratch:

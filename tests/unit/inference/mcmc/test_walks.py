@@ -18,7 +18,8 @@ NO_STRETCH = 1e-13  # then lengths are only permuted and name the proposal
 def propose(move: str, adjacency, edge, lengths, n_tips: int, rng, p_extend: float) -> float:
     none = np.zeros(0, np.int64)
     given = n_tips, rng, NO_STRETCH, 1e-8, 100.0, p_extend, np.zeros(0), lengths, 0, none, none, 0
-    return registered()[move].propose(Proposal(*given, adjacency, edge, np.zeros(0)))
+    room, still = np.zeros(0), np.zeros((1, 0))
+    return registered()[move].propose(Proposal(*given, adjacency, edge, room, 0, still, still))
 
 
 def unrooted(tree):

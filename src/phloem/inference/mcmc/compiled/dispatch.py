@@ -27,6 +27,9 @@ class Proposal(NamedTuple):
     left, right: (N,) children, -1 at tips; beside: the root's child beside tip 0, whose own branch has length
     0 and stays so, as tip 0 has it. adjacency, edge: (N, 3) of compiled/unrooted.py, for a move of the
     topology, which permutes there. room: (n,) floats to work in.
+    Of a move that asks for gradients, and is called with each: turn: 0, 1, …; slope: (G, N) derivatives of
+    the log density of log lengths, at the chain's temperature and at the lengths that the turn before left
+    behind; momentum: (G, N) stays from turn to turn.
     """
 
     n_tips: int
@@ -44,6 +47,9 @@ class Proposal(NamedTuple):
     adjacency: np.ndarray
     edge: np.ndarray
     room: np.ndarray
+    turn: int
+    slope: np.ndarray
+    momentum: np.ndarray
 
 
 def _compiled(function, **options) -> Any:

@@ -27,8 +27,8 @@ def begin(state, h):
 
 @merged
 def propose(data, state, shared, scratch, h, move):
-    """Change the proposal's slot by one move; returns the log Hastings ratio, -inf for an impossible
-    proposal."""
+    """Change the proposal's slot by one turn of a move; returns the log Hastings ratio, -inf for an
+    impossible proposal."""
     on, s, root, rng = data.moves.on[move], 1 - state.slot[h], 2 * data.n_tips - 2, state.rng[h]
     lengths, left, right = state.lengths[h, s], state.left[h, s], state.right[h, s]
     first, size, low, high, chosen = 0, 0, data.length_bounds[0], data.length_bounds[1], 0
@@ -42,6 +42,7 @@ def propose(data, state, shared, scratch, h, move):
         data.n_tips, rng, state.tuning[state.rank[h], move], low, high, data.p_extend,
         state.values[h, s, first : first + size], lengths, chosen, left, right,
         left[root] if right[root] == 0 else right[root], scratch.adjacency, scratch.edge, scratch.shares,
+        shared.turn[h], shared.slope[h], shared.momentum[h],
     )  # fmt: skip
     if on == OF_TOPOLOGY:
         unroot(state.parent[h, s], left, right, data.n_tips, scratch.adjacency, scratch.edge)

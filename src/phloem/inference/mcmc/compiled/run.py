@@ -117,7 +117,8 @@ def swap_chains(heat, log_likelihood, log_prior, rank, tried, accepted, i, j, lo
 @merged
 def _step(data, state, shared, scratch, h, task):
     """One Metropolis–Hastings step of chain h at its temperature: posterior**heat (Altekar et al. 2004).
-    Returns True where models must be written first; the proposal is then kept and taken up again."""
+    Returns True where the caller must first write models, or make a proposal that asks for gradients; the
+    proposal is then kept and taken up again."""
     rank, refresh = state.rank[h], task == REFRESH
     fresh = shared.move[h] < 0
     if fresh:
@@ -127,6 +128,9 @@ def _step(data, state, shared, scratch, h, task):
             u = uniform(state.rng[h])
             while data.moves.cumulative[move] < u:
                 move += 1
+            if data.moves.gradients[move] > 0:
+                shared.move[h] = move
+                return True
             ratio = propose(data, state, shared, scratch, h, move)
         shared.move[h], shared.ratio[h] = move, ratio
     move, ratio = shared.move[h], shared.ratio[h]
