@@ -169,4 +169,4 @@ def likely_name(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def _form(name: str) -> str:
-    return " ".join(name.replace("_", " ").replace("-", " ").strip("'\"").lower().split())
+    return " ".join(folded(name).replace("-", " ").strip("'\"").split())
