@@ -29,6 +29,7 @@ TEST_READY := $(VENV)/.installed-test
 endif
 
 demo: $(VENV)/.installed
+	@mkdir -p demo-output
 	$(BIN)/phloem mcmc examples/primates.nex --model GTR+G4 --generations 500000 --seed 1 \
 	  --prefix demo-output/primates --redo
 
