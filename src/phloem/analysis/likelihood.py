@@ -277,6 +277,7 @@ def optimum_record(optimum: Optimum) -> dict[str, object]:
     return {
         "free_numbers": optimum.n_free,
         "aic": optimum.aic,
+        "aicc": optimum.aicc if np.isfinite(optimum.aicc) else None,
         "bic": optimum.bic,
         "evaluations": optimum.evaluations,
         "converged": optimum.converged,

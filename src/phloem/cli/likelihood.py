@@ -173,7 +173,7 @@ def _show_optimum(optimum: Optimum, out_tree: str | None, console) -> None:
         f"{len(optimum.starting_log_likelihoods)} start(s): {'' if optimum.converged else 'not '}converged",
         style=None if optimum.converged else "yellow",
     )
-    console.print(f"AIC {optimum.aic:.4f}, BIC {optimum.bic:.4f}")
+    console.print(f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}")
     if out_tree:
         console.print(f"tree written to {out_tree}")
 

@@ -111,7 +111,11 @@ class Model:
         """The same model with these parameters fixed; ModelError for unknown names and impossible values."""
         fixed = {name: self.parameter(name).checked(value) for name, value in values.items()}
         return replace(
-            self, parameters=tuple(replace(p, value=fixed.get(p.name, p.value)) for p in self.parameters)
+            self,
+            parameters=tuple(
+                replace(p, value=fixed[p.name], counted=False) if p.name in fixed else p
+                for p in self.parameters
+            ),
         )
 
     def start_values(self) -> dict[str, ParameterValue]:

@@ -292,7 +292,9 @@ def _substitution(
     parameters = list(with_piece_values(base.terms[0], head))
     if len(base.terms) > 1:
         own = with_piece_values(base.terms[1], piece)
-        parameters += [replace(p, value=counted[p.name]) if p.name in counted else p for p in own]
+        parameters += [
+            replace(p, value=counted[p.name], counted=True) if p.name in counted else p for p in own
+        ]
     if classes is None:
         return base, parameters
     if isinstance(base, CodonSites):

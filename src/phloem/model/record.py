@@ -31,7 +31,8 @@ class Parameter:
     start: where a free parameter starts; lower, upper: bounds of an optimiser (of every entry).
     reference: of rates that are multiples of a rate of 1, the name of that rate; those of one model with the
     same reference are, together with it, known up to a factor. relative: only the ratios among the entries
-    matter. Both say what a prior can be on: shares that sum to 1.
+    matter. Both say what a prior can be on: shares that sum to 1. counted: the value was counted in the data,
+    so a comparison of models counts it among the free numbers.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Parameter:
     aliases: tuple[str, ...] = ()
     reference: str | None = None
     relative: bool = False
+    counted: bool = False
 
     @property
     def size(self) -> int:

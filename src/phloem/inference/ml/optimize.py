@@ -13,6 +13,7 @@ from phloem.density.parameterisation import LENGTHS, Parameterisation, parameter
 from phloem.density.space import Block
 from phloem.density.target import Target
 from phloem.errors import InputError, ModelError, NumericalError
+from phloem.inference.ml.criteria import criteria, free_numbers
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.term import BlockLikelihood, LikelihoodTerm
 from phloem.likelihood.tree_likelihood import TreeLikelihood
@@ -83,9 +84,8 @@ class Optimum:
     starting_log_likelihoods: what each start reached; of several parts last the one from the best of each
     part, and of parts that share nothing only the sum over them of the best start. converged: whether the
     last round gained less than the tolerance. largest_derivative: of log L in the coordinates of
-    density/transform.py. n_free: numbers fitted, each block of shared ones once, branch lengths included (the
-    two at the base of a tree count once if the models are reversible). aic: 2 n_free - 2 log L.
-    bic: n_free log(sites) - 2 log L.
+    density/transform.py, of a number at its bound only the way back in. n_free: numbers fitted or counted in
+    the data, branch lengths included (criteria.free_numbers). aic, aicc, bic: criteria.criteria.
     """
 
     log_likelihood: float
@@ -95,6 +95,7 @@ class Optimum:
     converged: bool
     largest_derivative: float
     aic: float
+    aicc: float
     bic: float
 
 
@@ -207,8 +208,7 @@ def _one_after_another(
         "evaluations": sum(f.evaluations for f in fits),
         "converged": all(f.converged for f in fits),
         "largest_derivative": max(f.largest_derivative for f in fits),
-        "aic": 2 * n_free - 2 * value,
-        "bic": n_free * float(np.log(n_sites)) - 2 * value,
+        **criteria(value, n_free, n_sites)._asdict(),
     }
 
 
@@ -312,6 +312,10 @@ class _Search:
                 return Run(value, vector, True)
         return Run(value, vector, False)
 
+    def projected_slope(self, vector: np.ndarray) -> np.ndarray:
+        """How far a step down the derivative of -log L leads inside the bounds: 0 at a bounded optimum."""
+        return vector - np.clip(vector - self.objective(vector)[1], *self._bounds.T)
+
     def objective(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
         """-log L and its derivative; a high wall where the model cannot be evaluated."""
         self.evaluations += 1
@@ -334,9 +338,9 @@ def _best(runs: list[Run]) -> Run:
 def _settle(search: _Search, runs: list[Run]) -> dict:
     """The fields of Optimum; puts the likelihood there."""
     likelihood, best = search.likelihood, _best(runs)
-    slope = search.objective(best.vector)[1]
+    slope = search.projected_slope(best.vector)
     _order_free_rates(likelihood)
-    value, n_free = likelihood.log_likelihood(), _free_numbers(search)
+    value, n_free = likelihood.log_likelihood(), free_numbers(likelihood, search.parameterisation)
     n_sites = sum(part.n_sites for part in likelihood.part_models)
     return {
         "log_likelihood": value,
@@ -345,17 +349,8 @@ def _settle(search: _Search, runs: list[Run]) -> dict:
         "evaluations": search.evaluations,
         "converged": best.converged,
         "largest_derivative": float(np.abs(slope).max(initial=0.0)),
-        "aic": 2 * n_free - 2 * value,
-        "bic": n_free * float(np.log(n_sites)) - 2 * value,
+        **criteria(value, n_free, n_sites)._asdict(),
     }
-
-
-def _free_numbers(search: _Search) -> int:
-    """The dimension, less one of two basal branches of every set of lengths where the root is free."""
-    tree = search.likelihood.tree
-    one_basal_branch = search.likelihood.root_is_free and len(tree.children(tree.n_nodes - 1)) == 2
-    sets = search.likelihood.branch_lengths.size // (tree.n_nodes - 1)
-    return search.space.n_coordinates - sets * one_basal_branch
 
 
 def _order_free_rates(likelihood: BlockLikelihood) -> None:

@@ -72,6 +72,7 @@ def test_identical_sequences_have_no_length():
     assert result.converged and result.branch_lengths.max() < 1e-4
     assert result.branch_lengths.min() >= SHORTEST * (1 - 1e-9)
     assert result.log_likelihood == pytest.approx(22 * np.log(0.25), abs=1e-3)
+    assert result.largest_derivative < 1e-2  # every length is at its bound, and log L falls from there
 
 
 def test_free_rates_come_out_sorted_with_mean_one_and_at_least_as_good_as_one_rate():
@@ -79,15 +80,16 @@ def test_free_rates_come_out_sorted_with_mean_one_and_at_least_as_good_as_one_ra
     weights, rates = result.parameters["weights"], result.parameters["rates"]
     assert weights @ rates == pytest.approx(1.0) and (np.diff(rates) >= 0).all()
     assert result.log_likelihood > optimize(likelihood("HKY+F")).log_likelihood - 1e-4
-    assert result.n_free == 7 + 1 + 1 + 1
+    assert result.n_free == 7 + 1 + 3 + 1 + 1
 
 
 def test_only_parameters_without_a_value_move():
     result = optimize(likelihood("HKY{3.5}+F+G4{0.7}"))
     assert result.parameters["kappa"] == 3.5 and result.parameters["alpha"] == 0.7
-    assert result.n_free == 7
-    assert result.aic == 14 - 2 * result.log_likelihood
-    assert result.bic == pytest.approx(7 * np.log(22) - 2 * result.log_likelihood)
+    assert result.n_free == 7 + 3  # +F counts three frequencies in the data
+    assert result.aic == 20 - 2 * result.log_likelihood
+    assert result.aicc == pytest.approx(result.aic + 20 * 11 / (22 - 11))
+    assert result.bic == pytest.approx(10 * np.log(22) - 2 * result.log_likelihood)
 
 
 def test_two_basal_branches_count_once_where_the_root_is_free():
