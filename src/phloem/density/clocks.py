@@ -1,0 +1,102 @@
+"""From heights to branch lengths in substitutions: clocks, and derivatives the other way.
+
+Branch i, above node i, lasts τ_i = t_parent - t_i and has the length d_i = r_i τ_i. A strict clock has
+r_i = μ. The uncorrelated log-normal clock (Drummond et al. 2006, PLoS Biol. 4:e88) is non-centred here: r_i =
+μ exp(s ε_i - h s²), ε_i ~ N(0, 1). With h = ½ μ is the mean rate in real space, and the spread is given by
+the coefficient of variation φ, s² = log(1 + φ²) ("cv"); with h = 0 μ is the median rate and s itself the
+spread ("log", as BEAST 1's ucld.mean and stdev in log space).
+
+With L_i = d log P(data) / d d_i, all from one backward pass:
+
+    d/dt_i += Σ_{children c} r_c L_c - r_i L_i,   d/d log μ = Σ d_i L_i,   d/dε_i = s d_i L_i,
+    d/ds = Σ d_i L_i (ε_i - 2 h s),   ds/dφ = φ / (s (1 + φ²)).                                           (3)
+
+Given all d_i the data say nothing about dates: ε_i = (log(d_i / τ_i) - log μ + h s²) / s, and the density of
+ε becomes one of d by -log s a branch (held_by_distances).
+"""
+
+from __future__ import annotations
+
+import math
+
+STRICT, BY_CV, BY_LOG = range(3)  # kinds of clocks
+
+
+def log_spread(kind, spread):
+    """s of a clock's spread parameter; 0 of a strict clock."""
+    if kind == STRICT:
+        return 0.0
+    return math.sqrt(math.log1p(spread * spread)) if kind == BY_CV else spread
+
+
+def spread_slope(kind, spread, s):
+    """ds / d spread."""
+    return spread / (s * (1.0 + spread * spread)) if kind == BY_CV else 1.0
+
+
+def branch_rate(kind, rate, s, deviation):
+    """r_i of ε_i."""
+    if kind == STRICT:
+        return rate
+    shift = 0.5 * s * s if kind == BY_CV else 0.0
+    return rate * math.exp(s * deviation - shift)
+
+
+def set_lengths(kind, rate, s, parent, heights, deviations, lengths):
+    """lengths (N,), out: d_i, 0 of the root. Returns False where a branch lasts no time."""
+    possible = True
+    for x in range(parent.shape[0]):
+        if parent[x] < 0:
+            lengths[x] = 0.0
+        else:
+            time = heights[parent[x]] - heights[x]
+            possible = possible and time > 0.0
+            lengths[x] = time * branch_rate(kind, rate, s, deviations[x])
+    return possible
+
+
+def pull_back_lengths(kind, rate, s, parent, heights, deviations, by_length, by_height, by_deviation):
+    """From L (N,) to d/dt, added to by_height, and d/dε, added to by_deviation (both (N,)). Returns
+    d/d log μ and d/ds (3)."""
+    by_rate, by_s = 0.0, 0.0
+    shift = s if kind == BY_CV else 0.0
+    for x in range(parent.shape[0]):
+        if parent[x] < 0:
+            continue
+        r = branch_rate(kind, rate, s, deviations[x])
+        slope = r * by_length[x]
+        by_height[parent[x]] += slope
+        by_height[x] -= slope
+        slope *= heights[parent[x]] - heights[x]
+        by_rate += slope
+        if kind != STRICT:
+            by_deviation[x] += s * slope
+            by_s += slope * (deviations[x] - shift)
+    return by_rate, by_s
+
+
+def set_deviations(kind, rate, s, parent, heights, lengths, deviations):
+    """deviations (N,), out: ε_i that give the lengths, where these are held."""
+    shift = 0.5 * s * s if kind == BY_CV else 0.0
+    for x in range(parent.shape[0]):
+        if parent[x] >= 0:
+            time = heights[parent[x]] - heights[x]
+            deviations[x] = (math.log(lengths[x] / (rate * time)) + shift) / s
+
+
+def held_by_distances(kind, s, parent, heights, deviations, by_height):
+    """The log density of all ε_i where distances are held, by (t, μ, s): Σ (-log s - ½ ε²), without the
+    constant. Adds its d/dt to by_height (N,); returns value, d/d log μ and d/ds."""
+    value, by_rate, by_s = 0.0, 0.0, 0.0
+    shift = 1.0 if kind == BY_CV else 0.0
+    for x in range(parent.shape[0]):
+        if parent[x] < 0:
+            continue
+        e = deviations[x]
+        value -= math.log(s) + 0.5 * e * e
+        by_rate += e / s
+        by_s -= 1.0 / s + e * (shift - e / s)
+        slope = e / (s * (heights[parent[x]] - heights[x]))
+        by_height[parent[x]] += slope
+        by_height[x] -= slope
+    return value, by_rate, by_s

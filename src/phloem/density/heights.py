@@ -1,0 +1,82 @@
+"""Heights of a dated tree as free numbers, and derivatives the other way.
+
+The anchor a_i of a node is the height of the oldest tip below it. The root has z = log(t - a); another
+internal node z = logit x with x = (t - a) / (t_parent - a), in (0, 1) whatever the other nodes do (Fourment
+and Darling 2019, PeerJ 7:e8272; Ji et al. 2023, Syst. Biol. 72:1136). The map is triangular from the root
+down:
+
+    log |dt/dz| = z_root + Σ_{i ≠ root} [log(t_parent - a_i) + log x_i + log(1 - x_i)].                   (1)
+
+With g_i = d/dt_i of everything, the terms log(t_parent - a_i) among it, all other heights held fixed, one
+pass from the tips up gives
+
+    G_i = g_i + Σ_{internal children c} x_c G_c,
+    d/dz_i = x_i (1 - x_i) (t_parent - a_i) G_i + 1 - 2 x_i,   d/dz_root = (t - a) G + 1.                 (2)
+
+Plain functions over arrays (N,) in the order of tree/dated.py, which compiled samplers compile. order: of the
+topology, children before parents; heights may have changed since.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def set_anchors(left, right, order, heights, anchors):
+    """anchors (N,), out: the height of the oldest tip below, a tip's own."""
+    for i in range(order.shape[0]):
+        x = order[i]
+        if left[x] < 0:
+            anchors[x] = heights[x]
+        else:
+            anchors[x] = max(anchors[left[x]], anchors[right[x]])
+
+
+def to_ratios(left, parent, heights, anchors, z):
+    """z (N,), out: coordinates of internal nodes, 0 of tips."""
+    for x in range(heights.shape[0]):
+        if left[x] < 0:
+            z[x] = 0.0
+        elif parent[x] < 0:
+            z[x] = math.log(heights[x] - anchors[x])
+        else:
+            z[x] = math.log((heights[x] - anchors[x]) / (heights[parent[x]] - heights[x]))
+
+
+def from_ratios(left, parent, order, anchors, z, heights):
+    """heights (N,), out, of internal nodes; returns log |dt/dz| (1)."""
+    total = 0.0
+    for i in range(order.shape[0] - 1, -1, -1):
+        x = order[i]
+        if left[x] < 0:
+            continue
+        if parent[x] < 0:
+            heights[x] = anchors[x] + math.exp(z[x])
+            total += z[x]
+        else:
+            room = heights[parent[x]] - anchors[x]
+            small = math.exp(-abs(z[x]))
+            share = 1.0 / (1.0 + small) if z[x] >= 0.0 else small / (1.0 + small)
+            heights[x] = anchors[x] + share * room
+            total += math.log(room) - abs(z[x]) - 2.0 * math.log1p(small)
+    return total
+
+
+def pull_back(left, parent, order, anchors, heights, by_height):
+    """by_height (N,): d/dt of internal nodes without the Jacobian; changed to d/dz with it (2), 0 of tips."""
+    n = order.shape[0]
+    for i in range(n):
+        x = order[i]
+        if left[x] >= 0 and parent[x] >= 0:
+            by_height[parent[x]] += 1.0 / (heights[parent[x]] - anchors[x])
+    for i in range(n):
+        x = order[i]
+        if left[x] < 0:
+            by_height[x] = 0.0
+        elif parent[x] < 0:
+            by_height[x] = (heights[x] - anchors[x]) * by_height[x] + 1.0
+        else:
+            room = heights[parent[x]] - anchors[x]
+            share = (heights[x] - anchors[x]) / room
+            by_height[parent[x]] += share * by_height[x]
+            by_height[x] = share * (heights[parent[x]] - heights[x]) * by_height[x] + 1.0 - 2.0 * share

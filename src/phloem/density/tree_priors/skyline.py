@@ -1,0 +1,63 @@
+"""The Bayesian skyline: population sizes that are constant between joinings, in groups of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from phloem.density.tree_priors.tree_prior import Genealogy, Parameters, TreePrior, positive, spans
+
+
+def _parameters(scale, options) -> Parameters:
+    k = scale.n_pieces
+    return Parameters((positive("pop_size", scale.time, k),), {}, np.zeros(0), n_groups=k)
+
+
+def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
+    """Of tree and sizes (Drummond, Rambaut, Shapiro and Pybus 2005, Mol. Biol. Evol. 22:1185): log p =
+    -Σ_joinings log N_G - Σ_intervals k(k-1)/2 Δ / N_G, an interval having the group of the joining that ends
+    it or comes next; and smoothing, p(N_1) = 1/N_1 of the youngest group, N_j | N_{j-1} ~ Exponential(mean
+    N_{j-1}). Sizes of groups are uniform over all compositions, a constant that is left out. Improper in the
+    level of all sizes."""
+    begin, end, pairs, joins = spans(g)
+    group = np.repeat(np.arange(len(g.groups)), g.groups)[np.cumsum(joins) - joins]
+    size = x[group]
+    tree = -np.log(size[joins]).sum() - (pairs * (end - begin) / size).sum()
+    return float(tree - np.log(x).sum() + np.log(x[-1]) - np.log(x[0]) - (x[1:] / x[:-1]).sum())
+
+
+def density(g, x, settings, by_height, by_number):
+    """The compiled form. d/dt_c = -C(k, 2) / N_G + C(k - 1, 2) / N_G', G' the group of the next joining."""
+    group, left, k, last = 0, g.groups[0], 0, 0.0
+    total = -math.log(x[0])
+    by_number[0] -= 1.0 / x[0]
+    for j in range(1, x.shape[0]):
+        ratio = x[j] / x[j - 1]
+        total -= math.log(x[j - 1]) + ratio
+        by_number[j] -= 1.0 / x[j - 1]
+        by_number[j - 1] += (ratio - 1.0) / x[j - 1]
+    for i in range(g.order.shape[0]):
+        node = g.order[i]
+        t = g.heights[node]
+        size = x[group]
+        exposure = 0.5 * k * (k - 1) * (t - last) / size
+        total -= exposure
+        by_number[group] += exposure / size
+        last = t
+        if node < g.n_tips:
+            k += 1
+            continue
+        total -= math.log(size)
+        by_number[group] -= 1.0 / size
+        by_height[node] -= 0.5 * k * (k - 1) / size
+        k -= 1
+        left -= 1
+        if left == 0 and group + 1 < x.shape[0]:
+            group += 1
+            left = g.groups[group]
+        by_height[node] += 0.5 * k * (k - 1) / x[group]
+    return total
+
+
+PRIOR = TreePrior("skyline", _parameters, log_density, density)

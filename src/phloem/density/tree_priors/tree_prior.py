@@ -1,0 +1,106 @@
+"""What a tree prior is: its parameters, and its density on a genealogy, in NumPy and in compiled form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import phloem.density.tree_priors as folder
+from phloem.density.space import Block
+from phloem.density.terms.term import Family
+from phloem.errors import InputError, require_choice
+
+
+class Genealogy(NamedTuple):
+    """What a tree prior sees of a tree. heights: (N,), tips first; order: (N,) nodes by height, children
+    before parents; n_tips: T; groups: (K,) int64 numbers of joinings that share a population size, from the
+    youngest on, of priors that have such."""
+
+    heights: np.ndarray
+    order: np.ndarray
+    n_tips: int
+    groups: np.ndarray
+
+
+class Scale(NamedTuple):
+    """What parameters start from. time: a span that is typical of the tree's age; n_tips: T; n_pieces: how
+    many population sizes, of priors that have several."""
+
+    time: float
+    n_tips: int
+    n_pieces: int
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """blocks: of numbers. priors: by name of a block, those that the tree prior's density does not hold.
+    settings: what the compiled density is told besides. n_groups: K, 0 without groups."""
+
+    blocks: tuple[Block, ...]
+    priors: Mapping[str, Family]
+    settings: np.ndarray
+    n_groups: int = 0
+
+
+@dataclass(frozen=True)
+class TreePrior:
+    """A density of trees with dated tips, one file of the folder.
+
+    name: on the command line. parameters: Scale and options by name (option → value) → Parameters.
+    log_density: (Genealogy, x (n,) the blocks' numbers, settings) → float, plainly, in NumPy: the
+    specification. density: (genealogy, x, settings, by_height (N,), by_number (n,)) → the same, and adds its
+    derivatives by the heights of internal nodes and by the numbers: a plain function that the samplers
+    compile. contemporaneous: True if all tips must have height 0. options: names of those it takes.
+    """
+
+    name: str
+    parameters: Callable[[Scale, Mapping[str, Any]], Parameters]
+    log_density: Callable[[Genealogy, np.ndarray, np.ndarray], float]
+    density: Callable[..., float]
+    contemporaneous: bool = False
+    options: tuple[str, ...] = ()
+
+
+@cache
+def registered() -> Mapping[str, TreePrior]:
+    """Name → prior, in the order of the names of the files, which is that of the compiled dispatch."""
+    modules = [
+        import_module(f"{folder.__name__}.{m.name}") for m in sorted(iter_modules(folder.__path__), key=_name)
+    ]
+    found = [m.PRIOR for m in modules if hasattr(m, "PRIOR")]
+    return {prior.name: prior for prior in found}
+
+
+def _name(module: Any) -> str:
+    return module.name
+
+
+def chosen(name: str, options: Mapping[str, Any]) -> TreePrior:
+    """A prior by its name; InputError where there is none, or where it does not take an option."""
+    require_choice("tree prior", name, tuple(registered()))
+    prior = registered()[name]
+    for option in options:
+        if option not in prior.options:
+            raise InputError(f"the tree prior '{name}' has no option '{option}'")
+    return prior
+
+
+def positive(name: str, start: float, size: int = 1) -> Block:
+    """A block of positive numbers, wide bounds around any that make sense."""
+    elements = tuple(f"{name}_{i + 1}" for i in range(size)) if size > 1 else ()
+    return Block(name, "positive", np.full(size, start), 1e-300, 1e300, elements)
+
+
+def spans(g: Genealogy) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of the N - 1 intervals between consecutive nodes: begin, end, pairs of lineages k(k-1)/2, and whether a
+    joining ends it."""
+    t = g.heights[g.order]
+    joins = g.order >= g.n_tips
+    k = np.cumsum(np.where(joins, -1, 1))[:-1]
+    return t[:-1], t[1:], k * (k - 1) / 2, joins[1:]

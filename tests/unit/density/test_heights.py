@@ -1,0 +1,178 @@
+"""Heights as free numbers and clocks: round trips, Jacobians and derivatives against finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phloem.density import clocks, heights
+from phloem.errors import InputError
+from phloem.tree.dated import dated_tree, random_dated_tree, with_tip_heights
+from phloem.tree.random import caterpillar
+
+RNG = np.random.default_rng(3)
+
+
+def random_tree(n, rng):
+    return random_dated_tree(rng.uniform(0, 4, n).round(1), rng, lambda t, pairs: rng.exponential(5 / pairs))
+
+
+def chain():
+    """A caterpillar whose tips have ties, its root's child a tip."""
+    return with_tip_heights(caterpillar(6, 1.0), np.array([0.0, 2.0, 2.0, 2.0, 0.5, 1.0]), 0.3)
+
+
+TREES = [random_tree(2, RNG), random_tree(3, RNG), random_tree(12, RNG), random_tree(40, RNG), chain()]
+every_tree = pytest.mark.parametrize("tree", TREES, ids=lambda tree: str(tree.n_tips))
+
+
+def anchors_of(tree):
+    anchors = np.zeros(len(tree.heights))
+    heights.set_anchors(tree.left, tree.right, tree.order, tree.heights, anchors)
+    return anchors
+
+
+def coordinates(tree, anchors):
+    z = np.zeros(len(anchors))
+    heights.to_ratios(tree.left, tree.parent, tree.heights, anchors, z)
+    return z
+
+
+def from_coordinates(tree, anchors, z):
+    t = tree.heights.copy()
+    return t, heights.from_ratios(tree.left, tree.parent, tree.order, anchors, z, t)
+
+
+@every_tree
+def test_round_trip_and_jacobian(tree):
+    anchors = anchors_of(tree)
+    z = coordinates(tree, anchors)
+    t, log_jacobian = from_coordinates(tree, anchors, z)
+    np.testing.assert_allclose(t, tree.heights, rtol=1e-13, atol=1e-13)
+    inner, step = np.arange(tree.n_tips, len(t)), 1e-6
+    square = np.array(
+        [
+            (from_coordinates(tree, anchors, z + e)[0] - from_coordinates(tree, anchors, z - e)[0])[inner]
+            / (2 * step)
+            for e in step * np.eye(len(t))[inner]
+        ]
+    )
+    assert log_jacobian == pytest.approx(np.linalg.slogdet(square)[1], rel=1e-6, abs=1e-6)
+
+
+def weights(tree):
+    return np.random.default_rng(7).normal(size=len(tree.heights))
+
+
+def density_of(tree, anchors, z):
+    """Something smooth of the heights, as a density of the coordinates."""
+    t, log_jacobian = from_coordinates(tree, anchors, z)
+    return weights(tree) @ np.sin(t) + log_jacobian
+
+
+def slope_error(tree, pull_back):
+    anchors = anchors_of(tree)
+    z, slope = coordinates(tree, anchors), weights(tree) * np.cos(tree.heights)
+    pull_back(tree.left, tree.parent, tree.order, anchors, tree.heights, slope)
+    steps = 1e-6 * np.eye(len(z))[tree.n_tips :]
+    numeric = [(density_of(tree, anchors, z + e) - density_of(tree, anchors, z - e)) / 2e-6 for e in steps]
+    return np.abs(slope[tree.n_tips :] - numeric).max() / np.abs(numeric).max()
+
+
+@every_tree
+def test_derivatives(tree):
+    assert slope_error(tree, heights.pull_back) < 1e-7
+
+
+def test_derivatives_without_the_terms_of_the_jacobian_are_seen():
+    def planted(left, parent, order, anchors, t, slope):
+        for x in range(len(t)):
+            if left[x] >= 0 and parent[x] >= 0:  # drop 1 / (t_parent - a)
+                slope[parent[x]] -= 1.0 / (t[parent[x]] - anchors[x])
+        heights.pull_back(left, parent, order, anchors, t, slope)
+
+    assert slope_error(TREES[2], planted) > 1e-2
+
+
+KINDS = [(clocks.STRICT, 0.0), (clocks.BY_CV, 0.7), (clocks.BY_LOG, 0.4)]
+
+
+def lengths_of(kind, rate, spread, tree, t, e):
+    lengths = np.zeros(len(t))
+    assert clocks.set_lengths(kind, rate, clocks.log_spread(kind, spread), tree.parent, t, e, lengths)
+    return lengths
+
+
+def differences(f, x, step=1e-6):
+    return np.array([(f(x + h) - f(x - h)) / (2 * step) for h in step * np.eye(len(x))])
+
+
+@pytest.mark.parametrize("kind, spread", KINDS)
+def test_clocks(kind, spread):
+    tree, rng, rate, log_rate = TREES[2], np.random.default_rng(5), 0.02, np.log(0.02)
+    e, w = rng.normal(size=len(tree.parent)), rng.normal(size=len(tree.parent))
+
+    def value(t=tree.heights, e=e, log_rate=log_rate, spread=spread):
+        return w @ np.sin(40 * lengths_of(kind, np.exp(log_rate), spread, tree, t, e))
+
+    lengths, s = lengths_of(kind, rate, spread, tree, tree.heights, e), clocks.log_spread(kind, spread)
+    slope = w * 40 * np.cos(40 * lengths)
+    by_height, by_e = np.zeros(len(e)), np.zeros(len(e))
+    by_rate, by_s = clocks.pull_back_lengths(
+        kind, rate, s, tree.parent, tree.heights, e, slope, by_height, by_e
+    )
+    np.testing.assert_allclose(by_height, differences(lambda t: value(t=t), tree.heights), atol=1e-7)
+    np.testing.assert_allclose(by_e, differences(lambda x: value(e=x), e), atol=1e-7)
+    numeric = differences(lambda y: value(log_rate=y[0]), np.array([log_rate]))[0]
+    assert by_rate == pytest.approx(numeric, abs=1e-7)
+    if kind != clocks.STRICT:
+        numeric = differences(lambda y: value(spread=y[0]), np.array([spread]))[0]
+        assert by_s * clocks.spread_slope(kind, spread, s) == pytest.approx(numeric, abs=1e-7)
+
+
+@pytest.mark.parametrize("kind, spread", KINDS[1:])
+def test_deviations_at_held_distances(kind, spread):
+    tree, rng, rate, log_rate = TREES[2], np.random.default_rng(6), 0.02, np.log(0.02)
+    e = rng.normal(size=len(tree.parent))
+    s, branches = clocks.log_spread(kind, spread), tree.parent >= 0
+    lengths = lengths_of(kind, rate, spread, tree, tree.heights, e)
+
+    def value(t=tree.heights, log_rate=log_rate, s=s):
+        found = np.zeros(len(e))
+        clocks.set_deviations(kind, np.exp(log_rate), s, tree.parent, t, lengths, found)
+        return -branches.sum() * np.log(s) - 0.5 * (found[branches] ** 2).sum()
+
+    back = np.zeros(len(e))
+    clocks.set_deviations(kind, rate, s, tree.parent, tree.heights, lengths, back)
+    np.testing.assert_allclose(back[branches], e[branches], rtol=1e-10, atol=1e-12)
+    by_height = np.zeros(len(e))
+    total, by_rate, by_s = clocks.held_by_distances(kind, s, tree.parent, tree.heights, e, by_height)
+    assert total == pytest.approx(value(), rel=1e-12)
+    scale = np.abs(by_height).max()
+    np.testing.assert_allclose(by_height, differences(lambda t: value(t=t), tree.heights), atol=1e-6 * scale)
+    numeric = differences(lambda y: value(log_rate=y[0], s=y[1]), np.array([np.log(rate), s]))
+    np.testing.assert_allclose([by_rate, by_s], numeric, rtol=1e-6)
+
+
+def test_trees_of_dates():
+    with pytest.raises(InputError, match="not older than its children"):
+        dated_tree(np.array([2, 2, -1]), np.array([0.0, 2.0, 1.0]))
+    tree = TREES[3]
+    again, heights_, own = tree.sorted()
+    np.testing.assert_array_equal(heights_, tree.heights[own])
+    assert (again[:-1] > np.arange(len(again) - 1)).all() and again[-1] == -1
+    np.testing.assert_allclose(tree.tree([f"t{i}" for i in range(40)]).lengths[:-1].min() > 0, True)
+
+
+def test_random_trees_keep_clades_together():
+    rng = np.random.default_rng(1)
+    inner, outer = np.zeros(12, bool), np.zeros(12, bool)
+    inner[[2, 5, 7]], outer[[2, 5, 7, 9, 11]] = True, True
+    for _ in range(20):
+        tree = random_dated_tree(
+            rng.uniform(0, 3, 12), rng, lambda t, pairs: rng.exponential(1 / pairs), [inner, outer]
+        )
+        below = [np.arange(12) == x for x in range(12)] + [np.zeros(12, bool)] * 11
+        for x in tree.order[tree.order >= 12]:
+            below[x] = below[tree.left[x]] | below[tree.right[x]]
+        assert any((b == inner).all() for b in below) and any((b == outer).all() for b in below)

@@ -1,0 +1,176 @@
+"""Every tree prior there is: derivatives, plain against compiled form, integrals over three dated taxa.
+
+The table is made by looking into the folder: a prior joins by existing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from phloem.density.tree_priors.tree_prior import Genealogy, Scale, chosen, registered
+from phloem.errors import InputError
+from phloem.tree.dated import dated_tree, random_dated_tree
+
+OPTIONS = {"skygrid": {"cutoff": 6.0}, "skygrid-linear": {"cutoff": 6.0}, "bd": {"sampled": 0.3}}
+every = pytest.mark.parametrize("prior", registered().values(), ids=lambda prior: prior.name)
+
+
+def drawn(prior, n_tips=9, seed=1):
+    """A random tree, numbers that are nothing special, and the prior's settings."""
+    rng = np.random.default_rng(seed)
+    tips = np.zeros(n_tips) if prior.contemporaneous else np.sort(rng.uniform(0, 4, n_tips)).round(2)
+    tips[0] = 0.0
+    tree = random_dated_tree(tips, rng, lambda t, pairs: rng.exponential(5.0 / pairs))
+    parameters = prior.parameters(Scale(5.0, n_tips, 3), OPTIONS.get(prior.name, {}))
+    groups = np.array([2, 3, n_tips - 6]) if parameters.n_groups else np.zeros(0, np.int64)
+    x = np.concatenate([b.start for b in parameters.blocks])
+    x = x * rng.uniform(0.7, 1.4, len(x)) + (0.03 if prior.name == "exponential" else 0.0)
+    return Genealogy(tree.heights, tree.order, n_tips, groups), x, parameters.settings
+
+
+def slopes(prior, g, x, settings):
+    by_height, by_number = np.zeros(len(g.heights)), np.zeros(len(x))
+    value = prior.density(g, x, settings, by_height, by_number)
+    return value, by_height, by_number
+
+
+def slope_error(prior, g, x, settings):
+    """Largest difference of the derivatives from central ones of the NumPy form, relative to the largest."""
+    _, by_height, by_number = slopes(prior, g, x, settings)
+
+    def moved(vector, i, field):
+        ends = []
+        for sign in (1, -1):
+            other = vector.copy()
+            other[i] += sign * 1e-6
+            own = (g._replace(heights=other), x) if field == "heights" else (g, other)
+            ends.append(prior.log_density(*own, settings))
+        return (ends[0] - ends[1]) / 2e-6
+
+    inner = range(g.n_tips, len(g.heights))
+    heights = np.array([moved(g.heights, i, "heights") for i in inner])
+    numbers = np.array([moved(x, i, "numbers") for i in range(len(x))])
+    found, expected = np.append(by_height[g.n_tips :], by_number), np.append(heights, numbers)
+    return np.abs(found - expected).max() / np.abs(expected).max()
+
+
+@every
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_compiled_form_is_the_numpy_form_and_its_derivatives(prior, seed):
+    g, x, settings = drawn(prior, seed=seed)
+    assert slopes(prior, g, x, settings)[0] == pytest.approx(prior.log_density(g, x, settings), rel=1e-12)
+    assert slope_error(prior, g, x, settings) < 2e-8
+
+
+@every
+def test_a_wrong_derivative_is_seen(prior):
+    def planted(g, x, settings, by_height, by_number):
+        value = prior.density(g, x, settings, by_height, by_number)
+        by_height[g.order[-1]] *= 1.001
+        return value
+
+    g, x, settings = drawn(prior)
+    assert slope_error(replace(prior, density=planted), g, x, settings) > 1e-6
+
+
+def histories(tips):
+    """Of three dated tips: every pair that joins first, as a function of both heights to a genealogy."""
+    for a, b, c in ((0, 1, 2), (0, 2, 1), (1, 2, 0)):
+        parent = np.array([0, 0, 0, 4, -1])
+        parent[[a, b]], parent[c] = 3, 4
+
+        def genealogy(low, high, parent=parent):
+            tree = dated_tree(parent, np.array([*tips, low, high]))
+            return Genealogy(tree.heights, tree.order, 3, np.array([1, 1]))
+
+        yield max(tips[a], tips[b]), tips[c], genealogy
+
+
+def pieces(low, scale, breaks, n):
+    """Gauss–Legendre points and weights on (low, ∞), by pieces between breaks, the last one mapped."""
+    x, w = np.polynomial.legendre.leggauss(n)
+    x, w = (x + 1) / 2, w / 2
+    ends = [low, *[b for b in sorted(breaks) if b > low]]
+    points = [a + (b - a) * x for a, b in pairwise(ends)]
+    weights = [(b - a) * w for a, b in pairwise(ends)]
+    points.append(ends[-1] + scale * x / (1 - x))
+    weights.append(scale * w / (1 - x) ** 2)
+    return np.concatenate(points), np.concatenate(weights)
+
+
+def mass(prior, tips, x, settings, breaks, scale, n=14):
+    total = 0.0
+    for first, third, genealogy in histories(tips):
+        lows, low_weights = pieces(first, scale, [*breaks, third], n)
+        for low, weight in zip(lows, low_weights):
+            highs, high_weights = pieces(max(low, third), scale, breaks, n)
+            for high, other in zip(highs, high_weights):
+                total += weight * other * np.exp(prior.log_density(genealogy(low, high), x, settings))
+    return total
+
+
+CASES = {
+    "constant": ([3.0], [], 1.0),
+    "exponential": ([30.0, 1.1], [2.5, 4.0, 6.0], 1.0),
+    "skyline": ([2.0, 5.0], [], np.exp(-2.5) / 2.0 / 2.0),  # with p(N₁) p(N₂ | N₁)
+    "skygrid": ([2.0, 4.0, 3.0, 1.3], [1.5, 3.0], None),
+    "skygrid-linear": ([2.0, 4.0, 3.0, 1.3], [1.5, 3.0], None),
+    "yule": ([0.3], [], 0.5),  # without the coefficient of labelled histories, 2^(T-1) / T! of three tips
+    "bd": ([0.4, 0.6], [], 0.5),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_integrals_over_three_taxa(name):
+    prior, (x, breaks, expected) = registered()[name], CASES[name]
+    tips = [0.0, 0.0, 0.0] if prior.contemporaneous else [0.0, 0.7, 1.9]
+    settings = np.array([1.0]) if name == "bd" else np.array([1.5])
+    if expected is None:  # the smoothing of the sizes
+        theta, precision = np.log(x[:-1]), x[-1]
+        expected = (
+            precision / (2 * np.pi) * np.exp(-0.5 * precision * (np.diff(theta) ** 2).sum() - theta.sum())
+        )
+    found = mass(prior, tips, np.array(x), settings, breaks, 3.0)
+    assert found == pytest.approx(expected, rel=2e-4)
+    planted = replace(prior, log_density=lambda *a: prior.log_density(*a) + 1e-3)
+    assert mass(planted, tips, np.array(x), settings, breaks, 3.0) != pytest.approx(expected, rel=2e-4)
+
+
+def test_births_deaths_and_samples_by_their_differential_equations():
+    """E and g of Stadler 2010 along a tree of two dated tips and one at the present, by Runge–Kutta."""
+    birth, death, sampling, rho = 1.3, 0.4, 0.25, 0.3
+
+    def along(begin, end, unseen, seen):
+        def slope(t, y):
+            both = birth + death + sampling
+            return [death - both * y[0] + birth * y[0] ** 2, (2 * birth * y[0] - both) * y[1]]
+
+        return solve_ivp(slope, (begin, end), [unseen, seen], rtol=1e-11, atol=1e-14).y[:, -1]
+
+    def unseen(t):
+        return along(0.0, t, 1 - rho, 1.0)[0] if t > 0 else 1 - rho
+
+    low, high, origin = 1.4, 2.2, 2.9
+    one = along(0.0, low, unseen(0.0), rho)[1]
+    two = along(0.6, low, unseen(0.6), sampling)[1]
+    three = along(0.9, high, unseen(0.9), sampling)[1]
+    joined = along(low, high, unseen(low), birth * one * two)[1]
+    whole = along(high, origin, unseen(high), birth * joined * three)[1]
+    tree = dated_tree(np.array([3, 3, 4, 4, -1]), np.array([0.0, 0.6, 0.9, low, high]))
+    g = Genealogy(tree.heights, tree.order, 3, np.zeros(0, np.int64))
+    x = np.array([birth, death, sampling, origin - high])
+    prior = registered()["bdss"]
+    assert prior.log_density(g, x, np.array([rho])) == pytest.approx(np.log(whole), rel=1e-8)
+    assert prior.log_density(g, 1.01 * x, np.array([rho])) != pytest.approx(np.log(whole), rel=1e-4)
+
+
+def test_what_is_not_there_is_refused():
+    with pytest.raises(InputError, match="tree prior"):
+        chosen("coalescent", {})
+    with pytest.raises(InputError, match="has no option 'cutoff'"):
+        chosen("yule", {"cutoff": 3.0})
