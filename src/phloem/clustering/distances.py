@@ -27,6 +27,10 @@ from phloem.data.distance_matrix import DistanceMatrix, DistanceTriangle, entrie
 from phloem.errors import InputError
 
 
+class NoCommonSite(InputError):
+    """Two sequences that no site compares have no distance."""
+
+
 def as_status(counted: np.ndarray) -> np.ndarray:
     """(4,) saturated pairs, pairs without a common site, and one such (i, j), from a GPU's (3,)."""
     saturated, empty, pair = counted.tolist()
@@ -37,7 +41,7 @@ def check_status(alignment: Alignment, settings: DistanceSettings, status: np.nd
     """Raise for pairs without a common site, and for saturated ones where these are to be errors."""
     saturated, empty, i, j = status.tolist()
     if empty:
-        raise InputError(
+        raise NoCommonSite(
             f"'{alignment.taxa[j]}' and '{alignment.taxa[i]}' have no site in common"
             + (f" ({empty:,} such pairs)" if empty > 1 else ""),
             file=alignment.source,

@@ -7,9 +7,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from phloem.clustering.distances import pairwise_distances
+from phloem.clustering.distances import NoCommonSite, pairwise_distances
 from phloem.clustering.joining import neighbour_joining
 from phloem.clustering.linkage import linkage
+from phloem.clustering.parsimony import Parsimony
 from phloem.clustering.settings import DistanceSettings, usual_method
 from phloem.data.alignment import Alignment
 from phloem.errors import require_choice
@@ -36,13 +37,19 @@ def starting_tree(
     """The tree of an alignment's own distances (usual_method, pairwise deletion, saturated pairs at 5).
 
     Shorter branches, negative ones among them, become `shortest`: at length zero taxa that differ would have
-    likelihood zero. Raises InputError where two sequences have no site in common.
+    likelihood zero. Where two sequences have no site in common, and so no distance, the tree is one of few
+    changes (parsimony.py); UPGMA raises InputError then.
     """
     require_choice("kind of starting tree", method, get_args(StartingMethod))
     n, cores = alignment.n_taxa, usable_cores()[0]
     precision: Literal["float32", "float64"] = "float64" if n <= _MOST_IN_FLOAT64 else "float32"
     settings = DistanceSettings(usual_method(alignment.alphabet.kind), precision=precision, threads=cores)
-    matrix = pairwise_distances(alignment, settings)
+    try:
+        matrix = pairwise_distances(alignment, settings)
+    except NoCommonSite as error:
+        if method == "upgma" or n < 3:
+            raise
+        return _parsimonious(alignment, error.message)
     if method == "upgma":
         tree = linkage(matrix.values, overwrite=True, threads=cores).tree(matrix.taxa)
     else:
@@ -53,3 +60,8 @@ def starting_tree(
     if too_short:
         origin += f", {too_short:,} shorter branches set to {shortest:g}"
     return StartingTree(replace(tree, lengths=lengths), origin)
+
+
+def _parsimonious(alignment: Alignment, why: str) -> StartingTree:
+    found = Parsimony(alignment).tree(np.random.default_rng(0))
+    return StartingTree(found.tree, f"parsimony, {found.score:,} changes: {why}")

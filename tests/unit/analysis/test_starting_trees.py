@@ -48,10 +48,10 @@ def test_starting_trees_have_no_branch_of_length_zero(primates, method):
         assert found.origin.startswith(method.upper()) and "jc69" in found.origin
 
 
-def test_sequences_without_a_common_site_have_no_distance_tree():
+def test_sequences_without_a_common_site_have_no_clock_like_tree():
     data = alignment_from_sequences({"a": "ACGT----", "b": "----ACGT", "c": "ACGTACGT"}, alphabet("dna"))
     with pytest.raises(InputError, match="'a'"):
-        starting_tree(data)
+        starting_tree(data, "upgma")
 
 
 def starts(primates, start: str, n_chains: int = 3):

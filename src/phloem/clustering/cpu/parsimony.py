@@ -1,0 +1,170 @@
+"""Fitch parsimony in bits: 64 sites a word, a plane a state; stepwise addition and regrafting of subtrees.
+
+sets (4T-6, W, S) uint64: of every half-edge (tree/half_edges.py) the state sets of the subtree behind its
+node, seen from the branch. Both ends of every branch are at hand, so a subtree's insertion into any branch
+is scored exactly by the sets of the two ends and its own (Fitch 1971; Ronquist 1998). Sites beyond the last
+allow every state, so they never count.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.clustering.cpu.site_counts import popcount
+from phloem.hardware.numba_compile import uncounted
+
+
+@uncounted
+def _others(h, n):
+    """The other two half-edges of an inner node."""
+    first = n + 3 * ((h - n) // 3)
+    k = h - first
+    return first + (k + 1) % 3, first + (k + 2) % 3
+
+
+@uncounted
+def _combine(a, b, out):
+    """Fitch's rule for two sets of sets: what both allow, else what either does. Returns the changes."""
+    changes = np.int64(0)
+    for w in range(len(a)):
+        common = np.uint64(0)
+        for s in range(a.shape[1]):
+            common |= a[w, s] & b[w, s]
+        for s in range(a.shape[1]):
+            out[w, s] = (a[w, s] & b[w, s]) | ((a[w, s] | b[w, s]) & ~common)
+        changes += popcount(~common)
+    return changes
+
+
+@uncounted
+def _clashes(a, b):
+    """Sites at which no state is in both."""
+    count = np.int64(0)
+    for w in range(len(a)):
+        common = np.uint64(0)
+        for s in range(a.shape[1]):
+            common |= a[w, s] & b[w, s]
+        count += popcount(~common)
+    return count
+
+
+@uncounted
+def _preorder(back, root, n, order, waiting):
+    """half_edges.preorder from any tip, of a tree that need not have all tips yet. Returns its branches."""
+    size, depth = 0, 1
+    waiting[0] = back[root]
+    while depth:
+        depth -= 1
+        h = waiting[depth]
+        order[size] = h
+        size += 1
+        if h >= n:
+            a, b = _others(h, n)
+            waiting[depth], waiting[depth + 1] = back[b], back[a]
+            depth += 2
+    return size
+
+
+@uncounted
+def all_sets(back, root, n, sets, order, waiting):
+    """Sets of every half-edge of the tree; returns its branches and its score."""
+    size, score = _preorder(back, root, n, order, waiting), np.int64(0)
+    for i in range(size - 1, -1, -1):
+        h = order[i]
+        if h >= n:
+            a, b = _others(h, n)
+            score += _combine(sets[back[a]], sets[back[b]], sets[h])
+    for i in range(size):
+        h = order[i]
+        if h >= n:
+            a, b = _others(h, n)
+            _combine(sets[back[b]], sets[back[h]], sets[a])
+            _combine(sets[back[a]], sets[back[h]], sets[b])
+    return size, score + _clashes(sets[order[0]], sets[root])
+
+
+@uncounted
+def _insert(back, end, a, b):
+    """Put the node whose half-edges beside the subtree's are a and b into the branch of half-edge end."""
+    other = back[end]
+    back[a], back[end] = end, a
+    back[b], back[other] = other, b
+
+
+@uncounted
+def add_stepwise(back, tips, ties, sets, room, costs, order, waiting):
+    """Add tips in this order, each into the branch where it costs least; ties (T,) in [0, 1) choose among
+    equals. room (W, S); costs (2T-3,) int64. back is written. Returns the score."""
+    n = len(tips)
+    for k in range(3):
+        back[tips[k]], back[n + k] = n + k, tips[k]
+    size, score = all_sets(back, tips[0], n, sets, order, waiting)
+    for k in range(3, n):
+        least, equal = np.int64(1 << 60), 0
+        for i in range(size):
+            _combine(sets[order[i]], sets[back[order[i]]], room)
+            costs[i] = _clashes(room, sets[tips[k]])
+            if costs[i] < least:
+                least, equal = costs[i], 0
+            equal += costs[i] == least
+        chosen, best = int(ties[k] * equal), 0
+        for i in range(size):
+            if costs[i] == least:
+                if chosen == 0:
+                    best = order[i]
+                chosen -= 1
+        new = n + 3 * (k - 2)
+        back[new], back[tips[k]] = tips[k], new
+        _insert(back, best, new + 1, new + 2)
+        size, score = all_sets(back, tips[0], n, sets, order, waiting)
+    return score
+
+
+@uncounted
+def _best_regraft(back, s, n, radius, sets, arrival, stack):
+    """The half-edge of the branch where the subtree beyond half-edge s of an inner node fits best, within
+    radius nodes, and what that saves. arrival (radius + 2, W, S): what comes from the gap; stack (·, 3)."""
+    pruned, room = sets[back[s]], arrival[radius + 1]
+    a, b = _others(s, n)
+    _combine(sets[back[a]], sets[back[b]], room)
+    now = least = _clashes(room, pruned)
+    best = np.int64(-1)
+    for start, behind in ((back[a], back[b]), (back[b], back[a])):
+        if start < n:
+            continue
+        c, e = _others(start, n)
+        stack[0, 0], stack[0, 1], stack[0, 2] = c, e, 1
+        stack[1, 0], stack[1, 1], stack[1, 2] = e, c, 1
+        depth = 2
+        while depth:
+            depth -= 1
+            out, sibling, level = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+            came = sets[behind] if level == 1 else arrival[level - 1]
+            _combine(came, sets[back[sibling]], arrival[level])
+            _combine(arrival[level], sets[back[out]], room)
+            cost = _clashes(room, pruned)
+            if cost < least:
+                least, best = cost, out
+            beyond = back[out]
+            if level < radius and beyond >= n:
+                c, e = _others(beyond, n)
+                stack[depth, 0], stack[depth, 1], stack[depth, 2] = c, e, level + 1
+                stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = e, c, level + 1
+                depth += 2
+    return best, now - least
+
+
+@uncounted
+def regraft_all(back, half, radius, sets, arrival, stack, order, waiting):
+    """Move the subtree beyond every half-edge of `half` (of inner nodes) to where it fits best, one after the
+    other; arrival, stack: as in _best_regraft. back is written. Returns the score."""
+    n = (len(back) + 6) // 4
+    score = all_sets(back, 0, n, sets, order, waiting)[1]
+    for s in half:
+        best, gain = _best_regraft(back, s, n, radius, sets, arrival, stack)
+        if gain > 0:
+            a, b = _others(s, n)
+            back[back[a]], back[back[b]] = back[b], back[a]
+            _insert(back, best, a, b)
+            score = all_sets(back, 0, n, sets, order, waiting)[1]
+    return score

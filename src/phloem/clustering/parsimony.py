@@ -1,0 +1,82 @@
+"""Parsimonious trees: where a search begins without distances, and where several searches begin apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.clustering.cpu.parsimony import add_stepwise, all_sets, regraft_all
+from phloem.data.alignment import Alignment
+from phloem.data.patterns import site_patterns
+from phloem.errors import InputError
+from phloem.tree.half_edges import HalfEdges, half_edges, tree_of
+from phloem.tree.tree import Tree
+
+RADIUS = 20  # nodes that a subtree is moved at most
+_SITES_PER_WORD = 64
+
+
+@dataclass(frozen=True, eq=False)
+class ParsimonyTree:
+    """tree: unrooted, each branch as long as the changes a site and branch. score: changes in all."""
+
+    tree: Tree
+    score: int
+
+
+class Parsimony:
+    """The variable characters of an alignment as bits, and trees that need few changes.
+
+    Characters are unordered and of equal weight (Fitch 1971); partly ambiguous ones are sets of states.
+    """
+
+    def __init__(self, alignment: Alignment) -> None:
+        if alignment.n_taxa < 3:
+            raise InputError("parsimony wants three taxa at least", file=alignment.source, hint="Add taxa.")
+        self.alignment = alignment
+        self._tips = _tip_sets(alignment)
+        n = alignment.n_taxa
+        self._sets = np.zeros((4 * n - 6, *self._tips.shape[1:]), np.uint64)
+        self._sets[:n] = self._tips
+        self._order, self._waiting = np.empty(2 * n - 3, np.int64), np.empty(2 * n, np.int64)
+
+    def score(self, tree: Tree) -> int:
+        """Changes that a binary tree needs."""
+        back = half_edges(tree, self.alignment.taxa).back.astype(np.int64)
+        return int(all_sets(back, 0, self.alignment.n_taxa, self._sets, self._order, self._waiting)[1])
+
+    def tree(self, rng: np.random.Generator, radius: int = RADIUS) -> ParsimonyTree:
+        """Taxa added in random order, each where it costs least; then subtrees are moved while that saves."""
+        n = self.alignment.n_taxa
+        back = np.full(4 * n - 6, -1, np.int64)
+        tips, ties = rng.permutation(n), rng.random(n)
+        room, costs = np.empty_like(self._sets[0]), np.empty(2 * n - 3, np.int64)
+        score = add_stepwise(back, tips, ties, self._sets, room, costs, self._order, self._waiting)
+        arrival = np.empty((radius + 2, *room.shape), np.uint64)
+        stack = np.empty((2 * radius + 4, 3), np.int64)
+        while True:
+            before = score
+            half = n + rng.permutation(3 * (n - 2))
+            walk = self._sets, arrival, stack, self._order, self._waiting
+            score = regraft_all(back, half, radius, *walk)
+            if score == before:
+                break
+        length = max(score, 1) / (self.alignment.n_sites * (2 * n - 3))
+        edges = HalfEdges(back.astype(np.int32), np.full(len(back), length))
+        return ParsimonyTree(tree_of(edges, self.alignment.taxa), int(score))
+
+
+def _tip_sets(alignment: Alignment) -> np.ndarray:
+    """(T, W, S) uint64; sites that one state explains are left out, and the last word is filled with sites
+    that allow every state."""
+    patterns = site_patterns(alignment)
+    allowed = alignment.state_sets[patterns.codes]  # (T, P, S)
+    variable = ~allowed.all(0).any(1)
+    copies = np.repeat(np.flatnonzero(variable), patterns.weights[variable].astype(np.int64))
+    n_words = max(1, -(-len(copies) // _SITES_PER_WORD))
+    bits = np.ones((alignment.n_taxa, n_words * _SITES_PER_WORD, allowed.shape[2]), bool)
+    bits[:, : len(copies)] = allowed[:, copies]
+    packed = np.packbits(bits, axis=1, bitorder="little")  # (T, 8 W, S) bytes
+    by_state = np.ascontiguousarray(packed.transpose(0, 2, 1)).view(np.uint64)
+    return np.ascontiguousarray(by_state.transpose(0, 2, 1))

@@ -1,0 +1,96 @@
+"""An unrooted binary tree as half-edges: the form in which branches are taken apart and joined again.
+
+Tip i has half-edge i. Inner node j of T - 2 has three, T + 3j … T + 3j + 2. back (4T-6,): the half-edge at
+the other end of the same branch; a length stands at both. Regrafting a subtree changes six entries.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from phloem.errors import InputError
+from phloem.tree.build import tree_from_edges
+from phloem.tree.layout import tree_layout
+from phloem.tree.tree import Tree
+
+
+class HalfEdges(NamedTuple):
+    """back (4T-6,) int32; lengths (4T-6,) float64, equal at both ends of a branch."""
+
+    back: np.ndarray
+    lengths: np.ndarray
+
+    @property
+    def n_tips(self) -> int:
+        return (len(self.back) + 6) // 4
+
+    def copy(self) -> HalfEdges:
+        return HalfEdges(self.back.copy(), self.lengths.copy())
+
+
+def half_edges(tree: Tree, taxa: tuple[str, ...]) -> HalfEdges:
+    """Tip i is taxa[i]. A root of degree two goes; multifurcations get branches of length 0.
+
+    Raises InputError for fewer than three taxa, and as tree_layout does.
+    """
+    n = len(taxa)
+    if n < 3:
+        raise InputError(f"an unrooted tree has at least three taxa, not {n}", hint="Add taxa.")
+    binary = tree_layout(tree, taxa, multifurcations=True).binary
+    own = np.concatenate([np.arange(n), n + 3 * np.arange(n - 1)])  # the half-edge that leads up from a node
+    back, lengths = np.full(4 * n - 6, -1, np.int32), np.zeros(4 * n - 6)
+    taken = np.zeros(n - 1, np.int64)
+    root = 2 * n - 2
+    for x in range(root):
+        above = int(binary.parent[x])
+        if above < root:
+            slot = int(own[above] + 1 + taken[above - n])
+            taken[above - n] += 1
+            join(back, lengths, int(own[x]), slot, float(binary.lengths[x]))
+    a, b = np.flatnonzero(binary.parent[:root] == root)
+    join(back, lengths, int(own[a]), int(own[b]), float(binary.lengths[a] + binary.lengths[b]))
+    return HalfEdges(back, lengths)
+
+
+def join(back: np.ndarray, lengths: np.ndarray, h: int, g: int, length: float) -> None:
+    """Make two half-edges one branch."""
+    back[h], back[g] = g, h
+    lengths[h] = lengths[g] = length
+
+
+def nexts(h: int, n_tips: int) -> tuple[int, int]:
+    """The other two half-edges at the inner node of h."""
+    first = n_tips + 3 * ((h - n_tips) // 3)
+    k = h - first
+    return first + (k + 1) % 3, first + (k + 2) % 3
+
+
+def node_of(h: np.ndarray, n_tips: int) -> np.ndarray:
+    """Tips 0 … T-1, inner nodes T … 2T-3."""
+    return np.where(h < n_tips, h, n_tips + (h - n_tips) // 3)
+
+
+def preorder(back: np.ndarray) -> np.ndarray:
+    """(2T-3,) int32: of every branch the half-edge that looks towards tip 0, parents before children.
+
+    A node's half-edges beside it lead to its children, whose subtrees follow one after the other.
+    """
+    n = (len(back) + 6) // 4
+    order, waiting, other = [], [int(back[0])], back.tolist()
+    while waiting:
+        h = waiting.pop()
+        order.append(h)
+        if h >= n:
+            a, b = nexts(h, n)
+            waiting += [other[b], other[a]]
+    return np.array(order, np.int32)
+
+
+def tree_of(edges: HalfEdges, taxa: tuple[str, ...]) -> Tree:
+    """The same as an unrooted tree."""
+    ends = np.flatnonzero(edges.back > np.arange(len(edges.back)))
+    nodes = node_of(np.stack([ends, edges.back[ends]]), edges.n_tips)
+    pairs = [(int(a), int(b)) for a, b in nodes.T]
+    return tree_from_edges(taxa, pairs, edges.lengths[ends].tolist())

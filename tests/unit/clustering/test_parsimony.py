@@ -1,0 +1,110 @@
+"""Parsimony in bits against Fitch's rule set by set, and that against all assignments of states."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from phloem.clustering.parsimony import Parsimony
+from phloem.clustering.reference.parsimony import parsimony_score
+from phloem.clustering.starting_tree import starting_tree
+from phloem.data.alignment import alignment_from_sequences
+from phloem.data.alphabet import alphabet
+from phloem.data.patterns import site_patterns
+from phloem.errors import InputError
+from phloem.io.newick import parse_newick
+from phloem.tree.half_edges import half_edges, preorder, tree_of
+from phloem.tree.random import taxon_names, uniform_rooted, uniform_unrooted
+from phloem.tree.splits import robinson_foulds
+
+
+def data(n_taxa: int, n_sites: int, seed: int, kind: str = "dna", symbols: str = "ACGTRYN-"):
+    rng = np.random.default_rng(seed)
+    weights = np.r_[np.full(4, 4.0), np.ones(len(symbols) - 4)]
+    letters = rng.choice(list(symbols), (n_taxa, n_sites), p=weights / weights.sum())
+    rows = {name: "".join(row) for name, row in zip(taxon_names(n_taxa), letters)}
+    return alignment_from_sequences(rows, alphabet(kind))
+
+
+def least_changes(tree, patterns) -> int:
+    """Over every assignment of states to inner nodes, and to tips among those they allow."""
+    inner, total = range(tree.n_tips, tree.n_nodes), 0
+    rows = [patterns.taxa.index(name) for name in tree.taxa]
+    for p, weight in enumerate(patterns.weights):
+        allowed = [np.flatnonzero(patterns.state_sets[patterns.codes[r, p]]) for r in rows]
+        below = allowed + [range(patterns.state_sets.shape[1])] * len(inner)
+        changes = (
+            sum(states[x] != states[tree.parent[x]] for x in range(tree.n_nodes - 1))
+            for states in itertools.product(*below)
+        )
+        total += int(min(changes) * weight)
+    return total
+
+
+@pytest.mark.parametrize("newick", ["((a,b),(c,d));", "(a,b,(c,d));", "(a,b,c,d);"])
+def test_the_reference_finds_the_least_of_all_assignments(newick):
+    patterns = site_patterns(data(4, 12, 1))
+    (tree,) = parse_newick(newick.translate(str.maketrans(dict(zip("abcd", taxon_names(4))))))
+    assert parsimony_score(tree, patterns) == least_changes(tree, patterns)
+
+
+@pytest.mark.parametrize(
+    "n_taxa, n_sites, kind", [(3, 1, "dna"), (9, 63, "dna"), (12, 200, "dna"), (8, 70, "protein")]
+)
+def test_bits_count_what_the_reference_counts(n_taxa, n_sites, kind):
+    alignment = data(n_taxa, n_sites, 2, kind, "ACGTRYN-" if kind == "dna" else "ARNDBZX-")
+    counting, patterns = Parsimony(alignment), site_patterns(alignment)
+    rng = np.random.default_rng(3)
+    for tree in (uniform_unrooted(n_taxa, rng), uniform_rooted(n_taxa, rng), counting.tree(rng).tree):
+        assert counting.score(tree) == parsimony_score(tree, patterns)
+
+
+def test_the_search_reports_the_score_of_its_tree_and_finds_the_best_of_all_five_taxon_trees():
+    alignment = data(5, 80, 4)
+    found, patterns = Parsimony(alignment).tree(np.random.default_rng(1)), site_patterns(alignment)
+    rng = np.random.default_rng(5)
+    best = min(parsimony_score(uniform_unrooted(5, rng), patterns) for _ in range(150))
+    assert found.score == parsimony_score(found.tree, patterns) == best
+
+
+def test_moved_subtrees_save_changes_that_stepwise_addition_leaves():
+    alignment = data(24, 120, 6)
+    moved = [Parsimony(alignment).tree(np.random.default_rng(s)).score for s in range(4)]
+    added = [Parsimony(alignment).tree(np.random.default_rng(s), radius=0).score for s in range(4)]
+    assert max(moved) < min(added)
+    assert Parsimony(alignment).tree(np.random.default_rng(2)).score == moved[2]
+
+
+def test_half_edges_are_the_tree_and_back():
+    rng = np.random.default_rng(7)
+    for n in (3, 4, 17):
+        tree = uniform_rooted(n, rng)
+        edges = half_edges(tree, tree.taxa)
+        again = tree_of(edges, tree.taxa)
+        assert robinson_foulds(again, half_tree(tree)) == 0
+        assert again.lengths[:-1].sum() == pytest.approx(tree.lengths[:-1].sum())
+        order = preorder(edges.back)
+        assert len(set(order) | set(edges.back[order])) == 4 * n - 6
+
+
+def half_tree(tree):
+    return tree_of(half_edges(tree, tree.taxa), tree.taxa)
+
+
+def test_a_pair_without_a_common_site_leads_to_a_parsimonious_start():
+    rows = {
+        "a": "ACGTACGT--------",
+        "b": "--------ACGTACGA",
+        "c": "ACGTACGTACGTACGA",
+        "d": "ACGTACGAACGTACGT",
+    }
+    alignment = alignment_from_sequences(rows, alphabet("dna"))
+    found = starting_tree(alignment)
+    assert found.origin.startswith("parsimony, 2 changes") and "no site in common" in found.origin
+    assert found.tree.taxa == alignment.taxa and (found.tree.lengths[:-1] > 0).all()
+    with pytest.raises(InputError, match="no site in common"):
+        starting_tree(alignment, "upgma")
+    with pytest.raises(InputError, match="three taxa"):
+        Parsimony(alignment_from_sequences({"a": "A", "b": "C"}, alphabet("dna")))
