@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from phloem.density.parameterisation import (
     parameterise,
 )
 from phloem.density.space import Block
-from phloem.errors import InputError
+from phloem.errors import InputError, PhloemError
 from phloem.likelihood.parts import (
     EngineOptions,
     Part,
@@ -29,10 +29,17 @@ from phloem.likelihood.parts import (
     part_models,
 )
 from phloem.likelihood.problem import require_possible
-from phloem.likelihood.state import Branches, ModelPoint, by_element, require_root, updated_values
+from phloem.likelihood.state import (
+    Branches,
+    ModelPoint,
+    PointGroups,
+    by_element,
+    require_root,
+    updated_values,
+)
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.model import Model
-from phloem.model.record import ParameterValue
+from phloem.model.record import ParameterValue, SiteModel
 from phloem.pruning.select import Selection
 from phloem.tree.layout import TreeLayout, tree_layout
 from phloem.tree.tree import Tree
@@ -98,11 +105,18 @@ class PartitionedLikelihood:
         self._lengths = {name: lengths.copy() for name in self._names.lengths}
         self._rates = np.ones(len(self.parts))
         self._points = [ModelPoint(p.model, _fixed_values(p.model)) for p in self.parts]
+        self._groups = PointGroups([p.model for p in self.parts])
         self._evaluator = PartsEvaluator([p.problem for p in self.parts], options)
 
-    @property
+    @cached_property
     def part_names(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.parts)
+
+    @cached_property
+    def _elements(self) -> list[list[tuple[str, tuple[str, ...]]]]:
+        """Of every part: its parameters, and what their elements are called among all parts."""
+        block = self._names.space.block
+        return [[(r.parameter.name, block(r.block).elements) for r in own] for own in self._names.readings]
 
     @property
     def selections(self) -> dict[str, Selection]:
@@ -222,9 +236,11 @@ class PartitionedLikelihood:
             block = self._names.lengths[i]
             lengths[block] += g.lengths * (self._rates[i] * part.site_length)
             rates[i] = g.lengths @ self._lengths[block] * part.site_length
-            for r in self._names.readings[i] if parameters else ():
-                slopes = np.atleast_1d(g.parameters[r.parameter.name])
-                for element, slope in zip(self._names.space.block(r.block).elements, slopes.tolist()):
+            for name, elements in self._elements[i] if parameters else ():
+                slopes = g.parameters[name]
+                for element, slope in zip(
+                    elements, [slopes] if isinstance(slopes, float) else slopes.tolist()
+                ):
                     by_name[element] = by_name.get(element, 0.0) + slope
         shared = np.array(list(lengths.values()))
         return PartitionedGradient(
@@ -240,13 +256,12 @@ class PartitionedLikelihood:
         """Log-likelihoods (L,), and the derivatives of every part by its effective lengths and parameters."""
         found = self._evaluator.gradients(*self._ready(), parameters)
         values = self._possible(np.array([g.log_likelihood for g in found]))
-        gradients = []
-        for point, g in zip(self._points, found):
-            slopes: Mapping[str, ParameterValue] = {}
-            if g.site_model is not None:
-                slopes = point.backpropagate(g.site_model)
-            gradients.append(PartGradient(self._layout.to_branches(np.asarray(g.branch_lengths)), slopes))
-        return values, gradients
+        lengths = self._layout.to_branches(np.array([g.branch_lengths for g in found]))
+        slopes: list[Mapping[str, ParameterValue]] = [{}] * len(found)
+        by_model = [g.site_model for g in found if g.site_model is not None]
+        if by_model:
+            slopes = self._groups.backpropagate(self._points, by_model)
+        return values, [PartGradient(own, slope) for own, slope in zip(lengths, slopes)]
 
     def set(
         self,
@@ -282,15 +297,18 @@ class PartitionedLikelihood:
         tree = self._layout.tree
         return replace(tree, lengths=np.append(lengths, tree.lengths[-1]))
 
-    def _ready(self) -> tuple[list[np.ndarray], list]:
+    def _ready(self) -> tuple[list[np.ndarray], list[SiteModel]]:
         """Effective lengths (2T-1,) and the model's numbers of every part."""
-        lengths, models = [], []
-        for i, (part, point) in enumerate(zip(self.parts, self._points)):
-            with in_part(part.name):
-                models.append(point.site_model)
+        self._groups.evaluate(self._points)
+        models: list[SiteModel] = []
+        try:
+            for point in self._points:
                 require_root(self._layout.tree, point)
-            lengths.append(self._layout.to_nodes(self._effective(i)))
-        return lengths, models
+                models.append(point.site_model)
+        except PhloemError:
+            with in_part(self.parts[len(models)].name):
+                raise
+        return list(self._layout.to_nodes(np.array([self._effective(k) for k in range(len(models))]))), models
 
     def _possible(self, values: np.ndarray) -> np.ndarray:
         if not np.isfinite(values).all():
@@ -326,7 +344,7 @@ class PartitionedLikelihood:
                 new = updated_values(self.parts[part].model.parameters, self._points[part].values, values)
             for r in self._names.readings[part]:
                 old, now = self._points[part].values.get(r.parameter.name), new.get(r.parameter.name)
-                if now is None or (old is not None and np.array_equal(old, now)):
+                if now is None or now is old or (old is not None and np.array_equal(old, now)):
                     continue
                 if r.block in changed and not np.array_equal(changed[r.block][1], now):
                     raise InputError(
@@ -334,7 +352,7 @@ class PartitionedLikelihood:
                         "values are given"
                     )
                 changed[r.block] = (name, now)
-        for i, readings in enumerate(self._names.readings):
+        for i, readings in enumerate(self._names.readings if changed else ()):
             own = {r.parameter.name: changed[r.block][1] for r in readings if r.block in changed}
             if own:
                 points[i] = ModelPoint(points[i].model, {**points[i].values, **own})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -136,6 +137,7 @@ class PartsEvaluator:
         self._evaluators: dict[int, Evaluator] = {}
         self._on_its_own = [False] * len(problems)  # in the last evaluation
         self._cells: PartCells | None = None
+        self._known: tuple[SiteModel, ...] = ()
 
     def log_likelihoods(self, lengths: Sequence[np.ndarray], models: Sequence[SiteModel]) -> np.ndarray:
         """(L,) of every part."""
@@ -179,7 +181,9 @@ class PartsEvaluator:
             ]
             if len(parts) > 1:
                 self._cells = PartCells(self._problems, models, parts, self.selections[parts[0]].threads)
-        known = () if self._cells is None else self._cells.parts
+        if len(self._known) == len(models) and all(map(operator.is_, self._known, models)):
+            return self._cells
+        self._known, known = tuple(models), () if self._cells is None else self._cells.parts
         self._on_its_own = [
             i not in known or not suits_a_cell(problem, model)
             for i, (problem, model) in enumerate(zip(self._problems, models))

@@ -10,13 +10,8 @@ import numpy as np
 
 from phloem.errors import InputError, ModelError
 from phloem.model.model import Model, ModelNumbers
-from phloem.model.record import (
-    Parameter,
-    ParameterValue,
-    ProcessNumbers,
-    SiteModel,
-    SiteModelGradient,
-)
+from phloem.model.record import Parameter, ParameterValue, SiteModel, SiteModelGradient, is_reversible
+from phloem.model.together import adjoint_together, evaluate_together, form_of
 from phloem.tree.layout import TreeLayout
 from phloem.tree.tree import Tree
 
@@ -96,14 +91,46 @@ class ModelPoint:
 
     @cached_property
     def reversible(self) -> bool:
-        """Whether the position of the root is free: π_i Q_ij = π_j Q_ji, and the root has frequencies π."""
-        return all(map(_reversible, self.site_model.processes))
+        """Whether the position of the root is free."""
+        return all(bool(is_reversible(p)) for p in self.site_model.processes)
 
 
-def _reversible(process: ProcessNumbers) -> bool:
-    flow = process.frequencies[:, None] * process.rate_matrix
-    same_root = np.allclose(process.root_frequencies, process.frequencies, rtol=0, atol=1e-9)
-    return same_root and bool(np.allclose(flow, flow.T, rtol=0, atol=1e-9 * np.abs(flow).max()))
+class PointGroups:
+    """The points of many parts: those whose models have one form are evaluated together."""
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        by_form: dict[tuple, list[int]] = {}
+        for i, model in enumerate(models):
+            form = form_of(model)
+            if form is not None:
+                by_form.setdefault(form, []).append(i)
+        self._groups = [group for group in by_form.values() if len(group) > 1]
+
+    def evaluate(self, points: Sequence[ModelPoint]) -> None:
+        """Work out the site models that points do not have yet, as far as that can be done together."""
+        for group in self._groups:
+            new = [points[i] for i in group if "site_model" not in vars(points[i])]
+            if len(new) < 2:
+                continue
+            found = evaluate_together([p.model for p in new], [p.values for p in new])
+            for point, (model, reversible) in zip(new, found or ()):
+                vars(point).update(site_model=model, reversible=reversible)  # what cached properties would do
+
+    def backpropagate(
+        self, points: Sequence[ModelPoint], gradients: Sequence[SiteModelGradient]
+    ) -> list[Mapping[str, ParameterValue]]:
+        """ModelPoint.backpropagate of each."""
+        result: dict[int, Mapping[str, ParameterValue]] = {}
+        for group in self._groups:
+            own = [points[i] for i in group]
+            found = adjoint_together(
+                [p.model for p in own], [p.values for p in own], [gradients[i] for i in group]
+            )
+            result |= zip(group, found or ())
+        return [
+            result[i] if i in result else point.backpropagate(gradient)
+            for i, (point, gradient) in enumerate(zip(points, gradients))
+        ]
 
 
 @dataclass(frozen=True, eq=False)

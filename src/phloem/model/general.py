@@ -54,10 +54,11 @@ class ReversibleModel:
         return Term(self.label, rates, reference=True), self.frequencies.term
 
     def exchangeability(self, values: Values) -> np.ndarray:
-        n = self.n_states
-        r = np.zeros((n, n))
-        r[np.triu_indices(n, 1)] = np.append(values["exchangeabilities"] if n > 2 else [], 1.0)
-        return r + r.T
+        n, rows, columns = self.n_states, *np.triu_indices(self.n_states, 1)
+        free = np.asarray(values["exchangeabilities"] if n > 2 else [])
+        r = np.zeros((*free.shape[:-1], n, n))
+        r[..., rows[:-1], columns[:-1]], r[..., rows[-1], columns[-1]] = free, 1.0
+        return r + r.swapaxes(-2, -1)
 
     def evaluate(self, values: Values) -> Process:
         return reversible_process(self.exchangeability(values), self.frequencies.evaluate(values))
@@ -65,8 +66,9 @@ class ReversibleModel:
     def backpropagate(self, values: Values, d_rate_matrix: np.ndarray, d_frequencies: np.ndarray) -> Gradient:
         pi = self.frequencies.evaluate(values)
         d_r, d_pi = reversible_adjoint(self.exchangeability(values), pi, d_rate_matrix, d_frequencies)
-        by_pair = (d_r + d_r.T)[np.triu_indices(self.n_states, 1)]
-        result: Gradient = {"exchangeabilities": by_pair[:-1]} if self.n_states > 2 else {}
+        rows, columns = np.triu_indices(self.n_states, 1)
+        by_pair = (d_r + d_r.swapaxes(-2, -1))[..., rows, columns]
+        result: Gradient = {"exchangeabilities": by_pair[..., :-1]} if self.n_states > 2 else {}
         return result | self.frequencies.backpropagate(values, d_pi)
 
 

@@ -27,7 +27,10 @@ Ascertainment = Literal["none", "variable"]
 @dataclass(frozen=True, eq=False)
 class ModelNumbers:
     """A model at given values, before its categories are laid out. values: of every parameter, checked;
-    mixture: processes; rates, weights (C,) and invariant: of classes of sites."""
+    mixture: processes; rates, weights (C,) and invariant: of classes of sites.
+
+    Of many sets of values at once (together.py) every array has a first axis more.
+    """
 
     values: dict[str, ParameterValue]
     mixture: MixtureNumbers
@@ -148,8 +151,11 @@ class Model:
 
     def numbers(self, values: Values | None = None) -> ModelNumbers:
         """What both site_model and its adjoint start from; errors as values."""
-        v = self.values(values)
-        return ModelNumbers(v, self.mixture.evaluate(v), *self.site_rates.evaluate(v))
+        return self.numbers_of(self.values(values))
+
+    def numbers_of(self, values: dict[str, ParameterValue]) -> ModelNumbers:
+        """numbers, from values of all parameters that were checked; of many sets at once: together.py."""
+        return ModelNumbers(values, self.mixture.evaluate(values), *self.site_rates.evaluate(values))
 
     def site_model(self, at: ModelNumbers) -> SiteModel:
         """evaluate, from numbers worked out before."""
@@ -162,22 +168,23 @@ class Model:
         finite = all(np.isfinite(p.rate_matrix).all() for p in processes) and np.isfinite(rates).all()
         if not finite or not np.isfinite(numbers.rates).all():
             raise NumericalError(f"model {self.name} gives rates that are not finite")
-        n, c = len(processes), len(rates)
+        n, c = len(processes), rates.shape[-1]
         share = self._shares(numbers, weights)
         if self.fused:
             process, category = np.arange(n), np.arange(c)
         else:
             process, category = np.repeat(np.arange(n), c), np.tile(np.arange(c), n)
-            rates, weights = numbers.rates[process] * rates[category], share[process] * weights[category]
+            rates = numbers.rates[..., process] * rates[..., category]
+            weights = share[..., process] * weights[..., category]
         own_lengths = self.site_rates.categories.own_lengths
         return SiteModel(
             processes=processes,
             process=process.astype(np.int64),
             rates=rates,
             weights=weights,
-            length_class=category.astype(np.int64) if own_lengths else np.zeros(len(rates), np.int64),
+            length_class=category.astype(np.int64) if own_lengths else np.zeros(rates.shape[-1], np.int64),
             invariant=at.invariant,
-            invariant_frequencies=share @ np.stack(roots),
+            invariant_frequencies=(share[..., None] * np.stack(roots, -2)).sum(-2),
         )
 
     def backpropagate(self, values: Values | None, gradient: SiteModelGradient) -> Gradient:
@@ -190,21 +197,24 @@ class Model:
     def adjoint(self, at: ModelNumbers, gradient: SiteModelGradient) -> Gradient:
         """backpropagate, from numbers worked out before."""
         v, numbers, rates, weights = at.values, at.mixture, at.rates, at.weights
-        n, shape = len(numbers.processes), (len(numbers.processes), len(rates))
+        n, sets = len(numbers.processes), gradient.rates.shape[:-1]
         share, roots = self._shares(numbers, weights), self._roots(numbers, v)
         by_root = [
-            d.root_frequencies + s * gradient.invariant_frequencies
-            for d, s in zip(gradient.processes, share, strict=True)
+            d.root_frequencies + share[..., m, None] * gradient.invariant_frequencies
+            for m, d in enumerate(gradient.processes)
         ]
-        d_share = np.stack(roots) @ gradient.invariant_frequencies
+        d_share = (np.stack(roots, -2) * gradient.invariant_frequencies[..., None, :]).sum(-1)
         if self.fused:
-            d_rates, d_process_rates = gradient.rates, np.zeros(n)
-            total = weights.sum()  # share = weights / total
-            d_weights, d_share = gradient.weights + (d_share - d_share @ share) / total, np.zeros(n)
+            d_rates, d_process_rates = gradient.rates, np.zeros((*sets, n))
+            total = weights.sum(-1, keepdims=True)  # share = weights / total
+            d_weights = gradient.weights + (d_share - (d_share * share).sum(-1, keepdims=True)) / total
+            d_share = np.zeros((*sets, n))
         else:
-            of_rates, of_weights = gradient.rates.reshape(shape), gradient.weights.reshape(shape)
-            d_rates, d_process_rates = numbers.rates @ of_rates, of_rates @ rates
-            d_weights, d_share = share @ of_weights, d_share + of_weights @ weights
+            of_rates, of_weights = (x.reshape(*sets, n, -1) for x in (gradient.rates, gradient.weights))
+            d_rates = (numbers.rates[..., None] * of_rates).sum(-2)
+            d_process_rates = (of_rates * rates[..., None, :]).sum(-1)
+            d_weights = (share[..., None] * of_weights).sum(-2)
+            d_share = d_share + (of_weights * weights[..., None, :]).sum(-1)
         result: Gradient = {}
         if self.root_term is not None:
             at_root = np.sum(by_root, axis=0)
@@ -223,7 +233,9 @@ class Model:
 
     def _shares(self, numbers: MixtureNumbers, category_weights: np.ndarray) -> np.ndarray:
         """(M,) how often variable sites follow each process; sum 1."""
-        return category_weights / category_weights.sum() if self.fused else numbers.weights
+        if self.fused:
+            return category_weights / category_weights.sum(-1, keepdims=True)
+        return numbers.weights
 
     def text(self, values: Values | None = None) -> str:
         """The model string with all known values; parsed again it gives the same numbers.

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from phloem.model.frequencies import FrequencyModel
-from phloem.model.record import Parameter, Values
+from phloem.model.record import Parameter, Values, as_number
 from phloem.model.substitution import Gradient, Process, Term, reversible_adjoint, reversible_process
 
 NUCLEOTIDES = ("A", "C", "G", "T")
@@ -133,12 +133,12 @@ class NucleotideModel:
         return Term(self.name.canonical, self.parameters, reference=full), self.frequencies.term
 
     def exchangeability(self, values: Values) -> np.ndarray:
-        """r (4, 4), symmetric, diagonal 0, r_GT = 1."""
-        rates = np.ones(6)
+        """r (..., 4, 4), symmetric, diagonal 0, r_GT = 1."""
+        sets = np.shape(values[self.parameters[0].name]) if self.parameters else ()
+        rates, r = np.ones((*sets, 6)), np.zeros((*sets, 4, 4))
         for parameter, pairs in zip(self.parameters, self._classes):
-            rates[pairs] = values[parameter.name]
-        r = np.zeros((4, 4))
-        r[_FROM, _TO] = r[_TO, _FROM] = rates
+            rates[..., pairs] = np.asarray(values[parameter.name])[..., None]
+        r[..., _FROM, _TO] = r[..., _TO, _FROM] = rates
         return r
 
     def evaluate(self, values: Values) -> Process:
@@ -147,9 +147,9 @@ class NucleotideModel:
     def backpropagate(self, values: Values, d_rate_matrix: np.ndarray, d_frequencies: np.ndarray) -> Gradient:
         pi = self.frequencies.evaluate(values)
         d_r, d_pi = reversible_adjoint(self.exchangeability(values), pi, d_rate_matrix, d_frequencies)
-        by_pair = d_r[_FROM, _TO] + d_r[_TO, _FROM]
+        by_pair = d_r[..., _FROM, _TO] + d_r[..., _TO, _FROM]
         result: Gradient = {
-            parameter.name: float(by_pair[pairs].sum())
+            parameter.name: as_number(by_pair[..., pairs].sum(-1))
             for parameter, pairs in zip(self.parameters, self._classes)
         }
         return result | self.frequencies.backpropagate(values, d_pi)

@@ -103,12 +103,18 @@ def simplex(name: str, elements: tuple[str, ...], start: np.ndarray | None = Non
 def softmax_gradient(x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """d/dz of f(softmax(z)) where x = softmax(z) and gradient = df/dx, entries taken as independent.
 
-    d/dz_i = x_i (g_i - Σ_j x_j g_j). Shapes (K,) → (K,).
+    d/dz_i = x_i (g_i - Σ_j x_j g_j). Shapes (..., K) → (..., K).
     """
-    return x * (gradient - x @ gradient)
+    return x * (gradient - (x * gradient).sum(-1, keepdims=True))
 
 
-# What a kernel needs to know of a model: numbers only.
+def as_number(x: np.ndarray) -> ParameterValue:
+    """A float, or, of many sets of values at once, the array."""
+    return float(x) if x.ndim == 0 else x
+
+
+# What a kernel needs to know of a model: numbers only. Of many models at once (together.py), arrays have a
+# first axis more.
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,14 @@ class ProcessNumbers:
     def real_eigen(self) -> EigenSystem | None:
         """The eigensystem if it is real, which compiled kernels want; the others exponentiate in NumPy."""
         return None if self.eigen is None or np.iscomplexobj(self.eigen.values) else self.eigen
+
+
+def is_reversible(process: ProcessNumbers) -> np.ndarray:
+    """(...) whether the position of the root is free: π_i Q_ij = π_j Q_ji, and the root has frequencies π."""
+    flow = process.frequencies[..., None] * process.rate_matrix
+    apart = np.abs(flow - flow.swapaxes(-2, -1)).max((-2, -1))
+    same_root = np.abs(process.root_frequencies - process.frequencies).max(-1) <= 1e-9
+    return (apart <= 1e-9 * np.abs(flow).max((-2, -1))) & same_root
 
 
 @dataclass(frozen=True)

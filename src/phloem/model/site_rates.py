@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import gammainc, gammaincinv, gammaln, psi
 
 from phloem.errors import ModelError
-from phloem.model.record import Parameter, Values, simplex, softmax_gradient
+from phloem.model.record import Parameter, Values, as_number, simplex, softmax_gradient
 from phloem.model.substitution import Gradient, Term
 
 GammaCategories = Literal["mean", "median"]
@@ -74,16 +74,14 @@ class GammaRates:
         return Term(f"+G{self.n_categories}{suffix}", (alpha,))
 
     def evaluate(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
-        alpha, k = float(values["alpha"]), self.n_categories
-        if not 1e-3 <= alpha <= 1e5:
-            raise ModelError(
-                f"gamma shape 'alpha' is {alpha:g}", hint="Give a value between 0.001 and 100000."
-            )
+        alpha, k = np.asarray(values["alpha"], np.float64), self.n_categories
+        if not ((alpha >= 1e-3) & (alpha <= 1e5)).all():
+            raise ModelError(f"gamma shape 'alpha' is {alpha}", hint="Give a value between 0.001 and 100000.")
         return gamma_rates(alpha, k, self.kind), np.full(k, 1.0 / k)
 
     def backpropagate(self, values: Values, d_rates: np.ndarray, d_weights: np.ndarray) -> Gradient:
-        slope = gamma_rates_derivative(float(values["alpha"]), self.n_categories, self.kind)
-        return {"alpha": float(d_rates @ slope)}
+        slope = gamma_rates_derivative(values["alpha"], self.n_categories, self.kind)
+        return {"alpha": as_number((d_rates * slope).sum(-1))}
 
 
 @dataclass(frozen=True)
@@ -156,67 +154,76 @@ class SiteRates:
     def evaluate(self, values: Values) -> tuple[np.ndarray, np.ndarray, float]:
         """Rates (C,), weights (C,) and the weight of invariable sites."""
         rates, weights = self.categories.evaluate(values)
-        p = float(values["p_invariable"]) if self.invariable else 0.0
-        return rates / (1 - p), weights * (1 - p), p
+        if not self.invariable:
+            return rates, weights, 0.0
+        p = np.asarray(values["p_invariable"], np.float64)
+        variable = 1 - p[..., None]
+        return rates / variable, weights * variable, as_number(p)  # type: ignore[return-value]
 
     def backpropagate(self, values: Values, d_rates, d_weights, d_invariant: float) -> Gradient:
+        if not self.invariable:
+            return self.categories.backpropagate(values, d_rates, d_weights)
         rates, weights = self.categories.evaluate(values)
-        p = float(values["p_invariable"]) if self.invariable else 0.0
-        result = self.categories.backpropagate(values, d_rates / (1 - p), d_weights * (1 - p))
-        if self.invariable:
-            result["p_invariable"] = float(d_rates @ rates / (1 - p) ** 2 - d_weights @ weights + d_invariant)
+        p = np.asarray(values["p_invariable"], np.float64)
+        variable = 1 - p[..., None]
+        result = self.categories.backpropagate(values, d_rates / variable, d_weights * variable)
+        through_rates = (d_rates * rates).sum(-1) / (1 - p) ** 2
+        result["p_invariable"] = as_number(through_rates - (d_weights * weights).sum(-1) + d_invariant)
         return result
 
 
 def mean_one(weights: np.ndarray, relative: np.ndarray) -> np.ndarray:
-    """relative / Σ weights · relative, all (k,)."""
-    return relative / (weights @ relative)
+    """relative / Σ weights · relative, all (..., k)."""
+    return relative / (weights * relative).sum(-1, keepdims=True)
 
 
 def mean_one_adjoint(
     weights: np.ndarray, relative: np.ndarray, d_rates: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """From derivatives by mean_one, those by weights and by relative, entries taken as independent."""
-    mean = weights @ relative
-    shared = d_rates @ relative / mean**2
+    mean = (weights * relative).sum(-1, keepdims=True)
+    shared = (d_rates * relative).sum(-1, keepdims=True) / mean**2
     return -relative * shared, d_rates / mean - weights * shared
 
 
-def gamma_rates(alpha: float, n_categories: int, kind: GammaCategories) -> np.ndarray:
-    """(k,) rates of mean 1, ascending."""
-    if kind == "mean":
-        edges = _quantiles(alpha, n_categories, kind)
-        cumulative = np.concatenate([[0.0], gammainc(alpha + 1, edges), [1.0]])
-        return n_categories * np.diff(cumulative)
-    medians = _quantiles(alpha, n_categories, kind)
-    return medians / medians.mean()
+def gamma_rates(alpha: float | np.ndarray, n_categories: int, kind: GammaCategories) -> np.ndarray:
+    """(..., k) rates of mean 1, ascending; alpha (...)."""
+    shape = np.asarray(alpha, np.float64)
+    x = _quantiles(shape, n_categories, kind)
+    if kind == "median":
+        return x / x.mean(-1, keepdims=True)
+    cumulative = np.zeros((*shape.shape, n_categories + 1))
+    cumulative[..., 1:-1], cumulative[..., -1] = gammainc(shape[..., None] + 1, x), 1.0
+    return n_categories * np.diff(cumulative)
 
 
-def gamma_rates_derivative(alpha: float, n_categories: int, kind: GammaCategories) -> np.ndarray:
-    """d rates / d alpha (k,).
+def gamma_rates_derivative(alpha: float | np.ndarray, n_categories: int, kind: GammaCategories) -> np.ndarray:
+    """d rates / d alpha (..., k); alpha (...).
 
     P(α, x) is the regularised incomplete gamma function. A quantile x(α) with P(α, x) = p moves by
     dx/dα = -∂_α P / p_α(x), with density p_α(x) = x^(α-1) e^-x / Γ(α); hence
     d/dα P(α+1, x(α)) = ∂_α P(α+1, x) - (x/α) ∂_α P(α, x).
     """
-    x = _quantiles(alpha, n_categories, kind)
+    shape = np.asarray(alpha, np.float64)
+    a, x = shape[..., None], _quantiles(shape, n_categories, kind)
     if kind == "mean":
-        moved = gammainc_derivative(alpha + 1, x) - x / alpha * gammainc_derivative(alpha, x)
-        return n_categories * np.diff(np.concatenate([[0.0], moved, [0.0]]))
-    dx = -gammainc_derivative(alpha, x) * _reciprocal_density(alpha, x)
-    return dx / x.mean() - x * dx.mean() / x.mean() ** 2
+        moved = np.zeros((*shape.shape, n_categories + 1))
+        moved[..., 1:-1] = gammainc_derivative(a + 1, x) - x / a * gammainc_derivative(a, x)
+        return n_categories * np.diff(moved)
+    dx, mean = -gammainc_derivative(a, x) * _reciprocal_density(a, x), x.mean(-1, keepdims=True)
+    return dx / mean - x * dx.mean(-1, keepdims=True) / mean**2
 
 
-def gammainc_derivative(a: float, x: np.ndarray) -> np.ndarray:
-    """∂P(a, x)/∂a of the regularised lower incomplete gamma function.
+def gammainc_derivative(a: float | np.ndarray, x: np.ndarray) -> np.ndarray:
+    """∂P(a, x)/∂a of the regularised lower incomplete gamma function, in the shape of x; a: broadcast to it.
 
     P(a, x) = Σ_n x^(a+n) e^-x / Γ(a+n+1) (DLMF 8.11.4), differentiated term by term:
     Σ_n term_n (ln x - ψ(a+n+1)). The terms peak where a + n ≈ x and fall off on a scale of √x.
     """
-    x = np.asarray(x, np.float64)
+    a, x = np.asarray(a, np.float64), np.asarray(x, np.float64)
     largest = float(x.max(initial=0.0))
-    n_terms = int(max(largest - a, 0.0) + 14 * np.sqrt(largest) + 60)
-    order = a + np.arange(n_terms)[:, None]
+    n_terms = int(max(float((x - a).max(initial=0.0)), 0.0) + 14 * np.sqrt(largest) + 60)
+    order = a + np.arange(n_terms).reshape(-1, *[1] * x.ndim)
     with np.errstate(divide="ignore"):
         log_x = np.log(x)
     finite = np.where(x > 0, log_x, 0.0)
@@ -224,16 +231,22 @@ def gammainc_derivative(a: float, x: np.ndarray) -> np.ndarray:
     return np.where(x > 0, terms.sum(axis=0), 0.0)
 
 
+def _quantiles(alpha: np.ndarray, n_categories: int, kind: GammaCategories) -> np.ndarray:
+    """(..., k - 1) edges between the classes, or (..., k) their medians; alpha (...)."""
+    return _known_quantiles(tuple(alpha.ravel().tolist()), n_categories, kind).reshape(*alpha.shape, -1)
+
+
 @lru_cache(maxsize=256)
-def _quantiles(alpha: float, n_categories: int, kind: GammaCategories) -> np.ndarray:
-    """Edges between the classes, or their medians: a gradient asks for them three times, part by part."""
+def _known_quantiles(alpha: tuple[float, ...], n_categories: int, kind: GammaCategories) -> np.ndarray:
+    """A gradient asks for them three times."""
     k = np.arange(n_categories)
-    x = gammaincinv(alpha, k[1:] / n_categories if kind == "mean" else (2 * k + 1) / (2 * n_categories))
+    share = k[1:] / n_categories if kind == "mean" else (2 * k + 1) / (2 * n_categories)
+    x = gammaincinv(np.array(alpha)[:, None], share)
     x.flags.writeable = False
     return x
 
 
-def _reciprocal_density(alpha: float, x: np.ndarray) -> np.ndarray:
+def _reciprocal_density(alpha: np.ndarray, x: np.ndarray) -> np.ndarray:
     """1 / p_α(x), 0 where x has underflowed to 0 (its derivative is then 0 as well)."""
     finite = np.where(x > 0, x, 1.0)
     return np.where(x > 0, np.exp(gammaln(alpha) + finite - (alpha - 1) * np.log(finite)), 0.0)

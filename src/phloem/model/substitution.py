@@ -80,7 +80,8 @@ class Term:
 
 
 class SubstitutionFamily(Protocol):
-    """A family of substitution models. Values are given for every parameter of every term.
+    """A family of substitution models. Values are given for every parameter of every term; many sets of them
+    at once, stacked along a first axis that all arrays then have, where together.py says so.
 
     backpropagate turns derivatives with respect to the entries of rate_matrix (S, S) and of frequencies (S,),
     all taken as independent, into derivatives by parameter name (simplex ones in softmax coordinates).
@@ -102,13 +103,14 @@ class SubstitutionFamily(Protocol):
 def normalised(off_diagonal: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     """Rate matrix with rows that sum to 0 and -Σ_i π_i Q_ii = 1.
 
-    off_diagonal: (S, S), relative rates i → j, diagonal 0. Raises ModelError where nothing ever changes.
+    off_diagonal: (..., S, S), relative rates i → j, diagonal 0; frequencies (..., S). Raises ModelError where
+    nothing ever changes.
     """
-    leaving = off_diagonal.sum(1)
-    mean = frequencies @ leaving
-    if not mean > 0:
+    leaving = off_diagonal.sum(-1)
+    mean = (frequencies * leaving).sum(-1)
+    if not (mean > 0).all():
         raise ModelError("every substitution rate is 0: the model never changes state")
-    return (off_diagonal - np.diag(leaving)) / mean
+    return (off_diagonal - leaving[..., None] * np.eye(leaving.shape[-1])) / mean[..., None, None]
 
 
 def normalised_adjoint(off_diagonal, frequencies, d_rate_matrix) -> tuple[np.ndarray, np.ndarray]:
@@ -117,24 +119,27 @@ def normalised_adjoint(off_diagonal, frequencies, d_rate_matrix) -> tuple[np.nda
     With G_ij = D_ij - D_ii, s = Σ_i≠j G_ij q_ij and μ = Σ_i π_i Σ_j q_ij:
     d/dq_ij = G_ij / μ - π_i s / μ², d/dπ_i = -(Σ_j q_ij) s / μ².
     """
-    leaving = off_diagonal.sum(1)
-    mean = frequencies @ leaving
-    g = d_rate_matrix - np.diag(d_rate_matrix)[:, None]
-    shared = np.sum(g * off_diagonal) / mean**2
-    d_off = g / mean - frequencies[:, None] * shared
-    np.fill_diagonal(d_off, 0.0)
-    return d_off, -leaving * shared
+    leaving = off_diagonal.sum(-1)
+    mean = (frequencies * leaving).sum(-1)
+    diagonal = np.arange(leaving.shape[-1])
+    g = d_rate_matrix - d_rate_matrix[..., diagonal, diagonal][..., None]
+    shared = (g * off_diagonal).sum((-2, -1)) / mean**2
+    d_off = g / mean[..., None, None] - frequencies[..., None] * shared[..., None, None]
+    d_off[..., diagonal, diagonal] = 0.0
+    return d_off, -leaving * shared[..., None]
 
 
 def reversible_process(exchangeability: np.ndarray, frequencies: np.ndarray) -> Process:
     """Q_ij ∝ r_ij π_j with r symmetric (Tavaré 1986), normalised."""
-    return Process(normalised(exchangeability * frequencies, frequencies), frequencies, True)
+    off_diagonal = exchangeability * frequencies[..., None, :]
+    return Process(normalised(off_diagonal, frequencies), frequencies, True)
 
 
 def reversible_adjoint(exchangeability, frequencies, d_rate_matrix, d_frequencies):
-    """Backward of reversible_process: derivatives by r (S, S; entries independent) and π (S,)."""
-    d_off, d_pi = normalised_adjoint(exchangeability * frequencies, frequencies, d_rate_matrix)
-    return d_off * frequencies, d_frequencies + d_pi + np.sum(d_off * exchangeability, axis=0)
+    """Backward of reversible_process: derivatives by r (..., S, S; entries independent) and π (..., S)."""
+    across = frequencies[..., None, :]
+    d_off, d_pi = normalised_adjoint(exchangeability * across, frequencies, d_rate_matrix)
+    return d_off * across, d_frequencies + d_pi + (d_off * exchangeability).sum(-2)
 
 
 def eigensystem(process: Process) -> EigenSystem | None:
@@ -151,10 +156,10 @@ def eigensystem(process: Process) -> EigenSystem | None:
 
 def _symmetric(q: np.ndarray, pi: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     root = np.sqrt(pi)
-    similar = q * (root[:, None] / root)
-    values, u = np.linalg.eigh((similar + similar.T) / 2)
-    values[-1] = 0.0
-    return np.minimum(values, 0.0), u / root[:, None], u.T * root
+    similar = q * (root[..., None] / root[..., None, :])
+    values, u = np.linalg.eigh((similar + similar.swapaxes(-2, -1)) / 2)
+    values[..., -1] = 0.0
+    return np.minimum(values, 0.0), u / root[..., None], u.swapaxes(-2, -1) * root[..., None, :]
 
 
 def _with_unreachable_states(q: np.ndarray, pi: np.ndarray) -> EigenSystem | None:

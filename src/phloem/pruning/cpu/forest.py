@@ -51,7 +51,6 @@ from phloem.pruning.cpu.cell_records import (
     ProposedTree,
     Q,
 )
-from phloem.pruning.cpu.model_numbers import model_numbers
 from phloem.pruning.cpu.schedule import Team
 from phloem.pruning.cpu.storage import address_of
 
@@ -122,15 +121,19 @@ class Forest:
 
     def set_model(self, chain: int, part: int, slot: int, model: SiteModel) -> None:
         """Write a model's numbers into one of the two slots of a cell. Every eigensystem must be real."""
-        if any(process.real_eigen is None for process in model.processes):
-            raise NumericalError("a chain's model has no real eigensystem at the numbers proposed")
-        cell, shape = self.cells[chain][part], cell_layout(self.parts[part])
-        numbers = model_numbers(model, shape)
-        cell.eigenvalues[slot], cell.eigen_right[slot], cell.eigen_left[slot] = numbers[:3]
-        cell.root_frequencies[slot] = numbers.root_frequencies
-        cell.rates[slot], cell.category_weights[slot] = numbers.rates, numbers.weights
-        cell.invariant[slot] = numbers.invariant
-        cell.invariant_frequencies[slot] = numbers.invariant_frequencies
+        cell, states = self.cells[chain][part], len(model.invariant_frequencies)
+        for m, process in enumerate(model.processes):
+            eigen = process.real_eigen
+            if eigen is None:
+                raise NumericalError("a chain's model has no real eigensystem at the numbers proposed")
+            cell.eigenvalues[slot, m] = eigen.values
+            # as model_numbers lays them out; what pads them stays zero
+            cell.eigen_right[slot, m, :, :states] = eigen.right if states == 4 else eigen.right.T
+            cell.eigen_left[slot, m, :, :states] = eigen.left
+            cell.root_frequencies[slot, m] = process.root_frequencies
+        cell.rates[slot], cell.category_weights[slot] = model.rates, model.weights
+        cell.invariant[slot] = model.invariant
+        cell.invariant_frequencies[slot] = model.invariant_frequencies
 
     def scratch(self) -> CellScratch:
         """What one thread of a compiled loop works in."""
