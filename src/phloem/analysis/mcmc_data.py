@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from phloem.analysis.mcmc_record import McmcSettings
-from phloem.analysis.partitioned_likelihood import read_links
+from phloem.analysis.partitioned_likelihood import read_linkage
 from phloem.analysis.reading import alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.sites import format_sites
-from phloem.density.parameterisation import PARTITION_RATES, Linkage, PartModel
+from phloem.density.parameterisation import PARTITION_RATES, PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import Observations, observations
-from phloem.inference.mcmc.settings import Priors
+from phloem.inference.mcmc.settings import Priors, length_prior_text
 from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.parts import in_part
@@ -82,8 +82,9 @@ def chain_input(settings: McmcSettings) -> ChainInput:
         with in_part(part.name):
             models.append(_part(part.name, part.alignment, part.model_text, settings))
         alignments[part.name] = part.alignment
-    links = read_links(settings.link, {part.name: part.model for part in models})
-    structure = structure_of_parts(models, Linkage(settings.linkage or "proportional", links))
+    by_name = {part.name: part.model for part in models}
+    linkage = read_linkage(settings.linkage or "proportional", settings.link, by_name)
+    structure = structure_of_parts(models, linkage)
     dropped = format_sites(scheme.dropped) if len(scheme.dropped) else ""
     return ChainInput(alignments, structure, dropped)
 
@@ -105,7 +106,7 @@ def prior_text(structure: ChainModel, priors: Priors) -> str:
     free = {parameter.name for part in structure.parts for parameter in part.model.free}
     unit = " per nucleotide site" if any(part.site_length > 1 for part in structure.parts) else ""
     sets = f" of each of {structure.n_sets} sets" if structure.n_sets > 1 else ""
-    parts = [f"branch lengths{sets}{unit} {priors.branch_lengths}", "uniform topologies"]
+    parts = [f"branch lengths{sets}{unit} {length_prior_text(priors.branch_lengths)}", "uniform topologies"]
     if PARTITION_RATES in structure.space:
         parts.append("flat Dirichlet shares of the rates of parts")
     others = {b.name.split("{")[0] for b in structure.space.blocks if b.support == "positive"} - {"alpha"}
@@ -121,6 +122,8 @@ def prior_text(structure: ChainModel, priors: Priors) -> str:
         parts.append(f"exponential({priors.alpha_rate:g}) alpha")
     if "p_invariable" in free:
         parts.append("uniform proportion of invariable sites")
+    if priors.others:
+        parts.append(f"but {', '.join(priors.others)}")
     return ", ".join(parts)
 
 

@@ -22,7 +22,7 @@ from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import paths
-from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.settings import ChainSettings, length_prior_text
 from phloem.inference.mcmc.start import START_LENGTH, n_interchanges
 from phloem.io.input_file import input_digest
 from phloem.io.trees import read_tree
@@ -155,7 +155,8 @@ class McmcResult:
             {"name": name} | {c: _plain(v[i]) for c, v in columns.items()} for i, name in enumerate(p.names)
         ]
         settings = asdict(self.settings)
-        settings["chains"]["priors"]["branch_lengths"] = str(self.settings.chains.priors.branch_lengths)
+        branch_prior = length_prior_text(self.settings.chains.priors.branch_lengths)
+        settings["chains"]["priors"]["branch_lengths"] = branch_prior
         return {
             "finished": True,
             "model": self.model,
@@ -254,7 +255,7 @@ def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
     chains = asdict(settings.chains)
     for name in ("threads", "generations", "until_converged", "check_every", "burn_in", "convergence"):
         del chains[name]
-    chains["priors"]["branch_lengths"] = str(settings.chains.priors.branch_lengths)
+    chains["priors"]["branch_lengths"] = length_prior_text(settings.chains.priors.branch_lengths)
     chains["tuning_generations"] = settings.chains.tuning
     return {
         "alignment": input_digest(settings.alignment),

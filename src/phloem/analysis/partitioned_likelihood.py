@@ -20,7 +20,7 @@ from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import Part, parts_of
 from phloem.data.sites import format_sites
-from phloem.density.parameterisation import Linkage
+from phloem.density.parameterisation import LengthLinkage, Linkage
 from phloem.errors import InputError, in_file
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.trees import newick_text, write_trees
@@ -121,7 +121,7 @@ def run_partitioned_likelihood(
     if settings.tree is None:
         origin += f" of part '{largest.name}'"
     models = _models(parts, settings)
-    linkage = Linkage(settings.linkage, read_links(settings.link, models))
+    linkage = read_linkage(settings.linkage, settings.link, models)
     with in_file(settings.tree):
         likelihood = PartitionedLikelihood(
             {p.name: (p.alignment, models[p.name]) for p in parts},
@@ -158,23 +158,33 @@ def run_partitioned_likelihood(
     return result
 
 
-def read_links(texts: Sequence[str], models: dict[str, Model]) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Parameter → groups of parts that share it, from texts such as "alpha" (every part whose model has it)
-    or "alpha:gene1,gene2". Errors: InputError for a parameter that no model or fewer than two parts have."""
+def read_linkage(lengths: LengthLinkage, texts: Sequence[str], models: dict[str, Model]) -> Linkage:
+    """What parts share. texts: "alpha" (every part whose model has it), "alpha:gene1,gene2", "lengths:a,b"
+    (one rate, or one set of branch lengths where they are unlinked) or "rate=1:a" (see density's Linkage).
+
+    Errors: InputError for a parameter that no model or fewer than two parts have.
+    """
     groups: dict[str, tuple[tuple[str, ...], ...]] = {}
+    together, unit = list[tuple[str, ...]](), list[str]()
     for text in texts:
         name, colon, named = text.partition(":")
         name = name.strip()
         having = tuple(part for part, model in models.items() if name in {p.name for p in model.parameters})
         chosen = tuple(part.strip() for part in named.split(",")) if colon else having
+        if name == "rate=1" and colon:
+            unit += chosen
+            continue
         if len(chosen) < 2:
             every = ", ".join(dict.fromkeys(p.name for model in models.values() for p in model.parameters))
             raise InputError(
                 f"--link {text} names {len(chosen)} part(s) that could share '{name}'",
-                hint=f"Parameters of the models are: {every or 'none'}.",
+                hint=f"Parameters of the models are: {every or 'none'}; branch lengths are 'lengths:a,b'.",
             )
-        groups[name] = (*groups.get(name, ()), chosen)
-    return groups
+        if name == "lengths":
+            together.append(chosen)
+        else:
+            groups[name] = (*groups.get(name, ()), chosen)
+    return Linkage(lengths, groups, tuple(together), tuple(unit))
 
 
 def _models(parts: Sequence[Part], settings: LikelihoodSettings) -> dict[str, Model]:

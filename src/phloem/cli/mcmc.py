@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from phloem.analysis.mcmc import McmcResult, McmcSettings
     from phloem.analysis.mcmc_data import ChainInput
 
+PRIOR = typer.Option(None, help="As in 'alpha=uniform(0.1,50)' or 'alpha{gene1}=…'; may be repeated.")
+
 
 @takes_data(partitions=True)
 def mcmc(
@@ -44,6 +46,7 @@ def mcmc(
         "gammadir(1,0.1,1,1)",
         help="On lengths in substitutions per site (of codons: per nucleotide); or exponential(10).",
     ),
+    prior: list[str] | None = PRIOR,
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     device: Literal["cpu", "gpu"] = typer.Option(
@@ -65,8 +68,9 @@ def _settings(options: dict[str, Any]) -> McmcSettings:
 
     options |= options.pop("data")
     options["link"] = tuple(options["link"] or ())
-    prior = Priors(branch_lengths=parse_length_prior(options.pop("branch_prior")))
-    options |= {"n_runs": options.pop("runs"), "n_chains": options.pop("chains"), "priors": prior}
+    of_lengths, others = parse_length_prior(options.pop("branch_prior")), tuple(options.pop("prior") or ())
+    priors = Priors(branch_lengths=of_lengths, others=others)
+    options |= {"n_runs": options.pop("runs"), "n_chains": options.pop("chains"), "priors": priors}
     options["use_data"] = not options.pop("prior_only")
     of_chains = {name: options.pop(name) for name in ChainSettings.__dataclass_fields__ if name in options}
     return McmcSettings(**options, chains=ChainSettings(**of_chains))

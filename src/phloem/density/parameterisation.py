@@ -45,11 +45,16 @@ class Linkage:
 
     lengths: linked, every part has the same branch lengths; proportional, the same but for a rate of its own,
     the rates having mean 1 over sites; unlinked, its own. parameters: name of a parameter of the models →
-    groups of names of parts that share it; a part in no group has one of its own.
+    groups of names of parts that share it; a part in no group has one of its own. together: groups of names
+    of parts that are one in their lengths: with one rate where these are proportional, one set where they are
+    unlinked. unit_rates: parts whose rate is 1 where lengths are proportional; those of the others have mean
+    1 among themselves.
     """
 
     lengths: LengthLinkage = "linked"
     parameters: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    together: tuple[tuple[str, ...], ...] = ()
+    unit_rates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require_choice("linkage of branch lengths", self.lengths, ("linked", "proportional", "unlinked"))
@@ -103,13 +108,14 @@ class PartGradient:
 class Parameterisation:
     """space: all blocks, branch lengths first. free: names of the blocks whose values are to be found; the
     others hold the values that model strings fix. readings: of every part. lengths: the block of every part's
-    branch lengths."""
+    branch lengths. rates: the entry of the partition rates that every part has, -1 where its rate is 1."""
 
     space: Space
     free: frozenset[str]
     parts: tuple[PartModel, ...]
     readings: tuple[tuple[Reading, ...], ...]
     lengths: tuple[str, ...]
+    rates: tuple[int, ...]
 
     @property
     def free_space(self) -> Space:
@@ -141,9 +147,13 @@ class Parameterisation:
 
     def rate(self, values: BlockValues, part: int) -> float:
         """The part's rate, 1 unless lengths are proportional; their mean over sites is 1."""
-        if PARTITION_RATES not in self.space:
-            return 1.0
-        return float(values[PARTITION_RATES][part] / self.site_shares[part])
+        entry = self.rates[part]
+        return 1.0 if entry < 0 else float(values[PARTITION_RATES][entry] / self.rate_shares[entry])
+
+    @property
+    def rate_shares(self) -> np.ndarray:
+        """(R,) shares of the sites of all parts whose rates vary, of those with the same rate."""
+        return _rate_shares(self.parts, self.rates)
 
     @property
     def site_shares(self) -> np.ndarray:
@@ -159,13 +169,14 @@ class Parameterisation:
     def pull_back(self, values: BlockValues, gradients: Sequence[PartGradient]) -> dict[str, np.ndarray]:
         """d/d natural values of every block in values, entries independent, from those of every part."""
         out = {name: np.zeros(len(x)) for name, x in values.items()}
-        shares = self.site_shares
+        shares = self.rate_shares
         for part, gradient in enumerate(gradients):
             unit = self.parts[part].site_length
             block = self.lengths[part]
             out[block] += gradient.lengths * (self.rate(values, part) * unit)
-            if PARTITION_RATES in out:
-                out[PARTITION_RATES][part] += gradient.lengths @ values[block] * unit / shares[part]
+            entry = self.rates[part]
+            if PARTITION_RATES in out and entry >= 0:
+                out[PARTITION_RATES][entry] += gradient.lengths @ values[block] * unit / shares[entry]
             for r in self.readings[part]:
                 if r.block in values and r.parameter.name in gradient.parameters:
                     r.pull_back(values, gradient.parameters[r.parameter.name], out)
@@ -187,7 +198,7 @@ def parameterise(
     """
     linkage = linkage or Linkage()
     _check_links(parts, linkage)
-    blocks, names = _length_blocks(parts, lengths, linkage.lengths)
+    blocks, names, rates = _length_blocks(parts, lengths, linkage)
     free = {b.name for b in blocks}
     readings: list[list[Reading]] = [[] for _ in parts]
     for group in _groups(parts, linkage, relative_rates):
@@ -198,22 +209,42 @@ def parameterise(
         for part in group.members:
             readings[part] += group.readings(block.name, parts[part].model)
     return Parameterisation(
-        Space(tuple(blocks)), frozenset(free), tuple(parts), tuple(map(tuple, readings)), names
+        Space(tuple(blocks)), frozenset(free), tuple(parts), tuple(map(tuple, readings)), names, rates
     )
 
 
 def _length_blocks(
-    parts: Sequence[PartModel], lengths: Block, linkage: LengthLinkage
-) -> tuple[list[Block], tuple[str, ...]]:
-    if linkage == "unlinked" and len(parts) > 1:
-        own = [f"{LENGTHS}{{{p.name}}}" for p in parts]
-        return [replace(lengths, name=name) for name in own], tuple(own)
-    blocks = [replace(lengths, name=LENGTHS)]
-    if linkage == "proportional" and len(parts) > 1:
-        share = np.array([p.n_sites * p.site_length for p in parts], np.float64)
-        names = tuple(f"rate{{{p.name}}}" for p in parts)
-        blocks.append(Block(PARTITION_RATES, "simplex", share / share.sum(), 1e-6, 1.0, names))
-    return blocks, (LENGTHS,) * len(parts)
+    parts: Sequence[PartModel], lengths: Block, linkage: Linkage
+) -> tuple[list[Block], tuple[str, ...], tuple[int, ...]]:
+    """Blocks of lengths and of rates; of every part the block of its lengths and the entry of its rate."""
+    groups: dict[tuple[str, ...], None] = {}
+    for p in parts:
+        groups[next((g for g in linkage.together if p.name in g), (p.name,))] = None
+    group_of = {name: group for group in groups for name in group}
+    labels = {group: ",".join(p.name for p in parts if p.name in group) for group in groups}
+    constant, several = (-1,) * len(parts), len(groups) > 1
+    if linkage.lengths == "unlinked" and several:
+        block = {group: f"{LENGTHS}{{{label}}}" for group, label in labels.items()}
+        own = tuple(block[group_of[p.name]] for p in parts)
+        return [replace(lengths, name=name) for name in block.values()], own, constant
+    blocks, shared = [replace(lengths, name=LENGTHS)], (LENGTHS,) * len(parts)
+    varying = [group for group in groups if not set(group) & set(linkage.unit_rates)]
+    if linkage.lengths != "proportional" or len(varying) < 2:
+        return blocks, shared, constant
+    entry = {group: i for i, group in enumerate(varying)}
+    rates = tuple(entry.get(group_of[p.name], -1) for p in parts)
+    names = tuple(f"rate{{{labels[group]}}}" for group in varying)
+    start = _rate_shares(parts, rates)
+    return [*blocks, Block(PARTITION_RATES, "simplex", start, 1e-6, 1.0, names)], shared, rates
+
+
+def _rate_shares(parts: Sequence[PartModel], rates: Sequence[int]) -> np.ndarray:
+    """(R,) the shares of sites, in the unit of branch lengths, of the parts of every rate."""
+    sites = np.zeros(max(rates) + 1)
+    for part, entry in zip(parts, rates):
+        if entry >= 0:
+            sites[entry] += part.n_sites * part.site_length
+    return sites / sites.sum() if len(sites) else sites
 
 
 @dataclass(frozen=True)
@@ -318,6 +349,12 @@ def _members(
 
 def _check_links(parts: Sequence[PartModel], linkage: Linkage) -> None:
     known = {p.name: {q.name for q in p.model.parameters} for p in parts}
+    lengths = [name for group in linkage.together for name in group]
+    for name in (*lengths, *linkage.unit_rates):
+        if name not in known:
+            raise InputError(f"there is no part '{name}'", hint=f"Parts are: {', '.join(known)}.")
+        if lengths.count(name) > 1:
+            raise InputError(f"the branch lengths of part '{name}' are linked twice")
     for parameter, groups in linkage.parameters.items():
         if not any(parameter in own for own in known.values()):
             every = ", ".join(dict.fromkeys(q.name for p in parts for q in p.model.parameters))

@@ -166,7 +166,8 @@ class PartitionedLikelihood:
     @property
     def parts_are_independent(self) -> bool:
         """Whether no two parts share a number, so that each has a maximum of its own."""
-        return self.linkage.lengths == "unlinked" and not self.linkage.parameters
+        shared = self.linkage.parameters or self.linkage.together
+        return self.linkage.lengths == "unlinked" and not shared
 
     def alone(self, name: str) -> TreeLikelihood:
         """The likelihood of one part on its own tree (part_trees), at its current values."""

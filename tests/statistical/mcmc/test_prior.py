@@ -10,7 +10,13 @@ from scipy import stats
 
 from phloem.density.parameterisation import Linkage, PartModel
 from phloem.inference.mcmc.run import advanced, new_run
-from phloem.inference.mcmc.settings import ChainSettings, ExponentialPrior, GammaDirichletPrior, Priors
+from phloem.inference.mcmc.settings import (
+    ChainSettings,
+    ExponentialPrior,
+    GammaDirichletPrior,
+    Priors,
+    parse_length_prior,
+)
 from phloem.inference.mcmc.structure import structure_of_parts
 from phloem.model.grammar import parse_model
 from statistical.mcmc.prior_sampling import (
@@ -101,6 +107,41 @@ def test_a_dirichlet_prior_that_is_not_flat():
     names, samples = prior_draws(3, 6000, priors=priors, sample_every=300)
     assert ks_p_value(samples.numbers[:, 2 + names.index("r(C<->T)")], stats.beta(2, 10)) > ACCEPT
     assert ks_p_value(samples.numbers[:, 2 + names.index("pi(C)")], stats.beta(5, 15)) > ACCEPT
+
+
+CHOSEN = ("rates=dirichlet(1,2,3,4,5,6)", "frequencies=dirichlet(5,1,1,2)", "alpha=uniform(0.5,3)")
+
+
+def test_priors_of_single_blocks():
+    priors = Priors(others=(*CHOSEN, "p_invariable=beta(2,5)"))
+    names, samples = prior_draws(3, 6000, gtr(p_invariable=True), priors=priors, sample_every=300)
+    wanted = {
+        "r(A<->G)": stats.beta(2, 19),
+        "r(G<->T)": stats.beta(6, 15),
+        "pi(A)": stats.beta(5, 4),
+        "alpha": stats.uniform(0.5, 2.5),
+        "pinvar": stats.beta(2, 5),
+    }
+    for name, law in wanted.items():
+        assert ks_p_value(samples.numbers[:, 2 + names.index(name)], law) > ACCEPT, name
+    exchanged = samples.numbers[:, 2 + names.index("r(A<->C)")]
+    assert ks_p_value(exchanged, wanted["r(G<->T)"]) < REJECT  # control: entries of a Dirichlet mixed up
+
+
+def test_other_priors_of_branch_lengths():
+    def drawn(text):
+        priors = Priors(branch_lengths=parse_length_prior(text))
+        _, samples = prior_draws(5, 6000, priors=priors, sample_every=150)
+        return tip_lengths(samples), samples.lengths.sum(axis=1)
+
+    _, total = drawn("invgamdir(3,2,1,1)")
+    assert ks_p_value(total, stats.invgamma(3, scale=2)) > ACCEPT
+    assert ks_p_value(total, stats.gamma(3, scale=0.5)) < REJECT  # the control
+    tips, total = drawn("twoexp(100,10)")
+    assert ks_p_value(tips[:, 1], stats.expon(scale=0.1)) > ACCEPT
+    assert ks_p_value(total - tips.sum(axis=1), stats.gamma(2, scale=0.01)) > ACCEPT
+    tips, total = drawn("uniform(0.01,0.2)")
+    assert ks_p_value(tips[:, 2], stats.uniform(0.01, 0.19)) > ACCEPT
 
 
 def test_alpha_and_p_invariable_follow_their_priors():

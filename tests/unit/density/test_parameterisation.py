@@ -38,9 +38,10 @@ def part(name: str, text: str | None = None, site_length: float = 1.0) -> PartMo
     return PartModel(name, model, 10 * len(name), site_length)
 
 
-def everything(relative_rates="ratios", lengths="proportional"):
+def everything(relative_rates="ratios", lengths="proportional", **how):
     parts = [part(name, site_length=3.0 if name == "codons" else 1.0) for name in TEXTS]
-    link = Linkage(lengths, {"alpha": (("gene1", "shape"),), "frequencies": (("gene1", "gene2", "tide"),)})
+    shared = {"alpha": (("gene1", "shape"),), "frequencies": (("gene1", "gene2", "tide"),)}
+    link = Linkage(lengths, shared, **how)
     return parameterise(parts, LENGTHS, link, relative_rates)
 
 
@@ -115,9 +116,18 @@ def objective(p, values, weights):
 
 
 @pytest.mark.parametrize("relative_rates", ["ratios", "shares"])
-@pytest.mark.parametrize("lengths", ["linked", "proportional", "unlinked"])
-def test_derivatives_through_links_rates_and_shares(relative_rates, lengths):
-    p = everything(relative_rates, lengths)
+@pytest.mark.parametrize(
+    ("lengths", "how"),
+    [
+        ("linked", {}),
+        ("proportional", {}),
+        ("proportional", {"together": (("gene1", "shape"),), "unit_rates": ("tide", "wave")}),
+        ("unlinked", {}),
+        ("unlinked", {"together": (("codons", "mix"), ("gene1", "shape"))}),
+    ],
+)
+def test_derivatives_through_links_rates_and_shares(relative_rates, lengths, how):
+    p = everything(relative_rates, lengths, **how)
     rng = np.random.default_rng(3)
     weights = [
         (rng.normal(size=3), {q.name: rng.normal(size=q.size) for q in m.model.parameters}) for m in p.parts
@@ -143,6 +153,30 @@ def test_rates_of_parts_have_mean_one_over_sites():
     sites = np.array([q.n_sites * q.site_length for q in p.parts])
     assert sites @ rates / sites.sum() == pytest.approx(1.0, rel=1e-12)
     assert PARTITION_RATES in p.free and "lengths" in p.free
+
+
+def test_parts_together_have_one_rate_and_parts_of_rate_one_none():
+    p = everything(together=(("gene1", "shape"), ("tide", "wave")), unit_rates=("tide", "wave"))
+    values = random_values(p)
+    rate = {q.name: p.rate(values, i) for i, q in enumerate(p.parts)}
+    assert rate["gene1"] == rate["shape"] != rate["gene2"] and rate["tide"] == rate["wave"] == 1.0
+    sites = np.array([q.n_sites * q.site_length for q in p.parts])
+    assert sites @ list(rate.values()) / sites.sum() == pytest.approx(1.0, rel=1e-12)
+    assert p.space.block(PARTITION_RATES).elements[:2] == ("rate{gene1,shape}", "rate{gene2}")
+    apart = everything()
+    assert apart.space.block(PARTITION_RATES).size == p.space.block(PARTITION_RATES).size + 3  # the control
+    one = everything(together=(tuple(TEXTS),))
+    assert PARTITION_RATES not in one.space and one.rate(values, 2) == 1.0
+
+
+def test_parts_together_have_one_set_of_lengths():
+    p = everything(lengths="unlinked", together=(("gene1", "shape"),))
+    assert p.lengths[0] == p.lengths[3] == "lengths{gene1,shape}" != p.lengths[1]
+    for wrong in ({"together": (("gene1", "gene3"),)}, {"unit_rates": ("gene3",)}):
+        with pytest.raises(InputError, match="no part 'gene3'"):
+            everything(**wrong)
+    with pytest.raises(InputError, match="linked twice"):
+        everything(together=(("gene1", "shape"), ("shape", "tide")))
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def recipes_of(structure: ChainModel) -> Recipes:
     models = [structure.site_model(i, start) for i in range(n_parts)]
     states = max(2, *(min(len(m.invariant_frequencies), MOST_STATES) for m in models))
     categories = max(m.n_categories for m in models)
-    shares = structure.parameterisation.site_shares
+    rates, shares = structure.parameterisation.rates, structure.parameterisation.rate_shares
     recipes = Recipes(
         rows=np.full((n_parts, 8), -1, np.int64),
         reads=np.array([structure.reads(i) for i in range(n_parts)], np.uint8).reshape(n_parts, space.size),
@@ -123,7 +123,7 @@ def recipes_of(structure: ChainModel) -> Recipes:
         rates=np.zeros((n_parts, categories)),
         weights=np.zeros((n_parts, categories)),
         invariable=np.zeros(n_parts),
-        site_share=shares.copy(),
+        site_share=np.array([shares[entry] if entry >= 0 else 1.0 for entry in rates]),
         unit=np.array([part.site_length for part in structure.parts], np.float64),
     )
     for i in range(n_parts):
@@ -167,8 +167,8 @@ def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
         row[INVARIABLE] = space.place(proportion.block).start
     else:
         recipes.invariable[i] = fixed
-    if PARTITION_RATES in space:
-        row[RATE] = space.place(PARTITION_RATES).start + i
+    if structure.parameterisation.rates[i] >= 0:
+        row[RATE] = space.place(PARTITION_RATES).start + structure.parameterisation.rates[i]
     recipes.rates[i, : len(rates)] = rates * (1 - fixed)
     recipes.weights[i, : len(weights)] = weights / (1 - fixed)
 

@@ -35,8 +35,8 @@ class Recipes(NamedTuple):
     base, share_of: (L, S', S') fixed exchangeabilities, and which share multiplies them, S' the most states
     (COMPILED partitions with a free process only); frequencies: (L, S') fixed ones. rates, weights: (L, C')
     fixed ones, before invariable sites and the partition's rate; invariable: (L,) fixed proportion.
-    site_share, unit: (L,) the partition's share of all sites, and sites of a character: rates are multiplied
-    by unit and by number[RATE] / site_share."""
+    site_share, unit: (L,) the share of sites of those with the partition's rate, and sites of a character:
+    rates are multiplied by unit and by number[RATE] / site_share."""
 
     rows: np.ndarray
     reads: np.ndarray

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
+from phloem.density.terms.beta import Beta
 from phloem.density.terms.compound_dirichlet import GammaDirichlet as GammaDirichletPrior
+from phloem.density.terms.compound_dirichlet import InverseGammaDirichlet
+from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.exponential import Exponential as ExponentialPrior
-from phloem.density.terms.term import positive_numbers
+from phloem.density.terms.gamma import Gamma
+from phloem.density.terms.log_normal import LogNormal
+from phloem.density.terms.term import Family, positive_numbers
+from phloem.density.terms.two_exponentials import TwoExponentials
+from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError, require_count, require_seed
 from phloem.hardware.limits import require_threads
 
@@ -19,17 +26,21 @@ class Priors:
 
     exchangeability, omega, frequency: concentration of the Dirichlet on rate classes, on (dS, dN) and on
     frequencies; with two classes a Dirichlet(1, 1) is MrBayes' Beta(1, 1) on tratio. alpha_rate: of the
-    exponential on the gamma shape.
+    exponential on the gamma shape. others: priors of single blocks, which come before those, as texts that
+    `parse_prior` reads; of two that fit a block the later one holds.
     """
 
-    branch_lengths: GammaDirichletPrior | ExponentialPrior = field(default_factory=GammaDirichletPrior)
+    branch_lengths: Family = field(default_factory=GammaDirichletPrior)
     exchangeability: float = 1.0
     omega: float = 1.0
     frequency: float = 1.0
     alpha_rate: float = 1.0
+    others: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         positive_numbers("a prior", self.exchangeability, self.omega, self.frequency, self.alpha_rate)
+        for text in self.others:
+            parse_prior(text)
 
 
 @dataclass(frozen=True)
@@ -100,17 +111,73 @@ class ChainSettings:
         return int(min(25_000, self.burn_in * self.generations))
 
 
-def parse_length_prior(text: str) -> GammaDirichletPrior | ExponentialPrior:
-    """Read gammadir(shape,rate,tips,ratio) or exponential(rate), as MrBayes writes them."""
+def parse_length_prior(text: str) -> Family:
+    """Read gammadir(shape,rate,tips,ratio), invgamdir(…), exponential(rate), twoexp(internal,tips) or
+    uniform(low,high), as MrBayes writes them."""
+    found = _density(text, _OF_LENGTHS)
+    if found is None:
+        raise InputError(
+            f"'{text}' is no prior on branch lengths",
+            hint="Write gammadir(1,0.1,1,1), invgamdir(3,0.2,1,1), exponential(10), twoexp(100,10) or "
+            "uniform(0,1).",
+        )
+    return found
+
+
+def parse_prior(text: str) -> tuple[str, str | None, Family]:
+    """Read a prior of a block: its name, the part it is of or None, and the density.
+
+    "alpha=uniform(0.1,50)" is of every part, "alpha{gene1}=exponential(2)" of the block that part gene1
+    reads. Names are those of blocks (kappa, omega, frequencies, alpha, p_invariable, partition_rates, …), and
+    "rates" the exchangeabilities. A dirichlet has one number, or one an entry in the order of docs/models.md,
+    the rate of reference last.
+    """
+    target, equals, density = text.partition("=")
+    name, brace, part = target.strip().partition("{")
+    found = _density(density, _OF_NUMBERS)
+    if not equals or not name or (brace and not part.endswith("}")) or found is None:
+        raise InputError(
+            f"'{text}' is no prior",
+            hint="Write as in 'alpha=uniform(0.1,50)', 'rates{gene1}=dirichlet(1,2,1,1,2,1)'; there are "
+            f"{', '.join(_OF_NUMBERS)}.",
+        )
+    return name.strip(), part[:-1] if brace else None, found
+
+
+_OF_LENGTHS: dict[str, tuple[type[Family], int]] = {
+    "gammadir": (GammaDirichletPrior, 4),
+    "invgamdir": (InverseGammaDirichlet, 4),
+    "exponential": (ExponentialPrior, 1),
+    "exp": (ExponentialPrior, 1),
+    "twoexp": (TwoExponentials, 2),
+    "uniform": (Uniform, 2),
+}
+_OF_NUMBERS: dict[str, tuple[type[Family], int]] = {
+    "exponential": (ExponentialPrior, 1),
+    "uniform": (Uniform, 2),
+    "gamma": (Gamma, 2),
+    "lognormal": (LogNormal, 2),
+    "beta": (Beta, 2),
+    "dirichlet": (Dirichlet, 0),  # any count
+}
+
+
+def _density(text: str, known: dict[str, tuple[type[Family], int]]) -> Family | None:
+    """A density written as name(number,…), None where it is none of the known ones."""
     name, _, rest = text.strip().lower().partition("(")
     try:
         numbers = [float(part) for part in rest.removesuffix(")").split(",")] if rest.endswith(")") else []
     except ValueError:
-        numbers = []
-    if name in ("exponential", "exp") and len(numbers) == 1:
-        return ExponentialPrior(*numbers)
-    if name == "gammadir" and len(numbers) == 4:
-        return GammaDirichletPrior(*numbers)
-    raise InputError(
-        f"'{text}' is no prior on branch lengths", hint="Write gammadir(1,0.1,1,1) or exponential(10)."
-    )
+        return None
+    family, count = known.get(name.strip(), (Uniform, -1))
+    if not numbers or (count and len(numbers) != count):
+        return None
+    if count == 0:
+        return Dirichlet(numbers[0] if len(numbers) == 1 else tuple(numbers))
+    return family(*numbers)
+
+
+def length_prior_text(family: Family) -> str:
+    """What `parse_length_prior` reads as this density."""
+    name = next(name for name, (kind, _) in _OF_LENGTHS.items() if kind is type(family))
+    return f"{name}({','.join(f'{x:g}' for x in astuple(family))})"  # type: ignore[call-overload]

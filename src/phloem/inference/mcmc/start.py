@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from phloem.density.parameterisation import PARTITION_RATES
-from phloem.density.terms.compiled.dispatch import PriorTable, block_table, length_table
-from phloem.density.terms.dirichlet import Dirichlet
-from phloem.density.terms.exponential import Exponential
-from phloem.density.terms.term import BlockPrior, Family
-from phloem.density.terms.uniform import Uniform
+from phloem.density.terms.compiled.dispatch import block_table, length_table
 from phloem.errors import InputError
 from phloem.inference.mcmc.move_table import LENGTHS, TOPOLOGY, ChainMove
+from phloem.inference.mcmc.priors import length_bounds, number_priors, start_values
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import (
     OF_LENGTHS,
@@ -28,8 +23,8 @@ from phloem.inference.mcmc.records import (
     ChainState,
     MoveTable,
 )
-from phloem.inference.mcmc.settings import ChainSettings, Priors
-from phloem.inference.mcmc.structure import ChainModel, is_shares
+from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.structure import ChainModel
 from phloem.pruning.cpu.cell_memory import Part, column_ranges, down_arrays, down_scratch, pre_order_vectors
 from phloem.pruning.cpu.cell_records import DownArrays, DownScratch
 from phloem.pruning.cpu.column_classes import tip_keys
@@ -194,9 +189,9 @@ def chain_data(
         addresses=forest.addresses,
         part_of=forest.part_of,
         recipes=recipes_of(structure),
-        number_priors=number_priors(structure, settings.priors),
+        number_priors=block_table(space, number_priors(structure, settings.priors)),
         length_priors=length_table(settings.priors.branch_lengths, 2 * n_tips - 3, n_tips),
-        length_bounds=np.array(settings.branch_length_bounds),
+        length_bounds=np.array(length_bounds(settings)),
         block_first=space.offsets[:-1].copy(),
         block_size=np.diff(space.offsets),
         block_bounds=np.array([[b.lower, b.upper] for b in space.blocks]).reshape(-1, 2),
@@ -224,30 +219,6 @@ def move_arrays(moves: Sequence[ChainMove]) -> MoveTable:
     )
 
 
-def number_priors(structure: ChainModel, priors: Priors) -> PriorTable:
-    """MrBayes' priors of the numbers; a uniform one on a proportion is constant, and left out."""
-    families: dict[str, Family] = {
-        "frequencies": Dirichlet(priors.frequency),
-        "omega": Dirichlet(priors.omega),
-        "alpha": Exponential(priors.alpha_rate),
-        PARTITION_RATES: Dirichlet(1.0),
-    }
-    rows = []
-    for block in structure.space.blocks:
-        bare = re.split(r"[{._]\d*", block.name)[0]  # frequencies_1 of a codon position, omega.2 of a mixture
-        bare = PARTITION_RATES if block.name == PARTITION_RATES else bare
-        if bare in families:
-            rows.append(BlockPrior(block.name, families[bare]))
-        elif block.support == "simplex":  # relative rates, or weights and rates of a mixture's classes
-            shares = is_shares(structure, block)
-            rows.append(BlockPrior(block.name, Dirichlet(priors.exchangeability if shares else 1.0)))
-        elif block.support == "positive":
-            rows.append(BlockPrior(block.name, Exponential(1.0)))
-        else:
-            rows.append(BlockPrior(block.name, Uniform(block.lower, block.upper)))
-    return block_table(structure.space, rows)
-
-
 def chain_state(
     data: ChainData,
     structure: ChainModel,
@@ -264,10 +235,12 @@ def chain_state(
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(run, START)))
     parent, left, right, order = (np.full((n_chains, 2, n), -1, np.int64) for _ in range(4))
     lengths = np.zeros((n_chains, 2, structure.n_sets, n))
-    given = None if start_tree is None else rooted_beside_tip(start_tree, settings.branch_length_bounds)
+    bounds = length_bounds(settings)
+    given = None if start_tree is None else rooted_beside_tip(start_tree, bounds)
     for h in range(n_chains):
         tree = random_tree(data.n_tips, rng) if given is None else perturbed(given, rng)
-        parent[h], left[h], right[h], order[h], lengths[h] = tree
+        parent[h], left[h], right[h], order[h] = tree[:4]
+        lengths[h] = np.where(tree.lengths > 0, np.clip(tree.lengths, *bounds), 0.0)
     counts = [np.zeros((n_chains, n_moves), np.int64) for _ in range(4)]
     swaps = [np.zeros((n_chains, n_chains), np.int64) for _ in range(2)]
     return ChainState(
@@ -277,7 +250,7 @@ def chain_state(
         order=order,
         lengths=lengths,
         slot=np.zeros(n_chains, np.int64),
-        values=np.tile(structure.space.start(), (n_chains, 2, 1)),
+        values=np.tile(start_values(structure, settings.priors), (n_chains, 2, 1)),
         log_likelihood=np.zeros(n_chains),
         log_prior=np.zeros(n_chains),
         rank=np.arange(n_chains),

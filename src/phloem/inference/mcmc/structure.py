@@ -62,16 +62,18 @@ class ChainModel:
     def sets(self) -> tuple[range, ...]:
         """The sets of branch lengths that each part reads: its own where lengths are unlinked, else those of
         all; several where its model has classes of sites with lengths of their own (+H)."""
-        counts = [part.model.n_length_classes for part in self.parts]
-        if len(set(self.parameterisation.lengths)) == 1:
-            return (range(counts[0]),) * len(counts)
-        ends = np.cumsum([0, *counts]).tolist()
-        return tuple(range(first, end) for first, end in pairwise(ends))
+        counts = {
+            block: part.model.n_length_classes
+            for block, part in zip(self.parameterisation.lengths, self.parts)
+        }
+        ends = np.cumsum([0, *counts.values()]).tolist()
+        of_block = dict(zip(counts, (range(first, end) for first, end in pairwise(ends))))
+        return tuple(of_block[block] for block in self.parameterisation.lengths)
 
     @property
     def n_sets(self) -> int:
         """G, sets of branch lengths."""
-        return self.sets[-1].stop
+        return max(own.stop for own in self.sets)
 
     @property
     def set_names(self) -> tuple[str, ...]:
@@ -80,9 +82,10 @@ class ChainModel:
             return ()
         if len(set(self.sets)) == 1:
             return tuple(str(k + 1) for k in self.sets[0])
+        blocks = dict(zip(self.parameterisation.lengths, self.sets))
         return tuple(
-            part.name + (f".{k + 1}" if len(own) > 1 else "")
-            for part, own in zip(self.parts, self.sets)
+            block.removeprefix(LENGTHS)[1:-1] + (f".{k + 1}" if len(own) > 1 else "")
+            for block, own in blocks.items()
             for k in range(len(own))
         )
 
@@ -132,8 +135,8 @@ class ChainModel:
         for reading in self.parameterisation.readings[part]:
             if reading.block in self.space:
                 mask[self.space.place(reading.block)] = True
-        if PARTITION_RATES in self.space:
-            mask[self.space.place(PARTITION_RATES).start + part] = True
+        if self.parameterisation.rates[part] >= 0:
+            mask[self.space.place(PARTITION_RATES).start + self.parameterisation.rates[part]] = True
         return mask
 
     def values_of(self, numbers: Mapping[str, float]) -> np.ndarray:
@@ -146,7 +149,7 @@ class ChainModel:
             else:  # ratios to the first entry
                 x = np.array([1.0, *(numbers[name] for name in names)])
             if block.name == PARTITION_RATES:
-                x = x * self.parameterisation.site_shares
+                x = x * self.parameterisation.rate_shares
             parts.append(x / x.sum() if block.support == "simplex" else x)
         return np.concatenate(parts)
 
@@ -192,7 +195,7 @@ def printed_names(structure: ChainModel, block: Block) -> tuple[str, ...]:
 def printed_values(structure: ChainModel, block: Block, x: np.ndarray) -> np.ndarray:
     """The numbers under printed_names, from the block's."""
     if block.name == PARTITION_RATES:
-        return x / structure.parameterisation.site_shares
+        return x / structure.parameterisation.rate_shares
     if is_shares(structure, block) and len(printed_names(structure, block)) < block.size:
         return x[1:] / x[0]
     return x
@@ -216,7 +219,8 @@ def structure_of_parts(parts: Sequence[PartModel], linkage: Linkage | None = Non
         _refuse(part.model)
     classes = max(parts, key=lambda part: part.model.n_length_classes)
     if classes.model.n_length_classes > 1 and len(parts) > 1:
-        if linkage is None or linkage.lengths != "unlinked":
+        shares = linkage is None or any(classes.name in group for group in linkage.together)
+        if shares or linkage is None or linkage.lengths != "unlinked":
             raise InputError(
                 f"the model of part '{classes.name}' has {classes.model.n_length_classes} sets of branch "
                 "lengths, and the parts share one",

@@ -143,6 +143,24 @@ def test_walks_over_partitions(case, linkage, n_tips):
     assert largest_difference(n_tips, CASES[case], linkage, 150)[0] < BOUND
 
 
+TOGETHER = (("p0", "p2"),)
+
+
+@pytest.mark.parametrize(
+    "linkage",
+    [
+        Linkage("proportional", together=TOGETHER),
+        Linkage("proportional", unit_rates=("p1",)),
+        Linkage("unlinked", together=TOGETHER),
+    ],
+    ids=["one rate", "a rate of one", "one set"],
+)
+def test_walks_of_parts_that_are_together(linkage):
+    worst, run = largest_difference(5, MIXED, linkage, 150)
+    assert worst < BOUND
+    assert run.structure.set_names == (("p0,p2", "p1") if linkage.lengths == "unlinked" else ())
+
+
 def test_codons_beside_nucleotides_have_lengths_per_nucleotide():
     found, run = largest_difference(
         5, [part("dna", "GTR+FO+G4", 30), part("codon", "GY94+F3X4", 10)], PROPORTIONAL, 60
