@@ -20,7 +20,8 @@ from phloem.io.alignment import (
     write_nexus,
     write_phylip,
 )
-from phloem.io.dates import dates_from_names, dates_from_table
+from phloem.io.date_table import dates_from_table
+from phloem.io.dates import dates_from_names
 from phloem.io.nexus import read_blocks
 
 FASTA = b">a desc\nACGTRYN-\n>b\nacgtuu\n??\n>c\nAC-TACGT\n"

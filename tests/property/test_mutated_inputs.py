@@ -22,7 +22,7 @@ import pytest
 
 from phloem.errors import InputWarning, PhloemError
 from phloem.io.alignment import part_alignment, read_alignment, read_characters, read_scheme
-from phloem.io.dates import read_dates
+from phloem.io.date_table import read_dates
 from phloem.io.distance_matrix import is_distance_matrix, read_distance_matrix, taxa_of_matrix
 from phloem.io.partitions import read_partitions
 from phloem.io.trees import read_tree_sample, read_trees

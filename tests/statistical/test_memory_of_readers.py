@@ -14,7 +14,7 @@ import pytest
 
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
-from phloem.io.dates import read_dates
+from phloem.io.date_table import read_dates
 from phloem.io.distance_matrix import read_distance_matrix
 from phloem.io.partitions import read_partitions
 from phloem.io.trees import read_trees

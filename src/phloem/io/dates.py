@@ -1,124 +1,214 @@
-"""Sampling dates as decimal years, from a file of names and dates or from the names themselves.
-
-A decimal number is a year as it stands (2005.59; 2007 is 2007.0). A calendar date is the start of that day,
-year + (day of year − 1) / days in the year, as in BEAST; a month without a day is the middle of the month.
-"""
+"""Sampling dates of taxa from their names; and how dates, wherever they are from, are matched with taxa."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Sequence
+import time
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from math import inf
+from typing import Literal
 
 import numpy as np
 
-from phloem.errors import InputError
-from phloem.io.source_text import read_source
+from phloem.data.dates import TipDates
+from phloem.errors import InputError, InputWarning, shown_file
+from phloem.io.date_text import UNKNOWN, DateRange, WholeYears, as_asked, parse_date, require_years
+from phloem.tree.match import folded, likely_name
 
-_DECIMAL = re.compile(r"[-+]?\d{1,7}(?:\.\d{1,20})?")
-_CALENDAR = re.compile(r"(\d{4})[-/](\d{1,2})(?:[-/](\d{1,2}))?")
-_LAST_FIELD = re.compile(r"(?:^|[_|@])(\d{4}[-/]\d{1,2}(?:[-/]\d{1,2})?|-?\d{1,7}(?:\.\d{1,20})?)$")
-_HINT = "Write 2005.59, 2020-03-01 or 2020-03."
+Undated = Literal["error", "unknown"]
+
+_LAST_FIELD = re.compile(
+    r"(?:^|[_|@/ ])"
+    r"(\d{4}([-/])[\dX]{1,2}(?:\2[\dX]{1,2})?|\d{1,2}-[A-Za-z]{3}-\d{4}|-?\d{1,9}(?:\.\d{1,20})?)$"
+)
+_SHOWN = 3
 
 
 @dataclass(frozen=True)
-class SamplingDates:
-    """When each taxon was sampled: taxa, years (T,) decimal years, widths (T,) years the date leaves open."""
+class DateReading:
+    """How dates are to be read.
 
-    taxa: tuple[str, ...]
-    years: np.ndarray
-    widths: np.ndarray
-
-
-def parse_date(text: str, taxon: str | None = None) -> tuple[float, float]:
-    """Decimal year and the width in years that the text leaves open; InputError naming the taxon."""
-    text = text.strip()
-    if text.isascii() and _DECIMAL.fullmatch(text):
-        return float(text), 0.0
-    match = _CALENDAR.fullmatch(text) if text.isascii() else None
-    if match is None:
-        raise InputError(f"'{text[:60]}' is no date", taxon=taxon, hint=_HINT)
-    year, month, day = int(match[1]), int(match[2]), match[3]
-    try:
-        start = date(year, month, int(day or 1))
-        following = date(year + month // 12, month % 12 + 1, 1)
-        new_year, length = date(year, 1, 1), (date(year + 1, 1, 1) - date(year, 1, 1)).days
-    except ValueError:
-        raise InputError(f"'{text}' is not in the calendar", taxon=taxon, hint=_HINT) from None
-    width = 1 if day else (following - start).days
-    offset = (start - new_year).days + (0 if day else width / 2)
-    return year + offset / length, width / length
-
-
-def dates_from_names(taxa: Sequence[str], pattern: str | None = None) -> SamplingDates:
-    """Dates from tip names: the last field after '_', '|' or '@', or the first group of a regular expression.
-
-    Raises InputError naming the taxon whose name has no date, and for a pattern that is none.
+    whole_years: a bare year such as 1982 is its start ("exact": 1982.0, as BEAST, TreeTime and LSD2 take it)
+    or may be any time in it ("range"); "auto" takes it for its start unless other dates have months.
+    ages: numbers are years before the present. undated: taxa without a date are an "error", or their date is
+    "unknown". name_column, date_column: headers, where a table has several that fit.
     """
+
+    whole_years: WholeYears = "auto"
+    ages: bool = False
+    undated: Undated = "error"
+    name_column: str | None = None
+    date_column: str | None = None
+
+
+USUAL = DateReading()
+
+
+def dates_from_names(
+    taxa: Sequence[str],
+    pattern: str | None = None,
+    delimiter: str | None = None,
+    field: int = -1,
+    reading: DateReading = USUAL,
+) -> TipDates:
+    """Dates from the names of taxa: the last field after '|', '_', '/', '@' or a blank.
+
+    delimiter: what stands between a name's fields; field: which of them is the date, from 0, or from the end
+    (-1 is the last). pattern: a regular expression whose group `date`, or groups `year`, `month` and `day`,
+    or first group, or whole, is the date. Raises InputError naming a taxon whose name has no date.
+    """
+    if pattern is not None and delimiter is not None:
+        raise InputError("a pattern and a delimiter are both given", hint="Leave one out.")
     try:
         expression = _LAST_FIELD if pattern is None else re.compile(pattern)
     except re.error as error:
         raise InputError(
-            f"the date pattern cannot be read: {error}", hint=r"Write as in '_(\d+\.\d+)$'."
+            f"the date pattern cannot be read: {error}", hint=r"Write as in '_(?P<date>\d+\.\d+)$'."
         ) from None
-    return _record(tuple(taxa), [parse_date(_dated_part(taxon, expression), taxon) for taxon in taxa])
+    found: dict[str, tuple[int, DateRange]] = {}
+    without = []
+    for taxon in taxa:
+        text = _field(taxon, delimiter, field) if delimiter is not None else _matched(taxon, expression)
+        if text is None:
+            without.append(taxon)
+        else:
+            found[taxon] = 0, date_of([text], taxon, reading, reading.ages)
+    if without and reading.undated == "error":
+        raise InputError(
+            f"{len(without)} names have no date in them, among them '{without[0]}'",
+            taxon=without[0],
+            hint="Give a table of dates, or a pattern, or a delimiter and a field, that find them.",
+        )
+    return dates_record(found, tuple(taxa), reading, reading.ages, None)
 
 
-def dates_from_table(text: str, file: str | None = None, taxa: Iterable[str] | None = None) -> SamplingDates:
-    """Dates from lines of name, tab (or comma, or blanks), date; a first line "name date" is a header.
-
-    taxa: those that need a date, in that order; None takes the table's. Raises InputError with line and
-    taxon for lines that are no such pair, names that are there twice, dates that are none, missing taxa.
-    """
-    found: dict[str, tuple[float, float]] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        fields = _fields(line)
-        if not found and len(fields) > 1 and fields[1].lower() in ("date", "dates", "year", "years", "time"):
-            continue
-        if len(fields) < 2:
-            raise InputError("expected a name and a date", file=file, line=number, hint=_HINT)
-        taxon = fields[0]
-        if taxon in found:
-            raise InputError(
-                f"'{taxon}' has two dates", file=file, line=number, taxon=taxon, hint="Keep one of them."
-            )
-        try:
-            found[taxon] = parse_date(fields[1], taxon)
-        except InputError as error:
-            raise InputError(error.message, file=file, line=number, taxon=taxon, hint=error.hint) from None
-    names = tuple(found if taxa is None else taxa)
-    for taxon in names:
-        if taxon not in found:
-            raise InputError(f"'{taxon}' has no date", file=file, taxon=taxon, hint="Add a line for it.")
-    return _record(names, [found[taxon] for taxon in names])
+def _field(taxon: str, delimiter: str, field: int) -> str | None:
+    fields = taxon.split(delimiter) if delimiter else [taxon]
+    return fields[field] if len(fields) > 1 and -len(fields) <= field < len(fields) else None
 
 
-def _fields(line: str) -> list[str]:
-    for separator in ("\t", ","):
-        if separator in line:
-            return [field.strip() for field in line.split(separator)]
-    return line.split()
-
-
-def _dated_part(taxon: str, expression: re.Pattern[str]) -> str:
+def _matched(taxon: str, expression: re.Pattern[str]) -> str | None:
     match = expression.search(taxon)
     if match is None:
-        raise InputError(
-            f"the name '{taxon}' has no date", taxon=taxon, hint="Give a date file or a pattern."
-        )
+        return None
+    named = match.groupdict()
+    if named.get("date") is not None:
+        return named["date"]
+    if named.get("year") is not None:
+        return "-".join(part for part in (named.get(key) for key in ("year", "month", "day")) if part)
     return match.group(1 if expression.groups else 0) or ""
 
 
-def _record(taxa: tuple[str, ...], values: Sequence[tuple[float, float]]) -> SamplingDates:
-    pairs = np.array(values, np.float64).reshape(-1, 2)
-    return SamplingDates(taxa, pairs[:, 0].copy(), pairs[:, 1].copy())
+def date_of(texts: list[str], taxon: str, reading: DateReading, ages: bool) -> DateRange:
+    """One date, or what two bound; ages become years before a present at 0."""
+    parts = [parse_date(text, taxon) for text in texts]
+    if ages:
+        if any(part.calendar for part in parts):
+            raise InputError(
+                "a calendar date stands among ages", taxon=taxon, hint="Write years before present."
+            )
+        known = [-x for part in parts for x in (part.lower, part.upper) if np.isfinite(x)]
+        return DateRange(min(known), max(known)) if known else UNKNOWN
+    for part, text in zip(parts, texts):
+        require_years(part, text.strip(), taxon)
+    if len(parts) == 1:
+        return parts[0]
+    lower, upper = parts[0].lower, parts[1].upper
+    if lower > upper:
+        raise InputError(
+            f"the range from {texts[0]} to {texts[1]} ends before it begins",
+            taxon=taxon,
+            hint="Swap the dates.",
+        )
+    return DateRange(lower, upper, calendar=parts[0].calendar or parts[1].calendar)
 
 
-def read_dates(path: str | os.PathLike[str], taxa: Iterable[str] | None = None) -> SamplingDates:
-    """Read name and date from each line of a file (tab, comma or blanks between); see `dates_from_table`."""
-    source = read_source(path)
-    return dates_from_table(source.text, source.file, taxa)
+def dates_record(
+    found: Mapping[str, tuple[int, DateRange]],
+    wanted: tuple[str, ...] | None,
+    reading: DateReading,
+    ages: bool,
+    file: str | None,
+) -> TipDates:
+    """The dates of the wanted taxa, whole years read as asked, with what is odd about them told."""
+    whole = reading.whole_years
+    if whole == "auto":
+        whole = "range" if any(date.calendar for _, date in found.values()) else "exact"
+    names = tuple(found) if wanted is None else wanted
+    rows = _rows_of(names, found, reading, file) if wanted is not None else dict(zip(names, names))
+    dates = [as_asked(found[rows[name]][1], whole) if name in rows else UNKNOWN for name in names]
+    bare = [name for name in names if name in rows and found[rows[name]][0] is not None]
+    if not ages:
+        _tell_odd(
+            {name: (found[rows[name]][0], date) for name, date in zip(names, dates) if name in bare}, file
+        )
+    lower, upper = [date.lower for date in dates], [date.upper for date in dates]
+    if not any(np.isfinite(lower)) and not any(np.isfinite(upper)):
+        raise InputError("no taxon has a date", file=file, hint="Give a date to at least two taxa.")
+    return TipDates(names, np.array(lower), np.array(upper), calendar=not ages)
+
+
+def _rows_of(
+    names: tuple[str, ...], found: Mapping[str, tuple[int, DateRange]], reading: DateReading, file: str | None
+) -> dict[str, str]:
+    """Wanted taxon → the table's name for it; case and '_' for a blank make no difference."""
+    spelling: dict[str, str | None] = {}
+    for name in found:
+        spelling[folded(name)] = None if folded(name) in spelling else name
+    rows = {}
+    for name in names:
+        same = name if name in found else spelling.get(folded(name))
+        if same is not None:
+            rows[name] = same
+    undated = [name for name in names if name not in rows or found[rows[name]][1] == UNKNOWN]
+    surplus = [name for name in found if name not in set(rows.values())]
+    if undated and reading.undated == "error":
+        raise _undated(undated, found, surplus, names, file)
+    if surplus:
+        line = found[surplus[0]][0]
+        near = likely_name(surplus[0], [name for name in names if name not in rows])
+        guess = f" (is it '{near}'?)" if near else ""
+        at = f"{shown_file(file)}:{line}: " if file else f"line {line}: "
+        told = f"{at}{len(surplus):,} dates belong to no taxon of the data, among them '{surplus[0]}'{guess}"
+        warnings.warn(told, InputWarning, stacklevel=5)
+    return rows
+
+
+def _undated(
+    undated: list[str],
+    found: Mapping[str, tuple[int, DateRange]],
+    surplus: list[str],
+    names: tuple[str, ...],
+    file: str | None,
+) -> InputError:
+    """Which taxa have no date, and what their names may be in the table."""
+    shown = ", ".join(f"'{name}'" for name in undated[:_SHOWN])
+    more = "" if len(undated) <= _SHOWN else f" and {len(undated) - _SHOWN:,} more"
+    guesses = [(name, near) for name in undated[:50] if (near := likely_name(name, surplus))]
+    hint = "Add a line for each, or let their dates be estimated (--undated unknown)."
+    if guesses:
+        said = "; ".join(f"is '{name}' the table's '{near}'?" for name, near in guesses[:_SHOWN])
+        hint = f"{said[0].upper()}{said[1:]} Use the same names in both."
+    line = found[undated[0]][0] if undated[0] in found else None
+    message = f"{len(undated):,} of {len(names):,} taxa have no date: {shown}{more}"
+    return InputError(message, file=file, line=line, taxon=undated[0], hint=hint)
+
+
+def _tell_odd(dates: Mapping[str, tuple[int, DateRange]], file: str | None) -> None:
+    """Warnings of dates in the future, and of years of two digits among years of four."""
+    now = time.gmtime()
+    today = now.tm_year + now.tm_yday / 365.25
+    ahead = [name for name, (_, date) in dates.items() if today < date.lower < inf]
+    starts = {name: abs(date.lower) for name, (_, date) in dates.items() if np.isfinite(date.lower)}
+    short = [name for name, year in starts.items() if year < 100 and max(starts.values()) > 1000]
+    for names, what in (
+        (ahead, "lie in the future"),
+        (short, "are years of two digits, others of four (write 1985 for 85)"),
+    ):
+        if names:
+            line = dates[names[0]][0]
+            at = f"{shown_file(file)}:{line}: " if file else ""
+            told = f"{at}{len(names):,} dates {what}, among them that of '{names[0]}'"
+            warnings.warn(told, InputWarning, stacklevel=5)

@@ -17,7 +17,7 @@ from phloem.io.alignment import (
     write_nexus,
     write_phylip,
 )
-from phloem.io.dates import read_dates
+from phloem.io.date_table import read_dates
 
 MRBAYES = Path("/usr/share/doc/mrbayes/examples")
 

@@ -1,79 +1,208 @@
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 from phloem.io.alignment import read_alignment
-from phloem.io.dates import dates_from_names, dates_from_table, parse_date, read_dates
+from phloem.io.date_table import dates_from_table, read_dates
+from phloem.io.date_text import parse_date, require_years
+from phloem.io.dates import DateReading, dates_from_names
 from phloem.io.trees import read_tree
 from phloem.tree.tree import node_heights, tip_heights
 
+INF = np.inf
+MARCH = (2020 + 60 / 366, 2020 + 91 / 366)
+
 
 @pytest.mark.parametrize(
-    "text, year",
+    "text, lower, upper",
     [
-        ("2005.59", 2005.59),
-        ("2007", 2007.0),
-        ("-500", -500.0),
-        ("2020-03-01", 2020 + 60 / 366),
-        ("2019/01/01", 2019.0),
+        ("2005.59", 2005.59, 2005.59),
+        ("2007", 2007.0, 2007.0),
+        ("-500", -500.0, -500.0),
+        ("2020-03-01", MARCH[0], MARCH[0]),
+        ("2019-03-01", 2019 + 59 / 365, 2019 + 59 / 365),
+        ("20200301", MARCH[0], MARCH[0]),
+        ("2020-03-01T12:30:00Z", MARCH[0], MARCH[0]),
+        ("01-Mar-2020", MARCH[0], MARCH[0]),
+        ("2019/01/01", 2019.0, 2019.0),
+        ("2020-12-31", 2020 + 365 / 366, 2020 + 365 / 366),
+        ("2020-03", *MARCH),
+        ("2020-03-XX", *MARCH),
+        ("Mar-2020", *MARCH),
+        ("2021-02", 2021 + 31 / 365, 2021 + 59 / 365),
+        ("2020-XX-XX", 2020.0, 2021.0),
+        ("201X-XX-XX", 2010.0, 2020.0),
+        ("[2010:2012.5]", 2010.0, 2012.5),
+        ("[2010.5]", 2010.5, 2010.5),
+        ("2010..2012", 2010.0, 2012.0),
+        ("2013.2:2013.7", 2013.2, 2013.7),
+        ("2020-01-01/2020-03", 2020.0, MARCH[1]),
+        ("b(2010,2012)", 2010.0, 2012.0),
+        ("l(2010)", 2010.0, INF),
+        ("u(2012)", -INF, 2012.0),
+        (">2010", 2010.0, INF),
+        ("?", -INF, INF),
+        ("XXXX-XX-XX", -INF, INF),
+        ("", -INF, INF),
     ],
 )
-def test_exact_dates(text, year):
-    assert parse_date(text)[0] == pytest.approx(year, abs=1e-12)
+def test_one_date(text, lower, upper):
+    found = parse_date(text)
+    assert (found.lower, found.upper) == pytest.approx((lower, upper), abs=1e-12)
 
 
-def test_a_month_is_its_middle():
-    year, width = parse_date("2021-02")
-    assert year == pytest.approx(2021 + (31 + 14) / 365) and width == pytest.approx(28 / 365)
-
-
-def test_names():
-    dates = dates_from_names(["a_2005.59", "b|2020-03-01", "c@1999"])
-    assert dates.years.tolist() == pytest.approx([2005.59, 2020 + 60 / 366, 1999.0])
-    assert dates_from_names(["x1987y"], r"x(\d+)y").years.tolist() == [1987.0]
-
-
-def test_table():
-    dates = dates_from_table("name\tdate\na\t2001.5\nb\t2002-01-01\n", taxa=["b", "a"])
-    assert dates.taxa == ("b", "a") and dates.years.tolist() == [2002.0, 2001.5]
-    assert dates_from_table("a,2001\n").years.tolist() == [2001.0]
-
-
-@pytest.mark.parametrize("text", ["2020-02-30", "2020-13", "yesterday", "", "1e5", "٢٠٢٠"])
+@pytest.mark.parametrize(
+    "text",
+    ["2020-02-30", "2020-13", "2019-02-29", "yesterday", "1e5", "٢٠٢٠", "01/02/2020", "2005,59", "20201301",
+     "2012..2010", "b(2010)", "2010:2012", "[", "1982-85"],
+)  # fmt: skip
 def test_no_dates(text):
     with pytest.raises(InputError) as error:
         parse_date(text, "tip")
     assert error.value.taxon == "tip" and error.value.hint
 
 
-@pytest.mark.parametrize("text, line", [("a\t1\na\t2\n", 2), ("a\t1\nb\n", 2), ("a\tx\n", 1)])
-def test_bad_tables(text, line):
+@pytest.mark.parametrize(
+    "text, told", [("43891", "day number"), ("18262", "--ages"), ("123456789", "--ages")]
+)
+def test_numbers_that_are_days(text, told):
+    with pytest.raises(InputError) as error:
+        require_years(parse_date(text), text, "tip")
+    assert error.value.taxon == "tip" and told in error.value.hint
+    require_years(parse_date("9999"), "9999")
+
+
+def test_names():
+    dates = dates_from_names(
+        ["a_2005.59", "b|2020-03-01", "c@1999", "A/HK/1/1968", "d|2020-03-XX", "e_2019/12/31"]
+    )
+    assert dates.lower.tolist() == pytest.approx(
+        [2005.59, MARCH[0], 1999.0, 1968.0, MARCH[0], 2019 + 364 / 365]
+    )
+    assert dates.upper[2:5].tolist() == pytest.approx([2000.0, 1969.0, MARCH[1]])  # bare years beside months
+    assert dates_from_names(["x1987y"], r"x(\d+)y").lower.tolist() == [1987.0]
+    assert dates_from_names(["x1987y5"], r"x(?P<n>.)(?P<date>\d+)y").lower.tolist() == [987.0]
+    parts = dates_from_names(["3.2020.x"], r"(?P<month>\d+)\.(?P<year>\d+)")
+    assert (parts.lower[0], parts.upper[0]) == pytest.approx(MARCH)
+    assert dates_from_names(["a|1999|x"], delimiter="|", field=1).lower.tolist() == [1999.0]
+    assert dates_from_names(
+        ["a|1999|x", "b"], delimiter="|", field=-2, reading=DateReading(undated="unknown")
+    ).lower.tolist() == [1999.0, -INF]
+
+
+LAYOUTS = {
+    "tabs": "name\tdate\na\t2001.5\nb c\t2002-01-01\n",
+    "commas, no header": "a,2001.5\nb c,2002\n",
+    "semicolons": "taxon;date\n'a';2001.5\n\"b c\";2002\n",
+    "LSD2": "2\na 2001.5\n'b c' b(2002,2002)\n",
+    "TreeTime": "#name,date\na,[2001.5:2001.5]\nb c,2002.0\n",
+    "BEAST 2": "a=2001.5,\nb c=2002\n",
+    "Nextstrain": "strain\tvirus\tdate\tregion\na\tzika\t2001.5\tAsia\nb c\tzika\t2002-01-01\tAsia\n",
+    "unknown header": "who\twhen\na\t2001.5\nb c\t2002\n",
+    "two columns": "a\t2001.5\t2001.5\nb c\t2002\t2002\n",
+    "bounds": "id,lower,upper\na,2001.5,2001.5\nb c,2002,2002\n",
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(layout):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dates = dates_from_table(LAYOUTS[layout], taxa=["b c", "a"])
+    assert dates.names == ("b c", "a")
+    assert dates.lower.tolist() == dates.upper.tolist() == [2002.0, 2001.5]
+
+
+def test_choice_of_columns():
+    text = "accession\tstrain\tdate\tcollected\nX1\ta\t1999\t2001.5\nX2\tb\t1998\t2002\n"
+    assert dates_from_table(text, ["a", "b"]).lower.tolist() == [1999.0, 1998.0]
+    assert dates_from_table(text, ["X2"]).lower.tolist() == [1998.0]
+    asked = DateReading(name_column="Strain", date_column="collected")
+    assert dates_from_table(text, ["a", "b"], asked).lower.tolist() == [2001.5, 2002.0]
+    with pytest.raises(InputError) as error:
+        dates_from_table(text, reading=DateReading(date_column="when"))
+    assert "collected" in error.value.hint
+
+
+def test_whole_years_and_ages():
+    text = "a\t1982\nb\t1994\n"
+    assert dates_from_table(text).exact.all()
+    assert dates_from_table(text, reading=DateReading(whole_years="range")).upper.tolist() == [1983.0, 1995.0]
+    assert dates_from_table(text + "c\t1990-03\n").upper.tolist()[:2] == [1983.0, 1995.0]
+    mixed = dates_from_table(text + "c\t1990-03\n", reading=DateReading(whole_years="exact"))
+    assert mixed.exact.tolist() == [True, True, False]
+    ages = dates_from_table("a\t0\nb\t12000..13000\n", reading=DateReading(ages=True))
+    assert ages.lower.tolist() == [0.0, -13000.0] and ages.upper.tolist() == [0.0, -12000.0]
+    assert not ages.calendar and not dates_from_table("name\tage\na\t3\n").calendar
+    assert [bound.tolist() for bound in ages.ages] == [[0.0, 12000.0], [0.0, 13000.0]]
+
+
+@pytest.mark.parametrize(
+    "text, line, taxon",
+    [
+        ("a\t1\na\t2\n", 2, "a"),
+        ("a\t1\nb\n", 2, None),
+        ("a\tx\n", 1, "a"),
+        ("name\tdate\na\t43891\n", 2, "a"),
+        ("name\tlower\tupper\na\t2001\t2000\n", 2, "a"),
+        ("a\t1\tx\n", 1, None),
+        ("a\t1\t2\t3\n", 1, None),
+        ("name\tdate\n", 1, None),
+    ],
+)
+def test_bad_tables(text, line, taxon):
     with pytest.raises(InputError) as error:
         dates_from_table(text)
-    assert error.value.line == line
+    assert (error.value.line, error.value.taxon) == (line, taxon) and error.value.hint
 
 
-def test_missing_taxa_and_patterns():
+def test_names_that_do_not_match():
+    table = "name\tdate\nHomo sapiens\t1\nPan-trog\t2\nPongo\t3\n"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert dates_from_table(table, ["homo_sapiens", "Pongo", "Pan-trog"]).lower.tolist() == [1, 3, 2]
     with pytest.raises(InputError) as error:
-        dates_from_table("a\t1\n", taxa=["a", "b"])
-    assert error.value.taxon == "b"
+        dates_from_table(table, ["Homo sapiens", "Pongo", "Pan_trogl"])
+    assert error.value.taxon == "Pan_trogl" and "Pan-trog" in error.value.hint
+    with pytest.warns(InputWarning, match=r"line 3: 1 dates .*'Pan-trog' \(is it 'Pan_trogl'\?\)"):
+        dates = dates_from_table(
+            table, ["Homo sapiens", "Pongo", "Pan_trogl"], DateReading(undated="unknown")
+        )
+    assert np.isnan(dates.middle).tolist() == [False, False, True]
+    with pytest.raises(InputError) as error:
+        dates_from_table("a\t1\nb\t?\n", ["a", "b"])
+    assert (error.value.line, error.value.taxon) == (2, "b")
+
+
+def test_names_without_dates():
     with pytest.raises(InputError) as error:
         dates_from_names(["a_2001", "plain"])
     assert error.value.taxon == "plain"
-    with pytest.raises(InputError):
-        dates_from_names(["a"], "(")
+    for wrong in ({"pattern": "("}, {"pattern": "a", "delimiter": "_"}):
+        with pytest.raises(InputError):
+            dates_from_names(["a"], **wrong)
+
+
+def test_what_is_odd_is_told():
+    with pytest.warns(InputWarning, match="1 dates lie in the future, among them that of 'b'"):
+        dates_from_table("a\t2001\nb\t2999.5\n")
+    with pytest.warns(InputWarning, match="two digits"):
+        dates_from_names(["a_1985", "b_87"])
+    with pytest.warns(InputWarning, match="3 dates are announced, 2 follow"):
+        dates_from_table("3\na 2001\nb 2002\n")
 
 
 def test_the_dates_of_the_west_nile_genomes_are_those_in_their_names():
     examples = Path(__file__).resolve().parents[3] / "examples"
     taxa = read_alignment(examples / "west_nile.fasta.gz").taxa
     table, names = read_dates(examples / "west_nile.dates.tsv", taxa), dates_from_names(taxa)
-    assert table.taxa == names.taxa == taxa
-    assert np.array_equal(table.years, names.years)
-    assert (table.years.min(), table.years.max()) == (1999.5, 2007.63)
+    assert table.names == names.names == taxa
+    assert np.array_equal(table.lower, names.lower) and np.array_equal(table.upper, names.upper)
+    assert (table.lower.min(), table.latest) == (1999.5, 2007.63)
     tree = read_tree(examples / "west_nile.nwk")
     heights = node_heights(tree)[: tree.n_tips]
-    dated = dict(zip(table.taxa, table.years))
+    dated = dict(zip(table.names, table.lower))
     assert np.allclose(heights, tip_heights(tree.taxa, dated), atol=1e-6)

@@ -16,7 +16,7 @@ import pytest
 from phloem.errors import InputError
 from phloem.io import input_file
 from phloem.io.alignment import read_alignment
-from phloem.io.dates import read_dates
+from phloem.io.date_table import read_dates
 from phloem.io.distance_matrix import is_distance_matrix, read_distance_matrix, taxa_of_matrix
 from phloem.io.input_file import first_bytes, input_digest, input_size, map_input, read_input
 from phloem.io.partitions import read_partitions
@@ -80,7 +80,7 @@ def test_a_named_pipe_is_read_anew_and_its_checksum_is_what_was_read(tmp_path):
     [
         (lambda: read_alignment("-").taxa, ">a\nACGT\n>b\nACGT\n"),
         (lambda: read_trees("-")[0].taxa, "(a:1,b:2);"),
-        (lambda: read_dates("-").taxa, "a\t2001\nb\t2002\n"),
+        (lambda: read_dates("-").names, "a\t2001\nb\t2002\n"),
         (lambda: tuple(s.name for s in read_partitions("-", 4).subsets), "DNA, a = 1-2\nDNA, b = 3-4\n"),
         (lambda: read_distance_matrix("-").taxa, ",a,b\na,0,1\nb,1,0\n"),
     ],

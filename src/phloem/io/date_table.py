@@ -1,0 +1,235 @@
+"""Sampling dates from a table: a line a taxon, its name and its date, or two dates it was sampled between.
+
+Tabs, semicolons, commas or blanks stand between, with a header or without. So BEAST, TreeTime, LSD2 (which
+begins with the number of lines) and Nextstrain (metadata with many columns) write them; `name=date,` is the
+trait of BEAST 2.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.data.dates import TipDates
+from phloem.errors import InputError, InputWarning, count_of, shown_file
+from phloem.io.date_text import UNKNOWN, DateRange, parse_date
+from phloem.io.dates import USUAL, DateReading, date_of, dates_record
+from phloem.io.source_text import SourceText, read_source
+
+Line = tuple[int, list[str]]  # its number, its fields
+
+_NAME_COLUMNS = (
+    "name", "taxon", "taxa", "tip", "strain", "sequence", "seq_name", "sequence_name", "label", "node_name",
+    "node", "id", "accession", "isolate", "sample", "virus",
+)  # fmt: skip
+_DATE_COLUMNS = (
+    "date", "dates", "num_date", "numdate", "numeric_date", "decimal_date", "year", "years", "time",
+    "tip_date", "collection_date", "collectiondate", "sampling_date", "sample_date", "collected",
+    "age", "ages", "height",
+)  # fmt: skip
+_BOUND_COLUMNS = (
+    ("lower", "upper"), ("min", "max"), ("date_min", "date_max"), ("date_lower", "date_upper"),
+    ("lower_bound", "upper_bound"), ("earliest", "latest"), ("from", "to"), ("start", "end"),
+)  # fmt: skip
+_AGE_COLUMNS = ("age", "ages", "height")
+_OPENING = re.compile(r"(?<![^\s;,=b])[\"'(\[]")
+_CLOSING = {'"': '"', "'": "'", "[": "]", "(": ")"}
+
+
+def read_dates(
+    path: str | os.PathLike[str], taxa: Iterable[str] | None = None, reading: DateReading = USUAL
+) -> TipDates:
+    """Dates from a table; see the module. taxa: whose dates are wanted, in that order; None takes all.
+
+    Raises InputError with file, line, taxon and remedy; warns of lines whose taxon is not wanted, and of
+    dates in the future.
+    """
+    source = read_source(path)
+    return dates_from_table(source, taxa, reading)
+
+
+def dates_from_table(
+    source: SourceText | str, taxa: Iterable[str] | None = None, reading: DateReading = USUAL
+) -> TipDates:
+    """The same for a text in memory."""
+    source = source if isinstance(source, SourceText) else SourceText(source)
+    wanted = None if taxa is None else tuple(taxa)
+    lines = list(_lines(source))
+    columns = _columns(lines, source, wanted, reading)
+    found: dict[str, tuple[int, DateRange]] = {}
+    for number, fields in lines[columns.first :]:
+        taxon = _clean(fields[columns.name]) if columns.name < len(fields) else ""
+        if not taxon or len(fields) <= max(columns.dates[:1]):
+            raise _error("expected a name and a date", source, number, hint="Separate them by a tab.")
+        if taxon in found:
+            before = found[taxon][0]
+            raise _error(
+                f"'{taxon}' has two dates, the first in line {before}",
+                source,
+                number,
+                taxon,
+                "Keep one of them.",
+            )
+        texts = [fields[column] if column < len(fields) else "" for column in columns.dates]
+        try:
+            found[taxon] = number, date_of(texts, taxon, reading, columns.ages)
+        except InputError as error:
+            raise _error(error.message, source, number, taxon, error.hint) from None
+    if not found:
+        raise _error("the table has no date", source, 1, hint="Write a line of name, tab and date a taxon.")
+    return dates_record(found, wanted, reading, columns.ages, source.file)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Which fields of a line are which. first: the number of lines above the first taxon."""
+
+    name: int
+    dates: tuple[int, ...]
+    first: int
+    ages: bool
+
+
+def _lines(source: SourceText) -> Iterator[Line]:
+    """The fields of every line that has any."""
+    listed = [
+        (number, line)
+        for number, line in enumerate(source.text.split("\n"), start=1)
+        if line.strip() and not (line.startswith("#") and number > 1)
+    ]
+    count = count_of(listed[0][1].strip()) if len(listed) > 1 else -1
+    if count >= 0:
+        if count != len(listed) - 1:
+            told = f"{_place(source, listed[0][0])}: {count} dates are announced, {len(listed) - 1} follow"
+            warnings.warn(told, InputWarning, stacklevel=4)
+        listed = listed[1:]
+    for number, line in listed:
+        line = line.lstrip("#").strip(" ,;") if "=" in line else line.lstrip("#")
+        yield number, _split(line)
+
+
+def _split(line: str) -> list[str]:
+    """Fields between tabs; else between semicolons, commas, an equals sign or blanks, none of them inside
+    quotes or brackets."""
+    line = line.strip("\r\n")
+    if "\t" in line:
+        return [field.strip() for field in line.split("\t")]
+    pieces = _protected(line)
+    separator = next((one for one in ";,=" if any(one in piece for piece in pieces[::2])), None)
+    fields = [""]
+    for i, piece in enumerate(pieces):
+        if i % 2:
+            fields[-1] += piece
+            continue
+        first, *others = piece.split(separator) if separator else re.split(r"\s+", piece)
+        fields[-1] += first
+        fields += others
+    return [field.strip() for field in fields] if separator else [field for field in fields if field]
+
+
+def _protected(line: str) -> list[str]:
+    """The line in pieces, every second one in quotes or brackets."""
+    pieces, start, position = [], 0, 0
+    open_ended: set[str] = set()
+    for match in _OPENING.finditer(line):
+        if match.start() < position or match.group() in open_ended:
+            continue
+        end = line.find(_CLOSING[match.group()], match.end())
+        if end < 0:
+            open_ended.add(match.group())
+            continue
+        position = end + 1
+        pieces += [line[start : match.start()], line[match.start() : position]]
+        start = position
+    return [*pieces, line[start:]]
+
+
+def _clean(name: str) -> str:
+    """A name without the quotes around it."""
+    name = name.strip()
+    quoted = len(name) > 1 and name[0] == name[-1] and name[0] in "\"'"
+    return name[1:-1].replace(name[0] * 2, name[0]) if quoted else name
+
+
+def _columns(
+    lines: list[Line], source: SourceText, wanted: tuple[str, ...] | None, reading: DateReading
+) -> _Columns:
+    """From a header if the first line is one, else name, date and perhaps a second date."""
+    if not lines:
+        raise _error("the table is empty", source, 1, hint="Write a line of name, tab and date a taxon.")
+    number, first = lines[0]
+    heads = [_clean(field).lower().replace(" ", "_") for field in first]
+    asked = reading.name_column is not None or reading.date_column is not None
+    dates = _date_columns(heads, source, number, reading.date_column)
+    if not dates or (not asked and (len(heads) == 1 or _is_date(first[-1]))):
+        if asked:
+            raise _error("no column is called 'date'", source, number, hint="Name it (--date-column).")
+        if len(first) == 2 and not _is_date(first[1]) and len(lines) > 1 and _is_date(lines[1][1][-1]):
+            return _Columns(0, (1,), 1, reading.ages)
+        return _without_header(lines, source, reading)
+    usable = [heads.index(one) for one in _NAME_COLUMNS if one in heads and heads.index(one) not in dates]
+    if reading.name_column is not None:
+        usable = [_column(heads, reading.name_column, source, number)]
+    usable = usable or [next(i for i in range(len(heads) + 1) if i not in dates)]
+    if wanted is not None:
+        names = set(wanted)
+        hits = [sum(_clean(f[i]) in names for _, f in lines[1:] if i < len(f)) for i in usable]
+        usable = [usable[int(np.argmax(hits))]]
+    ages = reading.ages or (heads[dates[0]] in _AGE_COLUMNS)
+    return _Columns(usable[0], dates, 1, ages)
+
+
+def _date_columns(heads: list[str], source: SourceText, line: int, asked: str | None) -> tuple[int, ...]:
+    if asked is not None:
+        return (_column(heads, asked, source, line),)
+    for lower, upper in _BOUND_COLUMNS:
+        if lower in heads and upper in heads:
+            return heads.index(lower), heads.index(upper)
+    return tuple(heads.index(one) for one in _DATE_COLUMNS if one in heads)[:1]
+
+
+def _column(heads: list[str], name: str, source: SourceText, line: int) -> int:
+    wanted = name.lower().replace(" ", "_")
+    if wanted not in heads:
+        raise _error(
+            f"no column is called '{name}'", source, line, hint=f"Choose one of {', '.join(heads)[:200]}."
+        )
+    return heads.index(wanted)
+
+
+def _without_header(lines: list[Line], source: SourceText, reading: DateReading) -> _Columns:
+    number, first = lines[0]
+    width = max(len(fields) for _, fields in lines)
+    if width > 3:
+        raise _error(
+            f"a table of {width} columns needs a header that says which is the date", source, number,
+            hint="Add a first line with 'name' and 'date' over their columns.",
+        )  # fmt: skip
+    if width == 3 and len(first) == 3 and not (_is_date(first[1]) and _is_date(first[2])):
+        raise _error(
+            "three columns are a name and two dates, and here they are not", source, number,
+            hint="Add a first line that names them: 'name', 'date'; or 'name', 'lower', 'upper'.",
+        )  # fmt: skip
+    return _Columns(0, (1, 2) if width == 3 else (1,), 0, reading.ages)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return parse_date(text) != UNKNOWN
+    except InputError:
+        return False
+
+
+def _place(source: SourceText, line: int) -> str:
+    return f"{shown_file(source.file)}:{line}" if source.file else f"line {line}"
+
+
+def _error(
+    message: str, source: SourceText, line: int, taxon: str | None = None, hint: str | None = None
+) -> InputError:
+    return InputError(message, file=source.file, line=line, taxon=taxon, hint=hint)
