@@ -1,0 +1,1 @@
+"""Dates of nodes and the rate, from branch lengths and sampling dates."""
