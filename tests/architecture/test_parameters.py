@@ -14,23 +14,6 @@ MOST = 10
 
 # file: function → how many parameters it may have until it gets a record.
 OVER: dict[str, int] = {
-    "pruning/cpu/column_classes.py: sort_all": 12,
-    "pruning/cpu/column_classes.py: number_all": 11,
-    "pruning/cpu/matrix_product.py: product": 14,
-    "pruning/cpu/matrix_product.py: tile": 13,
-    "pruning/cpu/four_states.py: node_down_four": 14,
-    "pruning/cpu/padded.py: tip_down_padded": 12,
-    "pruning/cpu/padded.py: node_down_padded": 15,
-    "pruning/cpu/root.py: root_down": 13,
-    "pruning/cpu/four_states.py: run_up_four": 12,
-    "pruning/cpu/four_states.py: run_down_four": 14,
-    "pruning/cpu/padded.py: run_up_padded": 12,
-    "pruning/cpu/padded.py: run_down_padded": 14,
-    "pruning/cpu/site_derivatives.py: branch_sites_four": 13,
-    "pruning/cpu/site_derivatives.py: run_sites_four": 11,
-    "pruning/cpu/site_derivatives.py: gather_sites": 11,
-    "pruning/cpu/site_derivatives.py: branch_sites_padded": 15,
-    "pruning/cpu/site_derivatives.py: run_sites_padded": 11,
     "pruning/cpu/step_lists.py: list_steps": 13,
     "pruning/gpu/update_lists.py: write": 11,
 }

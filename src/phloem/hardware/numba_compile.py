@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import event
+from numba.core import event, types
+from numba.core.datamodel import models
+from numba.core.imputils import lower_constant
+from numba.extending import register_model, typeof_impl
 
 from phloem.hardware.notice import compilation_begins
 
@@ -44,6 +47,39 @@ def merged(function: Callable) -> Any:
     """uncounted, and made part of its one caller before types are inferred: a record of many arrays is passed
     by value, hundreds of words, and merging saves the copying and most of the time to compile."""
     return uncounted(function, inline="always")
+
+
+class OneOf:
+    """A function that is one of several compiled ones, by the types of its arguments, when what calls it is
+    compiled. choose: from the arguments' types to the function that is meant."""
+
+    def __init__(self, choose: Callable[[tuple], Any], name: str) -> None:
+        self.choose, self.name = choose, name
+
+
+class _OneOfType(types.Callable, types.Opaque):  # type: ignore[misc]
+    """Asks the function that is meant."""
+
+    def __init__(self, one: OneOf) -> None:
+        self._one = one
+        super().__init__(f"OneOf({one.name})")
+
+    def _meant(self, arguments: tuple) -> Any:
+        return types.Dispatcher(self._one.choose(arguments))
+
+    def get_call_type(self, context: Any, args: tuple, kws: Any) -> Any:
+        return self._meant(args).get_call_type(context, args, kws)
+
+    def get_call_signatures(self) -> tuple[tuple, bool]:
+        return (), False
+
+    def get_impl_key(self, sig: Any) -> Any:
+        return self._meant(sig.args).get_impl_key(sig)
+
+
+typeof_impl.register(OneOf)(lambda one, _: _OneOfType(one))
+register_model(_OneOfType)(models.OpaqueModel)
+lower_constant(_OneOfType)(lambda context, builder, kind, value: context.get_dummy_value())
 
 
 def _stamp_with_imports(dispatcher: Any, function: Callable) -> None:

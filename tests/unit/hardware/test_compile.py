@@ -18,9 +18,9 @@ FOLDER = Path(door.__file__).parents[1] / "pruning" / "cpu"
 
 
 def test_every_imported_kernel_file_is_part_of_the_stamp():
-    _, imported = door._read(FOLDER / "four_states.py")
+    _, imported = door._read(FOLDER / "passes.py")
     names = {path.name for path in imported if path.is_file()}
-    text = (FOLDER / "four_states.py").read_text()
+    text = (FOLDER / "passes.py").read_text()
     expected = {
         line.split()[1].rpartition(".")[2] + ".py"
         for line in text.splitlines()

@@ -8,9 +8,10 @@ import pytest
 from oracle.small_problems import eigensystem, random_model, random_topology, with_process
 from phloem.model import transition as reference_transition
 from phloem.pruning.cpu.column_classes import column_classes
-from phloem.pruning.cpu.eigenbasis import needs_partials, sum_adjoints_four, sum_adjoints_padded
+from phloem.pruning.cpu.eigenbasis import needs_partials, sum_adjoints
 from phloem.pruning.cpu.matrix_product import ROWS, product
 from phloem.pruning.cpu.model_numbers import _packed, model_numbers
+from phloem.pruning.cpu.records import Operand
 from phloem.pruning.cpu.storage import eigen_scratch, shape_of_sizes
 from phloem.pruning.reference import recursion as reference
 
@@ -39,7 +40,8 @@ def test_product(dtype, tolerance, rows, columns, inner, transposed):
     steps = (1, whole) if transposed else (inner, 1)
     for more in (False, True):
         c = old.copy().reshape(-1)
-        product(flat, 0, *steps, b.reshape(-1), 0, columns, c, 0, columns, rows, columns, inner, more)
+        right, out = Operand(b.reshape(-1), 0, columns, 1), Operand(c, 0, columns, 1)
+        product(Operand(flat, 0, *steps), right, out, rows, columns, inner, more)
         expected = a.astype(float) @ b.astype(float) + more * old
         np.testing.assert_allclose(c.reshape(whole, -1)[:rows], expected[:rows], rtol=tolerance)
 
@@ -70,8 +72,7 @@ def test_rate_matrix_adjoint(s, equal_rates):
             left += [0.3 * _packed(outer, shape)[block], 0.7 * _packed(outer, shape)[block]]
     assert 4 in from_messages and from_messages.count(5) < shape.blocks
     got = np.zeros((1, 16 if s == 4 else shape.matrix))
-    through = sum_adjoints_four if s == 4 else sum_adjoints_padded
     arrays = np.array(tasks, np.int64), np.concatenate(left), lengths[None]
-    through(*arrays, numbers, shape, eigen_scratch(shape), got)
+    sum_adjoints(*arrays, numbers, shape, eigen_scratch(shape), got)
     got = got.reshape(-1, shape.padded)[:s, :s]
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-11 * np.abs(expected).max())

@@ -1,9 +1,37 @@
-"""From adjoints of transition matrices to derivatives of branch lengths (eigenbasis.py: of rate matrices)."""
+"""On the way down: what lies beside a node, and the derivatives of branch lengths from adjoints of transition
+matrices (eigenbasis.py: of rate matrices)."""
 
 from __future__ import annotations
 
 from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.lanes import fill, load, multiply_add, sum_lanes, zeros
+from phloem.pruning.cpu.records import by_layout
+
+
+@uncounted(forceinline=True)
+def beside(x, nodes, columns, messages):
+    """(order, sibling class, first row of the parent's classes, parent's messages, sibling's messages) of
+    node x, on the way down."""
+    parent = nodes.parent[x]
+    parent_row = columns.start[nodes.columns_at[parent]]
+    above = messages.start[nodes.messages_at[parent]]
+    left, right = nodes.left[parent], nodes.right[parent]
+    if left == x:
+        return (
+            columns.left_order,
+            columns.left_sibling,
+            parent_row,
+            above,
+            messages.start[nodes.messages_at[right]],
+        )
+    return (
+        columns.right_order,
+        columns.right_sibling,
+        parent_row,
+        above,
+        messages.start[nodes.messages_at[left]],
+    )
+
 
 # From adjoints of transition matrices to derivatives of branch lengths.
 #
@@ -73,6 +101,10 @@ def message_derivative_four(block, rate_columns, outer, at, shape, derivative):
             for e in range(first[j], first[j + 1]):
                 total += rate_columns.values[e] * outer[at + (4 * j + rate_columns.states[e]) * n + lane]
         derivative[lane] = total
+
+
+branch_derivative = by_layout(branch_derivative_four, branch_derivative_padded)
+message_derivative = by_layout(message_derivative_four, message_derivative_padded)
 
 
 @uncounted

@@ -34,11 +34,10 @@ from phloem.pruning.cpu.cell_records import (
     cell_sets,
 )
 from phloem.pruning.cpu.column_classes import number_pairs
-from phloem.pruning.cpu.four_states import node_messages_four, tip_messages_four
 from phloem.pruning.cpu.lanes import load, multiply, multiply_add, sum_lanes, zeros
 from phloem.pruning.cpu.matrix_product import VECTOR_BYTES
-from phloem.pruning.cpu.padded import node_messages_padded, tip_messages_padded
-from phloem.pruning.cpu.records import Nodes, RootSites, Scratch, Shape
+from phloem.pruning.cpu.passes import node_messages, tip_messages
+from phloem.pruning.cpu.records import ANY, FOUR, Nodes, RootSites, Shape, Sweep
 from phloem.pruning.cpu.root import (
     constant_part,
     root_sites,
@@ -47,9 +46,10 @@ from phloem.pruning.cpu.root import (
     total_log_likelihood,
 )
 from phloem.pruning.cpu.storage import float64_at, int32_at, int64_at, uint8_at
-from phloem.pruning.cpu.transition import logarithms, transition_four, transition_padded
+from phloem.pruning.cpu.transition import logarithms, transition
 
-FOUR, WIDE = (0,) * 4, (0,) * (VECTOR_BYTES // 8)
+FOUR_STATES, ANY_STATES = ((0,) * 4, FOUR), ((0,) * (VECTOR_BYTES // 8), ANY)
+"""What types say of a cell: the lanes and the layout of its Shape."""
 
 
 @merged
@@ -63,50 +63,30 @@ def propose_cell(numbers, addresses, tree, model_changed, everything, scratch):
     slot[1] = 1 - slot[0] if model_changed else slot[0]
     count = list_changes(numbers, addresses, tree, model_changed, everything, scratch)
     if cell_numbers(numbers).padded == 4:
-        pass_up_four(numbers, addresses, tree, count, scratch)
-        value = sites_at_tip(numbers, addresses, tree, FOUR, scratch)
+        pass_up(numbers, addresses, tree, count, FOUR_STATES, scratch)
+        value = sites_at_tip(numbers, addresses, tree, FOUR_STATES, scratch)
     else:
-        pass_up_padded(numbers, addresses, tree, count, scratch)
-        value = sites_at_tip(numbers, addresses, tree, WIDE, scratch)
+        pass_up(numbers, addresses, tree, count, ANY_STATES, scratch)
+        value = sites_at_tip(numbers, addresses, tree, ANY_STATES, scratch)
     float64_at(addresses[LOG_LIKELIHOOD], (2,))[1] = value
     return value
 
 
 @uncounted
-def evaluate_four(numbers, addresses, tree, model_changed, everything, scratch):
-    """propose_cell for trees of any form, four states; it keeps the log-likelihoods of the patterns."""
-    count = _list_rooted(numbers, addresses, tree, model_changed, everything, scratch)
-    pass_up_four(numbers, addresses, tree, count, scratch)
-    messages_at = cell_at(cell_numbers(numbers), addresses)[1, MESSAGES]
-    value = sites_at_root(numbers, addresses, tree, messages_at, np.int64(1), FOUR, scratch)
-    _keep(numbers, addresses, value, scratch)
-    return value
-
-
-@uncounted
-def evaluate_padded(numbers, addresses, tree, model_changed, everything, scratch):
-    """The same for any number of states."""
-    count = _list_rooted(numbers, addresses, tree, model_changed, everything, scratch)
-    pass_up_padded(numbers, addresses, tree, count, scratch)
-    messages_at = cell_at(cell_numbers(numbers), addresses)[1, MESSAGES]
-    value = sites_at_root(numbers, addresses, tree, messages_at, np.int64(1), WIDE, scratch)
-    _keep(numbers, addresses, value, scratch)
-    return value
-
-
-@merged
-def _list_rooted(numbers, addresses, tree, model_changed, everything, scratch):
-    slot = int64_at(addresses[SLOT], (2,))
+def evaluate_cell(numbers, addresses, tree, model_changed, everything, kind, scratch):
+    """propose_cell for trees of any form; it keeps the log-likelihoods of the patterns. kind: FOUR_STATES or
+    ANY_STATES."""
+    slot, n = int64_at(addresses[SLOT], (2,)), cell_numbers(numbers)
     slot[1] = 1 - slot[0] if model_changed else slot[0]
-    return list_changes(numbers, addresses, tree, model_changed, everything, scratch)
-
-
-@merged
-def _keep(numbers, addresses, value, scratch):
-    kept = float64_at(addresses[SITE_LOG], (cell_numbers(numbers).patterns,))
+    count = list_changes(numbers, addresses, tree, model_changed, everything, scratch)
+    pass_up(numbers, addresses, tree, count, kind, scratch)
+    messages_at = cell_at(n, addresses)[1, MESSAGES]
+    value = sites_at_root(numbers, addresses, tree, messages_at, np.int64(1), kind, scratch)
+    kept = float64_at(addresses[SITE_LOG], (n.patterns,))
     for p in range(len(kept)):
         kept[p] = scratch.site_log[p]
     float64_at(addresses[LOG_LIKELIHOOD], (2,))[1] = value
+    return value
 
 
 @uncounted
@@ -210,77 +190,58 @@ def _nodes(n, addresses, tree):
 
 
 @merged
-def cell_shape(n, lanes):
-    """The layout of a cell; lanes: FOUR or WIDE."""
-    smallest = 2.0**-257 if n.guarded else 0.0
-    return Shape(n.states, n.categories, n.padded, n.blocks, n.width, n.exponents, n.matrix, lanes, smallest)
-
-
-@merged
-def cell_room(scratch):
-    """The part of a scratch that the kernels take."""
-    return Scratch(
-        scratch.rows, scratch.more_rows, scratch.scaled, scratch.matrix, scratch.parts, scratch.powers,
-        scratch.root, scratch.growth,
+def cell_sweep(n, addresses, tree, nodes, columns, kind):
+    """What passes over a cell's tree work on. kind: FOUR_STATES or ANY_STATES."""
+    return Sweep(
+        nodes, columns, cell_messages(n, addresses), cell_matrices(n, addresses, tree.lengths),
+        cell_sets(n, addresses), cell_shape(n, kind),
     )  # fmt: skip
 
 
+@merged
+def cell_shape(n, kind):
+    """The layout of a cell."""
+    smallest = 2.0**-257 if n.guarded else 0.0
+    return Shape(
+        n.states, n.categories, n.padded, n.blocks, n.width, n.exponents, n.matrix, kind[0], smallest, kind[1]
+    )
+
+
 @uncounted
-def pass_up_four(numbers, addresses, tree, count, scratch):
-    """Matrices and messages of the first `count` nodes of scratch.todo, four states."""
+def pass_up(numbers, addresses, tree, count, kind, scratch):
+    """Matrices and messages of the first `count` nodes of scratch.todo."""
     n = cell_numbers(numbers)
-    nodes, shape, room = _nodes(n, addresses, tree), cell_shape(n, FOUR), cell_room(scratch)
-    columns, messages = cell_columns(n, addresses), cell_messages(n, addresses)
-    matrices, sets = cell_matrices(n, addresses, tree.lengths), cell_sets(n, addresses)
+    nodes = _nodes(n, addresses, tree)
+    sweep = cell_sweep(n, addresses, tree, nodes, cell_columns(n, addresses), kind)
     model, todo = cell_model(n, addresses, int64_at(addresses[SLOT], (2,))[1]), scratch.todo
     for block in range(n.blocks):
         for i in range(count):
             x = todo[i, 0]
             if todo[i, 1]:
-                transition_four(x, block, nodes, matrices, model, shape, room)
-            messages.rescaled[block, nodes.messages_at[x]] = 0
+                transition(x, block, nodes, sweep.matrices, model, sweep.shape, scratch.kernel)
+            sweep.messages.rescaled[block, nodes.messages_at[x]] = 0
             if nodes.left[x] < 0:
-                tip_messages_four(x, block, nodes, columns, messages, matrices, sets, shape)
+                tip_messages(x, block, sweep)
             else:
                 size = nodes.size[nodes.columns_at[x]]
-                node_messages_four(x, 0, size, block, nodes, columns, messages, matrices, shape)
+                node_messages(x, 0, size, block, sweep, scratch.kernel.rows)
 
 
 @uncounted
-def pass_up_padded(numbers, addresses, tree, count, scratch):
-    """The same for any number of states."""
-    n = cell_numbers(numbers)
-    nodes, shape, room = _nodes(n, addresses, tree), cell_shape(n, WIDE), cell_room(scratch)
-    columns, messages = cell_columns(n, addresses), cell_messages(n, addresses)
-    matrices, sets = cell_matrices(n, addresses, tree.lengths), cell_sets(n, addresses)
-    model, todo = cell_model(n, addresses, int64_at(addresses[SLOT], (2,))[1]), scratch.todo
-    for c in range(n.blocks):
-        for i in range(count):
-            x = todo[i, 0]
-            if todo[i, 1]:
-                transition_padded(x, c, nodes, matrices, model, shape, room)
-            messages.rescaled[c, nodes.messages_at[x]] = 0
-            if nodes.left[x] < 0:
-                tip_messages_padded(x, c, nodes, columns, messages, matrices, sets, shape)
-            else:
-                size = nodes.size[nodes.columns_at[x]]
-                node_messages_padded(x, 0, size, c, nodes, columns, messages, matrices, shape, room.rows)
-
-
-@uncounted
-def sites_at_root(numbers, addresses, tree, messages_at, which, lanes, scratch):
+def sites_at_root(numbers, addresses, tree, messages_at, which, kind, scratch):
     """Log-likelihood from the root's messages, a column a pattern; messages_at: (N,) where they are; which:
     0 of the accepted state, 1 of the proposal. Site likelihoods and weights stay in scratch."""
     n = cell_numbers(numbers)
-    at, shape, room, root = cell_at(n, addresses), cell_shape(n, lanes), cell_room(scratch), 2 * n.tips - 2
+    at, room, root = cell_at(n, addresses), scratch.kernel, 2 * n.tips - 2
     model = cell_model(n, addresses, int64_at(addresses[SLOT], (2,))[which])
     nodes = Nodes(
         tree.left, tree.right, tree.parent, at[which, COLUMNS], messages_at, at[which, MATRICES], messages_at
     )
     states = uint8_at(addresses[INVARIANT_STATES], (n.patterns * n.states,))
     sites = RootSites(scratch.site_log, scratch.mantissa, scratch.power, states)
-    set_root_row(model, shape, room.root)
-    root_sites(root, 0, n.patterns, nodes, cell_messages(n, addresses), model, sites, shape, room)
+    sweep = cell_sweep(n, addresses, tree, nodes, cell_columns(n, addresses), kind)
+    set_root_row(model, sweep.shape, room.root)
+    root_sites(root, 0, n.patterns, sweep, model, sites, room)
     return total_log_likelihood(
         scratch.site_log[: n.patterns],
         float64_at(addresses[WEIGHTS], (n.patterns,)),
@@ -291,14 +252,14 @@ def sites_at_root(numbers, addresses, tree, messages_at, which, lanes, scratch):
 
 
 @uncounted
-def sites_at_tip(numbers, addresses, tree, lanes, scratch):
+def sites_at_tip(numbers, addresses, tree, kind, scratch):
     """Log-likelihood at a root whose one child is tip 0: no column of the root itself is formed, nor of the
     node beside the tip, whose branch has no length.
 
     L_p = Σ weight π m_tip0 m_left m_right over a row's entries; a tip's message has no exponents.
     """
     n = cell_numbers(numbers)
-    at, shape, room, root = cell_at(n, addresses), cell_shape(n, lanes), cell_room(scratch), 2 * n.tips - 2
+    at, shape, room, root = cell_at(n, addresses), cell_shape(n, kind), scratch.kernel, 2 * n.tips - 2
     messages = cell_messages(n, addresses)
     model = cell_model(n, addresses, int64_at(addresses[SLOT], (2,))[1])
     beside = node_beside_tip(tree, root)

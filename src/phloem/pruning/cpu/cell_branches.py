@@ -230,7 +230,7 @@ def above_branch(view, tree, x, p, room):
         y = path[k]
         above = tree.parent[y]
         if tree.parent[above] >= 0:
-            pass_branch(view, above, room.row, room.other)
+            through_branch(view, above, room.row, room.other, False)
             for i in range(n.categories * n.states):
                 room.row[i] = room.other[i]
         beside = tree.right[above] if tree.left[above] == y else tree.left[above]
@@ -239,16 +239,17 @@ def above_branch(view, tree, x, p, room):
 
 
 @uncounted
-def pass_branch(view, x, row, out):
-    """out = rowᵀ P of the branch of x, by the matrix that the cell has."""
+def through_branch(view, x, row, out, upward):
+    """out = P row (upward), or rowᵀ P, of the branch of x, by the matrix that the cell has."""
     n, lanes, at = view.n, view.n.exponents, view.matrix_at[x] * view.n.matrix
     for c in range(n.categories):
         down, lane = view.matrices.down[c // lanes], c % lanes
-        for j in range(n.states):
+        for i in range(n.states):
             total = 0.0
-            for i in range(n.states):
-                total += row[c * n.states + i] * down[at + (j * n.padded + i) * lanes + lane]
-            out[c * n.states + j] = total
+            for j in range(n.states):
+                entry = j * n.padded + i if upward else i * n.padded + j
+                total += row[c * n.states + j] * down[at + entry * lanes + lane]
+            out[c * n.states + i] = total
 
 
 @uncounted

@@ -7,17 +7,14 @@ they are made here, in the regions of the root, which such a tree does not use.
 
 from __future__ import annotations
 
+import numpy as np
+
 from phloem.hardware.numba_compile import merged, uncounted
-from phloem.pruning.cpu.adjoint import (
-    branch_derivative_four,
-    message_derivative_four,
-    message_derivative_padded,
-)
+from phloem.pruning.cpu.adjoint import branch_derivative, message_derivative
 from phloem.pruning.cpu.cell import (
-    FOUR,
-    WIDE,
-    cell_room,
-    cell_shape,
+    ANY_STATES,
+    FOUR_STATES,
+    cell_sweep,
     class_row,
     node_beside_tip,
     sites_at_root,
@@ -43,32 +40,24 @@ from phloem.pruning.cpu.cell_records import (
     Q,
     cell_at,
     cell_columns,
-    cell_matrices,
-    cell_messages,
     cell_model,
     cell_numbers,
-    cell_sets,
     sorted_columns,
 )
 from phloem.pruning.cpu.column_classes import sort_by_class
 from phloem.pruning.cpu.eigenbasis import (
-    add_adjoint_four,
-    add_adjoint_padded,
-    leave_eigenbasis_four,
-    leave_eigenbasis_padded,
+    add_adjoint,
+    enter_block,
+    leave_block,
+    leave_eigenbasis,
     needs_partials,
-    of_process_padded,
-    of_processes_four,
-    rate_columns_four,
-    rate_columns_padded,
-    sum_lanes_by_process,
+    rate_columns_of,
 )
-from phloem.pruning.cpu.four_states import node_down_four, node_messages_four, tip_down_four
-from phloem.pruning.cpu.padded import node_down_padded, node_messages_padded, tip_down_padded
-from phloem.pruning.cpu.records import Matrices, Nodes, RateColumns, RootSites
+from phloem.pruning.cpu.passes import node_down, node_messages, tip_down
+from phloem.pruning.cpu.records import Nodes, Outer, RateColumns, RootSites
 from phloem.pruning.cpu.root import root_down, root_gradient
 from phloem.pruning.cpu.storage import float64_at, int32_at, int64_at, uint8_at
-from phloem.pruning.cpu.transition import transition_four, transition_padded, transpose
+from phloem.pruning.cpu.transition import transition, transpose
 
 
 @merged
@@ -80,33 +69,25 @@ def gradient_cell(numbers, addresses, down, tree, which, parameters, scratch, ro
     proposal just evaluated. parameters: also by the model's numbers.
     """
     if cell_numbers(numbers).padded == 4:
-        value = gradient_four(numbers, addresses, down, tree, which, parameters, scratch, room)
+        value = gradient_of(
+            numbers, addresses, down, tree, which, parameters, FOUR_STATES, scratch, room
+        )  # fmt: skip
     else:
-        value = gradient_padded(numbers, addresses, down, tree, which, parameters, scratch, room)
+        value = gradient_of(
+            numbers, addresses, down, tree, which, parameters, ANY_STATES, scratch, room
+        )  # fmt: skip
     return value
 
 
 @uncounted
-def gradient_four(numbers, addresses, down, tree, which, parameters, scratch, room):
-    """gradient_cell, four states."""
+def gradient_of(numbers, addresses, down, tree, which, parameters, kind, scratch, room):
+    """gradient_cell. kind: FOUR_STATES or ANY_STATES."""
     lay_out(numbers, addresses, down, tree, which, room)
-    root_messages_four(numbers, addresses, tree, which, scratch, room)
-    value = sites_at_root(numbers, addresses, tree, room.messages_at, which, FOUR, scratch)
-    pass_down_four(numbers, addresses, down, tree, which, parameters, scratch, room)
+    root_messages(numbers, addresses, tree, which, kind, scratch, room)
+    value = sites_at_root(numbers, addresses, tree, room.messages_at, which, kind, scratch)
+    pass_down(numbers, addresses, down, tree, which, parameters, kind, scratch, room)
     if parameters:
-        root_numbers(numbers, addresses, down, tree, which, FOUR, scratch, room)
-    return value
-
-
-@uncounted
-def gradient_padded(numbers, addresses, down, tree, which, parameters, scratch, room):
-    """gradient_cell, any number of states."""
-    lay_out(numbers, addresses, down, tree, which, room)
-    root_messages_padded(numbers, addresses, tree, which, scratch, room)
-    value = sites_at_root(numbers, addresses, tree, room.messages_at, which, WIDE, scratch)
-    pass_down_padded(numbers, addresses, down, tree, which, parameters, scratch, room)
-    if parameters:
-        root_numbers(numbers, addresses, down, tree, which, WIDE, scratch, room)
+        root_numbers(numbers, addresses, down, tree, which, kind, scratch, room)
     return value
 
 
@@ -206,176 +187,85 @@ def _rates(model, room):
 
 
 @uncounted
-def root_messages_four(numbers, addresses, tree, which, scratch, room):
-    """Messages of the root and of the node beside tip 0, where the tree hangs from it, four states."""
+def root_messages(numbers, addresses, tree, which, kind, scratch, room):
+    """Messages of the root and of the node beside tip 0, where the tree hangs from it."""
     n = cell_numbers(numbers)
     if not n.hangs:
         return
     matrix_at, root = cell_at(n, addresses)[which, MATRICES], 2 * n.tips - 2
     nodes = _nodes(n, addresses, tree, which, room.messages_at, matrix_at, room.size)
-    shape, columns, messages = cell_shape(n, FOUR), cell_columns(n, addresses), cell_messages(n, addresses)
-    matrices, model = cell_matrices(n, addresses, tree.lengths), _model(n, addresses, which)
-    beside = node_beside_tip(tree, root)
+    sweep = cell_sweep(n, addresses, tree, nodes, cell_columns(n, addresses), kind)
+    model, beside = _model(n, addresses, which), node_beside_tip(tree, root)
     for block in range(n.blocks):
-        transition_four(beside, block, nodes, matrices, model, shape, cell_room(scratch))
+        transition(beside, block, nodes, sweep.matrices, model, sweep.shape, scratch.kernel)
         for i in range(2):
             x = root if i else beside
-            messages.rescaled[block, room.messages_at[x]] = 0
-            node_messages_four(x, 0, room.size[x], block, nodes, columns, messages, matrices, shape)
+            sweep.messages.rescaled[block, room.messages_at[x]] = 0
+            node_messages(x, 0, room.size[x], block, sweep, scratch.kernel.rows)
 
 
 @uncounted
-def root_messages_padded(numbers, addresses, tree, which, scratch, room):
-    """The same for any number of states."""
+def pass_down(numbers, addresses, down, tree, which, parameters, kind, scratch, room):
+    """Pre-order vectors and derivatives by length; with parameters also d log L / d Q, and by rates. scratch
+    holds the sites."""
     n = cell_numbers(numbers)
-    if not n.hangs:
-        return
-    matrix_at, root = cell_at(n, addresses)[which, MATRICES], 2 * n.tips - 2
+    root, matrix_at, four = 2 * n.tips - 2, cell_at(n, addresses)[which, MATRICES], n.padded == 4
     nodes = _nodes(n, addresses, tree, which, room.messages_at, matrix_at, room.size)
-    shape, columns, messages = cell_shape(n, WIDE), cell_columns(n, addresses), cell_messages(n, addresses)
-    matrices, model = cell_matrices(n, addresses, tree.lengths), _model(n, addresses, which)
-    beside, rows = node_beside_tip(tree, root), scratch.rows
-    for c in range(n.blocks):
-        transition_padded(beside, c, nodes, matrices, model, shape, cell_room(scratch))
-        for i in range(2):
-            x = root if i else beside
-            messages.rescaled[c, room.messages_at[x]] = 0
-            node_messages_padded(x, 0, room.size[x], c, nodes, columns, messages, matrices, shape, rows)
-
-
-@uncounted
-def pass_down_four(numbers, addresses, down, tree, which, parameters, scratch, room):
-    """Pre-order vectors and derivatives by length, four states; with parameters also d log L / d Q, and by
-    rates. scratch holds the sites."""
-    n = cell_numbers(numbers)
-    root, matrix_at = 2 * n.tips - 2, cell_at(n, addresses)[which, MATRICES]
-    nodes = _nodes(n, addresses, tree, which, room.messages_at, matrix_at, room.size)
-    shape, columns, messages = (
-        cell_shape(n, FOUR),
-        sorted_columns(n, addresses, down),
-        cell_messages(n, addresses),
-    )
-    matrices, model = cell_matrices(n, addresses, tree.lengths), _model(n, addresses, which)
-    sets, sites, kernels = cell_sets(n, addresses), _sites(n, addresses, scratch), cell_room(scratch)
-    all_q, adjoint = float64_at(down[Q], (n.blocks, n.message_rows * n.width)), room.adjoint
+    sweep = cell_sweep(n, addresses, tree, nodes, sorted_columns(n, addresses, down), kind)
+    shape, matrices, model, eigen = sweep.shape, sweep.matrices, _model(n, addresses, which), room.eigen
+    sites, rates = _sites(n, addresses, scratch), _rates(model, room)
+    all_q, sums = float64_at(down[Q], (n.blocks, n.message_rows * n.width)), eigen.adjoint
     by_length = float64_at(down[D_LENGTHS], (n.length_classes, root + 1))
-    by_rate, by_q = (
-        float64_at(down[D_RATES], (n.categories,)),
-        float64_at(down[D_RATE_MATRIX], (n.processes, 16)),
-    )
-    rates = _rates(model, room)
+    by_rate = float64_at(down[D_RATES], (n.categories,))
+    by_q = float64_at(down[D_RATE_MATRIX], (n.processes, 16 if four else n.matrix))
     if not parameters:
-        rate_columns_four(model, room)
+        rate_columns_of(model, shape, scratch.kernel, room)
     for block in range(n.blocks):
-        q, row = all_q[block], messages.start[room.messages_at[root]]
-        root_down(
-            root, 0, n.patterns, block, nodes, columns, messages, model, sites, scratch.site_weights, q, row,
-            shape,
-        )  # fmt: skip
+        q, row = all_q[block], sweep.messages.start[room.messages_at[root]]
+        root_down(root, 0, n.patterns, block, sweep, model, sites, scratch.site_weights, q, row)
         if parameters:
-            of_processes_four(block, model, shape, room)
+            enter_block(block, model, shape, eigen)
         for i in range(root - 1, -1, -1):
             x = tree.order[i]
             at, tip = matrix_at[x] * shape.matrix, tree.left[x] < 0
-            partials = parameters and (tip or needs_partials(x, block, matrices.lengths, model, shape))
+            partials = (tip and four) or (
+                parameters and (tip or needs_partials(x, block, matrices.lengths, model, shape))
+            )
+            turned = matrices.down[block] if four else room.up[block]
+            outer = Outer(q, sums, np.int64(0), partials, turned, at if four else np.int64(0))
             if tip:
-                tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, 0)
+                tip_down(x, block, sweep, outer, scratch.kernel.rows)
             else:
-                node_down_four(
-                    x, 0, room.size[x], block, nodes, columns, messages, matrices, shape, q, adjoint, 0,
-                    partials, kernels,
-                )  # fmt: skip
+                if not four:
+                    transpose(matrices.down[block][at:], room.up[block], 0, n.states, n.padded)
+                node_down(x, 0, room.size[x], block, sweep, outer, scratch.kernel)
             if parameters:
-                add_adjoint_four(x, block, matrices.lengths, model, shape, room, not partials)
-            elif tip:
-                branch_derivative_four(at, block, matrices.down[block], rates, adjoint, 0, shape, room.share)
+                add_adjoint(x, block, matrices.lengths, model, shape, eigen, by_q, not partials)
+            elif partials:
+                branch_derivative(at, block, matrices.down[block], rates, sums, 0, shape, eigen.share)
             else:
-                message_derivative_four(block, rates, adjoint, 0, shape, room.share)
+                message_derivative(block, rates, sums, 0, shape, eigen.share)
             for lane in range(shape.exponents):
                 c = block * shape.exponents + lane
                 if c < n.categories:
                     k = model.length_class[c]
-                    by_length[k, x] += model.rates[c] * room.share[lane]
-                    by_rate[c] += matrices.lengths[k, x] * room.share[lane]
+                    by_length[k, x] += model.rates[c] * eigen.share[lane]
+                    by_rate[c] += matrices.lengths[k, x] * eigen.share[lane]
         if parameters:
-            sum_lanes_by_process(block, model, shape, room, by_q)
+            leave_block(block, model, shape, eigen, by_q)
     if parameters:
-        leave_eigenbasis_four(model, room, by_q)
+        leave_eigenbasis(model, shape, eigen, by_q)
 
 
 @uncounted
-def pass_down_padded(numbers, addresses, down, tree, which, parameters, scratch, room):
-    """The same for any number of states."""
-    n = cell_numbers(numbers)
-    root, matrix_at = 2 * n.tips - 2, cell_at(n, addresses)[which, MATRICES]
-    nodes = _nodes(n, addresses, tree, which, room.messages_at, room.no_matrix, room.size)
-    shape, columns, messages = (
-        cell_shape(n, WIDE),
-        sorted_columns(n, addresses, down),
-        cell_messages(n, addresses),
-    )
-    matrices, model = cell_matrices(n, addresses, tree.lengths), _model(n, addresses, which)
-    transposed = Matrices(matrices.down, room.up, matrices.lengths, True)
-    sets, sites, rates = cell_sets(n, addresses), _sites(n, addresses, scratch), _rates(model, room)
-    all_q, adjoint = float64_at(down[Q], (n.blocks, n.message_rows * n.width)), room.adjoint
-    by_length = float64_at(down[D_LENGTHS], (n.length_classes, root + 1))
-    by_rate = float64_at(down[D_RATES], (n.categories,))
-    by_q = float64_at(down[D_RATE_MATRIX], (n.processes, n.matrix))
-    if not parameters:
-        rate_columns_padded(model, shape, scratch, room)
-    for c in range(n.blocks):
-        q, row, k = all_q[c], messages.start[room.messages_at[root]], model.length_class[c]
-        root_down(
-            root,
-            0,
-            n.patterns,
-            c,
-            nodes,
-            columns,
-            messages,
-            model,
-            sites,
-            scratch.site_weights,
-            q,
-            row,
-            shape,
-        )
-        if parameters:
-            of_process_padded(model.process[c], model, shape, room)
-        for i in range(root - 1, -1, -1):
-            x = tree.order[i]
-            partials = tree.left[x] < 0 or needs_partials(x, c, matrices.lengths, model, shape)
-            if tree.left[x] < 0:
-                tip_down_padded(
-                    x, c, nodes, columns, messages, sets, shape, q, adjoint, 0, parameters, scratch.rows
-                )
-            else:
-                at = matrix_at[x] * shape.matrix
-                transpose(matrices.down[c][at:], room.up[c], 0, n.states, n.padded)
-                node_down_padded(
-                    x, 0, room.size[x], c, nodes, columns, messages, transposed, shape, q, adjoint, 0,
-                    parameters and partials, scratch.rows, scratch.more_rows,
-                )  # fmt: skip
-            t = model.rates[c] * matrices.lengths[k, x]
-            if parameters:
-                add_adjoint_padded(model.process[c], t, model, shape, room, by_q, not partials)
-            else:
-                message_derivative_padded(c, rates, adjoint, 0, shape, room.share)
-            by_length[k, x] += model.rates[c] * room.share[0]
-            by_rate[c] += matrices.lengths[k, x] * room.share[0]
-    if parameters:
-        leave_eigenbasis_padded(model, shape, room, by_q)
-
-
-@uncounted
-def root_numbers(numbers, addresses, down, tree, which, lanes, scratch, room):
+def root_numbers(numbers, addresses, down, tree, which, kind, scratch, room):
     """Derivatives by what only the root sees."""
     n = cell_numbers(numbers)
-    nodes = _nodes(n, addresses, tree, which, room.messages_at, room.no_matrix, room.size)
-    frequencies = float64_at(down[D_FREQUENCIES], (n.processes, n.states))
-    weights = float64_at(down[D_WEIGHTS], (n.categories,))
+    matrix_at = cell_at(n, addresses)[which, MATRICES]
+    nodes = _nodes(n, addresses, tree, which, room.messages_at, matrix_at, room.size)
     root_gradient(
-        2 * n.tips - 2, nodes, cell_messages(n, addresses), _model(n, addresses, which),
-        _sites(n, addresses, scratch), scratch.site_weights, cell_shape(n, lanes), frequencies, weights,
-        float64_at(down[D_INVARIANT], (n.states + 1,)),
+        2 * n.tips - 2, cell_sweep(n, addresses, tree, nodes, cell_columns(n, addresses), kind),
+        _model(n, addresses, which), _sites(n, addresses, scratch), scratch.site_weights,
+        float64_at(down[D_FREQUENCIES], (n.processes, n.states)),
+        float64_at(down[D_WEIGHTS], (n.categories,)), float64_at(down[D_INVARIANT], (n.states + 1,)),
     )  # fmt: skip

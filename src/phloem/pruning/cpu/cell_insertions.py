@@ -14,9 +14,9 @@ from phloem.pruning.cpu.cell_branches import (
     below_branch,
     matrices_for,
     multiplied,
-    pass_branch,
     rescale,
     start_above,
+    through_branch,
     times_message,
     view_of,
 )
@@ -81,7 +81,7 @@ def walk_pruned(view, tree, subtree, begin, rows, room):
         while x != root:
             below_pruned(view, tree, x, p, j, room.row, room.inside_power[x, j], subtree, room)
             rescale(room.row, room.inside_power[x, j], states)
-            raise_branch(view, x, room.row, room.inside[x, j])
+            through_branch(view, x, room.row, room.inside[x, j], True)
             x = tree.parent[x]
         for k in range(root - 1, -1, -1):
             x = tree.order[k]
@@ -91,26 +91,13 @@ def walk_pruned(view, tree, subtree, begin, rows, room):
             if above == root:
                 start_above(view, row, powers)
             else:
-                pass_branch(view, above, room.above[above, j], row)
+                through_branch(view, above, room.above[above, j], row, False)
                 for c in range(len(powers)):
                     powers[c] = room.above_power[above, j, c]
             beside = tree.right[above] if tree.left[above] == x else tree.left[above]
             if beside != subtree:
                 times_pruned(view, beside, p, j, row, powers, room)
             rescale(row, powers, states)
-
-
-@uncounted
-def raise_branch(view, x, row, out):
-    """out = P row of the branch of x, by the matrix that the cell has."""
-    n, lanes, at = view.n, view.n.exponents, view.matrix_at[x] * view.n.matrix
-    for c in range(n.categories):
-        down, lane = view.matrices.down[c // lanes], c % lanes
-        for i in range(n.states):
-            total = 0.0
-            for j in range(n.states):
-                total += down[at + (j * n.padded + i) * lanes + lane] * row[c * n.states + j]
-            out[c * n.states + i] = total
 
 
 @uncounted

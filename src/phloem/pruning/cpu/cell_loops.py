@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from phloem.hardware.numba_compile import merged, uncounted
-from phloem.pruning.cpu.cell import evaluate_four, evaluate_padded, settle_cell
-from phloem.pruning.cpu.cell_down import gradient_four, gradient_padded
+from phloem.pruning.cpu.cell import evaluate_cell, settle_cell
+from phloem.pruning.cpu.cell_down import gradient_of
 from phloem.pruning.cpu.cell_records import ForestTrees, ProposedTree
 from phloem.pruning.cpu.schedule import next_task
 
@@ -45,27 +45,27 @@ def _tree(work, h):
 
 
 @merged
-def _evaluate_four(work, h, i, tree, scratch):
+def _evaluate(work, h, i, tree, kind, scratch):
     own, at = work.numbers[h, i], work.addresses[h, i]
     everything, other = work.everything[h] != 0, work.other_models[h, i] != 0
-    work.values[h, i] = evaluate_four(own, at, tree, other, everything, scratch)
+    work.values[h, i] = evaluate_cell(own, at, tree, other, everything, kind, scratch)
     if work.settle:
         settle_cell(own, at)
 
 
 @uncounted
-def evaluate_cells_four(counter, work, scratch):
-    """What one thread does: it takes the next cell and evaluates it, four states."""
+def evaluate_cells(counter, work, kind, scratch):
+    """What one thread does: it takes the next cell and evaluates it. kind: cell.FOUR_STATES or ANY_STATES."""
     while True:
         task = next_task(counter)
         if task >= len(work.cells):
             break
         h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
-        _evaluate_four(work, h, i, _tree(work, h), scratch)
+        _evaluate(work, h, i, _tree(work, h), kind, scratch)
 
 
 @uncounted
-def gradient_cells_four(counter, work, scratch, room):
+def gradient_cells(counter, work, kind, scratch, room):
     """Its gradient, after an evaluation if that is to be settled, while the messages are in the cache."""
     while True:
         task = next_task(counter)
@@ -74,43 +74,7 @@ def gradient_cells_four(counter, work, scratch, room):
         h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
         own, at, tree = work.numbers[h, i], work.addresses[h, i], _tree(work, h)
         if work.settle:
-            _evaluate_four(work, h, i, tree, scratch)
-        work.values[h, i] = gradient_four(
-            own, at, work.downs[h, i], tree, work.which, work.parameters, scratch, room
-        )
-
-
-@merged
-def _evaluate_padded(work, h, i, tree, scratch):
-    own, at = work.numbers[h, i], work.addresses[h, i]
-    everything, other = work.everything[h] != 0, work.other_models[h, i] != 0
-    work.values[h, i] = evaluate_padded(own, at, tree, other, everything, scratch)
-    if work.settle:
-        settle_cell(own, at)
-
-
-@uncounted
-def evaluate_cells_padded(counter, work, scratch):
-    """What one thread does: it takes the next cell and evaluates it, any number of states."""
-    while True:
-        task = next_task(counter)
-        if task >= len(work.cells):
-            break
-        h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
-        _evaluate_padded(work, h, i, _tree(work, h), scratch)
-
-
-@uncounted
-def gradient_cells_padded(counter, work, scratch, room):
-    """Its gradient, after an evaluation if that is to be settled, while the messages are in the cache."""
-    while True:
-        task = next_task(counter)
-        if task >= len(work.cells):
-            break
-        h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
-        own, at, tree = work.numbers[h, i], work.addresses[h, i], _tree(work, h)
-        if work.settle:
-            _evaluate_padded(work, h, i, tree, scratch)
-        work.values[h, i] = gradient_padded(
-            own, at, work.downs[h, i], tree, work.which, work.parameters, scratch, room
+            _evaluate(work, h, i, tree, kind, scratch)
+        work.values[h, i] = gradient_of(
+            own, at, work.downs[h, i], tree, work.which, work.parameters, kind, scratch, room
         )

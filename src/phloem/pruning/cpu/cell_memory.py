@@ -10,7 +10,7 @@ import numpy as np
 
 from phloem.pruning.cpu.cell_records import CellArrays, CellNumbers, CellScratch, DownArrays, DownScratch
 from phloem.pruning.cpu.column_classes import table_entries
-from phloem.pruning.cpu.records import Shape
+from phloem.pruning.cpu.records import EigenScratch, Scratch, Shape
 from phloem.pruning.cpu.storage import BATCH, rows_for, shape_of_sizes, state_sets
 
 # Up to here no product of four states' messages can leave double precision (docs/mcmc.md): on a branch of
@@ -70,7 +70,7 @@ def cell_scratch(parts: Sequence[Part]) -> CellScratch:
     padded, states = max(s.padded for s in shapes), max(s.states for s in shapes)
     categories, width = max(s.categories for s in shapes), max(s.blocks * s.width for s in shapes)
     codes = max(len(part.state_sets) for part in parts)
-    return CellScratch(
+    kernel = Scratch(
         rows=_zeros(max(BATCH * padded + 64, width)),
         more_rows=_zeros(BATCH * padded + 64),
         scaled=_zeros(states * (states + 6)),
@@ -79,6 +79,9 @@ def cell_scratch(parts: Sequence[Part]) -> CellScratch:
         powers=np.empty(categories + 1, np.int64),
         root=aligned(width),
         growth=aligned(max(states, 16)),
+    )
+    return CellScratch(
+        kernel=kernel,
         mantissa=np.empty(patterns),
         power=np.empty(patterns, np.int64),
         site_log=np.empty(patterns),
@@ -100,19 +103,20 @@ def down_scratch(parts: Sequence[Part]) -> DownScratch:
     return DownScratch(
         messages_at=np.zeros(nodes, np.int64),
         size=np.zeros(nodes, np.int64),
-        no_matrix=np.zeros(nodes, np.int64),
         up=aligned(max(s.blocks for s in shapes), matrix),
-        adjoint=aligned(matrix),
-        share=np.zeros(4),
         rate_first=np.zeros((processes, states + 1), np.int64),
         rate_states=np.zeros(processes * states * states, np.int64),
         rate_values=np.zeros(processes * states * states),
-        right=aligned(matrix),
-        left=aligned(matrix),
-        half=aligned(matrix),
-        basis=aligned(matrix),
-        growth=aligned(states),
-        pairs=aligned(max(40, states)),
+        eigen=EigenScratch(
+            adjoint=aligned(matrix),
+            share=np.zeros(4),
+            right=aligned(matrix),
+            left=aligned(matrix),
+            half=aligned(matrix),
+            basis=aligned(matrix),
+            growth=aligned(states),
+            pairs=aligned(max(40, states)),
+        ),
     )
 
 

@@ -11,7 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from phloem.hardware.numba_compile import merged
-from phloem.pruning.cpu.records import Columns, Matrices, Messages, ModelNumbers, StateSets
+from phloem.pruning.cpu.records import (
+    Columns,
+    EigenScratch,
+    Matrices,
+    Messages,
+    ModelNumbers,
+    Scratch,
+    StateSets,
+)
 from phloem.pruning.cpu.storage import float64_at, int32_at, int64_at, uint8_at
 
 COLUMNS, MESSAGES, MATRICES = range(3)  # rows of CellArrays.at
@@ -124,43 +132,26 @@ class DownArrays(NamedTuple):
 
 
 class DownScratch(NamedTuple):
-    """What one thread needs besides for ways down. messages_at, size (N,) int64: of every node; no_matrix
-    (N,) int64 zeros; up (blocks, matrix): a transposed matrix of every block; adjoint (matrix,); share
-    (exponents,); rate_first, rate_states, rate_values: records.RateColumns, Q in full. Of the eigenbasis:
-    right, left, half, basis (matrix,), growth (S,), pairs (40, or S)."""
+    """What one thread needs besides for ways down. messages_at, size (N,) int64: of every node; up (blocks,
+    matrix): a transposed matrix of every block; rate_first, rate_states, rate_values: records.RateColumns, Q
+    in full; eigen: of its sums in the eigenbasis."""
 
     messages_at: np.ndarray
     size: np.ndarray
-    no_matrix: np.ndarray
     up: np.ndarray
-    adjoint: np.ndarray
-    share: np.ndarray
     rate_first: np.ndarray
     rate_states: np.ndarray
     rate_values: np.ndarray
-    right: np.ndarray
-    left: np.ndarray
-    half: np.ndarray
-    basis: np.ndarray
-    growth: np.ndarray
-    pairs: np.ndarray
+    eigen: EigenScratch
 
 
 class CellScratch(NamedTuple):
-    """What one thread works in, as large as its largest cell needs. rows, more_rows, scaled, matrix, parts,
-    powers, root, growth: as in records.Scratch; mantissa, site_log, site_weights (P,), power (P,) int64; tip
-    (codes · width,): tip 0's message times what the root weighs it by; table: of number_pairs, and base (1,),
-    what of it counts as empty; todo (N, 3) int64: nodes to recompute, and whether their matrix and their
-    message."""
+    """What one thread works in, as large as its largest cell needs. kernel: of the kernels; mantissa,
+    site_log, site_weights (P,), power (P,) int64; tip (codes · width,): tip 0's message times what the root
+    weighs it by; table: of number_pairs, and base (1,), what of it counts as empty; todo (N, 2) int64: nodes
+    to recompute, and whether their matrix is another; dirty (N,)."""
 
-    rows: np.ndarray
-    more_rows: np.ndarray
-    scaled: np.ndarray
-    matrix: np.ndarray
-    parts: np.ndarray
-    powers: np.ndarray
-    root: np.ndarray
-    growth: np.ndarray
+    kernel: Scratch
     mantissa: np.ndarray
     power: np.ndarray
     site_log: np.ndarray

@@ -147,11 +147,10 @@ def sort_by_class(child_class, sibling_class, size, first, order, sibling):
 
 
 @compiled
-def sort_all(
-    left, right, region, start, size, left_class, right_class,
-    first, left_order, left_sibling, right_order, right_sibling,
-):  # fmt: skip
-    """sort_by_class for both children of every internal node, in the regions of pruning/cpu/records.py."""
+def sort_all(left, right, region, size, columns):
+    """sort_by_class for both children of every internal node. region: (N,) in use; size: (2N,) of regions;
+    columns: records.Columns."""
+    start, left_class, right_class, first, left_order, left_sibling, right_order, right_sibling = columns
     for x in range(len(left)):
         if left[x] < 0:
             continue
@@ -163,15 +162,14 @@ def sort_all(
 
 
 @compiled
-def number_all(
-    left, right, tip_codes, n_codes, repeats, spacing, class_of, left_class, right_class, start, size
-):
+def number_all(left, right, tip_codes, n_codes, repeats, spacing, out):
     """Classes of every node, rows of one node after those of the node before.
 
-    left, right: (T-1,); tip_codes: (T, P); class_of: out, (2T-1, P); left_class, right_class: out, long
-    enough for all rows; start, size: out, (2T-1,). spacing: 1, or start every node at a multiple of it and
-    leave at least one row free. Returns the rows used.
+    left, right: (T-1,); tip_codes: (T, P); out: class_of (2T-1, P); left_class, right_class, long enough for
+    all rows; start, size (2T-1,). spacing: 1, or start every node at a multiple of it and leave at least one
+    row free. Returns the rows used.
     """
+    class_of, left_class, right_class, start, size = out
     n_tips, n_patterns = tip_codes.shape
     bits = 14  # table_entries
     while (1 << bits) <= 4 * n_patterns:
@@ -205,9 +203,8 @@ def column_classes(left: np.ndarray, right: np.ndarray, tip_codes: np.ndarray, r
     left_class, right_class = np.empty(rows, np.int32), np.empty(rows, np.int32)
     start, size = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
     children = np.asarray(left, np.int64), np.asarray(right, np.int64)
-    used = number_all(
-        *children, tip_codes, n_codes, repeats, 1, class_of, left_class, right_class, start, size
-    )
+    out = (class_of, left_class, right_class, start, size)
+    used = number_all(*children, tip_codes, n_codes, repeats, 1, out)
     return ColumnClasses(
         n_tips=n_tips,
         left=np.asarray(left, np.int32),

@@ -73,8 +73,7 @@ class ColumnStore:
     def sort(self, topology: Topology, region: np.ndarray) -> None:
         """Sort the rows of every internal node by its children's classes."""
         self.orders = [grown(array, self.regions.rows) for array in self.orders]
-        own = (self.regions.start, self.size, self.left, self.right)
-        sort_all(topology.left, topology.right, region, *own, *self.orders)
+        sort_all(topology.left, topology.right, region, self.size, self.columns())
 
     def columns(self) -> Columns:
         """As the kernels want it."""
@@ -91,18 +90,8 @@ def _number(problem: Problem, topology: Topology, class_of: np.ndarray):
     children = topology.left[n_tips:], topology.right[n_tips:]
     # A copy of one type, contiguous and writable, so that number_all is compiled once only.
     codes = np.array(problem.tip_codes, np.uint8 if n_codes <= 256 else np.int32, order="C")
-    used = number_all(
-        *children,
-        codes,
-        n_codes,
-        problem.repeats,
-        ROWS,
-        class_of,
-        left,
-        right,
-        regions.start,
-        size,
-    )
+    out = (class_of, left, right, regions.start, size)
+    used = number_all(*children, codes, n_codes, problem.repeats, ROWS, out)
     regions.capacity[:n_nodes] = (size[:n_nodes] // ROWS + 1) * ROWS
     regions.rows = used
     return regions, size, left[:used].copy(), right[:used].copy()

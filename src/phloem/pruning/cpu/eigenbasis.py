@@ -17,14 +17,15 @@ from __future__ import annotations
 from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.lanes import load, multiply, multiply_add, store
 from phloem.pruning.cpu.matrix_product import product
+from phloem.pruning.cpu.records import Operand, by_layout
 from phloem.pruning.cpu.transition import exponentials_less_one
 
 # Q itself, in full and by columns (records.RateColumns): for branch derivatives without adjoints.
 
 
 @uncounted
-def rate_columns_four(model, room):
-    """Q = R Λ L of every process, four states."""
+def rate_columns_four(model, shape, scratch, room):
+    """Q = R Λ L of every process, four states, into room (DownScratch)."""
     for m in range(len(model.values)):
         values, right, left = model.values[m], model.right[m], model.left[m]
         for j in range(5):
@@ -47,22 +48,8 @@ def rate_columns_padded(model, shape, scratch, room):
         for k in range(states):
             for j in range(rows):
                 scratch.scaled[k * rows + j] = values[k] * left[k, j]
-        product(
-            scratch.scaled,
-            0,
-            1,
-            rows,
-            right,
-            0,
-            padded,
-            scratch.matrix,
-            0,
-            padded,
-            states,
-            padded,
-            states,
-            False,
-        )
+        a, b = Operand(scratch.scaled, 0, 1, rows), Operand(right, 0, padded, 1)
+        product(a, b, Operand(scratch.matrix, 0, padded, 1), states, padded, states, False)
         for j in range(states + 1):
             room.rate_first[m, j] = begin + j * states
         for j in range(states):
@@ -90,7 +77,7 @@ def needs_partials(x, block, lengths, model, shape):
 
 
 @uncounted
-def of_processes_four(block, model, shape, room):
+def enter_block_four(block, model, shape, room):
     """R and L of the processes of a block's categories into room.right and room.left (row, column, lane); the
     sum over branches, room.basis, starts at zero."""
     n = len(shape.lanes)
@@ -104,9 +91,10 @@ def of_processes_four(block, model, shape, room):
 
 
 @uncounted
-def add_adjoint_four(x, block, lengths, model, shape, room, from_messages):
+def add_adjoint_four(x, block, lengths, model, shape, room, total_of_processes, from_messages):
     """Add the branch above x to room.basis, from its adjoint (child, parent, lane) in room.adjoint, or, where
-    from_messages, from M in its place; its ⟨A, Q P⟩ of every lane into room.share."""
+    from_messages, from M in its place; its ⟨A, Q P⟩ of every lane into room.share. The processes' totals are
+    left to leave_block_four."""
     lanes, n = shape.lanes, len(shape.lanes)
     a, right, left, half, pairs = room.adjoint, room.right, room.left, room.half, room.pairs
     for k in range(4):
@@ -163,7 +151,7 @@ def add_adjoint_four(x, block, lengths, model, shape, room, from_messages):
 
 
 @uncounted
-def sum_lanes_by_process(block, model, shape, room, total):
+def leave_block_four(block, model, shape, room, total):
     """Add a block's room.basis to its processes' sums. total: (M, 16) (row, column)."""
     n = len(shape.lanes)
     for lane in range(n):
@@ -174,7 +162,7 @@ def sum_lanes_by_process(block, model, shape, room, total):
 
 
 @uncounted
-def leave_eigenbasis_four(model, room, total):
+def leave_eigenbasis_four(model, shape, room, total):
     """Every process' sum becomes Lᵀ · sum · Rᵀ."""
     for m in range(len(model.values)):
         right, left, half = model.right[m], model.left[m], room.half
@@ -194,12 +182,12 @@ def leave_eigenbasis_four(model, room, total):
 
 
 @uncounted
-def of_process_padded(m, model, shape, room):
-    """R (rows i, padded) and L (rows l, padded) of a process into room.right and room.left.
+def enter_block_padded(c, model, shape, room):
+    """R (rows i, padded) and L (rows l, padded) of a category's process into room.right and room.left.
 
     The spare rows that products read are zeros: denormal numbers there would cost forty times the product.
     """
-    states, padded = shape.states, shape.padded
+    states, padded, m = shape.states, shape.padded, model.process[c]
     right, left = model.right[m], model.left[m]
     for i in range(states):
         for k in range(padded):
@@ -211,15 +199,16 @@ def of_process_padded(m, model, shape, room):
 
 
 @uncounted
-def add_adjoint_padded(m, t, model, shape, room, total, from_messages):
-    """Add a branch to total[m] from its adjoint (child, padded parent) in room.adjoint, or, where
-    from_messages, from M in its place; its ⟨A, Q P⟩ into room.share."""
+def add_adjoint_padded(x, c, lengths, model, shape, room, total, from_messages):
+    """Add the branch above x to its process' total from its adjoint (child, padded parent) in room.adjoint,
+    or, where from_messages, from M in its place; its ⟨A, Q P⟩ into room.share."""
+    m, t = model.process[c], model.rates[c] * lengths[model.length_class[c], x]
     states, padded, values, own = shape.states, shape.padded, model.values[m], total[m]
-    g, growth, pairs = room.basis, room.growth, room.pairs
-    product(
-        room.left, 0, padded, 1, room.adjoint, 0, padded, room.half, 0, padded, states, padded, states, False
-    )
-    product(room.half, 0, padded, 1, room.right, 0, padded, g, 0, padded, states, padded, states, False)
+    g, growth, pairs, half = room.basis, room.growth, room.pairs, Operand(room.half, 0, padded, 1)
+    left, adjoint = Operand(room.left, 0, padded, 1), Operand(room.adjoint, 0, padded, 1)
+    product(left, adjoint, half, states, padded, states, False)
+    right, basis = Operand(room.right, 0, padded, 1), Operand(g, 0, padded, 1)
+    product(half, right, basis, states, padded, states, False)
     for k in range(states):
         growth[k] = values[k] * t
     exponentials_less_one(growth, states)
@@ -242,54 +231,52 @@ def add_adjoint_padded(m, t, model, shape, room, total, from_messages):
 
 
 @uncounted
+def leave_block_padded(c, model, shape, room, total):
+    """Nothing is left to do: every branch was added to its process' total."""
+
+
+@uncounted
 def leave_eigenbasis_padded(model, shape, room, total):
     """Every process' sum, transposed, becomes Lᵀ · sum · Rᵀ: rows padded."""
     states, padded = shape.states, shape.padded
     for m in range(len(model.values)):
         right, left, own = model.right[m].reshape(-1), model.left[m].reshape(-1), total[m]
-        rows = model.left.shape[2]
-        product(own, 0, 1, padded, right, 0, padded, room.half, 0, padded, states, padded, states, False)
-        product(left, 0, 1, rows, room.half, 0, padded, own, 0, padded, states, padded, states, False)
+        rows, half = model.left.shape[2], Operand(room.half, 0, padded, 1)
+        turned, across = Operand(own, 0, 1, padded), Operand(right, 0, padded, 1)
+        product(turned, across, half, states, padded, states, False)
+        product(Operand(left, 0, 1, rows), half, Operand(own, 0, padded, 1), states, padded, states, False)
 
 
-# A whole tree, from what the tasks of a way down have left.
+# Whatever the number of states: a block is entered, its branches are added, and it is left; then the sums
+# leave the eigenbasis.
+
+rate_columns_of = by_layout(rate_columns_four, rate_columns_padded)
+enter_block = by_layout(enter_block_four, enter_block_padded)
+add_adjoint = by_layout(add_adjoint_four, add_adjoint_padded)
+leave_block = by_layout(leave_block_four, leave_block_padded)
+leave_eigenbasis = by_layout(leave_eigenbasis_four, leave_eigenbasis_padded)
 
 
 @uncounted
-def sum_adjoints_four(tasks, adjoint, lengths, model, shape, room, total):
-    """d log L / d Q of every process into total (M, 16), zeros before. tasks: of the way down; adjoint: what
-    each has left, (tasks · matrix): A of tips and where needs_partials, else M. lengths: (K, N)."""
+def sum_adjoints(tasks, adjoint, lengths, model, shape, room, total):
+    """d log L / d Q of every process into total (M, 16), or (M, matrix) with padded rows, zeros before.
+
+    tasks: of the way down; adjoint: what each has left, (tasks · matrix): A of tips and where needs_partials,
+    else M. lengths: (K, N)."""
     root, task, last = lengths.shape[1] - 1, 0, -1
     while task < len(tasks):
         x, block = tasks[task, 0], tasks[task, 3]
         if block != last:
             if last >= 0:
-                sum_lanes_by_process(last, model, shape, room, total)
-            of_processes_four(block, model, shape, room)
+                leave_block(last, model, shape, room, total)
+            enter_block(block, model, shape, room)
             last = block
         task = _gather(tasks, adjoint, task, shape.matrix, room.adjoint)
         if x < root:
             from_messages = 2 * x > root and not needs_partials(x, block, lengths, model, shape)
-            add_adjoint_four(x, block, lengths, model, shape, room, from_messages)
-    sum_lanes_by_process(last, model, shape, room, total)
-    leave_eigenbasis_four(model, room, total)
-
-
-@uncounted
-def sum_adjoints_padded(tasks, adjoint, lengths, model, shape, room, total):
-    """The same for any number of states; total (M, matrix), rows padded."""
-    root, task, last = lengths.shape[1] - 1, 0, -1
-    while task < len(tasks):
-        x, c = tasks[task, 0], tasks[task, 3]
-        if c != last:
-            of_process_padded(model.process[c], model, shape, room)
-            last = c
-        task = _gather(tasks, adjoint, task, shape.matrix, room.adjoint)
-        if x < root:
-            t = model.rates[c] * lengths[model.length_class[c], x]
-            from_messages = 2 * x > root and not needs_partials(x, c, lengths, model, shape)
-            add_adjoint_padded(model.process[c], t, model, shape, room, total, from_messages)
-    leave_eigenbasis_padded(model, shape, room, total)
+            add_adjoint(x, block, lengths, model, shape, room, total, from_messages)
+    leave_block(last, model, shape, room, total)
+    leave_eigenbasis(model, shape, room, total)
 
 
 @uncounted

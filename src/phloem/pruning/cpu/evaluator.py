@@ -9,8 +9,7 @@ from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
 from phloem.model.transition import rate_matrix_adjoints
 from phloem.pruning.cpu.adjoint import sum_shares
 from phloem.pruning.cpu.column_store import ColumnStore
-from phloem.pruning.cpu.eigenbasis import sum_adjoints_four, sum_adjoints_padded
-from phloem.pruning.cpu.four_states import run_down_four, run_up_four
+from phloem.pruning.cpu.eigenbasis import sum_adjoints
 from phloem.pruning.cpu.model_numbers import (
     fill_matrices,
     has_real_eigen,
@@ -19,14 +18,22 @@ from phloem.pruning.cpu.model_numbers import (
     rate_columns,
     unpack_adjoint,
 )
-from phloem.pruning.cpu.padded import run_down_padded, run_up_padded
-from phloem.pruning.cpu.records import Down, Matrices, ModelNumbers, Nodes, RateColumns, RootSites, Scratch
+from phloem.pruning.cpu.passes import run_down, run_up
+from phloem.pruning.cpu.records import (
+    Down,
+    Matrices,
+    ModelNumbers,
+    Nodes,
+    RateColumns,
+    RootSites,
+    Scratch,
+    Sweep,
+)
 from phloem.pruning.cpu.root import root_gradient, set_root_row, total_log_likelihood
 from phloem.pruning.cpu.schedule import Team, column_tasks, in_blocks, site_tasks, with_matrices
 from phloem.pruning.cpu.site_derivatives import (
     batch_size,
-    run_sites_four,
-    run_sites_padded,
+    run_sites,
     second_derivatives,
     site_ranges,
     unsummed,
@@ -188,11 +195,11 @@ class CpuEvaluator:
             tasks = self._tasks_up(dirty, changed, nodes.size)
             if everything and len(changed):
                 self._tasks["up"] = state.topology, tasks
-        sites, run = self._sites(state, model.invariant > 0), run_up_four if self._four else run_up_padded
+        sites = self._sites(state, model.invariant > 0)
         fixed, counts = self._arguments(state, nodes, sites, want_up), done.reshape(-1)
         scratches = self._scratches(model)
         self._team.run(
-            lambda counter, thread: run(tasks, counter, counts, *fixed, scratches[thread]), len(tasks)
+            lambda counter, thread: run_up(tasks, counter, counts, *fixed, scratches[thread]), len(tasks)
         )
         weights = self._site_weights[state.slot]
         hidden = self._ascertained
@@ -206,7 +213,7 @@ class CpuEvaluator:
         """⟨d log L / d P[x, c], Q P[x, c]⟩ (N, C), the derivatives of the branch lengths (K, N), and
         d log L / d Q (S, S) of every process if the adjoints are kept. The state was evaluated last."""
         shape, fixed, model = self._shape, self._arguments_of, state.model
-        nodes, n_nodes = fixed[0], state.lengths.shape[1]
+        nodes, n_nodes = fixed[0].nodes, state.lengths.shape[1]
         self._messages.grow_down()
         tasks = self._known_tasks("down", state.topology)
         if tasks is None:
@@ -220,13 +227,13 @@ class CpuEvaluator:
         whole = not has_real_eigen(model)
         down = Down(weights, q, self._adjoint, share, self._rate_columns(model), keep_adjoint, whole)
         done = np.zeros(2 * n_nodes * shape.blocks, np.int64)
-        run, scratches = run_down_four if self._four else run_down_padded, self._scratches(model)
+        scratches = self._scratches(model)
         self._team.run(
-            lambda counter, thread: run(tasks, counter, done, thread, *fixed, scratches[thread], down),
+            lambda counter, thread: run_down(tasks, counter, done, thread, *fixed, scratches[thread], down),
             len(tasks),
         )
         total, branches = np.zeros((n_nodes, shape.categories)), np.zeros((len(state.lengths), n_nodes))
-        sum_shares(tasks, share, fixed[4], total, branches)
+        sum_shares(tasks, share, fixed[1], total, branches)
         if not keep_adjoint:
             return total, branches, []
         if not whole:
@@ -241,8 +248,7 @@ class CpuEvaluator:
         shape, states, count = self._shape, self._shape.states, len(model.processes)
         numbers, room = self._model_numbers(model), eigen_scratch(shape)
         d_q = np.zeros((count, 16 if self._four else shape.matrix))
-        through = sum_adjoints_four if self._four else sum_adjoints_padded
-        through(tasks, self._adjoint, lengths, numbers, shape, room, d_q)
+        sum_adjoints(tasks, self._adjoint, lengths, numbers, shape, room, d_q)
         return d_q.reshape(count, -1, shape.padded)[:, :states, :states]
 
     def _unsummed(self, lengths, model: SiteModel, want_sites: bool) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -252,7 +258,6 @@ class CpuEvaluator:
         batch = batch_size(len(self._problem.tip_codes), self._shape)
         tasks = site_ranges(len(self._weights), batch)
         hidden = np.where(self._ascertained, np.exp(sites.site_log), 0.0)
-        run = run_sites_four if self._four else run_sites_padded
         fixed, result = self._arguments(state, nodes, sites, True), []
         for k in range(model.n_length_classes):
             record = unsummed(
@@ -261,16 +266,16 @@ class CpuEvaluator:
                 batch, want_sites,
             )  # fmt: skip
             arguments = (*fixed, record)
-            self._team.run(lambda counter, _, a=arguments: run(tasks, counter, *a), len(tasks))  # type: ignore[misc]
+            self._team.run(lambda counter, _, a=arguments: run_sites(tasks, counter, *a), len(tasks))  # type: ignore[misc]
             result.append((record.first, record.share))
         return result
 
     def _arguments(self, state: State, nodes: Nodes, sites: RootSites, want_up: bool) -> tuple:
         """What every pass takes."""
         matrices = Matrices(self._down, self._up, state.lengths, want_up)
-        numbers = self._model_numbers(state.model)
         columns, messages = self._columns.columns(), self._messages.messages()
-        return nodes, columns, messages, matrices, numbers, self._sets, sites, self._shape
+        sweep = Sweep(nodes, columns, messages, matrices, self._sets, self._shape)
+        return sweep, self._model_numbers(state.model), sites
 
     def _model_numbers(self, model: SiteModel) -> ModelNumbers:
         """Worked out once for a model: a small part of the data would else spend its time on that."""
@@ -295,11 +300,11 @@ class CpuEvaluator:
         shape, model = self._shape, state.model
         d_frequencies = np.zeros((len(model.processes), shape.states))
         d_weights, d_invariant = np.zeros(shape.categories), np.zeros(shape.states + 1)
-        root_gradient(
-            state.lengths.shape[1] - 1, self._nodes(state), self._messages.messages(),
-            self._model_numbers(model), self._sites(state, True), self._site_weights[state.slot], shape,
-            d_frequencies, d_weights, d_invariant,
-        )  # fmt: skip
+        sweep, numbers, _ = self._arguments_of
+        sites = self._sites(state, True)
+        weights = self._site_weights[state.slot]
+        root = state.lengths.shape[1] - 1
+        root_gradient(root, sweep, numbers, sites, weights, d_frequencies, d_weights, d_invariant)
         return SiteModelGradient(
             processes=tuple(ProcessGradient(q, f) for q, f in zip(d_q, d_frequencies)),
             rates=(model.by_category(state.lengths).T * d).sum(0),

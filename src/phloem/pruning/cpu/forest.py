@@ -10,7 +10,7 @@ import numpy as np
 
 from phloem.errors import NumericalError
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
-from phloem.pruning.cpu.cell import settle_cell
+from phloem.pruning.cpu.cell import ANY_STATES, FOUR_STATES, settle_cell
 from phloem.pruning.cpu.cell_branches import (
     Curve,
     branch_coefficients,
@@ -19,13 +19,7 @@ from phloem.pruning.cpu.cell_branches import (
     new_curve,
 )
 from phloem.pruning.cpu.cell_insertions import INSERTION_ENTRIES, insertion_sites
-from phloem.pruning.cpu.cell_loops import (
-    Work,
-    evaluate_cells_four,
-    evaluate_cells_padded,
-    gradient_cells_four,
-    gradient_cells_padded,
-)
+from phloem.pruning.cpu.cell_loops import Work, evaluate_cells, gradient_cells
 from phloem.pruning.cpu.cell_memory import (
     Part,
     cell_arrays,
@@ -312,16 +306,15 @@ class Forest:
                 messages, q = message_arrays(self.parts), pre_order_vectors(self.parts)
                 self._passing.append((*messages.values(), q))
         four = self._four[work.cells % len(self.parts)]
-        runs = (gradient_cells_four, gradient_cells_padded)
-        if not gradient:
-            runs = (evaluate_cells_four, evaluate_cells_padded)
-        for run, chosen in zip(runs, (four, ~four)):
+        run = gradient_cells if gradient else evaluate_cells
+        for kind, chosen in ((FOUR_STATES, four), (ANY_STATES, ~four)):
             if chosen.any():
                 cells = work.cells[chosen]
                 self._team.run(
-                    lambda counter, thread, run=run, cells=cells: run(  # type: ignore[misc]
+                    lambda counter, thread, kind=kind, cells=cells: run(  # type: ignore[misc]
                         counter,
                         self._of_thread(work._replace(cells=cells), thread),
+                        kind,
                         *self._scratch[thread][: 1 + gradient],
                     ),
                     len(cells),

@@ -1,12 +1,11 @@
-"""Four states: the way up and down the tree, and what one thread does of it."""
+"""Four states: the way up and down the tree, node by node."""
 
 from __future__ import annotations
 
 import math
 
 from phloem.hardware.numba_compile import uncounted
-from phloem.pruning.cpu.adjoint import branch_derivative_four, message_derivative_four
-from phloem.pruning.cpu.eigenbasis import needs_partials
+from phloem.pruning.cpu.adjoint import beside
 from phloem.pruning.cpu.lanes import (
     add,
     add_integers,
@@ -22,10 +21,7 @@ from phloem.pruning.cpu.lanes import (
     store,
     zeros,
 )
-from phloem.pruning.cpu.root import root_down, root_sites
-from phloem.pruning.cpu.schedule import finish, next_task, wait_for
-from phloem.pruning.cpu.siblings import beside
-from phloem.pruning.cpu.transition import no_time, transition_four
+from phloem.pruning.cpu.transition import no_time
 
 # Four states at once: a column block (x0, x1, x2, x3) of vectors, one vector a state, categories in the
 # lanes.
@@ -121,8 +117,9 @@ def transposed_product_four(matrix, at, x, lanes):
 
 
 @uncounted(forceinline=True)
-def tip_messages_four(x, block, nodes, columns, messages, matrices, sets, shape):
+def tip_messages_four(x, block, sweep):
     """m_x of a tip: for every code the sum of P's columns over the states it allows. No exponents."""
+    nodes, columns, messages, matrices, sets, shape = sweep
     lanes, n, down = shape.lanes, len(shape.lanes), matrices.down[block]
     values, exponents = messages.values[block], messages.exponents[block]
     row = columns.start[nodes.columns_at[x]]
@@ -140,8 +137,9 @@ def tip_messages_four(x, block, nodes, columns, messages, matrices, sets, shape)
 
 
 @uncounted(forceinline=True)
-def node_messages_four(x, begin, end, block, nodes, columns, messages, matrices, shape):
-    """m_x (at the root: p) of the rows begin:end of an internal node, and their exponents."""
+def node_messages_four(x, begin, end, block, sweep, rows):
+    """m_x (at the root: p) of the rows begin:end of an internal node, and their exponents. rows: not used."""
+    nodes, columns, messages, matrices, _, shape = sweep
     lanes, n, down = shape.lanes, len(shape.lanes), matrices.down[block]
     two, wide, width = 2 * n, lanes + lanes, 4 * n
     values, exponents = messages.values[block], messages.exponents[block]
@@ -222,8 +220,11 @@ def collect_four(first, last, above, order, sibling_row, sibling, q, values, lan
 
 
 @uncounted
-def tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, adjoint_at):
-    """d log L / d P of a tip's branch, laid out as Matrices.down, into adjoint[adjoint_at:]."""
+def tip_down_four(x, block, sweep, outer, rows):
+    """What node_down_four does, at a tip, always with partials: p is the indicator of the states that a code
+    allows. rows: not used."""
+    nodes, columns, messages, _, sets, shape = sweep
+    q, adjoint, adjoint_at = outer.q, outer.sums, outer.at
     lanes, n, values = shape.lanes, len(shape.lanes), messages.values[block]
     order, sibling, parent_row, above, sibling_row = beside(x, nodes, columns, messages)
     row = columns.start[nodes.columns_at[x]]
@@ -240,28 +241,12 @@ def tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, a
 
 
 @uncounted
-def node_down_four(
-    x,
-    begin,
-    end,
-    block,
-    nodes,
-    columns,
-    messages,
-    matrices,
-    shape,
-    q,
-    outer,
-    outer_at,
-    with_partials,
-    scratch,
-):
-    """q = Pᵀ u of the classes begin:end of an internal node, and into outer[outer_at:] the sum over them of
-    p uᵀ, that is d log L / d P laid out as Matrices.down, if with_partials, else of m uᵀ.
-
-    q: as messages.values[block]; the parent's rows are read, x's written.
-    """
-    lanes, n, values, down = shape.lanes, len(shape.lanes), messages.values[block], matrices.down[block]
+def node_down_four(x, begin, end, block, sweep, outer, scratch):
+    """q = Pᵀ u of the classes begin:end of an internal node, the parent's rows read and x's written, and the
+    sum over them of p uᵀ or m uᵀ: records.Outer."""
+    nodes, columns, messages, _, _, shape = sweep
+    q, down, matrix, with_partials = outer.q, outer.turned, outer.turned_at, outer.with_partials
+    lanes, n, values = shape.lanes, len(shape.lanes), messages.values[block]
     order, sibling, parent_row, above, sibling_row = beside(x, nodes, columns, messages)
     row = columns.start[nodes.columns_at[x]]
     out = messages.start[nodes.messages_at[x]]
@@ -269,7 +254,6 @@ def node_down_four(
     right_row = messages.start[nodes.messages_at[nodes.right[x]]]
     rescaled = messages.rescaled[block, nodes.messages_at[x]] != 0
     factors = scratch.rows
-    matrix = nodes.matrix_at[x] * shape.matrix
     zero = zeros(values, lanes)
     a0 = a1 = a2 = a3 = (zero, zero, zero, zero)
     for k in range(begin, end):
@@ -289,10 +273,10 @@ def node_down_four(
         store_four(q, (out + k) * 4 * n, y, lanes)
         a0, a1 = add_scaled_four(a0, u, p[0]), add_scaled_four(a1, u, p[1])
         a2, a3 = add_scaled_four(a2, u, p[2]), add_scaled_four(a3, u, p[3])
-    store_four(outer, outer_at, a0, lanes)
-    store_four(outer, outer_at + 4 * n, a1, lanes)
-    store_four(outer, outer_at + 8 * n, a2, lanes)
-    store_four(outer, outer_at + 12 * n, a3, lanes)
+    store_four(outer.sums, outer.at, a0, lanes)
+    store_four(outer.sums, outer.at + 4 * n, a1, lanes)
+    store_four(outer.sums, outer.at + 8 * n, a2, lanes)
+    store_four(outer.sums, outer.at + 12 * n, a3, lanes)
 
 
 @uncounted
@@ -302,75 +286,3 @@ def shift_factors(exponents, own, left, right, n, factors):
         shift = exponents[own + lane] - exponents[left + lane] - exponents[right + lane]
         factors[lane] = math.ldexp(1.0, -(shift // 2))
         factors[n + lane] = math.ldexp(1.0, shift // 2 - shift)
-
-
-# What one thread does in a pass over the tree, four states.
-
-
-@uncounted
-def run_up_four(tasks, counter, done, nodes, columns, messages, matrices, model, sets, sites, shape, scratch):
-    """Transition matrices, branch messages and the root's site likelihoods."""
-    n_nodes = len(nodes.left)
-    while True:
-        task = next_task(counter)
-        if task >= len(tasks):
-            break
-        x, begin, end, block = tasks[task, 0], tasks[task, 1], tasks[task, 2], tasks[task, 3]
-        if block < 0:
-            for other in range(shape.blocks):
-                wait_for(done, other * 2 * n_nodes + x, nodes.size[x])
-            root_sites(x, begin, end, nodes, messages, model, sites, shape, scratch)
-            continue
-        at = block * 2 * n_nodes
-        if begin < 0:
-            transition_four(x, block, nodes, matrices, model, shape, scratch)
-            finish(done, at + n_nodes + x, 1)
-            continue
-        wait_for(done, at + n_nodes + x, 1)
-        if nodes.left[x] < 0:
-            tip_messages_four(x, block, nodes, columns, messages, matrices, sets, shape)
-        else:
-            wait_for(done, at + nodes.left[x], nodes.size[nodes.left[x]])
-            wait_for(done, at + nodes.right[x], nodes.size[nodes.right[x]])
-            node_messages_four(x, begin, end, block, nodes, columns, messages, matrices, shape)
-        finish(done, at + x, end - begin)
-
-
-@uncounted
-def run_down_four(
-    tasks, counter, done, thread, nodes, columns, messages, matrices, model, sets, sites, shape, scratch, down
-):
-    """Pre-order vectors, and every task's share of the branch derivatives (and of d log L / d P if kept)."""
-    n_nodes, adjoint = len(nodes.left), down.adjoint
-    while True:
-        task = next_task(counter)
-        if task >= len(tasks):
-            break
-        x, begin, end, block = tasks[task, 0], tasks[task, 1], tasks[task, 2], tasks[task, 3]
-        parent, ready, q = nodes.parent[x], block * 2 * n_nodes, down.q[block]
-        if parent < 0:
-            row = messages.start[nodes.messages_at[x]] + begin
-            root_down(
-                x, begin, end, block, nodes, columns, messages, model, sites, down.site_weights, q, row, shape
-            )
-            finish(done, ready + x, end - begin)
-            continue
-        wait_for(done, ready + parent, nodes.size[parent])
-        at = (task if down.keep_adjoint else thread) * shape.matrix
-        matrix, share, keep = nodes.matrix_at[x] * shape.matrix, down.derivative[task], down.keep_adjoint
-        tip = nodes.left[x] < 0
-        partials = tip or (keep and (down.whole or needs_partials(x, block, matrices.lengths, model, shape)))
-        if tip:
-            tip_down_four(x, block, nodes, columns, messages, sets, shape, q, adjoint, at)
-        else:
-            node_down_four(
-                x, begin, end, block, nodes, columns, messages, matrices, shape, q, adjoint, at, partials,
-                scratch,
-            )  # fmt: skip
-            finish(done, ready + x, end - begin)
-        if partials:
-            branch_derivative_four(
-                matrix, block, matrices.down[block], down.rate_columns, adjoint, at, shape, share
-            )
-        else:
-            message_derivative_four(block, down.rate_columns, adjoint, at, shape, share)

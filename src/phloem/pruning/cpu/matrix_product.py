@@ -9,11 +9,12 @@ are small and contiguous.)
 from __future__ import annotations
 
 from llvmlite import binding, ir
-from numba.core import config, types
+from numba.core import cgutils, config, types
 from numba.extending import intrinsic
 
 from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.lanes import element_pointer, load_vector, splat, store_vector, vector_function
+from phloem.pruning.cpu.records import Operand
 
 ROWS = 6
 
@@ -35,19 +36,20 @@ def _tile(vectors: int):
     """An intrinsic: C[0:6, 0:vectors] (+)= A[0:6, 0:n] B[0:n, 0:vectors], widths counted in vectors."""
 
     @intrinsic
-    def tile(typing_context, a, a_at, a_row, a_inner, b, b_at, b_row, c, c_at, c_row, n, add):
-        integer = types.int64
-        signature = types.void(
-            a, integer, integer, integer, b, integer, integer, c, integer, integer, integer, types.boolean
-        )
+    def tile(typing_context, a, b, c, n, add):
+        signature = types.void(a, b, c, types.int64, types.boolean)
 
         def generate(context, builder, signature, arguments):
-            _, _, a_row, a_inner, _, _, b_row, _, _, c_row, n, add = arguments
-            a_start = element_pointer(context, builder, a, arguments[0], arguments[1])
-            b_start = element_pointer(context, builder, b, arguments[4], arguments[5])
-            c_start = element_pointer(context, builder, c, arguments[7], arguments[8])
-            scalar = context.get_value_type(a.dtype)
-            lanes = VECTOR_BYTES // (a.dtype.bitwidth // 8)
+            n, add = arguments[3:]
+            operands = [cgutils.unpack_tuple(builder, operand, 4) for operand in arguments[:3]]
+            a_start, b_start, c_start = (
+                element_pointer(context, builder, kind.types[0], array, at)
+                for kind, (array, at, _, _) in zip((a, b, c), operands)
+            )
+            (_, _, a_row, a_inner), (_, _, b_row, _), (_, _, c_row, _) = operands
+            dtype = a.types[0].dtype
+            scalar = context.get_value_type(dtype)
+            lanes = VECTOR_BYTES // (dtype.bitwidth // 8)
             vector, i64 = ir.VectorType(scalar, lanes), ir.IntType(64)
             fma = vector_function(builder, "llvm.fma", vector, [vector] * 3)
 
@@ -99,26 +101,27 @@ _one, _two, _three, _four = (_tile(vectors) for vectors in (1, 2, 3, 4))
 
 
 @uncounted
-def product(a, a_at, a_row, a_inner, b, b_at, b_row, c, c_at, c_row, rows, columns, n, add):
+def product(a, b, c, rows, columns, n, add):
     """C = A B, or C += A B if add: C is rows × columns, the inner dimension is n ≥ 1.
 
-    a, b, c: flat arrays of one float type. Entry (i, k) of A is a[a_at + i·a_row + k·a_inner], (k, j) of B is
-    b[b_at + k·b_row + j], (i, j) of C is c[c_at + i·c_row + j]. columns: a multiple of a vector. Rows are
-    done in sixes: up to 5 rows past the last are read from A and written to C, whose owner leaves room for
-    them.
+    a, b, c: records.Operand of one float type, b and c with rows in one piece. columns: a multiple of a
+    vector. Rows are done in sixes: up to 5 rows past the last are read from A and written to C, whose owner
+    leaves room for them.
     """
-    lanes = VECTOR_BYTES // a.itemsize
+    lanes = VECTOR_BYTES // a.array.itemsize
     column = 0
     while column < columns:
         vectors = min((columns - column) // lanes, MOST_VECTORS)
+        right = Operand(b.array, b.at + column, b.row, 1)
         for row in range(0, rows, ROWS):
-            a_start, b_start, c_start = a_at + row * a_row, b_at + column, c_at + row * c_row + column
+            left = Operand(a.array, a.at + row * a.row, a.row, a.inner)
+            out = Operand(c.array, c.at + row * c.row + column, c.row, 1)
             if vectors == 4:
-                _four(a, a_start, a_row, a_inner, b, b_start, b_row, c, c_start, c_row, n, add)
+                _four(left, right, out, n, add)
             elif vectors == 3:
-                _three(a, a_start, a_row, a_inner, b, b_start, b_row, c, c_start, c_row, n, add)
+                _three(left, right, out, n, add)
             elif vectors == 2:
-                _two(a, a_start, a_row, a_inner, b, b_start, b_row, c, c_start, c_row, n, add)
+                _two(left, right, out, n, add)
             else:
-                _one(a, a_start, a_row, a_inner, b, b_start, b_row, c, c_start, c_row, n, add)
+                _one(left, right, out, n, add)
         column += vectors * lanes

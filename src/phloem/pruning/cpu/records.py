@@ -9,16 +9,20 @@ Rows, classes and matrices lie in regions; a node has two of each, and a proposa
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba.core import types
+
+from phloem.hardware.numba_compile import OneOf
 
 
 class Shape(NamedTuple):
     """states: S; categories: C; padded: states with padding (4, or whole vectors); blocks: of categories;
     width, exponents, matrix: entries that a row of messages, a row of exponents and a transition matrix
     have in one block; lanes: a tuple as long as a vector; smallest: rescale when a column's largest entry
-    is below."""
+    is below; layout: FOUR where S = 4, else ANY: types of their own, by which kernels are chosen when what
+    calls them is compiled (by_layout)."""
 
     states: int
     categories: int
@@ -29,6 +33,22 @@ class Shape(NamedTuple):
     matrix: int
     lanes: tuple
     smallest: float
+    layout: tuple
+
+
+FOUR, ANY = (), (0,)
+
+
+def by_layout(four: Any, padded: Any) -> OneOf:
+    """One of two kernels, by the layout of the Shape, or of the Sweep, among the arguments."""
+
+    def choose(arguments: tuple) -> Any:
+        named = {kind.instance_class: kind for kind in arguments if isinstance(kind, types.NamedTuple)}
+        if Sweep in named:
+            named[Shape] = named[Sweep].types[Sweep._fields.index("shape")]
+        return padded if len(named[Shape].types[Shape._fields.index("layout")]) else four
+
+    return OneOf(choose, f"{four.__name__}, {padded.__name__}")
 
 
 class Nodes(NamedTuple):
@@ -136,6 +156,17 @@ class StateSets(NamedTuple):
     states: np.ndarray
 
 
+class Sweep(NamedTuple):
+    """What a pass over the tree works on: one block of categories after the other."""
+
+    nodes: Nodes
+    columns: Columns
+    messages: Messages
+    matrices: Matrices
+    sets: StateSets
+    shape: Shape
+
+
 class RootSites(NamedTuple):
     """Of the root's columns: site_log: log-likelihood; mantissa, power: the likelihood is mantissa ·
     2**power; invariant_states: (K × S) uint8, states that all tips allow."""
@@ -169,6 +200,28 @@ class Down(NamedTuple):
     rate_columns: RateColumns
     keep_adjoint: bool
     whole: bool
+
+
+class Outer(NamedTuple):
+    """What a node adds on the way down. q: of its block, as one of Messages.values; sums[at:]: Σ p uᵀ over
+    its columns, that is d log L / d P laid out as Matrices.down, if with_partials, else Σ m uᵀ. turned[
+    turned_at:]: the node's P for qᵀ = uᵀ P: S = 4: as it is, else transposed."""
+
+    q: np.ndarray
+    sums: np.ndarray
+    at: int
+    with_partials: bool
+    turned: np.ndarray
+    turned_at: int
+
+
+class Operand(NamedTuple):
+    """A matrix in a flat array: entry (i, k) is array[at + i · row + k · inner]."""
+
+    array: np.ndarray
+    at: int
+    row: int
+    inner: int
 
 
 class Unsummed(NamedTuple):

@@ -39,11 +39,12 @@ def set_root_row(model, shape, row):
 
 
 @uncounted
-def root_sites(x, begin, end, nodes, messages, model, sites, shape, scratch):
+def root_sites(x, begin, end, sweep, model, sites, scratch):
     """Likelihood of the root's rows begin:end as mantissa · 2**power, and its logarithm.
 
     scratch.root: set_root_row's.
     """
+    nodes, messages, shape = sweep.nodes, sweep.messages, sweep.shape
     lanes, n, values, row = shape.lanes, shape.exponents, messages.values, scratch.root
     out = messages.start[nodes.messages_at[x]]
     for k in range(begin, end):
@@ -174,12 +175,13 @@ def total_log_likelihood(site_log, column_weights, ascertained, any_ascertained,
 
 
 @uncounted
-def root_down(x, begin, end, block, nodes, columns, messages, model, sites, site_weights, q, q_row, shape):
+def root_down(x, begin, end, block, sweep, model, sites, site_weights, q, q_row):
     """What the root passes down: d log L / d p_root = weight / L · w_c π_s of its rows begin:end, into the
     rows of q from q_row.
 
     Scaled by 2**(exponents of its children's messages), that is with the root's own shift taken out already.
     """
+    nodes, columns, messages, _, _, shape = sweep
     n = shape.exponents  # categories of a block, innermost in its rows
     exponents = messages.exponents[block]
     row = columns.start[nodes.columns_at[x]]
@@ -204,16 +206,11 @@ def root_down(x, begin, end, block, nodes, columns, messages, model, sites, site
 
 
 @uncounted
-def root_gradient(
-    x, nodes, messages, model, sites, site_weights, shape, d_frequencies, d_weights, d_invariant
-):
+def root_gradient(x, sweep, model, sites, site_weights, d_frequencies, d_weights, d_invariant):
     """What only the root sees: adds to d_frequencies (M, S), d_weights (C,), and d_invariant (S + 1,), the
     derivatives of the frequencies of invariable sites and then of their weight."""
-    lanes, n, width = (
-        shape.lanes,
-        shape.exponents,
-        shape.width,
-    )  # categories of a block, innermost in its rows
+    nodes, messages, shape = sweep.nodes, sweep.messages, sweep.shape
+    lanes, n, width = shape.lanes, shape.exponents, shape.width  # n categories, innermost in a block's rows
     out, size = messages.start[nodes.messages_at[x]], nodes.size[x]
     for block in range(shape.blocks):
         values, exponents = messages.values[block], messages.exponents[block]

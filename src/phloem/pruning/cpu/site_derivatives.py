@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,11 +20,24 @@ from phloem.pruning.cpu.four_states import (
 )
 from phloem.pruning.cpu.lanes import load, multiply, multiply_add, store, sum_lanes, zeros
 from phloem.pruning.cpu.matrix_product import ROWS, product
-from phloem.pruning.cpu.records import Shape, Unsummed
+from phloem.pruning.cpu.records import Operand, Shape, Unsummed, by_layout
 from phloem.pruning.cpu.root import root_down
 from phloem.pruning.cpu.schedule import next_task
 
 # What the derivatives by site share, whatever the number of states: classes, and where results go.
+
+
+class SiteRoom(NamedTuple):
+    """Of one thread. q: (T-1, batch) rows laid out as messages; at: (N · batch) classes; slope, curve:
+    (N · batch); u, m, change: a batch of rows, for padded states."""
+
+    q: np.ndarray
+    at: np.ndarray
+    slope: np.ndarray
+    curve: np.ndarray
+    u: np.ndarray
+    m: np.ndarray
+    change: np.ndarray
 
 
 @compiled
@@ -72,13 +86,10 @@ def sibling(x, nodes):
 
 
 @compiled
-def branch_sites_four(
-    x, rows, block, nodes, columns, messages, matrices, shape, unsummed, q, at, slope, curve
-):
-    """Add a block of categories to slope and curve of the branch above x; if x is internal, its q as well.
-
-    q: (T-1, batch) rows laid out as messages; at: (N · batch) classes; slope, curve: (N · batch).
-    """
+def branch_sites_four(x, rows, block, sweep, unsummed, room):
+    """Add a block of categories to slope and curve of the branch above x; if x is internal, its q as well."""
+    nodes, _, messages, matrices, _, shape = sweep
+    q, at, slope, curve = room.q, room.at, room.slope, room.curve
     lanes, n, batch, values = shape.lanes, len(shape.lanes), unsummed.batch, messages.values[block]
     n_tips, other, parent = (len(nodes.left) + 1) // 2, sibling(x, nodes), nodes.parent[x]
     out, beside = messages.start[nodes.messages_at[x]], messages.start[nodes.messages_at[other]]
@@ -109,35 +120,6 @@ def branch_sites_four(
         store_four(q, (below + j) * 4 * n, y, lanes)
 
 
-@compiled
-def run_sites_four(tasks, counter, nodes, columns, messages, matrices, model, sets, sites, shape, unsummed):
-    """Batches of the root columns begin:end of every task that this thread takes. tasks: (n, 2)."""
-    n_nodes, batch = len(nodes.left), unsummed.batch
-    root, top = n_nodes - 1, (n_nodes // 2 - 1) * batch
-    q = np.empty((n_nodes // 2) * batch * shape.width, messages.values.dtype)
-    at = np.empty(n_nodes * batch, np.int64)
-    slope, curve = np.empty(n_nodes * batch), np.empty(n_nodes * batch)
-    while True:
-        task = next_task(counter)
-        if task >= len(tasks):
-            break
-        for begin in range(tasks[task, 0], tasks[task, 1], batch):
-            rows = min(batch, tasks[task, 1] - begin)
-            classes_below(begin, rows, batch, nodes, columns, at)
-            slope[:], curve[:] = 0.0, 0.0
-            for block in range(shape.blocks):
-                root_down(
-                    root, begin, begin + rows, block, nodes, columns, messages, model, sites, unsummed.ones,
-                    q, top, shape,
-                )  # fmt: skip
-                for x in range(root - 1, -1, -1):
-                    branch_sites_four(
-                        x, rows, block, nodes, columns, messages, matrices, shape, unsummed, q, at, slope,
-                        curve,
-                    )  # fmt: skip
-            keep_sites(task, begin, rows, slope, curve, unsummed)
-
-
 # Derivatives of every root column's likelihood in every branch length, any number of states
 # (reference/recursion.py specifies it).
 #
@@ -146,9 +128,10 @@ def run_sites_four(tasks, counter, nodes, columns, messages, matrices, model, se
 
 
 @compiled
-def gather_sites(x, rows, c, nodes, messages, shape, unsummed, q, at, u, m):
+def gather_sites(x, rows, c, sweep, batch, room):
     """u[j] = q_parent ∘ m_sibling and m[j] = m_x of every root column of the batch, category c."""
-    lanes, padded, batch, values = shape.lanes, shape.padded, unsummed.batch, messages.values[c]
+    nodes, messages, q, at, u, m = sweep.nodes, sweep.messages, room.q, room.at, room.u, room.m
+    lanes, padded, values = sweep.shape.lanes, sweep.shape.padded, messages.values[c]
     other, above = sibling(x, nodes), (nodes.parent[x] - (len(nodes.left) + 1) // 2) * batch
     out, beside = messages.start[nodes.messages_at[x]], messages.start[nodes.messages_at[other]]
     for j in range(rows):
@@ -171,9 +154,10 @@ def add_ratios(x, rows, rate, shape, batch, u, change, ratio):
 
 
 @compiled
-def shift_sites(x, rows, c, nodes, messages, shape, batch, at, q, q_row):
+def shift_sites(x, rows, c, sweep, batch, room, q_row):
     """Multiply the rows of q from q_row by 2**-shift, shift what node x itself rescaled their columns by."""
-    e, padded, left, right = messages.exponents[c], shape.padded, nodes.left[x], nodes.right[x]
+    nodes, messages, at, q = sweep.nodes, sweep.messages, room.at, room.q
+    e, padded, left, right = messages.exponents[c], sweep.shape.padded, nodes.left[x], nodes.right[x]
     out = messages.start[nodes.messages_at[x]]
     left_row, right_row = messages.start[nodes.messages_at[left]], messages.start[nodes.messages_at[right]]
     for j in range(rows):
@@ -185,58 +169,55 @@ def shift_sites(x, rows, c, nodes, messages, shape, batch, at, q, q_row):
 
 
 @compiled
-def branch_sites_padded(
-    x, rows, c, nodes, messages, matrices, shape, unsummed, q, at, u, m, change, slope, curve
-):
-    """Add category c to slope and curve (if it is wanted) of the branch above x; if x is internal, its q.
-
-    q: (T-1, batch) rows laid out as messages; at: (N · batch) classes; u, m, change: scratch, a batch of
-    rows; slope, curve: (N · batch).
-    """
-    padded, states, batch, rate = shape.padded, shape.states, unsummed.batch, unsummed.rates[c]
-    gather_sites(x, rows, c, nodes, messages, shape, unsummed, q, at, u, m)
-    generator = unsummed.rate_matrix[c]
-    product(m, 0, padded, 1, generator, 0, padded, change, 0, padded, rows, padded, states, False)
-    add_ratios(x, rows, rate, shape, batch, u, change, slope)
+def branch_sites_padded(x, rows, c, sweep, unsummed, room):
+    """Add category c to slope and curve (if it is wanted) of the branch above x; if x is internal, its q."""
+    nodes, shape, batch, rate = sweep.nodes, sweep.shape, unsummed.batch, unsummed.rates[c]
+    padded, states = shape.padded, shape.states
+    gather_sites(x, rows, c, sweep, batch, room)
+    u, m, change = (
+        Operand(room.u, 0, padded, 1), Operand(room.m, 0, padded, 1), Operand(room.change, 0, padded, 1)
+    )  # fmt: skip
+    generator = Operand(unsummed.rate_matrix[c], 0, padded, 1)
+    product(m, generator, change, rows, padded, states, False)
+    add_ratios(x, rows, rate, shape, batch, room.u, room.change, room.slope)
     if not unsummed.want_sites:
-        product(change, 0, padded, 1, generator, 0, padded, m, 0, padded, rows, padded, states, False)
-        add_ratios(x, rows, rate * rate, shape, batch, u, m, curve)
+        product(change, generator, m, rows, padded, states, False)
+        add_ratios(x, rows, rate * rate, shape, batch, room.u, room.m, room.curve)
     if nodes.left[x] < 0:
         return
-    q_row, matrix = (x - (len(nodes.left) + 1) // 2) * batch, nodes.matrix_at[x] * shape.matrix
-    up = matrices.up[c]
-    product(u, 0, padded, 1, up, matrix, padded, q, q_row * padded, padded, rows, padded, states, False)
-    if messages.rescaled[c, nodes.messages_at[x]] != 0:
-        shift_sites(x, rows, c, nodes, messages, shape, batch, at, q, q_row)
+    q_row = (x - (len(nodes.left) + 1) // 2) * batch
+    up = Operand(sweep.matrices.up[c], nodes.matrix_at[x] * shape.matrix, padded, 1)
+    product(u, up, Operand(room.q, q_row * padded, padded, 1), rows, padded, states, False)
+    if sweep.messages.rescaled[c, nodes.messages_at[x]] != 0:
+        shift_sites(x, rows, c, sweep, batch, room, q_row)
+
+
+branch_sites = by_layout(branch_sites_four, branch_sites_padded)
 
 
 @compiled
-def run_sites_padded(tasks, counter, nodes, columns, messages, matrices, model, sets, sites, shape, unsummed):
+def run_sites(tasks, counter, sweep, model, sites, unsummed):
     """Batches of the root columns begin:end of every task that this thread takes. tasks: (n, 2)."""
-    n_nodes, batch, dtype = len(nodes.left), unsummed.batch, messages.values.dtype
-    root, top, entries = n_nodes - 1, (n_nodes // 2 - 1) * batch, batch * shape.padded
-    q, at = np.empty((n_nodes // 2) * entries, dtype), np.empty(n_nodes * batch, np.int64)
-    u, m, change = np.empty(entries, dtype), np.empty(entries, dtype), np.empty(entries, dtype)
-    slope, curve = np.empty(n_nodes * batch), np.empty(n_nodes * batch)
+    shape, n_nodes, batch = sweep.shape, len(sweep.nodes.left), unsummed.batch
+    root, top, dtype = n_nodes - 1, (n_nodes // 2 - 1) * batch, sweep.messages.values.dtype
+    room = SiteRoom(
+        np.empty((n_nodes // 2) * batch * shape.width, dtype), np.empty(n_nodes * batch, np.int64),
+        np.empty(n_nodes * batch), np.empty(n_nodes * batch), np.empty(batch * shape.padded, dtype),
+        np.empty(batch * shape.padded, dtype), np.empty(batch * shape.padded, dtype),
+    )  # fmt: skip
     while True:
         task = next_task(counter)
         if task >= len(tasks):
             break
         for begin in range(tasks[task, 0], tasks[task, 1], batch):
             rows = min(batch, tasks[task, 1] - begin)
-            classes_below(begin, rows, batch, nodes, columns, at)
-            slope[:], curve[:] = 0.0, 0.0
-            for c in range(shape.blocks):
-                root_down(
-                    root, begin, begin + rows, c, nodes, columns, messages, model, sites, unsummed.ones,
-                    q, top, shape,
-                )  # fmt: skip
+            classes_below(begin, rows, batch, sweep.nodes, sweep.columns, room.at)
+            room.slope[:], room.curve[:] = 0.0, 0.0
+            for block in range(shape.blocks):
+                root_down(root, begin, begin + rows, block, sweep, model, sites, unsummed.ones, room.q, top)
                 for x in range(root - 1, -1, -1):
-                    branch_sites_padded(
-                        x, rows, c, nodes, messages, matrices, shape, unsummed, q, at, u, m, change, slope,
-                        curve,
-                    )  # fmt: skip
-            keep_sites(task, begin, rows, slope, curve, unsummed)
+                    branch_sites(x, rows, block, sweep, unsummed, room)
+            keep_sites(task, begin, rows, room.slope, room.curve, unsummed)
 
 
 # What the CPU engine's derivatives by site need: batches, tasks, the rate matrix as the kernels want it.

@@ -11,7 +11,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from phloem.pruning.cpu.matrix_product import ROWS, VECTOR_BYTES
 from phloem.pruning.cpu.padded import BATCH
-from phloem.pruning.cpu.records import EigenScratch, Messages, Scratch, Shape, StateSets
+from phloem.pruning.cpu.records import ANY, FOUR, EigenScratch, Messages, Scratch, Shape, StateSets
 from phloem.pruning.interface import Problem
 
 # Arrays known by their addresses, so that one compiled loop works on any number of them, each with a size of
@@ -77,11 +77,11 @@ def shape_of_sizes(states: int, categories: int, precision: str, lanes: int) -> 
     smallest = 2.0**-31 if single else 2.0**-257
     if states == 4:
         blocks = -(-categories // lanes)
-        return Shape(4, categories, 4, blocks, 4 * lanes, lanes, 16 * lanes, (0,) * lanes, smallest)
+        return Shape(4, categories, 4, blocks, 4 * lanes, lanes, 16 * lanes, (0,) * lanes, smallest, FOUR)
     n = VECTOR_BYTES // (4 if single else 8)
     padded = -(-states // n) * n
     matrix = -(-states // ROWS) * ROWS * padded
-    return Shape(states, categories, padded, categories, padded, 1, matrix, (0,) * n, smallest)
+    return Shape(states, categories, padded, categories, padded, 1, matrix, (0,) * n, smallest, ANY)
 
 
 def new_scratch(shape: Shape, precision: str) -> Scratch:

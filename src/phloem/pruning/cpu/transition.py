@@ -9,6 +9,7 @@ import numpy as np
 from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.lanes import as_double
 from phloem.pruning.cpu.matrix_product import product
+from phloem.pruning.cpu.records import Operand, by_layout
 
 # Logarithms and exponentials of whole arrays, in vector instructions: library functions are not vectorised
 # and would take much of the time of a small problem.
@@ -121,7 +122,8 @@ def transition_padded(x, c, nodes, matrices, model, shape, scratch):
         line, left, growth = scaled[k * rows : (k + 1) * rows], all_left[k], scratch.growth[k]
         for j in range(rows):
             line[j] = left[j] * growth
-    product(scaled, 0, 1, rows, right, 0, padded, p, 0, padded, states, padded, states, False)
+    growing, out = Operand(scaled, 0, 1, rows), Operand(p, 0, padded, 1)
+    product(growing, Operand(right, 0, padded, 1), out, states, padded, states, False)
     at = nodes.matrix_at[x] * shape.matrix
     own = down[at : at + states * padded]
     for state in range(states):
@@ -130,6 +132,9 @@ def transition_padded(x, c, nodes, matrices, model, shape, scratch):
         own[entry] = max(p[entry], 0.0)
     if matrices.want_up and nodes.left[x] >= 0:
         transpose(down, matrices.up[c], at, states, padded)
+
+
+transition = by_layout(transition_four, transition_padded)
 
 
 @uncounted
