@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from conformance.cells import CellEvaluator
+from conformance.cells import CellEvaluator, ChainsOnDevice
 from conformance.problems import CASES, PATTERNS, SIZES, STATES, TIPS, answer_of, case_of, changes_of
 from oracle.small_problems import named_arrays
 from phloem.errors import DeviceError
@@ -22,20 +22,23 @@ from phloem.model import transition
 from phloem.pruning.interface import Evaluator, Problem
 from phloem.pruning.select import select_engine
 
-ENGINES = {"reference": 1, "cpu": 2, "cells": 1, "gpu": None}  # name → threads
-COMPARED = ("cpu", "cells", "gpu")
+ENGINES = {"reference": 1, "cpu": 2, "cells": 1, "gpu": None, "gpu chains": None}  # name → threads
+COMPARED = ("cpu", "cells", "gpu", "gpu chains")
 # cells want real eigensystems: what they cannot have runs on an evaluator of its own (likelihood/parts.py)
 TABLE = [
     (e, n) for e, n in product(ENGINES, CASES) if (e, n) != ("cells", "mixture of irreversible processes")
 ]
 VALUE, GRADIENT = 1e-9, 1e-8
 SITE_DERIVATIVES = 1_000_000  # tips × patterns × states
-INTERPRETED = 10, 4_000  # tips, and tips × patterns × states, that Triton's interpreter gets through
+# Tips, and tips × patterns × states, that Triton's interpreter gets through.
+INTERPRETED = {"gpu": (10, 4_000), "gpu chains": (10, 1_000)}
 
 
 def build(engine: str, problem: Problem) -> Evaluator:
     if engine == "cells":
         return CellEvaluator(problem)
+    if engine == "gpu chains":
+        return ChainsOnDevice(problem)
     return select_engine(engine, problem, ENGINES[engine]).make(problem)
 
 
@@ -51,9 +54,9 @@ def difference(found, wanted) -> float:
 def skip_what_is_not_for(engine: str, name: str) -> None:
     """Triton's interpreter would take hours for large problems."""
     problem = case_of(name).problem
-    if engine == "gpu" and os.environ.get("TRITON_INTERPRET") == "1":
-        size = problem.tip_codes.size * problem.state_sets.shape[1]
-        if len(problem.tip_codes) > INTERPRETED[0] or size > INTERPRETED[1]:
+    if engine.startswith("gpu") and os.environ.get("TRITON_INTERPRET") == "1":
+        size, most = problem.tip_codes.size * problem.state_sets.shape[1], INTERPRETED[engine]
+        if len(problem.tip_codes) > most[0] or size > most[1]:
             pytest.skip("for a device")
 
 

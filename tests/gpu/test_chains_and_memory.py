@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from operator import add
 
 import numpy as np
 import pytest
 
-from gpu.random_problems import random_case
+from gpu.random_problems import random_case, random_topology
 from oracle.small_problems import named_arrays
 from phloem.errors import DeviceError
+from phloem.pruning.cpu.column_store import column_sizes
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 
@@ -50,19 +52,13 @@ def test_blocks_of_columns_add_up():
 def test_the_log_likelihood_is_the_same_however_columns_are_split():
     """Whole parts alone, added up one by one, would not be in every order (the negative control; sum() itself
     compensates from Python 3.12 on)."""
-    from phloem.pruning.gpu.blocks import GpuBlockEvaluator, block_of, layout_of
-    from phloem.pruning.gpu.evaluator import GpuEvaluator, find_device
-    from phloem.pruning.gpu.step_schedule import tiling
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
 
     case = random_case(5, 300, 4, 2, seed=3)
     wanted = GpuEvaluator(case.problem).log_likelihood(case.lengths, case.model)
-    tiles, without_rests = tiling(4, "float64"), set()
-    rng = np.random.default_rng(1)
+    without_rests, rng = set(), np.random.default_rng(1)
     for n_blocks in (2, 5, 12):
-        patterns = np.array_split(np.arange(300), n_blocks)
-        blocks = [block_of(case.problem, p) for p in patterns]
-        layouts = [layout_of(block, tiles, block.left, block.right) for block in blocks]
-        split = GpuBlockEvaluator(case.problem, list(zip(patterns, layouts)), find_device())
+        split = in_blocks(case.problem, n_blocks)
         assert split.log_likelihood(case.lengths, case.model) == wanted
         parts = [
             split._evaluate_block(b, p, "likelihood", case.lengths, case.model, split._site_log)
@@ -75,14 +71,9 @@ def test_the_log_likelihood_is_the_same_however_columns_are_split():
 
 def test_a_proposal_of_blocks_that_fails_leaves_the_accepted_state():
     from phloem.errors import NumericalError
-    from phloem.pruning.gpu.blocks import GpuBlockEvaluator, block_of, layout_of
-    from phloem.pruning.gpu.evaluator import find_device
-    from phloem.pruning.gpu.step_schedule import tiling
 
-    case, patterns = random_case(5, 60, 4, 1), np.array_split(np.arange(60), 2)
-    blocks = [block_of(case.problem, p) for p in patterns]
-    layouts = [layout_of(block, tiling(4, "float64"), block.left, block.right) for block in blocks]
-    split = GpuBlockEvaluator(case.problem, list(zip(patterns, layouts)), find_device())
+    case = random_case(5, 60, 4, 1)
+    split = in_blocks(case.problem, 2)
     with pytest.raises(RuntimeError, match="nothing was evaluated"):
         split.propose(case.lengths, np.array([0]))
     value, sites = split.log_likelihood(case.lengths, case.model), split.site_log_likelihoods()
@@ -98,20 +89,93 @@ def test_a_proposal_of_blocks_that_fails_leaves_the_accepted_state():
         split.propose(case.lengths, np.array([0]))
 
 
-@pytest.mark.parametrize("n_states", [4, 20])
-def test_blocks_of_columns_with_ascertained_patterns(n_states):
-    """What one block corrects for counts the weight of all."""
+def in_blocks(problem, n_blocks):
     from phloem.pruning.gpu.blocks import GpuBlockEvaluator, block_of, layout_of, split_patterns
     from phloem.pruning.gpu.evaluator import find_device
     from phloem.pruning.gpu.step_schedule import tiling
 
+    patterns = split_patterns(problem.ascertained, n_blocks)
+    tiles = tiling(problem.state_sets.shape[1], problem.precision)
+    parts = [block_of(problem, p) for p in patterns]
+    layouts = [layout_of(part, tiles, part.left, part.right) for part in parts]
+    return GpuBlockEvaluator(problem, list(zip(patterns, layouts)), find_device())
+
+
+def test_blocks_propose_other_trees(poisoned, monkeypatch):
+    """Accepted, rejected, and evaluated afterwards; more columns than the blocks had room for."""
+    from phloem.pruning.gpu.evaluator import GpuEvaluator
+
+    case, rng = random_case(9, 90, 4, 2), np.random.default_rng(4)
+    trees = [random_topology(9, rng) for _ in range(20)]
+    trees.sort(key=lambda tree: column_sizes(replace(case.problem, left=tree[0], right=tree[1])).sum())
+    accepted = replace(case.problem, left=trees[0][0], right=trees[0][1])
+    split = in_blocks(accepted, 3)
+    split.log_likelihood(case.lengths, case.model)
+    room = {name: len(array) for name, array in split._pool.items()}
+    for keep, (left, right) in zip((True, False, True, False), trees[::-6]):
+        problem = replace(case.problem, left=left, right=right)
+        found = split.propose(case.lengths, np.arange(0), None, left, right)
+        assert found == GpuEvaluator(problem).log_likelihood(case.lengths, case.model)
+        assert np.allclose(split.site_log_likelihoods(), reference_sites(case, problem), rtol=1e-11)
+        split.accept() if keep else split.reject()
+        accepted = problem if keep else accepted
+        assert np.allclose(split.site_log_likelihoods(), reference_sites(case, accepted), rtol=1e-11)
+        wanted = ReferenceEvaluator(accepted).gradient(case.lengths, case.model)
+        assert abs(split.propose(case.lengths, np.array([0])) / wanted.log_likelihood - 1) < 1e-11
+        split.accept()
+        found = split.gradient(case.lengths, case.model)
+        assert np.allclose(found.branch_lengths, wanted.branch_lengths, rtol=1e-9, atol=1e-9)
+    assert any(len(array) > room[name] for name, array in split._pool.items())
+    # Negative control: blocks that are laid out for the tree before.
+    from phloem.pruning.gpu import blocks
+
+    before = {id(part): layout for part, layout in zip(split._parts, split._at[2])}
+    monkeypatch.setattr(blocks, "layout_of", lambda part, *_: before[id(part)])
+    left, right = random_topology(9, rng)
+    wanted = ReferenceEvaluator(replace(case.problem, left=left, right=right))
+    found = split.propose(case.lengths, np.arange(0), None, left, right)
+    assert abs(found / wanted.log_likelihood(case.lengths, case.model) - 1) > 1e-6
+
+
+def test_memory_that_runs_out_for_another_tree_leaves_the_blocks(monkeypatch):
+    """The n-th allocation fails, for every n."""
+    import torch
+
+    case, rng, failures = random_case(6, 30, 4, 1), np.random.default_rng(2), 0
+    topology, empty = random_topology(6, rng), torch.empty
+    for n in range(1, 60):
+        split, left = in_blocks(case.problem, 2), [n]
+        before = split.log_likelihood(case.lengths, case.model)
+
+        def scarce(*arguments, left=left, **options):
+            left[0] -= 1
+            if left[0] == 0:
+                raise torch.OutOfMemoryError("planted")
+            return empty(*arguments, **options)
+
+        monkeypatch.setattr(torch, "empty", scarce)
+        try:
+            split.propose(case.lengths, np.arange(0), None, *topology)
+            break
+        except DeviceError:
+            failures += 1
+        finally:
+            monkeypatch.undo()
+        assert np.isclose(split.site_log_likelihoods() @ case.problem.pattern_weights, before, rtol=1e-11)
+        assert split.propose(case.lengths, np.array([0])) == before
+    assert failures > 3
+
+
+@pytest.mark.parametrize("n_states", [4, 20])
+def test_blocks_of_columns_with_ascertained_patterns(n_states):
+    """What one block corrects for counts the weight of all."""
+    from phloem.pruning.gpu.blocks import split_patterns
+
     case = random_case(8, 70, n_states, 2, invariant=0.1, ascertained=True, mean_length=0.05)
     assert (case.problem.tip_codes == 0).all(0).sum() == 1  # what is hidden is not observed
-    problem, sizes = case.problem, tiling(n_states, "float64")
-    patterns = split_patterns(problem.ascertained, 3)
+    patterns = split_patterns(case.problem.ascertained, 3)
     assert sorted(np.concatenate(patterns)) == list(range(70))
-    blocks = [(p, layout_of(block_of(problem, p), sizes, problem.left, problem.right)) for p in patterns]
-    split, reference = GpuBlockEvaluator(problem, blocks, find_device()), ReferenceEvaluator(problem)
+    split, reference = in_blocks(case.problem, 3), ReferenceEvaluator(case.problem)
     found, wanted = (e.gradient(case.lengths, case.model, True) for e in (split, reference))
     assert found.log_likelihood == wanted.log_likelihood
     assert np.allclose(found.branch_lengths, wanted.branch_lengths, rtol=1e-10, atol=1e-10)
@@ -125,8 +189,8 @@ def test_blocks_of_columns_with_ascertained_patterns(n_states):
     assert abs(split.log_likelihood(case.lengths, case.model) / wanted.log_likelihood - 1) > 1e-6
 
 
-def reference_sites(case):
-    reference = ReferenceEvaluator(case.problem)
+def reference_sites(case, problem=None):
+    reference = ReferenceEvaluator(problem or case.problem)
     reference.log_likelihood(case.lengths, case.model)
     return reference.site_log_likelihoods()
 

@@ -11,6 +11,8 @@ import pytest
 from gpu.random_edits import children_first
 from gpu.random_problems import random_case
 from gpu.test_forest import KINDS, Chain, forest_of, propose
+from oracle.small_problems import named_arrays, with_process
+from phloem.errors import DeviceError
 from phloem.pruning.cpu.chain_state import LEFT, RIGHT, ROWS_WRITTEN
 from phloem.pruning.cpu.chain_sums import CLASSES, MADE_FROM
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
@@ -27,7 +29,16 @@ def error(found, wanted):
     return np.abs(found - wanted).max() / np.abs(wanted).max()
 
 
-def walk(case, n_chains, n_steps, seed, bound=1e-10, mixture=(1, 1), lazy=False):
+def compare(forest, problem, chains, mask, bound):
+    found = forest.gradient(mask)
+    for h, chain in enumerate(chains):
+        if mask[h]:
+            assert error(found[h], reference(problem, chain)) < bound
+        else:
+            assert not found[h].any()
+
+
+def walk(case, n_chains, n_steps, seed, bound=1e-10, mixture=(1, 1), lazy=False, compare=compare):
     """Chains that propose, and gradients of some of them while proposals wait and after they are settled."""
     rng, problem = np.random.default_rng(seed), case.problem
     sizes = len(problem.tip_codes), problem.state_sets.shape[1], problem.n_categories
@@ -48,15 +59,6 @@ def walk(case, n_chains, n_steps, seed, bound=1e-10, mixture=(1, 1), lazy=False)
         compare(forest, problem, chains, rng.random(n_chains) < 0.6, bound)
     compare(forest, problem, chains, np.ones(n_chains, bool), bound)
     return forest, chains
-
-
-def compare(forest, problem, chains, mask, bound):
-    found = forest.gradient(mask)
-    for h, chain in enumerate(chains):
-        if mask[h]:
-            assert error(found[h], reference(problem, chain)) < bound
-        else:
-            assert not found[h].any()
 
 
 SIZES = [(8, 60, 4, 2), (7, 150, 4, 1), (6, 25, 20, 1), (3, 20, 4, 1), (2, 9, 4, 2), (5, 30, 61, 1)]
@@ -188,6 +190,84 @@ def test_lists_of_another_tree_are_seen():
     forest.evaluate()
     of[0, 1, :, :, MADE_FROM] = places[0, 1, :, ROWS_WRITTEN, None]
     assert not error(forest.gradient()[0], reference(case.problem, proposed)) < 1e-3
+
+
+def numbers_error(found, wanted):
+    """The largest difference of any number, relative to the largest of its kind."""
+    found, wanted = named_arrays(found), named_arrays(wanted)
+    largest = {key: max(1.0, np.abs(array).max()) for key, array in wanted.items()}
+    return np.max([np.abs(found[key] - wanted[key]).max() / largest[key] for key in wanted])
+
+
+def of_numbers(forest, problem, chain, h):
+    """How far the gradient by the numbers of chain h's model is off."""
+    ordered, lengths = chain.from_scratch(problem)
+    wanted = ReferenceEvaluator(ordered).gradient(lengths, chain.model, parameters=True).site_model
+    return numbers_error(forest.site_model_gradient(h), wanted)
+
+
+def compare_numbers(forest, problem, chains, mask, bound):
+    found = forest.gradient(mask, parameters=True)
+    for h, chain in enumerate(chains):
+        if mask[h]:
+            assert error(found[h], reference(problem, chain)) < bound
+            assert of_numbers(forest, problem, chain, h) < bound
+        else:
+            with pytest.raises(RuntimeError, match="not asked"):
+                forest.site_model_gradient(h)
+
+
+@pytest.mark.parametrize(
+    "size, mixture", [((7, 60, 4, 2), (1, 1)), ((6, 30, 4, 3), (2, 1)), ((5, 20, 20, 4), (2, 2))]
+)
+def test_numbers_of_models(size, mixture, poisoned):
+    case = random_case(*size, invariant=0.1, ascertained=size[0] == 7)
+    walk(case, 2, 3, seed=9, mixture=mixture, compare=compare_numbers)
+
+
+def test_numbers_of_models_in_blocks_of_states_and_of_branches(poisoned, monkeypatch):
+    from phloem.pruning.gpu import gradient
+
+    walk(random_case(4, 40, 122, 1), 1, 2, seed=2, compare=compare_numbers)
+    monkeypatch.setattr(gradient, "ADJOINT_BYTES", 2000)  # a few branches at a time
+    walk(random_case(6, 30, 4, 2), 2, 2, seed=5, compare=compare_numbers)
+
+
+def test_models_without_a_real_eigensystem(poisoned):
+    """The host makes their matrices; chains beside them have others."""
+    rng, case = np.random.default_rng(4), random_case(6, 40, 4, 2)
+    chains = [Chain(6, 4, 2, rng) for _ in range(2)]
+    chains[0].model = with_process(chains[0].model, eigen=None)
+    forest = forest_of(case.problem, chains)
+    for kind in ("branches", "both", "nothing"):
+        chains = [propose(forest, h, chain, kind, rng) for h, chain in enumerate(chains)]
+        values = forest.evaluate()
+        assert np.allclose(values, [c.reference(case.problem) for c in chains], rtol=1e-11)
+        forest.settle([True, True])
+    compare_numbers(forest, case.problem, chains, np.ones(2, bool), 1e-10)
+    with pytest.raises(DeviceError, match="eigensystem"):
+        forest.gradients.leapfrog.run(0, np.zeros(2), 0, 1, np.ones(2, bool))
+
+
+def test_columns_of_another_class_are_seen(monkeypatch):
+    """Negative control: adjoints that take the columns of u for those of a node shift one tip's codes."""
+    from phloem.pruning.gpu.forest_gradient import ParameterSums
+
+    rng, case = np.random.default_rng(2), random_case(7, 80, 4, 2)
+    chain, whole = Chain(7, 4, 2, rng), ParameterSums._of_branches
+    forest = forest_of(case.problem, [chain])
+
+    def shifted(self, *what):
+        jobs = whole(self, *what)
+        jobs[0, 3, 7] += 1
+        return jobs
+
+    monkeypatch.setattr(ParameterSums, "_of_branches", shifted)
+    forest.gradient(parameters=True)
+    assert not of_numbers(forest, case.problem, chain, 0) < 1e-6
+    monkeypatch.undo()
+    forest.gradient(parameters=True)
+    assert of_numbers(forest, case.problem, chain, 0) < 1e-10
 
 
 def test_gradients_before_any_value_are_refused():

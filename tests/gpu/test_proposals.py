@@ -78,6 +78,7 @@ def test_a_failed_proposal_leaves_the_accepted_state(monkeypatch):
     import torch
 
     from phloem.errors import DeviceError
+    from phloem.pruning.gpu.forest import GpuForest
 
     case = random_case(5, 20, 4, 1)
     gpu, reference = both(case)
@@ -85,7 +86,7 @@ def test_a_failed_proposal_leaves_the_accepted_state(monkeypatch):
     def no_memory(*arguments, **options):
         raise torch.OutOfMemoryError("planted")
 
-    monkeypatch.setattr(gpu._batch.launch.arrays, "grow", no_memory)
+    monkeypatch.setattr(GpuForest, "_grow", no_memory)
     with pytest.raises(DeviceError, match="planted"):
         gpu.propose(case.lengths * 2, np.array([0]))
     monkeypatch.undo()

@@ -196,21 +196,29 @@ def test_memory_that_runs_out_anywhere_leaves_the_accepted_state(monkeypatch):
     assert 3 < failures < 20
 
 
-def test_a_stale_message_is_seen():
-    """Negative control: a proposal that forgets one changed node differs from the reference."""
+def test_a_forgotten_branch_is_seen():
+    """Negative control: a proposal that forgets one changed branch differs from the reference."""
     from phloem.pruning.gpu.evaluator import GpuEvaluator
-    from phloem.pruning.topology import Topology
+    from phloem.pruning.gpu.forest import GpuForest
 
     case, rng = random_case(9, 150, 4, 2), np.random.default_rng(6)
-    topology = neighbour(case.problem.left, case.problem.right, rng)
-    problem = replace(case.problem, left=topology[0], right=topology[1])
-    wanted = ReferenceEvaluator(problem).log_likelihood(case.lengths, case.model)
+    left, right = neighbour(case.problem.left, case.problem.right, rng)
+    problem, lengths, whole = replace(case.problem, left=left, right=right), case.lengths.copy(), []
+    lengths[[2, 5]] *= 1.5
+    wanted = ReferenceEvaluator(problem).log_likelihood(lengths, case.model)
+    set_branches = GpuForest.set_branches
 
-    def forgets(topology, nodes):
-        return np.arange(len(topology.left)) == len(topology.left) - 1
+    def forgets(forest, chain, nodes, lengths):
+        whole.append(len(nodes))
+        set_branches(forest, chain, nodes[1:], lengths[:, 1:])
 
     gpu = GpuEvaluator(case.problem)
     gpu.log_likelihood(case.lengths, case.model)
+    gpu.propose(case.lengths, np.array([0]))
+    gpu.reject()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Topology, "with_ancestors", forgets)
-        assert abs(gpu.propose(case.lengths, np.arange(0), None, *topology) / wanted - 1) > 1e-6
+        patch.setattr(GpuForest, "set_branches", forgets)
+        assert abs(gpu.propose(lengths, np.arange(0), None, left, right) / wanted - 1) > 1e-6
+    gpu.reject()
+    assert abs(gpu.propose(lengths, np.arange(0), None, left, right) / wanted - 1) < 1e-11
+    assert whole == [2]

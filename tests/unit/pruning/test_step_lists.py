@@ -7,7 +7,7 @@ import pytest
 
 from phloem.pruning.cpu.column_classes import mark_ancestors
 from phloem.pruning.cpu.preorder_sums import group_columns
-from phloem.pruning.cpu.step_lists import count_steps, list_root, list_steps, pack_rows
+from phloem.pruning.cpu.step_lists import count_steps, list_root, list_steps
 
 # ((0, 1), (2, 3)), 4 tips, root 6
 LEFT, RIGHT = np.array([0, 2, 4]), np.array([1, 3, 5])
@@ -51,13 +51,6 @@ def test_nothing_but_the_root():
     assert rows[:, 1].tolist() == [600, 608, 616] and rows[:, 2].tolist() == [8, 8, 5]
     assert rows[:, 10].tolist() == [30, 38, 46] and rows[:, 12].tolist() == [40, 48, 56]
     assert rows[0, [3, 4, 13, 14]].tolist() == [400, 500, 1, 1]
-
-
-def test_packed_rows():
-    left, right = np.arange(50, dtype=np.int32), np.arange(50, dtype=np.int32) + 100
-    places, a, b = np.empty(5, np.int64), np.empty(5, np.int32), np.empty(5, np.int32)
-    pack_rows(np.array([10, 30]), np.array([2, 3]), left, right, places, a, b)
-    assert places.tolist() == a.tolist() == [10, 11, 30, 31, 32] and b.tolist() == [110, 111, 130, 131, 132]
 
 
 def grouped(own, other, tile, longest):

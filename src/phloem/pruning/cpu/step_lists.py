@@ -87,13 +87,3 @@ def list_root(left, right, message, classes, size, chain, first_pre_column, firs
         row[6] = classes[root] + begin
         row[10], row[12] = first_pre_column + begin, first_root + begin
         row[13], row[14] = chain, chain
-
-
-@compiled
-def pack_rows(start, size, left, right, places, left_rows, right_rows):
-    """Gather the class rows start:start+size of several nodes, and their places, one node after the other."""
-    k = 0
-    for node in range(len(start)):
-        for row in range(start[node], start[node] + size[node]):
-            places[k], left_rows[k], right_rows[k] = row, left[row], right[row]
-            k += 1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from math import fsum
 
 import numpy as np
@@ -12,7 +12,14 @@ import torch
 from phloem.errors import DeviceError, NumericalError
 from phloem.hardware.gpu_device import memory_errors
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
-from phloem.pruning.gpu.buffers import LARGEST_NODE, SHARED, batch_sizes, device_arrays, largest_node
+from phloem.pruning.gpu.buffers import (
+    LARGEST_NODE,
+    SHARED,
+    RootColumns,
+    batch_sizes,
+    device_arrays,
+    largest_node,
+)
 from phloem.pruning.gpu.gradient import branch_gradient, site_model_gradient
 from phloem.pruning.gpu.layout import TreeLayout
 from phloem.pruning.gpu.sites import second_derivatives, site_branch_derivatives
@@ -78,11 +85,22 @@ def block_of(problem: Problem, patterns: np.ndarray) -> Problem:
     )
 
 
+@dataclass(frozen=True)
+class _State:
+    """An evaluated state. left, right: (T-1,) children; layouts: of every block on that topology."""
+
+    lengths: np.ndarray
+    model: SiteModel
+    left: np.ndarray
+    right: np.ndarray
+    layouts: list[TreeLayout]
+
+
 class GpuBlockEvaluator:
     """Evaluator of a problem in blocks. Every proposal is evaluated from scratch: nothing of a block
-    survives the next one. Block totals and what they lost by rounding are added exactly rounded (math.fsum),
-    so that the log-likelihood is that of one block, bit for bit; derivatives, whose distinct columns are
-    other ones in blocks, are so to rounding."""
+    survives the next one; of another topology, blocks are laid out anew. Block totals and what they lost by
+    rounding are added exactly rounded (math.fsum), so that the log-likelihood is that of one block, bit for
+    bit; derivatives, whose distinct columns are other ones in blocks, are so to rounding."""
 
     name = "gpu"
 
@@ -90,54 +108,91 @@ class GpuBlockEvaluator:
         self, problem: Problem, blocks: list[tuple[np.ndarray, TreeLayout]], device: torch.device
     ) -> None:
         self._problem, self._device = problem, device
-        self._build(blocks)
-        self._accepted: tuple[np.ndarray, SiteModel] | None = None
-        self._proposed: tuple[np.ndarray, SiteModel] | None = None
+        self._patterns = [patterns for patterns, _ in blocks]
+        self._parts = [block_of(problem, patterns) for patterns in self._patterns]
+        self._roots: list[RootColumns | None] = [None] * len(blocks)
+        self._pool: dict[str, torch.Tensor] = {}
+        self._at = problem.left, problem.right, [layout for _, layout in blocks]
+        self._batches = self._build()
+        self._accepted: _State | None = None
+        self._proposed: _State | None = None
         self._site_log = np.empty(problem.tip_codes.shape[1])
 
-    def _build(self, blocks: list[tuple[np.ndarray, TreeLayout]]) -> None:
-        n_bytes = dict.fromkeys(SHARED, 0)
-        for patterns, layout in blocks:
-            arrays = _arrays(block_of(self._problem, patterns), layout, True, True)
-            n_bytes = {name: max(n_bytes[name], arrays[name]) for name in SHARED}
-        pool = {name: torch.empty(n, dtype=torch.uint8, device=self._device) for name, n in n_bytes.items()}
-        self._patterns = [patterns for patterns, _ in blocks]
-        left, right = self._problem.left[None], self._problem.right[None]
-        weight = fsum(self._problem.pattern_weights)
-        self._batches = [
-            GpuBatch(
-                block_of(self._problem, patterns),
-                left,
-                right,
-                self._device,
-                layouts=[layout],
-                pool=pool,
-                total_weight=weight,
-            )
-            for patterns, layout in blocks
-        ]
+    def _build(self) -> list[GpuBatch]:
+        """The blocks of the accepted topology."""
+        left, right, layouts = self._at
+        with memory_errors():
+            self._reserve(layouts)
+            return [self._batch(k, left, right, layout) for k, layout in enumerate(layouts)]
+
+    def _reserve(self, layouts: list[TreeLayout]) -> None:
+        """Room in the arrays that all blocks share. Where there is none, the blocks that use these are given
+        up first, and made again when they are needed."""
+        if largest_node(layouts, tiling(self._problem.state_sets.shape[1], self._problem.precision)) > (
+            LARGEST_NODE
+        ):
+            raise DeviceError("a node of this tree has too many columns for the GPU; use --engine cpu")
+        n_bytes = {name: len(array) for name, array in self._pool.items()}
+        wanted = dict.fromkeys(SHARED, 0) | n_bytes
+        for part, layout in zip(self._parts, layouts):
+            arrays = _arrays(part, layout, True, True)
+            wanted = {name: max(wanted[name], arrays[name]) for name in SHARED}
+        if wanted == n_bytes:
+            return
+        self._batches = []
+        self._pool.clear()
+        try:
+            self._fill_pool(wanted)
+        except torch.OutOfMemoryError:
+            self._pool.clear()
+            self._fill_pool(n_bytes)
+            raise
+
+    def _fill_pool(self, n_bytes: dict[str, int]) -> None:
+        for name, n in n_bytes.items():
+            self._pool[name] = torch.empty(n, dtype=torch.uint8, device=self._device)
+
+    def _batch(self, k: int, left: np.ndarray, right: np.ndarray, layout: TreeLayout) -> GpuBatch:
+        made = GpuBatch(
+            self._parts[k], left[None], right[None], self._device, layouts=[layout], pool=self._pool,
+            total_weight=fsum(self._problem.pattern_weights), root=self._roots[k],
+        )  # fmt: skip
+        self._roots[k] = made.root
+        return made
+
+    def _blocks(self) -> Iterator[tuple[np.ndarray, GpuBatch]]:
+        """Patterns and batch of every block of the accepted topology."""
+        self._batches = self._batches or self._build()
+        return zip(self._patterns, self._batches)
 
     def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
-        self._proposed = self._accepted = None
-        value = self._evaluate("likelihood", lengths, model, self._site_log)
-        self._accepted = (np.array(lengths, np.float64), model)
+        self._forget()
+        value = self._evaluate(self._blocks(), lengths, model, self._site_log)
+        self._accept_at(lengths, model)
         return value
+
+    def _forget(self) -> None:
+        """What was evaluated: its messages are about to be overwritten."""
+        self._proposed = self._accepted = None
+
+    def _accept_at(self, lengths: np.ndarray, model: SiteModel) -> None:
+        self._accepted = _State(np.array(lengths, np.float64), model, *self._at)
 
     def site_log_likelihoods(self) -> np.ndarray:
         return self._site_log.copy()
 
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
-        self._proposed = self._accepted = None
+        self._forget()
         what = "parameters" if parameters else "gradient"
         values: list[float] = []
         branches, models = [], []
-        for patterns, batch in zip(self._patterns, self._batches):
+        for patterns, batch in self._blocks():
             values += self._evaluate_block(batch, patterns, what, lengths, model, self._site_log)
             d = batch.derivatives()[0].copy()
             branches.append(branch_gradient(d, model))
             if parameters:
-                models.append(site_model_gradient(batch, 0, lengths, model, d))
-        self._accepted = (np.array(lengths, np.float64), model)
+                models.append(site_model_gradient(batch, lengths, model, d))
+        self._accept_at(lengths, model)
         return EngineGradient(fsum(values), np.sum(branches, axis=0), _sum_models(models) if models else None)
 
     def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
@@ -151,16 +206,19 @@ class GpuBlockEvaluator:
 
     def _evaluated(self, lengths, model: SiteModel) -> Iterator[tuple[np.ndarray, GpuBatch]]:
         """Every block while its messages are on the device."""
-        self._proposed = self._accepted = None
-        for patterns, batch in zip(self._patterns, self._batches):
+        self._forget()
+        for patterns, batch in self._blocks():
             self._evaluate_block(batch, patterns, "likelihood", lengths, model, self._site_log)
             yield patterns, batch
-        self._accepted = (np.array(lengths, np.float64), model)
+        self._accept_at(lengths, model)
 
-    def _evaluate(self, what: str, lengths: np.ndarray, model: SiteModel, site_log: np.ndarray) -> float:
+    def _evaluate(
+        self, blocks: Iterable[tuple[np.ndarray, GpuBatch]], lengths: np.ndarray, model: SiteModel,
+        site_log: np.ndarray,
+    ) -> float:  # fmt: skip
         parts: list[float] = []
-        for patterns, batch in zip(self._patterns, self._batches):
-            parts += self._evaluate_block(batch, patterns, what, lengths, model, site_log)
+        for patterns, batch in blocks:
+            parts += self._evaluate_block(batch, patterns, "likelihood", lengths, model, site_log)
         return fsum(parts)
 
     def _evaluate_block(
@@ -178,18 +236,37 @@ class GpuBlockEvaluator:
 
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
         refuse_to_propose(self._proposed, left, right)
-        accepted = evaluated(self._accepted)
-        if left is not None:
-            raise DeviceError(
-                "a problem split over column blocks keeps its topology; use --engine cpu for searches"
-            )
-        state, site_log = (np.array(lengths, np.float64), model or accepted[1]), np.empty_like(self._site_log)
-        value = self._evaluate("likelihood", *state, site_log)
-        self._site_log_before, self._site_log, self._proposed = self._site_log, site_log, state
+        accepted, site_log = evaluated(self._accepted), np.empty_like(self._site_log)
+        at, model = self._at, model or accepted.model
+        blocks: Iterable[tuple[np.ndarray, GpuBatch]]
+        if left is None:
+            blocks = self._blocks()
+        else:
+            tiles = tiling(self._problem.state_sets.shape[1], self._problem.precision)
+            at = left, right, [layout_of(part, tiles, left, right) for part in self._parts]
+            blocks = self._one_by_one(*at)
+        value = self._evaluate(blocks, lengths, model, site_log)
+        self._site_log_before, self._site_log = self._site_log, site_log
+        self._proposed = _State(np.array(lengths, np.float64), model, *at)
         return value
 
+    def _one_by_one(
+        self, left: np.ndarray, right: np.ndarray, layouts: list[TreeLayout]
+    ) -> Iterator[tuple[np.ndarray, GpuBatch]]:
+        """The blocks of another topology, each gone before the next one is made: those of the accepted one
+        stay."""
+        with memory_errors():
+            self._reserve(layouts)
+        for k, layout in enumerate(layouts):
+            with memory_errors():
+                batch = self._batch(k, left, right, layout)
+            yield self._patterns[k], batch
+
     def accept(self) -> None:
-        self._accepted, self._proposed = pending(self._proposed), None
+        proposed = self._accepted = pending(self._proposed)
+        if proposed.layouts is not self._at[2]:
+            self._at, self._batches = (proposed.left, proposed.right, proposed.layouts), []
+        self._proposed = None
 
     def reject(self) -> None:
         pending(self._proposed)

@@ -1,4 +1,4 @@
-"""Device memory of the GPU engine: how much, in which arrays, and what is uploaded for an evaluation."""
+"""Device memory of the GPU engine: how much, and in which arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from phloem.model.record import SiteModel
 from phloem.pruning.gpu import step_schedule as schedule
 from phloem.pruning.gpu.layout import TreeLayout
 from phloem.pruning.gpu.step_schedule import Tiling, critical_path_first
@@ -27,7 +26,7 @@ LARGEST_NODE = 2**31 - 1
 
 @dataclass(frozen=True)
 class Sizes:
-    """What decides how much memory a batch takes, before proposals add to it (gpu_updates.py)."""
+    """What decides how much memory a batch takes."""
 
     n_chains: int
     n_nodes: int
@@ -183,21 +182,6 @@ class DeviceArrays(dict[str, torch.Tensor]):
         self["partial"] = self.empty((n_partials, c, sizes.chunks), torch.float64)
         self["counters"] = torch.zeros(2 + 2 * b.n_chains * b.n_nodes, dtype=torch.int32, device=b.device)
 
-    def grow(self, n_columns: int, n_class_rows: int, n_matrices: int) -> None:
-        """Make room, keeping what is there; nothing has changed if memory runs out. Graphs of the old arrays
-        must go."""
-        room = dict.fromkeys(("messages", "exponents", "shifts"), (1, n_columns))
-        room |= dict.fromkeys(("left_class", "right_class"), (0, n_class_rows))
-        larger: dict[str, torch.Tensor] = {}
-        for name, (dim, n) in (room | {"transition": (0, n_matrices)}).items():
-            old = self[name]
-            if old.shape[dim] < n:
-                larger[name] = self.empty((*old.shape[:dim], n, *old.shape[dim + 1 :]), old.dtype)
-                larger[name].narrow(dim, 0, old.shape[dim]).copy_(old)
-        self.update(larger)
-        self._n_columns = self["messages"].shape[1]
-        self.full["sizes"][0] = self._n_columns
-
     def _upload_layout(self) -> None:
         layouts, problem = self._batch.layouts, self._batch.problem
         for name in ("left_class", "right_class"):
@@ -247,90 +231,6 @@ class DeviceArrays(dict[str, torch.Tensor]):
 def processors(device: torch.device) -> int:
     """Multiprocessors of the device; the interpreter runs one program after the other."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
-
-
-# What the GPU engine uploads for every evaluation.
-
-
-class ModelNumbers:
-    """Numbers of H models of R processes, and the times of their branches, in one block that travels in one
-    copy.
-
-    Views, float64: times (H, N, C) = rate · length, rates, weights (H, C), invariant (H,),
-    invariant_frequencies (H, W), frequencies, values (H, R, W), right, left, generator = Qᵀ (H, R, W, W);
-    int64: process (H, C). Everything outside a model's states is 0.
-    """
-
-    def __init__(
-        self, shape: tuple[int, int, int], n_processes: int, width: int, device: torch.device
-    ) -> None:
-        """shape: (H, N, C)."""
-        h, n, c = shape
-        w, r, self.n_processes = width, n_processes, n_processes
-        shapes = {
-            "times": (h, n, c),
-            "rates": (h, c),
-            "weights": (h, c),
-            "process": (h, c),
-            "invariant": (h,),
-            "invariant_frequencies": (h, w),
-            "frequencies": (h, r, w),
-            "values": (h, r, w),
-            "right": (h, r, w, w),
-            "left": (h, r, w, w),
-            "generator": (h, r, w, w),
-        }
-        sizes = [-(-int(np.prod(shape)) // 2) * 2 for shape in shapes.values()]
-        self._host = torch.zeros(sum(sizes), dtype=torch.float64, pin_memory=device.type == "cuda")
-        self._device = torch.zeros(sum(sizes), dtype=torch.float64, device=device)
-        ends = np.cumsum(sizes)
-        self._n_times = sizes[0]
-        self.host: dict[str, np.ndarray] = {}
-        self.device: dict[str, torch.Tensor] = {}
-        for (name, of), end, size in zip(shapes.items(), ends, sizes):
-            place = slice(int(end - size), int(end - size) + int(np.prod(of)))
-            self.host[name] = self._host.numpy()[place].reshape(of)
-            self.device[name] = self._device[place].view(of)
-        self.host["process"] = self.host["process"].view(np.int64)
-        self.device["process"] = self.device["process"].view(torch.int64)
-        self._models: list[SiteModel | None] = [None] * h
-        self.all_real = False
-
-    def load(self, lengths: np.ndarray, models: list[SiteModel]) -> None:
-        """Start the copy of lengths, and of the models where they are other objects than last time."""
-        for i, model in enumerate(models):
-            if model.n_length_classes == 1:
-                np.multiply(lengths[i][:, None], model.rates, out=self.host["times"][i])
-            else:
-                np.multiply(model.by_category(lengths[i]).T, model.rates, out=self.host["times"][i])
-        changed = [i for i, m in enumerate(models) if m is not self._models[i]]
-        for i in changed:
-            self._set_model(i, models[i])
-        if changed:
-            self.all_real = all(has_real_eigensystems(model) for model in models)
-        n = len(self._host) if changed else self._n_times
-        self._device[:n].copy_(self._host[:n], non_blocking=True)
-
-    def _set_model(self, i: int, model: SiteModel) -> None:
-        host = self.host
-        host["rates"][i], host["weights"][i], host["process"][i] = model.rates, model.weights, model.process
-        host["invariant"][i] = model.invariant
-        s = len(model.invariant_frequencies)
-        host["invariant_frequencies"][i, :s] = model.invariant_frequencies
-        for k, process in enumerate(model.processes):
-            host["frequencies"][i, k, :s] = process.root_frequencies
-            host["generator"][i, k, :s, :s] = process.rate_matrix.T
-            eigen = process.real_eigen
-            if eigen is not None:
-                host["values"][i, k, :s] = eigen.values
-                host["right"][i, k, :s, :s] = eigen.right
-                host["left"][i, k, :s, :s] = eigen.left
-        self._models[i] = model
-
-
-def has_real_eigensystems(model: SiteModel) -> bool:
-    """Whether the kernels can exponentiate all processes."""
-    return all(process.real_eigen is not None for process in model.processes)
 
 
 def padded_state_sets(problem: Problem, width: int, dtype: torch.dtype) -> torch.Tensor:

@@ -53,9 +53,9 @@ def device_name(device: torch.device) -> str:
 
 
 class GpuEvaluator:
-    """Evaluator on one GPU. A proposal recomputes the columns, matrices and messages that it changes, in a
-    second place of each (gpu_updates.py). An accepted topology that is then evaluated from scratch, as for a
-    gradient, is first laid out anew."""
+    """Evaluator on one GPU. What holds the messages is a batch of one tree, laid out for its topology, until
+    something is proposed; from then on a forest of one chain (updates.py), whose gradients lay nothing out
+    anew. Only one of the two is there at a time; derivatives by site bring the batch back."""
 
     name = "gpu"
 
@@ -67,93 +67,117 @@ class GpuEvaluator:
     ) -> None:
         self._problem = problem
         self._device = device or find_device()
+        self._topology = Topology.build(problem.left, problem.right)
         self._root: RootColumns | None = None
-        self._lay_out(Topology.build(problem.left, problem.right), layouts)
-        self._accepted: State | None = None
-        self._proposed: State | None = None
-        self._sites_stale = False
-
-    def _lay_out(self, topology: Topology, layouts: list[TreeLayout] | None = None) -> None:
-        n_tips = len(self._problem.tip_codes)
-        left, right = topology.left[n_tips:], topology.right[n_tips:]
-        with memory_errors():
-            self._batch = GpuBatch(
-                self._problem, left[None], right[None], self._device, layouts=layouts, root=self._root
-            )
-        self._topology, self._root = topology, self._batch.root
+        self._batch: GpuBatch | None = None
         self._updates: GpuUpdates | None = None
+        self._lay_out(layouts)
+        self._accepted: State | None = None
+        self._is_pending = self._sites_stale = False
+
+    def _lay_out(self, layouts: list[TreeLayout] | None = None) -> GpuBatch:
+        """The batch of the accepted topology, in the place of the forest."""
+        self._updates = None
+        if self._batch is None:
+            n_tips = len(self._problem.tip_codes)
+            left, right = self._topology.left[n_tips:], self._topology.right[n_tips:]
+            with memory_errors():
+                self._batch = GpuBatch(
+                    self._problem, left[None], right[None], self._device, layouts=layouts, root=self._root
+                )
+            self._root = self._batch.root
+        return self._batch
+
+    def _forest(self, model: SiteModel) -> GpuUpdates:
+        """The forest with the accepted state, in the place of the batch. model: it must have room for."""
+        if self._updates is None or not self._updates.holds(model):
+            self._batch = self._updates = None
+            with memory_errors():
+                self._updates = GpuUpdates(self._problem, self._device, evaluated(self._accepted), model)
+        return self._updates
 
     def log_likelihood(self, lengths: np.ndarray, model: SiteModel) -> float:
         return self._evaluate("likelihood", lengths, model)
 
     def gradient(self, lengths: np.ndarray, model: SiteModel, parameters: bool = False) -> EngineGradient:
-        value = self._evaluate("parameters" if parameters else "gradient", lengths, model)
-        d = self._batch.derivatives()[0]
+        self._forget_proposal()
+        if self._updates is None or self._accepted is None or not self._accepted.is_at(lengths, model):
+            value = self._evaluate("parameters" if parameters else "gradient", lengths, model)
+        else:
+            value = self._updates.value
+        if self._updates is not None:
+            with memory_errors():
+                return EngineGradient(value, *self._updates.gradient(parameters))
+        batch = self._lay_out()
+        d = batch.derivatives()[0]
         with memory_errors():
-            site_model = site_model_gradient(self._batch, 0, lengths, model, d) if parameters else None
+            site_model = site_model_gradient(batch, lengths, model, d) if parameters else None
         return EngineGradient(value, branch_gradient(d, model), site_model)
 
     def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        batch = self._lay_out()
         self._evaluate("likelihood", lengths, model)
         with memory_errors():
-            return site_branch_derivatives(self._batch, model)
+            return site_branch_derivatives(batch, model)
 
     def second_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
+        batch = self._lay_out()
         self._evaluate("likelihood", lengths, model)
         with memory_errors():
-            return second_derivatives(self._batch, model)
+            return second_derivatives(batch, model)
+
+    def _forget_proposal(self) -> None:
+        if self._is_pending:
+            self.reject()
 
     def _evaluate(self, what: str, lengths: np.ndarray, model: SiteModel) -> float:
         """From scratch; becomes the accepted state."""
-        self._proposed = None
-        if self._accepted is not None and self._accepted.topology is not self._topology:
-            self._lay_out(self._accepted.topology)
-        self._accepted, self._sites_stale = None, False  # its messages are about to be overwritten
+        self._forget_proposal()
+        self._accepted, self._sites_stale = None, False
+        require_shape(lengths, model, len(self._topology.left))
+        if self._updates is not None and self._updates.holds(model):
+            with memory_errors():
+                value = self._updates.from_scratch(lengths, model)
+            self._accepted = self._updates.accepted
+            return value
+        batch = self._lay_out()
         with memory_errors():
-            self._batch.evaluate(what, np.asarray(lengths, np.float64)[None], [model])
-        value = self._value()
-        if self._updates is not None:
-            self._updates.restart()
-        nodes = np.arange(self._batch.n_nodes)
-        self._accepted = State(self._topology, nodes, nodes, nodes, np.array(lengths, np.float64), model)
-        return value
-
-    def _value(self) -> float:
-        value = float(self._batch.log_likelihoods()[0])
+            batch.evaluate(what, np.asarray(lengths, np.float64)[None], [model])
+        value = float(batch.log_likelihoods()[0])
         if np.isnan(value):
             raise NumericalError("the log-likelihood is not a number")
+        self._accepted = State(self._topology, np.arange(batch.n_nodes), np.array(lengths, np.float64), model)
         return value
 
     def site_log_likelihoods(self) -> np.ndarray:
-        if self._sites_stale and self._updates is not None and self._accepted is not None:
+        if self._updates is None:
+            if self._batch is None and self._accepted is not None:  # memory ran out for a proposal
+                self._evaluate("likelihood", self._accepted.lengths, self._accepted.model)
+            return self._lay_out().site_log_likelihoods(0)
+        if self._sites_stale:
             with memory_errors():
-                self._updates.redo_root(self._accepted)
+                self._updates.redo_root()
             self._sites_stale = False
-        return self._batch.site_log_likelihoods(0)
+        return self._updates.site_log_likelihoods()
 
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
-        refuse_to_propose(self._proposed, left, right)
+        refuse_to_propose(self._is_pending or None, left, right)
         accepted = evaluated(self._accepted)
-        require_shape(lengths, model or accepted.model, self._batch.n_nodes)
-        if self._updates is not None and self._updates.is_spread(accepted):
-            accepted = self._gathered(accepted)
+        require_shape(lengths, model or accepted.model, len(self._topology.left))
+        updates, self._sites_stale = self._forest(model or accepted.model), True
         with memory_errors():
-            self._updates = self._updates or GpuUpdates(self._batch)
-            self._sites_stale = True
-            proposed = self._updates.propose(accepted, lengths, changed, model, left, right)
-        value = self._value()
-        self._proposed, self._sites_stale = proposed, False
+            value = updates.propose(lengths, changed, model, left, right)
+        self._is_pending, self._sites_stale = True, False
         return value
 
-    def _gathered(self, state: State) -> State:
-        """The accepted state laid out anew, its messages side by side."""
-        self._lay_out(state.topology)
-        self._evaluate("likelihood", state.lengths, state.model)
-        return evaluated(self._accepted)
-
     def accept(self) -> None:
-        self._accepted, self._proposed = pending(self._proposed), None
+        self._settle(True)
 
     def reject(self) -> None:
-        pending(self._proposed)
-        self._proposed, self._sites_stale = None, True
+        self._settle(False)
+
+    def _settle(self, accept: bool) -> None:
+        updates = pending(self._updates if self._is_pending else None)
+        updates.settle(accept)
+        self._is_pending, self._sites_stale = False, not accept
+        self._accepted, self._topology = updates.accepted, updates.accepted.topology

@@ -12,7 +12,7 @@ import triton.language as tl
 
 from phloem.errors import DeviceError, NumericalError
 from phloem.hardware.gpu_device import captured, find_device, memory_errors
-from phloem.model.record import SiteModel
+from phloem.model.record import SiteModel, SiteModelGradient
 from phloem.pruning.cpu import chain_evaluation as generation
 from phloem.pruning.cpu import chain_state as state
 from phloem.pruning.cpu import chain_steps as lists
@@ -29,65 +29,9 @@ from phloem.pruning.cpu.chain_state import (
 from phloem.pruning.gpu.buffers import LARGEST_NODE, padded_state_sets, processors, root_columns
 from phloem.pruning.gpu.forest_gradient import ForestGradients
 from phloem.pruning.gpu.kernels.chains import matrices_and_rows, up_to_the_values, upload
+from phloem.pruning.gpu.models import PackedModels, has_real_eigensystems, padded_matrices
 from phloem.pruning.gpu.step_schedule import Tiling, tiling
 from phloem.pruning.interface import Problem
-
-
-class PackedModels:
-    """The numbers of models on the device, two places for every chain, and how one model is laid out.
-
-    blocks: (F, 3) int64 of every field: first word in a packed model, words, and place of the first model's
-    on the device, where the same field of all models lies together. fields: their views on the device, of the
-    names and shapes of buffers.ModelNumbers.
-    """
-
-    def __init__(self, n_models: int, n_processes: int, n_categories: int, width: int, device) -> None:
-        w, c, r = width, n_categories, n_processes
-        self._shape = r, w
-        shapes = {
-            "weights": (c,),
-            "process": (c,),
-            "invariant": (1,),
-            "invariant_frequencies": (w,),
-            "frequencies": (r, w),
-            "values": (r, w),
-            "right": (r, w, w),
-            "left": (r, w, w),
-            "generator": (r, w, w),
-        }
-        size = np.array([int(np.prod(shape)) for shape in shapes.values()], np.int64)
-        room = (n_models * size + 1) // 2 * 2
-        place = np.cumsum(room) - room
-        self.blocks = np.stack([np.cumsum(size) - size, size, place], 1)
-        self.n_words = int(size.sum())
-        self.buffer = torch.zeros(int(room.sum()), dtype=torch.float64, device=device)
-        self.fields = {
-            name: self.buffer[int(at) : int(at) + n_models * int(n)].view(n_models, *shape)
-            for (name, shape), at, n in zip(shapes.items(), place, size)
-        }
-        self.fields["process"] = self.fields["process"].view(torch.int64)
-
-    def pack(self, model: SiteModel, words: np.ndarray) -> None:
-        """Write a model into (n_words,) words; everything outside its states is 0."""
-        (r, w), s = self._shape, len(model.invariant_frequencies)
-        weights, process, invariant, constant, *of_processes = np.split(words, self.blocks[1:, 0])
-        weights[:], process.view(np.int64)[:], invariant[:] = model.weights, model.process, model.invariant
-        constant[:s] = model.invariant_frequencies
-        frequencies, values, right, left, generator = of_processes
-        for k, numbers in enumerate(model.processes):
-            eigen = numbers.real_eigen
-            if eigen is None:
-                raise DeviceError("chains on a GPU want models with a real eigensystem", hint="Use the CPU.")
-            frequencies.reshape(r, w)[k, :s], values.reshape(r, w)[k, :s] = (
-                numbers.root_frequencies,
-                eigen.values,
-            )
-            for part, matrix in (
-                (right, eigen.right),
-                (left, eigen.left),
-                (generator, numbers.rate_matrix.T),
-            ):
-                part.reshape(r, w, w)[k, :s, :s] = matrix
 
 
 class GpuForest:
@@ -113,7 +57,9 @@ class GpuForest:
         self.dtype = torch.float64 if problem.precision == "float64" else torch.float32
         c, width = problem.n_categories, self.sizes.width
         self.numbers = PackedModels(2 * self.n_chains, n_processes, c, width, self.device)
-        self._n_sets, self._n_processes = n_sets, n_processes
+        self._n_sets, self.n_processes = n_sets, n_processes
+        # Models by their place: what set_model packed there last.
+        self.models: list[SiteModel | None] = [None] * (2 * self.n_chains)
         trees, places, self._root_column = build_state(problem, np.asarray(left), np.asarray(right), n_sets)
         n_root = int(places.of[0, 0, -1, state.SIZE])
         if n_root * width > LARGEST_NODE:
@@ -126,7 +72,7 @@ class GpuForest:
         scratch, numbering = make_scratch(self.n_chains, self.n_nodes), make_numbering(self.n_nodes, n_root)
         self.chains = Chains(trees, places, scratch, shape, self.numbers.blocks, numbering)
         self.change = no_change(self.n_chains, self.n_nodes, n_sets, c, self.numbers.n_words)
-        self._has_state = False
+        self._has_state = self.on_host = False  # on_host: matrices of some models are made there
         self._gradients: ForestGradients | None = None
         with memory_errors():
             self._allocate(n_root)
@@ -201,6 +147,12 @@ class GpuForest:
         change.counts[chain, state.N_BRANCHES] += 1
         change.lengths[chain, :, node] = length
 
+    def set_branches(self, chain: int, nodes: np.ndarray, lengths: np.ndarray) -> None:
+        """The same of several nodes, and nothing before: lengths (K, n), or (n,) where K is 1."""
+        change = self.change
+        change.branches[chain, : len(nodes)], change.counts[chain, state.N_BRANCHES] = nodes, len(nodes)
+        change.lengths[chain][:, nodes] = lengths
+
     def set_children(self, chain: int, node: int, left: int, right: int) -> None:
         """Other children of an internal node; what it had must be somebody's child again in the end."""
         change = self.change
@@ -208,16 +160,21 @@ class GpuForest:
         change.counts[chain, state.N_EDITS] += 1
 
     def set_model(self, chain: int, model: SiteModel) -> None:
-        if len(model.processes) > self._n_processes or model.n_length_classes != self._n_sets:
+        if len(model.processes) > self.n_processes or model.n_length_classes > self._n_sets:
             raise ValueError(
                 f"a model of {len(model.processes)} processes over {model.n_length_classes} set(s) of branch "
-                f"lengths, where chains have {self._n_processes} and {self._n_sets}"
+                f"lengths, where chains have {self.n_processes} and {self._n_sets}"
             )
         change = self.change
         change.numbers[chain] = 0.0
         self.numbers.pack(model, change.numbers[chain])
         change.rates[chain], change.length_set[chain] = model.rates, model.length_class
         change.counts[chain, state.MODEL] = 1
+        trees = self.chains.trees
+        self.models[2 * chain + 1 - trees.model_in[trees.accepted[chain], chain]] = model
+        if not has_real_eigensystems(model):
+            self.on_host = True
+            self._note_sizes()
 
     def start(self, lengths: np.ndarray, models: list[SiteModel]) -> np.ndarray:
         """(H,) values of all chains from scratch, which become the accepted state. lengths: (H, N) or (H, K,
@@ -228,9 +185,7 @@ class GpuForest:
         trees.node[:, :, :-1, [state.MESSAGE_IN, state.MATRIX_IN]] = 1
         trees.model_in[:] = 1
         for h, model in enumerate(models):
-            self.change.counts[h, state.N_BRANCHES] = self.n_nodes - 1
-            self.change.branches[h] = np.arange(self.n_nodes)
-            self.change.lengths[h] = lengths[h]
+            self.set_branches(h, np.arange(self.n_nodes - 1), lengths[h, :, :-1])
             self.set_model(h, model)
         self._has_state = False
         values = self._evaluate()
@@ -250,16 +205,22 @@ class GpuForest:
     def _evaluate(self) -> np.ndarray:
         if self.chains.trees.pending.any():
             raise RuntimeError("proposals are pending: settle them first")
-        with memory_errors():
-            while (status := generation.evaluate(self.chains, self.change, self.record)) != generation.READY:
-                if status == generation.NO_ROOM:
-                    self._grow()
-                elif status == generation.NO_GRAPH:
-                    status = self._first_launch()
-                if status in (generation.NO_NUMBER, generation.NO_ANSWER):
-                    self._give_up(status)
-                if status == generation.READY:
-                    break
+        try:
+            with memory_errors():
+                while (
+                    status := generation.evaluate(self.chains, self.change, self.record)
+                ) != generation.READY:
+                    if status == generation.NO_ROOM:
+                        self._grow()
+                    elif status == generation.NO_GRAPH:
+                        status = self._first_launch()
+                    if status in (generation.NO_NUMBER, generation.NO_ANSWER):
+                        self._give_up(status)
+                    if status == generation.READY:
+                        break
+        except BaseException:
+            self.settle(np.zeros(self.n_chains))  # nothing is pending, and the changes are forgotten
+            raise
         return self.values()
 
     def values(self) -> np.ndarray:
@@ -268,15 +229,27 @@ class GpuForest:
         version = np.where(trees.pending != 0, 1 - trees.accepted, trees.accepted)
         return trees.value[version, np.arange(self.n_chains)]
 
-    def gradient(self, mask: np.ndarray | None = None) -> np.ndarray:
+    def site_log_likelihoods(self, chain: int) -> np.ndarray:
+        """(P,) log-likelihoods of the patterns, of the chain's last evaluation, accepted or not."""
+        n_root = self.chains.shape.n_root
+        columns = self.arrays["site_log"][chain * n_root : (chain + 1) * n_root]
+        return columns.cpu().numpy()[self._root_column]
+
+    def gradient(self, mask: np.ndarray | None = None, parameters: bool = False) -> np.ndarray:
         """(H, K, N) d log L / d effective length of the branch above each node (root 0), from the messages
         that are there: those of a chain's proposal where one is pending, else of what it accepted.
 
         mask: (H,) chains that take part, all by default; zeros elsewhere. A chain's numbers do not depend on
-        the others. RuntimeError while something is pending in a lazy forest, whose proposals have no columns
-        of their own.
+        the others. parameters: by the numbers of the models, too: site_model_gradient then has them.
+        RuntimeError while something is pending in a lazy forest, whose proposals have no columns of their
+        own.
         """
-        return self.gradients.gradient(np.ones(self.n_chains, bool) if mask is None else np.asarray(mask))
+        mask = np.ones(self.n_chains, bool) if mask is None else np.asarray(mask, bool)
+        return self.gradients.gradient(mask, parameters)
+
+    def site_model_gradient(self, chain: int) -> SiteModelGradient:
+        """By the numbers of a chain's model, of the last gradient, which was asked for parameters too."""
+        return self.gradients.site_model_gradient(chain)
 
     @property
     def gradients(self) -> ForestGradients:
@@ -289,7 +262,6 @@ class GpuForest:
         return self._gradients
 
     def _give_up(self, status: int) -> None:
-        generation.settle(self.chains, self.change, self.record.active)
         if status == generation.NO_NUMBER:
             raise NumericalError("a branch length, or the log-likelihood of a chain, is not a finite number")
         if self.device.type == "cuda":
@@ -342,8 +314,10 @@ class GpuForest:
         words, record = self.record.words, self.record
         key = tuple(int(k) for k in generation.graph_key(words, self.chains.shape.parts))
         generation.expect_values(record)
+        if self.on_host:
+            self._matrices_of_host()
         self._launch(key)
-        if self.device.type == "cuda":
+        if self.device.type == "cuda" and not self.on_host:
             torch.cuda.synchronize(self.device)
             graph = torch.cuda.CUDAGraph()
             with captured(graph):
@@ -351,6 +325,24 @@ class GpuForest:
             self._graphs.append(graph)
             record.graphs[key] = graph.raw_cuda_graph_exec()
         return generation.await_values(self.chains.trees, record)
+
+    def _matrices_of_host(self) -> None:
+        """Make the matrices that a list wants of models without a real eigensystem: no kernel does."""
+        words, trees = self.record.words, self.chains.trees
+        steps = words[lists.HEAD : lists.HEAD + lists.STEP * words[lists.N_STEPS]].reshape(-1, lists.STEP)
+        wanted = steps[steps[:, lists.TIMES] >= 0]
+        for place in np.unique(wanted[:, lists.WITH_MODEL]).tolist():
+            model, h = self.models[place], place // 2
+            if model is None or has_real_eigensystems(model):
+                continue
+            own = (steps[:, lists.TIMES] >= 0) & (steps[:, lists.WITH_MODEL] == place)
+            matrix = steps[own, lists.MATRIX]
+            lengths = trees.lengths[1 - trees.accepted[h], h, : model.n_length_classes]
+            lengths = lengths[:, matrix % (self.n_nodes - 1)]
+            made = padded_matrices(lengths if len(lengths) > 1 else lengths[0], model, self.sizes.width)
+            places = torch.from_numpy(matrix).to(self.device)
+            self.arrays["transition"][places] = made.to(self.device, self.dtype)
+            steps[own, lists.TIMES] = -1
 
     def _launch(self, key: tuple[int, ...]) -> None:
         """The three launches, for lists of at most these powers of two."""
@@ -368,7 +360,7 @@ class GpuForest:
         block = sizes.matrix_block
         chunks = -(-sizes.width // block)
         matrices_and_rows[(1 << key[1], c, chunks**2)](
-            a["words"], a["rows"], n["process"], self._n_processes, n["values"], n["right"], n["left"],
+            a["words"], a["rows"], n["process"], self.n_processes, n["values"], n["right"], n["left"],
             self.problem.state_sets.shape[1],
             a["transition"], c, POST_TILE=sizes.post_tile, ROOT_TILE=sizes.root_tile,
             WIDTH=sizes.width, BLOCK=block, CHUNKS=chunks, DTYPE=dtype, num_warps=sizes.matrix_warps,
@@ -377,7 +369,7 @@ class GpuForest:
         registers = {"maxnreg": sizes.post_registers} if sizes.post_registers and cuda else {}
         up_to_the_values[(programs,)](
             a["rows"], a["words"], a["counters"], a["messages"], a["exponents"], a["shifts"], a["transition"],
-            a["left_class"], a["right_class"], a["state_sets"], n["process"], self._n_processes,
+            a["left_class"], a["right_class"], a["state_sets"], n["process"], self.n_processes,
             n["frequencies"],
             n["weights"], n["invariant"], n["invariant_frequencies"], a["invariant_states"],
             a["column_weights"], a["ascertained"], a["mantissa"], a["power"], a["site_log"],

@@ -11,16 +11,30 @@ import triton.language as tl
 
 from phloem.errors import DeviceError
 from phloem.hardware.gpu_device import captured, memory_errors
+from phloem.model.record import SiteModel, SiteModelGradient
 from phloem.pruning.cpu import chain_gradients as lists
 from phloem.pruning.cpu.chain_evaluation import NO_ANSWER, NO_GRAPH
-from phloem.pruning.cpu.chain_state import N_EDITS, STALE, Device
+from phloem.pruning.cpu.chain_state import (
+    COLUMNS_IN,
+    LEFT,
+    MESSAGE,
+    MESSAGE_IN,
+    N_EDITS,
+    RIGHT,
+    ROWS,
+    STALE,
+    Device,
+)
 from phloem.pruning.cpu.chain_sums import no_sums
 from phloem.pruning.cpu.chain_versions import CHUNK, NO_ROOM
 from phloem.pruning.gpu.buffers import processors
 from phloem.pruning.gpu.forest_leapfrog import Leapfrog
+from phloem.pruning.gpu.gradient import Adjoints, parameter_sums, read_sums
 from phloem.pruning.gpu.kernels.chain_gradients import ascertained_roots, branches, cut, down, roots
 from phloem.pruning.gpu.kernels.chains import upload
 from phloem.pruning.gpu.kernels.root import total_log_likelihood
+from phloem.pruning.gpu.kernels.transition import transition_adjoint
+from phloem.pruning.gpu.models import has_real_eigensystems
 
 if TYPE_CHECKING:
     from phloem.pruning.gpu.forest import GpuForest
@@ -39,7 +53,7 @@ class ForestGradients:
         self._pinned = device.type == "cuda"
         self._found = torch.zeros((h, n_sets, n), dtype=torch.float64, pin_memory=self._pinned)
         self._host = torch.zeros(1 << 16, dtype=torch.int64, pin_memory=self._pinned)
-        self._first_step = lists.HEAD + 2 * h * c
+        self.first_step = lists.HEAD + 2 * h * c
         self.sums = no_sums(h, n, n_root, 2 * f.sizes.longest)  # measured: docs/gpu.md
         empty = lambda shape, dtype: torch.empty(shape, dtype=dtype, device=device)  # noqa: E731
         width = f.sizes.width
@@ -55,6 +69,8 @@ class ForestGradients:
             "roots": torch.tensor([[k * n_root, n_root] for k in range(h)], device=device),
         }
         self._graphs: list[torch.cuda.CUDAGraph] = []
+        self._with_parameters: dict[tuple[int, ...], torch.cuda.CUDAGraph] = {}
+        self._by_model: dict[int, SiteModelGradient] = {}
         self._leapfrog: Leapfrog | None = None
         self.record = Device(
             self._host.numpy(),
@@ -64,6 +80,7 @@ class ForestGradients:
             np.zeros((32, 32, 32), np.int64),
             f.record.driver,
         )
+        self._no_graphs = np.zeros_like(self.record.graphs)
         self.forget_launches()
 
     def forget_launches(self) -> None:
@@ -73,6 +90,7 @@ class ForestGradients:
         limits[3:] = len(arrays["rows"]), self._forest.arrays["messages"].shape[1]
         self.record.graphs[:] = 0
         self._graphs.clear()
+        self._with_parameters.clear()
         if self._leapfrog is not None:
             self._leapfrog.forget_launches()
 
@@ -81,21 +99,38 @@ class ForestGradients:
         self._leapfrog = self._leapfrog or Leapfrog(self._forest)
         return self._leapfrog
 
-    def gradient(self, mask: np.ndarray) -> np.ndarray:
-        """(H, K, N) of the chains in the mask, 0 elsewhere."""
+    def gradient(self, mask: np.ndarray, parameters: bool = False) -> np.ndarray:
+        """(H, K, N) of the chains in the mask, 0 elsewhere. parameters: for site_model_gradient, too."""
         self._number_columns()
-        chains, tile, record = self._forest.chains, self._forest.sizes.pre_tile, self.record
-        record.active[:] = mask
+        self._by_model = {}
+        self.record.active[:] = mask
         with memory_errors():
-            while (status := lists.gradient(chains, self.sums, self.record, tile, False)) == NO_ROOM:
+            while (status := self._listed(parameters)) == NO_ROOM:
                 self._grow()
             if status == NO_GRAPH:
-                status = self._first_launch()
+                status = self._first_launch(parameters)
         if status == NO_ANSWER:
             if self._pinned:
                 torch.cuda.synchronize(self._forest.device)
             raise DeviceError("the GPU does not answer")
-        return np.where(np.asarray(mask, bool)[:, None, None], self._found.numpy(), 0.0)
+        found = np.where(np.asarray(mask, bool)[:, None, None], self._found.numpy(), 0.0)
+        if parameters and np.any(mask):
+            with memory_errors():
+                self._by_model = ParameterSums(self._forest, self, np.flatnonzero(mask)).found()
+        return found
+
+    def _listed(self, parameters: bool) -> int:
+        """Write the list, and have it done where this was captured; with parameters that is up to
+        _first_launch."""
+        record = self.record if not parameters else self.record._replace(graphs=self._no_graphs)
+        tile = self._forest.sizes.pre_tile
+        return lists.gradient(self._forest.chains, self.sums, record, tile, parameters)
+
+    def site_model_gradient(self, chain: int) -> SiteModelGradient:
+        """By the numbers of a chain's model, of the last gradient."""
+        if chain not in self._by_model:
+            raise RuntimeError("the last gradient was not asked for this chain's parameters")
+        return self._by_model[chain]
 
     def _number_columns(self) -> None:
         """In a lazy forest, messages that lie in the columns of a node above are made anew in their own."""
@@ -136,22 +171,28 @@ class ForestGradients:
                     arrays[name] = new
         self.forget_launches()
 
-    def _first_launch(self) -> int:
+    def _first_launch(self, parameters: bool) -> int:
         """Launch a list one by one, and capture the launches for lists of this size."""
         record, chains = self.record, self._forest.chains
         key = tuple(int(k) for k in lists.graph_key(record.words, chains.shape.parts))
         lists.expect(chains, record)
-        self._launch(key)
+        if parameters and key in self._with_parameters:
+            self._with_parameters[key].replay()
+            return lists.receive(chains, self.sums, record)
+        self._launch(key, parameters)
         if self._pinned:
             torch.cuda.synchronize(self._forest.device)
             graph = torch.cuda.CUDAGraph()
             with captured(graph):
-                self._launch(key)
-            self._graphs.append(graph)
-            record.graphs[key] = graph.raw_cuda_graph_exec()
+                self._launch(key, parameters)
+            if parameters:
+                self._with_parameters[key] = graph
+            else:
+                self._graphs.append(graph)
+                record.graphs[key] = graph.raw_cuda_graph_exec()
         return lists.receive(chains, self.sums, record)
 
-    def _launch(self, key: tuple[int, ...]) -> None:
+    def _launch(self, key: tuple[int, ...], parameters: bool) -> None:
         """All launches, for lists of at most these powers of two."""
         a, forest, sizes = self.arrays, self._forest, self._forest.sizes
         upload[(1 << key[0],)](
@@ -159,23 +200,24 @@ class ForestGradients:
             a["counters"], len(a["counters"]), CHUNK=CHUNK, num_warps=4,
         )  # fmt: skip
         cut[(1 << key[1],)](
-            a["words"], self._first_step, a["rows"], TILE=sizes.pre_tile, ROOT_TILE=sizes.root_tile, LANES=16,
+            a["words"], self.first_step, a["rows"], TILE=sizes.pre_tile, ROOT_TILE=sizes.root_tile, LANES=16,
             num_warps=1,
         )  # fmt: skip
-        self.launch_down(key, self._found)
+        self.launch_down(key, self._found, parameters)
 
-    def launch_down(self, key: tuple[int, ...], found: torch.Tensor) -> None:
-        """From the roots to the gradients, (H, K, N) into found, of a list whose steps are cut into tiles."""
+    def launch_down(self, key: tuple[int, ...], found: torch.Tensor, parameters: bool = False) -> None:
+        """From the roots to the gradients, (H, K, N) into found, of a list whose steps are cut into tiles.
+        parameters: keeps what derivatives of the models' numbers are made from."""
         a, forest, sizes = self.arrays, self._forest, self._forest.sizes
-        self._launch_roots()
-        self._launch_branches(key)
+        self._launch_roots(parameters)
+        self._launch_branches(key, parameters)
         branches[(1 << key[1],)](
-            a["words"], self._first_step, a["partial"], a["derivatives"], found, forest.n_nodes - 1,
+            a["words"], self.first_step, a["partial"], a["derivatives"], found, forest.n_nodes - 1,
             forest.n_chains, self._found.shape[1], forest.problem.n_categories, CHUNKS=sizes.chunks,
             TILE=sizes.pre_tile, LANES=256 if self._pinned else 16, num_warps=4,
         )  # fmt: skip
 
-    def _constants(self) -> dict[str, object]:
+    def constants(self) -> dict[str, object]:
         sizes, f64 = self._forest.sizes, self._forest.dtype == torch.float64
         return {
             "WIDTH": sizes.width,
@@ -184,7 +226,7 @@ class ForestGradients:
             "DTYPE": tl.float64 if f64 else tl.float32,
         }
 
-    def _launch_roots(self) -> None:
+    def _launch_roots(self, keep: bool) -> None:
         forest, sizes, mine = self._forest, self._forest.sizes, self.arrays
         a, n, c = forest.arrays, forest.numbers.fields, forest.problem.n_categories
         ascertained = bool(forest.problem.ascertained.any())
@@ -194,8 +236,8 @@ class ForestGradients:
             mine["rows"], mine["words"], a["messages"], a["exponents"], a["shifts"], a["left_class"],
             a["right_class"], n["process"], n_processes, n["frequencies"], n["weights"], n["invariant"],
             n["invariant_frequencies"], a["invariant_states"], a["column_weights"], a["mantissa"], a["power"],
-            a["site_log"], mine["q"], c, **self._constants(), TILE=sizes.root_tile,
-            UNROLL=1 if c == 1 else 4, ADJOINT=not ascertained, num_warps=4,
+            a["site_log"], mine["q"], c, **self.constants(), TILE=sizes.root_tile,
+            UNROLL=1 if c == 1 else 4, KEEP=keep, ADJOINT=not ascertained, num_warps=4,
         )  # fmt: skip
         if ascertained:
             total_log_likelihood[(forest.n_chains,)](
@@ -205,11 +247,11 @@ class ForestGradients:
             ascertained_roots[(n_tiles, c)](
                 mine["rows"], mine["words"], a["exponents"], a["shifts"], n["process"], n_processes,
                 n["frequencies"], n["weights"], a["column_weights"], a["ascertained"], a["mantissa"],
-                a["power"], a["site_log"], a["result"], mine["q"], c, **self._constants(),
+                a["power"], a["site_log"], a["result"], mine["q"], c, **self.constants(),
                 TILE=sizes.root_tile, num_warps=4,
             )  # fmt: skip
 
-    def _launch_branches(self, key: tuple[int, ...]) -> None:
+    def _launch_branches(self, key: tuple[int, ...], keep_u: bool) -> None:
         forest, sizes, mine = self._forest, self._forest.sizes, self.arrays
         a, n, c = forest.arrays, forest.numbers.fields, forest.problem.n_categories
         programs = max(1, min(sizes.pre_programs * processors(forest.device), 1 << key[2]))
@@ -217,7 +259,87 @@ class ForestGradients:
         down[(programs,)](
             mine["rows"], mine["words"], mine["sums"], mine["counters"], a["messages"], a["shifts"],
             mine["q"], mine["pieces"], a["transition"], n["process"], n["frequencies"].shape[1],
-            n["generator"], mine["partial"], c, **self._constants(), TILE=sizes.pre_tile,
-            PRODUCT="ieee" if forest.dtype == torch.float64 else "tf32x3", KEEP_U=False,
+            n["generator"], mine["partial"], c, **self.constants(), TILE=sizes.pre_tile,
+            PRODUCT="ieee" if forest.dtype == torch.float64 else "tf32x3", KEEP_U=keep_u,
             num_warps=sizes.pre_warps, **registers,
         )  # fmt: skip
+
+
+class ParameterSums:
+    """Derivatives by the numbers of the models of some chains: on the device, from what the way down kept."""
+
+    def __init__(self, forest: GpuForest, gradients: ForestGradients, chains: np.ndarray) -> None:
+        """Right after the gradient of these chains."""
+        trees, words, n = forest.chains.trees, gradients.record.words, forest.n_nodes - 1
+        self._forest, self._gradients, self._chains = forest, gradients, chains.tolist()
+        version = (trees.accepted ^ trees.pending)[chains]
+        node, places = trees.node[version, chains], forest.chains.places.of[chains]
+        every, nodes = np.arange(len(chains))[:, None], np.arange(n + 1)
+        message = places[every, node[:, :, MESSAGE_IN], nodes, MESSAGE]
+        classes = places[every, node[:, :, COLUMNS_IN], nodes, ROWS]
+        self._jobs = torch.from_numpy(self._of_branches(node, message, classes)).to(forest.device)
+        columns = words[[lists.N_MESSAGES, lists.N_MESSAGES, lists.N_U]]
+        self._columns = torch.from_numpy(columns).to(forest.device)
+        self._models = (2 * chains + trees.model_in[version, chains]).tolist()
+        self._lengths = trees.lengths[version, chains]
+        of = np.take_along_axis(self._lengths, trees.length_set[version, chains][:, :, None], 1)
+        times = (of * trees.rates[version, chains][:, :, None])[:, :, :-1].swapaxes(1, 2)
+        n_root = forest.chains.shape.n_root
+        self._what = Adjoints(
+            adjoint=self._adjoint,
+            times=torch.from_numpy(np.ascontiguousarray(times)).to(forest.device),
+            models=self._models,
+            columns=message[:, -1].tolist(),
+            first_root=(chains * n_root).tolist(),
+            n_root=n_root,
+            result=self._chains,
+            width=forest.sizes.width,
+            ascertained=bool(forest.problem.ascertained.any()),
+        )
+        on_device = all(m is None or has_real_eigensystems(m) for m in self._models_used())
+        sums = parameter_sums(self._what, forest.arrays, forest.numbers.fields, on_device)
+        self._sums, self._derivatives = sums.cpu().numpy(), gradients.arrays["derivatives"].cpu().numpy()
+
+    def _models_used(self) -> list[SiteModel | None]:
+        return [self._forest.models[place] for place in self._models]
+
+    def _of_branches(self, node: np.ndarray, message: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """(n, B, 8) for kernels/transition.py: transition_adjoint, from the steps of the list."""
+        words, first, n = self._gradients.record.words, self._gradients.first_step, node.shape[1] - 1
+        steps = words[first : first + lists.STEP * words[lists.N_STEPS]].reshape(-1, lists.STEP)
+        steps = steps[steps[:, lists.KIND] <= lists.INTERNAL]
+        by_branch = np.argsort(steps[:, lists.MATRIX] % (self._forest.n_chains * n))
+        of = steps[by_branch].reshape(len(node), n, lists.STEP)
+        every, children = np.arange(len(node))[:, None], np.maximum(node[:, :-1, [LEFT, RIGHT]], 0)
+        jobs = np.empty((len(node), n, 8), np.int64)
+        jobs[..., [0, 1, 2, 3, 7]] = of[..., [lists.KIND, lists.U, lists.SIZE, lists.OWN, lists.LIST]]
+        jobs[..., 4], jobs[..., 5] = message[every, children[..., 0]], message[every, children[..., 1]]
+        jobs[..., 6] = classes[:, :-1]
+        return jobs
+
+    def _adjoint(self, nodes: np.ndarray) -> torch.Tensor:
+        """(n, b, C, W, W) d log L / d P of some branches of every chain."""
+        forest, a, mine = self._forest, self._forest.arrays, self._gradients.arrays
+        sizes, c, w = forest.sizes, forest.problem.n_categories, forest.sizes.width
+        block = max(16, sizes.block)
+        jobs = self._jobs[:, int(nodes[0]) : int(nodes[-1]) + 1].contiguous()
+        shape = (*jobs.shape[:2], c, w, w)
+        out = torch.empty(shape, dtype=torch.float64, device=forest.device)
+        chunks = -(-w // block)
+        constants = self._gradients.constants() | {"BLOCK": block, "CHUNKS": chunks}
+        transition_adjoint[(shape[0] * shape[1], c, chunks**2)](
+            jobs, self._columns, a["messages"], a["shifts"], mine["pieces"], mine["sums"].view(torch.int32),
+            a["left_class"], a["right_class"], a["state_sets"], out, c, **constants, TILE=32, STRIDE=2,
+            num_warps=4,
+        )  # fmt: skip
+        return out
+
+    def found(self) -> dict[int, SiteModelGradient]:
+        """The gradient of every chain whose model was set by set_model."""
+        gradients = {}
+        for k, (chain, model) in enumerate(zip(self._chains, self._models_used())):
+            if model is not None:
+                lengths = self._lengths[k][: model.n_length_classes]
+                at = lengths if len(lengths) > 1 else lengths[0], model, self._derivatives[chain]
+                gradients[chain] = read_sums(self._sums[k], self._what, k, at)
+        return gradients

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from phloem.errors import NumericalError
+from phloem.errors import DeviceError, NumericalError
 from phloem.hardware.gpu_device import captured, memory_errors
 from phloem.pruning.cpu import chain_evaluation as generation
 from phloem.pruning.cpu import chain_gradients as lists
@@ -53,6 +53,8 @@ class Leapfrog:
     ) -> Leap:
         """momenta, inverse_mass: (H, K, N); step: (H,) ε; n: steps, 1 or more; mask: (H,)."""
         forest, trees, change = self._forest, self._forest.chains.trees, self._forest.change
+        if forest.on_host:
+            raise DeviceError("leapfrog steps on a GPU want models with a real eigensystem")
         if trees.pending.any() or change.counts.any():
             raise RuntimeError("proposals are pending: settle them first")
         every, taking_part = np.arange(forest.n_chains), np.asarray(mask, bool)[:, None, None]

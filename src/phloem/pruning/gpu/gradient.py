@@ -1,14 +1,40 @@
-"""The gradient of the model's numbers: from the adjoints of transition matrices, and from the root."""
+"""The gradient of the numbers of models: from the adjoints of transition matrices, and from the roots."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
 from phloem.model.transition import rate_matrix_adjoints
-from phloem.pruning.gpu.buffers import ADJOINT_BYTES, has_real_eigensystems
+from phloem.pruning.gpu.buffers import ADJOINT_BYTES
+from phloem.pruning.gpu.models import has_real_eigensystems
 from phloem.pruning.gpu.tree_batch import GpuBatch
+
+Tensors = Mapping[str, torch.Tensor]
+
+
+class Adjoints(NamedTuple):
+    """What the sums of n trees are made from.
+
+    adjoint: of some branches, (n, b, C, W, W) float64 d log L / d P. times: (n, B, C) rate · length. models:
+    of each tree, the place of its model's numbers. columns, first_root: first message column of each root,
+    and of what is known of root columns; n_root: columns of each. result: of each tree, row of "result".
+    width: W, states with padding.
+    """
+
+    adjoint: Callable[[np.ndarray], torch.Tensor]
+    times: torch.Tensor
+    models: Sequence[int]
+    columns: Sequence[int]
+    first_root: Sequence[int]
+    n_root: int
+    result: Sequence[int]
+    width: int
+    ascertained: bool
 
 
 def branch_gradient(derivatives: np.ndarray, model: SiteModel) -> np.ndarray:
@@ -22,32 +48,66 @@ def branch_gradient(derivatives: np.ndarray, model: SiteModel) -> np.ndarray:
 
 
 def site_model_gradient(
-    batch: GpuBatch, chain: int, lengths: np.ndarray, model: SiteModel, derivatives: np.ndarray
+    batch: GpuBatch, lengths: np.ndarray, model: SiteModel, derivatives: np.ndarray
 ) -> SiteModelGradient:
-    """After evaluate("parameters"). derivatives: D (B, C) of this chain. One copy brings the sums home."""
-    s, c, r = len(model.invariant_frequencies), model.n_categories, len(model.processes)
-    lengths, width = np.asarray(lengths, np.float64)[..., :-1], batch.sizes.width
+    """Of the only tree of a batch, after evaluate("parameters"). derivatives: its D (B, C). One copy brings
+    the sums home."""
+    numbers, arrays, chain = batch.numbers.device, batch.launch.arrays, batch.chains[0]
+    root = np.array([batch.n_nodes - 1])
+
+    def adjoint(nodes: np.ndarray) -> torch.Tensor:
+        return batch.launch.adjoint(chain, nodes)[None]
+
+    what = Adjoints(
+        adjoint=adjoint,
+        times=numbers["times"][:1, :-1],
+        models=[0],
+        columns=[int(chain.column(root)[0])],
+        first_root=[chain.first_root],
+        n_root=chain.layout.classes.size(batch.n_nodes - 1),
+        result=[0],
+        width=batch.sizes.width,
+        ascertained=bool(batch.problem.ascertained.any()),
+    )
     on_device = has_real_eigensystems(model)
 
     def sums() -> torch.Tensor:
-        more = _rate_matrix_adjoints(batch, chain, model) if on_device else []
-        return torch.cat([array.flatten() for array in (*_root_sums(batch, chain), *more)])
+        return parameter_sums(what, arrays, numbers, on_device)
 
     # A graph keeps the memory of what it makes on the way: only where that is little.
-    small = len(_branch_blocks(batch)) == 1
-    key = (chain, on_device, *model.process.tolist())
-    found = (batch.replayed(key, sums) if small else sums()).cpu().numpy()
+    small = len(branch_blocks(what)) == 1
+    found = (batch.replayed((on_device,), sums) if small else sums()).cpu().numpy()[0]
+    return read_sums(found, what, 0, (np.asarray(lengths, np.float64), model, derivatives))
+
+
+def parameter_sums(what: Adjoints, arrays: Tensors, numbers: Tensors, on_device: bool) -> torch.Tensor:
+    """(n, words) that read_sums takes apart. numbers: of models.ModelNumbers. on_device: all models have
+    real eigensystems, through which the adjoints go here."""
+    parts = [*_root_sums(what, arrays, numbers)]
+    if on_device:
+        parts.append(_rate_matrix_adjoints(what, numbers))
+    return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+def read_sums(
+    found: np.ndarray, what: Adjoints, tree: int, at: tuple[np.ndarray, SiteModel, np.ndarray]
+) -> SiteModelGradient:
+    """The gradient of one of the trees from its row of parameter_sums. at: its lengths (N,) or (K, N), model
+    and derivatives D (B, C)."""
+    lengths, model, derivatives = at
+    s, c, lengths = len(model.invariant_frequencies), model.n_categories, lengths[..., :-1]
+    width = what.width
     ends = np.cumsum([c * width, width, c, 1])
     frequencies, of_invariant, weights, invariant, rest = np.split(found, ends)
     by_category = frequencies.reshape(c, width)[:, :s]
-    matrices = (
-        list(rest.reshape(r, width, width)[:, :s, :s])
-        if on_device
-        else _without_eigensystems(batch, chain, lengths, model)
-    )
+    if len(rest):
+        matrices = list(rest.reshape(-1, width, width)[:, :s, :s])
+    else:
+        matrices = _without_eigensystems(what, tree, lengths, model)
     return SiteModelGradient(
         processes=tuple(
-            ProcessGradient(d_q, by_category[model.process == k].sum(0)) for k, d_q in enumerate(matrices)
+            ProcessGradient(matrices[k], by_category[model.process == k].sum(0))
+            for k in range(len(model.processes))
         ),
         rates=np.einsum("cx,xc->c", model.by_category(lengths), derivatives),
         weights=weights,
@@ -56,68 +116,78 @@ def site_model_gradient(
     )
 
 
-def _branch_blocks(batch: GpuBatch) -> list[np.ndarray]:
+def branch_blocks(what: Adjoints) -> list[np.ndarray]:
     """Branches whose adjoints are held at a time."""
-    each = 8 * batch.sizes.width**2 * batch.problem.n_categories
-    block, branches = max(1, ADJOINT_BYTES // each), np.arange(batch.n_nodes - 1)
-    return [branches[first : first + block] for first in range(0, len(branches), block)]
+    n, n_branches, c = what.times.shape
+    block, branches = max(1, ADJOINT_BYTES // (8 * what.width**2 * c * n)), np.arange(n_branches)
+    return [branches[first : first + block] for first in range(0, n_branches, block)]
 
 
 def _without_eigensystems(
-    batch: GpuBatch, chain: int, lengths: np.ndarray, model: SiteModel
+    what: Adjoints, tree: int, lengths: np.ndarray, model: SiteModel
 ) -> list[np.ndarray]:
-    """lengths: without the root's."""
-    place, s = batch.chains[chain], len(model.invariant_frequencies)
+    """d Q of every process, by the host. lengths: without the root's."""
+    s = len(model.invariant_frequencies)
     total = [np.zeros((s, s)) for _ in model.processes]
-    for nodes in _branch_blocks(batch):
-        adjoint = batch.launch.adjoint(place, nodes)[:, :, :s, :s].cpu().numpy()
+    for nodes in branch_blocks(what):
+        adjoint = what.adjoint(nodes)[tree, :, :, :s, :s].cpu().numpy()
         for k, part in enumerate(rate_matrix_adjoints(adjoint, lengths[..., nodes], model)):
             total[k] += part
     return total
 
 
-def _rate_matrix_adjoints(batch: GpuBatch, chain: int, model: SiteModel) -> list[torch.Tensor]:
-    """(W, W) of every process: model/transition.py, rate_matrix_adjoints, with the products on the device."""
-    numbers = batch.numbers.device
-    eigen = [
-        [numbers[name][chain, k] for name in ("values", "right", "left")] for k in range(len(model.processes))
-    ]
-    total = [torch.zeros_like(right) for _, right, _ in eigen]
-    for nodes in _branch_blocks(batch):
-        adjoint = batch.launch.adjoint(batch.chains[chain], nodes)
-        times = numbers["times"][chain, int(nodes[0]) : int(nodes[-1]) + 1]
-        for k, (values, right, left) in enumerate(eigen):
-            own = slice(None) if len(eigen) == 1 else np.flatnonzero(model.process == k).tolist()
-            mean, half = (values[:, None] + values) / 2, (values[:, None] - values) / 2
-            t = times[:, own, None, None]
-            z = half * t
-            small = z.abs() < 1e-4
-            sinhc = torch.where(small, 1 + z * z / 6, torch.sinh(z) / torch.where(small, 1.0, z))
-            through = right.T @ adjoint[:, own] @ left.T
-            total[k] += (through * (t * torch.exp(mean * t) * sinhc)).sum((0, 1))
-    return [left.T @ sums @ right.T for sums, (_, right, left) in zip(total, eigen)]
+def _rate_matrix_adjoints(what: Adjoints, numbers: Tensors) -> torch.Tensor:
+    """(n, R, W, W) d Q of every process: model/transition.py, rate_matrix_adjoints, with the products on the
+    device."""
+    own = what.models
+    process, right, left = (_of_models(numbers, name, own) for name in ("process", "right", "left"))
+    values = torch.stack([numbers["values"][m].index_select(0, p) for m, p in zip(own, process)])
+    by_category = [torch.stack([x.index_select(0, p) for x, p in zip(of, process)]) for of in (right, left)]
+    before, after = (of.transpose(-1, -2)[:, None] for of in by_category)
+    half = (values[..., :, None] - values[..., None, :])[:, None] / 2
+    mean = (values[..., :, None] + values[..., None, :])[:, None] / 2
+    total = torch.zeros_like(by_category[0])
+    for nodes in branch_blocks(what):
+        t = what.times[:, int(nodes[0]) : int(nodes[-1]) + 1, :, None, None]
+        z = half * t
+        small = z.abs() < 1e-4
+        sinhc = torch.where(small, 1 + z * z / 6, torch.sinh(z) / torch.where(small, 1.0, z))
+        through = before @ what.adjoint(nodes) @ after
+        total += (through * (t * torch.exp(mean * t) * sinhc)).sum(1)
+    places = torch.arange(right.shape[1], device=process.device)
+    share = (process[:, None, :] == places[:, None]).to(total.dtype)
+    sums = (share @ total.flatten(2)).view(right.shape)
+    return left.transpose(-1, -2) @ sums @ right.transpose(-1, -2)
 
 
-def _root_sums(batch: GpuBatch, chain: int) -> tuple[torch.Tensor, ...]:
-    """d root_frequencies by category (C, W), d invariant_frequencies (W,), d weights (C,), d invariant:
-    root_adjoint of pruning/reference/recursion.py."""
-    place, root = batch.chains[chain], np.array([batch.n_nodes - 1])
-    n, numbers = place.layout.classes.size(batch.n_nodes - 1), batch.numbers.device
-    column, own = int(place.column(root)[0]), slice(place.first_root, place.first_root + n)
-    arrays = batch.launch.arrays
-    partials = arrays["messages"][:, column : column + n].to(torch.float64)
-    exponents = arrays["exponents"][:, column : column + n]
-    weights, mantissa, power = (arrays[name][own] for name in ("column_weights", "mantissa", "power"))
-    if batch.problem.ascertained.any():
-        hidden = arrays["ascertained"][own] * torch.exp(arrays["site_log"][own])
-        weights = weights + hidden * arrays["result"][chain, 1]
+def _root_sums(what: Adjoints, arrays: Tensors, numbers: Tensors) -> tuple[torch.Tensor, ...]:
+    """d root_frequencies by category (n, C, W), d invariant_frequencies (n, W), d weights (n, C),
+    d invariant (n, 1): root_adjoint of pruning/reference/recursion.py."""
+    n, own = what.n_root, what.models
+    partials = torch.stack([arrays["messages"][:, at : at + n] for at in what.columns]).to(torch.float64)
+    exponents = torch.stack([arrays["exponents"][:, at : at + n] for at in what.columns])
+
+    def of_root(name: str) -> torch.Tensor:
+        return torch.stack([arrays[name][at : at + n] for at in what.first_root])
+
+    weights, mantissa, power = (of_root(name) for name in ("column_weights", "mantissa", "power"))
+    if what.ascertained:
+        beside = torch.stack([arrays["result"][row, 1] for row in what.result])
+        weights = weights + of_root("ascertained") * torch.exp(of_root("site_log")) * beside[:, None]
     weights = torch.where(weights > 0, weights / mantissa, 0.0)
-    scale = weights * torch.exp2((exponents - power).to(torch.float64))
-    seen = torch.bmm(scale[:, None, :], partials)[:, 0]
-    allowed = arrays["invariant_states"][own].to(torch.float64)
+    scale = weights[:, None] * torch.exp2((exponents - power[:, None]).to(torch.float64))
+    seen = (scale[:, :, None] @ partials)[:, :, 0]
+    allowed = of_root("invariant_states").to(torch.float64)
     # Where no state is allowed 2**-power may overflow, and does not matter.
-    share = torch.where(allowed.any(1), weights * torch.exp2(-power.to(torch.float64)), 0.0) @ allowed
-    weights, constant = numbers["weights"][chain], numbers["invariant_frequencies"][chain]
-    f = numbers["frequencies"][chain].index_select(0, numbers["process"][chain])
-    invariant = numbers["invariant"][chain]
-    return weights[:, None] * seen, invariant * share, (seen * f).sum(1), (share @ constant)[None]
+    share = torch.where(allowed.any(2), weights * torch.exp2(-power.to(torch.float64)), 0.0)[:, None]
+    share = (share @ allowed)[:, 0]
+    process, invariant = _of_models(numbers, "process", own), _of_models(numbers, "invariant", own)
+    f = torch.stack([numbers["frequencies"][m].index_select(0, p) for m, p in zip(own, process)])
+    constant = (share * _of_models(numbers, "invariant_frequencies", own)).sum(1)
+    by_frequency = _of_models(numbers, "weights", own)[..., None] * seen
+    return by_frequency, invariant.view(-1, 1) * share, (seen * f).sum(2), constant[:, None]
+
+
+def _of_models(numbers: Tensors, name: str, models: Sequence[int]) -> torch.Tensor:
+    """One by one: a list of places would have to travel to the device, which no graph can capture."""
+    return torch.stack([numbers[name][m] for m in models])

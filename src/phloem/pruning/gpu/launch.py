@@ -58,9 +58,9 @@ class Launcher:
     def _programs(self, per_processor: int, n_steps: int) -> int:
         return max(1, min(per_processor * processors(self._batch.device), n_steps * self._batch.parts))
 
-    def run(self, what: str, on_device: bool, lists: dict[str, torch.Tensor] | None = None) -> None:
-        """Issue the launches. on_device: matrices are made there. lists: of an update, else everything."""
-        lists = lists or self.arrays.full
+    def run(self, what: str, on_device: bool) -> None:
+        """Issue the launches. on_device: matrices are made there."""
+        lists = self.arrays.full
         keep = what == "parameters"
         if on_device:
             self._matrices(lists["jobs"])
@@ -188,7 +188,7 @@ class Launcher:
         constants = self._matrix_constants(max(16, sizes.block))
         transition_adjoint[(len(nodes), c, constants["CHUNKS"] ** 2)](
             jobs, a.full["sizes"], a["messages"], a["shifts"], a["u"], a["pre_class"], a["left_class"],
-            a["right_class"], a["state_sets"], out, c, **constants, TILE=32, num_warps=4,
+            a["right_class"], a["state_sets"], out, c, **constants, TILE=32, STRIDE=1, num_warps=4,
         )  # fmt: skip
         return out
 

@@ -189,6 +189,7 @@ def adjoint_jobs(chain: Chain, nodes: np.ndarray) -> np.ndarray:
     jobs[:, 3] = jobs[:, 6] = chain.column(nodes)
     jobs[:, 4] = np.where(internal, chain.column(classes.left[k]), 0)
     jobs[:, 5] = np.where(internal, chain.column(classes.right[k]), 0)
+    jobs[:, 7] = jobs[:, 1]
     return jobs
 
 

@@ -11,14 +11,13 @@ import torch
 from phloem.errors import NumericalError
 from phloem.hardware.gpu_device import captured
 from phloem.model.record import SiteModel
-from phloem.model.transition import transition_matrices
 from phloem.pruning.cpu.column_classes import column_classes
 from phloem.pruning.gpu import step_schedule as schedule
-from phloem.pruning.gpu.buffers import ModelNumbers, RootColumns, root_columns
+from phloem.pruning.gpu.buffers import RootColumns, root_columns
 from phloem.pruning.gpu.launch import Launcher
 from phloem.pruning.gpu.layout import TreeLayout, tree_layout
+from phloem.pruning.gpu.models import ModelNumbers, padded_matrices
 from phloem.pruning.gpu.step_schedule import Tiling, tiling
-from phloem.pruning.gpu.update_lists import UpdateLists
 from phloem.pruning.interface import Problem, require_shape
 
 
@@ -27,7 +26,7 @@ class GpuBatch:
     and model.
 
     lefts, rights: (H, T-1). layouts: of the chains, where they are known already. pool: byte arrays to lay
-    the messages into, by name (gpu_memory.SHARED); batches that are evaluated one after the other may share
+    the messages into, by name (buffers.SHARED); batches that are evaluated one after the other may share
     them.
     total_weight: of all patterns, where the problem is one block of more of them (its own otherwise).
     root: its columns, where they are known already; they are the same whatever the topology.
@@ -59,8 +58,8 @@ class GpuBatch:
         dtype = torch.float64 if problem.precision == "float64" else torch.float32
         self.numbers = self._room_for_models(1)
         self.launch = Launcher(self, dtype)
-        self._graphs: dict[tuple[str, bool, int], Callable[[], None] | None] = {}
-        self._sums: dict[tuple[int, ...], tuple[torch.cuda.CUDAGraph, torch.Tensor] | None] = {}
+        self._graphs: dict[tuple[str, bool], Callable[[], None] | None] = {}
+        self._sums: dict[tuple[bool], tuple[torch.cuda.CUDAGraph, torch.Tensor] | None] = {}
 
     @property
     def parts(self) -> int:
@@ -87,28 +86,19 @@ class GpuBatch:
     def evaluate(self, what: str, lengths: np.ndarray, models: list[SiteModel]) -> None:
         """Run "likelihood", "gradient" or "parameters" from scratch. lengths: (H, N), or (H, K, N).
 
-        NumericalError where a length is not finite, here and in update.
+        NumericalError where a length is not finite.
         """
         on_device = self._load(lengths, models)
         if not on_device:
-            every = np.arange(self.n_nodes - 1)
-            jobs = np.concatenate([schedule.matrix_jobs(chain, every) for chain in self.chains])
-            self._upload_matrices(lengths, models, jobs)
-        self._replay((what, on_device, 0), None)
-
-    def update(self, lengths: np.ndarray, model: SiteModel, lists: UpdateLists) -> None:
-        """The log-likelihood of the only chain after a change: what the lists name is recomputed."""
-        on_device = self._load(lengths[None], [model])
-        if not on_device:
-            self._upload_matrices(lengths[None], [model], lists.jobs)
-        self._replay(("likelihood", on_device, lists.room), lists.upload())
+            self._upload_matrices(lengths, models)
+        self._replay((what, on_device))
 
     def forget_graphs(self) -> None:
         """After arrays have moved."""
         self._graphs.clear()
         self._sums.clear()
 
-    def replayed(self, key: tuple[int, ...], compute: Callable[[], torch.Tensor]) -> torch.Tensor:
+    def replayed(self, key: tuple[bool], compute: Callable[[], torch.Tensor]) -> torch.Tensor:
         """What compute makes of the batch's arrays, and of nothing else: captured from the second time on."""
         if key not in self._sums or self.device.type != "cuda":
             self._sums[key] = None
@@ -122,34 +112,29 @@ class GpuBatch:
         known[0].replay()
         return known[1]
 
-    def _replay(self, key: tuple[str, bool, int], lists: dict[str, torch.Tensor] | None) -> None:
+    def _replay(self, key: tuple[str, bool]) -> None:
         """Launch one by one what is done for the first time, then replay it."""
         if key not in self._graphs or self.device.type != "cuda":
-            self.launch.run(*key[:2], lists)
+            self.launch.run(*key)
             self._graphs[key] = None
         else:
-            replay = self._graphs[key] or self._capture(key[:2], lists)
+            replay = self._graphs[key] or self._capture(key)
             self._graphs[key] = replay
             replay()
         self.launch.fetch()
 
-    def _capture(self, key: tuple[str, bool], lists: dict[str, torch.Tensor] | None) -> Callable[[], None]:
+    def _capture(self, key: tuple[str, bool]) -> Callable[[], None]:
         graph = torch.cuda.CUDAGraph()
         with captured(graph):
-            self.launch.run(*key, lists)
+            self.launch.run(*key)
         return graph.replay
 
-    def _upload_matrices(self, lengths: np.ndarray, models: list[SiteModel], jobs: np.ndarray) -> None:
-        """Without a real eigensystem the host exponentiates, branch by branch."""
-        s = self.problem.state_sets.shape[1]
+    def _upload_matrices(self, lengths: np.ndarray, models: list[SiteModel]) -> None:
+        """Without a real eigensystem the host exponentiates."""
+        transition, n = self.launch.arrays["transition"], self.n_nodes - 1
         for h, model in enumerate(models):
-            own = jobs[jobs[:, 2] == h]
-            p = transition_matrices(lengths[h][..., own[:, 0] - h * self.n_nodes], model)
-            padded = np.zeros((*p.shape[:2], self.sizes.width, self.sizes.width))
-            padded[:, :, :s, :s] = p.swapaxes(2, 3)
-            transition = self.launch.arrays["transition"]
-            slots = torch.from_numpy(own[:, 1]).to(self.device)
-            transition[slots] = torch.from_numpy(padded).to(self.device, transition.dtype)
+            made = padded_matrices(lengths[h][..., :-1], model, self.sizes.width)
+            transition[h * n : (h + 1) * n] = made.to(self.device, transition.dtype)
 
     # What the last evaluation found
 

@@ -73,7 +73,7 @@ def roots(
     rows, words, messages, exponents, shifts, left_class, right_class, process, R, frequencies, weights,
     invariant, invariant_frequencies, invariant_states, column_weights, mantissa, power, site_log, q, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
-    UNROLL: tl.constexpr, ADJOINT: tl.constexpr,
+    UNROLL: tl.constexpr, KEEP: tl.constexpr, ADJOINT: tl.constexpr,
 ):  # fmt: skip
     """What root.site_likelihoods does, for the roots of a list. Grid: tiles of the roots of all chains."""
     if tl.program_id(0) < tl.load(words + N_ROOT):
@@ -83,7 +83,7 @@ def roots(
             item, live, left, right, words + N_MESSAGES, tl.load(words + N_MESSAGES), messages, exponents,
             shifts, process, R, frequencies, weights, invariant, invariant_frequencies, invariant_states,
             column_weights, mantissa, power, site_log, q, C,
-            WIDTH, BLOCK, CHUNKS, TILE, DTYPE, UNROLL, False, ADJOINT,
+            WIDTH, BLOCK, CHUNKS, TILE, DTYPE, UNROLL, KEEP, ADJOINT,
         )  # fmt: skip
 
 

@@ -80,13 +80,16 @@ def transition_matrices(
 
 @triton.jit
 def transition_adjoint(
-    jobs, sizes, messages, shifts, u_kept, pre_class, left_class, right_class, state_sets, adjoint, C,
+    jobs, sizes, messages, shifts, u_kept, own_class, left_class, right_class, state_sets, adjoint, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, DTYPE: tl.constexpr,
+    STRIDE: tl.constexpr,
 ):  # fmt: skip
     """adjoint[job, c, i, j] = Σ over columns of u[i] p[j], float64 (reference/recursion.py).
 
-    jobs: (n, 8) int64: kind · first pre-order column · number of them · first column · left child's first ·
-    right child's first · place in the class arrays. Grid: (n, C, CHUNKS²).
+    jobs: (n, 8) int64: kind · first column of u · number of them · first column · left child's first ·
+    right child's first · place in the class arrays · place in own_class, int32, which has the column that
+    every column of u stands for, one in STRIDE entries. sizes: columns of messages, and, two further on, of
+    u. Grid: (n, C, CHUNKS²).
     """
     job = jobs + tl.program_id(0).to(tl.int64) * 8
     c = tl.program_id(1)
@@ -101,7 +104,8 @@ def transition_adjoint(
     for start in range(0, n, TILE):
         column = first + start + tl.arange(0, TILE)
         live = start + tl.arange(0, TILE) < n
-        own = tl.load(pre_class + column, mask=live, other=0).to(tl.int64)
+        place = (tl.load(job + 7) + start + tl.arange(0, TILE)) * STRIDE
+        own = tl.load(own_class + place, mask=live, other=0).to(tl.int64)
         left = tl.load(left_class + tl.load(job + 6) + own, mask=live, other=0).to(tl.int64)
         inside = live[:, None] & (j < WIDTH)[None, :]
         if is_tip:
