@@ -25,21 +25,29 @@ from phloem.analysis.mcmc_record import (
 )
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
-from phloem.errors import DeviceError, InputError
+from phloem.data.patterns import site_patterns
+from phloem.errors import InputError
 from phloem.hardware.limits import require_memory, require_time
-from phloem.hardware.machine import require_torch, usable_cores
+from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
-from phloem.inference.mcmc.checkpoint import KEPT
+from phloem.inference.mcmc.checkpoint import KEPT, stored_device
 from phloem.inference.mcmc.convergence import frozen_warnings, kept
 from phloem.inference.mcmc.guard import plain_likelihood
-from phloem.inference.mcmc.run import Run
+from phloem.inference.mcmc.move_table import chosen_moves
+from phloem.inference.mcmc.run import Device, Run
 from phloem.inference.mcmc.sampler import Progress, Sampled, sample
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
 from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
-from phloem.pruning.select import Selection
+from phloem.likelihood.problem import engine_problem
+from phloem.pruning.calibration import on_calibration
+from phloem.pruning.gpu.cost import ChainPlan
+from phloem.pruning.interface import Problem
+from phloem.pruning.select import Selection, chains_on_cpu, chains_on_gpu, select_chains
 from phloem.summary.trace import trace_summary
 from phloem.summary.trees import consensus_tree
+from phloem.tree.layout import tree_layout
+from phloem.tree.random import uniform_unrooted
 
 __all__ = ["ChainSettings", "McmcResult", "McmcSettings", "Priors", "parse_length_prior", "run_mcmc"]
 
@@ -51,18 +59,22 @@ GENERATION_SECONDS = 2e-7  # of a chain of few taxa without data, at least
 def run_mcmc(
     settings: McmcSettings,
     progress: Callable[[Progress], None] | None = None,
-    started: Callable[[ChainInput, str], None] | None = None,
+    started: Callable[[ChainInput, str, str], None] | None = None,
     compiling: Callable[[str], None] | None = None,
+    measuring: Callable[[], None] | None = None,
 ) -> McmcResult:
     """Sample, summarise, write. An analysis that was interrupted is resumed. A finished one goes on where
     more generations are asked for than before, stays as it is where as many are, and is an error where less
     is asked for, unless redo. Only one process at a time works on a prefix.
 
-    started: called once, before sampling, with data and models, and what chains start from. compiling: with
-    a sentence if kernels must be compiled. Errors: PhloemError of every kind.
+    started: called once, before sampling, with data and models, what chains start from, and where they are
+    evaluated and why. compiling: with a sentence if kernels must be compiled. measuring: if the machine's
+    engines must be measured to choose a device. Errors: PhloemError of every kind.
     """
     if compiling is not None:
         on_first_compilation(compiling)
+    if measuring is not None:
+        on_calibration(measuring)
     lock = f"{settings.file_prefix}.lock"
     check_outputs([lock], settings.inputs, redo=True)
     with locked(lock, f"--prefix {settings.file_prefix}"):
@@ -82,17 +94,17 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult:
     _refuse_short(chains)
     data = chain_input(settings)
     _refuse_too_much(chains, len(data.taxa))
-    structure, selection = data.structure, _selection(settings)
+    structure, selection = data.structure, _selection(settings, data)
+    device: Device = "gpu" if selection.engine == "gpu" else "cpu"
+    settings = replace(settings, device=device)
     start = chain_start(settings.start, data.alignments[data.largest], chains.branch_length_bounds)
     if started is not None:
-        started(data, start.origin)
+        started(data, start.origin, selection.reason)
     observed = data.observed()
     make_room(prefix, files, settings.redo)
     identity = chain_identity(settings, data.model_text())
     plain = plain_likelihood(list(data.alignments.values()), structure)
-    sampled = sample(
-        observed, structure, chains, prefix, identity, progress, start.tree, plain, settings.device
-    )
+    sampled = sample(observed, structure, chains, prefix, identity, progress, start.tree, plain, device)
     result = _summarised(settings, data, start, sampled, selection, files)
     if was_finished and sampled.chain_generations == 0:
         return replace(result, was_finished=True)
@@ -130,19 +142,45 @@ def _refuse_short(chains: ChainSettings) -> None:
         )
 
 
-def _selection(settings: McmcSettings) -> Selection:
+def _selection(settings: McmcSettings, data: ChainInput) -> Selection:
+    """Where the chains are evaluated, and why. A checkpoint is gone on with where it was made."""
     chains = settings.chains
-    if settings.device == "gpu":
-        require_torch()
-        reason = "GPU asked for: all chains of a run in one launch a generation"
-        return Selection("gpu", 1, "float64", reason, _no_evaluator)
+    there = None if settings.redo else stored_device(settings.file_prefix)
     threads = chains.threads or usable_cores()[0]
-    reason = "the engine's kernels in a compiled loop; runs and their chains share the threads"
-    return Selection("cpu", threads, "float64", reason, _no_evaluator)
+    if settings.device == "auto" and there == "gpu":
+        return chains_on_gpu("chosen: the checkpoint was made on one")
+    if settings.device == "auto":
+        why = "the checkpoint was made on one" if there == "cpu" else _only_on_cpu(chains, data)
+        if why is not None:
+            return chains_on_cpu(f"chosen: {why}", threads)
+    plan = ChainPlan(chains.n_runs, chains.n_chains, chains.generations)
+    return select_chains(settings.device, lambda: _problems(data), plan, chains.threads)
 
 
-def _no_evaluator(_problem):
-    raise DeviceError("the sampler evaluates its chains itself")
+def _only_on_cpu(chains: ChainSettings, data: ChainInput) -> str | None:
+    """What no GPU is asked about, as a clause."""
+    if not chains.use_data:
+        return "a prior needs no likelihood"
+    moves = chosen_moves(data.structure, len(data.taxa), chains.move_weights)
+    if any(move.move.gradients for move in moves):
+        return "moves that ask for gradients are made there only"
+    if len(data.structure.parts) > 1:
+        return "parts are sampled there only"
+    values = data.structure.space.start()
+    for k in range(len(data.structure.parts)):
+        if any(process.real_eigen is None for process in data.structure.site_model(k, values).processes):
+            return "matrices without a real eigensystem are made there"
+    return None
+
+
+def _problems(data: ChainInput) -> list[Problem]:
+    """Of every part, on one random tree: it has more distinct columns than a good one."""
+    tree = replace(uniform_unrooted(len(data.taxa), np.random.default_rng(1)), taxa=data.taxa)
+    children = tree_layout(tree, data.taxa).children
+    return [
+        engine_problem(site_patterns(data.alignments[part.name]), part.model, children)
+        for part in data.structure.parts
+    ]
 
 
 def _summarised(

@@ -20,7 +20,6 @@ from phloem.errors import STANDARD_INPUT, InputError, shown_file
 from phloem.inference.mcmc.checkpoint import samples_path, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
-from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import paths
 from phloem.inference.mcmc.settings import ChainSettings, length_prior_text
 from phloem.inference.mcmc.start import START_LENGTH, n_interchanges
@@ -92,14 +91,15 @@ class McmcSettings(DataOptions):
     that of the subsets to which their file gives none. linkage, link: what parts share
     (analysis.partitioned_likelihood); None is a rate a part. start: what chains start from, random, nj,
     bionj, upgma or a tree file (analysis.mcmc_start). prefix: of every file written; None takes the
-    alignment's name in the working directory. device: of the likelihood. redo: replace files that exist.
+    alignment's name in the working directory. device: of the likelihood; auto lets phloem choose, and the
+    record says what it chose. redo: replace files that exist.
     chains: what the sampler does."""
 
     model: str | None = None
     linkage: LengthLinkage | None = None
     link: tuple[str, ...] = ()
     start: str = RANDOM
-    device: Device = "cpu"
+    device: Literal["auto", "cpu", "gpu"] = "auto"
     prefix: str | None = None
     redo: bool = False
     gamma: Literal["mean", "median"] = "mean"

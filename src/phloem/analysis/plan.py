@@ -15,6 +15,7 @@ from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
 from phloem.hardware.machine import Hardware, detect_hardware
 from phloem.hardware.notice import on_first_compilation
+from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.ml.optimize import restarts
 from phloem.io.trees import read_tree
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -22,8 +23,10 @@ from phloem.likelihood.parts import in_part
 from phloem.likelihood.problem import engine_problem
 from phloem.model.model import Model
 from phloem.pruning.calibration import on_calibration
+from phloem.pruning.gpu.cost import ChainPlan
+from phloem.pruning.interface import Problem
 from phloem.pruning.plan import Forecast, forecast
-from phloem.pruning.select import Selection, select_engine
+from phloem.pruning.select import Selection, select_chains, select_engine
 from phloem.tree.layout import tree_layout
 from phloem.tree.random import uniform_unrooted
 from phloem.tree.tree import Tree
@@ -58,11 +61,13 @@ class PartPlan:
 
 @dataclass(frozen=True)
 class PlanResult:
-    """parts: one, called "all", without partitions. optimisation_evaluations: gradients that a fit takes;
+    """parts: one, called "all", without partitions. chains: where `phloem mcmc` with its defaults would
+    evaluate its chains, and why. optimisation_evaluations: gradients that a fit takes;
     from each start it took 30 to 130 on the validation data, about 40 and one for every two taxa."""
 
     taxa: int
     parts: tuple[PartPlan, ...]
+    chains: Selection
     hardware: Hardware
     random_tree: bool
     optimisation_evaluations: int
@@ -102,35 +107,42 @@ def run_plan(
         _, parts = parts_of(settings, settings.model)
     first = parts[0].alignment
     children = tree_layout(_tree(settings, first), first.taxa).children
-    plans, starts = [], 1
+    plans, problems, starts = [], list[Problem](), 1
     for part in parts:
         with in_part(part.name) if len(parts) > 1 else nullcontext():
             if part.model_text is None:
                 raise InputError("it has no model", hint="Write one in the partition file, or add --model.")
             model = model_for_alignment(part.model_text, part.alignment)
-            plans.append(_plan(part, model, children, settings))
+            problem = engine_problem(site_patterns(part.alignment), model, children, settings.precision)
+            plans.append(_plan(part, model, problem, settings))
+            problems.append(replace(problem, precision="float64"))
             starts = max(starts, len(restarts(model.free)))
     return PlanResult(
         taxa=first.n_taxa,
         parts=tuple(plans),
+        chains=_chains(problems, settings),
         hardware=detect_hardware(),
         random_tree=settings.tree is None,
         optimisation_evaluations=starts * (40 + first.n_taxa // 2),
     )
 
 
-def _plan(
-    part: Part, model: Model, children: tuple[np.ndarray, np.ndarray], settings: PlanSettings
-) -> PartPlan:
-    patterns = site_patterns(part.alignment)
-    problem = engine_problem(patterns, model, children, settings.precision)
+def _chains(problems: list[Problem], settings: PlanSettings) -> Selection:
+    """What analysis.mcmc chooses."""
+    chains = ChainSettings()
+    plan = ChainPlan(chains.n_runs, chains.n_chains, chains.generations)
+    device = "auto" if settings.engine == "reference" else settings.engine
+    return select_chains(device, lambda: problems, plan, settings.threads)
+
+
+def _plan(part: Part, model: Model, problem: Problem, settings: PlanSettings) -> PartPlan:
     selection = select_engine(settings.engine, problem, settings.threads)
     lengths = np.full(len(problem.left) * 2 + 1, 0.1)
     return PartPlan(
         name=part.name,
         model=model.name,
         sites=part.alignment.n_sites,
-        patterns=len(patterns.weights),
+        patterns=int((~problem.ascertained).sum()),
         states=model.n_states,
         categories=model.n_categories,
         selection=selection,

@@ -49,8 +49,8 @@ def mcmc(
     prior: list[str] | None = PRIOR,
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
-    device: Literal["cpu", "gpu"] = typer.Option(
-        "cpu", help="Where chains are evaluated; a GPU pays for large data and many chains."
+    device: Literal["auto", "cpu", "gpu"] = typer.Option(
+        "auto", help="Where chains are evaluated; auto: a GPU where forecasts say that it pays."
     ),
     threads: int | None = typer.Option(None, help="Shared by runs and their chains; all cores if not given."),
     redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
@@ -109,7 +109,13 @@ def _run(settings: McmcSettings) -> McmcResult:
         )
 
     try:
-        return run_mcmc(settings, progress=report, started=begin, compiling=console.print)
+        return run_mcmc(
+            settings,
+            progress=report,
+            started=begin,
+            compiling=console.print,
+            measuring=lambda: console.print("measuring this machine's engines, once for this kind of data"),
+        )
     except KeyboardInterrupt:
         console.print("The same command goes on from the last checkpoint; --redo starts anew.")
         raise
@@ -117,7 +123,7 @@ def _run(settings: McmcSettings) -> McmcResult:
         bar.stop()
 
 
-def _introduce(settings: McmcSettings, data: ChainInput, start: str) -> None:
+def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str) -> None:
     from textwrap import fill
 
     from phloem.analysis.mcmc_data import prior_text
@@ -143,6 +149,7 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str) -> None:
         f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {c.heating:g}, seed {c.seed}, {_length(c)}"
     )
     _line(f"start:   {start}")
+    _line(fill(f"device:  {device}", terminal_width(), subsequent_indent=" " * 9))
     if not c.use_data:
         _line("data:    ignored; this samples the prior")
 

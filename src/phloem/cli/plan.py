@@ -135,6 +135,7 @@ def _table(result):
     )
     fit = result.optimisation_evaluations * total(lambda f: f.whole_gradient_seconds)
     table.add_row("--optimize", f"about {_seconds(fit)} ({result.optimisation_evaluations} gradients)")
+    table.add_row("phloem mcmc", result.chains.reason)
     sampled = total(lambda f: f.sampled_patterns)
     table.add_row("timed on", f"{sampled:,} patterns, scaled by operations")
     return table

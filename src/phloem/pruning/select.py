@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from phloem.errors import DeviceError, require_choice
 from phloem.hardware.limits import require_threads
 from phloem.hardware.machine import gpu_is_here, require_torch, usable_cores, why_not_gpu
-from phloem.pruning.gpu.cost import WORTH_SECONDS, advise
+from phloem.pruning.gpu.cost import (
+    LOADING_SECONDS,
+    WORTH_SECONDS,
+    ChainPlan,
+    Speeds,
+    advise,
+    advise_chains,
+)
 from phloem.pruning.interface import FLOAT32_STATES, Evaluator, Problem, refuse_slow_precision
 
 ENGINES = ("auto", "reference", "cpu", "gpu")
+CHAIN_DEVICES = ("auto", "cpu", "gpu")
 PRECISIONS = ("float64", "float32")
 
 # Below this many message entries (columns × states × categories) a second thread costs more than it saves.
@@ -75,6 +83,61 @@ def _compare(problem: Problem, cores: int) -> tuple[bool, str]:
         return False, f"the GPU cannot be used: {problem_there}"
     if speeds is not None:
         advice = advise(problem, cores, speeds)
+    return advice.use_gpu, advice.reason
+
+
+def select_chains(
+    requested: str, problems: Callable[[], Sequence[Problem]], plan: ChainPlan, threads: int | None = None
+) -> Selection:
+    """Choose where chains are evaluated: auto, cpu or gpu. problems: of the parts, asked for only where an
+    answer depends on them. InputError and DeviceError as select_engine."""
+    require_threads(threads)
+    require_choice("device", requested, CHAIN_DEVICES)
+    cores = threads or usable_cores()[0]
+    use_gpu, why = requested == "gpu", "asked for"
+    if requested == "auto":
+        use_gpu, why = False, f"chosen: {why_not_gpu()}"
+        if gpu_is_here():
+            use_gpu, reason = _compare_chains(problems(), plan, cores)
+            why = f"chosen: {reason}"
+    if use_gpu:
+        return chains_on_gpu(why)
+    return chains_on_cpu(why, cores)
+
+
+def chains_on_cpu(why: str, threads: int) -> Selection:
+    """The sampler on the CPU. why: a clause."""
+    how = "kernels in a compiled loop; runs and their chains share the threads"
+    return Selection("cpu", threads, "float64", f"CPU {why}; {how}", _no_evaluator)
+
+
+def chains_on_gpu(why: str) -> Selection:
+    """The sampler on a GPU; DeviceError where there is none, or no PyTorch."""
+    require_torch()
+    from phloem.pruning.gpu.evaluator import device_name, find_device
+
+    name = device_name(find_device())
+    how = "all chains of a thread in one launch a generation"
+    return Selection("gpu", 1, "float64", f"GPU {why} ({name}); {how}", _no_evaluator)
+
+
+def _no_evaluator(_: Problem) -> Evaluator:
+    raise DeviceError("the sampler evaluates its chains itself")
+
+
+def _compare_chains(problems: Sequence[Problem], plan: ChainPlan, cores: int) -> tuple[bool, str]:
+    """Whether chains run on the GPU, and why; measured as in _compare."""
+    speeds: list[Speeds | None] = [None] * len(problems)
+    advice = advise_chains(problems, plan, cores, speeds)
+    if advice.cpu_seconds < advice.gpu_seconds or not advice.saves(plan.generations, LOADING_SECONDS / 2):
+        return False, advice.reason
+    from phloem.pruning.calibration import calibrated_speeds
+
+    try:
+        speeds = [calibrated_speeds(p.state_sets.shape[1], p.precision, cores) for p in problems]
+    except DeviceError as problem_there:
+        return False, f"the GPU cannot be used: {problem_there}"
+    advice = advise_chains(problems, plan, cores, speeds)
     return advice.use_gpu, advice.reason
 
 

@@ -99,7 +99,7 @@ def test_the_start_is_recorded_and_guards_the_checkpoint(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="another start"):
         run_mcmc(replace(settings, start="nj"))
     told = []
-    resumed = run_mcmc(settings, started=lambda data, start: told.append(start))
+    resumed = run_mcmc(settings, started=lambda data, start, device: told.append(start))
     assert resumed.resumed_at is not None and told == [resumed.start]
     stored = json.loads(Path("x.json").read_text())
     assert stored["settings"]["start"] == "bionj" and "3 random interchanges" in stored["start"]

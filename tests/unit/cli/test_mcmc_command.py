@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -52,6 +53,8 @@ def test_files_are_written(finished):
     record = json.loads((folder / "x.json").read_text())
     assert record["finished"] and record["settings"]["chains"]["seed"] == 1
     assert record["provenance"]["files"][str(PRIMATES)]["sha256"]
+    assert record["settings"]["device"] == record["provenance"]["engine"]["name"] == "cpu"
+    assert "CPU chosen: " in record["provenance"]["engine"]["reason"]
     assert {row["name"] for row in record["parameters"]} >= {"LnL", "TL", "alpha", "r(A<->G)", "pi(T)"}
     assert set(record["acceptance"]) >= {"spr", "tbr", "nni", "branch_multiplier", "alpha_multiplier"}
     tree = read_tree(folder / "x.con.tre")
@@ -123,6 +126,37 @@ def test_a_finished_analysis_goes_on(tmp_path):
     assert again.exit_code == 0 and "was finished before" in again.stdout
 
 
+def test_a_checkpoint_decides_about_the_device(tmp_path, monkeypatch):
+    """What a GPU began is not gone on with elsewhere, under auto either; a device asked for is used."""
+    from phloem.analysis import mcmc as analysis
+    from phloem.errors import DeviceError
+    from phloem.inference.mcmc.checkpoint import FORMAT
+
+    def none_here(why):
+        raise DeviceError(f"no GPU, {why}")
+
+    monkeypatch.setattr(analysis, "chains_on_gpu", none_here)
+    identity = np.frombuffer(json.dumps({"format": FORMAT, "device": "gpu"}).encode(), np.uint8)
+    np.savez(tmp_path / "x.ckp.npz", identity=identity)
+    answer = command("--prefix", str(tmp_path / "x"), *SHORT)
+    assert isinstance(answer.exception, DeviceError) and "checkpoint was made on one" in str(answer.exception)
+    other = command("--prefix", str(tmp_path / "x"), *SHORT, "--device", "cpu")
+    assert isinstance(other.exception, InputError) and "device" in str(other.exception)
+
+
+def test_what_no_gpu_is_asked_about_says_why(tmp_path, monkeypatch):
+    from phloem.analysis import mcmc as analysis
+
+    def asked(*_):
+        raise AssertionError("asked")
+
+    monkeypatch.setattr(analysis, "select_chains", asked)
+    assert command("--prefix", str(tmp_path / "y"), *SHORT, "--prior-only").exit_code == 0
+    reason = json.loads((tmp_path / "y.json").read_text())["provenance"]["engine"]["reason"]
+    assert "a prior needs no likelihood" in reason
+    assert isinstance(command("--prefix", str(tmp_path / "z"), *SHORT).exception, AssertionError)
+
+
 def test_another_analysis_is_no_extension(tmp_path):
     assert command("--prefix", str(tmp_path / "x"), *SHORT).exit_code == 0
     other = command("--prefix", str(tmp_path / "x"), "--generations", "9000", *SHORT[2:], "--seed", "7")
@@ -145,8 +179,8 @@ def test_nothing_is_printed_into_the_bar_of_progress(monkeypatch):
     monkeypatch.setattr(rich.progress.Progress, "stop", lambda _: shown.append("no bar"))
     monkeypatch.setattr(command_line, "_introduce", lambda *_: shown.append("told"))
 
-    def run(settings, progress, started, compiling):
-        started("data", "random")
+    def run(settings, progress, started, compiling, measuring):
+        started("data", "random", "CPU")
         raise NumericalError("stopped")
 
     monkeypatch.setattr(analysis, "run_mcmc", run)

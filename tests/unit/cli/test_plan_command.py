@@ -27,6 +27,7 @@ def command(*arguments: str):
 def test_a_likelihood():
     result = command(PRIMATES, "--model", "GTR+G4")
     assert result.exit_code == 0 and "413 patterns" in result.stdout and "--optimize" in result.stdout
+    assert "phloem mcmc" in result.stdout and "CPU chosen: " in result.stdout
 
 
 def test_parts_are_planned_together():

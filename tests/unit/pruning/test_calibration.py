@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from gpu.random_problems import random_case
+from phloem.errors import DeviceError
+from phloem.hardware import machine
 from phloem.pruning import calibration, select
 from phloem.pruning.cpu.column_store import column_sizes
-from phloem.pruning.gpu.cost import Speeds, gradient_flop, tree_levels
+from phloem.pruning.gpu.cost import ChainPlan, Speeds, gradient_flop, tree_levels
 
 MEASURED = Speeds(1e-4, 1e-5, 1e12, 1e10)
 
@@ -65,6 +69,60 @@ def test_the_choice_follows_the_measurement(measured, monkeypatch):
 def test_small_problems_are_not_worth_measuring(measured, monkeypatch):
     monkeypatch.setattr(select, "gpu_is_here", lambda: True)
     assert select.select_engine("auto", random_case(6, 50, 4, 4).problem).engine == "cpu" and measured == []
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.setattr(select, "gpu_is_here", lambda: True)
+    chosen = select.chains_on_cpu("", 1)
+    monkeypatch.setattr(select, "chains_on_gpu", lambda why: replace(chosen, engine="gpu", reason=why))
+
+
+def chains(problem, generations, requested="auto"):
+    plan = ChainPlan(n_runs=2, n_chains=4, generations=generations)
+    return select.select_chains(requested, lambda: [problem], plan, 1)
+
+
+def test_chains_follow_the_measurement(measured, gpu, monkeypatch):
+    """By speeds, and by what there is to do: a short analysis is not worth loading libraries."""
+    large = random_case(20, 4000, 61, 1).problem
+    chosen = chains(large, 100_000)
+    assert chosen.engine == "gpu" and "measured here" in chosen.reason and len(measured) == 1
+    chosen = chains(large, 20)
+    assert chosen.engine == "cpu" and "too little in 20 generations" in chosen.reason
+    monkeypatch.setattr(calibration, "measure_speeds", lambda *kind: Speeds(1.0, 1.0, 1e12, 1e13))
+    calibration.calibration_file().unlink()
+    chosen = chains(large, 100_000)
+    assert chosen.engine == "cpu" and "measured here" in chosen.reason
+
+
+def test_small_chains_are_not_worth_measuring(measured, gpu):
+    chosen = chains(random_case(6, 50, 4, 4).problem, 1_000_000)
+    assert chosen.engine == "cpu" and "assumed speeds" in chosen.reason and measured == []
+
+
+def test_what_is_asked_for_is_done(measured, gpu):
+    small = random_case(6, 50, 4, 4).problem
+    assert chains(small, 1, "gpu").engine == "gpu" and chains(small, 1, "cpu").reason.startswith("CPU asked")
+
+
+def test_chains_where_there_is_no_gpu(measured, monkeypatch):
+    monkeypatch.setattr(machine, "_driver_is_here", lambda: False)
+    problem = random_case(20, 4000, 61, 1).problem
+    assert "no GPU here" in chains(problem, 10**6).reason
+    monkeypatch.setattr(machine, "find_spec", lambda name: None)
+    monkeypatch.setattr(machine, "_driver_is_here", lambda: True)
+    assert "pip install" in chains(problem, 10**6).reason
+    with pytest.raises(DeviceError, match="pip install"):
+        chains(problem, 10**6, "gpu")
+
+    def broken(*kind):
+        raise DeviceError("PyTorch finds no GPU here")
+
+    monkeypatch.setattr(select, "gpu_is_here", lambda: True)
+    monkeypatch.setattr(calibration, "measure_speeds", broken)
+    chosen = chains(problem, 10**6)
+    assert chosen.engine == "cpu" and "the GPU cannot be used: PyTorch finds no GPU here" in chosen.reason
 
 
 def test_samples_are_what_they_say():

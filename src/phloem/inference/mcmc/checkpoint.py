@@ -134,6 +134,16 @@ def state_path(prefix: str) -> Path:
     return Path(f"{prefix}.ckp.npz")
 
 
+def stored_device(prefix: str) -> str | None:
+    """Where the chains of the checkpoint were evaluated; None where there is none that can be read."""
+    try:
+        with np.load(state_path(prefix)) as archive:
+            found = json.loads(bytes(archive["identity"])).get("device")
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
+        return None
+    return found if isinstance(found, str) else None
+
+
 def samples_path(prefix: str, number: int) -> Path:
     """The samples of run `number` (from 0)."""
     return Path(f"{prefix}.ckp.run{number + 1}.samples")

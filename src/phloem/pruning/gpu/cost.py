@@ -1,7 +1,9 @@
-"""When a GPU is worth it: seconds of a gradient on either engine, from sizes alone. Imports no framework."""
+"""When a GPU is worth it: seconds of a gradient, or of chains, on either engine, from sizes alone. Imports no
+framework."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +39,10 @@ class Advice:
     cpu_seconds: float
     reason: str
 
+    def saves(self, times: int, seconds: float) -> bool:
+        """Whether the GPU saves more than so many seconds in so many times."""
+        return (self.cpu_seconds - self.gpu_seconds) * times > seconds
+
 
 def advise(problem: Problem, cores: int, speeds: Speeds | None = None) -> Advice:
     """Compare the engines for this problem. cores: what the CPU engine may use. speeds: measured with as many
@@ -51,6 +57,51 @@ def advise(problem: Problem, cores: int, speeds: Speeds | None = None) -> Advice
         f"a gradient takes about {gpu * 1e3:.2g} ms there, {cpu * 1e3:.2g} ms on {cores} core(s) {source}"
     )
     return Advice(use, gpu, cpu, reason if use else f"{reason}, too little to load the GPU's libraries for")
+
+
+# Chains of Metropolis' rule (docs/gpu.md): of the operations of a gradient, those of a proposal; of a level
+# of both passes, that of the way up; seconds of a chain besides, and on a GPU those of the host for a column.
+# Sampling moves to a GPU for more than LOADING_SECONDS in all.
+OF_GRADIENT, OF_LEVEL = 0.2, 0.4
+CHAIN_SECONDS, COLUMN_SECONDS = 5e-6, 1e-9
+LOADING_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class ChainPlan:
+    """runs of n_chains chains, each of so many generations."""
+
+    n_runs: int
+    n_chains: int
+    generations: int
+
+
+def advise_chains(
+    problems: Sequence[Problem], plan: ChainPlan, cores: int, speeds: Sequence[Speeds | None]
+) -> Advice:
+    """Compare the engines for chains over the parts of an alignment; seconds are of a generation of all
+    chains. cores: what the CPU may use. speeds: for every part, measured with as many cores, or None."""
+    chains, on_cpu, on_gpu = plan.n_runs * plan.n_chains, 0.0, 0.0
+    for problem, measured in zip(problems, speeds):
+        known = measured or ASSUMED[problem.state_sets.shape[1] <= 4]
+        n_states, flop = problem.state_sets.shape[1], OF_GRADIENT * gradient_flop(problem)
+        columns = flop / OF_GRADIENT / (6.0 * n_states**2 * problem.n_categories)
+        each = flop / known.gpu_flop + COLUMN_SECONDS * columns
+        latency = known.call_seconds + OF_LEVEL * known.level_seconds * tree_levels(problem)
+        on_gpu += plan.n_runs * latency + chains * each
+        on_cpu += chains * flop / (known.cpu_flop * (1 if measured else cores))
+    on_gpu += chains * CHAIN_SECONDS
+    on_cpu += chains * CHAIN_SECONDS / min(cores, chains)
+    use = on_cpu > 2 * on_gpu
+    source = "as measured here" if all(speeds) else "by assumed speeds"
+    reason = (
+        f"a generation of {chains:,} chains takes about {on_gpu * 1e3:.2g} ms there, {on_cpu * 1e3:.2g} ms "
+        f"on {cores} core(s) {source}"
+    )
+    if use and not Advice(use, on_gpu, on_cpu, "").saves(plan.generations, LOADING_SECONDS):
+        reason += f", too little in {plan.generations:,} generations to load the GPU's libraries for"
+        use = False
+    return Advice(use, on_gpu, on_cpu, reason)
 
 
 def gradient_flop(problem: Problem) -> float:
