@@ -14,7 +14,7 @@ from phloem.errors import InputError
 from phloem.hardware.limits import require_memory
 from phloem.io.output_file import replaced_file, write_file
 from phloem.io.trees import read_tree
-from phloem.plot.drawing import SUPPORT_KEYS, DrawSettings, is_interval, is_number
+from phloem.plot.drawing import SUPPORT_KEYS, Drawing, DrawSettings, is_interval, is_number
 from phloem.plot.pictures import DOTS_PER_INCH, draw, save_figure, svg_text
 from phloem.plot.terminal_tree import draw_tree
 from phloem.tree.reroot import root_at_midpoint
@@ -108,9 +108,13 @@ def check_picture_name(path: str) -> None:
 
 
 def save_picture(tree: Tree, path: str, settings: DrawSettings) -> None:
-    """Write a picture; the name's ending tells the format."""
+    """Write a tree's picture; the name's ending tells the format."""
     check_picture_name(path)
-    drawing = draw(tree, settings)
+    save_drawing(draw(tree, settings), path)
+
+
+def save_drawing(drawing: Drawing, path: str) -> None:
+    """Write any picture; the name's ending tells the format."""
     kind = Path(path).suffix.lower()
     if kind == ".svg":
         write_file(path, svg_text(drawing))

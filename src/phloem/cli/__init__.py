@@ -18,6 +18,8 @@ COMMANDS = {
     "distances": "phloem.cli.distance:distances",
     "draw": "phloem.cli.draw:draw",
     "likelihood": "phloem.cli.likelihood:likelihood",
+    "temporal-signal": "phloem.cli.temporal_signal:temporal_signal",
+    "date": "phloem.cli.date:date",
     "mcmc": "phloem.cli.mcmc:mcmc",
     "summarise": "phloem.cli.summarise:summarise",
     "simulate": "phloem.cli.simulate:simulate",

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import typer
 
 from phloem.cli.data_options import takes_data
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _takes_input = takes_data(
     ambiguity="missing",
@@ -148,7 +143,13 @@ def _run(options: dict[str, Any], method: str | None) -> None:
     from phloem.analysis.distance import print_matrix, run_distance_analysis, tree_text
     from phloem.analysis.distance_source import DistanceAnalysisSettings
     from phloem.analysis.outputs import STDOUT, json_text
-    from phloem.cli.streams import message_console, print_result, require_stdout, result_stream
+    from phloem.cli.streams import (
+        message_console,
+        print_result,
+        require_stdout,
+        result_stream,
+        shown_steps,
+    )
 
     options |= options.pop("data")
     options["out"] = None if options["out"] == STDOUT else options["out"]
@@ -156,7 +157,7 @@ def _run(options: dict[str, Any], method: str | None) -> None:
     if settings.out is None or settings.json == STDOUT:
         require_stdout()
     live = message_console(live=True)
-    with _shown_steps(live, "reading") as progress:
+    with shown_steps(live, "reading") as progress:
         result = run_distance_analysis(settings, progress=progress, compiling=live.print)
     _show(result, message_console())
     if settings.json == STDOUT:
@@ -166,42 +167,6 @@ def _run(options: dict[str, Any], method: str | None) -> None:
     elif settings.out is None:
         with result_stream() as out:
             print_matrix(result, out)
-
-
-@contextmanager
-def _shown_steps(console: Console, first: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Yields progress(step, done, total), total 0 where it is not known; `first` is shown at once.
-
-    One line, which goes when all is done. Nothing is written where the console is not a terminal.
-    """
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        SpinnerColumn,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    if not console.is_terminal:
-        yield lambda step, done, total: None
-        return
-    columns = (
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TaskProgressColumn(),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(compact=True),
-    )  # fmt: skip
-    with Progress(*columns, console=console, transient=True) as bar:
-        task, shown = bar.add_task(first, total=None), first
-
-        def tell(step: str, done: int, total: int) -> None:
-            nonlocal task, shown
-            if step != shown:
-                bar.remove_task(task)
-                task, shown = bar.add_task(step, total=None), step
-            bar.update(task, completed=done, total=total or None)
-
-        yield tell
 
 
 def _show(result, console) -> None:

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import TextIOBase, TextIOWrapper
 from typing import TYPE_CHECKING, NoReturn, TextIO
@@ -143,6 +143,42 @@ def _least_width(console: Console, column: Column) -> int:
     options = console.options.update(width=10_000)
     found = [console.measure(cell, options=options) for cell in (column.header, *column.cells)]
     return max(size.maximum if column.no_wrap else size.minimum for size in found)
+
+
+@contextmanager
+def shown_steps(console: Console, first: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Yields progress(step, done, total), total 0 where it is not known; `first` is shown at once.
+
+    One line, which goes when all is done. Nothing is written where the console is not a terminal.
+    """
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    if not console.is_terminal:
+        yield lambda step, done, total: None
+        return
+    columns = (
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TaskProgressColumn(),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(compact=True),
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as bar:
+        task, shown = bar.add_task(first, total=None), first
+
+        def tell(step: str, done: int, total: int) -> None:
+            nonlocal task, shown
+            if step != shown:
+                bar.remove_task(task)
+                task, shown = bar.add_task(step, total=None), step
+            bar.update(task, completed=done, total=total or None)
+
+        yield tell
 
 
 def leave(status: int) -> NoReturn:

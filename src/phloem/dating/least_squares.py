@@ -18,13 +18,15 @@ import numpy as np
 from phloem.data.dates import TipDates
 from phloem.dating.cpu.tree_squares import A, B, C, both_sides
 from phloem.dating.interior_point import TimeProblem, solve_times
-from phloem.errors import InputError, require_choice, require_count
+from phloem.errors import InputError, require_choice, require_count, require_seed
 from phloem.tree.reroot import root_at_branch, unroot
 from phloem.tree.tree import Tree, require_lengths
 
 DatingRoot = Literal["search", "branch", "keep"]
 Progress = Callable[[str, int, int], None]
 _LEAST = 1e-10  # substitutions per site and year, as LSD has it
+_SLOWEST, _FASTEST = 1e-15, 1e3  # of rates that anybody may mean
+MOST_REPLICATES = 100_000
 _WORK = 200_000  # nodes visited by a search for the root, or a few branches more
 
 
@@ -53,11 +55,27 @@ class DatingSettings:
         require_choice("root", self.root, ("search", "branch", "keep"))
         require_count("the number of sites", self.sites)
         low, high = self.rates
-        if not (0 < low <= high and np.isfinite(low)) or not (self.rate is None or 0 < self.rate < np.inf):
-            hint = "Rates are substitutions per site and year, above 0, the lower bound first."
+        given = () if self.rate is None else (self.rate,)
+        if not (
+            _SLOWEST <= low <= high and low <= _FASTEST and all(_SLOWEST <= r <= _FASTEST for r in given)
+        ):
+            hint = (
+                f"Rates are substitutions per site and year, {_SLOWEST:g} to {_FASTEST:g}, the lower first."
+            )
             raise InputError("this is no rate, or no range of rates", hint=hint)
-        if not (self.smoothing > 0 and self.clock_spread >= 0 and 0 < self.mass < 1 and self.replicates >= 0):
-            raise InputError("a number of the dating is out of range", hint="See phloem date --help.")
+        for what, allowed, range_of in (
+            ("smoothing", 1e-6 <= self.smoothing <= 1e6, "1e-6 to 1e6 substitutions"),
+            ("clock spread", 0 <= self.clock_spread <= 10, "0 to 10"),
+            ("mass of intervals", 0 < self.mass < 1, "above 0, below 1"),
+            (
+                "number of resampled trees",
+                0 <= self.replicates <= MOST_REPLICATES,
+                f"0 to {MOST_REPLICATES:,}",
+            ),
+        ):
+            if not allowed:
+                raise InputError(f"the {what} is out of range", hint=f"Choose {range_of}.")
+        require_seed(self.seed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,7 +108,8 @@ class DrawSettings:
     thinned out where they would touch.
     support: annotation to print at the nodes, None for numeric labels or the usual names, "none" for nothing.
     intervals: annotation with (lower, upper) node heights to draw as bars, None for the usual one, "none".
-    colour_by: numeric annotation that colours the branches. scale_bar: draw one.
+    colour_by: numeric annotation that colours the branches. scale_bar: draw one. latest: the year of the
+    deepest tip, where lengths are years: a rectangular tree gets a time axis instead of the bar.
     """
 
     shape: TreeShape = "rectangular"
@@ -122,6 +123,7 @@ class DrawSettings:
     intervals: str | None = None
     colour_by: str | None = None
     scale_bar: bool = True
+    latest: float | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("width", 100), ("height", 100), ("font_size", 1)):

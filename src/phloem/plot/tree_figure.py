@@ -26,6 +26,7 @@ from phloem.plot.drawing import (
     text_width,
     thinned,
 )
+from phloem.plot.time_axis import time_axis
 from phloem.tree.tree import Tree
 
 # A tree with horizontal branches, root at the left.
@@ -56,7 +57,13 @@ def rectangular(tree: Tree, settings: DrawSettings) -> Drawing:
         names, guides = _tip_labels(tree, place, x, y, size, label_room)
         texts, strokes = texts + names, [guides, *strokes]
     texts += fitting_support(shown, x, y, tree.parent, 0.8 * size)
-    if (
+    if settings.latest is not None and place.timed:
+        first = settings.latest - float(place.depth.max()) + left
+        axis, years = time_axis(
+            (first, settings.latest), (MARGIN, MARGIN + room), (MARGIN, height - FOOT), size
+        )
+        strokes, texts = [*axis, *strokes], texts + years
+    elif (
         place.timed
         and place.depth.max() > 0
         and settings.scale_bar

@@ -34,6 +34,8 @@ LINES = {
     "summarise": ["t.nwk", "--burn-in", "0"],
     "plan": ["a.fa", "--model", "JC", "--engine", "reference"],
     "mcmc": MCMC,
+    "date": ["t.nwk", "--dates", "d.tsv"],
+    "temporal-signal": ["t.nwk", "--dates", "d.tsv", "--permutations", "9"],
 }
 WITH = {  # what an option needs beside it
     ("draw", "height"): ["--out", "x.svg", "--redo"],
@@ -73,6 +75,7 @@ def test_no_number_ends_in_a_traceback(command, option, kind, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.fa").write_text(FASTA)
     (tmp_path / "t.nwk").write_text(NEWICK)
+    (tmp_path / "d.tsv").write_text("a\t2001\nb\t2003\nc\t2002\nd\t2005\n")
     for value in VALUES[kind]:
         if option in TAKES_LONG and value == "99999999":
             continue

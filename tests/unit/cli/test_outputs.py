@@ -15,10 +15,11 @@ from phloem.cli import build_app
 from phloem.errors import InputError
 
 FASTA = ">a\nACGTACGT\n>b\nACGTACGA\n>c\nACTTACGA\n>d\nACTTAGGA\n"
+DATES = "a\t2001\nb\t2003\nc\t2002\nd\t2005\n"
 NEWICK = "(a:0.1,b:0.2,(c:0.15,d:0.3):0.1);\n"
 
 # Options that name files to be written, and the command lines that write them.
-OUTPUTS = {"out", "out_tree", "json", "picture", "prefix"}
+OUTPUTS = {"out", "out_tree", "json", "picture", "prefix", "table"}
 LINES = {
     "distances": ["a.fa"],
     "upgma": ["a.fa"],
@@ -27,6 +28,8 @@ LINES = {
     "likelihood": ["a.fa", "--tree", "t.nwk", "--model", "JC", "--engine", "reference"],
     "simulate": ["t.nwk", "--model", "JC", "--sites", "9"],
     "summarise": ["t.nwk", "--burn-in", "0"],
+    "date": ["t.nwk", "--dates", "d.tsv", "--intervals", "0"],
+    "temporal-signal": ["t.nwk", "--dates", "d.tsv", "--permutations", "0"],
     "mcmc": ["a.fa", "--start", "t.nwk", "--generations", "100", "--sample-every", "2"],
 }
 NAMES = {"picture": "x.svg", "draw": "x.svg"}  # that tell what is written; all others may be anything
@@ -53,6 +56,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.fa").write_text(FASTA)
     (tmp_path / "t.nwk").write_text(NEWICK)
+    (tmp_path / "d.tsv").write_text(DATES)
     return tmp_path
 
 
@@ -89,13 +93,13 @@ def test_two_outputs_are_two_files(command, a, b, folder):
         extra = ["--out", "o"] if command == "distances" and "out" not in (a, b) else []
         given = [word for name in (a, b) for word in (option(name), names[name])]
         refused(called(command, *given, *extra, "--redo"), "two outputs would be this file")
-    assert {file.name for file in folder.iterdir()} == {"a.fa", "t.nwk", "link"}
+    assert {file.name for file in folder.iterdir()} == {"a.fa", "t.nwk", "d.tsv", "link"}
 
 
 @pytest.mark.parametrize(("command", "name"), [(c, n) for c in LINES for n in written(c)])
 @pytest.mark.parametrize("kind", ["itself", "symbolic link", "hard link", "link to its folder"])
 def test_no_output_is_an_input(command, name, kind, folder):
-    for source in [word for word in LINES[command] if word in ("a.fa", "t.nwk")]:
+    for source in [word for word in LINES[command] if word in ("a.fa", "t.nwk", "d.tsv")]:
         text = (folder / source).read_text()
         target = f"{source}.svg" if name == "picture" or command == "draw" else f"link-{source}"
         if kind == "symbolic link":
@@ -145,7 +149,7 @@ def test_places_are_looked_at_before_anything_is_computed(command, name, place, 
     if name == "prefix":
         arguments.append("--redo")
     refused(called(command, *arguments), words)
-    assert {file.name for file in folder.iterdir()} == {"a.fa", "t.nwk", "dir.svg", "dir.svg.json"}
+    assert {file.name for file in folder.iterdir()} == {"a.fa", "t.nwk", "d.tsv", "dir.svg", "dir.svg.json"}
 
 
 def test_one_result_on_standard_output(folder):
@@ -155,7 +159,7 @@ def test_one_result_on_standard_output(folder):
     shown = called("simulate", "--out", "-")
     assert shown.exit_code == 0 and shown.stdout.startswith(">a\n")
     assert called("summarise", "--out", "-").stdout.startswith("(")
-    assert {file.name for file in folder.iterdir()} == {"a.fa", "t.nwk"}
+    assert {file.name for file in folder.iterdir()} == {"a.fa", "t.nwk", "d.tsv"}
 
 
 def test_names_that_differ_by_more_are_two_files(tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ ALIGNMENT = "".join(
 TREE = "(a:0.1,b:0.1,(c:0.1,d:0.2):0.3);\n"
 PARTITIONS = "JC, one = 1-4\nJC, two = 5-8\n"
 MATRIX = "4\na 0 1 3 4\nb 1 0 3 4\nc 3 3 0 2\nd 4 4 2 0\n"
+DATES = "a\t2001\nb\t2003\nc\t2002\nd\t2005\n"
 NAMES = "a\nb\nc\nd\n"
 CASES = [
     (ALIGNMENT, ("likelihood", "-", "--tree", "TREE", "--model", "JC", "--json", "-")),
@@ -32,6 +33,12 @@ CASES = [
     (MATRIX, ("distances", "-", "--out", "OUT", "--json", "-")),
     (NAMES, ("nj", "ARRAY", "--names", "-", "--json", "-")),
     (TREE, ("draw", "-")),
+    (TREE, ("date", "-", "--dates", "DATES", "--intervals", "0", "--json", "-")),
+    (DATES, ("date", "TREE", "--dates", "-", "--intervals", "0", "--json", "-")),
+    (
+        ALIGNMENT,
+        ("temporal-signal", "--alignment", "-", "--dates", "DATES", "--permutations", "9", "--json", "-"),
+    ),
     (TREE * 10, ("summarise", "-")),
     (TREE, ("simulate", "-", "--model", "JC", "--sites", "10")),
 ]  # fmt: skip
@@ -39,11 +46,11 @@ CASES = [
 
 def called(monkeypatch, capsys, given, folder, arguments):
     """Exit status, standard output and error of a command."""
-    files = {"ALIGNMENT": ALIGNMENT, "TREE": TREE}
+    files = {"ALIGNMENT": ALIGNMENT, "TREE": TREE, "DATES": DATES}
     for name, text in files.items():
         (folder / name).write_text(text)
     np.save(folder / "ARRAY.npy", np.array([line.split()[1:] for line in MATRIX.split("\n")[1:5]], float))
-    there = {"ALIGNMENT", "TREE", "OUT"}
+    there = {"ALIGNMENT", "TREE", "DATES", "OUT"}
     named = [str(folder / word) if word in there else word for word in arguments]
     named = [str(folder / "ARRAY.npy") if word == "ARRAY" else word for word in named]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
@@ -59,7 +66,7 @@ def test_every_input_of_every_command(monkeypatch, capsys, tmp_path, given, argu
     if "--json" in arguments:
         files = json.loads(out)["provenance"]["files"]
         assert files["standard input"] == {"sha256": hashlib.sha256(given.encode()).hexdigest()}
-        assert len(files) == 1 + sum(word in ("ALIGNMENT", "TREE", "ARRAY") for word in arguments)
+        assert len(files) == 1 + sum(word in ("ALIGNMENT", "TREE", "DATES", "ARRAY") for word in arguments)
 
 
 @pytest.mark.parametrize("given, arguments", CASES)

@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from phloem.cli.distance import _shown_steps as shown_steps
+from phloem.cli.streams import shown_steps
 
 
 def written(terminal: bool) -> str:

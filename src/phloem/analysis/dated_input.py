@@ -1,0 +1,125 @@
+"""What dating reads: a tree with lengths, or an alignment to make one from, and the dates of its taxa."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+
+import numpy as np
+
+from phloem.clustering.starting_tree import starting_tree
+from phloem.data.alignment import Alignment
+from phloem.data.dates import TipDates, shown_year
+from phloem.errors import InputError, in_file
+from phloem.io.alignment import read_alignment
+from phloem.io.date_table import read_dates
+from phloem.io.date_text import WholeYears
+from phloem.io.dates import DateReading, Undated, dates_from_names
+from phloem.io.trees import read_tree
+from phloem.tree.match import match_taxa
+from phloem.tree.tree import Tree, require_lengths
+
+UNSTATED_SITES = 1000  # as LSD2 takes where nobody says
+
+
+@dataclass(frozen=True)
+class DateOptions:
+    """Where dates come from, for every command that takes them.
+
+    dates: table; None takes them from the names: pattern (a regular expression), or a delimiter and which
+    field (from 0, or -1 from the end), else the last field after | _ / @. Others as in io.dates.DateReading.
+    """
+
+    dates: str | None = None
+    _: KW_ONLY
+    date_pattern: str | None = None
+    date_delimiter: str | None = None
+    date_field: int = -1
+    name_column: str | None = None
+    date_column: str | None = None
+    whole_years: WholeYears = "auto"
+    ages: bool = False
+    undated: Undated = "error"
+
+    def read(self, taxa: tuple[str, ...]) -> TipDates:
+        """The dates of these taxa, in their order."""
+        of_table, of_names = (self.name_column, self.date_column), (self.date_pattern, self.date_delimiter)
+        reading = DateReading(self.whole_years, self.ages, self.undated, *of_table)
+        if self.dates is None:
+            if any(of_table):
+                raise InputError("a column is chosen, and no table of dates given", hint="Add --dates FILE.")
+            return dates_from_names(taxa, *of_names, self.date_field, reading)
+        if any(of_names) or self.date_field != -1:
+            hint = "Leave --dates out, or the pattern, delimiter and field."
+            raise InputError("dates come from a table, or from the names, not from both", hint=hint)
+        return read_dates(self.dates, taxa, reading)
+
+
+@dataclass(frozen=True)
+class DatedTreeOptions:
+    """tree: Newick or NEXUS file, index which of its trees; None makes BIONJ's of the alignment. alignment:
+    what the lengths come from; it says how many sites they rest on, unless `sites` does. dates: their source.
+    """
+
+    tree: str | None = None
+    _: KW_ONLY
+    index: int = 0
+    alignment: str | None = None
+    datatype: str | None = None
+    sites: int | None = None
+    dates: DateOptions = field(default_factory=DateOptions)
+
+    @property
+    def files(self) -> list[str]:
+        return [file for file in (self.tree, self.alignment, self.dates.dates) if file is not None]
+
+
+@dataclass(frozen=True, eq=False)
+class DatedInput:
+    """tree: with all lengths. dates: of its tips, in their order. origin: how the tree came about, in words.
+    sites: that its lengths rest on, None where nobody said."""
+
+    tree: Tree
+    dates: TipDates
+    origin: str
+    sites: int | None
+
+
+def read_dated_tree(options: DatedTreeOptions) -> DatedInput:
+    """Read all of it; InputErrors name file, line and taxon."""
+    alignment = None if options.alignment is None else _alignment(options)
+    if options.tree is not None:
+        tree = read_tree(options.tree, options.index)
+        require_lengths(tree, file=options.tree)
+        if alignment is not None:
+            tree = match_taxa(tree, alignment.taxa, file=options.tree)
+        origin = options.tree
+    elif alignment is not None:
+        made = starting_tree(alignment)
+        tree, origin = made.tree, made.origin
+    else:
+        hint = "Give a tree file, or --alignment FILE to make one from."
+        raise InputError("there is no tree to date", hint=hint)
+    with in_file(options.tree or options.alignment):
+        dates = options.dates.read(tree.taxa)
+    sites = options.sites or (None if alignment is None else int(alignment.codes.shape[1]))
+    return DatedInput(tree, dates, origin, sites)
+
+
+def _alignment(options: DatedTreeOptions) -> Alignment:
+    assert options.alignment is not None
+    return read_alignment(options.alignment, datatype=options.datatype)
+
+
+def shown_dates(dates: TipDates) -> list[str]:
+    """What was read, in a few lines for people."""
+    exact, known = dates.exact, np.isfinite(dates.middle)
+    n, ranges = len(dates.names), int((known & ~exact).sum())
+    first, last = np.nanmin(dates.middle), np.nanmax(dates.middle)
+    span = f"{shown_year(float(first), dates.calendar)} to {shown_year(float(last), dates.calendar)}"
+    parts = [f"{int(exact.sum()):,} exact"]
+    parts += [f"{ranges:,} within a range, the middle of which is used for regression"] if ranges else []
+    parts += [f"{n - int(known.sum()):,} unknown"] if not known.all() else []
+    lines = [f"{n:,} dates, {span}: {', '.join(parts)}"]
+    if dates.calendar and exact.all() and np.all(dates.lower == np.round(dates.lower)):
+        lines.append("all are whole years, taken as their first day: say --whole-years range if they are not")
+    return lines

@@ -1,0 +1,194 @@
+"""`phloem date`: the dates of a tree's nodes and the rate, by least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+import numpy as np
+
+from phloem.analysis.dated_input import (
+    UNSTATED_SITES,
+    DatedInput,
+    DatedTreeOptions,
+    read_dated_tree,
+    shown_dates,
+)
+from phloem.analysis.draw import check_picture_name, save_picture
+from phloem.analysis.outputs import check_outputs, write_json
+from phloem.analysis.provenance import provenance
+from phloem.data.dates import shown_year
+from phloem.dating.least_squares import Dating, DatingSettings, date_tree
+from phloem.errors import InputError, in_file
+from phloem.io.output_file import write_file
+from phloem.io.trees import newick_text, write_trees
+from phloem.plot.drawing import DrawSettings
+from phloem.tree.match import branch_names
+from phloem.tree.tree import Tree
+
+INTERVAL = "height_95%_CI"
+
+
+@dataclass(frozen=True)
+class DateSettings:
+    """input: tree and dates. dating: how (its number of sites is the input's, where that is known).
+
+    out: file for the dated tree, NEXUS if its name says so, else Newick; table: TSV of all nodes; picture:
+    .svg, .png or .pdf with a time axis; json: record. Files that exist are replaced only with redo.
+    """
+
+    input: DatedTreeOptions
+    dating: DatingSettings = field(default_factory=DatingSettings)
+    out: str | None = None
+    table: str | None = None
+    picture: str | None = None
+    json: str | None = None
+    redo: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class DateResult:
+    """data: what was read. dating: what came out. tree: rooted, lengths in years, every node annotated with
+    its date and height, and their intervals where replicates were drawn."""
+
+    settings: DateSettings
+    data: DatedInput
+    dating: Dating
+    tree: Tree
+    provenance: dict[str, object]
+
+    @property
+    def sites_assumed(self) -> bool:
+        """Whether nobody said how many sites the lengths rest on."""
+        return self.data.sites is None
+
+    def to_json(self) -> dict[str, object]:
+        """A record of plain numbers, strings and lists, with the tree where no file has it."""
+        found, root = self.dating, self.tree.n_nodes - 1
+        years, rates = found.year_intervals, found.rate_interval
+        own = {} if self.settings.out is not None else {"dated_tree": newick_text([self.tree]).strip()}
+        return own | {
+            "tree": self.data.origin,
+            "dates": shown_dates(self.data.dates),
+            "rate": found.rate,
+            "rate_interval": None if rates is None else rates.tolist(),
+            "root_year": float(found.years[root]),
+            "root_interval": None if years is None else years[root].tolist(),
+            "cost": found.cost,
+            "root_branches_tried": found.tried,
+            "root_proven": found.proven,
+            "sites_assumed": self.sites_assumed,
+            "settings": _finite(asdict(self.settings)),
+            "provenance": self.provenance | {"seed": self.settings.dating.seed},
+        }
+
+
+def _finite(settings: dict) -> dict:
+    settings["dating"]["rates"] = [
+        rate if np.isfinite(rate) else None for rate in settings["dating"]["rates"]
+    ]
+    return settings
+
+
+def run_date(settings: DateSettings, progress: Callable[[str, int, int], None] | None = None) -> DateResult:
+    """Read, date, and write what the settings name. progress(step, done, total), total 0 if not known."""
+    if settings.picture is not None:
+        check_picture_name(settings.picture)
+    outputs = [settings.table, settings.picture]
+    check_outputs([settings.out, *outputs], settings.input.files, settings.redo, [settings.json])
+    data = read_dated_tree(settings.input)
+    settings = replace(settings, dating=replace(settings.dating, sites=data.sites or UNSTATED_SITES))
+    with in_file(settings.input.tree):
+        found = date_tree(data.tree, data.dates, settings.dating, progress)
+    tree = _annotated(found)
+    result = DateResult(settings, data, found, tree, provenance(settings.input.files))
+    _write(result)
+    return result
+
+
+def _annotated(found: Dating) -> Tree:
+    """The tree with dates and heights at its nodes, as FigTree shows them."""
+    latest = float(found.years[: found.tree.n_tips].max())
+    notes: dict[int, dict[str, object]] = {}
+    for x, year in enumerate(found.years.tolist()):
+        notes[x] = {"date": round(year, 6), "height": round(latest - year, 6)}
+        if found.year_intervals is not None:
+            early, late = found.year_intervals[x].tolist()
+            if late - early > 1e-9:
+                notes[x]["date_95%_CI"] = (round(early, 6), round(late, 6))
+                notes[x][INTERVAL] = (round(latest - late, 6), round(latest - early, 6))
+    return replace(found.tree, annotations=notes)
+
+
+def rate_bounds(text: str | None) -> tuple[float, float]:
+    """Two rates, "1e-4,1e-2", as bounds; the usual ones for None."""
+    if text is None:
+        return DatingSettings.rates
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"'{text}' is no range of rates", hint="Write --rate-range 1e-4,1e-2.") from None
+    return low, high
+
+
+def dating_lines(result: DateResult) -> list[str]:
+    """The result in words."""
+    found, data, calendar = result.dating, result.data, result.data.dates.calendar
+    root = float(found.years[-1])
+    lines = [f"tree: {data.origin}, {found.tree.n_tips:,} tips", *shown_dates(data.dates)]
+    if result.sites_assumed:
+        lines.append(
+            f"the lengths are taken to rest on {UNSTATED_SITES:,} sites: say --sites, or give the alignment"
+        )
+    if result.settings.dating.root == "search":
+        sure = "no other branch can be better" if found.proven else "others were not tried"
+        lines.append(f"root: the best of {found.tried:,} branches tried; {sure}")
+    rate, year = f"rate {found.rate:.4g} substitutions per site and year", shown_year(root, calendar)
+    date = f"root {year} ({root:.6g})"
+    if found.rate_interval is not None and found.year_intervals is not None:
+        low, high = found.rate_interval.tolist()
+        early, late = found.year_intervals[-1].tolist()
+        rate += f", 95% interval {low:.3g} to {high:.3g}"
+        date += f", 95% interval {early:.6g} to {late:.6g}"
+    return [*lines, rate, date]
+
+
+def dated_newick(result: DateResult) -> str:
+    """The tree as one line of Newick, lengths in years."""
+    return newick_text([result.tree])
+
+
+def node_rows(result: DateResult) -> Sequence[tuple[str, str, list[float]]]:
+    """For every node, the root first: name, date as people read it, and the numbers of the table."""
+    found, dates = result.dating, result.data.dates.of(result.tree.taxa)
+    names = [*branch_names(found.tree), "root"]
+    latest = float(found.years[: found.tree.n_tips].max())
+    rows = []
+    for x in range(found.tree.n_nodes - 1, -1, -1):
+        year = float(found.years[x])
+        numbers = [year, latest - year]
+        if found.year_intervals is not None:
+            numbers += found.year_intervals[x].tolist()
+        rows.append((names[x], shown_year(year, dates.calendar), numbers))
+    return rows
+
+
+def _table(result: DateResult) -> str:
+    intervals = "" if result.dating.year_intervals is None else "\tdate_lower\tdate_upper"
+    lines = [f"node\tday\tdate\theight{intervals}"]
+    for name, day, numbers in node_rows(result):
+        lines.append("\t".join([name, day, *(f"{value:.6f}" for value in numbers)]))
+    return "\n".join(lines) + "\n"
+
+
+def _write(result: DateResult) -> None:
+    settings = result.settings
+    if settings.out is not None:
+        write_trees(settings.out, result.tree)
+    if settings.table is not None:
+        write_file(settings.table, _table(result))
+    if settings.picture is not None:
+        latest = float(result.dating.years[: result.tree.n_tips].max())
+        shown = DrawSettings(latest=latest, support="none", intervals=INTERVAL)
+        save_picture(result.tree, settings.picture, shown)
+    write_json(result.to_json(), settings.json)

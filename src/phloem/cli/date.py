@@ -1,0 +1,70 @@
+"""`phloem date`: dates of a tree's nodes and the rate, by least squares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+
+from phloem.cli.date_options import takes_dated_tree
+
+if TYPE_CHECKING:
+    from phloem.analysis.dating import DateResult
+
+
+@takes_dated_tree
+def date(
+    source: dict[str, Any],
+    root: Literal["search", "branch", "keep"] = typer.Option(
+        "search", help="Search all branches, stay on the root's branch, or keep the root where it is."
+    ),
+    rate: float | None = typer.Option(None, help="Substitutions per site and year, if known."),
+    rate_range: str | None = typer.Option(None, help="Bounds of the rate, as in 1e-4,1e-2."),
+    intervals: int = typer.Option(100, help="Trees with resampled lengths, for 95% intervals; 0 for none."),
+    clock_spread: float = typer.Option(
+        0.2, help="Standard deviation of a branch's rate in them, relative to the mean rate."
+    ),
+    smoothing: float = typer.Option(10.0, help="Substitutions added to every branch in its variance."),
+    seed: int = typer.Option(1, help="Of the intervals."),
+    out: str | None = typer.Option(
+        None, "--out", "-o", help="Dated tree: NEXUS for .tre or .nex, else Newick; else standard output."
+    ),
+    table: str | None = typer.Option(None, help="File for the dates of all nodes, TSV."),
+    picture: str | None = typer.Option(None, help="Draw the dated tree: .svg, .png or .pdf file."),
+    json: str | None = typer.Option(None, "--json", help="Write the result as JSON; - is standard output."),
+    redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
+) -> None:
+    """Date a tree by least squares (LSD): the root, the rate and all nodes, in seconds for 10,000 tips."""
+    from phloem.analysis.dated_input import DatedTreeOptions, DateOptions
+    from phloem.analysis.dating import DateSettings, DatingSettings, dated_newick, rate_bounds, run_date
+    from phloem.analysis.outputs import STDOUT, json_text
+    from phloem.cli.streams import message_console, print_result, require_stdout, shown_steps
+
+    out = None if out == STDOUT else out
+    if out is None or json == STDOUT:
+        require_stdout()
+    data = DatedTreeOptions(**(source | {"dates": DateOptions(**source["dates"])}))
+    dating = DatingSettings(
+        root=root, rate=rate, rates=rate_bounds(rate_range), smoothing=smoothing, replicates=intervals,
+        clock_spread=clock_spread, seed=seed,
+    )  # fmt: skip
+    with shown_steps(message_console(live=True), "reading") as progress:
+        found = run_date(DateSettings(data, dating, out, table, picture, json, redo), progress)
+    _show(found)
+    if json == STDOUT:
+        print_result(json_text(found.to_json()))
+    elif out is None:
+        print_result(dated_newick(found))
+
+
+def _show(found: DateResult) -> None:
+    from phloem.analysis.dating import dating_lines
+    from phloem.cli.streams import message_console
+
+    console = message_console()
+    for line in dating_lines(found):
+        console.print(line)
+    settings = found.settings
+    for what, file in (("tree", settings.out), ("table", settings.table), ("picture", settings.picture)):
+        if file is not None:
+            console.print(f"{what} written to {file}")

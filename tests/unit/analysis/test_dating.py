@@ -1,0 +1,150 @@
+"""The commands temporal-signal and date: what they write, and the West Nile virus."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import phloem
+from phloem.analysis.dated_input import DatedTreeOptions, DateOptions
+from phloem.analysis.dating import DateSettings, run_date
+from phloem.analysis.temporal_signal import TemporalSignalSettings, run_temporal_signal
+from phloem.cli import build_app
+from phloem.dating.least_squares import DatingSettings
+from phloem.errors import InputError
+from phloem.io.trees import read_tree
+from phloem.tree.tree import node_depths
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+# A clock of 0.01 from 1990 on: (a 2000, b 2004) at 1996, c 2002, and (d 2001, e 2005) at 1994.
+CLOCK = "(((a:0.04,b:0.08):0.03,c:0.09):0.03,(d:0.07,e:0.11):0.04);\n"
+YEARS = {"a": 2000, "b": 2004, "c": 2002, "d": 2001, "e": 2005}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.nwk").write_text(CLOCK)
+    (tmp_path / "u.nwk").write_text("(a:0.04,b:0.08,(c:0.09,(d:0.07,e:0.11):0.07):0.03);\n")
+    (tmp_path / "d.tsv").write_text("".join(f"{name}\t{year}\n" for name, year in YEARS.items()))
+    return tmp_path
+
+
+def called(*arguments: str):
+    return CliRunner().invoke(build_app(), list(arguments))
+
+
+def test_a_clock_is_dated(folder):
+    line = ["date", "u.nwk", "--dates", "d.tsv", "--out", "x.tre", "--table", "x.tsv", "--picture", "x.svg"]
+    told = called(*line, "--json", "x.json", "--intervals", "20", "--sites", "5000")
+    assert told.exit_code == 0, told.output
+    tree = read_tree("x.tre")
+    assert tree.rooted and np.allclose(
+        node_depths(tree)[:5], [YEARS[name] - 1990 for name in tree.taxa], atol=1e-6
+    )
+    notes = tree.annotations[tree.n_nodes - 1]
+    assert notes["date"] == pytest.approx(1990, abs=1e-5) and notes["height"] == pytest.approx(15, abs=1e-5)
+    low, high = notes["height_95%_CI"]
+    assert low < 15 < high
+    rows = [line.split("\t") for line in Path("x.tsv").read_text().splitlines()]
+    assert rows[0] == ["node", "day", "date", "height", "date_lower", "date_upper"]
+    assert rows[1][:2] in (["root", "1990-01-01"], ["root", "1989-12-31"]) and len(rows) == 10
+    assert ">2000<" in Path("x.svg").read_text()
+    record = json.loads(Path("x.json").read_text())
+    assert (
+        record["rate"] == pytest.approx(0.01, rel=1e-6)
+        and record["root_proven"]
+        and not record["sites_assumed"]
+    )
+    assert record["rate_interval"][0] < 0.01 < record["rate_interval"][1] and "dated_tree" not in record
+
+
+def test_intervals_repeat_with_the_seed(folder):
+    def interval(seed: int) -> list:
+        data = DatedTreeOptions("t.nwk", dates=DateOptions("d.tsv"), sites=500)
+        return run_date(
+            DateSettings(data, DatingSettings(replicates=5, seed=seed))
+        ).dating.rate_interval.tolist()
+
+    assert interval(1) == interval(1) != interval(2)
+
+
+@pytest.mark.parametrize("root", ["branch", "keep"])
+def test_roots_that_are_kept(folder, root):
+    data = DatedTreeOptions("t.nwk", dates=DateOptions("d.tsv"))
+    found = run_date(DateSettings(data, DatingSettings(root=root)))
+    assert found.dating.years[-1] == pytest.approx(1990, abs=1e-5) and found.sites_assumed
+    with pytest.raises(InputError, match="no root"):
+        run_date(
+            DateSettings(DatedTreeOptions("u.nwk", dates=DateOptions("d.tsv")), DatingSettings(root=root))
+        )
+
+
+def test_dates_that_are_not_known_are_estimated(folder):
+    (folder / "d.tsv").write_text("a\t2000\nb\t?\nc\t2002\nd\t[1999:2003]\ne\t2005\n")
+    with pytest.raises(InputError) as error:
+        run_date(DateSettings(DatedTreeOptions("t.nwk", dates=DateOptions("d.tsv"))))
+    assert error.value.taxon == "b" and error.value.line == 2
+    options = DateOptions("d.tsv", undated="unknown")
+    found = run_date(DateSettings(DatedTreeOptions("t.nwk", dates=options), DatingSettings(rate=0.01)))
+    dated = dict(zip(found.tree.taxa, found.dating.years))
+    assert dated["b"] == pytest.approx(2004, abs=1e-5) and dated["d"] == pytest.approx(2001, abs=1e-5)
+    signal = run_temporal_signal(
+        TemporalSignalSettings(DatedTreeOptions("t.nwk", dates=options), permutations=0)
+    )
+    assert signal.regression.dated == 4 and np.isnan(signal.regression.years[found.tree.taxa.index("b")])
+
+
+def test_dates_without_a_signal(folder):
+    (folder / "d.tsv").write_text("a\t2005\nb\t2000\nc\t2002\nd\t2004\ne\t1999\n")
+    told = called("temporal-signal", "t.nwk", "--dates", "d.tsv", "--permutations", "99")
+    assert told.exit_code == 0 and "p = " in told.output
+    (folder / "d.tsv").write_text("".join(f"{name}\t2000\n" for name in YEARS))
+    for command in ("temporal-signal", "date"):
+        told = called(command, "t.nwk", "--dates", "d.tsv")
+        assert isinstance(told.exception, InputError) and "the same date" in str(told.exception)
+
+
+def test_temporal_signal_of_a_clock(folder):
+    line = ["temporal-signal", "u.nwk", "--dates", "d.tsv", "--permutations", "99", "--seed", "3"]
+    told = called(*line, "--out-tree", "x.nwk", "--table", "x.tsv", "--picture", "x.svg", "--json", "x.json")
+    assert told.exit_code == 0 and "R² 1.0000" in told.output and "│" in told.output
+    record = json.loads(Path("x.json").read_text())
+    assert record["rate"] == pytest.approx(0.01) and record["root_year"] == pytest.approx(1990)
+    assert record["outliers"] == [] and record["randomisation"]["tips"]["p_value"] <= 0.1
+    assert len(Path("x.tsv").read_text().splitlines()) == 6 and read_tree("x.nwk").rooted
+    assert "sampling date" in Path("x.svg").read_text()
+
+
+def test_dates_from_names_and_bad_combinations(folder):
+    (folder / "n.nwk").write_text(CLOCK.translate(str.maketrans({n: f"{n}|{y}" for n, y in YEARS.items()})))
+    told = called("temporal-signal", "n.nwk", "--permutations", "0", "--json", "-")
+    assert json.loads(told.stdout)["rate"] == pytest.approx(0.01)
+    for extra in (["--name-column", "x"], ["--dates", "d.tsv", "--date-delimiter", "|"]):
+        assert isinstance(called("temporal-signal", "n.nwk", *extra).exception, InputError)
+    assert isinstance(called("date").exception, InputError)
+    assert isinstance(
+        called("date", "t.nwk", "--dates", "d.tsv", "--rate-range", "fast").exception, InputError
+    )
+
+
+def test_the_west_nile_virus():
+    data = DatedTreeOptions(
+        alignment=str(EXAMPLES / "west_nile.fasta.gz"),
+        dates=DateOptions(str(EXAMPLES / "west_nile.dates.tsv")),
+    )
+    signal = run_temporal_signal(TemporalSignalSettings(data, permutations=100)).regression
+    assert 4e-4 < signal.rate < 6e-4 and 1997 < signal.root_year < 1999 and signal.r_squared > 0.7
+    found = run_date(DateSettings(data, DatingSettings(replicates=20))).dating
+    assert 4e-4 < found.rate < 6e-4 and 1997 < found.years[-1] < 1999 and found.proven
+    low, high = found.year_intervals[-1]
+    assert low < 1998.58 and high > 1997.72  # the published posterior: 1998.58 (1997.72 – 1999.10)
+
+
+def test_the_names_a_user_imports():
+    for name in ("read_dates", "dates_from_names", "TipDates", "best_root", "date_tree", "DatingSettings"):
+        assert getattr(phloem, name).__doc__
