@@ -60,6 +60,48 @@ def _ten_steps(forest: GpuForest) -> None:
     forest.settle(np.zeros(n))
 
 
+def neighbour(left: np.ndarray, right: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The children of a tree one interchange away, children below parents."""
+    n_tips, sides = len(left) + 1, np.stack([left, right])
+    while True:
+        side, k = int(rng.integers(2)), int(rng.integers(n_tips - 1))
+        x, y = sides[side, k], sides[1 - side, k]
+        if n_tips <= x and y < x:
+            sides[1 - side, k], sides[1, x - n_tips] = sides[1, x - n_tips], y
+            return np.ascontiguousarray(sides[0]), np.ascontiguousarray(sides[1])
+
+
+def trees_of_one(name: str, data: Path) -> None:
+    """A search by the evaluator of one tree: an interchange, accepted, and the gradient there."""
+    problem, lengths, models = problem_named(name, data)
+    engine, rng, left, right = GpuEvaluator(problem), np.random.default_rng(1), problem.left, problem.right
+    engine.log_likelihood(lengths, models[0])
+    taken: dict[str, list[float]] = {"proposed": [], "gradient": [], "of parameters": []}
+    for _ in range(160):
+        left, right = neighbour(left, right, rng)
+        begin = time.perf_counter()
+        engine.propose(lengths, np.arange(0), None, left, right)
+        taken["proposed"].append(time.perf_counter() - begin)
+        engine.accept()
+        for what, parameters in (("gradient", False), ("of parameters", True)):
+            begin = time.perf_counter()
+            found = engine.gradient(lengths, models[0], parameters)
+            taken[what].append(time.perf_counter() - begin)
+    wanted = CpuEvaluator(replace(problem, left=left, right=right)).gradient(lengths, models[0], True)
+    worst = np.abs(found.branch_lengths - wanted.branch_lengths).max() / np.abs(wanted.branch_lengths).max()
+    q, wanted_q = (g.site_model.processes[0].rate_matrix for g in (found, wanted))
+    worst = max(worst, np.abs(q - wanted_q).max() / np.abs(wanted_q).max())
+    if not worst < 1e-8:
+        sys.exit(f"RED {name}: {worst:.1e}")
+    again = timed(lambda: engine.gradient(lengths, models[0], True), 100)
+    texts = [f"{what} {np.median(of[60:]) * 1e6:.0f} us" for what, of in taken.items()]
+    print(
+        f"{name}, one tree, after an accepted interchange: {', '.join(texts)}, again {again:.0f}; "
+        f"right to {worst:.0e}",
+        flush=True,
+    )
+
+
 def measure(name: str, n_chains: int, data: Path) -> None:
     problem, lengths, models = problem_named(name, data)
     rng = np.random.default_rng(1)
@@ -86,11 +128,15 @@ def measure(name: str, n_chains: int, data: Path) -> None:
     engine = GpuEvaluator(problem)
     for _ in range(3):
         engine.gradient(lengths, models[0])
+        engine.gradient(lengths, models[0], parameters=True)
     alone = timed(lambda: engine.gradient(lengths, models[0]), 100)
+    whole = timed(lambda: engine.gradient(lengths, models[0], parameters=True), 100)
+    of_chains = timed(lambda: forest.gradient(parameters=True), 40)
     print(
         f"{name} H={n_chains}: gradient {again:.0f} us, after an accepted interchange "
         f"{np.median(taken[60:]) * 1e6:.0f} (its value {np.median(values[60:]) * 1e6:.0f}); "
         f"a leapfrog step (of ten) {leap:.0f}; one chain from scratch, value included, {alone:.0f}; "
+        f"with all parameters {of_chains:.0f}, one from scratch {whole:.0f}; "
         f"right to {worst:.0e}",
         flush=True,
     )
@@ -106,6 +152,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=names)
     arguments = parser.parse_args()
     for name in arguments.only:
+        trees_of_one(name, arguments.data)
         for n_chains in arguments.chains:
             measure(name, n_chains, arguments.data)
 
