@@ -20,6 +20,7 @@ COMMANDS = {
     "likelihood": "phloem.cli.likelihood:likelihood",
     "temporal-signal": "phloem.cli.temporal_signal:temporal_signal",
     "date": "phloem.cli.date:date",
+    "ml": "phloem.cli.ml:ml",
     "mcmc": "phloem.cli.mcmc:mcmc",
     "summarise": "phloem.cli.summarise:summarise",
     "simulate": "phloem.cli.simulate:simulate",

@@ -43,7 +43,7 @@ class Parsimony:
 
     def score(self, tree: Tree) -> int:
         """Changes that a binary tree needs."""
-        back = half_edges(tree, self.alignment.taxa).back.astype(np.int64)
+        back = half_edges(tree, self.alignment.taxa).back
         return int(all_sets(back, 0, self.alignment.n_taxa, self._sets, self._order, self._waiting)[1])
 
     def tree(self, rng: np.random.Generator, radius: int = RADIUS) -> ParsimonyTree:
@@ -63,7 +63,7 @@ class Parsimony:
             if score == before:
                 break
         length = max(score, 1) / (self.alignment.n_sites * (2 * n - 3))
-        edges = HalfEdges(back.astype(np.int32), np.full(len(back), length))
+        edges = HalfEdges(back, np.full(len(back), length))
         return ParsimonyTree(tree_of(edges, self.alignment.taxa), int(score))
 
 

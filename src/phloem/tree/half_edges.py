@@ -17,7 +17,7 @@ from phloem.tree.tree import Tree
 
 
 class HalfEdges(NamedTuple):
-    """back (4T-6,) int32; lengths (4T-6,) float64, equal at both ends of a branch."""
+    """back (4T-6,) int64; lengths (4T-6,) float64, equal at both ends of a branch."""
 
     back: np.ndarray
     lengths: np.ndarray
@@ -40,7 +40,7 @@ def half_edges(tree: Tree, taxa: tuple[str, ...]) -> HalfEdges:
         raise InputError(f"an unrooted tree has at least three taxa, not {n}", hint="Add taxa.")
     binary = tree_layout(tree, taxa, multifurcations=True).binary
     own = np.concatenate([np.arange(n), n + 3 * np.arange(n - 1)])  # the half-edge that leads up from a node
-    back, lengths = np.full(4 * n - 6, -1, np.int32), np.zeros(4 * n - 6)
+    back, lengths = np.full(4 * n - 6, -1, np.int64), np.zeros(4 * n - 6)
     taken = np.zeros(n - 1, np.int64)
     root = 2 * n - 2
     for x in range(root):
@@ -73,7 +73,7 @@ def node_of(h: np.ndarray, n_tips: int) -> np.ndarray:
 
 
 def preorder(back: np.ndarray) -> np.ndarray:
-    """(2T-3,) int32: of every branch the half-edge that looks towards tip 0, parents before children.
+    """(2T-3,) int64: of every branch the half-edge that looks towards tip 0, parents before children.
 
     A node's half-edges beside it lead to its children, whose subtrees follow one after the other.
     """
@@ -85,7 +85,7 @@ def preorder(back: np.ndarray) -> np.ndarray:
         if h >= n:
             a, b = nexts(h, n)
             waiting += [other[b], other[a]]
-    return np.array(order, np.int32)
+    return np.array(order, np.int64)
 
 
 def tree_of(edges: HalfEdges, taxa: tuple[str, ...]) -> Tree:

@@ -15,7 +15,7 @@ from phloem.cli import COMMANDS, build_app
 from phloem.cli.data_options import takes_data
 
 OF_PARTITIONS = {"partitions", "partition_name", "unassigned_sites"}
-READERS = ("likelihood", "plan", "mcmc", "distances", "upgma", "nj")
+READERS = ("likelihood", "ml", "plan", "mcmc", "distances", "upgma", "nj")
 
 
 def declared(command: str) -> dict[str, tuple]:

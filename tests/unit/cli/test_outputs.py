@@ -30,6 +30,7 @@ LINES = {
     "summarise": ["t.nwk", "--burn-in", "0"],
     "date": ["t.nwk", "--dates", "d.tsv", "--intervals", "0"],
     "temporal-signal": ["t.nwk", "--dates", "d.tsv", "--permutations", "0"],
+    "ml": ["a.fa", "--model", "JC"],
     "mcmc": ["a.fa", "--start", "t.nwk", "--generations", "100", "--sample-every", "2"],
 }
 NAMES = {"picture": "x.svg", "draw": "x.svg"}  # that tell what is written; all others may be anything

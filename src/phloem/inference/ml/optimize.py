@@ -149,14 +149,7 @@ def optimize(likelihood, tolerance=1e-4, progress=None):
     else:
         best = _together(likelihood, tolerance, progress)
     if isinstance(likelihood, TreeLikelihood):
-        return OptimizeResult(
-            **best,
-            branch_names=likelihood.branch_names,
-            branch_lengths=likelihood.branch_lengths,
-            parameters=likelihood.parameters,
-            tree=likelihood.tree,
-            model_text=likelihood.model_text,
-        )
+        return _result(likelihood, best)
     return PartitionedOptimum(
         **best,
         part_log_likelihoods=likelihood.part_log_likelihoods(),
@@ -166,6 +159,30 @@ def optimize(likelihood, tolerance=1e-4, progress=None):
         parameters=likelihood.parameters,
         model_texts=likelihood.model_texts,
     )
+
+
+def _result(likelihood: TreeLikelihood, best: dict) -> OptimizeResult:
+    return OptimizeResult(
+        **best,
+        branch_names=likelihood.branch_names,
+        branch_lengths=likelihood.branch_lengths,
+        parameters=likelihood.parameters,
+        tree=likelihood.tree,
+        model_text=likelihood.model_text,
+    )
+
+
+def refine(
+    likelihood: TreeLikelihood, starts: Sequence[Start] = ({},), tolerance: float = 1e-4, most: int = 1000
+) -> OptimizeResult:
+    """optimize from where the likelihood stands, its parameters replaced by those of every start, in so many
+    steps at most: for a tree on the way, whose neighbours were fitted."""
+    search = _Search(likelihood, tolerance, None)
+    lengths = {LENGTHS: likelihood.branch_lengths.ravel()}
+    values = likelihood.parameters
+    blocks = search.parameterisation.block_values
+    runs = [search.climb(search.coordinates(blocks([values | s]) | lengths), most) for s in starts]
+    return _result(likelihood, _settle(search, runs))
 
 
 def _together(likelihood: BlockLikelihood, tolerance: float, progress: Progress | None) -> dict:
@@ -295,8 +312,8 @@ class _Search:
                 values[block] = arrived[best][block]
         return self.coordinates(values)
 
-    def climb(self, vector: np.ndarray) -> Run:
-        """To the top of the hill that the vector stands on."""
+    def climb(self, vector: np.ndarray, most: int = 1000) -> Run:
+        """To the top of the hill that the vector stands on, or so many steps of L-BFGS-B towards it."""
         value = -self.objective(vector)[0]
         for _ in range(_MOST_ROUNDS):
             found = minimize(
@@ -305,11 +322,13 @@ class _Search:
                 jac=True,
                 method="L-BFGS-B",
                 bounds=self._bounds,
-                options={"maxcor": 30, "maxiter": 1000, "maxfun": 5000, "ftol": 1e-12, "gtol": 1e-5},
+                options={"maxcor": 30, "maxiter": most, "maxfun": 5000, "ftol": 1e-12, "gtol": 1e-5},
             )
             gain, value, vector = -found.fun - value, -float(found.fun), found.x
             if gain < self._tolerance:
                 return Run(value, vector, True)
+            if found.nit >= most:
+                break
         return Run(value, vector, False)
 
     def projected_slope(self, vector: np.ndarray) -> np.ndarray:

@@ -1,0 +1,65 @@
+"""Subtrees moved on an unrooted tree, several at once where they are out of each other's way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from phloem.tree.half_edges import HalfEdges, join, nexts, node_of
+
+
+class Regraft(NamedTuple):
+    """The subtree beyond half-edge `pruned` of an inner node goes to the branch of half-edge `out`, which
+    looks away from where it was. lengths: of that branch's two parts, nearer first, and of the subtree's own.
+    gain: in log-likelihood, as scored alone."""
+
+    pruned: int
+    out: int
+    lengths: tuple[float, float, float]
+    gain: float
+
+
+def regraft(edges: HalfEdges, move: Regraft) -> None:
+    """Do it, in place."""
+    back, lengths = edges
+    a, b = nexts(move.pruned, edges.n_tips)
+    join(back, lengths, int(back[a]), int(back[b]), float(lengths[a] + lengths[b]))
+    beyond = int(back[move.out])
+    join(back, lengths, move.out, a, move.lengths[0])
+    join(back, lengths, beyond, b, move.lengths[1])
+    join(back, lengths, move.pruned, int(back[move.pruned]), move.lengths[2])
+
+
+def regraft_all(edges: HalfEdges, moves: Iterable[Regraft]) -> list[Regraft]:
+    """Do those of the moves, best first, that touch no node which an earlier one touched; returns them."""
+    done: list[Regraft] = []
+    touched: set[int] = set()
+    n = edges.n_tips
+    for move in sorted(moves, key=lambda m: -m.gain):
+        a, b = nexts(move.pruned, n)
+        ends = [move.pruned, *(int(edges.back[h]) for h in (move.pruned, a, b, move.out)), move.out]
+        own = set(node_of(np.array(ends), n).tolist())
+        if own & touched or _inside(edges, move):
+            continue
+        touched |= own
+        regraft(edges, move)
+        done.append(move)
+    return done
+
+
+def _inside(edges: HalfEdges, move: Regraft) -> bool:
+    """Whether the branch to go to is the subtree's own, or one of the two that become one."""
+    n, back = edges.n_tips, edges.back
+    here = {move.out, int(back[move.out])}
+    if here & {move.pruned, *nexts(move.pruned, n)}:
+        return True
+    waiting = [int(back[move.pruned])]
+    while waiting:
+        h = waiting.pop()
+        if h in here:
+            return True
+        if h >= n:
+            waiting += [int(back[g]) for g in nexts(h, n)]
+    return False

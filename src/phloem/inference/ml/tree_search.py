@@ -1,0 +1,221 @@
+"""The likeliest tree of an alignment: starts, climbs, model numbers refitted in between, shaking, an end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from phloem.clustering.parsimony import Parsimony
+from phloem.clustering.starting_tree import starting_tree
+from phloem.data.alignment import Alignment
+from phloem.data.patterns import site_patterns
+from phloem.errors import InputError, ModelError
+from phloem.hardware.machine import usable_cores
+from phloem.inference.ml.optimize import OptimizeResult, Start, refine, restarts
+from phloem.inference.ml.search import Place, climb, fit_lengths, shaken
+from phloem.likelihood.problem import engine_problem
+from phloem.likelihood.state import ModelPoint
+from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.model.model import Model
+from phloem.model.record import ParameterValue
+from phloem.pruning.cpu.directed_messages import DirectedMessages
+from phloem.pruning.select import Selection
+from phloem.tree.half_edges import half_edges, tree_of
+from phloem.tree.tree import Tree
+
+_COARSE = 15  # steps of a fit between climbs
+_SHAKEN = 3, 9  # moves of a shake: at least, less than
+_MANY = 100_000  # characters at the tips
+_GAIN = 0.01  # log units that count as another, better tree
+
+Told = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """starts: trees to climb from, BIONJ's first, then parsimonious ones. radius: nodes that a subtree moves
+    at most. patience: shakes in a row without a better tree that end the search. seed: of all random choices.
+    threads: None lets phloem choose; they change no number."""
+
+    starts: int = 1
+    radius: int = 5
+    patience: int = 20
+    seed: int = 1
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("starts", 1), ("radius", 1), ("patience", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}", hint=f"Give {least} or more.")
+
+
+class StartReached(NamedTuple):
+    """Where a climb began, and its log-likelihood before the model was refitted."""
+
+    origin: str
+    log_likelihood: float
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """optimum: the best tree found, every length and parameter fitted. starts: what each start reached.
+    shakes: how many there were; found: which of them led to a better tree, and its log-likelihood."""
+
+    optimum: OptimizeResult
+    starts: tuple[StartReached, ...]
+    shakes: int
+    found: tuple[tuple[int, float], ...]
+    selection: Selection
+
+
+def search_tree(
+    alignment: Alignment,
+    model: Model,
+    start: Tree | None = None,
+    settings: SearchSettings | None = None,
+    told: Told | None = None,
+) -> SearchResult:
+    """Maximum likelihood over unrooted trees, branch lengths and the model's free parameters.
+
+    start: in place of BIONJ's tree; a file's tree may lack lengths. told: called with what is being done and
+    the best log-likelihood. Errors: InputError for fewer than three taxa, ModelError for models that the
+    search cannot take (several sets of lengths, irreversible ones, ascertainment).
+    """
+    search = _Search(alignment, model, settings or SearchSettings(), told or (lambda *_: None))
+    return search.run(start)
+
+
+def _refuse(model: Model) -> None:
+    """ModelError for what the directed messages cannot do."""
+    if model.n_length_classes > 1:
+        raise ModelError(
+            f"{model.name} has {model.n_length_classes} sets of branch lengths, the search knows one",
+            hint="Search under a model without +H, then fit this one: phloem likelihood --optimize --tree.",
+        )
+    if model.ascertainment != "none":
+        raise ModelError(
+            f"{model.name} is conditional on variable characters, which the search cannot do yet",
+            hint="Search without +ASC, then fit this model: phloem likelihood --optimize --tree.",
+        )
+    if not ModelPoint(model, _anywhere(model)).reversible:
+        raise ModelError(
+            f"{model.name} is not reversible, and the search moves subtrees on unrooted trees",
+            hint="Search under a reversible model, such as GTR+FO+G4.",
+        )
+
+
+def _anywhere(model: Model) -> dict[str, ParameterValue]:
+    """Values without the symmetry of the starts, at which an irreversible model may be reversible."""
+    rng, values = np.random.default_rng(1), model.start_values()
+    for p in model.free:
+        spread = np.exp(rng.uniform(-0.3, 0.3, p.size))
+        moved = np.atleast_1d(values[p.name]) * (spread if p.kind in ("positive", "simplex") else 1.0)
+        moved = moved / moved.sum() if p.kind == "simplex" else np.clip(moved, p.lower, p.upper)
+        values[p.name] = moved if p.elements else float(moved[0])
+    return values
+
+
+def _usual_threads(entries: int) -> int:
+    """More than one where rounds of moves take longer than threads take to begin."""
+    return usable_cores()[0] if entries > _MANY else 1
+
+
+def _with_lengths(tree: Tree) -> Tree:
+    """Lengths that a file does not give are plain ones: all are fitted."""
+    return replace(tree, lengths=np.where(np.isfinite(tree.lengths), np.maximum(tree.lengths, 0.0), 0.1))
+
+
+class _Search:
+    """The alignment's messages, and the numbers of the model as they are at the moment."""
+
+    def __init__(self, alignment: Alignment, model: Model, settings: SearchSettings, told: Told) -> None:
+        if alignment.n_taxa < 3:
+            raise InputError(
+                "a tree search wants three taxa at least", file=alignment.source, hint="Add taxa."
+            )
+        _refuse(model)
+        self._alignment, self._model, self._settings, self._told = alignment, model, settings, told
+        self._rng = np.random.default_rng(settings.seed)
+        patterns = site_patterns(alignment)
+        none = np.zeros(0, np.int32)
+        problem = engine_problem(patterns, model, (none, none))
+        threads = settings.threads or _usual_threads(alignment.n_taxa * len(patterns.weights))
+        data = problem.tip_codes, problem.state_sets, problem.pattern_weights
+        self._messages = DirectedMessages(*data, model.n_categories, settings.radius, threads)
+        self._values: dict[str, ParameterValue] = {}
+
+    def run(self, start: Tree | None) -> SearchResult:
+        reached: list[StartReached] = []
+        best: OptimizeResult | None = None
+        for k in range(self._settings.starts):
+            tree, origin = self._start(start, k)
+            fit = self._climbed(tree, first=best is None)
+            reached.append(StartReached(origin, fit.log_likelihood))
+            if best is None or fit.log_likelihood > best.log_likelihood + _GAIN:
+                best = fit
+            self._told(f"start {k + 1}", best.log_likelihood)
+        assert best is not None
+        best, shakes, found = self._shaken(best)
+        likelihood = self._likelihood(best.tree, best.parameters)
+        last = refine(likelihood)
+        return SearchResult(last, tuple(reached), shakes, tuple(found), likelihood.selection)
+
+    def _start(self, given: Tree | None, k: int) -> tuple[Tree, str]:
+        if k == 0 and given is not None:
+            return _with_lengths(given), "the tree given"
+        if k == 0:
+            made = starting_tree(self._alignment)
+            return made.tree, made.origin
+        found = Parsimony(self._alignment).tree(self._rng)
+        return found.tree, f"parsimony, {found.score:,} changes"
+
+    def _climbed(self, tree: Tree, first: bool) -> OptimizeResult:
+        """From a start: lengths, the model's numbers (if first, from all their starts), moves, both again."""
+        if first:
+            self._values = self._model.start_values()
+        place = self._placed(tree)
+        starts: Sequence[Start] = restarts(self._model.free) if first else ({},)
+        fit = self._refined(place, starts)
+        place = climb(self._messages, self._placed(fit.tree), self._settings.radius)
+        fit = self._refined(place)
+        place = climb(self._messages, self._placed(fit.tree), self._settings.radius)
+        return self._refined(place)
+
+    def _shaken(self, best: OptimizeResult) -> tuple[OptimizeResult, int, list[tuple[int, float]]]:
+        """Shake and climb until that has been in vain for long enough."""
+        self._values = best.parameters
+        place = self._placed(best.tree)
+        shakes, in_vain, found = 0, 0, list[tuple[int, float]]()
+        possible = self._alignment.n_taxa > 3
+        while possible and in_vain < self._settings.patience:
+            shakes, in_vain = shakes + 1, in_vain + 1
+            edges = shaken(place.edges, self._rng, int(self._rng.integers(*_SHAKEN)), self._settings.radius)
+            other = fit_lengths(self._messages, edges, 0.5, most=2)
+            other = climb(self._messages, other, self._settings.radius)
+            if other.log_likelihood > place.log_likelihood + _GAIN:
+                place = self._placed(self._refined(other).tree)
+                in_vain = 0
+                found.append((shakes, place.log_likelihood))
+            self._told(f"shake {shakes}", place.log_likelihood)
+        return self._refined(place) if found else best, shakes, found
+
+    def _placed(self, tree: Tree) -> Place:
+        """A tree among the messages, under the numbers at hand, with its lengths fitted."""
+        self._messages.set_model(self._model.evaluate(self._values))
+        return fit_lengths(self._messages, half_edges(tree, self._alignment.taxa), 0.1)
+
+    def _refined(self, place: Place, starts: Sequence[Start] = ({},)) -> OptimizeResult:
+        """Lengths and numbers fitted together, coarsely; the numbers are at hand then."""
+        likelihood = self._likelihood(tree_of(place.edges, self._alignment.taxa), self._values)
+        fit = refine(likelihood, starts, 1e-2, _COARSE)
+        self._values = fit.parameters
+        return fit
+
+    def _likelihood(self, tree: Tree, values: dict[str, ParameterValue]) -> TreeLikelihood:
+        threads = self._settings.threads
+        likelihood = TreeLikelihood(self._alignment, tree, self._model, "cpu", threads=threads)
+        likelihood.set(parameters=values)
+        return likelihood

@@ -1,0 +1,143 @@
+"""The second look at a regraft: the three lengths around the new place fitted, one after the other."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from phloem.hardware.numba_compile import uncounted
+from phloem.pruning.cpu.directed import beside_invariant, log_sites, own_column
+from phloem.pruning.cpu.directed_lengths import Room, newton
+from phloem.pruning.cpu.directed_regrafts import (
+    BEFORE,
+    LEVEL,
+    OUT,
+    PRUNED,
+    Walk,
+    go,
+    set_out,
+)
+from phloem.pruning.cpu.lanes import add, load, multiply, multiply_add, store, sum_lanes, zeros
+from phloem.pruning.cpu.pattern_lanes import column_product, spread
+
+_STEPS = 4  # of Newton's; a look, not a fit: what it finds is fitted when it is done
+
+
+class Star(NamedTuple):
+    """Three branches that meet: to the gap's side, beyond, to the subtree. ends, sent (3, block, category,
+    state, lane): the column at the far end in the eigenbasis, and what it sends to the middle. powers (block,
+    lane). lengths (3,). path: rows of a walk."""
+
+    ends: np.ndarray
+    sent: np.ndarray
+    powers: np.ndarray
+    lengths: np.ndarray
+    path: np.ndarray
+
+
+class Desk(NamedTuple):
+    """What one thread works in."""
+
+    room: Room
+    walk: Walk
+    star: Star
+
+
+@uncounted
+def write_ends(row, steps, back, columns, numbers, messages, walk, room, star, shape):
+    """What is at the three far ends."""
+    lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
+    count, step = 0, row
+    while step >= 0:
+        star.path[count] = step
+        count += 1
+        step = steps[step, BEFORE]
+    last = steps[row]
+    span = shape.blocks * size * n
+    for block in range(shape.blocks):
+        at = block * size * n
+        set_out(last, block, back, columns, messages, walk, shape)
+        power = zeros(walk.near, lanes)
+        for k in range(count - 1, -1, -1):
+            on = steps[star.path[k]]
+            power = go(on, block, back, messages, messages.whole, walk, shape)
+            if k > 0:
+                to = on[LEVEL] * size * n
+                for i in range(size):
+                    store(walk.arrival, to + i * n, load(walk.across, i * n, lanes))
+                store(walk.arrival_power, on[LEVEL] * n, power)
+        column_product(numbers.left, 0, walk.near, 0, star.ends, at, shape)
+        power = add(power, own_column(back[last[OUT]], block, back, columns, messages, room.first, shape))
+        column_product(numbers.left, 0, room.first, 0, star.ends, span + at, shape)
+        power = add(power, own_column(back[last[PRUNED]], block, back, columns, messages, room.first, shape))
+        column_product(numbers.left, 0, room.first, 0, star.ends, 2 * span + at, shape)
+        store(star.powers, block * n, power)
+
+
+@uncounted
+def send(k, numbers, room, star, shape):
+    """sent[k] = R exp(Λ t_k) ends[k]."""
+    lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
+    for e in range(size):
+        room.growth[e] = math.exp(numbers.values[e] * star.lengths[k])
+    for block in range(shape.blocks):
+        at = (k * shape.blocks + block) * size * n
+        for e in range(size):
+            x = load(star.ends, at + e * n, lanes)
+            store(room.first, e * n, multiply(spread(room.growth, e, lanes), x))
+        column_product(numbers.right, 0, room.first, 0, star.sent, at, shape)
+
+
+@uncounted
+def fit_end(k, columns, numbers, room, star, shape):
+    """The best length of the branch k of the three."""
+    lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
+    for block in range(shape.blocks):
+        a = (((k + 1) % 3) * shape.blocks + block) * size * n
+        b = (((k + 2) % 3) * shape.blocks + block) * size * n
+        for i in range(0, size * n, n):
+            store(room.first, i, multiply(load(star.sent, a + i, lanes), load(star.sent, b + i, lanes)))
+        column_product(numbers.into, 0, room.first, 0, room.second, 0, shape)
+        factor = beside_invariant(load(star.powers, block * n, lanes), block, columns, lanes)
+        own, at = (k * shape.blocks + block) * size * n, block * size * n
+        for i in range(0, size * n, n):
+            x = multiply(load(room.second, i, lanes), load(star.ends, own + i, lanes))
+            store(room.theta, at + i, multiply(x, factor))
+    star.lengths[k] = newton(room.theta, star.lengths[k], _STEPS, columns, numbers, room.growth, shape)
+    send(k, numbers, room, star, shape)
+
+
+@uncounted
+def fit_insertion(row, steps, back, lengths, columns, numbers, messages, desk, shape):
+    """The log-likelihood with the three lengths fitted, which star.lengths then holds: of the branch on the
+    gap's side, beyond, and of the subtree."""
+    lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
+    room, star = desk.room, desk.star
+    write_ends(row, steps, back, columns, numbers, messages, desk.walk, room, star, shape)
+    star.lengths[0] = star.lengths[1] = 0.5 * lengths[steps[row, OUT]]
+    star.lengths[2] = lengths[steps[row, PRUNED]]
+    for k in range(3):
+        send(k, numbers, room, star, shape)
+    for k in (2, 0, 1):
+        fit_end(k, columns, numbers, room, star, shape)
+    result, span = 0.0, shape.blocks * size * n
+    for block in range(shape.blocks):
+        total, at = zeros(room.first, lanes), block * size * n
+        for k in range(size):
+            x = multiply(load(star.sent, at + k * n, lanes), load(star.sent, span + at + k * n, lanes))
+            x = multiply(x, load(star.sent, 2 * span + at + k * n, lanes))
+            total = multiply_add(spread(numbers.start, k, lanes), x, total)
+        log = log_sites(total, load(star.powers, block * n, lanes), block, columns, lanes)
+        result += sum_lanes(multiply(log, load(columns.weights, block * n, lanes)))
+    return result
+
+
+@uncounted
+def fit_insertions(rows, steps, back, lengths, columns, numbers, messages, desk, shape, found):
+    """found (rows, 4): log-likelihood and the three lengths of each of these rows of steps."""
+    for i in range(len(rows)):
+        found[i, 0] = fit_insertion(rows[i], steps, back, lengths, columns, numbers, messages, desk, shape)
+        for k in range(3):
+            found[i, 1 + k] = desk.star.lengths[k]

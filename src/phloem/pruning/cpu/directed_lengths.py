@@ -1,0 +1,153 @@
+"""Branch lengths by Newton steps on directed messages (directed.py).
+
+At one branch, in the eigenbasis of every category, the likelihood of a pattern is Σ_e θ_e exp(λ_e t), with
+θ = (startᵀ R p) ∘ (L p'): the columns at both ends enter once, a step costs no more than θ.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from phloem.hardware.numba_compile import uncounted
+from phloem.pruning.cpu.directed import (
+    beside,
+    beside_invariant,
+    hand_on,
+    own_column,
+    write_matrix,
+)
+from phloem.pruning.cpu.lanes import (
+    add,
+    load,
+    multiply,
+    multiply_add,
+    store,
+    subtract,
+    sum_lanes,
+    zeros,
+)
+from phloem.pruning.cpu.pattern_lanes import column_product, divide, spread
+
+SHORTEST, LONGEST = 1e-8, 100.0
+_STEPS = 12
+_ENOUGH = 1e-3  # a length settles where a Newton step changes it by less than this share
+
+
+class Room(NamedTuple):
+    """What one thread works in. first, second: a column (category, state, lane) each. theta: (block,
+    category, eigenvalue, lane). growth: (3, category × eigenvalue). stack (4T,) int64."""
+
+    first: np.ndarray
+    second: np.ndarray
+    theta: np.ndarray
+    growth: np.ndarray
+    stack: np.ndarray
+
+
+@uncounted
+def slopes(theta, t, columns, numbers, growth, shape):
+    """d log L / dt and d² log L / dt² at one branch."""
+    lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
+    for k in range(size):
+        rate = numbers.values[k]
+        growth[k] = math.exp(rate * t)
+        growth[size + k] = rate * growth[k]
+        growth[2 * size + k] = rate * growth[size + k]
+    d1, d2 = zeros(theta, lanes), zeros(theta, lanes)
+    for block in range(shape.blocks):
+        value, first, second = (
+            load(columns.invariant, block * n, lanes),
+            zeros(theta, lanes),
+            zeros(theta, lanes),
+        )
+        at = block * size * n
+        for k in range(size):
+            x = load(theta, at + k * n, lanes)
+            value = multiply_add(spread(growth, k, lanes), x, value)
+            first = multiply_add(spread(growth, size + k, lanes), x, first)
+            second = multiply_add(spread(growth, 2 * size + k, lanes), x, second)
+        weight = load(columns.weights, block * n, lanes)
+        ratio = divide(first, value)
+        d1 = multiply_add(weight, ratio, d1)
+        d2 = multiply_add(weight, subtract(divide(second, value), multiply(ratio, ratio)), d2)
+    return sum_lanes(d1), sum_lanes(d2)
+
+
+@uncounted
+def newton(theta, t, steps, columns, numbers, growth, shape):
+    """The length at which the slope vanishes, from t on: Newton's steps, between lengths of known slope.
+
+    Upwards it goes by the length or by its logarithm, whichever is farther: where one pattern needs a change
+    the log-likelihood is like log t, and a step by t merely doubles it.
+    """
+    low, high = SHORTEST, LONGEST
+    for _ in range(steps):
+        d1, d2 = slopes(theta, t, columns, numbers, growth, shape)
+        if d1 > 0.0:
+            low = t
+            new = t - d1 / d2 if d2 < 0.0 else t
+            bend = d2 * t + d1  # the second derivative by log t is t times this
+            new = max(new, t * math.exp(min(-d1 / bend, 2.0)) if bend < 0.0 else 4.0 * t)
+            new = new if new < high else (high if high == LONGEST else math.sqrt(t * high))
+        else:
+            high = t
+            new = max(t - d1 / d2 if d2 < 0.0 else 0.25 * t, 0.1 * t)
+            new = new if new > low else (low if low == SHORTEST else math.sqrt(t * low))
+        moved = abs(new - t)
+        t = new
+        if moved <= _ENOUGH * t + 1e-9:
+            break
+    return t
+
+
+@uncounted
+def write_theta(h, back, columns, numbers, messages, room, shape):
+    """θ at the branch of h, of all patterns."""
+    lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
+    for block in range(shape.blocks):
+        power = own_column(h, block, back, columns, messages, room.first, shape)
+        column_product(numbers.into, 0, room.first, 0, room.second, 0, shape)
+        power = add(power, own_column(back[h], block, back, columns, messages, room.first, shape))
+        at = block * size * n
+        column_product(numbers.left, 0, room.first, 0, room.theta, at, shape)
+        factor = beside_invariant(power, block, columns, lanes)
+        for k in range(size):
+            x = multiply(load(room.theta, at + k * n, lanes), load(room.second, k * n, lanes))
+            store(room.theta, at + k * n, multiply(x, factor))
+
+
+@uncounted
+def fit_branch(h, back, lengths, columns, numbers, messages, room, shape):
+    """The best length of the branch of h, all else as it is, and its matrix."""
+    write_theta(h, back, columns, numbers, messages, room, shape)
+    t = newton(room.theta, lengths[h], _STEPS, columns, numbers, room.growth, shape)
+    lengths[h] = lengths[back[h]] = t
+    matrix = max(h, back[h]) * shape.categories * shape.states * shape.states
+    write_matrix(numbers, t, shape, messages.whole, matrix)
+
+
+@uncounted
+def sweep(root, back, lengths, columns, numbers, messages, room, shape):
+    """Every length once, from the branch of half-edge root (looking at a tip) outwards and back: each is
+    fitted with the messages as they have become. Messages and matrices are there, and those that look at
+    the tip are up to date afterwards."""
+    stack, depth, tips = room.stack, 1, shape.tips
+    stack[0], stack[1] = root, 0
+    while depth:
+        h, stage = stack[2 * depth - 2], stack[2 * depth - 1]
+        if stage == 0:
+            fit_branch(h, back, lengths, columns, numbers, messages, room, shape)
+        looks = back[h] if stage == 0 and h >= tips else h
+        if stage == 0 or stage == 2:
+            for block in range(shape.blocks):
+                hand_on(looks, block, back, columns, messages, room.first, shape, False)
+        if h < tips or stage == 2:
+            depth -= 1
+            continue
+        a, b = beside(h, tips)
+        stack[2 * depth - 1] = stage + 1
+        stack[2 * depth], stack[2 * depth + 1] = back[a] if stage == 0 else back[b], 0
+        depth += 1

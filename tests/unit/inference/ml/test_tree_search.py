@@ -1,0 +1,113 @@
+"""The search: best trees of few taxa, data of other programs, what it refuses, same seed same tree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phloem.data.alignment import alignment_from_sequences
+from phloem.data.alphabet import alphabet
+from phloem.errors import InputError, ModelError
+from phloem.inference.ml.optimize import optimize
+from phloem.inference.ml.search import shaken
+from phloem.inference.ml.tree_search import SearchSettings, search_tree
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.simulation import simulate_alignment
+from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.model.grammar import parse_model
+from phloem.tree.half_edges import half_edges, preorder, tree_of
+from phloem.tree.random import uniform_unrooted
+from phloem.tree.splits import robinson_foulds
+
+FEW = SearchSettings(patience=2)
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return uniform_unrooted(12, np.random.default_rng(5), 0.15)
+
+
+@pytest.fixture(scope="module")
+def simulated(truth):
+    return simulate_alignment(truth, parse_model("HKY{3}+FQ", datatype="dna"), 600, seed=3)
+
+
+def test_the_true_tree_is_found_from_a_wrong_one(truth, simulated):
+    wrong = uniform_unrooted(12, np.random.default_rng(8), 0.1)
+    model = model_for_alignment("HKY+FQ", simulated)
+    wrong = tree_of(half_edges(wrong, truth.taxa), simulated.taxa)
+    assert robinson_foulds(wrong, truth) > 8
+    result = search_tree(simulated, model, wrong, FEW)
+    assert robinson_foulds(result.optimum.tree, truth) == 0
+    at_truth = optimize(TreeLikelihood(simulated, truth, "HKY+FQ", engine="cpu", threads=1))
+    assert result.optimum.log_likelihood == pytest.approx(at_truth.log_likelihood, abs=2e-4)
+    again = TreeLikelihood(simulated, result.optimum.tree, result.optimum.model_text, engine="reference")
+    assert again.log_likelihood() == pytest.approx(result.optimum.log_likelihood, rel=1e-10)
+    assert result.optimum.converged and result.starts[0].origin == "the tree given"
+
+
+def test_the_best_of_all_trees_of_five_taxa():
+    rng = np.random.default_rng(2)
+    letters = rng.choice(list("ACGT"), (5, 60))
+    letters = np.where(rng.random(letters.shape) < 0.4, letters, letters[0])
+    rows = {name: "".join(row) for name, row in zip("abcde", letters)}
+    data = alignment_from_sequences(rows, alphabet("dna"))
+    found = search_tree(data, model_for_alignment("JC", data), settings=FEW).optimum
+    every: dict[tuple, float] = {}
+    while len(every) < 15:
+        tree = uniform_unrooted(5, rng)
+        tree = tree_of(half_edges(tree, tree.taxa), data.taxa)
+        key = tuple(sorted(tuple(sorted(c)) for c in _clades(tree)))
+        if key not in every:
+            fit = optimize(TreeLikelihood(data, tree, "JC", engine="cpu", threads=1))
+            every[key] = fit.log_likelihood
+    assert found.log_likelihood == pytest.approx(max(every.values()), abs=2e-4)
+    assert min(every.values()) < found.log_likelihood - 1
+
+
+def _clades(tree):
+    below = [{x} if x < tree.n_tips else set() for x in range(tree.n_nodes)]
+    for x in range(tree.n_nodes - 1):
+        below[tree.parent[x]] |= below[x]
+    return [b if 0 not in b else set(range(tree.n_tips)) - b for b in below[tree.n_tips : -1]]
+
+
+def test_same_seed_same_tree_whatever_the_threads(simulated):
+    model = model_for_alignment("HKY+FQ", simulated)
+    settings = SearchSettings(starts=2, patience=2, seed=4, threads=1)
+    one = search_tree(simulated, model, settings=settings)
+    two = search_tree(simulated, model, settings=SearchSettings(starts=2, patience=2, seed=4, threads=2))
+    assert one.optimum.log_likelihood == two.optimum.log_likelihood
+    np.testing.assert_array_equal(one.optimum.branch_lengths, two.optimum.branch_lengths)
+    assert [s.origin.split()[0] for s in one.starts] == ["BIONJ", "parsimony,"]
+
+
+def test_a_shaken_tree_is_another_tree_of_the_same_taxa(truth):
+    edges = half_edges(truth, truth.taxa)
+    rng = np.random.default_rng(1)
+    for moves in (1, 4):
+        other = shaken(edges, rng, moves, 3)
+        assert len(preorder(other.back)) == 21
+        assert 0 < robinson_foulds(tree_of(other, truth.taxa), tree_of(edges, truth.taxa)) <= 6 * moves
+
+
+def test_three_taxa_have_one_tree(simulated):
+    rows = {"a": "ACGTACGTAA", "b": "ACGTACGTCA", "c": "ACGAACGTAT"}
+    data = alignment_from_sequences(rows, alphabet("dna"))
+    result = search_tree(data, model_for_alignment("JC", data), settings=FEW)
+    assert result.shakes == 0 and result.optimum.converged
+
+
+def test_what_the_search_cannot_do_is_refused(simulated):
+    for model, words in (("UNREST", "not reversible"), ("JC+H2", "sets of branch lengths")):
+        with pytest.raises(ModelError, match=words):
+            search_tree(simulated, model_for_alignment(model, simulated))
+    rows = {"a": "010110", "b": "011010", "c": "100101", "d": "101001"}
+    binary = alignment_from_sequences(rows, alphabet("binary"))
+    with pytest.raises(ModelError, match="conditional"):
+        search_tree(binary, model_for_alignment("MK+ASC", binary))
+    pair = alignment_from_sequences({"a": "ACGT", "b": "ACGA"}, alphabet("dna"))
+    with pytest.raises(InputError, match="three taxa"):
+        search_tree(pair, model_for_alignment("JC", pair))
+    with pytest.raises(InputError, match="patience"):
+        SearchSettings(patience=-1)
