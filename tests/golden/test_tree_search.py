@@ -15,7 +15,9 @@ from phloem.likelihood.tree_likelihood import TreeLikelihood
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not (SHARED / "golden" / "tree_search.json").exists(), reason="../shared is not there"),
+    pytest.mark.skipif(
+        not (SHARED / "golden" / "tree_search.json").exists(), reason="../shared is not there"
+    ),
 ]
 
 
