@@ -22,6 +22,7 @@ from phloem.io.alignment_text import (
     read_fasta,
     read_phylip,
 )
+from phloem.io.beast_xml import is_beast, read_beast_characters
 from phloem.io.character_rows import CharacterRows
 from phloem.io.nexus import is_nexus
 from phloem.io.nexus_characters import format_nexus, read_nexus_characters
@@ -51,14 +52,15 @@ def read_alignment(
     block: str | None = None,
     phylip_layout: PhylipLayout | None = None,
 ) -> Alignment:
-    """Read an alignment from FASTA, PHYLIP or NEXUS, gzip-compressed or not; the content tells the format.
+    """Read an alignment from FASTA, PHYLIP, NEXUS or BEAST XML, gzip-compressed or not; the content tells.
 
     datatype: dna, rna, protein, codon, binary, standard, or an Alphabet of your own; None takes what a NEXUS
         file says, or guesses (settings["datatype_guessed"]).
     genetic_code: NCBI number, for codons. stop_codons: "error", or "mask" for missing data.
     ambiguity: partly ambiguous characters as sets of states ("partial") or as "missing".
     sites: columns to keep, as in "1-11028", "1-900\\3", "1-10,20-30", or a CHARSET of the file.
-    block: which DATA or CHARACTERS block of a NEXUS file, by title or number, where it has several.
+    block: which DATA or CHARACTERS block of a NEXUS file, by title or number, where it has several, or
+        which alignment of a BEAST file, by id.
     phylip_layout: sequential, interleaved, strict-sequential or strict-interleaved, where several fit.
     Raises InputError with file, line, column, taxon, site and remedy for anything that is wrong.
     """
@@ -92,6 +94,9 @@ def read_characters(
     if is_nexus(text):
         _refuse(phylip_layout, "--phylip-layout", source)
         return read_nexus_characters(source, block)
+    if is_beast(text):
+        _refuse(phylip_layout, "--phylip-layout", source)
+        return read_beast_characters(source, block)
     _refuse(block, "--block", source)
     if is_phylip(text):
         return read_phylip(source, phylip_layout)

@@ -17,6 +17,7 @@ import numpy as np
 
 from phloem.data.dates import TipDates
 from phloem.errors import InputError, InputWarning, count_of, shown_file
+from phloem.io.beast_xml import is_beast, read_beast_dates
 from phloem.io.date_text import UNKNOWN, DateRange, parse_date
 from phloem.io.dates import USUAL, DateReading, date_of, dates_record
 from phloem.io.source_text import SourceText, read_source
@@ -44,10 +45,10 @@ _CLOSING = {'"': '"', "'": "'", "[": "]", "(": ")"}
 def read_dates(
     path: str | os.PathLike[str], taxa: Iterable[str] | None = None, reading: DateReading = USUAL
 ) -> TipDates:
-    """Dates from a table; see the module. taxa: whose dates are wanted, in that order; None takes all.
+    """Dates from a table, see the module, or from a BEAST file.
 
-    Raises InputError with file, line, taxon and remedy; warns of lines whose taxon is not wanted, and of
-    dates in the future.
+    taxa: whose dates are wanted, in that order; None takes all. Raises InputError with file, line, taxon and
+    remedy; warns of lines whose taxon is not wanted, and of dates in the future.
     """
     source = read_source(path)
     return dates_from_table(source, taxa, reading)
@@ -59,6 +60,9 @@ def dates_from_table(
     """The same for a text in memory."""
     source = source if isinstance(source, SourceText) else SourceText(source)
     wanted = None if taxa is None else tuple(taxa)
+    if is_beast(source.text):
+        of_file, ages = read_beast_dates(source)
+        return dates_record(of_file, wanted, reading, ages, source.file)
     lines = list(_lines(source))
     columns = _columns(lines, source, wanted, reading)
     found: dict[str, tuple[int, DateRange]] = {}

@@ -1,0 +1,232 @@
+"""Alignment, taxa and sampling dates of BEAST 1 and BEAST 2 files; models, priors and moves are not read.
+
+BEAST 1: `<taxon id="a"><date value="1982" direction="forwards" units="years"/></taxon>`, and sequences that
+name their taxon. BEAST 2: `<data>` with `<sequence taxon="a" value="ACGT"/>`, and a trait of a=1982,b=1990.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+import numpy as np
+
+from phloem.errors import InputError, InputWarning, shown_file
+from phloem.io.character_rows import CharacterRow, CharacterRows, character_matrix, check_names
+from phloem.io.date_text import UNKNOWN, DateRange, parse_date
+from phloem.io.source_text import SourceText
+
+_BEAST = re.compile(r"\s*(?:<\?xml[^>]*\?>|<!--.*?-->|\s)*<beast\b", re.DOTALL)
+_DATATYPES = {"nucleotide": "dna", "aminoacid": "protein", "amino acid": "protein", "binary": "binary"}
+_READ = {"taxa", "alignment", "data", "sequence", "patterns", "trait"}
+_PER_YEAR = {"year": 1.0, "month": 12.0, "day": 365.25}  # how many of a unit are a year
+_FORMATS = re.compile(r"y+([-/])M+(?:\1d+)?")
+_SHOWN = 12
+_DEEPEST = 200
+
+
+@dataclass
+class _Element:
+    """name, attributes, offset of its tag in the text, children and the text between them."""
+
+    name: str
+    attributes: Mapping[str, str]
+    offset: int
+    line: int
+    children: list[_Element] = field(default_factory=list)
+    text: str = ""
+
+    def every(self, *names: str) -> Iterator[_Element]:
+        """Elements of these names in it, at any depth, in the order of the file."""
+        for child in self.children:
+            if child.name in names:
+                yield child
+            yield from child.every(*names)
+
+
+def is_beast(text: str) -> bool:
+    """Whether a text is a BEAST file."""
+    return _BEAST.match(text) is not None
+
+
+def read_beast_characters(source: SourceText, block: str | None = None) -> CharacterRows:
+    """The alignment of a BEAST file. block: its id, where there are several.
+
+    Raises InputError with line for damaged XML, no or several alignments, sequences of unequal lengths.
+    """
+    root = _parsed(source)
+    found = [one for one in root.every("alignment", "data") if any(one.every("sequence"))]
+    names = [one.attributes.get("id") or str(i + 1) for i, one in enumerate(found)]
+    if block is not None:
+        if block not in names:
+            raise source.error(
+                f"no alignment is called '{block}'", 0, hint=f"Choose {', '.join(names)[:200]}."
+            )
+        found = [found[names.index(block)]]
+    if not found:
+        raise source.error("the file has no sequences", 0, hint="Give the alignment as FASTA or NEXUS.")
+    if len(found) > 1:
+        hint = f"Choose one by --block: {', '.join(names)[:200]}."
+        raise source.error(f"the file has {len(found)} alignments", found[1].offset, hint=hint)
+    _tell_unread(root, source)
+    rows = [_row(sequence, source) for sequence in found[0].every("sequence")]
+    check_names(source, rows, "Give each taxon one sequence.")
+    matrix, sets = character_matrix(source, rows)
+    declared = found[0].attributes.get("dataType", "").lower()
+    kind = _DATATYPES.get(declared)
+    return CharacterRows(source, rows, matrix, sets, datatype=kind, format_name="BEAST XML")
+
+
+def _row(sequence: _Element, source: SourceText) -> CharacterRow:
+    taxon = sequence.attributes.get("taxon")
+    if taxon is None:
+        inside = next(sequence.every("taxon"), None)
+        taxon = None if inside is None else inside.attributes.get("idref") or inside.attributes.get("id")
+    if not taxon:
+        raise source.error("this sequence names no taxon", sequence.offset, hint='Add taxon="name".')
+    row = CharacterRow(taxon.removeprefix("@"), sequence.offset)
+    text = sequence.attributes.get("value") or sequence.text
+    for piece in text.split():
+        after = row.starts[-1] + len(row.pieces[-1]) if row.starts else sequence.offset
+        row.add(piece, max(source.text.find(piece, after), sequence.offset))
+    if not row.pieces:
+        raise source.error(f"'{taxon}' has no characters", sequence.offset, taxon=taxon, hint="Add them.")
+    return row
+
+
+def read_beast_dates(source: SourceText) -> tuple[dict[str, tuple[int, DateRange]], bool]:
+    """The line and date of every dated taxon, and whether they are ages: years before present, negative.
+
+    Units of days and months become years of 365.25 days and of 12 months.
+    """
+    root = _parsed(source)
+    found: dict[str, tuple[int, DateRange]] = {}
+    backwards: set[bool] = set()
+    for taxon in root.every("taxon"):
+        date, name = next(taxon.every("date"), None), taxon.attributes.get("id")
+        if date is not None and name:
+            back = date.attributes.get("direction", "forwards").lower().startswith("back")
+            _add(found, name, date, date.attributes.get("value", ""), back, source)
+            backwards.add(back)
+    for trait in root.every("trait"):
+        kind = trait.attributes.get("traitname", "").lower()
+        if kind in ("date", "date-forward", "date-backward", "age"):
+            back = kind in ("date-backward", "age")
+            for name, text in _pairs(trait, source):
+                _add(found, name, trait, text, back, source)
+            backwards.add(back)
+    if not found:
+        raise source.error("the file has no dates", 0, hint="Give a table of dates.")
+    if len(backwards) > 1:
+        raise source.error("some dates count forwards and others backwards", 0, hint="Give a table of dates.")
+    _tell_unread(root, source)
+    return found, backwards.pop()
+
+
+def _pairs(trait: _Element, source: SourceText) -> Iterator[tuple[str, str]]:
+    """name=date of a trait of BEAST 2."""
+    format_of = trait.attributes.get("dateFormat")
+    if format_of and not _FORMATS.fullmatch(format_of):
+        hint = "Give a table of dates, as in 2020-03-01."
+        raise source.error(f"dates written as {format_of[:40]} are not read", trait.offset, hint=hint)
+    for piece in (trait.attributes.get("value") or trait.text).split(","):
+        name, equals, text = piece.strip().rpartition("=")
+        if equals:
+            yield name.strip(), text.strip()
+        elif piece.strip():
+            raise source.error(
+                f"'{piece.strip()[:60]}' is not name=date", trait.offset, hint="Correct the trait."
+            )
+
+
+def _add(
+    found: dict[str, tuple[int, DateRange]],
+    name: str,
+    at: _Element,
+    text: str,
+    back: bool,
+    source: SourceText,
+) -> None:
+    unit = at.attributes.get("units", "year").lower().rstrip("s")
+    per_year = _PER_YEAR.get(unit)
+    if per_year is None:
+        raise source.error(f"dates in {unit[:40]} are not read", at.offset, taxon=name, hint="Give years.")
+    try:
+        date = parse_date(text, name)
+    except InputError as error:
+        raise source.error(error.message, at.offset, taxon=name, hint=error.hint) from None
+    for key in ("precision", "uncertainty"):
+        if float_of(at.attributes.get(key)):
+            told = f"{_place(source, at.line)}: the {key} of a date is not read: '{name}' counts as exact"
+            warnings.warn(told, InputWarning, stacklevel=5)
+    if date != UNKNOWN and not date.calendar:
+        low, high = date.lower / per_year, date.upper / per_year
+        date = DateRange(-high, -low) if back else DateRange(low, high)
+    found[name] = at.line, date
+
+
+def float_of(text: str | None) -> float:
+    """The number that an attribute writes, 0 where it writes none."""
+    try:
+        return float(text or 0)
+    except ValueError:
+        return 0.0
+
+
+def _parsed(source: SourceText) -> _Element:
+    """The file as elements; entities of its own, which may grow without bounds, are refused."""
+    data = source.text.encode("utf-8", "replace")
+    parser = expat.ParserCreate("utf-8")
+    ascii_only = len(data) == len(source.text)
+    top = _Element("", {}, 0, 1)
+    stack = [top]
+
+    def start(name: str, attributes: Mapping[str, str]) -> None:
+        if len(stack) > _DEEPEST:
+            raise source.error(f"elements are nested more than {_DEEPEST} deep", 0, hint="Check the file.")
+        at = parser.CurrentByteIndex
+        offset = at if ascii_only else len(data[:at].decode("utf-8", "replace"))
+        stack[-1].children.append(_Element(name, attributes, offset, parser.CurrentLineNumber))
+        stack.append(stack[-1].children[-1])
+
+    def characters(text: str) -> None:
+        pieces.setdefault(id(stack[-1]), []).append(text)
+
+    def end(name: str) -> None:
+        element = stack.pop()
+        element.text = "".join(pieces.pop(id(element), []))
+
+    def entity(*_: object) -> None:
+        raise source.error("the file defines entities", 0, hint="Write their content where they are used.")
+
+    pieces: dict[int, list[str]] = {}
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler, parser.EntityDeclHandler = characters, entity
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        what = expat.ErrorString(error.code)
+        raise InputError(
+            f"the XML is damaged: {what}", file=source.file, line=error.lineno, column=error.offset + 1,
+            hint="Write the file again.",
+        ) from None  # fmt: skip
+    return top
+
+
+def _tell_unread(root: _Element, source: SourceText) -> None:
+    """A warning that lists what else the file says."""
+    top = next((one for one in root.children if one.name == "beast"), root)
+    other = np.unique([one.name for one in top.children if one.name not in _READ]).tolist()
+    if other:
+        more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
+        listed = f"{', '.join(name[:40] for name in other[:_SHOWN])}{more}"
+        file = shown_file(source.file or "the file")
+        told = f"{file}: of a BEAST file, alignment, taxa and dates are read; not {listed}"
+        warnings.warn(told, InputWarning, stacklevel=4)
+
+
+def _place(source: SourceText, line: int) -> str:
+    return f"{shown_file(source.file)}:{line}" if source.file else f"line {line}"

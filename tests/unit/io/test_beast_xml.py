@@ -1,0 +1,144 @@
+import random
+import warnings
+
+import numpy as np
+import pytest
+
+from phloem.errors import InputError, InputWarning, PhloemError
+from phloem.io.alignment import read_alignment
+from phloem.io.date_table import dates_from_table, read_dates
+from phloem.io.dates import DateReading
+
+BEAST_1 = """<?xml version="1.0" standalone="yes"?>
+<!-- made by hand -->
+<beast>
+  <taxa id="taxa">
+    <taxon id="a"><date value="1982.0" direction="forwards" units="years"/></taxon>
+    <taxon id="b c"><date value="1990.5" direction="forwards" units="years"/></taxon>
+    <taxon id="d"><date value="1994" direction="forwards" units="years"/></taxon>
+  </taxa>
+  <taxa id="clade"><taxon idref="a"/><taxon idref="d"/></taxa>
+  <alignment id="one" dataType="nucleotide">
+    <sequence><taxon idref="a"/>ACGT
+      ACGT</sequence>
+    <sequence><taxon idref="b c"/>ACGTACGA</sequence>
+    <sequence><taxon idref="d"/>ACGTACCA</sequence>
+  </alignment>
+  <patterns id="patterns" from="1"><alignment idref="one"/></patterns>
+  <constantSize id="constant" units="years"/>
+  <mcmc id="mcmc"/>
+</beast>
+"""
+BEAST_2 = """<beast namespace="x" version="2.7">
+<data id="dna" spec="Alignment" dataType="nucleotide">
+  <sequence id="s1" taxon="a" totalcount="4" value="ACGTACGT"/>
+  <sequence id="s2" taxon="b c" totalcount="4" value="ACGTACGA"/>
+  <sequence id="s3" taxon="d" totalcount="4">ACGTACCA</sequence>
+</data>
+<run id="mcmc" spec="MCMC"><state id="state"><tree id="Tree.t">
+  <trait id="dateTrait" spec="beast.base.evolution.tree.TraitSet" traitname="date"
+         value="a=1982.0,b c=1990.5, d=1994"/>
+</tree></state></run>
+</beast>
+"""
+
+
+@pytest.mark.parametrize("text", [BEAST_1, BEAST_2])
+def test_alignment_taxa_and_dates(text, tmp_path):
+    path = tmp_path / "x.xml"
+    path.write_text(text)
+    with pytest.warns(InputWarning, match="not (constantSize, mcmc|run)"):
+        alignment = read_alignment(path)
+    assert alignment.taxa == ("a", "b c", "d") and alignment.alphabet.kind == "dna"
+    assert alignment.codes[:, -3:].tolist() == [[1, 2, 3], [1, 2, 0], [1, 1, 0]]
+    with pytest.warns(InputWarning):
+        dates = read_dates(path, ["d", "a", "b c"])
+    assert dates.lower.tolist() == dates.upper.tolist() == [1994.0, 1982.0, 1990.5] and dates.calendar
+
+
+def dates(text: str):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        return dates_from_table(text)
+
+
+def test_units_and_directions():
+    backwards = dates(BEAST_1.replace("forwards", "backwards"))
+    assert backwards.lower.tolist() == [-1982.0, -1990.5, -1994.0] and not backwards.calendar
+    assert dates(BEAST_2.replace('"date"', '"date-backward"')).latest == -1982.0
+    months = dates(BEAST_1.replace('units="years"/></', 'units="months"/></'))
+    assert months.lower[0] == pytest.approx(1982 / 12)
+    days = dates(BEAST_2.replace("traitname", 'units="day" traitname'))
+    assert days.lower[2] == pytest.approx(1994 / 365.25)
+    written = dates(
+        BEAST_2.replace("traitname", 'dateFormat="yyyy-M-dd" traitname').replace("1982.0", "1982-1-1")
+    )
+    assert written.lower[0] == 1982.0
+    with pytest.warns(InputWarning, match="precision of a date is not read: 'd'"):
+        dates_from_table(BEAST_1.replace('"1994"', '"1994" precision="1.0"'))
+
+
+@pytest.mark.parametrize(
+    "old, new, line",
+    [
+        ("</beast>", "", None),
+        (
+            'direction="forwards" units="years"/></taxon>\n  </taxa>',
+            'direction="backwards"/></taxon>\n  </taxa>',
+            1,
+        ),
+        ('"1990.5"', '"soon"', 6),
+        ('units="years"/></taxon>', 'units="epochs"/></taxon>', 5),
+        ("<beast>", '<!DOCTYPE beast [<!ENTITY e "e">]><beast>', None),
+    ],
+)
+def test_bad_dates(old, new, line):
+    with pytest.raises(InputError) as error:
+        dates(BEAST_1.replace(old, new) if "ENTITY" not in new else BEAST_1.replace(old, new).lstrip())
+    assert error.value.hint and (line is None or error.value.line == line)
+
+
+def test_bad_alignments(tmp_path):
+    path = tmp_path / "x.xml"
+    for old, new, line in (
+        ("ACGTACCA", "ACGTAC!A", 14),
+        ("ACGTACCA", "ACGT", 14),
+        ('idref="d"/>ACG', 'idref="a"/>ACG', 14),
+        ("</alignment>\n", "</alignment><data id='two'><sequence taxon='a' value='A'/></data>\n", 15),
+    ):
+        path.write_text(BEAST_1.replace(old, new))
+        with warnings.catch_warnings(), pytest.raises(InputError) as error:
+            warnings.simplefilter("ignore", InputWarning)
+            read_alignment(path)
+        assert error.value.line == line and error.value.hint
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        assert read_alignment(path, block="one").n_taxa == 3
+    reading = DateReading(undated="unknown")
+    assert not np.isfinite(dates_of_more(reading).lower[-1])
+
+
+def dates_of_more(reading: DateReading):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        return dates_from_table(BEAST_2, ["a", "b c", "d", "e"], reading)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_files_raise_only_phloem_errors(seed, tmp_path):
+    rng, path = random.Random(seed), tmp_path / "x.xml"
+    for _ in range(150):
+        text = list(rng.choice((BEAST_1, BEAST_2)))
+        for _ in range(rng.choice((1, 2, 5))):
+            at = rng.randrange(len(text))
+            text[at : at + rng.choice((0, 1, 5, 50))] = rng.choice(
+                ("", "<", '"', "é", "\x1f", "=,", "</data>", "1e999")
+            )
+        path.write_text("".join(text))
+        for read in (read_alignment, read_dates):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", InputWarning)
+                    read(path)
+            except PhloemError as error:
+                assert str(error)
