@@ -12,7 +12,7 @@ import pytest
 from gpu.random_problems import random_case, random_topology
 from oracle.small_problems import named_arrays
 from phloem.errors import DeviceError
-from phloem.pruning.cpu.column_store import column_sizes
+from phloem.pruning.cpu.regions import column_sizes
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
 
 

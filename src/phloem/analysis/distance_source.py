@@ -36,7 +36,7 @@ from phloem.clustering.settings import (
     DistanceMethod,
     DistanceSettings,
     require_bootstrap_time,
-    require_memory,
+    require_memory_for_distances,
     select_distance_device,
     usual_method,
 )
@@ -391,4 +391,4 @@ def _require_memory(
     n: int, precision: Literal["float32", "float64"], settings: DistanceAnalysisSettings
 ) -> None:
     keeps = settings.method is not None and settings.cophenetic
-    require_memory(n, settings.method, precision, settings.input, cophenetic=keeps)
+    require_memory_for_distances(n, settings.method, precision, settings.input, cophenetic=keeps)

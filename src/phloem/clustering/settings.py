@@ -168,7 +168,7 @@ def forecast_bytes(
     return copies * entries * size + min(n, BATCH_ROWS) * n * size
 
 
-def require_memory(
+def require_memory_for_distances(
     n: int,
     method: str | None,
     precision: Literal["float32", "float64"],

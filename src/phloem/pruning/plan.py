@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from phloem.model.record import SiteModel
-from phloem.pruning.cpu.column_store import column_sizes, forecast_bytes
+from phloem.pruning.cpu.regions import column_sizes, forecast_bytes
 from phloem.pruning.interface import Problem
 from phloem.pruning.select import Selection
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phloem.clustering import settings
-from phloem.clustering.settings import forecast_bytes, require_memory
+from phloem.clustering.settings import forecast_bytes, require_memory_for_distances
 from phloem.errors import InputError
 
 
@@ -30,15 +30,15 @@ def test_refusal_has_numbers_and_a_remedy(monkeypatch):
     with pytest.raises(
         InputError, match=r"100,000 taxa need 40\.2 GB .* float64, 40\.2 GB are there"
     ) as found:
-        require_memory(100_000, "upgma", "float64", "m.phy")
+        require_memory_for_distances(100_000, "upgma", "float64", "m.phy")
     assert "--precision float32" in found.value.hint and found.value.file == "m.phy"
-    require_memory(100_000, "upgma", "float32", "m.phy")
+    require_memory_for_distances(100_000, "upgma", "float32", "m.phy")
     with pytest.raises(InputError, match="need 80") as found:
-        require_memory(100_000, "wpgma", "float64", "m.phy", cophenetic=True)
+        require_memory_for_distances(100_000, "wpgma", "float64", "m.phy", cophenetic=True)
     assert "cophenetic" in found.value.hint
     for free in (need, None):
         with_free(monkeypatch, free)
-        require_memory(100_000, "upgma", "float64", "m.phy")
+        require_memory_for_distances(100_000, "upgma", "float64", "m.phy")
 
 
 @pytest.mark.parametrize("n", [1000, 3000])

@@ -11,7 +11,7 @@ from gpu.random_problems import random_case
 from phloem.errors import DeviceError
 from phloem.hardware import machine
 from phloem.pruning import calibration, select
-from phloem.pruning.cpu.column_store import column_sizes
+from phloem.pruning.cpu.regions import column_sizes
 from phloem.pruning.gpu.cost import ChainPlan, Speeds, gradient_flop, tree_levels
 
 MEASURED = Speeds(1e-4, 1e-5, 1e12, 1e10)

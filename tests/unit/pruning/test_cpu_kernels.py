@@ -8,7 +8,13 @@ import pytest
 from oracle.small_problems import eigensystem, random_model, random_topology, with_process
 from phloem.model import transition as reference_transition
 from phloem.pruning.cpu.column_classes import column_classes
-from phloem.pruning.cpu.eigenbasis import needs_partials, sum_adjoints
+from phloem.pruning.cpu.eigenbasis import (
+    enter_block_four,
+    enter_block_padded,
+    needs_partials,
+    project_node,
+    sum_projected,
+)
 from phloem.pruning.cpu.matrix_product import ROWS, product
 from phloem.pruning.cpu.model_numbers import _packed, model_numbers
 from phloem.pruning.cpu.records import Operand
@@ -61,18 +67,25 @@ def test_rate_matrix_adjoint(s, equal_rates):
     (expected,) = reference_transition.rate_matrix_adjoints(adjoint, lengths[:-1], model)
     shape = shape_of_sizes(s, 2, "float64", lanes=4)
     numbers, p = model_numbers(model, shape), reference_transition.transition_matrices(lengths, model)
-    tasks, left, from_messages = [], [], []
+    tasks, left, from_messages = [], [], []  # the last: (node, block)
     for block in range(shape.blocks):
         for x in range(6):
             outer = np.swapaxes(adjoint[x], 1, 2)
             if x > 3 and not needs_partials(x, block, lengths[None], numbers, shape):
                 outer = p[x] @ outer
-                from_messages.append(x)
+                from_messages.append((x, block))
             tasks += [(x, 0, 1, block), (x, 1, 2, block)]  # two tasks: what they leave is summed
             left += [0.3 * _packed(outer, shape)[block], 0.7 * _packed(outer, shape)[block]]
-    assert 4 in from_messages and from_messages.count(5) < shape.blocks
-    got = np.zeros((1, 16 if s == 4 else shape.matrix))
-    arrays = np.array(tasks, np.int64), np.concatenate(left), lengths[None]
-    sum_adjoints(*arrays, numbers, shape, eigen_scratch(shape), got)
+    nodes = [x for x, _ in from_messages]
+    assert 4 in nodes and nodes.count(5) < shape.blocks
+    got, room = np.zeros((1, 16 if s == 4 else shape.matrix)), eigen_scratch(shape)
+    order, adjoints = np.array(tasks, np.int64), np.concatenate(left)
+    for task in range(1, len(tasks), 2):  # whichever of a node's tasks comes last
+        x, _, _, block = tasks[task]
+        (enter_block_four if s == 4 else enter_block_padded)(block, numbers, shape, room)
+        short = (x, block) in from_messages
+        first = project_node(order, task, adjoints, lengths[None], numbers, shape, room, short)
+        assert first == task - 1
+    sum_projected(order, adjoints, 6, numbers, shape, room, got)
     got = got.reshape(-1, shape.padded)[:s, :s]
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-11 * np.abs(expected).max())

@@ -10,11 +10,10 @@ import pytest
 
 from oracle.small_problems import random_model, random_problem, with_process
 from phloem.errors import NumericalError
-from phloem.pruning.cpu import column_store as cpu_columns
-from phloem.pruning.cpu.column_store import ColumnStore
+from phloem.pruning.cpu import regions as cpu_columns
 from phloem.pruning.cpu.evaluator import CpuEvaluator
+from phloem.pruning.cpu.regions import ColumnStore, MessageStore, Regions
 from phloem.pruning.cpu.schedule import Team
-from phloem.pruning.cpu.storage import MessageStore, Regions
 
 
 def start(s, c, seed=0, t=24, p=200, **options):

@@ -9,8 +9,8 @@ import pytest
 
 from phloem.errors import DeviceError, InputError
 from phloem.model.grammar import parse_model
-from phloem.pruning.cpu.column_store import column_sizes, forecast_bytes
 from phloem.pruning.cpu.evaluator import CpuEvaluator
+from phloem.pruning.cpu.regions import column_sizes, forecast_bytes
 from phloem.pruning.interface import Problem
 from phloem.pruning.plan import count_work, forecast
 from phloem.pruning.reference.recursion import column_classes

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from phloem.pruning.cpu.column_classes import mark_ancestors
-from phloem.pruning.cpu.preorder_sums import group_columns
-from phloem.pruning.cpu.step_lists import count_steps, list_root, list_steps
+from phloem.pruning.cpu.step_lists import count_steps, group_columns, list_root, list_steps
 
 # ((0, 1), (2, 3)), 4 tips, root 6
 LEFT, RIGHT = np.array([0, 2, 4]), np.array([1, 3, 5])

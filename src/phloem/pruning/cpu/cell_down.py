@@ -46,11 +46,12 @@ from phloem.pruning.cpu.cell_records import (
 )
 from phloem.pruning.cpu.column_classes import sort_by_class
 from phloem.pruning.cpu.eigenbasis import (
-    add_adjoint,
+    add_projected,
     enter_block,
     leave_block,
     leave_eigenbasis,
     needs_partials,
+    project,
     rate_columns_of,
 )
 from phloem.pruning.cpu.passes import node_down, node_messages, tip_down
@@ -240,7 +241,8 @@ def pass_down(numbers, addresses, down, tree, which, parameters, kind, scratch, 
                     transpose(matrices.down[block][at:], room.up[block], 0, n.states, n.padded)
                 node_down(x, 0, room.size[x], block, sweep, outer, scratch.kernel)
             if parameters:
-                add_adjoint(x, block, matrices.lengths, model, shape, eigen, by_q, not partials)
+                project(x, block, matrices.lengths, model, shape, eigen, not partials)
+                add_projected(sums, 0, shape, eigen)
             elif partials:
                 branch_derivative(at, block, matrices.down[block], rates, sums, 0, shape, eigen.share)
             else:

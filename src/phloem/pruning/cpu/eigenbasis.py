@@ -91,10 +91,9 @@ def enter_block_four(block, model, shape, room):
 
 
 @uncounted
-def add_adjoint_four(x, block, lengths, model, shape, room, total_of_processes, from_messages):
-    """Add the branch above x to room.basis, from its adjoint (child, parent, lane) in room.adjoint, or, where
-    from_messages, from M in its place; its ⟨A, Q P⟩ of every lane into room.share. The processes' totals are
-    left to leave_block_four."""
+def project_four(x, block, lengths, model, shape, room, from_messages):
+    """The adjoint (child, parent, lane) of the branch above x in room.adjoint, or, where from_messages, M in
+    its place, becomes the branch's summand; its ⟨A, Q P⟩ of every lane goes into room.share."""
     lanes, n = shape.lanes, len(shape.lanes)
     a, right, left, half, pairs = room.adjoint, room.right, room.left, room.half, room.pairs
     for k in range(4):
@@ -138,14 +137,14 @@ def add_adjoint_four(x, block, lengths, model, shape, room, total_of_processes, 
         for k in range(4):
             growth = 1.0 + pairs[k * n + lane]
             own = a[5 * k * n + lane] * growth
-            room.basis[5 * k * n + lane] += own * t
+            a[5 * k * n + lane] = own * t
             share += own * values[k]
             for l in range(k):
                 high = growth if values[k] > values[l] else 1.0 + pairs[l * n + lane]
                 apart = abs(values[k] - values[l])
                 slope = high * pairs[entry * n + lane] / -apart if apart > 0.0 else high * t
-                room.basis[(4 * k + l) * n + lane] += a[(4 * k + l) * n + lane] * slope
-                room.basis[(4 * l + k) * n + lane] += a[(4 * l + k) * n + lane] * slope
+                a[(4 * k + l) * n + lane] *= slope
+                a[(4 * l + k) * n + lane] *= slope
                 entry += 1
         room.share[lane] = share
 
@@ -183,7 +182,8 @@ def leave_eigenbasis_four(model, shape, room, total):
 
 @uncounted
 def enter_block_padded(c, model, shape, room):
-    """R (rows i, padded) and L (rows l, padded) of a category's process into room.right and room.left.
+    """R (rows i, padded) and L (rows l, padded) of a category's process into room.right and room.left; the
+    sum over branches, room.basis, starts at zero.
 
     The spare rows that products read are zeros: denormal numbers there would cost forty times the product.
     """
@@ -196,19 +196,20 @@ def enter_block_padded(c, model, shape, room):
             room.left[i * padded + k] = left[i, k] if inside else 0.0
     for entry in range(states * padded, shape.matrix):
         room.left[entry] = 0.0
+    for entry in range(shape.matrix):
+        room.basis[entry] = 0.0
 
 
 @uncounted
-def add_adjoint_padded(x, c, lengths, model, shape, room, total, from_messages):
-    """Add the branch above x to its process' total from its adjoint (child, padded parent) in room.adjoint,
-    or, where from_messages, from M in its place; its ⟨A, Q P⟩ into room.share."""
+def project_padded(x, c, lengths, model, shape, room, from_messages):
+    """The adjoint (child, padded parent) of the branch above x in room.adjoint, or, where from_messages, M in
+    its place, becomes the branch's summand; its ⟨A, Q P⟩ goes into room.share."""
     m, t = model.process[c], model.rates[c] * lengths[model.length_class[c], x]
-    states, padded, values, own = shape.states, shape.padded, model.values[m], total[m]
-    g, growth, pairs, half = room.basis, room.growth, room.pairs, Operand(room.half, 0, padded, 1)
+    states, padded, values = shape.states, shape.padded, model.values[m]
+    g, growth, pairs, half = room.adjoint, room.growth, room.pairs, Operand(room.half, 0, padded, 1)
     left, adjoint = Operand(room.left, 0, padded, 1), Operand(room.adjoint, 0, padded, 1)
     product(left, adjoint, half, states, padded, states, False)
-    right, basis = Operand(room.right, 0, padded, 1), Operand(g, 0, padded, 1)
-    product(half, right, basis, states, padded, states, False)
+    product(half, Operand(room.right, 0, padded, 1), adjoint, states, padded, states, False)
     for k in range(states):
         growth[k] = values[k] * t
     exponentials_less_one(growth, states)
@@ -218,21 +219,24 @@ def add_adjoint_padded(x, c, lengths, model, shape, room, total, from_messages):
             g[k] *= back
     share = 0.0
     for k in range(states):  # D is symmetric; whole rows are done all the same, in vectors
-        row, place = own[k * padded : k * padded + states], g[k * padded : k * padded + states]
+        row, diagonal = g[k * padded : k * padded + states], g[k * (padded + 1)]
         for l in range(states):
             pairs[l] = -abs(values[k] - values[l]) * t
         exponentials_less_one(pairs, states)
         for l in range(states):
             high, apart = 1.0 + max(growth[k], growth[l]), abs(values[k] - values[l])
             slope = high * pairs[l] / -apart if apart > 0.0 else high * t
-            row[l] += place[l] * slope
-        share += place[k] * (1.0 + growth[k]) * values[k]
+            row[l] *= slope
+        share += diagonal * (1.0 + growth[k]) * values[k]
     room.share[0] = share
 
 
 @uncounted
 def leave_block_padded(c, model, shape, room, total):
-    """Nothing is left to do: every branch was added to its process' total."""
+    """Add a category's room.basis to its process' sum. total: (M, matrix)."""
+    own = total[model.process[c]]
+    for i in range(len(own)):
+        own[i] += room.basis[i]
 
 
 @uncounted
@@ -247,47 +251,57 @@ def leave_eigenbasis_padded(model, shape, room, total):
         product(Operand(left, 0, 1, rows), half, Operand(own, 0, padded, 1), states, padded, states, False)
 
 
-# Whatever the number of states: a block is entered, its branches are added, and it is left; then the sums
-# leave the eigenbasis.
+# Whatever the number of states: a block is entered, the adjoints of its branches are projected and added, and
+# it is left; then the sums leave the eigenbasis.
 
 rate_columns_of = by_layout(rate_columns_four, rate_columns_padded)
 enter_block = by_layout(enter_block_four, enter_block_padded)
-add_adjoint = by_layout(add_adjoint_four, add_adjoint_padded)
+project = by_layout(project_four, project_padded)
 leave_block = by_layout(leave_block_four, leave_block_padded)
 leave_eigenbasis = by_layout(leave_eigenbasis_four, leave_eigenbasis_padded)
 
 
 @uncounted
-def sum_adjoints(tasks, adjoint, lengths, model, shape, room, total):
+def add_projected(part, at, shape, room):
+    """room.basis += part[at:], what project has left of a branch."""
+    for i in range(shape.matrix):
+        room.basis[i] += part[at + i]
+
+
+@uncounted
+def project_node(tasks, task, adjoint, lengths, model, shape, room, from_messages):
+    """A node's adjoint is projected, in place of what the first of its tasks in a block has left in adjoint
+    (tasks · matrix); the others' are added to it in their order. task: any of them. Returns the first."""
+    x, block, first, size = tasks[task, 0], tasks[task, 3], task, shape.matrix
+    while first > 0 and tasks[first - 1, 0] == x and tasks[first - 1, 3] == block:
+        first -= 1
+    k = first
+    while k < len(tasks) and tasks[k, 0] == x and tasks[k, 3] == block:
+        own = adjoint[k * size : (k + 1) * size]
+        for i in range(size):
+            room.adjoint[i] = room.adjoint[i] + own[i] if k > first else own[i]
+        k += 1
+    project(x, block, lengths, model, shape, room, from_messages)
+    own = adjoint[first * size : (first + 1) * size]
+    for i in range(size):
+        own[i] = room.adjoint[i]
+    return first
+
+
+@uncounted
+def sum_projected(tasks, projected, root, model, shape, room, total):
     """d log L / d Q of every process into total (M, 16), or (M, matrix) with padded rows, zeros before.
 
-    tasks: of the way down; adjoint: what each has left, (tasks · matrix): A of tips and where needs_partials,
-    else M. lengths: (K, N)."""
-    root, task, last = lengths.shape[1] - 1, 0, -1
-    while task < len(tasks):
+    tasks: of the way down; projected: what project_node has left of all but the root, (tasks · matrix)."""
+    last = -1
+    for task in range(len(tasks)):
         x, block = tasks[task, 0], tasks[task, 3]
         if block != last:
             if last >= 0:
                 leave_block(last, model, shape, room, total)
             enter_block(block, model, shape, room)
             last = block
-        task = _gather(tasks, adjoint, task, shape.matrix, room.adjoint)
-        if x < root:
-            from_messages = 2 * x > root and not needs_partials(x, block, lengths, model, shape)
-            add_adjoint(x, block, lengths, model, shape, room, total, from_messages)
+        if x != root and tasks[task, 1] == 0:
+            add_projected(projected, task * shape.matrix, shape, room)
     leave_block(last, model, shape, room, total)
     leave_eigenbasis(model, shape, room, total)
-
-
-@uncounted
-def _gather(tasks, adjoint, task, matrix, total):
-    """total = what the tasks of one node and block have left, from `task` on, in order. Returns the task
-    after them."""
-    x, block, more = tasks[task, 0], tasks[task, 3], False
-    while task < len(tasks) and tasks[task, 0] == x and tasks[task, 3] == block:
-        own = adjoint[task * matrix : (task + 1) * matrix]
-        for i in range(matrix):
-            total[i] = total[i] + own[i] if more else own[i]
-        more = True
-        task += 1
-    return task

@@ -8,8 +8,7 @@ from phloem.errors import NumericalError
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
 from phloem.model.transition import rate_matrix_adjoints
 from phloem.pruning.cpu.adjoint import sum_shares
-from phloem.pruning.cpu.column_store import ColumnStore
-from phloem.pruning.cpu.eigenbasis import sum_adjoints
+from phloem.pruning.cpu.eigenbasis import sum_projected
 from phloem.pruning.cpu.model_numbers import (
     fill_matrices,
     has_real_eigen,
@@ -29,6 +28,7 @@ from phloem.pruning.cpu.records import (
     Scratch,
     Sweep,
 )
+from phloem.pruning.cpu.regions import ColumnStore, MessageStore, State, proposed_state, two_dimensional
 from phloem.pruning.cpu.root import root_gradient, set_root_row, total_log_likelihood
 from phloem.pruning.cpu.schedule import Team, column_tasks, in_blocks, site_tasks, with_matrices
 from phloem.pruning.cpu.site_derivatives import (
@@ -38,9 +38,7 @@ from phloem.pruning.cpu.site_derivatives import (
     site_ranges,
     unsummed,
 )
-from phloem.pruning.cpu.state import State, proposed_state, two_dimensional
 from phloem.pruning.cpu.storage import (
-    MessageStore,
     eigen_scratch,
     new_scratch,
     rows_for,
@@ -85,6 +83,7 @@ class CpuEvaluator:
         self._any_ascertained = bool(problem.ascertained.any())
         self._invariant_states = np.empty(0, np.uint8)
         self._scratch = [new_scratch(self._shape, problem.precision) for _ in range(self._team.threads)]
+        self._eigen = [eigen_scratch(self._shape) for _ in range(self._team.threads)]
         self._root = [(np.empty(n_root), np.empty(n_root), np.empty(n_root, np.int64)) for _ in range(2)]
         self._site_weights = [np.empty(n_root) for _ in range(2)]
         self._tasks: dict[str, tuple[Topology, np.ndarray]] = {}
@@ -229,7 +228,9 @@ class CpuEvaluator:
         done = np.zeros(2 * n_nodes * shape.blocks, np.int64)
         scratches = self._scratches(model)
         self._team.run(
-            lambda counter, thread: run_down(tasks, counter, done, thread, *fixed, scratches[thread], down),
+            lambda counter, thread: run_down(
+                tasks, counter, done, thread, *fixed, scratches[thread], self._eigen[thread], down
+            ),
             len(tasks),
         )
         total, branches = np.zeros((n_nodes, shape.categories)), np.zeros((len(state.lengths), n_nodes))
@@ -237,18 +238,17 @@ class CpuEvaluator:
         if not keep_adjoint:
             return total, branches, []
         if not whole:
-            return total, branches, self._through_eigenbasis(tasks, model, state.lengths)
+            return total, branches, self._through_eigenbasis(tasks, n_nodes - 1, model)
         adjoint = self._adjoint[:entries].reshape(len(tasks), -1)
         adjoint[tasks[:, 0] == n_nodes - 1] = 0.0  # the root has no branch: nothing was written there
         by_node = unpack_adjoint(_sum_tasks(adjoint, tasks, n_nodes, shape.blocks)[:-1], shape)
         return total, branches, rate_matrix_adjoints(by_node, state.lengths[:, :-1], model)
 
-    def _through_eigenbasis(self, tasks: np.ndarray, model: SiteModel, lengths: np.ndarray):
+    def _through_eigenbasis(self, tasks: np.ndarray, root: int, model: SiteModel):
         """d log L / d Q of every process, from what a way down with real eigensystems has left."""
         shape, states, count = self._shape, self._shape.states, len(model.processes)
-        numbers, room = self._model_numbers(model), eigen_scratch(shape)
         d_q = np.zeros((count, 16 if self._four else shape.matrix))
-        sum_adjoints(tasks, self._adjoint, lengths, numbers, shape, room, d_q)
+        sum_projected(tasks, self._adjoint, root, self._model_numbers(model), shape, self._eigen[0], d_q)
         return d_q.reshape(count, -1, shape.padded)[:, :states, :states]
 
     def _unsummed(self, lengths, model: SiteModel, want_sites: bool) -> list[tuple[np.ndarray, np.ndarray]]:

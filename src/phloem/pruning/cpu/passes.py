@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.adjoint import branch_derivative, message_derivative
-from phloem.pruning.cpu.eigenbasis import needs_partials
+from phloem.pruning.cpu.eigenbasis import enter_block, needs_partials, project_node
 from phloem.pruning.cpu.four_states import (
     node_down_four,
     node_messages_four,
@@ -19,7 +19,7 @@ from phloem.pruning.cpu.padded import (
 )
 from phloem.pruning.cpu.records import Outer, by_layout
 from phloem.pruning.cpu.root import root_down, root_sites
-from phloem.pruning.cpu.schedule import finish, next_task, wait_for
+from phloem.pruning.cpu.schedule import fetch_add, finish, next_task, wait_for
 from phloem.pruning.cpu.transition import transition
 
 tip_messages = by_layout(tip_messages_four, tip_messages_padded)
@@ -58,10 +58,11 @@ def run_up(tasks, counter, done, sweep, model, sites, scratch):
 
 
 @uncounted
-def run_down(tasks, counter, done, thread, sweep, model, sites, scratch, down):
-    """Pre-order vectors, and every task's share of the branch derivatives (and of d log L / d P if kept)."""
+def run_down(tasks, counter, done, thread, sweep, model, sites, scratch, room, down):
+    """Pre-order vectors, and every task's share of the branch derivatives (and of d log L / d P if kept; who
+    completes a node projects that into the eigenbasis, unless down.whole). room: EigenScratch."""
     nodes, matrices, shape, n_nodes = sweep.nodes, sweep.matrices, sweep.shape, len(sweep.nodes.left)
-    four, keep = shape.padded == 4, down.keep_adjoint
+    four, keep, entered = shape.padded == 4, down.keep_adjoint, -1
     while True:
         task = next_task(counter)
         if task >= len(tasks):
@@ -87,7 +88,15 @@ def run_down(tasks, counter, done, thread, sweep, model, sites, scratch, down):
             node_down(x, begin, end, block, sweep, outer, scratch)
             finish(done, ready + x, end - begin)
         share, adjoint, rates = down.derivative[task], down.adjoint, down.rate_columns
-        if partials:
+        if keep and not down.whole:
+            if fetch_add(done, ready + n_nodes + x, end - begin) + end - begin == nodes.size[x]:
+                if block != entered:
+                    enter_block(block, model, shape, room)
+                    entered = block
+                first = project_node(tasks, task, adjoint, matrices.lengths, model, shape, room, not partials)
+                for lane in range(shape.exponents):
+                    down.derivative[first, lane] = room.share[lane]
+        elif partials:
             branch_derivative(matrix, block, matrices.down[block], rates, adjoint, at, shape, share)
         else:
             message_derivative(block, rates, adjoint, at, shape, share)

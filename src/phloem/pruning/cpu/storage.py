@@ -1,8 +1,6 @@
-"""Memory of the CPU engine: arrays by address, and regions, two for each node."""
+"""Layouts and rooms of the CPU kernels, and arrays by address."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numba.core import cgutils, types
@@ -11,7 +9,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from phloem.pruning.cpu.matrix_product import ROWS, VECTOR_BYTES
 from phloem.pruning.cpu.padded import BATCH
-from phloem.pruning.cpu.records import ANY, FOUR, EigenScratch, Messages, Scratch, Shape, StateSets
+from phloem.pruning.cpu.records import ANY, FOUR, EigenScratch, Scratch, Shape, StateSets
 from phloem.pruning.interface import Problem
 
 # Arrays known by their addresses, so that one compiled loop works on any number of them, each with a size of
@@ -59,7 +57,7 @@ def address_of(array: np.ndarray) -> int:
     return array.ctypes.data
 
 
-# Memory of the CPU engine: rows of columns and messages in regions, two for each node.
+# Layouts, and what threads work in.
 
 
 LANES = 4  # categories that are done together where S = 4
@@ -116,76 +114,3 @@ def state_sets(allowed: np.ndarray) -> StateSets:
 def rows_for(size: int) -> int:
     """Rows of a region that holds `size` columns: one to spare, and whole sixes for the matrix products."""
     return (size // ROWS + 1) * ROWS
-
-
-@dataclass
-class Regions:
-    """Where each region starts and how many rows it has room for; a region that must grow moves to the
-    end."""
-
-    start: np.ndarray
-    capacity: np.ndarray
-    rows: int = 0
-
-    @staticmethod
-    def none(n_regions: int) -> Regions:
-        """Regions without any room yet."""
-        return Regions(np.zeros(n_regions, np.int64), np.zeros(n_regions, np.int64))
-
-    def reserve(self, region: int, rows: int) -> None:
-        """Room for so many rows, and a quarter more where it had some: a region moves only now and then."""
-        if self.capacity[region] >= rows:
-            return
-        if self.capacity[region] > 0:
-            rows += rows // 4
-        self.start[region], self.capacity[region] = self.rows, rows
-        self.rows += rows
-
-
-def grown(array: np.ndarray, entries: int) -> np.ndarray:
-    """The array if its last axis has room for `entries`, else a copy: with half as much again, unless it was
-    empty."""
-    if array.shape[-1] >= entries:
-        return array
-    entries = entries if array.shape[-1] == 0 else entries + entries // 2
-    larger = np.empty((*array.shape[:-1], entries), array.dtype)
-    larger[..., : array.shape[-1]] = array
-    return larger
-
-
-@dataclass
-class MessageStore:
-    """Branch messages of every region; q: the pre-order vectors, in the same regions."""
-
-    regions: Regions
-    shape: Shape
-    values: np.ndarray
-    exponents: np.ndarray
-    rescaled: np.ndarray
-    q: np.ndarray
-
-    @staticmethod
-    def build(columns: Regions, shape: Shape, precision: str) -> MessageStore:
-        """Room for as many rows as the distinct columns of every node have."""
-        start = columns.start
-        regions = Regions(start.copy(), columns.capacity.copy(), columns.rows)
-        empty = np.empty((shape.blocks, 0), precision)
-        exponents = np.empty((shape.blocks, 0), np.int32)
-        rescaled = np.zeros((shape.blocks, len(start)), np.uint8)
-        store = MessageStore(regions, shape, empty, exponents, rescaled, empty)
-        store.grow()
-        return store
-
-    def grow(self) -> None:
-        """Make room for every region."""
-        self.values = grown(self.values, self.regions.rows * self.shape.width)
-        self.exponents = grown(self.exponents, self.regions.rows * self.shape.exponents)
-
-    def grow_down(self) -> None:
-        """Make room for the pre-order vectors."""
-        if self.q.shape[1] < self.values.shape[1]:
-            self.q = np.empty_like(self.values)
-
-    def messages(self) -> Messages:
-        """As the kernels want it."""
-        return Messages(self.regions.start, self.values, self.exponents, self.rescaled)

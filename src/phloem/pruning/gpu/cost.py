@@ -106,7 +106,7 @@ def advise_chains(
 
 def gradient_flop(problem: Problem) -> float:
     """Operations of value and branch derivatives over the distinct columns of all nodes."""
-    from phloem.pruning.cpu.column_store import column_sizes  # Numba: only where an answer depends on it
+    from phloem.pruning.cpu.regions import column_sizes  # Numba: only where an answer depends on it
 
     n_states = problem.state_sets.shape[1]
     return 6.0 * n_states * n_states * problem.n_categories * float(np.sum(column_sizes(problem)))

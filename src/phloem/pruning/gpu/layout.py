@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.pruning.cpu.preorder_sums import group_columns
+from phloem.pruning.cpu.step_lists import group_columns
 from phloem.pruning.interface import ColumnClasses
 
 

@@ -1,18 +1,94 @@
-# "Distinct columns of the CPU engine: built once, renumbered where a proposal changes the topology;
-# memory."""
+"""Memory of one alignment on one tree: two regions for each node's columns, messages and matrix, which of
+them a state has in use, what a proposal changes of that, and how many bytes it all takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from phloem.model.record import SiteModel
 from phloem.pruning.cpu.column_classes import number_all, number_pairs, sort_all, table_entries
 from phloem.pruning.cpu.matrix_product import ROWS
-from phloem.pruning.cpu.records import Columns
-from phloem.pruning.cpu.storage import Regions, grown, rows_for, shape_of
+from phloem.pruning.cpu.records import Columns, Messages, Shape
+from phloem.pruning.cpu.storage import rows_for, shape_of
 from phloem.pruning.interface import Problem
-from phloem.pruning.topology import Topology
+from phloem.pruning.topology import Topology, match_clades
+
+
+@dataclass
+class Regions:
+    """Where each region starts and how many rows it has room for; a region that must grow moves to the
+    end."""
+
+    start: np.ndarray
+    capacity: np.ndarray
+    rows: int = 0
+
+    @staticmethod
+    def none(n_regions: int) -> Regions:
+        """Regions without any room yet."""
+        return Regions(np.zeros(n_regions, np.int64), np.zeros(n_regions, np.int64))
+
+    def reserve(self, region: int, rows: int) -> None:
+        """Room for so many rows, and a quarter more where it had some: a region moves only now and then."""
+        if self.capacity[region] >= rows:
+            return
+        if self.capacity[region] > 0:
+            rows += rows // 4
+        self.start[region], self.capacity[region] = self.rows, rows
+        self.rows += rows
+
+
+def grown(array: np.ndarray, entries: int) -> np.ndarray:
+    """The array if its last axis has room for `entries`, else a copy: with half as much again, unless it was
+    empty."""
+    if array.shape[-1] >= entries:
+        return array
+    entries = entries if array.shape[-1] == 0 else entries + entries // 2
+    larger = np.empty((*array.shape[:-1], entries), array.dtype)
+    larger[..., : array.shape[-1]] = array
+    return larger
+
+
+@dataclass
+class MessageStore:
+    """Branch messages of every region; q: the pre-order vectors, in the same regions."""
+
+    regions: Regions
+    shape: Shape
+    values: np.ndarray
+    exponents: np.ndarray
+    rescaled: np.ndarray
+    q: np.ndarray
+
+    @staticmethod
+    def build(columns: Regions, shape: Shape, precision: str) -> MessageStore:
+        """Room for as many rows as the distinct columns of every node have."""
+        start = columns.start
+        regions = Regions(start.copy(), columns.capacity.copy(), columns.rows)
+        empty = np.empty((shape.blocks, 0), precision)
+        exponents = np.empty((shape.blocks, 0), np.int32)
+        rescaled = np.zeros((shape.blocks, len(start)), np.uint8)
+        store = MessageStore(regions, shape, empty, exponents, rescaled, empty)
+        store.grow()
+        return store
+
+    def grow(self) -> None:
+        """Make room for every region."""
+        self.values = grown(self.values, self.regions.rows * self.shape.width)
+        self.exponents = grown(self.exponents, self.regions.rows * self.shape.exponents)
+
+    def grow_down(self) -> None:
+        """Make room for the pre-order vectors."""
+        if self.q.shape[1] < self.values.shape[1]:
+            self.q = np.empty_like(self.values)
+
+    def messages(self) -> Messages:
+        """As the kernels want it."""
+        return Messages(self.regions.start, self.values, self.exponents, self.rescaled)
+
 
 # Distinct columns of the CPU engine: built once, renumbered where a proposal changes the topology.
 
@@ -95,6 +171,64 @@ def _number(problem: Problem, topology: Topology, class_of: np.ndarray):
     regions.capacity[:n_nodes] = (size[:n_nodes] // ROWS + 1) * ROWS
     regions.rows = used
     return regions, size, left[:used].copy(), right[:used].copy()
+
+
+# States of the engine, and what a proposal changes of one.
+
+
+class State(NamedTuple):
+    """One evaluated state. It names the region in use of every node, so that accepting or rejecting a
+    proposal is choosing between two of these records. slot: which of the two sets of root arrays it owns.
+    lengths: (K, N). log_likelihood: not a number until it is evaluated."""
+
+    topology: Topology
+    columns_at: np.ndarray
+    messages_at: np.ndarray
+    matrix_at: np.ndarray
+    lengths: np.ndarray
+    model: SiteModel
+    slot: int
+    log_likelihood: float = np.nan
+
+
+def proposed_state(
+    old: State, columns: ColumnStore, lengths, changed, model: SiteModel | None, left, right
+) -> tuple[State, np.ndarray, np.ndarray]:
+    """The state after a change (arguments as Evaluator.propose has them), not evaluated yet; the nodes whose
+    matrices it changes, and those whose messages it does, ascending. Both get the regions that the old state
+    does not use, as do the columns that another topology changes, which are numbered here."""
+    lengths, root = two_dimensional(lengths), old.lengths.shape[1] - 1
+    state = old._replace(lengths=lengths, slot=1 - old.slot, log_likelihood=np.nan)
+    moved = np.empty(0, np.int64)
+    if left is not None:
+        match = match_clades(old.topology, left, right)
+        moved, node = match.moved, match.old_node
+        changed = np.flatnonzero((lengths != old.lengths[:, node]).any(0))
+        state = state._replace(
+            topology=match.topology,
+            columns_at=columns.renumber(match.topology, moved, old.topology, old.columns_at[node]),
+            messages_at=old.messages_at[node],
+            matrix_at=old.matrix_at[node],
+        )
+    if model is not None:
+        state, changed = state._replace(model=model), np.arange(root)
+    changed = np.setdiff1d(np.asarray(changed, np.int64), [root])
+    above = state.topology.with_ancestors(np.concatenate([changed, moved, [root]]))
+    dirty = np.flatnonzero(above)
+    messages_at, matrix_at = _flipped(state.messages_at, dirty), _flipped(state.matrix_at, changed)
+    return state._replace(messages_at=messages_at, matrix_at=matrix_at), changed, dirty
+
+
+def two_dimensional(lengths: np.ndarray) -> np.ndarray:
+    """(K, N) own copy of lengths (N,) or (K, N)."""
+    return np.array(np.atleast_2d(lengths), np.float64, order="C")
+
+
+def _flipped(regions: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """The same regions, but the other one of `nodes`."""
+    n_nodes, result = len(regions), regions.copy()
+    result[nodes] = np.where(result[nodes] < n_nodes, result[nodes] + n_nodes, result[nodes] - n_nodes)
+    return result
 
 
 # How many distinct columns a problem has, and how many bytes the CPU engine will hold for it.
