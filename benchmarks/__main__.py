@@ -20,6 +20,7 @@ BENCHMARKS = {
     "mcmc": ("mcmc_speed.py", "chain-generations per second on the primates", False),
     "alignments": ("io_speed.py", "reading alignments", False),
     "trees": ("tree_io_speed.py", "reading and summarising trees", False),
+    "dating": ("dating.py", "least-squares dating and root-to-tip regression", False),
     "distance": ("distance_speed.py", "distances, UPGMA and neighbour joining on the CPU", False),
     "gpu-likelihood": ("gpu_likelihood.py", "value and gradient on the GPU", True),
     "gpu-distance": ("gpu_distance.py", "distances and trees on the GPU", True),

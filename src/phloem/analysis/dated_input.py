@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+import warnings
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
 
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.data.dates import TipDates, shown_year
-from phloem.errors import InputError, in_file
+from phloem.errors import InputError, InputWarning, in_file, shown_file
 from phloem.io.alignment import read_alignment
 from phloem.io.date_table import read_dates
 from phloem.io.date_text import WholeYears
@@ -88,7 +89,7 @@ def read_dated_tree(options: DatedTreeOptions) -> DatedInput:
     """Read all of it; InputErrors name file, line and taxon."""
     alignment = None if options.alignment is None else _alignment(options)
     if options.tree is not None:
-        tree = read_tree(options.tree, options.index)
+        tree = _without_negative(read_tree(options.tree, options.index, allow_negative=True), options.tree)
         require_lengths(tree, file=options.tree)
         if alignment is not None:
             tree = match_taxa(tree, alignment.taxa, file=options.tree)
@@ -105,6 +106,16 @@ def read_dated_tree(options: DatedTreeOptions) -> DatedInput:
     return DatedInput(tree, dates, origin, sites)
 
 
+def _without_negative(tree: Tree, file: str) -> Tree:
+    """Lengths that neighbour joining made negative as zero, with a warning."""
+    negative = int((tree.lengths < 0).sum())
+    if negative == 0:
+        return tree
+    told = f"{shown_file(file)}: {negative:,} branches have negative lengths, which count as zero"
+    warnings.warn(told, InputWarning, stacklevel=3)
+    return replace(tree, lengths=np.where(tree.lengths < 0, 0.0, tree.lengths))
+
+
 def _alignment(options: DatedTreeOptions) -> Alignment:
     assert options.alignment is not None
     return read_alignment(options.alignment, datatype=options.datatype)
@@ -117,7 +128,7 @@ def shown_dates(dates: TipDates) -> list[str]:
     first, last = np.nanmin(dates.middle), np.nanmax(dates.middle)
     span = f"{shown_year(float(first), dates.calendar)} to {shown_year(float(last), dates.calendar)}"
     parts = [f"{int(exact.sum()):,} exact"]
-    parts += [f"{ranges:,} within a range, the middle of which is used for regression"] if ranges else []
+    parts += [f"{ranges:,} within a range"] if ranges else []
     parts += [f"{n - int(known.sum()):,} unknown"] if not known.all() else []
     lines = [f"{n:,} dates, {span}: {', '.join(parts)}"]
     if dates.calendar and exact.all() and np.all(dates.lower == np.round(dates.lower)):

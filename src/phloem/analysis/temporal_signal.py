@@ -156,6 +156,8 @@ def signal_lines(signal: TemporalSignal) -> list[str]:
     how = f"best root by {settings.criterion}" if settings.root == "best" else "the file's root"
     unit = "site and year"
     lines = [f"tree: {data.origin}, {found.tree.n_tips:,} tips; {how}", *shown_dates(data.dates)]
+    if not (data.dates.exact | np.isnan(data.dates.middle)).all():
+        lines.append("dates within a range count by their middles")
     lines.append(f"rate {found.rate:.4g} substitutions per {unit}, by the slope of the regression")
     if found.rate > 0:
         lines.append(f"root {shown_year(found.root_year, data.dates.calendar)} ({found.root_year:.6g})")

@@ -19,6 +19,7 @@ from phloem.data.dates import TipDates
 from phloem.dating.cpu.tree_squares import A, B, C, both_sides
 from phloem.dating.interior_point import TimeProblem, solve_times
 from phloem.errors import InputError, require_choice, require_count, require_seed
+from phloem.hardware.limits import require_memory
 from phloem.tree.reroot import root_at_branch, unroot
 from phloem.tree.tree import Tree, require_lengths
 
@@ -270,6 +271,8 @@ def _with_intervals(found: Dating, scale: _Scale, progress: Progress | None) -> 
     rng = np.random.default_rng(settings.seed)
     fitted = found.rate * found.tree.lengths[:-1]
     spread = np.sqrt(np.log1p(settings.clock_spread**2))
+    n = settings.replicates
+    require_memory(f"{n:,} resampled trees", 8.0 * n * tree.n_nodes, "Ask for fewer (--intervals).")
     years, rates = np.empty((settings.replicates, tree.n_nodes)), np.empty(settings.replicates)
     for i in range(settings.replicates):
         factor = np.exp(spread * rng.standard_normal(len(fitted)) - 0.5 * spread**2)

@@ -15,7 +15,7 @@ from phloem.analysis.dating import DateSettings, run_date
 from phloem.analysis.temporal_signal import TemporalSignalSettings, run_temporal_signal
 from phloem.cli import build_app
 from phloem.dating.least_squares import DatingSettings
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 from phloem.io.trees import read_tree
 from phloem.tree.tree import node_depths
 
@@ -130,6 +130,13 @@ def test_dates_from_names_and_bad_combinations(folder):
     assert isinstance(
         called("date", "t.nwk", "--dates", "d.tsv", "--rate-range", "fast").exception, InputError
     )
+
+
+def test_negative_lengths_count_as_zero(folder):
+    (folder / "t.nwk").write_text(CLOCK.replace("c:0.09", "c:-0.001"))
+    with pytest.warns(InputWarning, match="1 branches have negative lengths"):
+        found = run_date(DateSettings(DatedTreeOptions("t.nwk", dates=DateOptions("d.tsv"))))
+    assert found.tree.lengths.min() >= 0
 
 
 def test_the_west_nile_virus():
