@@ -22,8 +22,9 @@ ENGINES = ("auto", "reference", "cpu", "gpu")
 CHAIN_DEVICES = ("auto", "cpu", "gpu")
 PRECISIONS = ("float64", "float32")
 
-# Below this many message entries (columns × states × categories) a second thread costs more than it saves.
-SMALL_PROBLEM = 200_000
+# Below this many message entries (distinct columns of internal nodes × states × categories) a second thread
+# costs more than it saves: some 0.25 ms a likelihood on one core (docs/performance.md).
+SMALL_PROBLEM = 150_000
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def select_engine(requested: str, problem: Problem, threads: int | None = None, 
         if problem.state_sets.shape[1] < FLOAT32_STATES:
             return _gpu(problem, "chosen: float32 is not offered on CPUs for few states")
     refuse_slow_precision(problem)
-    chosen, why_threads = _choose_threads(entries_at_tips(problem) + beside, threads)
+    chosen, why_threads = _choose_threads(problem, beside, threads)
     why = "asked for"
     if requested == "auto":
         why = f"chosen: {why_not_gpu()}"
@@ -146,13 +147,29 @@ def entries_at_tips(problem: Problem) -> int:
     return problem.tip_codes.size * problem.state_sets.shape[1] * problem.n_categories
 
 
-def _choose_threads(entries: int, threads: int | None) -> tuple[int, str]:
+def _choose_threads(problem: Problem, beside: int, threads: int | None) -> tuple[int, str]:
     cores, limit = usable_cores()
     if threads is not None:
         return threads, _plural(threads) + " asked for"
-    if cores > 1 and entries < SMALL_PROBLEM:
-        return 1, f"1 thread, since the problem is small ({entries:,} entries at the tips)"
+    if cores > 1:
+        entries, where = entries_at_tips(problem) + beside, "at the tips"
+        if entries >= SMALL_PROBLEM and not beside:
+            entries, where = _message_entries(problem), "of messages"
+        if entries < SMALL_PROBLEM:
+            return 1, f"1 thread, since the problem is small ({entries:,} entries {where})"
     return cores, f"{_plural(cores)} ({limit})"
+
+
+def _message_entries(problem: Problem) -> int:
+    """Distinct columns of internal nodes × states × categories, or, where that is large anyway, those of the
+    root, which has all patterns."""
+    n_tips, n_patterns = problem.tip_codes.shape
+    each = problem.state_sets.shape[1] * problem.n_categories
+    if n_patterns * each >= SMALL_PROBLEM:
+        return n_patterns * each
+    from phloem.pruning.cpu.regions import column_sizes  # Numba: only where the answer depends on it
+
+    return int(column_sizes(problem)[n_tips:].sum()) * each
 
 
 def _plural(n: int) -> str:

@@ -93,6 +93,19 @@ def test_selection_says_why():
         select_engine("gpu", replace(p, precision="float16"))
 
 
+def test_threads_are_taken_where_distinct_columns_are_many(monkeypatch):
+    monkeypatch.setattr("phloem.pruning.select.usable_cores", lambda: (4, "4 cores"))
+    many = problem(12, 3000, 4, 4)
+    codes = np.zeros_like(many.tip_codes)
+    codes[:2] = many.tip_codes[:2]  # the same size at the tips, and few columns
+    alike = replace(many, tip_codes=codes)
+    assert select_engine("cpu", many).threads == 4
+    assert select_engine("cpu", alike).threads == 1
+    assert "entries of messages" in select_engine("cpu", alike).reason
+    assert select_engine("cpu", alike, beside=10**6).threads == 4  # other parts share them
+    assert select_engine("cpu", replace(alike, repeats=False)).threads == 4
+
+
 @pytest.mark.parametrize("engine", ["auto", "cpu"])
 def test_float32_is_offered_on_cpus_where_it_pays(engine, monkeypatch):
     monkeypatch.setattr("phloem.pruning.select.gpu_is_here", lambda: False)
