@@ -13,11 +13,81 @@ def make_lean() -> None:
     import triton
 
     if triton.__version__.startswith("3.9."):
+        from triton.language import core, semantic
         from triton.runtime import interpreter
 
+        _know_types_again(core, interpreter)
+        _leave_equal_shapes_alone(core, semantic)
         _leave_out_unchecked_overflows(interpreter)
         _prepare_a_module_once_a_launch(interpreter)
         interpreter.ReduceOps.generic_reduce = _reduce_by_halves
+
+
+def _know_types_again(core, interpreter) -> None:
+    """A type of blocks is made once, and what follows from it; the interpreter makes several an operation."""
+    block, make_block = core.block_type, core.block_type.__init__
+    unwrap, numpy_type = core._unwrap_if_constexpr, interpreter._get_np_dtype
+    blocks: dict[tuple, object] = {}
+    plain = (int, float, bool, str, type(None), core.tensor, core.dtype)
+
+    def new_block(kind, element, shape):
+        sizes = tuple(x.value if type(x) is core.constexpr else x for x in shape)
+        key = id(element), sizes  # the block that is kept keeps its element, and so the number
+        if key not in blocks:
+            made = object.__new__(kind)
+            make_block(made, element, list(sizes))
+            made.lean = core.tuple([core.constexpr(x) for x in sizes]), core.constexpr(made.numel)
+            blocks[key] = made
+        return blocks[key]
+
+    scalar = core.tuple([]), core.constexpr(1)
+
+    def make_tensor(self, handle, kind):
+        self.handle, self.type, self.dtype = handle, kind, kind.scalar
+        self.shape, self.numel = kind.lean if kind.is_block() else scalar
+
+    def lean_unwrap(x):
+        if type(x) is core.constexpr:
+            return x.value
+        return x if type(x) in plain else unwrap(x)
+
+    def lean_numpy_type(kind):
+        if not hasattr(kind, "lean_numpy"):
+            kind.lean_numpy = numpy_type(kind)
+        return kind.lean_numpy
+
+    block.__new__, block.__init__ = new_block, lambda self, element, shape: None
+    core.tensor.__init__ = make_tensor
+    core._unwrap_if_constexpr = lean_unwrap
+    interpreter._get_np_dtype = lean_numpy_type
+
+
+def _leave_equal_shapes_alone(core, semantic) -> None:
+    """Operands of equal shapes need no broadcast, a number beside a block is repeated at once, and operands
+    of the right type need no cast."""
+    broadcast, cast = semantic.TritonSemantic.broadcast_impl_value, semantic.TritonSemantic.cast
+
+    def lean_broadcast(self, left, right):
+        a, b = left.type, right.type
+        if not (a.is_block() or b.is_block()):
+            return left, right
+        if not b.is_block():
+            return left, repeated(self, right, a.shape)
+        if not a.is_block():
+            return repeated(self, left, b.shape), right
+        return (left, right) if a.shape.values == b.shape.values else broadcast(self, left, right)
+
+    def repeated(self, number, shape):
+        kind = core.block_type(number.type.scalar, shape)
+        return self.make_tensor(self.builder.create_splat(kind, number.handle), kind)
+
+    def lean_cast(self, value, kind, *more, **options):
+        if value.dtype is kind and not more and not options:
+            return value
+        return cast(self, value, kind, *more, **options)
+
+    semantic.TritonSemantic.broadcast_impl_value = lean_broadcast
+    semantic.TritonSemantic.cast = lean_cast
 
 
 def _leave_out_unchecked_overflows(interpreter) -> None:

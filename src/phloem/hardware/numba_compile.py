@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core import event, types
+from numba.core.caching import IndexDataCacheFile
 from numba.core.datamodel import models
 from numba.core.imputils import lower_constant
+from numba.core.registry import CPUDispatcher
 from numba.extending import register_model, typeof_impl
 
 from phloem.hardware.notice import compilation_begins
@@ -27,11 +29,44 @@ def compiled(function: Callable | None = None, **options: Any) -> Any:
     if function is None:
         return lambda f: compiled(f, **options)
     settings: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"} | options
-    dispatcher = numba.njit(**settings)(function)
-    if settings["cache"]:
-        _stamp_with_imports(dispatcher, function)
+    dispatcher = _ForPython(function, settings)
     _functions.append(dispatcher)
     return dispatcher
+
+
+class _Dispatcher(CPUDispatcher):
+    """Numba's, whose place on disk is looked for when something is first compiled, not when it is defined."""
+
+    def __init__(self, function: Callable, settings: dict[str, Any], suffix: str = ""):
+        options = {"nopython": True, "no_cfunc_wrapper": True, **settings}
+        self._place = suffix if options.pop("cache") else None
+        super().__init__(function, targetoptions=options)
+
+    def compile(self, sig: Any) -> Any:
+        place, self._place = self._place, None
+        if place is not None:
+            _cache_on_disk(self, place)
+        return super().compile(sig)
+
+
+class _ForPython(_Dispatcher):
+    """What Python calls. Compiled callers of the same function are given `inside`, which lacks the code that
+    takes Python's arguments apart: for records of many arrays that is a quarter of the time to compile, and
+    most functions are never called from Python. One that both call is compiled twice."""
+
+    def __init__(self, function: Callable, settings: dict[str, Any]):
+        super().__init__(function, settings)
+        self.settings = settings
+
+    @cached_property
+    def inside(self) -> _Dispatcher:
+        dispatcher = _Dispatcher(self.py_func, {**self.settings, "no_cpython_wrapper": True}, ".inside")
+        _functions.append(dispatcher)
+        return dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        return types.Dispatcher(self.inside)
 
 
 def uncounted(function: Callable | None = None, /, **options: Any) -> Any:
@@ -65,7 +100,7 @@ class _OneOfType(types.Callable, types.Opaque):  # type: ignore[misc]
         super().__init__(f"OneOf({one.name})")
 
     def _meant(self, arguments: tuple) -> Any:
-        return types.Dispatcher(self._one.choose(arguments))
+        return self._one.choose(arguments)._numba_type_
 
     def get_call_type(self, context: Any, args: tuple, kws: Any) -> Any:
         return self._meant(args).get_call_type(context, args, kws)
@@ -82,18 +117,18 @@ register_model(_OneOfType)(models.OpaqueModel)
 lower_constant(_OneOfType)(lambda context, builder, kind, value: context.get_dummy_value())
 
 
-def _stamp_with_imports(dispatcher: Any, function: Callable) -> None:
-    """Stamp the cache with every file of phloem that the function's file imports.
+def _cache_on_disk(dispatcher: Any, suffix: str) -> None:
+    """Keep what is compiled in files of its own, stamped with every file of phloem that is imported.
 
     Numba looks at a function's own file only, yet compiled code holds the functions and constants of other
     files that it called: after an upgrade, or an edit, it would go on running the old ones. The stamp stands
     in the version too, which Numba reads first: an index of other sources may name records of modules that
     are gone, and must not be unpickled.
     """
-    cache_file = getattr(dispatcher._cache, "_cache_file", None)
-    if cache_file is not None:
-        digest = _sources_digest(Path(function.__code__.co_filename))
-        cache_file._source_stamp, cache_file._version = digest, f"{numba.__version__} {digest}"
+    dispatcher.enable_caching()
+    cache, digest = dispatcher._cache, _sources_digest(Path(dispatcher.py_func.__code__.co_filename))
+    cache._cache_file = IndexDataCacheFile(cache.cache_path, cache._impl.filename_base + suffix, digest)
+    cache._cache_file._version = f"{numba.__version__} {digest}"
 
 
 @cache

@@ -40,7 +40,10 @@ def test_an_index_of_other_sources_is_not_unpickled(tmp_path):
         sys.path.remove(str(tmp_path))
         del sys.modules["lost"]
     lost.unlink()
-    own = schedule.next_task._cache._cache_file
+    dispatcher = door.compiled(schedule.next_task.py_func)
+    door._cache_on_disk(dispatcher, ".inside")
+    own = dispatcher._cache._cache_file
+    assert own._index_name.endswith(".inside.nbi")
     cache = IndexDataCacheFile(str(tmp_path), "some", own._source_stamp)
     (tmp_path / "some.nbi").write_bytes(pickle.dumps(numba.__version__) + index)
     with pytest.raises(ModuleNotFoundError):
@@ -65,3 +68,24 @@ def test_a_gradient_needs_few_compiled_entries():
             [sys.executable, "-c", script], cwd=Path(__file__).parents[2], capture_output=True, check=True
         )
     assert int(run.stdout) <= 9  # sums of tasks are one of them: it spares every call 30 µs
+
+
+def test_compiled_callers_and_python_have_forms_of_their_own():
+    """A form that only compiled code calls lacks what takes Python's arguments apart."""
+
+    @door.compiled(cache=False)
+    def twice(x):
+        return 2 * x
+
+    @door.compiled(cache=False)
+    def four_times(x):
+        return twice(twice(x))
+
+    assert four_times(3) == 12
+    inside = next(iter(twice.inside.overloads.values()))
+    assert not twice.overloads and not inside.library.get_pointer_to_function(
+        inside.fndesc.llvm_cpython_wrapper_name
+    )
+    assert twice(3) == 6
+    own = next(iter(twice.overloads.values()))
+    assert own.library.get_pointer_to_function(own.fndesc.llvm_cpython_wrapper_name)
