@@ -1,12 +1,21 @@
 """Which tests share a worker of pytest-xdist: those that compile the same kernels, which is then done once.
 
 Tests of one file do, and all of the sampler, whose loop takes 20 s. Kernels in Triton's interpreter are not
-compiled: these tests come last, one by one, so that no worker ends long before the other.
+compiled: these tests come last, one by one, so that no worker ends long before the other; but for files whose
+host part is compiled.
 """
 
 from __future__ import annotations
 
+import gc
+
 import pytest
+
+COMPILES = ("tests/gpu/test_sampler.py", "tests/gpu/test_forest.py", "tests/gpu/test_forest_gradient.py")
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # thousands of tests that every search for cycles would look through
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -19,6 +28,8 @@ def pytest_xdist_make_scheduler(config, log):
     class ByKernels(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.split("::")[0]
+            if file in COMPILES:
+                return "chains on a device"
             if file.startswith("tests/gpu/"):
                 return nodeid
             sampler = "mcmc" in file or file == "tests/conformance/test_sampler.py"

@@ -194,10 +194,15 @@ def require_memory_for_distances(
 
 LEAST_SECONDS = 1e-4  # of a replicate: its columns are drawn, its tree compared
 FASTEST = {True: 1000.0, False: 100.0}  # times as fast as two cores: a GPU, many cores
+MOST_REPLICATES = 1_000_000  # leave a support uncertain by 0.05 % at most; whole percents are printed
 
 
 def require_bootstrap_time(replicates: int, seconds: float, on_gpu: bool, source: str | None) -> None:
-    """InputError where replicates take longer than anybody waits; seconds: forecast of one on two cores."""
+    """InputError where replicates take longer than anybody waits, or so many tell nothing more; seconds:
+    forecast of one on two cores."""
     each = max(seconds / FASTEST[on_gpu], LEAST_SECONDS)
-    what = f"{replicates:,} replicates of the bootstrap"
-    require_time(what, replicates * each, "Ask for 100 or 1,000.", source)
+    what, hint = f"{replicates:,} replicates of the bootstrap", "Ask for 100 or 1,000."
+    require_time(what, replicates * each, hint, source)
+    if replicates > MOST_REPLICATES:
+        told = f"{what} tell no more than {MOST_REPLICATES:,}, which leave a support uncertain by 0.05 %"
+        raise InputError(told, file=source, hint=hint)

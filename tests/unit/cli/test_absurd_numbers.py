@@ -48,7 +48,7 @@ VALUES = {
     "int": ["-1", "0", "99999999", "99999999999999", "9" * 30],
     "float": ["nan", "inf", "-inf", "-1", "0", "1e-320", "1e12", "1e308"],
 }
-TAKES_LONG = {"generations", "sample_every", "check_every", "--bootstrap", "--sites", "tips"}  # and may
+TAKES_LONG = {"generations", "sample_every", "check_every", "--sites", "tips"}  # and may
 
 
 def numeric_options() -> list[tuple[str, str, str]]:
@@ -123,6 +123,8 @@ ABSURD = [
     ([*OF_TIPS, "--tips", "9", "--sites", "999999999999999"], "999,999,999,999,999 sites"),
     ([*OF_TIPS, "--tips", "99999999999", "--sites", "9"], "99,999,999,999 tips"),
     (["nj", "a.fa", "--bootstrap", "99999999999999"], "99,999,999,999,999 replicates"),
+    (["nj", "a.fa", "--bootstrap", "99999999"], "99,999,999 replicates"),
+    (["upgma", "a.fa", "--bootstrap", "1000001"], "1,000,001 replicates"),
     (["mcmc", "a.fa", "--runs", "99999999"], "99,999,999 runs"),
     (["mcmc", "a.fa", "--chains", "999999999"], "999,999,999 chains"),
     (["mcmc", "a.fa", "--generations", "99999999999999"], "samples"),

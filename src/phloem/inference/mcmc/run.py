@@ -87,7 +87,7 @@ def new_run(
     if fresh:
         state = start.chain_state(data, structure, moves, settings, number, start_tree)
     shared = start.chain_shared(data, settings.n_chains, structure.n_sets)
-    columns = trace_columns(structure)
+    columns = trace_columns(structure, settings.priors)
     useful, there = min(threads, settings.n_chains * len(forest.parts)), settings.use_data and device == "gpu"
     if not there and sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
         useful = 1

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from phloem.density.space import Block
+from phloem.density.terms.dirichlet import Dirichlet
+from phloem.inference.mcmc.priors import number_priors
 from phloem.inference.mcmc.records import ChainState
+from phloem.inference.mcmc.settings import Priors
 from phloem.inference.mcmc.structure import ChainModel, printed_names, printed_values
+from phloem.model.model import Model
 from phloem.tree.sample import TreeSample
 
 # The numbers that a trace prints, in MrBayes' order and under its names.
@@ -16,10 +22,12 @@ from phloem.tree.sample import TreeSample
 @dataclass(frozen=True)
 class TraceColumns:
     """names: of the columns after Gen, LnL and LnPr. The first is TL, the tree length; of several sets of
-    branch lengths it is the mean tree's, and TL of every set follow, TL{gene1} or TL{1}."""
+    branch lengths it is the mean tree's, and TL of every set follow, TL{gene1} or TL{1}. alike: classes of
+    sites that a trace has in a stated order, since a chain exchanges them."""
 
     names: tuple[str, ...]
     structure: ChainModel
+    alike: tuple[AlikeClasses, ...] = ()
 
     def values(self, mean: np.ndarray, lengths: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """(k,) from a chain's mean lengths (N,), those of all sets (G, N), and numbers (n,)."""
@@ -30,19 +38,132 @@ class TraceColumns:
         return np.concatenate([[mean.sum()], of_sets, *own])
 
 
-def trace_columns(structure: ChainModel) -> TraceColumns:
+def trace_columns(structure: ChainModel, priors: Priors) -> TraceColumns:
     """TL and every free number."""
     names = ["TL", *(f"TL{{{name}}}" for name in structure.set_names)]
     for block in structure.space.blocks:
         own = printed_names(structure, block)
         names += [own[i] for i in _order(structure, block)]
-    return TraceColumns(tuple(names), structure)
+    return TraceColumns(tuple(names), structure, alike_classes(structure, priors))
 
 
 def _order(structure: ChainModel, block) -> list[int]:
     """GTR's reference, r(G<->T), goes last, as MrBayes has it."""
     names = printed_names(structure, block)
     return sorted(range(len(names)), key=lambda i: names[i].startswith("r(G<->T)"))
+
+
+# Classes of sites that nothing but their numbers tells apart.
+
+
+@dataclass(frozen=True, eq=False)
+class AlikeClasses:
+    """K classes of a part's sites whose exchange changes neither likelihood nor prior, so that a chain
+    exchanges them, and a number of "class 1" means nothing until the classes are put in order.
+
+    entries: (K, m) of a chain's numbers, those of every class. sets: (K,) its branch lengths, or empty. by:
+    which of the m decides, -1 the tree length; falling: the largest first. weights: (K,) where they are given
+    in the model string: only classes of equal ones are exchanged.
+    """
+
+    entries: np.ndarray
+    sets: np.ndarray
+    by: int
+    falling: bool
+    weights: np.ndarray
+
+    def put_in_order(self, lengths: np.ndarray, values: np.ndarray) -> None:
+        """Order the classes of lengths (G, N) and numbers (n,), in place."""
+        key = lengths[self.sets].sum(axis=1) if self.by < 0 else values[self.entries[:, self.by]]
+        order = np.arange(len(self.entries))
+        for weight in np.unique(self.weights):
+            same = np.flatnonzero(self.weights == weight)
+            order[same] = same[np.argsort(-key[same] if self.falling else key[same], kind="stable")]
+        values[self.entries] = values[self.entries[order]]
+        if len(self.sets):
+            lengths[self.sets] = lengths[self.sets[order]]
+
+
+def alike_classes(structure: ChainModel, priors: Priors) -> tuple[AlikeClasses, ...]:
+    """Of every part: classes with lengths of their own (+H, *H) by falling weight, or by falling tree length
+    where the model string gives the weights; those of free rates (+R), of M3 and of hidden
+    rates (+MM) by rising rate or ω."""
+    families = {prior.block: prior.family for prior in number_priors(structure, priors)}
+    found: dict[tuple[int, ...], AlikeClasses] = {}
+    for part, own in enumerate(structure.parts):
+        blocks = _blocks_of(structure, part)
+        several = [_with_lengths(structure, part, blocks, families)] if own.model.n_length_classes > 1 else []
+        for pair in (("rates", "weights"), ("omegas", "mixture_weights"), ("class_rates", "class_weights")):
+            if set(pair) <= set(blocks) and not own.model.fused:
+                several.append(_of_entries(structure, [blocks[name] for name in pair]))
+        for classes in several:
+            if classes is not None and _are_alike(structure, classes, families):
+                found[tuple(classes.entries.ravel().tolist()) + tuple(classes.sets.tolist())] = classes
+    return tuple(found.values())
+
+
+def _blocks_of(structure: ChainModel, part: int) -> dict[str, Block]:
+    """The blocks of a chain's numbers that a part's model reads, by their names without those of parts."""
+    names = dict.fromkeys(r.block for r in structure.parameterisation.readings[part])
+    return {name.split("{")[0]: structure.space.block(name) for name in names if name in structure.space}
+
+
+def _of_entries(structure: ChainModel, blocks: list[Block]) -> AlikeClasses:
+    """Classes that have an entry in each of some blocks, the first of which orders them, rising."""
+    entries = np.stack([np.arange(b.size) + structure.space.place(b.name).start for b in blocks], axis=1)
+    return AlikeClasses(entries, entries[:0, 0], 0, False, np.zeros(len(entries)))
+
+
+def _with_lengths(
+    structure: ChainModel, part: int, blocks: Mapping[str, Block], families
+) -> AlikeClasses | None:
+    """Classes with branch lengths of their own; under *H with processes of their own too, whose blocks end in
+    the number of the class. None where processes or priors differ."""
+    model, sets = structure.parts[part].model, np.array(structure.sets[part])
+    free = "weights" in blocks
+    weights = np.zeros(len(sets)) if free else np.asarray(model.parameter("weights").value)
+    entries, forms = [], []
+    for k in range(len(sets)):
+        own = {name: b for name, b in blocks.items() if name.endswith(f".{k + 1}") and model.fused}
+        places = [np.arange(b.size) + structure.space.place(b.name).start for b in own.values()]
+        first = [structure.space.place(blocks["weights"].name).start + k] if free else []
+        entries.append(np.concatenate([first, *places]).astype(np.int64))
+        forms.append(
+            [(n.rpartition(".")[0], b.size, b.lower, b.upper, families[b.name]) for n, b in own.items()]
+        )
+    if any(form != forms[0] for form in forms) or (model.fused and not _one_process(model)):
+        return None
+    return AlikeClasses(np.stack(entries), sets, 0 if free else -1, True, weights)
+
+
+def _one_process(model: Model) -> bool:
+    """Whether all processes are one where their free parameters have the values of the first one's."""
+    values = model.start_values()
+    for p in model.free:
+        base, dot, _ = p.name.rpartition(".")
+        values[p.name] = values.get(f"{base}.1", values[p.name]) if dot else values[p.name]
+    made = model.mixture.evaluate(values)
+    first = made.processes[0]
+    return all(
+        np.allclose(p.rate_matrix, first.rate_matrix) and np.allclose(p.frequencies, first.frequencies)
+        for p in made.processes
+    ) and bool(np.ptp(made.rates) == 0)
+
+
+def _are_alike(structure: ChainModel, classes: AlikeClasses, families) -> bool:
+    """Whether the priors of the classes' blocks are symmetric, and the same parts read all of them."""
+    space, readers = structure.space, set()
+    for block in space.blocks:
+        place = space.place(block.name)
+        inside = ((classes.entries >= place.start) & (classes.entries < place.stop)).any(axis=1)
+        if not inside.any():
+            continue
+        family = families[block.name]
+        if inside.all() and isinstance(family, Dirichlet) and np.ptp(np.atleast_1d(family.concentration)) > 0:
+            return False
+        read = [any(r.block == block.name for r in own) for own in structure.parameterisation.readings]
+        readers.add(tuple(read))
+    return len(readers) < 2
 
 
 # What a run has drawn so far: numbers and trees as arrays that grow.
@@ -104,8 +225,11 @@ def draw(state: ChainState, columns: TraceColumns, rank: int = 0) -> Samples:
     h = int(np.flatnonzero(state.rank == rank)[0])
     s = int(state.slot[h])
     parent, lengths = renumbered(state.parent[h, s], state.lengths[h, s], state.order[h, s])
-    mean = columns.structure.mean_lengths(lengths, state.values[h, s])
-    numbers = columns.values(mean, lengths, state.values[h, s])
+    values = state.values[h, s].copy()
+    for classes in columns.alike:
+        classes.put_in_order(lengths, values)
+    mean = columns.structure.mean_lengths(lengths, values)
+    numbers = columns.values(mean, lengths, values)
     row = np.concatenate([[state.log_likelihood[h], state.log_prior[h]], numbers])
     sets = lengths[: len(columns.structure.set_names)]
     return Samples(state.generation.copy(), row[None], parent[None], mean[None], sets[None])
