@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from phloem.analysis.mcmc_options import command_line, mcmc_settings
+from phloem.analysis.mrbayes import block_analysis
 from phloem.errors import InputWarning, PhloemError
 from phloem.io.alignment import part_alignment, read_alignment, read_characters, read_scheme
 from phloem.io.date_table import read_dates
@@ -45,6 +47,12 @@ def distances(path):
     values = read_distance_matrix(path).values
     assert np.array_equal(values, values.T) and np.all(values >= 0) and np.all(np.isfinite(values))
     assert np.all(np.diag(values) == 0)
+
+
+def analysis_of_block(path):
+    found = block_analysis(path)
+    if found is not None:
+        command_line(mcmc_settings(found.options))
 
 
 def names_of_an_array(path):
@@ -93,6 +101,18 @@ MATRICES = (
     ";a;b;c\na;0;1,5;2\nb;1,5;0;3\nc;2;3;0\n",
 )
 LISTS = ("GTR+G4{0.5}, gene1 = 1-6\\3, 8\nDNA, gene2 = 2-6\\3 3-6\\3\nCODON1, x = 7-12\n", NEXUS)
+BLOCK = """#NEXUS
+begin data; dimensions ntax=4 nchar=16; format datatype=mixed(dna:1-12,standard:13-16) gap=-;
+matrix a ACGTACGTACGT0110 b ACGTACGAACGA0012 c ACTTACGTAGGT1021 d ACGTAGGTACCT1110; end;
+begin mrbayes; log start; outgroup 2; taxset t = 1-2 d; constraint k = t; ctype ordered: 15-.;
+ charset one = 1-12\\3; charset two = 2-12\\3 3-12\\3; partition p = 3: one, two, 13-.;
+ set partition=p seed=3;
+ lset applyto=(1,2) nst=6 rates=invgamma ngammacat=5; lset applyto=(3) rates=gamma coding=all; exclude 16;
+ prset applyto=(all) ratepr=dirichlet(1,2,3) brlenspr=unconstrained:exp(10) topologypr=constraints(k);
+ prset applyto=(1) shapepr=uniform(0.1,50) statefreqpr=fixed(empirical) revmatpr=fixed(1,2,3,4,5,6);
+ unlink shape=(all) revmat=(1-2); link shape=(1,2); delete c; restore 3; report tratio=ratio;
+ mcmcp ngen=2000 samplefreq=10 nruns=2 temp=.2 relburnin=no burnin=20 stoprule=yes; mcmc; sumt; quit; end;
+"""
 DATES = ("name\tdate\na\t2005.59\nb\t2020-03-01\nc\t2020-03\n# no\nd,1999/1/31\n",)
 
 
@@ -208,6 +228,7 @@ READERS = {
     "dates": reader(read_dates, *DATES),
     "distances": reader(distances, *MATRICES),
     "arrays": Reader(distances, arrays()),
+    "MrBayes blocks": reader(analysis_of_block, BLOCK, NEXUS),
     "names": reader(names_of_an_array, "a\nHomo sapiens\nc\n"),
 }
 ALL = tuple(sorted({data for found in READERS.values() for data in found.good}))

@@ -33,7 +33,7 @@ def probabilities(text: str, model, states) -> np.ndarray:
     tree = tree_of(text)
     codes = np.array(list(product(range(states.n_states), repeat=tree.n_tips)), np.uint8).T
     table = np.vstack([np.eye(states.n_states, dtype=bool), np.ones((1, states.n_states), bool)])
-    if model.ascertainment == "variable":
+    if model.unseen:
         codes = codes[:, (codes != codes[0]).any(axis=0)]
     patterns = Alignment(tree.taxa, states, np.ascontiguousarray(codes), table)
     likelihood = TreeLikelihood(patterns, tree, model, engine="reference", multifurcations=True)

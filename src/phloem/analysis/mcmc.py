@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from phloem.analysis.mcmc_data import ChainInput, chain_input
+from phloem.analysis.mcmc_data import ChainInput, chain_input, taxon_of
+from phloem.analysis.mcmc_options import command_line
 from phloem.analysis.mcmc_record import (
     ChainStart,
     McmcResult,
@@ -32,7 +33,6 @@ from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.checkpoint import KEPT, stored_device
 from phloem.inference.mcmc.convergence import frozen_warnings, kept
-from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.move_table import chosen_moves
 from phloem.inference.mcmc.run import Device, Run
 from phloem.inference.mcmc.sampler import Progress, Sampled, sample
@@ -48,6 +48,7 @@ from phloem.summary.trace import trace_summary
 from phloem.summary.trees import consensus_tree
 from phloem.tree.layout import tree_layout
 from phloem.tree.random import uniform_unrooted
+from phloem.tree.reroot import root_at_outgroup, unroot
 
 __all__ = ["ChainSettings", "McmcResult", "McmcSettings", "Priors", "parse_length_prior", "run_mcmc"]
 
@@ -93,6 +94,7 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult:
     remove_partial(files)
     _refuse_short(chains)
     data = chain_input(settings)
+    chains = replace(chains, priors=data.priors, constraints=data.constraints)
     _refuse_too_much(chains, len(data.taxa))
     structure, selection = data.structure, _selection(settings, data)
     device: Device = "gpu" if selection.engine == "gpu" else "cpu"
@@ -103,7 +105,7 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult:
     observed = data.observed()
     make_room(prefix, files, settings.redo)
     identity = chain_identity(settings, data.model_text())
-    plain = plain_likelihood(list(data.alignments.values()), structure)
+    plain = data.plain_likelihood()
     sampled = sample(observed, structure, chains, prefix, identity, progress, start.tree, plain, device)
     result = _summarised(settings, data, start, sampled, selection, files)
     if was_finished and sampled.chain_generations == 0:
@@ -114,6 +116,13 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult:
     text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
     write_file(record, text + "\n", KEPT)
     return result
+
+
+def look_at(settings: McmcSettings) -> tuple[ChainInput, str, str]:
+    """Data and models of an analysis, what its chains would start from, and where they would be evaluated."""
+    data = chain_input(settings)
+    start = chain_start(settings.start, data.alignments[data.largest], settings.chains.branch_length_bounds)
+    return data, start.origin, _selection(settings, data).reason
 
 
 def _refuse_too_much(chains: ChainSettings, n_taxa: int) -> None:
@@ -190,7 +199,11 @@ def _summarised(
     first = kept(runs[0].samples, chains.burn_in, chains.tuning)
     draws = np.stack([run.samples.numbers[first:] for run in runs])
     summary = trace_summary(("LnL", "LnPr", *runs[0].columns.names), draws)
-    consensus = consensus_tree([run.samples.tree_sample(data.taxa, first) for run in runs])
+    consensus = consensus_tree(
+        [run.samples.tree_sample(data.taxa, first) for run in runs], settings.consensus
+    )
+    if settings.outgroup is not None:
+        consensus = unroot(root_at_outgroup(consensus, taxon_of(settings.outgroup, data.taxa), 1.0))
     tried = np.sum([run.state.tried[0] for run in runs], axis=0)
     accepted = np.sum([run.state.accepted[0] for run in runs], axis=0)
     tuning = np.mean([run.state.tuning[0] for run in runs], axis=0)
@@ -218,6 +231,7 @@ def _summarised(
             selection,
         )
         | {"seed": chains.seed},
+        command=command_line(settings),
     )
 
 
@@ -234,7 +248,7 @@ def _data_record(data: ChainInput, run: Run) -> dict[str, object]:
     }
     taxa: dict[str, object] = {"taxa": len(data.taxa)}
     if len(parts) == 1:
-        return taxa | parts["all"]
+        return taxa | next(iter(parts.values()))
     totals = {key: sum(part[key] for part in parts.values()) for key in ("sites", "patterns")}
     return taxa | totals | {"parts": parts, "dropped_columns": data.dropped}
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from phloem.analysis.mcmc_parts import Characters, Piece, expanded_links, expanded_prior, pieces_of
 from phloem.analysis.mcmc_record import McmcSettings
 from phloem.analysis.partitioned_likelihood import read_linkage
-from phloem.analysis.reading import alignment_of, parts_of
+from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
-from phloem.data.sites import format_sites
+from phloem.data.sites import format_sites, parse_sites
 from phloem.density.parameterisation import PARTITION_RATES, PartModel
 from phloem.errors import InputError
+from phloem.inference.mcmc.guard import Plain, plain_likelihood
 from phloem.inference.mcmc.recipes import Observations, observations
 from phloem.inference.mcmc.settings import Priors, length_prior_text
 from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
+from phloem.io.alignment import read_characters
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.parts import in_part
 from phloem.model.model import Model
+from phloem.tree.match import folded, likely_name
 
 # What an analysis by `phloem mcmc` samples: the parts of its data, their models, the numbers they share.
 
@@ -27,11 +35,17 @@ DEFAULT_MODELS = {"dna": "GTR+G4", "rna": "GTR+G4", "protein": "LG+G4", "codon":
 @dataclass(frozen=True, eq=False)
 class ChainInput:
     """alignments: of every part by name, taxa in one order; one part is called "all". structure: their models
-    and numbers. dropped: columns in no part, in words, or ''."""
+    and numbers. priors: by the names of these parts. unrecorded: of every part, see recipes.observations.
+    constraints: tips of every split that all trees have. dropped: columns in no part, in words, or ''; told:
+    what else is done with the data."""
 
     alignments: dict[str, Alignment]
     structure: ChainModel
+    priors: Priors
+    unrecorded: tuple[int, ...]
+    constraints: tuple[tuple[int, ...], ...] = ()
     dropped: str = ""
+    told: tuple[str, ...] = ()
 
     @property
     def models(self) -> dict[str, Model]:
@@ -55,44 +69,141 @@ class ChainInput:
     def observed(self) -> list[Observations]:
         """Site patterns of every part."""
         return [
-            observations(self.alignments[part.name], part.model.ascertainment == "variable")
-            for part in self.structure.parts
+            observations(self.alignments[part.name], part.model.unseen, n)
+            for part, n in zip(self.structure.parts, self.unrecorded)
         ]
+
+    def plain_likelihood(self) -> Plain:
+        """What the guard compares with."""
+        return plain_likelihood(list(self.alignments.values()), self.structure, self.unrecorded)
 
     def model_text(self) -> str:
         """The model, or every part's with its name."""
         texts = {name: model.text() for name, model in self.models.items()}
-        return texts["all"] if len(texts) == 1 else "; ".join(f"{name}: {t}" for name, t in texts.items())
+        alone = next(iter(texts.values()))
+        return alone if len(texts) == 1 else "; ".join(f"{name}: {t}" for name, t in texts.items())
 
 
 def chain_input(settings: McmcSettings) -> ChainInput:
     """Read the data and models of an analysis. Errors: InputError, ModelError that name file and part."""
-    if settings.partitions is None:
+    quiet, dropped = settings.of_block is not None, ""
+    if settings.partitions is not None and settings.part:
+        raise InputError("--partitions and --part both say what the parts are", hint="Leave one out.")
+    if settings.partitions is None and not settings.part:
         if settings.linkage is not None or settings.link:
             raise InputError(
                 "--linkage and --link say what parts share, and there is one", hint="Leave them out."
             )
-        whole = alignment_of(settings)
-        return ChainInput({"all": whole}, structure_of_parts([_part("all", whole, settings.model, settings)]))
-    scheme, parts = parts_of(settings, settings.model)
-    taxa, alignments, models = parts[0].alignment.taxa, {}, []
+        parts: tuple[Part, ...] = (Part("all", alignment_of(settings, quiet), settings.model, None),)
+    else:
+        scheme, parts = parts_of(settings, settings.model, settings.part, quiet)
+        dropped = format_sites(scheme.dropped) if len(scheme.dropped) else ""
+    taxa = parts[0].alignment.taxa
     for part in parts:
         if part.alignment.taxa != taxa:
             raise InputError(f"the taxa of part '{part.name}' are not those of '{parts[0].name}'")
-        with in_part(part.name):
-            models.append(_part(part.name, part.alignment, part.model_text, settings))
-        alignments[part.name] = part.alignment
+    without = _taxa_named(settings.without, taxa)
+    pieces, models, told = list[Piece](), list[PartModel](), list[str]()
+    for part, ordered in zip(parts, _ordered(settings, parts)):
+        with in_part(part.name) if len(parts) > 1 else nullcontext():
+            how = Characters(
+                ordered, settings.character_states == "own", settings.asc == "mrbayes", frozenset(without)
+            )
+            text = part.model_text or DEFAULT_MODELS.get(part.alignment.alphabet.kind, "MK+G4")
+            own = pieces_of(part.name, part.alignment, text, how)
+            models += [_part(piece, settings) for piece in own]
+        pieces += own
+        left_out = part.alignment.n_sites - sum(piece.alignment.n_sites for piece in own)
+        if left_out:
+            told.append(f"{left_out} characters of '{part.name}' could be constant and are left out")
+    structure, priors = _shared(settings, parts, pieces, models)
+    alignments = {piece.name: piece.alignment for piece in pieces}
+    if settings.outgroup is not None:
+        taxon_of(settings.outgroup, pieces[0].alignment.taxa)
+    kept = pieces[0].alignment.taxa
+    return ChainInput(
+        alignments,
+        structure,
+        priors,
+        tuple(piece.unrecorded for piece in pieces),
+        _constraints(settings.constraint, kept),
+        dropped,
+        tuple(told),
+    )
+
+
+def _part(piece: Piece, settings: McmcSettings) -> PartModel:
+    model = model_for_alignment(piece.model_text, piece.alignment, settings.gamma)
+    return PartModel(piece.name, model, piece.alignment.n_sites, sites_per_character(model))
+
+
+def _shared(
+    settings: McmcSettings, parts: Sequence[Part], pieces: Sequence[Piece], models: Sequence[PartModel]
+) -> tuple[ChainModel, Priors]:
+    """Models and numbers of the pieces, and priors by their names: pieces of a part share what it has."""
+    priors = settings.chains.priors
+    if len(pieces) == 1:
+        return structure_of_parts(models), priors
+    members = {p.name: [piece.name for piece in pieces if piece.part == p.name] for p in parts}
     by_name = {part.name: part.model for part in models}
-    linkage = read_linkage(settings.linkage or "proportional", settings.link, by_name)
-    structure = structure_of_parts(models, linkage)
-    dropped = format_sites(scheme.dropped) if len(scheme.dropped) else ""
-    return ChainInput(alignments, structure, dropped)
+    shared = {name: [p.name for p in by_name[own[0]].free] for name, own in members.items()}
+    links = expanded_links(settings.link, members, shared)
+    linkage = settings.linkage or ("proportional" if len(parts) > 1 else "linked")
+    structure = structure_of_parts(models, read_linkage(linkage, links, by_name))
+    return structure, replace(priors, others=tuple(expanded_prior(text, members) for text in priors.others))
 
 
-def _part(name: str, alignment: Alignment, text: str | None, settings: McmcSettings) -> PartModel:
-    text = text or DEFAULT_MODELS.get(alignment.alphabet.kind, "MK+G4")
-    model = model_for_alignment(text, alignment, settings.gamma)
-    return PartModel(name, model, alignment.n_sites, sites_per_character(model))
+def _ordered(settings: McmcSettings, parts: Sequence[Part]) -> list[np.ndarray]:
+    """Of every part: which of its columns have ordered states."""
+    if settings.ordered is None:
+        return [np.zeros(part.alignment.n_sites, bool) for part in parts]
+    characters = read_characters(settings.alignment, settings.block, settings.phylip_layout, True)
+    columns = parse_sites(settings.ordered, characters.n_sites, characters.charsets)
+    found, used = [], 0
+    for part in parts:
+        sites = part.sites
+        if sites is None:
+            sites = parse_sites(settings.sites or "all", characters.n_sites, characters.charsets)
+        own = np.isin(sites, columns)
+        if len(own) != part.alignment.n_sites:  # codons
+            own = np.zeros(part.alignment.n_sites, bool)
+        used += int(own.sum())
+        found.append(own)
+    if used < len(columns):
+        raise InputError(
+            f"--ordered names {len(columns) - used} column(s) that are in no part of standard characters",
+            hint="Name columns of standard characters that are not left out.",
+        )
+    return found
+
+
+def _taxa_named(names: Sequence[str], taxa: Sequence[str]) -> set[str]:
+    """The taxa of some names, blanks and case as in NEXUS."""
+    return {taxon_of(name, taxa) for name in names}
+
+
+def taxon_of(name: str, taxa: Sequence[str]) -> str:
+    """The taxon of a name, blanks and case as in NEXUS; InputError without one."""
+    for taxon in taxa:
+        if folded(taxon) == folded(name):
+            return taxon
+    near = likely_name(name, taxa)
+    raise InputError(
+        f"there is no taxon '{name}'", hint=f"Did you mean '{near}'?" if near else "Check its spelling."
+    )
+
+
+def _constraints(texts: Sequence[str], taxa: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Tips of every split "name: taxon, taxon, …" that all trees have."""
+    found = []
+    for text in texts:
+        _, colon, named = text.partition(":")
+        names = [name.strip() for name in named.split(",")]
+        if not colon or not all(names):
+            raise InputError(f"'{text}' is no constraint", hint="Write 'name: taxon, taxon, …'.")
+        members = _taxa_named(names, taxa)
+        found.append(tuple(i for i, taxon in enumerate(taxa) if taxon in members))
+    return tuple(found)
 
 
 # The priors of an analysis in words, before it starts.

@@ -26,6 +26,7 @@ from phloem.inference.mcmc.start import START_LENGTH, n_interchanges
 from phloem.io.input_file import input_digest
 from phloem.io.trees import read_tree
 from phloem.summary.trace import TraceSummary
+from phloem.summary.trees import ConsensusRule
 from phloem.tree.match import match_taxa
 from phloem.tree.tree import Tree
 
@@ -93,6 +94,12 @@ class McmcSettings(DataOptions):
     bionj, upgma or a tree file (analysis.mcmc_start). prefix: of every file written; None takes the
     alignment's name in the working directory. device: of the likelihood; auto lets phloem choose, and the
     record says what it chose. redo: replace files that exist.
+    part: lines of a partition list, "MODEL, name = columns", in the place of a file. without: taxa that are
+    left out. ordered: columns of standard characters whose states are ordered. character_states: under MK
+    each character has its "own" number of states, or "all" that of the alphabet. asc: +ASC as Lewis has it,
+    or as MrBayes 3.2.7a computes it (analysis.mcmc_parts). outgroup: a taxon that the consensus hangs from.
+    constraint: "name: taxon, taxon, …", splits that every tree has. consensus: which one is written.
+    of_block: the file whose MRBAYES block says all this. told: what it says that is done otherwise.
     chains: what the sampler does."""
 
     model: str | None = None
@@ -103,6 +110,16 @@ class McmcSettings(DataOptions):
     prefix: str | None = None
     redo: bool = False
     gamma: Literal["mean", "median"] = "mean"
+    part: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    ordered: str | None = None
+    character_states: Literal["own", "all"] = "own"
+    asc: Literal["lewis", "mrbayes"] = "lewis"
+    outgroup: str | None = None
+    constraint: tuple[str, ...] = ()
+    consensus: ConsensusRule = "majority"
+    of_block: str | None = None
+    told: tuple[str, ...] = ()
     chains: ChainSettings = field(default_factory=ChainSettings)
 
     @property
@@ -123,8 +140,8 @@ class McmcResult:
     """consensus: majority rule, prob at its nodes. parameters: log-likelihood, tree length and every free
     number. diagnosis: convergence at the end. acceptance: move → (tried, accepted share, tuning) of the
     cold chains. swaps: accepted share of the swaps between neighbouring ranks of heat. speed:
-    chain-generations a second. files: name → what it holds. length_unit: of branch lengths and TL.
-    was_finished: nothing was left to do, and the files are as they were."""
+    chain-generations a second. files: name → what it holds. length_unit: of branch lengths and TL. command:
+    that does the same. was_finished: nothing was left to do, and the files are as they were."""
 
     settings: McmcSettings
     model: str
@@ -142,6 +159,7 @@ class McmcResult:
     files: dict[str, str]
     length_unit: str
     provenance: dict[str, Any]
+    command: str
     was_finished: bool = False
 
     def to_json(self) -> dict[str, object]:
@@ -174,6 +192,7 @@ class McmcResult:
             "chain_generations_per_second": self.speed,
             "resumed_at": self.resumed_at,
             "files": self.files,
+            "command": self.command,
             "settings": settings,
             "provenance": self.provenance,
         }
@@ -250,6 +269,11 @@ def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
         Path(file).unlink(missing_ok=True)
 
 
+# What older checkpoints do not name: a checkpoint names it where it is not as usual.
+_NEW = ("part", "without", "ordered", "character_states", "asc", "constraint")
+_NEW_OF_CHAINS = ("swap_every", "swap_seed", "constraints")
+
+
 def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
     """What decides the chains' numbers: all of it must agree for a checkpoint to be resumed."""
     chains = asdict(settings.chains)
@@ -257,6 +281,12 @@ def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
         del chains[name]
     chains["priors"]["branch_lengths"] = length_prior_text(settings.chains.priors.branch_lengths)
     chains["tuning_generations"] = settings.chains.tuning
+    if not chains["priors"]["others"]:
+        del chains["priors"]["others"]
+    usual = McmcSettings("")
+    for name, value in asdict(usual.chains).items():
+        if name in _NEW_OF_CHAINS and chains[name] == value:
+            del chains[name]
     return {
         "alignment": input_digest(settings.alignment),
         "model": model_text,
@@ -267,5 +297,6 @@ def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
         **reading_identity(settings),
         **({"partitions": input_digest(settings.data_files[1])} if settings.data_files[1:] else {}),
         **start_identity(settings.start),
+        **{name: getattr(settings, name) for name in _NEW if getattr(settings, name) != getattr(usual, name)},
         **chains,
     }

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 
+import numpy as np
+
 from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons
-from phloem.data.partition import Scheme, Subset, Unassigned
+from phloem.data.partition import Scheme, Subset, Unassigned, with_declared_datatypes
 from phloem.errors import InputError
 from phloem.io.alignment import part_alignment, read_alignment, read_characters, read_scheme
 from phloem.io.alignment_text import PhylipLayout
+from phloem.io.partitions import listed_partitions
 from phloem.model.families import datatypes_of
 from phloem.model.model_string import split_model
 
@@ -52,11 +56,13 @@ class DataOptions:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A subset of the columns with its own alignment; model_text: None where neither file nor user says."""
+    """A subset of the columns with its own alignment; model_text: None where neither file nor user says.
+    sites: its columns in the file, 0-based; None where the options say."""
 
     name: str
     alignment: Alignment
     model_text: str | None
+    sites: np.ndarray | None = None
 
 
 def reading_identity(options: DataOptions) -> dict[str, object]:
@@ -64,8 +70,8 @@ def reading_identity(options: DataOptions) -> dict[str, object]:
     return {field.name: getattr(options, field.name) for field in fields(DataOptions)[1:]}
 
 
-def alignment_of(options: DataOptions) -> Alignment:
-    """Read the alignment that the options name, as one part."""
+def alignment_of(options: DataOptions, quiet: bool = False) -> Alignment:
+    """Read the alignment that the options name, as one part. quiet: as in `parts_of`."""
     if options.partitions is not None:
         raise InputError("this analysis has one part, and --partitions gives several", hint="Leave it out.")
     return read_alignment(
@@ -77,18 +83,22 @@ def alignment_of(options: DataOptions) -> Alignment:
         sites=options.sites,
         block=options.block,
         phylip_layout=options.phylip_layout,
+        quiet=quiet,
     )
 
 
-def parts_of(options: DataOptions, model: str | None = None) -> tuple[Scheme, tuple[Part, ...]]:
+def parts_of(
+    options: DataOptions, model: str | None = None, lines: Sequence[str] = (), quiet: bool = False
+) -> tuple[Scheme, tuple[Part, ...]]:
     """Read the parts that the partition file names (or DATATYPE=MIXED declares), each coded on its own.
 
+    lines: of a partition list, in the place of a file. quiet: no warning of what a MRBAYES block asks for.
     model: of the subsets to which the partition file gives none. A subset without a data type has that of
     its model's name where there is only one. Raises InputError with file and line.
     """
     if options.sites is not None:
         raise InputError("--sites and --partitions both choose columns", hint="Leave one out.")
-    characters = read_characters(options.alignment, options.block, options.phylip_layout)
+    characters = read_characters(options.alignment, options.block, options.phylip_layout, quiet)
     declared = options.partitions == DECLARED
     if declared and not characters.parts:
         raise InputError(
@@ -96,16 +106,23 @@ def parts_of(options: DataOptions, model: str | None = None) -> tuple[Scheme, tu
             file=options.alignment,
             hint="Give a partition file, DATATYPE=MIXED, or --block all for several blocks.",
         )
-    scheme = read_scheme(
-        characters,
-        None if declared else options.partitions,
-        name=options.partition_name,
-        unassigned=options.unassigned_sites,
-    )
+    if lines:
+        scheme = listed_partitions(lines, characters.n_sites, characters.charsets, options.unassigned_sites)
+        if characters.parts:
+            scheme = with_declared_datatypes(scheme, read_scheme(characters))
+    else:
+        scheme = read_scheme(
+            characters,
+            None if declared else options.partitions,
+            name=options.partition_name,
+            unassigned=options.unassigned_sites,
+        )
     subsets = tuple(_typed(subset, options, scheme) for subset in scheme.subsets)
     coding = Coding(options.datatype, options.genetic_code, options.stop_codons, options.ambiguity)
     parts = tuple(
-        Part(subset.name, part_alignment(characters, subset, coding), subset.model_text or model)
+        Part(
+            subset.name, part_alignment(characters, subset, coding), subset.model_text or model, subset.sites
+        )
         for subset in subsets
     )
     if options.genetic_code != 1 and not any(part.alignment.alphabet.kind == "codon" for part in parts):

@@ -70,14 +70,21 @@ def _of_partitions() -> _Options:
 
 
 def takes_data(
-    *, ambiguity: str | None = "partial", partitions: bool = False, alignment_help: str = ALIGNMENT_HELP
+    *,
+    ambiguity: str | None = "partial",
+    partitions: bool = False,
+    alignment_help: str = ALIGNMENT_HELP,
+    alignment_default: Any = ...,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Replaces the parameter `data` of a command by its options, one by one, with their declarations.
 
     The command gets them as a dictionary whose keys are the fields of analysis.reading.DataOptions.
-    ambiguity: the usual one. partitions: whether the command can do with several parts.
+    ambiguity: the usual one. partitions: whether the command can do with several parts. alignment_default:
+    None where the alignment may be named elsewhere.
     """
-    options = [("alignment", str, typer.Argument(..., help=alignment_help)), *_of_reading(ambiguity)]
+    kind = str if alignment_default is ... else str | None
+    options = [("alignment", kind, typer.Argument(alignment_default, help=alignment_help))]
+    options += _of_reading(ambiguity)
     options += _of_partitions() if partitions else []
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

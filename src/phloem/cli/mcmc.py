@@ -7,73 +7,133 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from phloem.cli.data_options import LINK, takes_data
+from phloem.errors import InputError
 
 if TYPE_CHECKING:
     from phloem.analysis.mcmc import McmcResult, McmcSettings
     from phloem.analysis.mcmc_data import ChainInput
 
+MODEL = typer.Option(
+    None, "--model", "-m", help="Such as GTR+I+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
+)
+LINKAGE = typer.Option(
+    None, help="Branch lengths of parts: the same, times a rate a part (the default), or each its own."
+)
+CHARACTER_STATES = typer.Option(
+    "own", help="States under MK: each character's own number, or all of the matrix."
+)
+START = typer.Option(
+    "random", help="Starting trees: random, nj, bionj, upgma, or a tree file; perturbed for each chain."
+)
+PREFIX = typer.Option(None, "--prefix", "-p", help="Of the files written; the alignment's name.")
+MRBAYES_BLOCK = typer.Option("obey", help="Of a NEXUS file: it says what the analysis is, or nothing.")
+DRY_RUN = typer.Option(False, "--dry-run", help="Say what would be done, as options too, and stop.")
+UNTIL_CONVERGED = typer.Option(
+    False, "--until-converged", help="Stop at ASDSF < 0.01, every ESS > 200, every R-hat < 1.01."
+)
+LEAST_ESS = typer.Option(200.0, help="Of --until-converged: every effective sample size above it.")
+CONSENSUS = typer.Option("majority", help="Consensus: splits of half the trees, or all that fit.")
+BRANCH_PRIOR = typer.Option(
+    "gammadir(1,0.1,1,1)",
+    help="On lengths in substitutions per site (of codons: per nucleotide); or exponential(10).",
+)
+DEVICE = typer.Option("auto", help="Where chains are evaluated; auto: a GPU where forecasts say it pays.")
 PRIOR = typer.Option(None, help="As in 'alpha=uniform(0.1,50)' or 'alpha{gene1}=…'; may be repeated.")
+PART = typer.Option(None, help="A part, 'MODEL, name = columns', instead of a file; may be repeated.")
+WITHOUT = typer.Option(None, help="Taxon to leave out; may be repeated.")
+CONSTRAINT = typer.Option(None, help="'name: taxon, taxon, …', a split of all trees; may be repeated.")
 
 
-@takes_data(partitions=True)
+@takes_data(partitions=True, alignment_default=None)
 def mcmc(
     data: dict[str, Any],
-    model: str | None = typer.Option(
-        None, "--model", "-m", help="Such as GTR+I+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
-    ),
-    linkage: Literal["linked", "proportional", "unlinked"] | None = typer.Option(
-        None, help="Branch lengths of parts: the same, times a rate a part (the default), or each its own."
-    ),
+    context: typer.Context,
+    model: str | None = MODEL,
+    part: list[str] | None = PART,
+    linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
-    start: str = typer.Option(
-        "random", help="Starting trees: random, nj, bionj, upgma, or a tree file; perturbed for each chain."
-    ),
-    prefix: str | None = typer.Option(
-        None, "--prefix", "-p", help="Of the files written; the alignment's name."
-    ),
+    ordered: str | None = typer.Option(None, help="Columns of standard characters with ordered states."),
+    character_states: Literal["own", "all"] = CHARACTER_STATES,
+    asc: Literal["lewis", "mrbayes"] = typer.Option("lewis", help="+ASC as published, or as in MrBayes."),
+    without: list[str] | None = WITHOUT,
+    constraint: list[str] | None = CONSTRAINT,
+    outgroup: str | None = typer.Option(None, help="Taxon that the consensus hangs from."),
+    start: str = START,
+    prefix: str | None = PREFIX,
+    settings: str | None = typer.Option(None, help="TOML file of options, as lines 'option = value'."),
+    mrbayes_block: Literal["obey", "ignore"] = MRBAYES_BLOCK,
+    dry_run: bool = DRY_RUN,
     generations: int = typer.Option(1_000_000, help="Of every chain; with --until-converged at most."),
-    until_converged: bool = typer.Option(
-        False, "--until-converged", help="Stop at ASDSF < 0.01, every ESS > 200, every R-hat < 1.01."
-    ),
+    until_converged: bool = UNTIL_CONVERGED,
+    asdsf: float = typer.Option(0.01, help="Of --until-converged: deviation of split frequencies below it."),
+    least_ess: float = LEAST_ESS,
+    r_hat: float = typer.Option(1.01, help="Of --until-converged: every R-hat below it."),
     runs: int = typer.Option(2, help="Independent runs, to compare with each other."),
     chains: int = typer.Option(4, help="Metropolis-coupled chains in each run."),
     seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),
+    swap_seed: int | None = typer.Option(None, help="Of the swaps of chains; the seed."),
+    swap_every: int = typer.Option(1, help="Generations between tries to swap two chains."),
     sample_every: int = typer.Option(500, help="Generations between samples."),
     check_every: int = typer.Option(50_000, help="Generations between checkpoints."),
     burn_in: float = typer.Option(0.25, help="Share of the samples that summaries leave out."),
+    consensus: Literal["majority", "allcompat"] = CONSENSUS,
     heating: float = typer.Option(0.1, help="Chain i runs at 1 / (1 + heating i)."),
-    branch_prior: str = typer.Option(
-        "gammadir(1,0.1,1,1)",
-        help="On lengths in substitutions per site (of codons: per nucleotide); or exponential(10).",
-    ),
+    branch_prior: str = BRANCH_PRIOR,
     prior: list[str] | None = PRIOR,
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
-    device: Literal["auto", "cpu", "gpu"] = typer.Option(
-        "auto", help="Where chains are evaluated; auto: a GPU where forecasts say that it pays."
-    ),
+    device: Literal["auto", "cpu", "gpu"] = DEVICE,
     threads: int | None = typer.Option(None, help="Shared by runs and their chains; all cores if not given."),
     redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
 ) -> None:
     """Bayesian analysis: trees, branch lengths and parameters sampled by Metropolis-coupled MCMC.
 
-    An interrupted analysis is resumed from its checkpoint when the same command is given again.
+    A NEXUS file with a MRBAYES block describes its analysis itself; options stand before what it says. An
+    interrupted analysis is resumed from its checkpoint when the same command is given again.
     """
-    _show(_run(_settings(dict(locals()))))
+    analysis = _settings(dict(locals()))
+    if dry_run:
+        _look(analysis)
+    else:
+        _show(_run(analysis))
 
 
 def _settings(options: dict[str, Any]) -> McmcSettings:
-    """The options of the command, sorted into the records of phloem.analysis.mcmc."""
-    from phloem.analysis.mcmc import ChainSettings, McmcSettings, Priors, parse_length_prior
+    """The settings that the options given ask for, before those of a settings file and a MRBAYES block."""
+    from dataclasses import replace
+
+    from phloem.analysis.mcmc_options import mcmc_settings, merged_options, read_settings
+    from phloem.analysis.mrbayes import block_analysis
 
     options |= options.pop("data")
-    options["link"] = tuple(options["link"] or ())
-    of_lengths, others = parse_length_prior(options.pop("branch_prior")), tuple(options.pop("prior") or ())
-    priors = Priors(branch_lengths=of_lengths, others=others)
-    options |= {"n_runs": options.pop("runs"), "n_chains": options.pop("chains"), "priors": priors}
-    options["use_data"] = not options.pop("prior_only")
-    of_chains = {name: options.pop(name) for name in ChainSettings.__dataclass_fields__ if name in options}
-    return McmcSettings(**options, chains=ChainSettings(**of_chains))
+    file, option = options.pop("settings"), options.pop("mrbayes_block")
+    del options["dry_run"]
+    source = options.pop("context").get_parameter_source
+    given = {name: value for name, value in options.items() if source(name).name != "DEFAULT"}
+    from_file = read_settings(file) if file is not None else {}
+    in_file = from_file.pop("mrbayes_block", "obey")
+    given.pop("mrbayes_block", None)
+    obeys = (option if source("mrbayes_block").name != "DEFAULT" else in_file) == "obey"
+    alignment = given.get("alignment") or from_file.get("alignment")
+    if alignment is None:
+        raise InputError("there is no alignment", hint="Name its file: phloem mcmc FILE.")
+    found_block = given.get("block") or from_file.get("block")
+    block = block_analysis(alignment, found_block) if obeys else None
+    merged, told = merged_options(block, from_file, given)
+    analysis = mcmc_settings(merged)
+    if not obeys:
+        return replace(analysis, of_block="")
+    return analysis if block is None else replace(analysis, of_block=block.file, told=(*block.notes, *told))
+
+
+def _look(settings: McmcSettings) -> None:
+    """What would be done, without doing it."""
+    from phloem.analysis.mcmc import look_at
+    from phloem.analysis.mcmc_options import settings_text
+
+    _introduce(settings, *look_at(settings))
+    print("\nThe same as a settings file:\n")
+    print(settings_text(settings), end="")
 
 
 def _run(settings: McmcSettings) -> McmcResult:
@@ -127,9 +187,12 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
     from textwrap import fill
 
     from phloem.analysis.mcmc_data import prior_text
+    from phloem.analysis.mcmc_options import command_line
     from phloem.cli.streams import terminal_width
 
     c = settings.chains
+    if settings.of_block:
+        _line(f"block:   as the MRBAYES block of {settings.of_block} says")
     for name, alignment in data.alignments.items():
         of_part = "" if len(data.alignments) == 1 else f"{name}: "
         _line(
@@ -138,12 +201,14 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
         )
         chosen = "" if settings.model or of_part else "  (default for this kind of data)"
         _line(f"model:   {data.models[name].text()}{chosen}")
-    if len(data.alignments) > 1:
+    if len(data.alignments) > 1 and (settings.part or settings.partitions):
         shared = ", ".join(settings.link) or "no parameters"
         _line(f"parts:   branch lengths {settings.linkage or 'proportional'}; shared: {shared}")
     if data.dropped:
         _line(f"left out: columns {data.dropped}")
-    prior = "prior:   " + prior_text(data.structure, c.priors)
+    for text in (*settings.told, *data.told):
+        _line(f"note:    {text}")
+    prior = "prior:   " + prior_text(data.structure, data.priors)
     _line(fill(prior, terminal_width(), subsequent_indent=" " * 9))
     _line(
         f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {c.heating:g}, seed {c.seed}, {_length(c)}"
@@ -152,6 +217,8 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
     _line(fill(f"device:  {device}", terminal_width(), subsequent_indent=" " * 9))
     if not c.use_data:
         _line("data:    ignored; this samples the prior")
+    if settings.of_block:
+        _line(f"same as: {command_line(settings)}")
 
 
 def _length(chains) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,6 +47,19 @@ def site_patterns(alignment: Alignment) -> SitePatterns:
         state_sets=alignment.state_sets,
         weights=np.bincount(site_pattern, minlength=len(order)).astype(np.float64),
         site_pattern=site_pattern,
+    )
+
+
+def with_unrecorded(patterns: SitePatterns, n: int) -> SitePatterns:
+    """The patterns and, with weight n, one in which every taxon is missing. It belongs to no site: it stands
+    for characters of which nothing is known here but that they were seen, which counts under +ASC."""
+    if n == 0:
+        return patterns
+    missing = np.full((len(patterns.taxa), 1), patterns.alphabet.n_states, patterns.codes.dtype)
+    return replace(
+        patterns,
+        codes=np.ascontiguousarray(np.hstack([patterns.codes, missing])),
+        weights=np.append(patterns.weights, float(n)),
     )
 
 

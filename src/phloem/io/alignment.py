@@ -51,6 +51,7 @@ def read_alignment(
     sites: str | None = None,
     block: str | None = None,
     phylip_layout: PhylipLayout | None = None,
+    quiet: bool = False,
 ) -> Alignment:
     """Read an alignment from FASTA, PHYLIP, NEXUS or BEAST XML, gzip-compressed or not; the content tells.
 
@@ -62,9 +63,10 @@ def read_alignment(
     block: which DATA or CHARACTERS block of a NEXUS file, by title or number, where it has several, or
         which alignment of a BEAST file, by id.
     phylip_layout: sequential, interleaved, strict-sequential or strict-interleaved, where several fit.
+    quiet: no warning of what a MRBAYES block asks for, which the caller obeys.
     Raises InputError with file, line, column, taxon, site and remedy for anything that is wrong.
     """
-    characters = read_characters(path, block, phylip_layout)
+    characters = read_characters(path, block, phylip_layout, quiet)
     if characters.parts and datatype is None:
         datatype = _part_datatype(characters, sites)
     coding = Coding(datatype, genetic_code, stop_codons, ambiguity)
@@ -78,12 +80,15 @@ def read_alignment(
 
 
 def read_characters(
-    path: FilePath, block: str | None = None, phylip_layout: PhylipLayout | None = None
+    path: FilePath,
+    block: str | None = None,
+    phylip_layout: PhylipLayout | None = None,
+    quiet: bool = False,
 ) -> CharacterRows:
     """The characters of an alignment file, not yet taken for states of any kind.
 
     block, phylip_layout: as in `read_alignment`; block may also be "all", which puts the blocks of a NEXUS
-    file side by side, each a part of its data type.
+    file side by side, each a part of its data type. quiet: no warning of what a MRBAYES block asks for.
 
     characters = read_characters("genes.nex")
     scheme = read_scheme(characters, "genes.partitions")
@@ -93,7 +98,7 @@ def read_characters(
     text = source.text
     if is_nexus(text):
         _refuse(phylip_layout, "--phylip-layout", source)
-        return read_nexus_characters(source, block)
+        return read_nexus_characters(source, block, quiet)
     if is_beast(text):
         _refuse(phylip_layout, "--phylip-layout", source)
         return read_beast_characters(source, block)

@@ -29,15 +29,17 @@ from phloem.tree.match import folded
 _WRITTEN_DATATYPES = {"codon": "dna", "binary": "standard", "custom": "standard"}
 
 
-def read_nexus_characters(source: SourceText, wanted: str | None = None) -> CharacterRows:
+def read_nexus_characters(
+    source: SourceText, wanted: str | None = None, quiet: bool = False
+) -> CharacterRows:
     """The characters of a NEXUS file's DATA or CHARACTERS block.
 
     wanted: which block, by its title or number, where there are several, or "all": side by side, each one a
     part, taxa that a block lacks missing. Afterwards gaps are '-', missing data '?', matching and equated
-    characters what they stand for.
+    characters what they stand for. quiet: no warning of what a MRBAYES block asks for.
     """
     blocks = read_blocks(source, enough=lambda read: bool(_with_matrix(read)))
-    warn_of_commands(blocks)
+    warn_of_commands(blocks, quiet)
     chosen = _chosen(source, blocks, wanted)
     for block in chosen:
         dropped = block.command("eliminate")

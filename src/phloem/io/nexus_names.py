@@ -130,10 +130,11 @@ _READ = (
 )  # of MRBAYES: read, or of no weight
 
 
-def warn_of_commands(blocks: Iterable[Block]) -> None:
+def warn_of_commands(blocks: Iterable[Block], quiet: bool = False) -> None:
     """A warning for commands that reading an alignment does not obey: those that leave out sites or taxa, and
-    the analysis that a MRBAYES block describes."""
-    for block in (one for one in blocks if one.name in SET_HOLDERS):
+    the analysis that a MRBAYES block describes. quiet: not of that block, which the caller obeys."""
+    holders = [name for name in SET_HOLDERS if not (quiet and name == "mrbayes")]
+    for block in (one for one in blocks if one.name in holders):
         for command in block.commands:
             marked = command.name != "exset" or "*" in command.arguments.split("=")[0]
             if command.name in _CHANGES and marked:

@@ -126,6 +126,23 @@ def read_partitions(
         return make_scheme(subsets, n_sites, name=title, file=source.file, unassigned=unassigned)
 
 
+def listed_partitions(
+    lines: Sequence[str], n_sites: int, charsets: Mapping[str, str], unassigned: Unassigned = "error"
+) -> Scheme:
+    """The scheme of lines as in a list of RAxML-NG or IQ-TREE, "MODEL, name = columns"; with a data type
+    beside the model: "MODEL, name = TYPE, columns"."""
+    columns = _Columns(n_sites, None, charsets, {})
+    subsets = []
+    for text in lines:
+        try:
+            subsets.append(replace(_listed_subset(text, 0, columns), line=None))
+        except InputError as error:
+            error.line = None
+            error.message = f"--part '{text}': {error.message}"
+            raise
+    return make_scheme(subsets, n_sites, unassigned=unassigned)
+
+
 @contextmanager
 def _in_file(file: str | None) -> Iterator[None]:
     """InputErrors raised inside that name no file name this one."""

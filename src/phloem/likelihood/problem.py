@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,11 +89,11 @@ def engine_problem(
     _check_states(patterns.alphabet, model)
     codes, weights = patterns.codes, patterns.weights
     hidden = np.zeros(len(weights), bool)
-    if model.ascertainment == "variable":
-        _refuse_constant_sites(patterns)
-        codes = np.hstack([codes, _constant_patterns(patterns)])
-        weights = np.append(weights, np.zeros(patterns.alphabet.n_states))
-        hidden = np.append(hidden, np.ones(patterns.alphabet.n_states, bool))
+    if model.unseen:
+        _refuse_constant_sites(patterns, model.unseen)
+        codes = np.hstack([codes, _constant_patterns(patterns, model.unseen)])
+        weights = np.append(weights, np.zeros(len(model.unseen)))
+        hidden = np.append(hidden, np.ones(len(model.unseen), bool))
     return Problem(
         tip_codes=np.ascontiguousarray(codes),
         state_sets=np.ascontiguousarray(patterns.state_sets[:, model.observed_state]),
@@ -117,18 +117,18 @@ def _check_states(alphabet: Alphabet, model: Model) -> None:
         )
 
 
-def _constant_patterns(patterns: SitePatterns) -> np.ndarray:
+def _constant_patterns(patterns: SitePatterns, unseen: Sequence[int]) -> np.ndarray:
     """(T, S) one constant pattern a state: the characters that a collector of variable ones never records."""
-    n_states, n_taxa = patterns.alphabet.n_states, len(patterns.taxa)
-    return np.repeat(np.arange(n_states, dtype=patterns.codes.dtype)[None], n_taxa, axis=0)
+    return np.repeat(np.array(unseen, patterns.codes.dtype)[None], len(patterns.taxa), axis=0)
 
 
-def _refuse_constant_sites(patterns: SitePatterns) -> None:
-    """InputError where some state would do for every taxon: such a character may not have been collected."""
+def _refuse_constant_sites(patterns: SitePatterns, unseen: Sequence[int]) -> None:
+    """InputError where an unseen state would do for every taxon: such a character may not have been
+    collected."""
     shared = np.ones((patterns.codes.shape[1], patterns.alphabet.n_states), bool)
     for codes in patterns.codes:
         shared &= patterns.state_sets[codes]
-    constant = np.flatnonzero(np.any(shared, axis=1)[patterns.site_pattern]) + 1
+    constant = np.flatnonzero(np.any(shared[:, list(unseen)], axis=1)[patterns.site_pattern]) + 1
     if len(constant):
         listed = ", ".join(str(site) for site in constant[:10]) + (", …" if len(constant) > 10 else "")
         raise InputError(

@@ -45,8 +45,8 @@ def simulate_alignment(
     site_model = _evaluated(model, tree)
     rng = np.random.default_rng(seed)
     shown = model.observed_state.astype(code_type(states.n_states + 1))
-    if model.ascertainment == "variable":
-        codes = _variable_sites(tree, lengths, site_model, n_sites, rng, shown)
+    if model.unseen:
+        codes = _seen_sites(tree, lengths, site_model, n_sites, rng, shown, model.unseen)
     else:
         codes = shown[evolved_states(tree, lengths, site_model, n_sites, rng)[: tree.n_tips]]
     table = np.vstack([np.eye(states.n_states, dtype=bool), np.ones((1, states.n_states), bool)])
@@ -122,15 +122,15 @@ def _drawn(
     return place - first
 
 
-def _variable_sites(tree: Tree, lengths, model: SiteModel, n_sites: int, rng, shown) -> np.ndarray:
-    """(T, n_sites) shown states of sites that are not constant: constant ones are drawn again."""
+def _seen_sites(tree: Tree, lengths, model: SiteModel, n_sites: int, rng, shown, unseen) -> np.ndarray:
+    """(T, n_sites) shown states of sites that are not constant in an unseen state: those are drawn again."""
     kept, found, drawn = [], 0, 0
     while found < n_sites:
         if drawn > _TRIES * (n_sites + 100):
             message = f"of {drawn:,} sites drawn {found:,} vary, {n_sites:,} are wanted under +ASC"
             raise ModelError(message, hint="Give longer branches, or leave +ASC out.")
         codes = shown[evolved_states(tree, lengths, model, n_sites, rng)[: tree.n_tips]]
-        varies = (codes != codes[0]).any(axis=0)
+        varies = (codes != codes[0]).any(axis=0) | ~np.isin(codes[0], unseen)
         kept.append(codes[:, varies])
         found, drawn = found + int(varies.sum()), drawn + n_sites
     return np.concatenate(kept, axis=1)[:, :n_sites]

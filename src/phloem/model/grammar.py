@@ -47,7 +47,7 @@ def parse_model(
     processes, by_role = read_processes(head, roles(suffixes), request)
     site_rates = _site_rates(by_role, request)
     root = _root_term(by_role, request)
-    ascertained = processes.ascertained or "ascertainment" in by_role
+    unseen, asc = _unseen(processes.ascertained, by_role.get("ascertainment"), request)
     categories = site_rates.categories.term
     if processes.star:  # written as it was read
         categories = replace(categories, label=categories.label.replace("+", "*", 1))
@@ -60,12 +60,12 @@ def parse_model(
     return Model(
         mixture=processes.mixture,
         site_rates=site_rates,
-        terms=(*terms, Term("+ASC")) if ascertained else terms,
+        terms=(*terms, Term(asc)) if unseen else terms,
         parameters=tuple(sorted(parameters, key=lambda p: order.index(p.name))),
         observed_state=processes.observed_state,
         datatype=request.datatype,
         root_term=root,
-        ascertainment="variable" if ascertained else "none",
+        unseen=unseen,
         fused=processes.fused,
     )
 
@@ -81,6 +81,27 @@ def _request(datatype, n_states, states, codon_table, data, gamma) -> Request:
     fixed = kind in ("dna", "rna", "protein", "binary") or states is None
     names = default_states(kind, n_states) if fixed else tuple(states)
     return Request(kind, names, None, data, gamma)
+
+
+def _unseen(named: bool, piece: Piece | None, request: Request) -> tuple[tuple[int, ...], str]:
+    """States whose constant characters are never seen, and how the model's text says so: +ASC is all of them,
+    +ASC{0} those of state 0 alone."""
+    everything = tuple(range(len(request.states)))
+    if piece is None or not piece.positional:
+        return (everything, "+ASC") if named or piece is not None else ((), "")
+    found = []
+    for column, text in piece.positional:
+        if text.strip() not in request.states:
+            raise ModelError(
+                f"'{text.strip()}' is no state",
+                column=column,
+                hint=f"States are {', '.join(request.states)}.",
+            )
+        found.append(request.states.index(text.strip()))
+    if named or len(set(found)) == len(everything):
+        return everything, "+ASC"
+    states = tuple(sorted(set(found)))
+    return states, f"+ASC{{{','.join(request.states[i] for i in states)}}}"
 
 
 def _check_fused(mixture: Mixture, site_rates: SiteRates, piece: Piece) -> None:

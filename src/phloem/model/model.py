@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -20,8 +19,6 @@ from phloem.model.record import (
 )
 from phloem.model.site_rates import SiteRates
 from phloem.model.substitution import Gradient, SubstitutionFamily, Term
-
-Ascertainment = Literal["none", "variable"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +44,7 @@ class Model:
     categories.
     terms: the pieces of the model string. parameters: those of all terms, with values where they are fixed.
     root_term: term of root frequencies of their own, or None where the root has the stationary ones.
-    ascertainment: 'variable' where constant characters could not be observed (Lewis 2001, Mkv).
+    unseen: alphabet states whose constant characters could not be observed: all (Lewis 2001, Mkv), or some.
     observed_state: (S,) the alphabet state that every state of the model shows; identity except where hidden
     classes are added (covarion). datatype: of the alphabet the model was made for.
     """
@@ -59,7 +56,7 @@ class Model:
     observed_state: np.ndarray
     datatype: str
     root_term: Term | None = None
-    ascertainment: Ascertainment = "none"
+    unseen: tuple[int, ...] = ()
     fused: bool = False
 
     @property

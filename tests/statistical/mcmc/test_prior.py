@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from phloem.density.parameterisation import Linkage, PartModel
+from phloem.inference.mcmc import start
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.settings import (
     ChainSettings,
@@ -19,6 +20,7 @@ from phloem.inference.mcmc.settings import (
 )
 from phloem.inference.mcmc.structure import structure_of_parts
 from phloem.model.grammar import parse_model
+from phloem.summary.splits import topology_table
 from statistical.mcmc.prior_sampling import (
     gtr,
     ks_p_value,
@@ -213,3 +215,39 @@ def test_swaps_without_their_ratio_are_noticed():
         run = advanced(run, 4)
     alpha = run.samples.numbers[-4000:, 2 + run.columns.names.index("alpha")]
     assert ks_p_value(alpha, stats.expon()) < REJECT
+
+
+CONSTRAINTS = ((1, 3), (1, 3, 4))  # of six taxa: 3 ways inside, 3 · 5 trees of the others and the clade
+
+
+@pytest.mark.parametrize("move", [*TOPOLOGY_MOVES, "all"])
+def test_topologies_with_some_splits_are_uniform(move):
+    weights = TOPOLOGY_MOVES.get(move)
+    if move == "tbr":  # alone it cannot leave some of them: tips hang at branches that it does not cut
+        weights = {**TOPOLOGY_MOVES["tbr"], "nni": 1}
+    taxa = tuple(f"t{i}" for i in range(6))
+    for constraints, n_topologies in (((CONSTRAINTS[0],), 15), (CONSTRAINTS, 3), (((0, 2, 5),), 9)):
+        _, samples = prior_draws(
+            6, 6000, move_weights=weights, sample_every=60, constraints=constraints, n_chains=2
+        )
+        assert topology_p_value(samples, n_topologies) > ACCEPT
+        sides = {frozenset(c) for c in constraints}
+        seen = splits_of(samples, taxa)
+        assert all(any(s in sides or frozenset(range(6)) - s in sides for s in tree) for tree in seen)
+
+
+def splits_of(samples, taxa) -> list[set[frozenset[int]]]:
+    found = []
+    for parent in np.unique(samples.parent, axis=0):
+        below = [{x} if x < len(taxa) else set() for x in range(len(parent))]
+        for x in range(len(parent) - 1):
+            below[parent[x]] |= below[x]
+        found.append({frozenset(tips) for tips in below})
+    return found
+
+
+def test_a_sampler_that_forgets_the_splits_is_noticed(monkeypatch):
+    monkeypatch.setattr(start, "split_keys", lambda constraints, n_tips: np.empty(0, np.uint64))
+    _, samples = prior_draws(6, 3000, sample_every=60, constraints=(CONSTRAINTS[0],))
+    counts = topology_table(samples.tree_sample(tuple(f"t{i}" for i in range(6)))).of_tree
+    assert len(np.unique(counts)) == 105

@@ -187,3 +187,65 @@ def test_nothing_is_printed_into_the_bar_of_progress(monkeypatch):
     with pytest.raises(NumericalError):
         command_line._run(analysis.McmcSettings("a.nex"))
     assert shown == ["told", "bar", "no bar"]
+
+
+BLOCK = """#NEXUS
+begin data; dimensions ntax=5 nchar=16; format datatype=mixed(dna:1-12,standard:13-16) gap=-; matrix
+a ACGTACGTACGT0110
+b ACGTACGAACGA0012
+c ACTTACGTAGGT1021
+d ACGTAGGTACCT1110
+e ACTTACGTACGA0101
+; end;
+begin mrbayes;
+  log start;
+  outgroup c; delete d;
+  lset applyto=(1) nst=2 rates=gamma;
+  mcmcp ngen=2000 samplefreq=50 nruns=1 nchains=2 swapfreq=3 filename=mine;
+  mcmc; sumt contype=allcompat;
+end;
+"""
+
+
+@pytest.fixture
+def block(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.nex").write_text(BLOCK)
+    return lambda *words: CliRunner().invoke(build_app(), ["mcmc", "x.nex", *words])
+
+
+def test_a_block_is_obeyed_and_its_command_stored(block, tmp_path):
+    result = block()
+    assert result.exit_code == 0, result.exception
+    for text in ("as the MRBAYES block of x.nex says", "log: no meaning here", "MK+ASC", "--mrbayes-block"):
+        assert text in result.stdout
+    record = json.loads((tmp_path / "mine.json").read_text())
+    assert record["settings"]["chains"]["swap_every"] == 3 and record["data"]["taxa"] == 4
+    assert record["command"].startswith("phloem mcmc x.nex") and "--outgroup c" in record["command"]
+    tree = read_tree(tmp_path / "mine.con.tre")
+    assert tree.parent[tree.taxa.index("c")] == tree.n_nodes - 1 and "d" not in tree.taxa
+    assert record["settings"]["of_block"] == "x.nex"
+
+
+def test_what_a_dry_run_prints_is_a_settings_file_that_says_the_same(block, tmp_path):
+    first = block("--dry-run")
+    assert first.exit_code == 0 and not list(tmp_path.glob("mine*"))
+    toml = first.stdout.split("The same as a settings file:")[1].strip()
+    (tmp_path / "it.toml").write_text(toml + "\n")
+    assert toml.startswith('mrbayes_block = "ignore"')
+    second = CliRunner().invoke(build_app(), ["mcmc", "--settings", "it.toml", "--dry-run"])
+    assert second.exit_code == 0, second.exception
+    assert second.stdout.split("The same as a settings file:")[1].strip() == toml
+
+
+def test_options_stand_before_the_block_and_it_is_told(block):
+    told = block("--seed", "4", "--generations", "3000", "--dry-run")
+    flat = " ".join(told.stdout.split())
+    assert "--generations of the command line stands before line 13 of x.nex" in flat
+    assert "generations = 3000" in told.stdout and "seed = 4" in told.stdout
+    other = block("--mrbayes-block", "ignore", "--partitions", "declared", "--dry-run")
+    assert other.exit_code == 0 and "GTR+FO+G4" in other.stdout and "block:" not in other.stdout
+    contradiction = block("--model", "JC", "--dry-run")
+    assert isinstance(contradiction.exception, InputError) and "contradicts" in str(contradiction.exception)
+    nothing = CliRunner().invoke(build_app(), ["mcmc"])
+    assert isinstance(nothing.exception, InputError) and "no alignment" in str(nothing.exception)

@@ -124,7 +124,7 @@ def test_text_parses_back_to_the_same_numbers(datatype: str, text: str) -> None:
     again = parse_model(
         model.text(), datatype=datatype, n_states=5, codon_table=TABLE if datatype == "codon" else None
     )
-    assert again.name == model.name and again.ascertainment == model.ascertainment
+    assert again.name == model.name and again.unseen == model.unseen
     assert again.text() == model.text()
     assert same_numbers(model.evaluate(), again.evaluate())
 
@@ -162,8 +162,8 @@ def test_frequencies_of_the_data() -> None:
 
 def test_mkv_is_mk_with_ascertainment() -> None:
     assert parse("MKV", "standard").name == "MK+ASC"
-    assert parse("MKV", "standard").ascertainment == "variable"
-    assert parse("MK", "standard").ascertainment == "none"
+    assert parse("MKV", "standard").unseen == (0, 1, 2, 3, 4)
+    assert parse("MK", "standard").unseen == ()
 
 
 def test_hidden_states_show_base_states() -> None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from phloem import __version__
 from phloem.data.alignment import Alignment
-from phloem.data.patterns import site_patterns
+from phloem.data.patterns import site_patterns, with_unrecorded
 from phloem.errors import NumericalError
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.samples import Samples
@@ -44,14 +44,18 @@ BLOCK_BYTES = 1 << 28  # of messages at once
 Plain = Callable[[np.ndarray, np.ndarray, Mapping[str, float]], float]
 
 
-def plain_likelihood(alignments: Sequence[Alignment], structure: ChainModel) -> Plain:
+def plain_likelihood(
+    alignments: Sequence[Alignment], structure: ChainModel, unrecorded: Sequence[int] = ()
+) -> Plain:
     """A function (parent, lengths, numbers) → log-likelihood from scratch, in NumPy, summed over partitions.
 
-    alignments: of every part of structure. parent: (2T-2,) of an unrooted tree in the order of phloem.tree;
-    lengths: (G, 2T-2) of every set, as they are sampled, or (2T-2,) of the only one. numbers: those of a
-    trace by their names there, all free parameters among them.
+    alignments: of every part of structure; unrecorded: see recipes.observations. parent: (2T-2,) of an
+    unrooted tree in the order of phloem.tree; lengths: (G, 2T-2) of every set, as they are sampled, or
+    (2T-2,) of the only one. numbers: those of a trace by their names there, all free parameters among them.
     """
-    taxa, patterns = alignments[0].taxa, [site_patterns(alignment) for alignment in alignments]
+    counts = unrecorded or (0,) * len(alignments)
+    patterns = [with_unrecorded(site_patterns(a), n) for a, n in zip(alignments, counts)]
+    taxa = alignments[0].taxa
 
     def log_likelihood(parent: np.ndarray, lengths: np.ndarray, numbers: Mapping[str, float]) -> float:
         sets = np.atleast_2d(lengths)

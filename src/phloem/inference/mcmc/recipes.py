@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from phloem.data.alignment import Alignment
-from phloem.data.patterns import site_patterns
+from phloem.data.patterns import site_patterns, with_unrecorded
 from phloem.density.parameterisation import PARTITION_RATES, Reading
 from phloem.errors import InputError
 from phloem.inference.mcmc.records import (
@@ -42,37 +43,37 @@ class Observations:
     n_hidden: int = 0
 
 
-def observations(alignment: Alignment, ascertained: bool = False) -> Observations:
+def observations(alignment: Alignment, unseen: Sequence[int] = (), unrecorded: int = 0) -> Observations:
     """Site patterns of an alignment with only the codes that occur.
 
-    Raises InputError for fewer than three taxa, and for a constant site where ascertainment says there is
-    none.
+    unseen: states whose constant characters cannot be seen. unrecorded: characters of which nothing is known,
+    but that they were seen. Raises InputError for fewer than three taxa, and for a site that could be
+    constant in an unseen state.
     """
     if alignment.n_taxa < 3:
         raise InputError(
             f"an unrooted tree needs at least three taxa, and this alignment has {alignment.n_taxa}",
             file=alignment.source,
         )
-    patterns = site_patterns(alignment)
+    patterns = with_unrecorded(site_patterns(alignment), unrecorded)
     codes, sets, weights = patterns.codes, patterns.state_sets, patterns.weights
-    n_states = alignment.alphabet.n_states
-    if ascertained:
-        _refuse_constant(alignment, patterns)
-        hidden = np.tile(np.arange(n_states, dtype=codes.dtype), (alignment.n_taxa, 1))
+    if len(unseen):
+        _refuse_constant(alignment, patterns, unseen)
+        hidden = np.tile(np.array(unseen, codes.dtype), (alignment.n_taxa, 1))
         codes = np.hstack([hidden, codes])
-        weights = np.concatenate([np.zeros(n_states), weights])
+        weights = np.concatenate([np.zeros(len(unseen)), weights])
     used, compact = np.unique(codes, return_inverse=True)
     return Observations(
         alignment.taxa,
         compact.reshape(codes.shape).astype(np.int32),
         sets[used].astype(np.float64),
         weights,
-        n_states if ascertained else 0,
+        len(unseen),
     )
 
 
-def _refuse_constant(alignment: Alignment, patterns) -> None:
-    possible = np.all(patterns.state_sets[patterns.codes], axis=0).any(axis=1)
+def _refuse_constant(alignment: Alignment, patterns, unseen: Sequence[int]) -> None:
+    possible = np.all(patterns.state_sets[patterns.codes], axis=0)[:, list(unseen)].any(axis=1)
     sites = np.flatnonzero(possible[patterns.site_pattern])
     if len(sites):
         raise InputError(

@@ -74,7 +74,8 @@ class ChainData(NamedTuple):
     (pruning/cpu/cell_records.py). recipes. number_priors, length_priors: of the numbers (n,), and of every
     set of branch lengths, tips' branches first. length_bounds: (2,). block_first, block_size: (blocks,) int64
     where each lies in the numbers; block_bounds: (blocks, 2). moves. p_extend: of extending SPR and TBR.
-    heat: (H,) inverse temperatures by rank.
+    heat: (H,) inverse temperatures by rank. splits: (n,) uint64, keys of sets of tips, without tip 0, that
+    every tree must have below some node.
     """
 
     n_tips: int
@@ -92,6 +93,7 @@ class ChainData(NamedTuple):
     moves: MoveTable
     p_extend: float
     heat: np.ndarray
+    splits: np.ndarray
 
 
 class ChainState(NamedTuple):

@@ -145,7 +145,10 @@ def _advance(run: Run, n_generations: int) -> None:
             continue
         shared = run.shared._replace(pair=np.zeros((n, 2), np.int64), log_uniform=np.zeros(n))
         if run.settings.n_chains > 1:
+            first, every = run.generation, min(run.settings.swap_every, 1 << 62)
             draw_swaps(run.state.swap_rng, run.settings.n_chains, shared.pair, shared.log_uniform)
+            if every > 1:  # a pair of no chains: nobody swaps
+                shared.pair[(np.arange(first, first + n) + 1) % every != 0] = -1
         shared.done[:], shared.swapped[:] = 0, 0
         if run.on_device is not None:
             from phloem.inference.mcmc.device import work_on_device

@@ -58,6 +58,12 @@ class Convergence:
     r_hat: float = 1.01
     min_split_frequency: float = 0.1
 
+    def __post_init__(self) -> None:
+        for name in ("asdsf", "ess", "r_hat"):
+            value = getattr(self, name)
+            if not 0 <= value < float("inf"):
+                raise InputError(f"the threshold of {name} is a number of 0 or more, not {value}")
+
 
 @dataclass(frozen=True)
 class ChainSettings:
@@ -67,6 +73,8 @@ class ChainSettings:
     burn_in: fraction of the samples that summaries leave out. tuning_generations: moves adapt during the
     first ones only; None takes burn_in · generations, at most 25,000. heating: chain i runs at 1 / (1 +
     heating · i). check_every: generations between two looks at convergence, and between checkpoints.
+    swap_every: generations between two tries to swap; swap_seed: of their random numbers, None: the seed.
+    constraints: numbers of the tips of every split that all trees must have.
     use_data: False samples the prior. repeats: work on distinct columns. move_weights: None takes MrBayes'
     proportions, else move name → weight. p_extend: probability that the walk of extending SPR and
     TBR goes on. branch_length_bounds: in substitutions per site.
@@ -90,9 +98,12 @@ class ChainSettings:
     move_weights: dict[str, float] | None = None
     p_extend: float = 0.5
     branch_length_bounds: tuple[float, float] = (1e-8, 100.0)
+    swap_every: int = 1
+    swap_seed: int | None = None
+    constraints: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("n_runs", "n_chains", "generations", "sample_every", "check_every"):
+        for name in ("n_runs", "n_chains", "generations", "sample_every", "check_every", "swap_every"):
             require_count(name.removeprefix("n_"), getattr(self, name))  # as the options are called
         require_threads(self.threads)
         if not 0 <= self.burn_in < 1:
@@ -102,6 +113,8 @@ class ChainSettings:
         if not 0 <= self.heating < float("inf"):
             raise InputError(f"heating must be a number of 0 or more, not {self.heating}")
         require_seed(self.seed)
+        if self.swap_seed is not None:
+            require_seed(self.swap_seed)
 
     @property
     def tuning(self) -> int:

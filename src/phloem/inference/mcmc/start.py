@@ -10,6 +10,7 @@ import numpy as np
 
 from phloem.density.terms.compiled.dispatch import block_table, length_table
 from phloem.errors import InputError
+from phloem.inference.mcmc.constraints import Splits, constrained_tree, has_splits, split_keys
 from phloem.inference.mcmc.move_table import LENGTHS, TOPOLOGY, ChainMove
 from phloem.inference.mcmc.priors import length_bounds, number_priors, start_values
 from phloem.inference.mcmc.recipes import Observations, recipes_of
@@ -101,11 +102,11 @@ def n_interchanges(n_tips: int) -> int:
     return -(-n_tips // TIPS_AN_INTERCHANGE) if n_tips > 3 else 0
 
 
-def perturbed(tree: StartTree, rng: np.random.Generator) -> StartTree:
+def perturbed(tree: StartTree, rng: np.random.Generator, splits: np.ndarray | None = None) -> StartTree:
     """The tree after n_interchanges random interchanges, so that chains do not start at one point.
 
     At a uniformly drawn internal branch a child of its lower end changes places with the sibling; both keep
-    the lengths of their branches.
+    the lengths of their branches. splits: keys of those that stay; an interchange that breaks one is undone.
     """
     parent, left, right = tree.parent.copy(), tree.left.copy(), tree.right.copy()
     root = len(parent) - 1
@@ -118,11 +119,16 @@ def perturbed(tree: StartTree, rng: np.random.Generator) -> StartTree:
         child, sibling = sides[0][lower], aside[upper]
         sides[0][lower], aside[upper] = sibling, child
         parent[child], parent[sibling] = upper, lower
+        if splits is not None and not has_splits(splits, left, right, _order(left, right)):
+            sides[0][lower], aside[upper] = child, sibling
+            parent[child], parent[sibling] = lower, upper
     return StartTree(parent, left, right, _order(left, right), tree.lengths)
 
 
-def random_tree(n_tips: int, rng: np.random.Generator) -> StartTree:
-    """A tree grown by attaching tips to branches chosen uniformly."""
+def random_tree(n_tips: int, rng: np.random.Generator, constraints: Splits = ()) -> StartTree:
+    """A tree grown by attaching tips to branches chosen uniformly; or one that has some splits."""
+    if constraints:
+        return _at_start(*constrained_tree(n_tips, rng, constraints))
     root, first = 2 * n_tips - 2, n_tips
     parent, left, right = (np.full(root + 1, -1, np.int64) for _ in range(3))
     parent[[0, first]], left[root], right[root] = root, first, 0
@@ -137,8 +143,12 @@ def random_tree(n_tips: int, rng: np.random.Generator) -> StartTree:
             right[above] = node
         parent[node], parent[below], parent[tip] = above, node, node
         left[node], right[node] = below, tip
-    lengths = np.full(root + 1, START_LENGTH)
-    lengths[[root, left[root]]] = 0.0
+    return _at_start(parent, left, right)
+
+
+def _at_start(parent: np.ndarray, left: np.ndarray, right: np.ndarray) -> StartTree:
+    lengths = np.full(len(parent), START_LENGTH)
+    lengths[[-1, left[-1]]] = 0.0
     return StartTree(parent, left, right, _order(left, right), lengths)
 
 
@@ -198,6 +208,7 @@ def chain_data(
         moves=move_arrays(moves),
         p_extend=settings.p_extend,
         heat=1.0 / (1.0 + settings.heating * np.arange(settings.n_chains)),
+        splits=split_keys(settings.constraints, n_tips),
     )
 
 
@@ -237,8 +248,15 @@ def chain_state(
     lengths = np.zeros((n_chains, 2, structure.n_sets, n))
     bounds = length_bounds(settings)
     given = None if start_tree is None else rooted_beside_tip(start_tree, bounds)
+    if given is not None and not has_splits(data.splits, *given[1:4]):
+        raise InputError(
+            "the starting tree lacks a split that a constraint asks for", hint="Start from random trees."
+        )
     for h in range(n_chains):
-        tree = random_tree(data.n_tips, rng) if given is None else perturbed(given, rng)
+        if given is None:
+            tree = random_tree(data.n_tips, rng, settings.constraints)
+        else:
+            tree = perturbed(given, rng, data.splits)
         parent[h], left[h], right[h], order[h] = tree[:4]
         lengths[h] = np.where(tree.lengths > 0, np.clip(tree.lengths, *bounds), 0.0)
     counts = [np.zeros((n_chains, n_moves), np.int64) for _ in range(4)]
@@ -255,7 +273,7 @@ def chain_state(
         log_prior=np.zeros(n_chains),
         rank=np.arange(n_chains),
         rng=np.stack([stream(settings.seed, run, h) for h in range(n_chains)]),
-        swap_rng=stream(settings.seed, run, SWAPS),
+        swap_rng=stream(settings.seed if settings.swap_seed is None else settings.swap_seed, run, SWAPS),
         tuning=np.tile(np.array([m.move.tuning for m in moves]), (n_chains, 1)),
         tried=counts[0],
         accepted=counts[1],

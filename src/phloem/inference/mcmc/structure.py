@@ -44,9 +44,9 @@ class ChainModel:
         return self.parameterisation.parts
 
     @property
-    def ascertained(self) -> bool:
-        """Whether the first part lacks constant sites and is conditioned on that (Mkv)."""
-        return self.parts[0].model.ascertainment == "variable"
+    def unseen(self) -> tuple[int, ...]:
+        """States whose constant characters the first part lacks, and is conditioned on that (Mkv)."""
+        return self.parts[0].model.unseen
 
     @cached_property
     def space(self) -> Space:

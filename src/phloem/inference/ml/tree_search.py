@@ -95,7 +95,7 @@ def _refuse(model: Model) -> None:
             f"{model.name} has {model.n_length_classes} sets of branch lengths, the search knows one",
             hint="Search under a model without +H, then fit this one: phloem likelihood --optimize --tree.",
         )
-    if model.ascertainment != "none":
+    if model.unseen:
         raise ModelError(
             f"{model.name} is conditional on variable characters, which the search cannot do yet",
             hint="Search without +ASC, then fit this model: phloem likelihood --optimize --tree.",

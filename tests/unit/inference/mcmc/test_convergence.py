@@ -104,7 +104,7 @@ def test_frozen_chains_are_noticed():
 def test_priors_and_moves_are_read_and_checked():
     assert parse_length_prior("exponential(10)") == ExponentialPrior(10.0)
     assert parse_length_prior(" GammaDir(1, 0.1, 1, 1) ") == GammaDirichletPrior()
-    for text in ("gammadir(1,2)", "exponential(0)", "uniform(0,1)", "exponential(10", "exponential(a)"):
+    for text in ("gammadir(1,2)", "exponential(0)", "uniform(1,0)", "exponential(10", "exponential(a)"):
         with pytest.raises(InputError):
             parse_length_prior(text)
     with pytest.raises(InputError, match="no move 'sqr'"):

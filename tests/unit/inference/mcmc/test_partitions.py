@@ -58,7 +58,7 @@ def made(n_tips: int, parts, linkage=None, threads: int = 1, **settings) -> tupl
     for i, (alignment, (_, text, *_)) in enumerate(zip(data, parts)):
         model = model_for_alignment(text, alignment)
         models.append(PartModel(f"p{i}", model, alignment.n_sites, sites_per_character(model)))
-    observed = [observations(a, m.model.ascertainment == "variable") for a, m in zip(data, models)]
+    observed = [observations(a, m.model.unseen) for a, m in zip(data, models)]
     given = {"n_runs": 1, "n_chains": 2, "sample_every": 10, "tuning_generations": 0}
     chains = ChainSettings(**(given | settings))
     return new_run(0, observed, structure_of_parts(models, linkage), chains, threads=threads), data
@@ -328,9 +328,7 @@ def test_a_run_taken_up_again_changes_no_bit(case):
     for _ in range(4):
         run = advanced(run, 100)
         state = type(run.state)(*(array.copy() for array in run.state))
-        observed = [
-            observations(a, p.model.ascertainment == "variable") for a, p in zip(data, run.structure.parts)
-        ]
+        observed = [observations(a, p.model.unseen) for a, p in zip(data, run.structure.parts)]
         run = new_run(0, observed, run.structure, run.settings, state, run.samples)
     assert_same(whole, run)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from phloem.hardware.numba_compile import merged
 from phloem.inference.mcmc.compiled.dispatch import Proposal, propose_kind
 from phloem.inference.mcmc.compiled.random import below
@@ -53,7 +55,27 @@ def propose(data, state, shared, scratch, h, move):
             scratch.branch, scratch.stack,
         )  # fmt: skip
         _permute(lengths, scratch.branch, scratch.kept)
+        if data.splits.shape[0] > 0 and not has_splits(
+            data.splits, data.n_tips, left, right, state.order[h, s], shared.new_keys[h]
+        ):
+            ratio = -math.inf
     return ratio
+
+
+@merged
+def has_splits(splits, n_tips, left, right, order, keys):
+    """Whether a tree has every one of some sets of tips below a node. splits: (n,) their keys, sums of those
+    of the tips; keys: (N,) with those of the tips, is filled. A tree without them has prior density 0."""
+    for x in order:
+        if x >= n_tips:
+            keys[x] = keys[left[x]] + keys[right[x]]
+    for split in splits:
+        found = False
+        for x in order:
+            found = found or keys[x] == split
+        if not found:
+            return False
+    return True
 
 
 @merged

@@ -1,0 +1,362 @@
+"""The analysis that the MRBAYES blocks of a file describe, as options of `phloem mcmc` (docs/mrbayes.md).
+
+Commands are obeyed in their order up to the one that starts the chains. What MrBayes understands and phloem
+does not have is an error at its line; what has no meaning here is listed; nothing is ignored in silence.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from phloem.analysis.mrbayes_chains import Chains
+from phloem.analysis.mrbayes_models import (
+    GENETIC_CODES,
+    NUCLEOTIDES,
+    Division,
+    Setting,
+    check_supported,
+    division_model,
+)
+from phloem.analysis.mrbayes_parts import branch_prior, linked_groups, options_of_parts, priors_of
+from phloem.analysis.mrbayes_sets import Sets
+from phloem.data.alignment import Coding
+from phloem.data.coding import guess_datatype
+from phloem.data.genetic_code import genetic_code
+from phloem.data.partition import Subset, make_scheme, with_declared_datatypes
+from phloem.data.sites import format_sites
+from phloem.errors import count_of
+from phloem.io.alignment import part_alignment, read_characters, read_scheme
+from phloem.io.character_rows import CharacterRows
+from phloem.io.mrbayes import MrBayesCommand, read_mrbayes
+
+_NO_MEANING_TEXT = """
+about acknowledgments charstat citations databreaks disclaimer help log manual pairs plot showbeagle
+showmatrix showmcmctrees showmodel showmoves showparams showusertrees taxastat taxset charset version quit
+"""
+_NO_MEANING = frozenset(_NO_MEANING_TEXT.split())
+_NOT_YET = {
+    "calibrate": "Time trees are not read from MRBAYES blocks.",
+    "comparetree": "Compare trees with phloem summarise.",
+    "compareref": "Compare trees with phloem summarise.",
+    "propset": "Leave it out: moves tune themselves.",
+    "speciespartition": "Leave it out: every analysis has one tree.",
+    "ss": "Marginal likelihoods are not to be had yet; use mcmc.",
+    "ssp": "Marginal likelihoods are not to be had yet; use mcmcp.",
+    "startvals": "Start from a tree with --start FILE instead.",
+    "sumss": "Marginal likelihoods are not to be had yet.",
+    "usertree": "Start from a tree with --start FILE instead.",
+}
+_OF_CLOCKS_TEXT = """
+speciationpr extinctionpr popsizepr growthpr treeagepr cppratepr cppmultdevpr tk02varpr clockratepr
+nodeagepr clockvarpr igrvarpr popvarpr samplestrat sampleprob fossilizationpr calwaitpr wnvarpr ilnvarpr
+mixedvarpr generatepr speciationrate extinctionrate popsize growthrate cpprate cppmultdev cppevents tk02var
+tk02branchrates igrvar igrbranchrates wnvar wnbranchrates ilnvar ilnbranchlens mixedvar mixedbrchrates
+ploidy
+"""
+_OF_CLOCKS = frozenset(_OF_CLOCKS_TEXT.split())
+_OF_OTHER_MODELS_TEXT = """
+ratecorrpr ny98omega1pr ny98omega3pr codoncatfreqs m3omegapr revratepr rootfreqpr brownscalepr browncorrpr
+browncorr correlation nbetacat nlnormcat nmixtcat augment gibbsfreq
+"""
+_OF_OTHER_MODELS = frozenset(_OF_OTHER_MODELS_TEXT.split())
+
+
+@dataclass(frozen=True)
+class BlockAnalysis:
+    """options: as `analysis.mcmc_options.mcmc_settings` takes them. lines: option → line of the command that
+    says so. notes: what has no meaning here, and what is done otherwise. file: with the block."""
+
+    file: str
+    options: dict[str, Any]
+    lines: dict[str, int]
+    notes: tuple[str, ...]
+
+
+def block_analysis(path: str | os.PathLike[str], block: str | None = None) -> BlockAnalysis | None:
+    """What the MRBAYES blocks of a file ask for; None where it has none. block: of characters, as in
+    read_characters.
+
+    Raises InputError with file and line for what cannot be obeyed.
+    """
+    file = os.fspath(path)
+    if not (commands := read_mrbayes(path)):
+        return None
+    data, commands = _executed(file, commands)
+    characters = read_characters(data, block, quiet=True)
+    analysis = _Analysis(data, characters)
+    for command in commands:
+        analysis.obey(command)
+    options, lines = analysis.options()
+    return BlockAnalysis(file, options, lines, tuple(analysis.notes))
+
+
+def _executed(file: str, commands: list[MrBayesCommand]) -> tuple[str, list[MrBayesCommand]]:
+    """The file of the data, and all commands in order, those of the file that EXECUTE names among them."""
+    found, data = list[MrBayesCommand](), file
+    for command in commands:
+        if command.name != "execute":
+            found.append(command)
+            continue
+        name = " ".join(word.text for word in command.words)
+        beside = Path(file).parent / name
+        other = name if Path(name).exists() or not beside.exists() else str(beside)
+        if os.path.abspath(other) == os.path.abspath(file):
+            continue  # itself
+        if data != file:
+            told = "a second EXECUTE would read other data, and one analysis has one file"
+            raise command.error(told, "Split the file, one EXECUTE each.")
+        data = other
+        found += [one for one in read_mrbayes(other) if one.name != "execute"]
+    return data, found
+
+
+@dataclass
+class _Analysis:
+    """What the commands so far have said."""
+
+    data: str
+    characters: CharacterRows
+    chains: Chains = field(default_factory=Chains)
+    notes: list[str] = field(default_factory=list)
+    divisions: list[Division] = field(default_factory=list)
+    partitions: dict[str, tuple[MrBayesCommand, list[Subset]]] = field(default_factory=dict)
+    last_link: int = 0
+    started: MrBayesCommand | None = None
+    stopped: bool = False
+    topology: Setting | None = None
+    lines: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.sets = Sets(self.characters)
+        self.divide([])
+
+    # ------------------------------------------------------------------------------------ commands
+
+    def obey(self, command: MrBayesCommand) -> None:
+        """One command; after QUIT nothing is obeyed."""
+        name = command.name
+        if self.stopped:
+            return
+        self.stopped = name == "quit"
+        if name in _NOT_YET:
+            raise command.error(f"{name.upper()} is not supported", _NOT_YET[name])
+        if self.started is not None and name in ("mcmc", "mcmcp", "lset", "prset", "set", "link", "unlink"):
+            if name == "mcmc":
+                raise command.error(
+                    f"the block starts two analyses, the first in line {self.started.line}",
+                    "Give each a file of its own.",
+                )
+            self.note(command, "comes after mcmc")
+            return
+        if name == "mcmc":
+            self.started = command
+        if name in ("mcmc", "mcmcp", "sump", "sumt"):
+            self.chains.take(command)
+        elif name in ("lset", "prset"):
+            self.set_model(command)
+        elif name in ("link", "unlink"):
+            self.set_links(command)
+        elif name == "set":
+            self.set_run(command)
+        elif name == "partition":
+            title, subsets = self.sets.partition(command)
+            self.partitions[title.lower()] = (command, subsets)
+        elif name == "report":
+            self.report(command)
+        elif not self.sets.take(command) or name in ("charset", "taxset"):
+            if name not in _NO_MEANING:
+                raise command.error(f"{name.upper()} is not supported", "Delete it.")
+            if name not in ("charset", "taxset", "quit"):
+                self.note(command, "no meaning here")
+
+    def note(self, command: MrBayesCommand, why: str, what: str = "") -> None:
+        self.notes.append(f"line {command.line}: {what or command.name}: {why}")
+
+    def report(self, command: MrBayesCommand) -> None:
+        for option in command.options:
+            asked = option.value is not None and option.value.word.lower() in ("y", "ye", "yes")
+            if option.name in ("ancstates", "siterates", "possel", "siteomega") and asked:
+                told = f"REPORT {option.name.upper()} is not supported"
+                raise command.error(told, "Leave it out.", option.line)
+        self.note(command, "no meaning here")
+
+    def set_run(self, command: MrBayesCommand) -> None:
+        others = []
+        for option in command.options:
+            if option.name == "partition":
+                self.set_partition(command, "" if option.value is None else option.value.word)
+            elif option.name in ("seed", "swapseed"):
+                self.chains.set(option, command)
+            elif option.name in ("dir", "speciespartition"):
+                hint = "Leave it out; name files from the working directory."
+                raise command.error(f"SET {option.name.upper()} is not supported", hint, option.line)
+            else:
+                others.append(option.name)
+        if others:
+            self.note(command, "no meaning here", f"set {', '.join(others)}")
+
+    def set_partition(self, command: MrBayesCommand, word: str) -> None:
+        """By name or number; "default", and 1, is that of the data types. What LSET, PRSET, LINK and UNLINK
+        said before no longer holds, as in MrBayes."""
+        before = [d for d in self.divisions if d.settings or d.links]
+        if before:
+            self.note(command, "sets models and links back, as in MrBayes", "set partition")
+        names = list(self.partitions)
+        key = word.lower()
+        if key not in names and 2 <= count_of(word) <= len(names) + 1:
+            key = names[count_of(word) - 2]
+        if key not in names:
+            if key not in ("default", "1"):
+                known = ", ".join(["default", *names])
+                raise command.error(f"there is no partition '{word}'", f"There are: {known}.")
+            self.divide([])
+            return
+        self.lines["part"] = command.line
+        self.divide(self.partitions[key][1])
+
+    def divide(self, subsets: Sequence[Subset]) -> None:
+        """New divisions with MrBayes' defaults; without subsets one for each data type."""
+        characters = self.characters
+        declared = read_scheme(characters)
+        if subsets:
+            scheme = make_scheme(subsets, characters.n_sites, file=characters.source.file)
+            scheme = with_declared_datatypes(scheme, declared) if characters.parts else scheme
+        else:
+            scheme = declared
+        kind = characters.datatype or (None if characters.parts else guess_datatype(characters.matrix))
+        self.divisions = [Division(s.name, s.datatype or str(kind), s.sites) for s in scheme.subsets]
+
+    def applied(self, command: MrBayesCommand) -> Iterator[tuple[Setting, list[Division]]]:
+        """Every option with the divisions that APPLYTO, before it in the same command, names."""
+        chosen = self.divisions
+        for option in command.options:
+            if option.name == "applyto":
+                chosen = [self.divisions[i] for i in self.numbers(command, option.value)]
+                continue
+            if option.value is None:
+                told = f"{command.name.upper()}: {option.name} has no value"
+                raise command.error(told, "Write 'option=value'.", option.line)
+            yield Setting(option, command), chosen
+
+    def numbers(self, command: MrBayesCommand, value: Any) -> list[int]:
+        """Numbers of divisions in (1,2), (1-3) or (all)."""
+        words = list[str](value.arguments or ()) if value is not None else []
+        if [word.lower() for word in words] == ["all"]:
+            return list(range(len(self.divisions)))
+        found = list[int]()
+        for word in words:
+            first, dash, last = word.partition("-")
+            ends = [first, last or (str(len(self.divisions)) if dash else first)]
+            if not all(1 <= count_of(end) <= len(self.divisions) for end in ends):
+                raise command.error(
+                    f"'{word}' is no part of the data: there are {len(self.divisions)}",
+                    "Number the parts of the partition that is set, or write (all).",
+                )
+            found += range(count_of(ends[0]) - 1, count_of(ends[1]))
+        if not found:
+            raise command.error("no part of the data is named", "Write (1,2) or (all).")
+        return found
+
+    def set_model(self, command: MrBayesCommand) -> None:
+        unused = []
+        for setting, divisions in self.applied(command):
+            name, value = setting.option.name, setting.option.value
+            if name in _OF_CLOCKS or name in _OF_OTHER_MODELS:
+                unused.append(name)
+                continue
+            if name in ("seqerror", "aamodel"):
+                raise command.error(f"{name} is not supported", "Delete it.", setting.option.line)
+            if name == "topologypr":
+                self.topology = setting
+            if name == "ratepr" and value is not None and value.word == "dirichlet":
+                if (n := len(value.arguments or ())) != len(divisions):
+                    told = f"ratepr=dirichlet has {n} numbers for {len(divisions)} parts"
+                    raise command.error(told, "Give one number a part.", setting.option.line)
+            for division in divisions:
+                division.settings[name] = setting
+        if unused:
+            self.note(command, "no meaning without the clock or model they are of", ", ".join(unused))
+
+    def set_links(self, command: MrBayesCommand) -> None:
+        unused = []
+        for option in command.options:
+            if option.name in _OF_CLOCKS or option.name in _OF_OTHER_MODELS or option.name == "aamodel":
+                unused.append(option.name)
+                continue
+            if option.name in ("topology", "ratemultiplier") and command.name == "unlink":
+                hint = "All parts have one topology." if option.name == "topology" else "See prset ratepr."
+                raise command.error(f"UNLINK {option.name.upper()} is not supported", hint, option.line)
+            numbers = self.numbers(command, option.value)
+            self.last_link += 1
+            for i in numbers:
+                self.divisions[i].links[option.name] = self.last_link
+                self.last_link += command.name == "unlink"
+        if unused:
+            self.note(command, "no meaning without the clock or model they are of", ", ".join(unused))
+
+    # ------------------------------------------------------------------------------------ result
+
+    def options(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """Options of `phloem mcmc`, and the line that each comes from."""
+        divisions = [self.sets.without_excluded(d) for d in self.divisions]
+        for division in divisions:
+            check_supported(division)
+        models = [division_model(d, self.counted, n_codons=_n_codons(d)) for d in divisions]
+        groups = linked_groups(divisions, models)
+        pools = {i: [divisions[j] for j in group] for group in groups["statefreq"] for i in group}
+        models = [
+            division_model(d, self.counted, pools.get(i, ()), _n_codons(d)) for i, d in enumerate(divisions)
+        ]
+        found: dict[str, Any] = {"alignment": self.data}
+        if len(divisions) == 1:
+            found |= self.one_part(divisions[0], models[0].text)
+            found["prior"] = priors_of(divisions, models, groups)
+        else:
+            found |= options_of_parts(divisions, models, groups)
+            if len(np.concatenate([d.sites for d in divisions])) < self.characters.n_sites:
+                found["unassigned_sites"] = "drop"
+        codes = {d.value("code").word for d in divisions if d.codon}
+        if len(divisions) == 1 and divisions[0].codon:
+            found["genetic_code"] = GENETIC_CODES[codes.pop()]
+        if (prior := branch_prior(divisions)) is not None:
+            found["branch_prior"], self.lines["branch_prior"] = prior
+        self.notes += self.chains.notes
+        found |= self.sets.options(self.topology) | self.chains.options()
+        if any("+ASC" in model.text for model in models):
+            found["asc"] = "mrbayes"
+        return {k: v for k, v in found.items() if v not in (None, [], "")}, self._lines()
+
+    def one_part(self, division: Division, text: str) -> dict[str, Any]:
+        sites = None
+        if len(division.sites) < self.characters.n_sites:
+            sites = format_sites(division.sites)
+        return {"model": text, "sites": sites, "datatype": "codon" if division.codon else None}
+
+    def counted(self, divisions: Sequence[Division]) -> tuple[float, ...]:
+        """Frequencies as MrBayes counts them: every character shares itself evenly among the states that it
+        may be, missing ones among all."""
+        total: np.ndarray | float = 0.0
+        for d in divisions:
+            kind = "dna" if d.datatype in NUCLEOTIDES else d.datatype
+            alignment = part_alignment(self.characters, Subset(d.name, d.sites, datatype=kind), Coding())
+            rows = [t not in self.sets.deleted_names for t in alignment.taxa]
+            sets = alignment.state_sets / alignment.state_sets.sum(1, keepdims=True)
+            total = total + sets[alignment.codes[rows]].sum(axis=(0, 1))
+        return tuple((np.asarray(total) / np.sum(total)).tolist())
+
+    def _lines(self) -> dict[str, int]:
+        model = [s.option.line for d in self.divisions for s in d.settings.values()]
+        lines = {"model": min(model), "part": min(model)} if model else {}
+        return lines | self.lines | self.chains.lines
+
+
+def _n_codons(division: Division) -> int:
+    if not division.codon:
+        return 61
+    return len(genetic_code(GENETIC_CODES[division.value("code").word]).sense_codons)

@@ -1,0 +1,332 @@
+"""From what LSET, PRSET, LINK and UNLINK say of a division of the data to model strings, priors and links.
+
+Settings are looked at when all commands are read, as MrBayes does: what a later command replaces needs no
+support, and errors name the line of what holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from phloem.io.mrbayes import MrBayesCommand, Option, Value
+
+GENETIC_CODES = {
+    "universal": 1, "vertmt": 2, "yeast": 3, "mycoplasma": 4, "invermt": 5, "metmt": 5, "ciliate": 6,
+    "echinoderm": 9, "euplotid": 10,
+}  # fmt: skip
+_MATRICES = {
+    "poisson": "Poisson", "equalin": "Poisson", "jones": "JTT", "dayhoff": "Dayhoff", "mtrev": "mtREV",
+    "mtmam": "mtMAM", "wag": "WAG", "rtrev": "rtREV", "cprev": "cpREV", "blosum": "Blosum62",
+    "blossum": "Blosum62", "lg": "LG", "gtr": "GTR20",
+}  # fmt: skip
+_DEFAULTS = {
+    "nucmodel": "4by4", "nst": "1", "code": "universal", "rates": "equal", "covarion": "no",
+    "omegavar": "equal", "parsmodel": "no", "statefreqmodel": "stationary", "statefrmod": "stationary",
+    "usegibbs": "no", "ngammacat": "4", "aamodelpr": "fixed(poisson)", "symdirihyperpr": "fixed(infinity)",
+    "topologypr": "uniform", "ratepr": "fixed", "brlenspr": "unconstrained:gammadirichlet(1,0.1,1,1)",
+    "covswitchpr": "uniform(0,100)", "aarevmatpr": "dirichlet(1)",
+}  # fmt: skip
+_NOT_YET = {
+    ("nst", "mixed"): "Choose nst=6, which contains all of these models.",
+    ("nucmodel", "doublet"): "Choose nucmodel=4by4; stems are then sites like others.",
+    ("nucmodel", "protein"): "Translate the sequences and read them as protein.",
+    ("rates", "lnorm"): "Choose rates=gamma.",
+    ("rates", "adgamma"): "Choose rates=gamma.",
+    ("rates", "kmixture"): "Choose rates=gamma, or a model with +R4 by --model.",
+    ("omegavar", "ny98"): "Choose omegavar=equal, or --model M2a+FO.",
+    ("omegavar", "m3"): "Choose omegavar=equal, or --model M3+FO.",
+    ("omegavar", "m10"): "Choose omegavar=equal.",
+    ("parsmodel", "yes"): "Choose parsmodel=no.",
+    ("usegibbs", "yes"): "Choose usegibbs=no: rates of sites are integrated over.",
+    ("statefreqmodel", "directional"): "Choose statefreqmodel=stationary.",
+    ("statefreqmodel", "mixed"): "Choose statefreqmodel=stationary.",
+    ("statefrmod", "directional"): "Choose statefrmod=stationary.",
+    ("statefrmod", "mixed"): "Choose statefrmod=stationary.",
+    ("aamodelpr", "mixed"): "Choose one matrix, as in aamodelpr=fixed(wag).",
+    ("brlenspr", "clock"): "Time trees are not read from MRBAYES blocks.",
+    ("brlenspr", "relaxedclock"): "Time trees are not read from MRBAYES blocks.",
+    ("brlenspr", "fixed"): "Leave it out: branch lengths are sampled.",
+    ("topologypr", "fixed"): "Leave it out: the topology is sampled.",
+    ("topologypr", "speciestree"): "Leave it out: every analysis has one tree.",
+}
+NUCLEOTIDES = ("dna", "rna")
+LINKED = {  # MrBayes' name of a parameter → phloem's
+    "tratio": ("kappa",),
+    "revmat": ("rates",),
+    "omega": ("omega",),
+    "statefreq": ("frequencies",),
+    "shape": ("alpha",),
+    "pinvar": ("p_invariable",),
+    "switchrates": ("switch_on", "switch_off"),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An option's value and the command that gave it."""
+
+    option: Option
+    command: MrBayesCommand
+
+
+@dataclass
+class Division:
+    """A part of the data as the commands describe it. datatype: as io has it (restriction data are binary).
+    sites: columns that are not excluded. links: parameter → a number, the same for linked divisions."""
+
+    name: str
+    datatype: str
+    sites: np.ndarray
+    settings: dict[str, Setting] = field(default_factory=dict)
+    links: dict[str, int] = field(default_factory=dict)
+
+    def value(self, option: str) -> Value:
+        """What holds: what was set, or MrBayes' default."""
+        if option in self.settings:
+            found = self.settings[option].option.value
+            return Value("") if found is None else found
+        word, _, inside = _DEFAULTS.get(option, "").partition("(")
+        first, _, second = word.partition(":")
+        return Value(first, second, tuple(inside.removesuffix(")").split(",")) if inside else None)
+
+    def refuse(self, option: str, told: str, hint: str) -> Exception:
+        """An error that points at the line of an option that was set."""
+        setting = self.settings[option]
+        return setting.command.error(told, hint, setting.option.line)
+
+    def numbers(self, option: str, *counts: int) -> tuple[float, ...]:
+        """The numbers in an option's parentheses; an error where there are others, or another count."""
+        given = self.value(option).arguments or ()
+        try:
+            numbers = tuple(float(word) for word in given)
+        except ValueError:
+            numbers = ()
+        if not numbers or (counts and len(numbers) not in counts):
+            wanted = " or ".join(str(count) for count in counts) or "some"
+            raise self.refuse(
+                option, f"{option} needs {wanted} number(s) in parentheses", "Correct or delete it."
+            )
+        return numbers
+
+    @property
+    def codon(self) -> bool:
+        return self.datatype in NUCLEOTIDES and self.value("nucmodel").word == "codon"
+
+
+@dataclass(frozen=True)
+class DivisionModel:
+    """text: the model string. priors: phloem's parameter → density. kinds: of parameters that the model has,
+    MrBayes' name → what must agree for divisions to share it; free: those that are not fixed. constants:
+    characters that cannot be seen are left out of the data."""
+
+    text: str
+    priors: dict[str, str]
+    kinds: dict[str, tuple[object, ...]]
+    free: frozenset[str]
+
+
+Counted = Callable[[Sequence[Division]], tuple[float, ...]]
+
+
+def check_supported(division: Division) -> None:
+    """InputError that names the line of a setting that phloem does not have, where it concerns the data."""
+    nucleotide, codon = division.datatype in NUCLEOTIDES, division.codon
+    concerns = {
+        "nst": nucleotide, "nucmodel": nucleotide, "omegavar": codon,
+        "aamodelpr": division.datatype == "protein",
+    }  # fmt: skip
+    for option in division.settings:
+        word = division.value(option).word.lower()
+        hint = _NOT_YET.get((option, word))
+        if hint is not None and concerns.get(option, True):
+            raise division.refuse(option, f"{option}={word} is not supported yet", hint)
+    if codon and division.value("nst").word == "6":
+        raise division.refuse("nst", "codon models with nst=6 are not supported", "Choose nst=2 or nst=1.")
+    if division.datatype == "standard" and division.value("symdirihyperpr").word == "fixed":
+        (word, *_) = division.value("symdirihyperpr").arguments or ("",)
+        if word.lower() not in ("infinity", "-1", "-1.0"):
+            raise division.refuse(
+                "symdirihyperpr", "unequal frequencies of standard characters are not supported",
+                "Choose fixed(infinity).",
+            )  # fmt: skip
+    elif division.datatype == "standard":
+        raise division.refuse(
+            "symdirihyperpr", "unequal frequencies of standard characters are not supported",
+            "Choose fixed(infinity).",
+        )  # fmt: skip
+
+
+class _Builder:
+    """Puts one division's model together."""
+
+    def __init__(self, division: Division, pool: Sequence[Division], counted: Counted) -> None:
+        self.d, self.pool, self.counted = division, pool, counted
+        self.priors: dict[str, str] = {}
+        self.kinds: dict[str, tuple[object, ...]] = {}
+        self.free: set[str] = set()
+
+    def note(self, kind: str, option: str, *more: object) -> None:
+        """The model has this parameter; its prior is what the option says."""
+        division = "nucleotide" if self.d.datatype in NUCLEOTIDES else self.d.datatype
+        self.kinds[kind] = (division, self.d.codon, str(self.d.value(option)).lower(), *more)
+        if self.d.value(option).word != "fixed":
+            self.free.add(kind)
+
+    def given(self, option: str) -> bool:
+        return option in self.d.settings
+
+    def fixed(self, option: str, *counts: int) -> str:
+        """The values in braces where the option fixes them, else ''."""
+        if self.d.value(option).word != "fixed":
+            return ""
+        return "{" + ",".join(f"{x:g}" for x in self.d.numbers(option, *counts)) + "}"
+
+    def prior(self, name: str, option: str, density: str, *counts: int) -> None:
+        """A prior other than the default, which is the same in both programs."""
+        if self.given(option):
+            numbers = self.d.numbers(option, *counts)
+            self.priors[name] = f"{density}({','.join(f'{x:g}' for x in numbers)})"
+
+    def shared_prior(self, name: str, option: str, size: int) -> None:
+        """A Dirichlet; of one number every entry gets its share, as there."""
+        if self.given(option):
+            numbers = self.d.numbers(option, 1, size)
+            numbers = (numbers[0] / size,) if len(numbers) == 1 else numbers
+            self.priors[name] = f"dirichlet({','.join(f'{x:g}' for x in numbers)})"
+
+    def rates(self) -> str:
+        """+I and +G of what LSET RATES says; standard and restriction data have no +I, codons neither."""
+        word, text = self.d.value("rates").word, ""
+        if self.d.codon:
+            return ""
+        if word in ("propinv", "invgamma") and self.d.datatype not in ("standard", "binary"):
+            text += "+I" + self.fixed("pinvarpr", 1)
+            self.note("pinvar", "pinvarpr")
+            if self.d.value("pinvarpr").word == "uniform":
+                self.prior("p_invariable", "pinvarpr", "uniform", 2)
+        if word == "gamma" or (word == "invgamma" and self.d.datatype not in ("standard", "binary")):
+            categories = self.d.value("ngammacat").word
+            text += f"+G{categories}" + self.fixed("shapepr", 1)
+            self.note("shape", "shapepr", categories)
+            density = self.d.value("shapepr").word
+            if density in ("uniform", "exponential"):
+                self.prior("alpha", "shapepr", density, 2 if density == "uniform" else 1)
+        return text
+
+    def covarion(self) -> str:
+        if self.d.value("covarion").word != "yes" or self.d.codon:
+            return ""
+        if self.d.datatype not in (*NUCLEOTIDES, "protein"):
+            return ""
+        if self.d.value("rates").word != "equal":
+            told = "covarion with rates that differ among sites is not supported"
+            hint = "Choose rates=equal; MrBayes' switching has no part in the rates of sites, phloem's has."
+            raise self.d.refuse("covarion", told, hint)
+        density = self.d.value("covswitchpr").word
+        fixed = self.fixed("covswitchpr", 2)
+        self.note("switchrates", "covswitchpr")
+        if density != "fixed":
+            numbers = ",".join(f"{float(x):g}" for x in self.d.value("covswitchpr").arguments or ())
+            self.priors |= {name: f"{density}({numbers})" for name in LINKED["switchrates"]}
+        return "+COV" + fixed
+
+    def frequencies(self, n_states: int) -> str:
+        """+FO with its prior, +FQ, or +F with the values given or counted."""
+        value = self.d.value("statefreqpr")
+        self.note("statefreq", "statefreqpr", self.d.value("code").word if self.d.codon else "", n_states)
+        if value.word == "fixed":
+            words = [word.lower() for word in value.arguments or ()]
+            if words and "equal".startswith(words[0]):
+                return "+FQ"
+            if words and "empirical".startswith(words[0]):
+                counted = ",".join(f"{x:.10g}" for x in self.counted(self.pool))
+                return f"+F1X4{{{counted}}}" if self.d.codon else f"+F{{{counted}}}"
+            return "+F" + self.fixed("statefreqpr", n_states)
+        self.shared_prior("frequencies", "statefreqpr", n_states)
+        return "+FO"
+
+    def nucleotides(self) -> str:
+        nst = self.d.value("nst").word
+        if nst == "1":
+            name = "F81"
+        elif nst == "2":
+            name = "HKY" + self.fixed("tratiopr", 1)
+            self.note("tratio", "tratiopr")
+            if self.d.value("tratiopr").word == "beta":
+                self.prior("kappa", "tratiopr", "beta", 2)
+        else:
+            name = "GTR" + self.fixed("revmatpr", 6)
+            self.note("revmat", "revmatpr")
+            if self.d.value("revmatpr").word == "dirichlet":
+                self.shared_prior("rates", "revmatpr", 6)
+        return name + self.frequencies(4)
+
+    def codons(self, n_states: int) -> str:
+        values = []
+        if self.d.value("omegapr").word == "fixed":
+            values.append(f"omega={self.d.numbers('omegapr', 1)[0]:g}")
+        elif self.given("omegapr"):
+            self.prior("omega", "omegapr", "dirichlet", 2)
+        self.note("omega", "omegapr")
+        if self.d.value("nst").word == "1":
+            values.append("kappa=1")
+        else:
+            if self.d.value("tratiopr").word == "fixed":
+                values.append(f"kappa={self.d.numbers('tratiopr', 1)[0]:g}")
+            elif self.given("tratiopr"):
+                self.prior("kappa", "tratiopr", "beta", 2)
+            self.note("tratio", "tratiopr")
+        return "GY94" + (f"{{{','.join(values)}}}" if values else "") + self.frequencies(n_states)
+
+    def protein(self) -> str:
+        (name,) = self.d.value("aamodelpr").arguments or ("",)
+        known = [key for key in (*_MATRICES, "vt") if key.startswith(name.lower())]
+        chosen = name.lower() if name.lower() in known else known[0] if len(known) == 1 else ""
+        if not chosen:
+            raise self.d.refuse("aamodelpr", f"there is no matrix '{name}'", "Choose wag, lg, jones, …")
+        if chosen == "vt":
+            hint = "Choose another matrix, or --model VT, which is IQ-TREE's and RAxML's."
+            raise self.d.refuse("aamodelpr", "MrBayes' VT has other numbers than everybody's", hint)
+        self.kinds["aamodel"] = (chosen,)
+        text = _MATRICES[chosen]
+        if chosen == "gtr":
+            text += self.fixed("aarevmatpr", 190)
+            self.note("revmat", "aarevmatpr")
+            if self.given("aarevmatpr") and self.d.value("aarevmatpr").word == "dirichlet":
+                self.shared_prior("exchangeabilities", "aarevmatpr", 190)
+        return text + (self.frequencies(20) if chosen in ("gtr", "equalin") else "")
+
+    def standard(self) -> str:
+        return "MK" + (self.frequencies(2) if self.d.datatype == "binary" else "")
+
+    def coding(self) -> str:
+        """+ASC: which constant characters cannot have been seen. MrBayes' defaults: variable for standard
+        characters, noabsencesites for restriction sites."""
+        if self.d.datatype not in ("standard", "binary"):
+            return ""
+        default = "variable" if self.d.datatype == "standard" else "noabsencesites"
+        word = self.d.value("coding").word or default
+        suffix = {"all": "", "variable": "+ASC", "noabsencesites": "+ASC{0}", "nopresencesites": "+ASC{1}"}
+        if word not in suffix or (self.d.datatype == "standard" and "sites" in word):
+            hint = "Choose coding=variable or coding=all."
+            raise self.d.refuse("coding", f"coding={word} is not supported for {self.d.datatype} data", hint)
+        return suffix[word]
+
+
+def division_model(
+    division: Division, counted: Counted, pool: Sequence[Division] = (), n_codons: int = 61
+) -> DivisionModel:
+    """The model of a division. counted: frequencies in the data of some divisions, as MrBayes counts them;
+    pool: those that share this one's. n_codons: sense codons of its genetic code."""
+    build = _Builder(division, pool or (division,), counted)
+    if division.codon:
+        text = build.codons(n_codons)
+    elif division.datatype in NUCLEOTIDES:
+        text = build.nucleotides()
+    else:
+        text = build.protein() if division.datatype == "protein" else build.standard()
+    text += build.covarion() + build.rates() + build.coding()
+    return DivisionModel(text, build.priors, build.kinds, frozenset(build.free))

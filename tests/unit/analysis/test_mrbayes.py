@@ -1,0 +1,336 @@
+"""MRBAYES blocks as options of phloem mcmc: every command, what contradicts, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from phloem.analysis.mcmc_data import chain_input
+from phloem.analysis.mcmc_options import (
+    command_line,
+    command_options,
+    mcmc_settings,
+    merged_options,
+    read_settings,
+    settings_text,
+)
+from phloem.analysis.mrbayes import BlockAnalysis, block_analysis
+from phloem.data.sites import parse_sites
+from phloem.errors import InputError
+
+ROWS = ("ACGTACGTACGT", "ACGTACGAACGA", "ACTTACGTAGGT", "ACGTAGGTACCT", "ACTTACGTACGA")
+TAXA = ("one", "Two_b", "three", "four", "five")
+STANDARD = ("0110", "0012", "1021", "1110", "0101")
+
+
+def data(kind: str = "dna", rows=ROWS) -> str:
+    matrix = "\n".join(f"{taxon} {row}" for taxon, row in zip(TAXA, rows))
+    return (
+        f"#NEXUS\nbegin data; dimensions ntax=5 nchar={len(rows[0])};\n"
+        f"format datatype={kind} gap=- missing=?; matrix\n{matrix}\n; end;\n"
+    )
+
+
+MIXED = [dna + standard for dna, standard in zip(ROWS, STANDARD)]
+FIRST = 11  # line of the first command
+
+
+def analysis(tmp_path: Path, *lines: str, kind: str = "dna", rows=ROWS) -> BlockAnalysis:
+    file = tmp_path / "x.nex"
+    file.write_text(data(kind, rows) + "begin mrbayes;\n" + "\n".join(lines) + "\nend;\n")
+    found = block_analysis(file)
+    assert found is not None
+    return found
+
+
+def options(tmp_path: Path, *lines: str, **how) -> dict:
+    return analysis(tmp_path, *lines, **how).options
+
+
+@pytest.mark.parametrize(
+    ("lines", "model"),
+    [
+        (["set autoclose=yes;"], "F81+FO"),
+        (["lset nst=1; prset statefreqpr=fixed(equal);"], "F81+FQ"),
+        (["lset nst=2 rates=propinv;"], "HKY+FO+I"),
+        (["lset nst=6 rates=invgamma ngammacat=6;"], "GTR+FO+I+G6"),
+        (["lset nst=2 rates=gamma; prset tratiopr=fixed(3.5) shapepr=fixed(0.5);"], "HKY{3.5}+FO+G4{0.5}"),
+        (["lset nst=6;", "prset revm=fixed(1,2,3,4,5,6);"], "GTR{1,2,3,4,5,6}+FO"),
+        (["lset rates=i;", "prset pinvarpr=fixed(.2);"], "F81+FO+I{0.2}+G4"),
+        (["prset statefreqpr=fixed(0.1,0.2,0.3,0.4);"], "F81+F{0.1,0.2,0.3,0.4}"),
+        (["lset covarion=yes nst=2;"], "HKY+FO+COV"),
+        (["lset nst=6;", "lset nst=2;"], "HKY+FO"),
+        (["lset nst=mixed rates=adgamma;", "lset nst=2 rates=equal;"], "HKY+FO"),
+        (["lset nucmodel=codon nst=2; prset omegapr=fixed(0.3);"], "GY94{omega=0.3}+FO"),
+        (["lset nucmodel=codon; prset statefreqpr=fixed(equal);"], "GY94{kappa=1}+FQ"),
+    ],
+)  # fmt: skip
+def test_models_of_nucleotides(tmp_path, lines, model):
+    assert options(tmp_path, *lines)["model"] == model
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "model"),
+    [
+        ("protein", "prset aamodelpr=fixed(jones); lset rates=gamma;", "JTT+G4"),
+        ("protein", "lset nst=6 rates=invgamma;", "Poisson+I+G4"),
+        ("protein", "prset aamodelpr=fixed(gtr) statefreqpr=fixed(equal);", "GTR20+FQ"),
+        ("protein", "prset aamodelpr=fixed(equalin);", "Poisson+FO"),
+    ],
+)
+def test_models_of_proteins(tmp_path, kind, lines, model):
+    assert options(tmp_path, lines, kind=kind)["model"] == model
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "model"),
+    [
+        ("standard", "lset rates=gamma;", "MK+G4+ASC"),
+        ("standard", "lset coding=all rates=invgamma;", "MK"),  # not applied to such data, as there
+        ("restriction", "lset rates=gamma;", "MK+FO+G4+ASC{0}"),
+        ("restriction", "lset coding=variable; prset statefreqpr=fixed(equal);", "MK+FQ+ASC"),
+    ],
+)
+def test_models_of_standard_and_restriction_data(tmp_path, kind, lines, model):
+    rows = STANDARD if kind == "standard" else [row.replace("2", "1") for row in STANDARD]
+    found = options(tmp_path, lines, kind=kind, rows=rows)
+    assert found["model"] == model and ("asc" in found) == ("+ASC" in model)
+
+
+def test_priors_are_named_where_they_are_not_the_usual_ones(tmp_path):
+    found = options(
+        tmp_path,
+        "lset nst=6 rates=invgamma; prset shapepr=exp(2) pinvarpr=uniform(0,0.5) revmatpr=dir(1,2,1,1,2,1);",
+        "prset statefreqpr=dirichlet(2) brlenspr=unc:exp(20);",
+    )
+    assert found["prior"] == [
+        "rates=dirichlet(1,2,1,1,2,1)",
+        "frequencies=dirichlet(0.5)",  # a single number is shared by the states, as there
+        "p_invariable=uniform(0,0.5)",
+        "alpha=exponential(2)",
+    ]
+    assert found["branch_prior"] == "exponential(20)"
+    assert "prior" not in options(tmp_path, "lset nst=6 rates=invgamma;")
+
+
+PARTS = ["charset a = 1-6;", "charset b = 7-.;", "partition p = 2: a, b;", "set partition=p;"]
+
+
+def test_parts_and_what_they_share(tmp_path):
+    found = options(tmp_path, *PARTS, "lset nst=6 rates=gamma;")
+    assert found["part"] == ["GTR+FO+G4, a = DNA, 1-6", "GTR+FO+G4, b = DNA, 7-12"]
+    assert found["linkage"] == "linked"
+    assert found["link"] == ["rates:a,b", "frequencies:a,b", "alpha:a,b"]
+    unlinked = options(
+        tmp_path, *PARTS, "lset nst=6 rates=gamma; unlink revmat=(all) shape=(1,2) statef=(all);"
+    )
+    assert "link" not in unlinked
+    again = options(
+        tmp_path, *PARTS, "lset nst=6; unlink revmat=(all) statefreq=(all);", "link revmat=(1,2);"
+    )
+    assert again["link"] == ["rates:a,b"]
+    differ = options(tmp_path, *PARTS, "lset applyto=(1) nst=6; lset applyto=(2) nst=2;")
+    assert differ["link"] == ["frequencies:a,b"]
+    priors = options(tmp_path, *PARTS, "lset rates=gamma; prset applyto=(2) shapepr=exp(3);")
+    assert priors["link"] == ["frequencies:a,b"] and priors["prior"] == ["alpha{b}=exponential(3)"]
+
+
+def test_lengths_of_parts(tmp_path):
+    assert options(tmp_path, *PARTS, "prset ratepr=variable;")["linkage"] == "proportional"
+    found = options(tmp_path, *PARTS, "prset applyto=(all) ratepr=dirichlet(2,3);")
+    assert found["prior"] == ["partition_rates=dirichlet(2,3)"]
+    assert options(tmp_path, *PARTS, "prset applyto=(1) ratepr=variable;")["linkage"] == "linked"
+    assert options(tmp_path, *PARTS, "unlink brlens=(all);")["linkage"] == "unlinked"
+    three = ["partition q = 3: 1-4, 5-8, 9-12;", "set partition=q;"]
+    found = options(tmp_path, *three, "prset applyto=(1,3) ratepr=variable;")
+    assert "rate=1:part2" in found["link"]
+    found = options(tmp_path, *three, "unlink brlens=(3) statefreq=(all);")
+    assert found["linkage"] == "unlinked" and found["link"] == ["lengths:part1,part2"]
+
+
+def test_columns_and_taxa(tmp_path):
+    found = options(tmp_path, "exclude 1-3 7;", "include 2;", "outgroup two_B; delete 4-.;", "restore five;")
+    assert found["sites"] == "2, 4-6, 8-12" and found["outgroup"] == "Two_b" and found["without"] == ["four"]
+    found = options(tmp_path, "taxset t = 2-3 five;", "delete t;", "charset s = 1-.\\3;", "exclude s;")
+    assert found["without"] == ["Two_b", "three", "five"]
+    assert parse_sites(found["sites"], 12).tolist() == [1, 2, 4, 5, 7, 8, 10, 11]
+    found = options(tmp_path, *PARTS, "exclude 12 1;")
+    assert found["part"][1].endswith("7-11") and found["unassigned_sites"] == "drop"
+
+
+def test_constraints_hold_where_the_prior_asks_for_them(tmp_path):
+    lines = ["constraint x = one two_b;", "constraint y -1 = 3 4;", "constraint z partial = one : four;"]
+    assert "constraint" not in options(tmp_path, *lines)
+    found = options(tmp_path, *lines, "prset topologypr=constraints(x, Y);")
+    assert found["constraint"] == ["x: one, Two_b", "y: three, four"]
+    assert (
+        options(tmp_path, *lines, "prset topologypr=constraints(1-2);")["constraint"] == found["constraint"]
+    )
+
+
+def test_the_run(tmp_path):
+    found = options(
+        tmp_path,
+        "mcmcp ngen=20000 samplefreq=10 nruns=3 nchains=2 temp=0.2 swapfreq=5 seed=7 swapseed=8 file=out/y;",
+        "mcmc data=no;",
+        "sump relburnin=no burnin=500;",
+        "sumt relburnin=no burnin=500 contype=allcompat;",
+    )
+    assert {name: found[name] for name in ("generations", "sample_every", "runs", "chains")} == {
+        "generations": 20000, "sample_every": 10, "runs": 3, "chains": 2,
+    }  # fmt: skip
+    assert found["heating"] == 0.2 and found["swap_every"] == 5 and found["prefix"] == "out/y"
+    assert found["seed"] == 7 and found["swap_seed"] == 8 and found["prior_only"] is True
+    assert int(found["burn_in"] * 2001) == 500 and found["consensus"] == "allcompat"
+    found = options(tmp_path, "mcmc ngen=9000 stoprule=yes stopval=0.02 diagnfreq=300 burninfrac=0.5;")
+    assert found["until_converged"] and found["asdsf"] == 0.02 and found["check_every"] == 300
+    assert found["burn_in"] == 0.5 and found["least_ess"] == 0.0
+
+
+def test_what_has_no_meaning_is_listed_and_a_burn_in_without_effect_is_told(tmp_path):
+    notes = analysis(
+        tmp_path, "log start;", "mcmcp printfreq=10 savebrlens=yes;", "showmodel;", "sump burnin=250;"
+    ).notes
+    told = "\n".join(notes)
+    assert f"line {FIRST}: log" in told and "showmodel" in told and "printfreq, savebrlens" in told
+    assert "burnin has no effect while relburnin=yes" in told
+    told = "\n".join(analysis(tmp_path, "lset nst=6;", *PARTS).notes)
+    assert "sets models and links back" in told
+
+
+def test_after_quit_and_after_mcmc(tmp_path):
+    found = analysis(tmp_path, "lset nst=2;", "mcmc;", "lset nst=6;", "sumt;", "quit;", "mcmc;")
+    assert found.options["model"] == "HKY+FO" and any("comes after mcmc" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("lset nst=mixed;", "nst=mixed is not supported"),
+        ("lset rates=lnorm;", "rates=lnorm"),
+        ("lset rates=adgamma;", "rates=adgamma"),
+        ("lset nucmodel=doublet;", "doublet"),
+        ("lset nucmodel=codon omegavar=ny98;", "omegavar=ny98"),
+        ("lset covarion=yes rates=gamma;", "covarion with rates"),
+        ("lset coding=variable parsmodel=yes;", "parsmodel=yes"),
+        ("prset brlenspr=clock:uniform;", "brlenspr=clock"),
+        ("prset topologypr=fixed(t);", "topologypr=fixed"),
+        ("prset topologypr=constraints(x);", "no constraint 'x'"),
+        ("constraint x partial = 1 2; prset topologypr=constraints(x);", "partial constraints"),
+        ("calibrate one = fixed(3);", "CALIBRATE"),
+        ("ss ngen=1000;", "SS is not supported"),
+        ("propset x=1;", "PROPSET"),
+        ("report ancstates=yes;", "REPORT ANCSTATES"),
+        ("mcmc nswaps=2;", "nswaps=2"),
+        ("mcmc starttree=parsimony;", "starttree=parsimony"),
+        ("mcmc ngen=1e6;", "ngen is no whole number"),
+        ("mcmc; mcmc;", "two analyses"),
+        ("mcmc ngen=5000 samplefreq=50 relburnin=no burnin=101;", "leaves nothing"),
+        ("sump burninfrac=0.1; sumt burninfrac=0.2;", "different burn-ins"),
+        ("mcmcp file=a; sumt file=b;", "SUMT is of 'b'"),
+        ("outgroup seven;", "no taxon or set of taxa 'seven'"),
+        ("delete 6;", "no taxon"),
+        ("exclude 13;", "past the last column"),
+        ("charset 3;", "no '='"),
+        ("partition p = 3: 1-4, 5-12;", "announces 3 parts"),
+        ("set partition=zzz;", "no partition 'zzz'"),
+        ("lset applyto=(2) nst=6;", "'2' is no part"),
+        ("unlink topology=(all);", "UNLINK TOPOLOGY"),
+        ("prset ratepr=dirichlet(1,2);", "2 numbers for 1 parts"),
+        ("prset shapepr=uniform(1); lset rates=gamma;", "needs 2 number"),
+        ("execute a.nex; execute b.nex;", "second EXECUTE"),
+        ("ctype irreversible: 1;", "CTYPE"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_an_error_at_its_line(tmp_path, line, message):
+    for name in ("a.nex", "b.nex"):
+        (tmp_path / name).write_text(data())
+    with pytest.raises(InputError, match=message) as told:
+        analysis(tmp_path, "set autoclose=yes;", line)
+    assert told.value.line == FIRST + 1 and told.value.file.endswith("x.nex") and told.value.hint
+
+
+def test_a_matrix_with_other_numbers_is_refused(tmp_path):
+    with pytest.raises(InputError, match="VT has other numbers"):
+        analysis(tmp_path, "prset aamodelpr=fixed(vt);", kind="protein")
+    with pytest.raises(InputError, match="aamodelpr=mixed"):
+        analysis(tmp_path, "prset aamodelpr=mixed;", kind="protein")
+    assert options(tmp_path, "prset aamodelpr=mixed;")["model"] == "F81+FO"  # of no weight for nucleotides
+
+
+def test_execute_names_the_data(tmp_path):
+    (tmp_path / "data.nex").write_text(data())
+    file = tmp_path / "run.nex"
+    file.write_text("#NEXUS\nbegin mrbayes;\nexecute data.nex;\nlset nst=6;\nend;\n")
+    found = block_analysis(file)
+    assert found.options["alignment"] == str(tmp_path / "data.nex") and found.options["model"] == "GTR+FO"
+
+
+def test_states_by_character_ordered_ones_and_types_of_data(tmp_path):
+    kind = "mixed(dna:1-12,standard:13-16)"
+    found = options(tmp_path, "ctype ordered: 15 16;", "lset rates=gamma;", kind=kind, rows=MIXED)
+    assert found["part"] == ["F81+FO+G4, dna = DNA, 1-12", "MK+G4+ASC, standard = STANDARD, 13-16"]
+    assert found["ordered"] == "15-16" and found["asc"] == "mrbayes" and found["linkage"] == "linked"
+    block = str(tmp_path / "x.nex")
+    made = chain_input(replace(mcmc_settings(found), of_block=block))
+    assert [p.name for p in made.structure.parts] == [
+        "dna", "standard_2", "standard_3_ordered",
+    ]  # fmt: skip
+    assert [b.name for b in made.structure.space.blocks if b.name.startswith("alpha")] == [
+        "alpha{dna}", "alpha{standard_2,standard_3_ordered}",
+    ]  # fmt: skip
+    assert made.unrecorded == (0, 2, 0)
+    own = chain_input(replace(mcmc_settings(found | {"asc": "lewis"}), of_block=block))
+    assert own.unrecorded == (0, 0, 0) and own.structure.parts[2].model.unseen == (0, 1, 2)
+
+
+def test_settings_say_the_same_on_a_command_line_and_in_a_file(tmp_path):
+    block = analysis(
+        tmp_path,
+        *PARTS,
+        "lset nst=6 rates=gamma; prset ratepr=variable applyto=(2) shapepr=uniform(0.1,50);",
+        "outgroup 2; delete 5; mcmcp ngen=30000 seed=4 file=it;",
+    )
+    settings = mcmc_settings(block.options)
+    file = tmp_path / "it.toml"
+    file.write_text(settings_text(settings))
+    assert "mrbayes_block" not in settings_text(settings)
+    assert mcmc_settings(read_settings(file)) == settings
+    assert mcmc_settings(command_options(settings)) == settings
+    line = command_line(settings)
+    assert "--part 'GTR+FO+G4, a = DNA, 1-6'" in line and "--seed 4" in line and "--without five" in line
+    assert settings != mcmc_settings(block.options | {"seed": 5})  # the control
+    for text, message in (
+        ("sed = 4", "no option 'sed'"),
+        ("seed = [", "no TOML"),
+        ("[a]\nb = 1", "no option"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError, match=message):
+            read_settings(file)
+
+
+def test_what_stands_before_what(tmp_path):
+    block = analysis(tmp_path, "lset nst=6;", "mcmcp ngen=30000 seed=4;")
+    found, told = merged_options(block, {"seed": 5, "heating": 0.3}, {"seed": 6, "generations": 30000})
+    assert found["seed"] == 6 and found["heating"] == 0.3 and found["generations"] == 30000
+    assert told == [
+        f"--seed of the settings file stands before line {FIRST + 1} of {block.file}",
+        f"--seed of the command line stands before line {FIRST + 1} of {block.file}",
+    ]
+    parts = analysis(tmp_path, *PARTS)
+    for name, value in (("model", "GTR"), ("partitions", "x"), ("sites", "1-9")):
+        with pytest.raises(InputError, match="contradicts the MRBAYES block"):
+            merged_options(parts, {}, {name: value})
+    assert merged_options(None, {"seed": 1}, {})[0] == {"seed": 1}
+
+
+def test_frequencies_are_counted_as_mrbayes_counts_them(tmp_path):
+    rows = ("AAAA", "AAAA", "AAAR", "AAA-", "CCCC")
+    found = options(tmp_path, "prset statefreqpr=fixed(empirical);", rows=rows)
+    numbers = [float(x) for x in found["model"].split("{")[1][:-1].split(",")]
+    expected = np.array([11 + 3.75, 4.25, 0.75, 0.25])
+    assert numbers == pytest.approx((expected / expected.sum()).tolist(), rel=1e-8)
