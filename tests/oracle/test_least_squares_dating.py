@@ -11,6 +11,7 @@ from scipy.optimize import nnls
 from phloem.data.dates import TipDates
 from phloem.dating.interior_point import TimeProblem, solve_times
 from phloem.dating.least_squares import DatingSettings, _bounds, _rooted, _Scale, date_tree
+from phloem.errors import InputError
 from phloem.tree.random import uniform_rooted
 from phloem.tree.reroot import root_at_branch, unroot
 
@@ -169,3 +170,29 @@ def test_bounds_are_the_costs_where_no_constraint_holds():
     bounds = _bounds(free, scale)
     assert found.tried == 1 and found.cost == pytest.approx(bounds.min(), rel=1e-9)
     assert found.rate == pytest.approx(1e-3, rel=0.3)
+
+
+def test_absurd_inputs_end_in_dates_or_in_errors_of_the_user():
+    """Lengths, years and rates of any size, ranges that are open: order and ranges hold, numbers are finite."""
+    rng, dated = np.random.default_rng(7), 0
+    for _ in range(60):
+        tips = int(rng.choice([3, 4, 8, 20]))
+        tree = uniform_rooted(tips, rng)
+        lengths = rng.exponential(10.0 ** rng.uniform(-6, 1), tree.n_nodes) * (rng.random(tree.n_nodes) > 0.3)
+        span = 10.0 ** rng.uniform(-3, 5)
+        lower = 2000 - span * rng.random(tips)
+        upper = lower + span * rng.exponential(1, tips) * (rng.random(tips) < rng.choice([0, 0.3, 1]))
+        lower[rng.random(tips) < 0.1], upper[rng.random(tips) < 0.1] = -np.inf, np.inf
+        given = {} if rng.random() < 0.5 else {"rate": 10.0 ** rng.uniform(-8, 0)}
+        sites = int(10 ** rng.uniform(0, 6))
+        try:
+            dates = TipDates(tree.taxa, lower, upper)
+            found = date_tree(replace(tree, lengths=lengths), dates, DatingSettings(sites=sites, **given))
+        except InputError:
+            continue
+        dated += 1
+        years, dates = found.years, dates.of(found.tree.taxa)
+        slip = 1e-7 * max(1.0, float(np.ptp(years)))
+        assert np.isfinite(years).all() and (years[:-1] >= years[found.tree.parent[:-1]]).all()
+        assert (dates.lower - years[:tips]).max() <= slip and (years[:tips] - dates.upper).max() <= slip
+    assert dated > 25

@@ -16,7 +16,10 @@ from phloem.dating.cpu.tree_squares import A, B, R, S, T, settle
 from phloem.errors import NumericalError
 
 _STEPS = 200
-_GAP, _SMALL_GAP = 1e-20, 1e-12  # of complementarity, where lengths and weights are about 1: enough; rounding
+# Of complementarity, where lengths and weights are about 1: enough; so small that rounding comes next; the
+# largest that is accepted, beside the cost.
+_GAP, _SMALL_GAP, _LARGE_GAP = 1e-20, 1e-12, 1e-8
+_PATIENCE = 25  # steps without halving the gap
 _FEASIBLE = 1e-9
 _BOUNDARY = 0.995
 
@@ -85,6 +88,13 @@ class _Constraints:
             found.append(both[np.isfinite(p.rates)])
         return np.concatenate(found)
 
+    def cost(self, point: _Point) -> float:
+        """The sum of squares."""
+        p, place = self.problem, point.place
+        misfit = place[self.edges] - place[p.parent[self.edges]] - p.lengths[self.edges]
+        stretched = p.weights[p.split] * point.stretch**2 if p.split >= 0 else 0.0
+        return float(p.weights[self.edges] @ misfit**2) + stretched
+
     def pulled(self, stiffness: np.ndarray, wanted: np.ndarray) -> _Point:
         """The point of least squares with every constraint's value drawn to the wanted one."""
         p, n = self.problem, len(self.problem.parent)
@@ -144,15 +154,16 @@ def solve_times(problem: TimeProblem) -> tuple[np.ndarray, float]:
     point = constraints.pulled(np.full(m, 1.0), np.full(m, 1.0))
     slack = np.maximum(constraints.values(point), 1.0)
     force = np.ones(m)
-    best, last = np.inf, point
+    best, found, since = np.inf, point, 0
     for _ in range(_STEPS):
         gap = float(slack @ force) / m
-        off = np.abs(constraints.values(point) - slack).max()
-        if off <= _FEASIBLE * (1.0 + slack.max()):
-            if gap <= _GAP or (best <= _SMALL_GAP and gap > 0.5 * best):
-                found = last if gap > best else point
-                return found.place, found.rate
-            best, last = gap, point
+        kept = np.abs(constraints.values(point) - slack).max() <= _FEASIBLE * (1.0 + slack.max())
+        since = 0 if kept and gap <= 0.5 * best else since + 1
+        if kept and gap < best:
+            best, found = gap, point
+        small = best <= _SMALL_GAP or (since > _PATIENCE and best <= _LARGE_GAP)
+        if best <= _GAP or (small and since):
+            break
         _, by, pull = _direction(constraints, point, slack, force, np.zeros(m))
         reach = min(_reach(slack, by), _reach(force, pull))
         centre = (float((slack + reach * by) @ (force + reach * pull)) / m / gap) ** 3
@@ -165,7 +176,9 @@ def solve_times(problem: TimeProblem) -> tuple[np.ndarray, float]:
             point.stretch + far * (towards.stretch - point.stretch),
         )
         slack, force = slack + far * by, force + far * pull
-    raise NumericalError("no dates were found that keep all bounds; are ranges of dates in conflict?")
+    if best <= _LARGE_GAP * (1.0 + constraints.cost(found)):
+        return found.place, found.rate
+    raise NumericalError("no dates were found that keep all bounds; are rates or dates in conflict?")
 
 
 def _direction(

@@ -145,14 +145,15 @@ class _Scale:
             hint = "Give the rate (--rate), or dates that differ."
             raise InputError("all tips have the same date, which says nothing about a rate", hint=hint)
         self.span = self.span or 1.0
-        self.length = float(tree.lengths[:-1].mean())
-        if self.length == 0:
+        mean = float(tree.lengths[:-1].mean())
+        if mean == 0:
             raise InputError("all branches have length zero", hint="Give branch lengths in substitutions.")
+        low, high = (settings.rate, settings.rate) if settings.rate is not None else settings.rates
+        self.length = max(mean, low * self.span)  # a rate far too high is a distance far too long
         self.lower, self.upper = ((bound - self.latest) / self.span for bound in (dates.lower, dates.upper))
         unit = self.length / self.span
-        low, high = (settings.rate, settings.rate) if settings.rate is not None else settings.rates
         self.rates = low / unit, high / unit
-        self.weight = settings.sites / (self.length + settings.smoothing / settings.sites)
+        self.weight = settings.sites / (mean + settings.smoothing / settings.sites)
 
     def weights(self, lengths: np.ndarray) -> np.ndarray:
         """Of branches of these lengths, in units of `weight`."""
