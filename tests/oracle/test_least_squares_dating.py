@@ -175,10 +175,11 @@ def test_bounds_are_the_costs_where_no_constraint_holds():
 def test_absurd_inputs_end_in_dates_or_in_errors_of_the_user():
     """Lengths, years and rates of any size, ranges that are open: order and ranges hold, numbers are finite."""
     rng, dated = np.random.default_rng(7), 0
-    for _ in range(60):
+    for _ in range(30):
         tips = int(rng.choice([3, 4, 8, 20]))
         tree = uniform_rooted(tips, rng)
-        lengths = rng.exponential(10.0 ** rng.uniform(-6, 1), tree.n_nodes) * (rng.random(tree.n_nodes) > 0.3)
+        lengths = rng.exponential(10.0 ** rng.uniform(-6, 1), tree.n_nodes)
+        lengths *= rng.random(tree.n_nodes) > 0.3
         span = 10.0 ** rng.uniform(-3, 5)
         lower = 2000 - span * rng.random(tips)
         upper = lower + span * rng.exponential(1, tips) * (rng.random(tips) < rng.choice([0, 0.3, 1]))
@@ -195,4 +196,4 @@ def test_absurd_inputs_end_in_dates_or_in_errors_of_the_user():
         slip = 1e-7 * max(1.0, float(np.ptp(years)))
         assert np.isfinite(years).all() and (years[:-1] >= years[found.tree.parent[:-1]]).all()
         assert (dates.lower - years[:tips]).max() <= slip and (years[:tips] - dates.upper).max() <= slip
-    assert dated > 25
+    assert dated > 12
