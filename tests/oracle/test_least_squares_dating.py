@@ -173,7 +173,7 @@ def test_bounds_are_the_costs_where_no_constraint_holds():
 
 
 def test_absurd_inputs_end_in_dates_or_in_errors_of_the_user():
-    """Lengths, years and rates of any size, ranges that are open: order and ranges hold, numbers are finite."""
+    """Lengths, years and rates of any size, open ranges: order and ranges hold, all numbers are finite."""
     rng, dated = np.random.default_rng(7), 0
     for _ in range(30):
         tips = int(rng.choice([3, 4, 8, 20]))
