@@ -1,6 +1,6 @@
 """What a gradient of chains on one GPU costs: with nothing new, and after an accepted interchange.
 
-    python benchmarks/gpu_gradients.py [--data DIRECTORY] [--chains H …] [--only NAME …]
+    python benchmarks/gpu_gradients.py [--chains H …] [--only NAME …]
 
 Every figure is the median of whole calls in Python, the gradients at home at their end; the last ones are
 compared with the CPU engine before any figure is printed.
@@ -12,15 +12,32 @@ import argparse
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-from gpu_chains import SHARED, problem_named
+from mcmc_devices import PROBLEMS, alignment_of
 
+from phloem.clustering.starting_tree import starting_tree
+from phloem.data.patterns import site_patterns
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.problem import engine_problem
+from phloem.model.record import SiteModel
 from phloem.pruning.cpu.chain_state import LEFT, PARENT, RIGHT, ordered_tree
 from phloem.pruning.cpu.evaluator import CpuEvaluator
 from phloem.pruning.gpu.evaluator import GpuEvaluator
 from phloem.pruning.gpu.forest import GpuForest
+from phloem.pruning.interface import Problem
+from phloem.tree.layout import tree_layout
+
+
+def problem_named(name: str) -> tuple[Problem, np.ndarray, SiteModel]:
+    """The problem of an alignment on its BIONJ tree, lengths, and the model as fits start with it."""
+    alignment = alignment_of(name)
+    model = model_for_alignment(PROBLEMS[name], alignment)
+    layout = tree_layout(starting_tree(alignment, "bionj", 1e-6).tree, alignment.taxa)
+    problem = engine_problem(site_patterns(alignment), model, layout.children)
+    lengths = np.random.default_rng(7).exponential(0.05, 2 * len(problem.tip_codes) - 1) + 1e-4
+    lengths[-1] = 0.0
+    return problem, lengths, model.evaluate(model.start_values())
 
 
 def interchange(forest: GpuForest, chain: int, rng: np.random.Generator) -> None:
@@ -71,11 +88,11 @@ def neighbour(left: np.ndarray, right: np.ndarray, rng: np.random.Generator) -> 
             return np.ascontiguousarray(sides[0]), np.ascontiguousarray(sides[1])
 
 
-def trees_of_one(name: str, data: Path) -> None:
+def trees_of_one(name: str) -> None:
     """A search by the evaluator of one tree: an interchange, accepted, and the gradient there."""
-    problem, lengths, models = problem_named(name, data)
+    problem, lengths, model = problem_named(name)
     engine, rng, left, right = GpuEvaluator(problem), np.random.default_rng(1), problem.left, problem.right
-    engine.log_likelihood(lengths, models[0])
+    engine.log_likelihood(lengths, model)
     taken: dict[str, list[float]] = {"proposed": [], "gradient": [], "of parameters": []}
     for _ in range(160):
         left, right = neighbour(left, right, rng)
@@ -85,15 +102,15 @@ def trees_of_one(name: str, data: Path) -> None:
         engine.accept()
         for what, parameters in (("gradient", False), ("of parameters", True)):
             begin = time.perf_counter()
-            found = engine.gradient(lengths, models[0], parameters)
+            found = engine.gradient(lengths, model, parameters)
             taken[what].append(time.perf_counter() - begin)
-    wanted = CpuEvaluator(replace(problem, left=left, right=right)).gradient(lengths, models[0], True)
+    wanted = CpuEvaluator(replace(problem, left=left, right=right)).gradient(lengths, model, True)
     worst = np.abs(found.branch_lengths - wanted.branch_lengths).max() / np.abs(wanted.branch_lengths).max()
     q, wanted_q = (g.site_model.processes[0].rate_matrix for g in (found, wanted))
     worst = max(worst, np.abs(q - wanted_q).max() / np.abs(wanted_q).max())
     if not worst < 1e-8:
         sys.exit(f"RED {name}: {worst:.1e}")
-    again = timed(lambda: engine.gradient(lengths, models[0], True), 100)
+    again = timed(lambda: engine.gradient(lengths, model, True), 100)
     texts = [f"{what} {np.median(of[60:]) * 1e6:.0f} us" for what, of in taken.items()]
     print(
         f"{name}, one tree, after an accepted interchange: {', '.join(texts)}, again {again:.0f}; "
@@ -102,11 +119,11 @@ def trees_of_one(name: str, data: Path) -> None:
     )
 
 
-def measure(name: str, n_chains: int, data: Path) -> None:
-    problem, lengths, models = problem_named(name, data)
+def measure(name: str, n_chains: int) -> None:
+    problem, lengths, model = problem_named(name)
     rng = np.random.default_rng(1)
     forest = GpuForest(problem, np.stack([problem.left] * n_chains), np.stack([problem.right] * n_chains))
-    forest.start(np.stack([lengths] * n_chains), [models[0]] * n_chains)
+    forest.start(np.stack([lengths] * n_chains), [model] * n_chains)
     for _ in range(3):
         forest.gradient()
     again = timed(forest.gradient, 200)
@@ -121,16 +138,16 @@ def measure(name: str, n_chains: int, data: Path) -> None:
         begin = time.perf_counter()
         found = forest.gradient()
         taken.append(time.perf_counter() - begin)
-    worst = max(error(forest, chain, found[chain], models[0]) for chain in (0, n_chains - 1))
+    worst = max(error(forest, chain, found[chain], model) for chain in (0, n_chains - 1))
     if not worst < 1e-8:
         sys.exit(f"RED {name}: {worst:.1e}")
     leap = timed(lambda: _ten_steps(forest), 40) / 10
     engine = GpuEvaluator(problem)
     for _ in range(3):
-        engine.gradient(lengths, models[0])
-        engine.gradient(lengths, models[0], parameters=True)
-    alone = timed(lambda: engine.gradient(lengths, models[0]), 100)
-    whole = timed(lambda: engine.gradient(lengths, models[0], parameters=True), 100)
+        engine.gradient(lengths, model)
+        engine.gradient(lengths, model, parameters=True)
+    alone = timed(lambda: engine.gradient(lengths, model), 100)
+    whole = timed(lambda: engine.gradient(lengths, model, parameters=True), 100)
     of_chains = timed(lambda: forest.gradient(parameters=True), 40)
     print(
         f"{name} H={n_chains}: gradient {again:.0f} us, after an accepted interchange "
@@ -146,15 +163,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=SHARED / "data")
     parser.add_argument("--chains", type=int, nargs="*", default=[1, 4])
-    names = ["carnivores_nucleotides", "carnivores_amino_acids", "carnivores_codons"]
-    parser.add_argument("--only", nargs="*", default=names)
+    parser.add_argument("--only", nargs="*", default=list(PROBLEMS))
     arguments = parser.parse_args()
     for name in arguments.only:
-        trees_of_one(name, arguments.data)
+        trees_of_one(name)
         for n_chains in arguments.chains:
-            measure(name, n_chains, arguments.data)
+            measure(name, n_chains)
 
 
 if __name__ == "__main__":
