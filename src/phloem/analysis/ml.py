@@ -41,16 +41,15 @@ class MlSettings(DataOptions):
 
     model: a model string; by default one for the kind of data (USUAL_MODEL). tree: a file with a tree to
     begin from. prefix: what the names of the files written begin with; by default the alignment's name.
-    starts, radius, patience, seed, threads: inference/ml/tree_search.py. gamma: what +G means where the model
+    radius, patience, seed, threads: inference/ml/tree_search.py. gamma: what +G means where the model
     string does not say. Existing files are replaced only with redo.
     """
 
     model: str | None = None
     tree: str | None = None
     prefix: str | None = None
-    starts: int = 1
     radius: int = 5
-    patience: int = 20
+    patience: int = 10
     seed: int = 1
     threads: int | None = None
     gamma: Literal["mean", "median"] = "mean"
@@ -91,9 +90,9 @@ class MlResult:
             "model": optimum.model_text,
             "tree": self.tree,
             "optimum": optimum_record(optimum),
-            "starts": [start._asdict() for start in self.found.starts],
-            "shakes": self.found.shakes,
-            "better_trees": [{"shake": k, "log_likelihood": v} for k, v in self.found.found],
+            "start": {"origin": self.found.origin, "log_likelihood": self.found.first},
+            "tries": self.found.tries,
+            "better_trees": [better._asdict() for better in self.found.found],
             "seconds": self.seconds,
             "data": self.data,
             "warnings": list(self.warnings),
@@ -122,9 +121,7 @@ def run_ml(
     alignment = alignment_of(settings)
     start, warnings = _start(settings)
     model = model_for_alignment(_model_text(settings, alignment), alignment, settings.gamma)
-    of_search = SearchSettings(
-        settings.starts, settings.radius, settings.patience, settings.seed, settings.threads
-    )
+    of_search = SearchSettings(settings.radius, settings.patience, settings.seed, settings.threads)
     begin = time.perf_counter()
     found = search_tree(alignment, model, start, of_search, told)
     seconds = time.perf_counter() - begin
@@ -198,9 +195,9 @@ def report_text(result: MlResult) -> str:
         f"seconds: {result.seconds:.2f}, seed {result.settings.seed}",
         "",
         "search:",
-        *(f"  from {start.origin}: {start.log_likelihood:.4f}" for start in result.found.starts),
-        f"  {result.found.shakes} shakes, {len(result.found.found)} of which led to a better tree",
-        *(f"  shake {k}: {value:.4f}" for k, value in result.found.found),
+        f"  from {result.found.origin}: {result.found.first:.4f}",
+        f"  {result.found.tries} tries from elsewhere, {len(result.found.found)} led to a better tree",
+        *(f"  try {b.number} ({b.kind}): {b.log_likelihood:.4f}" for b in result.found.found),
         *(f"warning: {warning}" for warning in result.warnings),
         "",
         result.drawing,

@@ -25,9 +25,8 @@ def ml(
     prefix: str | None = typer.Option(
         None, "--prefix", "-p", help="Of the files written; the alignment's name."
     ),
-    starts: int = typer.Option(1, help="Trees to climb from: the first one, then parsimonious ones."),
     radius: int = typer.Option(5, help="Nodes that a subtree is moved at most."),
-    patience: int = typer.Option(20, help="Shakes in a row without a better tree that end the search."),
+    patience: int = typer.Option(10, help="Tries in a row without a better tree that end the search."),
     seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),
     threads: int | None = typer.Option(None, help="Threads; chosen by problem size if not given."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
@@ -59,11 +58,11 @@ def _show(result: MlResult) -> None:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
     console.print(Text.assemble("log-likelihood: ", (f"{optimum.log_likelihood:.6f}", "bold")))
     console.print(f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}")
-    for start in result.found.starts:
-        console.print(Text(f"from {start.origin}: {start.log_likelihood:.4f}"))
+    console.print(Text(f"from {result.found.origin}: {result.found.first:.4f}"))
     better = len(result.found.found)
     console.print(
-        f"{result.found.shakes} shakes, {better} led to a better tree; {result.seconds:.2f} seconds of search"
+        f"{result.found.tries} tries from elsewhere, {better} led to a better tree; "
+        f"{result.seconds:.2f} seconds of search"
     )
     for name, what in result.files.items():
         console.print(Text(f"{name}: {what}"))

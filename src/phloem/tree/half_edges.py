@@ -15,6 +15,8 @@ from phloem.tree.build import tree_from_edges
 from phloem.tree.layout import tree_layout
 from phloem.tree.tree import Tree
 
+_PRIME = (1 << 61) - 1
+
 
 class HalfEdges(NamedTuple):
     """back (4T-6,) int64; lengths (4T-6,) float64, equal at both ends of a branch."""
@@ -86,6 +88,20 @@ def preorder(back: np.ndarray) -> np.ndarray:
             a, b = nexts(h, n)
             waiting += [other[b], other[a]]
     return np.array(order, np.int64)
+
+
+def topology_key(back: np.ndarray) -> int:
+    """A number that trees of one topology share, and others hardly ever do: a sum over branches of the random
+    numbers of the tips beyond, seen from tip 0."""
+    n = (len(back) + 6) // 4
+    own = np.random.default_rng(n).integers(0, 1 << 62, n).tolist()
+    beyond, total = dict(enumerate(own)), 0
+    for h in preorder(back)[::-1].tolist():
+        if h >= n:
+            a, b = nexts(h, n)
+            beyond[h] = (beyond[int(back[a])] + beyond[int(back[b])]) % _PRIME
+            total += pow(beyond[h], 3, _PRIME)
+    return total % _PRIME
 
 
 def tree_of(edges: HalfEdges, taxa: tuple[str, ...]) -> Tree:

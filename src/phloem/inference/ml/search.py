@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from phloem.inference.ml.moves import Regraft, regraft_all
-from phloem.pruning.cpu.directed_messages import DirectedMessages
-from phloem.tree.half_edges import HalfEdges, nexts, preorder
+from phloem.pruning.cpu.directed_messages import DirectedMessages, Regrafts
+from phloem.pruning.cpu.directed_regrafts import BEHIND, LEVEL, SIBLING
+from phloem.tree.half_edges import HalfEdges, preorder, topology_key
 
-SLACK = 20.0  # log units below the tree at hand, down to which a regraft gets a second look
+SLACK = 15.0  # log units below the tree at hand, down to which a regraft gets a second look
 LOOKS = 3  # second looks a subtree
+TEMPERATURE = 20.0  # log units; of the choice of moves that shake a tree
 SMALLEST_GAIN = 1e-3  # in log-likelihood
 
 
@@ -35,11 +37,14 @@ def fit_lengths(messages: DirectedMessages, edges: HalfEdges, tolerance: float, 
     return Place(edges, value)
 
 
-def climb(messages: DirectedMessages, place: Place, radius: int) -> Place:
-    """Rounds of moves of any subtree by at most radius nodes, until none gains."""
+def climb(messages: DirectedMessages, place: Place, radius: int, known: Collection[int] = ()) -> Place:
+    """Rounds of moves of any subtree by at most radius nodes, until none gains, or until the topology is one
+    of the known (half_edges.topology_key), which are hilltops."""
     better: Place | None = place
     while better is not None:
         place = better
+        if known and topology_key(place.edges.back) in known:
+            break
         better = _after(messages, place, improving(messages, place, radius))
     return place
 
@@ -49,7 +54,7 @@ def improving(messages: DirectedMessages, place: Place, radius: int) -> list[Reg
     back, lengths = place.edges
     subtrees = np.arange(place.edges.n_tips, len(back))
     found = messages.regrafts(back, lengths, preorder(back), subtrees, radius)
-    rows = _worth_a_look(found.pruned, found.scores, place.log_likelihood - SLACK)
+    rows = worth_a_look(found, place.log_likelihood - SLACK)
     fitted = messages.fitted(rows, found, back, lengths)
     gains = fitted[:, 0] - place.log_likelihood
     return [
@@ -59,12 +64,34 @@ def improving(messages: DirectedMessages, place: Place, radius: int) -> list[Reg
     ]
 
 
-def _worth_a_look(pruned: np.ndarray, scores: np.ndarray, least: float) -> np.ndarray:
-    """Rows of the best scores of every subtree."""
-    order = np.lexsort((-scores, pruned))
-    new = np.diff(pruned[order], prepend=-1) != 0
-    first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
-    return order[(np.arange(len(order)) - first < LOOKS) & (scores[order] > least)]
+def worth_a_look(found: Regrafts, least: float) -> np.ndarray:
+    """Rows of the best scores of every subtree; of the four that are one interchange, the best."""
+    good = np.flatnonzero(found.scores > least)
+    good = good[np.lexsort((-found.scores[good], found.pruned[good]))]
+    good = good[_rank_among_equals(found.pruned[good]) < LOOKS]
+    near = found.steps[good, LEVEL] == 1
+    interchanges = good[near]
+    interchanges = interchanges[np.argsort(-found.scores[interchanges], kind="stable")]
+    _, first = np.unique(_interchange(found, interchanges), axis=0, return_index=True)
+    return np.concatenate([good[~near], interchanges[np.sort(first)]])
+
+
+def _rank_among_equals(sorted_values: np.ndarray) -> np.ndarray:
+    new = np.diff(sorted_values, prepend=-1) != 0
+    places = np.arange(len(sorted_values))
+    return places - np.maximum.accumulate(np.where(new, places, 0))
+
+
+def _interchange(found: Regrafts, rows: np.ndarray) -> np.ndarray:
+    """(n, 3) what identifies the topology of regrafts across one branch: of the four half-edges around it the
+    smallest, its new neighbour, and the smaller of the other two."""
+    one = np.stack([found.pruned[rows], found.out[rows]])
+    other = found.steps[rows][:, [BEHIND, SIBLING]].T
+    pairs = np.sort(np.stack([one, other]), 1)  # (pair, member, row)
+    swapped = pairs[0, 0] > pairs[1, 0]
+    first = np.where(swapped, pairs[1], pairs[0])
+    second = np.where(swapped, pairs[0], pairs[1])
+    return np.stack([first[0], first[1], second[0]], 1)
 
 
 def _after(messages: DirectedMessages, place: Place, moves: Sequence[Regraft]) -> Place | None:
@@ -80,19 +107,31 @@ def _after(messages: DirectedMessages, place: Place, moves: Sequence[Regraft]) -
     return None
 
 
-def shaken(edges: HalfEdges, rng: np.random.Generator, moves: int, radius: int) -> HalfEdges:
-    """A copy with some subtrees moved, anywhere, by up to radius nodes."""
-    edges, n, done = edges.copy(), edges.n_tips, 0
-    while done < moves:
-        pruned = int(rng.integers(n, len(edges.back)))
-        h, out = int(edges.back[nexts(pruned, n)[rng.integers(2)]]), -1
-        for _ in range(rng.integers(1, radius + 1)):
-            if h < n:
-                break
-            out = nexts(h, n)[rng.integers(2)]
-            h = int(edges.back[out])
-        if out >= 0:
-            half = 0.5 * float(edges.lengths[out])
-            move = Regraft(pruned, out, (half, half, float(edges.lengths[pruned])), 0.0)
-            done += len(regraft_all(edges, [move]))
-    return edges
+@dataclass(frozen=True, eq=False)
+class Hilltop:
+    """A place that no move improves, and regrafts from there with how likely each is to be chosen."""
+
+    place: Place
+    found: Regrafts
+    chances: np.ndarray
+
+    def shaken(self, rng: np.random.Generator, moves: int) -> HalfEdges:
+        """A copy with about so many subtrees moved, chosen by how little each alone would cost."""
+        edges, rows = self.place.edges.copy(), rng.choice(len(self.chances), moves, p=self.chances)
+        lengths = edges.lengths
+        chosen = []
+        for rank, row in enumerate(rows.tolist()):
+            pruned, out = int(self.found.pruned[row]), int(self.found.out[row])
+            half = 0.5 * float(lengths[out])
+            chosen.append(Regraft(pruned, out, (half, half, float(lengths[pruned])), -float(rank)))
+        regraft_all(edges, chosen)
+        return edges
+
+
+def hilltop(messages: DirectedMessages, place: Place, radius: int) -> Hilltop:
+    """What is needed to shake this place."""
+    back, lengths = place.edges
+    subtrees = np.arange(place.edges.n_tips, len(back))
+    found = messages.regrafts(back, lengths, preorder(back), subtrees, radius)
+    chances = np.exp(np.minimum(found.scores - place.log_likelihood, 0.0) / TEMPERATURE)
+    return Hilltop(place, found, chances / chances.sum())

@@ -1,10 +1,10 @@
-"""The likeliest tree of an alignment: starts, climbs, model numbers refitted in between, shaking, an end."""
+"""The likeliest tree of an alignment: a climb, the model refitted, tries from elsewhere, an end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from phloem.data.patterns import site_patterns
 from phloem.errors import InputError, ModelError
 from phloem.hardware.machine import usable_cores
 from phloem.inference.ml.optimize import OptimizeResult, Start, refine, restarts
-from phloem.inference.ml.search import Place, climb, fit_lengths, shaken
+from phloem.inference.ml.search import Place, climb, fit_lengths, hilltop
 from phloem.likelihood.problem import engine_problem
 from phloem.likelihood.state import ModelPoint
 from phloem.likelihood.tree_likelihood import TreeLikelihood
@@ -23,7 +23,7 @@ from phloem.model.model import Model
 from phloem.model.record import ParameterValue
 from phloem.pruning.cpu.directed_messages import DirectedMessages
 from phloem.pruning.select import Selection
-from phloem.tree.half_edges import half_edges, tree_of
+from phloem.tree.half_edges import half_edges, topology_key, tree_of
 from phloem.tree.tree import Tree
 
 _COARSE = 15  # steps of a fit between climbs
@@ -36,38 +36,39 @@ Told = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """starts: trees to climb from, BIONJ's first, then parsimonious ones. radius: nodes that a subtree moves
-    at most. patience: shakes in a row without a better tree that end the search. seed: of all random choices.
-    threads: None lets phloem choose; they change no number."""
+    """radius: nodes that a subtree moves at most. patience: tries in a row without a better tree that end the
+    search. seed: of all random choices. threads: None lets phloem choose; they change no number."""
 
-    starts: int = 1
     radius: int = 5
-    patience: int = 20
+    patience: int = 10
     seed: int = 1
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("starts", 1), ("radius", 1), ("patience", 0)):
+        for name, least in (("radius", 1), ("patience", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} is {getattr(self, name)}", hint=f"Give {least} or more.")
 
 
-class StartReached(NamedTuple):
-    """Where a climb began, and its log-likelihood before the model was refitted."""
+class Better(NamedTuple):
+    """A try that led to a better tree: its number, what it began from, and the log-likelihood."""
 
-    origin: str
+    number: int
+    kind: Literal["parsimony", "shaken"]
     log_likelihood: float
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """optimum: the best tree found, every length and parameter fitted. starts: what each start reached.
-    shakes: how many there were; found: which of them led to a better tree, and its log-likelihood."""
+    """optimum: the best tree found, every length and parameter fitted. origin: of the tree that the first
+    climb began from; first: what it reached. tries: climbs from elsewhere; found: those that led to a better
+    tree."""
 
     optimum: OptimizeResult
-    starts: tuple[StartReached, ...]
-    shakes: int
-    found: tuple[tuple[int, float], ...]
+    origin: str
+    first: float
+    tries: int
+    found: tuple[Better, ...]
     selection: Selection
 
 
@@ -145,62 +146,59 @@ class _Search:
         threads = settings.threads or _usual_threads(alignment.n_taxa * len(patterns.weights))
         data = problem.tip_codes, problem.state_sets, problem.pattern_weights
         self._messages = DirectedMessages(*data, model.n_categories, settings.radius, threads)
+        self._parsimony = Parsimony(alignment)
         self._values: dict[str, ParameterValue] = {}
 
-    def run(self, start: Tree | None) -> SearchResult:
-        reached: list[StartReached] = []
-        best: OptimizeResult | None = None
-        for k in range(self._settings.starts):
-            tree, origin = self._start(start, k)
-            fit = self._climbed(tree, first=best is None)
-            reached.append(StartReached(origin, fit.log_likelihood))
-            if best is None or fit.log_likelihood > best.log_likelihood + _GAIN:
-                best = fit
-            self._told(f"start {k + 1}", best.log_likelihood)
-        assert best is not None
-        best, shakes, found = self._shaken(best)
+    def run(self, given: Tree | None) -> SearchResult:
+        if given is None:
+            made = starting_tree(self._alignment)
+            tree, origin = made.tree, made.origin
+        else:
+            tree, origin = _with_lengths(given), "the tree given"
+        first = self._climbed(tree)
+        self._told("first climb", first.log_likelihood)
+        best, tries, found = self._tried(first)
         likelihood = self._likelihood(best.tree, best.parameters)
         last = refine(likelihood)
-        return SearchResult(last, tuple(reached), shakes, tuple(found), likelihood.selection)
+        return SearchResult(last, origin, first.log_likelihood, tries, tuple(found), likelihood.selection)
 
-    def _start(self, given: Tree | None, k: int) -> tuple[Tree, str]:
-        if k == 0 and given is not None:
-            return _with_lengths(given), "the tree given"
-        if k == 0:
-            made = starting_tree(self._alignment)
-            return made.tree, made.origin
-        found = Parsimony(self._alignment).tree(self._rng)
-        return found.tree, f"parsimony, {found.score:,} changes"
-
-    def _climbed(self, tree: Tree, first: bool) -> OptimizeResult:
-        """From a start: lengths, the model's numbers (if first, from all their starts), moves, both again."""
-        if first:
-            self._values = self._model.start_values()
-        place = self._placed(tree)
-        starts: Sequence[Start] = restarts(self._model.free) if first else ({},)
-        fit = self._refined(place, starts)
+    def _climbed(self, tree: Tree) -> OptimizeResult:
+        """From a start: lengths, the model's numbers from all their starts, moves, and all again."""
+        self._values = self._model.start_values()
+        fit = self._refined(self._placed(tree), restarts(self._model.free))
         place = climb(self._messages, self._placed(fit.tree), self._settings.radius)
         fit = self._refined(place)
         place = climb(self._messages, self._placed(fit.tree), self._settings.radius)
         return self._refined(place)
 
-    def _shaken(self, best: OptimizeResult) -> tuple[OptimizeResult, int, list[tuple[int, float]]]:
-        """Shake and climb until that has been in vain for long enough."""
+    def _tried(self, best: OptimizeResult) -> tuple[OptimizeResult, int, list[Better]]:
+        """Climb from elsewhere until that has been in vain for long enough: in turn from a parsimonious tree
+        and from the best one shaken."""
+        if self._alignment.n_taxa == 3:
+            return best, 0, []
+        radius, tries, in_vain, found = self._settings.radius, 0, 0, list[Better]()
         self._values = best.parameters
         place = self._placed(best.tree)
-        shakes, in_vain, found = 0, 0, list[tuple[int, float]]()
-        possible = self._alignment.n_taxa > 3
-        while possible and in_vain < self._settings.patience:
-            shakes, in_vain = shakes + 1, in_vain + 1
-            edges = shaken(place.edges, self._rng, int(self._rng.integers(*_SHAKEN)), self._settings.radius)
-            other = fit_lengths(self._messages, edges, 0.5, most=2)
-            other = climb(self._messages, other, self._settings.radius)
+        top = hilltop(self._messages, place, radius)
+        known = {topology_key(place.edges.back)}
+        while in_vain < self._settings.patience:
+            tries, in_vain = tries + 1, in_vain + 1
+            kind: Literal["parsimony", "shaken"]
+            if tries % 2:
+                kind, edges = (
+                    "parsimony",
+                    half_edges(self._parsimony.tree(self._rng).tree, self._alignment.taxa),
+                )
+            else:
+                kind, edges = "shaken", top.shaken(self._rng, int(self._rng.integers(*_SHAKEN)))
+            other = climb(self._messages, fit_lengths(self._messages, edges, 0.5, most=3), radius, known)
+            known.add(topology_key(other.edges.back))
             if other.log_likelihood > place.log_likelihood + _GAIN:
                 place = self._placed(self._refined(other).tree)
-                in_vain = 0
-                found.append((shakes, place.log_likelihood))
-            self._told(f"shake {shakes}", place.log_likelihood)
-        return self._refined(place) if found else best, shakes, found
+                top, in_vain = hilltop(self._messages, place, radius), 0
+                found.append(Better(tries, kind, place.log_likelihood))
+            self._told(f"try {tries}", place.log_likelihood)
+        return self._refined(place) if found else best, tries, found
 
     def _placed(self, tree: Tree) -> Place:
         """A tree among the messages, under the numbers at hand, with its lengths fitted."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.errors import InputError, ModelError
+from phloem.inference.ml.moves import Regraft, regraft
 from phloem.inference.ml.optimize import optimize
-from phloem.inference.ml.search import shaken
-from phloem.inference.ml.tree_search import SearchSettings, search_tree
+from phloem.inference.ml.search import climb, hilltop, worth_a_look
+from phloem.inference.ml.tree_search import SearchSettings, _Search, search_tree
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.simulation import simulate_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.grammar import parse_model
-from phloem.tree.half_edges import half_edges, preorder, tree_of
-from phloem.tree.random import uniform_unrooted
+from phloem.tree.half_edges import half_edges, preorder, topology_key, tree_of
+from phloem.tree.random import taxon_names, uniform_unrooted
 from phloem.tree.splits import robinson_foulds
 
 FEW = SearchSettings(patience=2)
@@ -43,7 +45,7 @@ def test_the_true_tree_is_found_from_a_wrong_one(truth, simulated):
     assert result.optimum.log_likelihood == pytest.approx(at_truth.log_likelihood, abs=2e-4)
     again = TreeLikelihood(simulated, result.optimum.tree, result.optimum.model_text, engine="reference")
     assert again.log_likelihood() == pytest.approx(result.optimum.log_likelihood, rel=1e-10)
-    assert result.optimum.converged and result.starts[0].origin == "the tree given"
+    assert result.optimum.converged and result.origin == "the tree given"
 
 
 def test_the_best_of_all_trees_of_five_taxa():
@@ -74,28 +76,52 @@ def _clades(tree):
 
 def test_same_seed_same_tree_whatever_the_threads(simulated):
     model = model_for_alignment("HKY+FQ", simulated)
-    settings = SearchSettings(starts=2, patience=2, seed=4, threads=1)
-    one = search_tree(simulated, model, settings=settings)
-    two = search_tree(simulated, model, settings=SearchSettings(starts=2, patience=2, seed=4, threads=2))
+    one, two = (
+        search_tree(simulated, model, settings=SearchSettings(patience=3, seed=4, threads=n)) for n in (1, 2)
+    )
     assert one.optimum.log_likelihood == two.optimum.log_likelihood
     np.testing.assert_array_equal(one.optimum.branch_lengths, two.optimum.branch_lengths)
-    assert [s.origin.split()[0] for s in one.starts] == ["BIONJ", "parsimony,"]
+    assert one.origin.startswith("BIONJ") and one.tries == two.tries >= 3
 
 
-def test_a_shaken_tree_is_another_tree_of_the_same_taxa(truth):
-    edges = half_edges(truth, truth.taxa)
-    rng = np.random.default_rng(1)
-    for moves in (1, 4):
-        other = shaken(edges, rng, moves, 3)
+def test_a_shaken_tree_is_another_tree_of_the_same_taxa(simulated):
+    search = _Search(simulated, model_for_alignment("JC", simulated), FEW, lambda *_: None)
+    place = search._placed(starting_tree(simulated).tree)
+    top, rng = hilltop(search._messages, place, 5), np.random.default_rng(1)
+    assert top.chances.sum() == pytest.approx(1.0)
+    assert top.chances[top.found.scores.argmax()] > 1e3 * top.chances[top.found.scores.argmin()]
+    before = place.edges.copy()
+    for moves in (1, 6):
+        other = top.shaken(rng, moves)
         assert len(preorder(other.back)) == 21
-        assert 0 < robinson_foulds(tree_of(other, truth.taxa), tree_of(edges, truth.taxa)) <= 6 * moves
+        distance = robinson_foulds(tree_of(other, simulated.taxa), tree_of(before, simulated.taxa))
+        assert 0 < distance <= 18
+        assert topology_key(other.back) != topology_key(before.back)
+    np.testing.assert_array_equal(place.edges.back, before.back)
+
+
+def test_topologies_are_known_by_their_keys(truth):
+    edges = half_edges(truth, truth.taxa)
+    again = half_edges(tree_of(edges, truth.taxa), truth.taxa)
+    assert topology_key(edges.back) == topology_key(again.back)
+    rng = np.random.default_rng(4)
+    keys = {topology_key(half_edges(uniform_unrooted(5, rng), taxon_names(5)).back) for _ in range(400)}
+    assert len(keys) == 15
+
+
+def test_a_climb_ends_on_a_hilltop_that_is_known(simulated):
+    search = _Search(simulated, model_for_alignment("JC", simulated), FEW, lambda *_: None)
+    start = search._placed(starting_tree(simulated).tree)
+    top = climb(search._messages, start, 5)
+    assert climb(search._messages, start, 5, {topology_key(start.edges.back)}) is start
+    assert climb(search._messages, top, 5).log_likelihood == top.log_likelihood
 
 
 def test_three_taxa_have_one_tree(simulated):
     rows = {"a": "ACGTACGTAA", "b": "ACGTACGTCA", "c": "ACGAACGTAT"}
     data = alignment_from_sequences(rows, alphabet("dna"))
     result = search_tree(data, model_for_alignment("JC", data), settings=FEW)
-    assert result.shakes == 0 and result.optimum.converged
+    assert result.tries == 0 and result.optimum.converged
 
 
 def test_what_the_search_cannot_do_is_refused(simulated):
@@ -111,3 +137,22 @@ def test_what_the_search_cannot_do_is_refused(simulated):
         search_tree(pair, model_for_alignment("JC", pair))
     with pytest.raises(InputError, match="patience"):
         SearchSettings(patience=-1)
+
+
+def test_every_interchange_gets_one_second_look(simulated, monkeypatch):
+    search = _Search(simulated, model_for_alignment("JC", simulated), FEW, lambda *_: None)
+    place = search._placed(starting_tree(simulated).tree)
+    back, lengths = place.edges
+    found = search._messages.regrafts(back, lengths, preorder(back), np.arange(12, len(back)), 1)
+    monkeypatch.setattr("phloem.inference.ml.search.LOOKS", 9)
+
+    def topologies(rows) -> list[int]:
+        keys = []
+        for row in rows:
+            edges = place.edges.copy()
+            regraft(edges, Regraft(int(found.pruned[row]), int(found.out[row]), (0.1, 0.1, 0.1), 0.0))
+            keys.append(topology_key(edges.back))
+        return keys
+
+    keys, every = topologies(worth_a_look(found, -np.inf)), topologies(range(len(found.scores)))
+    assert len(keys) == len(set(keys)) == 2 * (12 - 3) == len(set(every)) < len(every)
