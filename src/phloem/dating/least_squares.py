@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from phloem.data.dates import TipDates
-from phloem.dating.cpu.tree_squares import A, B, C, both_sides
+from phloem.dating.cpu.tree_squares import A, B, C, both_sides, keep_order
 from phloem.dating.interior_point import TimeProblem, solve_times
 from phloem.errors import InputError, require_choice, require_count, require_seed
 from phloem.hardware.limits import require_memory
@@ -239,8 +239,7 @@ def _rooted(tree: Tree, scale: _Scale, free: bool) -> Dating:
     if free:
         a, b = place[split], place[-1]
         place = np.append(place, min(a, b, 0.5 * (a + b - lengths[split] / scale.length)))
-    for x in range(root):  # children first: rounding leaves no node before its parent
-        place[tree.parent[x]] = min(place[tree.parent[x]], place[x])
+    keep_order(tree.parent, place)
     return _dating(tree, scale, place, rate, (lengths, weights, split))
 
 

@@ -14,48 +14,51 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.hardware.numba_compile import compiled
+from phloem.hardware.numba_compile import compiled, uncounted
 
 S, T, R, A, B, C = range(6)  # columns of a ground: stiffness, slope and intercept of its place, cost left
 
 
-@compiled()
-def _add(into, ground):
-    """A node with two grounds: the cost of their disagreement is what is left."""
-    stiffness = into[S] + ground[S]
+@uncounted
+def _add(grounds, x, others, y):
+    """Node x gets ground y of others as well: the cost of their disagreement is what is left."""
+    stiffness = grounds[x, S] + others[y, S]
     if stiffness > 0.0:
-        share = ground[S] / stiffness
-        both, dt, dr = into[S] * share, into[T] - ground[T], into[R] - ground[R]
-        into[A] += both * dt * dt
-        into[B] -= both * dt * dr
-        into[C] += both * dr * dr
-        into[T] -= share * dt
-        into[R] -= share * dr
-        into[S] = stiffness
-    into[A] += ground[A]
-    into[B] += ground[B]
-    into[C] += ground[C]
+        share = others[y, S] / stiffness
+        both = grounds[x, S] * share
+        dt, dr = grounds[x, T] - others[y, T], grounds[x, R] - others[y, R]
+        grounds[x, A] += both * dt * dt
+        grounds[x, B] -= both * dt * dr
+        grounds[x, C] += both * dr * dr
+        grounds[x, T] -= share * dt
+        grounds[x, R] -= share * dr
+        grounds[x, S] = stiffness
+    grounds[x, A] += others[y, A]
+    grounds[x, B] += others[y, B]
+    grounds[x, C] += others[y, C]
 
 
-@compiled()
-def _hold(ground, year):
+@uncounted
+def _hold(grounds, x, year):
     """A node that is at rate · year: what its ground costs there is left."""
-    dt = year - ground[T]
-    ground[A] += ground[S] * dt * dt
-    ground[B] += ground[S] * dt * ground[R]
-    ground[C] += ground[S] * ground[R] * ground[R]
-    ground[S], ground[T], ground[R] = np.inf, year, 0.0
+    stiffness, dt, place = grounds[x, S], year - grounds[x, T], grounds[x, R]
+    grounds[x, A] += stiffness * dt * dt
+    grounds[x, B] += stiffness * dt * place
+    grounds[x, C] += stiffness * place * place
+    grounds[x, S], grounds[x, T], grounds[x, R] = np.inf, year, 0.0
 
 
-@compiled()
-def _pass(ground, stiffness, offset, out):
-    """The same ground at the other end of a branch, whose place is `offset` further."""
-    out[:] = ground
-    out[R] += offset
-    if ground[S] == np.inf:
-        out[S] = stiffness
-    elif ground[S] + stiffness > 0.0:
-        out[S] = ground[S] * stiffness / (ground[S] + stiffness)
+@uncounted
+def _pass(grounds, x, stiffness, offset, out):
+    """The same ground at the other end of a branch, whose place is `offset` further, as out[0]."""
+    own = grounds[x, S]
+    through = own
+    if own == np.inf:
+        through = stiffness
+    elif own + stiffness > 0.0:
+        through = own * stiffness / (own + stiffness)
+    out[0, S], out[0, T], out[0, R] = through, grounds[x, T], grounds[x, R] + offset
+    out[0, A], out[0, B], out[0, C] = grounds[x, A], grounds[x, B], grounds[x, C]
 
 
 @compiled()
@@ -66,13 +69,13 @@ def settle(parent, stiffness, offset, years, grounds, rate):
     by itself; that of the root may hold a cost of the rate alone.
     """
     n = len(parent)
-    message = np.empty(6)
+    message = np.empty((1, 6))
     for x in range(n):
         if not np.isnan(years[x]):
-            _hold(grounds[x], years[x])
+            _hold(grounds, x, years[x])
         if x < n - 1:
-            _pass(grounds[x], stiffness[x], -offset[x], message)
-            _add(grounds[parent[x]], message)
+            _pass(grounds, x, stiffness[x], -offset[x], message)
+            _add(grounds, parent[x], message, 0)
     root = n - 1
     if rate < 0.0:
         rate = grounds[root, B] / grounds[root, A] if grounds[root, A] > 0.0 else 0.0
@@ -99,27 +102,35 @@ def both_sides(parent, child_offsets, child_index, stiffness, offset, years):
     """
     n = len(parent)
     below, outside = np.zeros((n, 6)), np.zeros((n, 6))
-    message, gathered = np.empty(6), np.empty(6)
+    message, gathered = np.empty((1, 6)), np.empty((1, 6))
     for x in range(n):
         if not np.isnan(years[x]):
-            _hold(below[x], years[x])
+            _hold(below, x, years[x])
         if x < n - 1:
-            _pass(below[x], stiffness[x], -offset[x], message)
-            _add(below[parent[x]], message)
+            _pass(below, x, stiffness[x], -offset[x], message)
+            _add(below, parent[x], message, 0)
     for p in range(n - 1, -1, -1):
         first, last = child_offsets[p], child_offsets[p + 1]
         gathered[:] = 0.0
         if p < n - 1:
-            _pass(outside[p], stiffness[p], -offset[p], gathered)
+            _pass(outside, p, stiffness[p], -offset[p], gathered)
         for i in range(first, last):
             c = child_index[i]
-            outside[c] = gathered
-            _pass(below[c], stiffness[c], -offset[c], message)
-            _add(gathered, message)
+            _add(outside, c, gathered, 0)
+            _pass(below, c, stiffness[c], -offset[c], message)
+            _add(gathered, 0, message, 0)
         gathered[:] = 0.0
         for i in range(last - 1, first - 1, -1):
             c = child_index[i]
-            _add(outside[c], gathered)
-            _pass(below[c], stiffness[c], -offset[c], message)
-            _add(gathered, message)
+            _add(outside, c, gathered, 0)
+            _pass(below, c, stiffness[c], -offset[c], message)
+            _add(gathered, 0, message, 0)
     return below, outside
+
+
+@uncounted
+def keep_order(parent, place):
+    """Move what rounding has put after a child to that child."""
+    for x in range(len(parent) - 1):
+        if place[x] < place[parent[x]]:
+            place[parent[x]] = place[x]
