@@ -132,3 +132,18 @@ def test_tuning_reaches_its_targets_and_then_stops():
     for m, move in enumerate(run.moves):
         if move.move.target:
             assert abs(rate[m] - move.move.target) < 0.08, (move.name, rate[m])
+
+
+def swaps_tried(**settings) -> np.ndarray:
+    observed = Observations(("a", "b", "c", "d"), np.zeros((4, 1), np.int32), np.ones((1, 4)), np.ones(1))
+    chains = ChainSettings(use_data=False, n_runs=1, n_chains=3, sample_every=10, **settings)
+    structure = structure_of_model(parse_model("JC", datatype="dna"))
+    return advanced(advanced(new_run(0, observed, structure, chains), 13), 87).state.swaps_tried
+
+
+def test_swaps_are_tried_every_so_many_generations():
+    """Whatever the pieces in which the chains are advanced; the control is a try in every generation."""
+    assert swaps_tried().sum() == 100 and swaps_tried(swap_every=7).sum() == 14
+    assert swaps_tried(swap_every=101).sum() == 0
+    assert not np.array_equal(swaps_tried(), swaps_tried(swap_seed=5))
+    assert np.array_equal(swaps_tried(), swaps_tried(swap_seed=1))

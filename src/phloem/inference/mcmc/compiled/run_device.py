@@ -69,7 +69,7 @@ def advance_device(data, state, shared, scratch, device, n_generations, resume):
                 return status
         _everyone(SETTLING, data, state, shared, scratch, device)
         g = shared.done[0]
-        if n_chains > 1:
+        if n_chains > 1 and shared.pair[g, 0] >= 0:
             swap_chains(
                 data.heat, state.log_likelihood, state.log_prior, state.rank, state.swaps_tried,
                 state.swaps_accepted, shared.pair[g, 0], shared.pair[g, 1], shared.log_uniform[g],
