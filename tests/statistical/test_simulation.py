@@ -34,7 +34,7 @@ def probabilities(text: str, model, states) -> np.ndarray:
     codes = np.array(list(product(range(states.n_states), repeat=tree.n_tips)), np.uint8).T
     table = np.vstack([np.eye(states.n_states, dtype=bool), np.ones((1, states.n_states), bool)])
     if model.unseen:
-        codes = codes[:, (codes != codes[0]).any(axis=0)]
+        codes = codes[:, (codes != codes[0]).any(axis=0) | ~np.isin(codes[0], model.unseen)]
     patterns = Alignment(tree.taxa, states, np.ascontiguousarray(codes), table)
     likelihood = TreeLikelihood(patterns, tree, model, engine="reference", multifurcations=True)
     return np.exp(likelihood.site_log_likelihoods())
@@ -70,6 +70,7 @@ CASES = {
     "covarion": (ROOTED, "HKY{3}+F{0.4,0.2,0.25,0.15}+COV{0.5,0.8}+G2{0.5}", "dna", None),
     "hidden classes": (ROOTED, "JC+MM2{0.7,0.4,0.2,0.6,2}", "dna", None),
     "variable characters": (STAR, "MKV", "standard", 3),
+    "restriction sites": (STAR, "MK+F{0.3,0.7}+ASC{0}", "binary", None),
     "amino acids": (TWO, "LG+G4{0.8}", "protein", None),
     "mixture": (ROOTED, MIX, "dna", None),
     "codon sites": (TWO, "M2a{0.05,4,0.5,0.3,0.2,2}+FQ", "codon", None),

@@ -31,6 +31,20 @@ def test_probabilities_of_all_variable_patterns_sum_to_one():
     assert np.exp(mk.site_log_likelihoods()).sum() < 0.9
 
 
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
+@pytest.mark.parametrize(("asc", "unseen"), [("+ASC{0}", 0), ("+ASC{1}", 4)])
+def test_some_constant_characters_are_not_seen(engine, asc, unseen):
+    """Restriction sites: the probabilities of all patterns but one sum to one."""
+    seen = [c for c in product((0, 1), repeat=4) if sum(c) != unseen]
+    model = f"MK+F{{0.3,0.7}}+G4{{0.5}}{asc}"
+    found = TreeLikelihood(characters([*zip(*seen)]), TREE, model, engine=engine)
+    assert np.exp(found.site_log_likelihoods()).sum() == pytest.approx(1.0, rel=1e-12)
+    other = TreeLikelihood(characters([*zip(*seen)]), TREE, "MK+F{0.3,0.7}+G4{0.5}", engine=engine)
+    assert np.exp(other.site_log_likelihoods()).sum() < 0.95  # the control
+    with pytest.raises(InputError, match="constant"):
+        TreeLikelihood(characters([[unseen // 4, 0]] * 3 + [[unseen // 4, 1]]), TREE, model, engine=engine)
+
+
 def test_sites_and_their_derivatives_sum_to_the_whole():
     mkv = TreeLikelihood(ALL_VARIABLE, TREE, "MKV+G4{0.5}", engine="reference")
     assert mkv.site_log_likelihoods().sum() == pytest.approx(mkv.log_likelihood(), rel=1e-12)

@@ -115,6 +115,7 @@ ROUND_TRIPS = [
     ("standard", "MKV+F+G4{0.2}"),
     ("standard", "GTRK{1,2,3,4,5,6,7,8,9,2}+FQ"),
     ("standard", "ORDERED+ASC"),
+    ("standard", "MK+G4{0.3}+ASC{0,2}"),
 ]
 
 
@@ -164,6 +165,10 @@ def test_mkv_is_mk_with_ascertainment() -> None:
     assert parse("MKV", "standard").name == "MK+ASC"
     assert parse("MKV", "standard").unseen == (0, 1, 2, 3, 4)
     assert parse("MK", "standard").unseen == ()
+    assert parse("MK+ASC{2,0}", "standard").unseen == (0, 2)
+    assert parse("MK+ASC{0,1,2,3,4}", "standard").name == "MK+ASC"
+    with pytest.raises(ModelError, match="'7' is no state"):
+        parse("MK+ASC{7}", "standard")
 
 
 def test_hidden_states_show_base_states() -> None:
