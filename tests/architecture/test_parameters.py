@@ -1,4 +1,4 @@
-"""A function has at most ten parameters: what travels together is a record with named fields.
+"""A function has at most nine parameters: what travels together is a record with named fields.
 
 Triton's kernels take pointers and sizes one by one, and a command's parameters are its options; both are
 exempt. OVER lists the compiled functions that are still longer; it may only get shorter.
@@ -10,11 +10,15 @@ import ast
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "phloem"
-MOST = 10
+MOST = 9
 
 # file: function → how many parameters it may have until it gets a record.
 OVER: dict[str, int] = {
-    "pruning/cpu/step_lists.py: list_steps": 13,
+    "clustering/cpu/linkage_rounds.py: _pair_with_pairs": 10,
+    "pruning/cpu/directed.py: joined": 10,
+    "pruning/cpu/directed_insertions.py: write_ends": 10,
+    "pruning/cpu/directed_insertions.py: fit_insertions": 10,
+    "pruning/cpu/directed_regrafts.py: score_steps": 10,
 }
 
 
@@ -54,9 +58,9 @@ def test_what_got_shorter_leaves_the_list():
 def test_long_signatures_are_seen(tmp_path):
     (tmp_path / "gpu").mkdir()
     (tmp_path / "cli").mkdir()
-    names = ", ".join(f"x{i}" for i in range(11))
+    names = ", ".join(f"x{i}" for i in range(10))
     plain = f"def f({names}):\n    pass\n"
-    (tmp_path / "a.py").write_text(f"class A:\n    def ten(self, {names[4:]}):\n        pass\n{plain}")
+    (tmp_path / "a.py").write_text(f"class A:\n    def nine(self, {names[4:]}):\n        pass\n{plain}")
     (tmp_path / "gpu" / "b.py").write_text(f"@triton.jit\n{plain}def g(a, *, {names}):\n    pass\n")
     (tmp_path / "cli" / "run.py").write_text(f"{plain}def run({names}):\n    pass\n")
-    assert long_signatures(tmp_path) == {"a.py: f": 11, "cli/run.py: f": 11, "gpu/b.py: g": 12}
+    assert long_signatures(tmp_path) == {"a.py: f": 10, "cli/run.py: f": 10, "gpu/b.py: g": 11}

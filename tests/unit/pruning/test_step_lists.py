@@ -5,48 +5,42 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.pruning.cpu.column_classes import mark_ancestors
-from phloem.pruning.cpu.step_lists import count_steps, group_columns, list_root, list_steps
+from phloem.pruning.cpu.step_lists import StepNodes, count_steps, group_columns, list_root, list_steps
 
 # ((0, 1), (2, 3)), 4 tips, root 6
 LEFT, RIGHT = np.array([0, 2, 4]), np.array([1, 3, 5])
 PARENT = np.array([4, 4, 5, 5, 6, 6, -1])
 SIZE = np.array([3, 5, 2, 4, 9, 7, 21])
-MESSAGE, CLASSES, MATRIX = np.arange(7) * 100, np.arange(7) * 1000, np.arange(7) + 50
+NODES = StepNodes(LEFT, RIGHT, PARENT, np.arange(7) * 100, SIZE, np.arange(7) + 50)
 
 
-def steps(nodes, tile=4, parts=3):
-    dirty = np.zeros(7, bool)
-    dirty[np.array(nodes)] = True
-    mark_ancestors(PARENT, dirty)
-    rows = np.full((count_steps(dirty, SIZE, tile), 16), -7, np.int64)
-    n = list_steps(LEFT, RIGHT, PARENT, dirty, MESSAGE, CLASSES, SIZE, MATRIX, 0, 2, tile, parts, rows)
-    assert n == len(rows)
+def steps(tile=4, parts=3):
+    rows = np.full((count_steps(SIZE, tile), 16), -7, np.int64)
+    assert list_steps(NODES, 0, 2, tile, parts, rows) == len(rows)
     return rows
 
 
-def test_a_path_to_the_root():
-    rows = steps([1])
-    assert rows[:, 7].tolist() == [3, 3, 6, 6, 6]  # tip 1 in two tiles, node 4 in three; not the root
+def test_the_tiles_of_a_tip_and_of_its_parent():
+    rows = steps()
+    rows = rows[np.isin(rows[:, 7], (2 + 1, 2 + 4))]  # tip 1 in two tiles, node 4 in three
+    assert rows[:, 7].tolist() == [3, 3, 6, 6, 6]
     assert rows[:, 2].tolist() == [4, 1, 4, 4, 1]
-    assert rows[:, 1].tolist() == [100, 104, 400, 404, 408]
-    assert rows[:, 6].tolist() == [1000, 1004, 4000, 4004, 4008]
-    assert rows[:, 8].tolist() == [0, 0, 6, 6, 6]  # two tiles of the one dirty child, three programs each
+    assert rows[:, 1].tolist() == rows[:, 6].tolist() == [100, 104, 400, 404, 408]
+    assert rows[:, 8].tolist() == [0, 0, 9, 9, 9]  # three tiles of the children, three programs each
     assert rows[:, 9].tolist() == [6, 6, 8, 8, 8]
     assert rows[2:, 3:6].tolist() == [[0, 100, 54]] * 3
 
 
 def test_everything_waits_for_both_children_and_comes_after_them():
-    rows = steps(range(7))
+    rows = steps()
     assert rows[rows[:, 7] == 2 + 5, 8].tolist() == [6, 6]  # one tile each of tips 2 and 3
     assert (np.diff(rows[:, 15]) >= 0).all()
-    assert len(rows) == count_steps(np.ones(7, bool), SIZE, 4)
+    assert not (rows[:, 7] == 2 + 6).any()  # the root has a list of its own
 
 
-def test_nothing_but_the_root():
-    assert len(steps([6])) == 0
+def test_the_root():
     rows = np.full((3, 16), -7, np.int64)
-    list_root(LEFT, RIGHT, MESSAGE, CLASSES, SIZE, 1, 30, 40, 8, rows)
+    list_root(NODES, 1, 30, 40, 8, rows)
     assert rows[:, 1].tolist() == [600, 608, 616] and rows[:, 2].tolist() == [8, 8, 5]
     assert rows[:, 10].tolist() == [30, 38, 46] and rows[:, 12].tolist() == [40, 48, 56]
     assert rows[0, [3, 4, 13, 14]].tolist() == [400, 500, 1, 1]

@@ -223,7 +223,7 @@ def pass_down(numbers, addresses, down, tree, which, parameters, kind, scratch, 
         rate_columns_of(model, shape, scratch.kernel, room)
     for block in range(n.blocks):
         q, row = all_q[block], sweep.messages.start[room.messages_at[root]]
-        root_down(root, 0, n.patterns, block, sweep, model, sites, scratch.site_weights, q, row)
+        root_down(0, n.patterns, block, sweep, model, sites, scratch.site_weights, q, row)
         if parameters:
             enter_block(block, model, shape, eigen)
         for i in range(root - 1, -1, -1):

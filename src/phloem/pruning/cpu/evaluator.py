@@ -224,12 +224,18 @@ class CpuEvaluator:
         share = np.zeros((len(tasks), shape.exponents))
         weights, q = self._site_weights[state.slot], self._messages.q
         whole = not has_real_eigen(model)
-        down = Down(weights, q, self._adjoint, share, self._rate_columns(model), keep_adjoint, whole)
+        down = Down(weights, q, self._adjoint, share, self._rate_columns(model), keep_adjoint, whole, 0)
         done = np.zeros(2 * n_nodes * shape.blocks, np.int64)
         scratches = self._scratches(model)
         self._team.run(
             lambda counter, thread: run_down(
-                tasks, counter, done, thread, *fixed, scratches[thread], self._eigen[thread], down
+                tasks,
+                counter,
+                done,
+                *fixed,
+                scratches[thread],
+                self._eigen[thread],
+                down._replace(slot=thread),
             ),
             len(tasks),
         )
@@ -262,8 +268,8 @@ class CpuEvaluator:
         for k in range(model.n_length_classes):
             record = unsummed(
                 model, np.where(model.length_class == k, model.rates, 0.0), self._shape,
-                self._problem.precision, self._weights, hidden / (1.0 - hidden.sum()), tasks, len(nodes.left),
-                batch, want_sites,
+                self._problem.precision, (self._weights, hidden / (1.0 - hidden.sum())),
+                (len(tasks), len(nodes.left)), batch, want_sites,
             )  # fmt: skip
             arguments = (*fixed, record)
             self._team.run(lambda counter, _, a=arguments: run_sites(tasks, counter, *a), len(tasks))  # type: ignore[misc]

@@ -58,7 +58,7 @@ def run_up(tasks, counter, done, sweep, model, sites, scratch):
 
 
 @uncounted
-def run_down(tasks, counter, done, thread, sweep, model, sites, scratch, room, down):
+def run_down(tasks, counter, done, sweep, model, sites, scratch, room, down):
     """Pre-order vectors, and every task's share of the branch derivatives (and of d log L / d P if kept; who
     completes a node projects that into the eigenbasis, unless down.whole). room: EigenScratch."""
     nodes, matrices, shape, n_nodes = sweep.nodes, sweep.matrices, sweep.shape, len(sweep.nodes.left)
@@ -71,11 +71,11 @@ def run_down(tasks, counter, done, thread, sweep, model, sites, scratch, room, d
         parent, ready, q = nodes.parent[x], block * 2 * n_nodes, down.q[block]
         if parent < 0:
             row = sweep.messages.start[nodes.messages_at[x]] + begin
-            root_down(x, begin, end, block, sweep, model, sites, down.site_weights, q, row)
+            root_down(begin, end, block, sweep, model, sites, down.site_weights, q, row)
             finish(done, ready + x, end - begin)
             continue
         wait_for(done, ready + parent, nodes.size[parent])
-        at, matrix = (task if keep else thread) * shape.matrix, nodes.matrix_at[x] * shape.matrix
+        at, matrix = (task if keep else down.slot) * shape.matrix, nodes.matrix_at[x] * shape.matrix
         tip = nodes.left[x] < 0
         partials = (tip and four) or (
             keep and (tip or down.whole or needs_partials(x, block, matrices.lengths, model, shape))

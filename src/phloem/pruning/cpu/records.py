@@ -190,9 +190,9 @@ class RateColumns(NamedTuple):
 class Down(NamedTuple):
     """The way down: site_weights: (K,) d log L / d site log-likelihood; q: Pᵀu, laid out as Messages.values;
     adjoint: d log L / d P = Σ p uᵀ laid out as Matrices.down, one per task if keep_adjoint, else one per
-    thread as scratch; Σ m uᵀ in its place where that does (eigenbasis.needs_partials), unless whole is set;
-    derivative: (tasks, exponents) every task's share of ⟨d log L / d P, Q P⟩ in its block, zeros before;
-    where adjoints are projected into the eigenbasis, a node's first task has all of it."""
+    thread, its slot, as scratch; Σ m uᵀ in its place where that does (eigenbasis.needs_partials), unless
+    whole is set; derivative: (tasks, exponents) every task's share of ⟨d log L / d P, Q P⟩ in its block,
+    zeros before; where adjoints are projected into the eigenbasis, a node's first task has all of it."""
 
     site_weights: np.ndarray
     q: np.ndarray
@@ -201,6 +201,7 @@ class Down(NamedTuple):
     rate_columns: RateColumns
     keep_adjoint: bool
     whole: bool
+    slot: int
 
 
 class Outer(NamedTuple):

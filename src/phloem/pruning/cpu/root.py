@@ -175,13 +175,14 @@ def total_log_likelihood(site_log, column_weights, ascertained, any_ascertained,
 
 
 @uncounted
-def root_down(x, begin, end, block, sweep, model, sites, site_weights, q, q_row):
+def root_down(begin, end, block, sweep, model, sites, site_weights, q, q_row):
     """What the root passes down: d log L / d p_root = weight / L · w_c π_s of its rows begin:end, into the
     rows of q from q_row.
 
     Scaled by 2**(exponents of its children's messages), that is with the root's own shift taken out already.
     """
     nodes, columns, messages, _, _, shape = sweep
+    x = len(nodes.left) - 1
     n = shape.exponents  # categories of a block, innermost in its rows
     exponents = messages.exponents[block]
     row = columns.start[nodes.columns_at[x]]

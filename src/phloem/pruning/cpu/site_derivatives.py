@@ -214,7 +214,7 @@ def run_sites(tasks, counter, sweep, model, sites, unsummed):
             classes_below(begin, rows, batch, sweep.nodes, sweep.columns, room.at)
             room.slope[:], room.curve[:] = 0.0, 0.0
             for block in range(shape.blocks):
-                root_down(root, begin, begin + rows, block, sweep, model, sites, unsummed.ones, room.q, top)
+                root_down(begin, begin + rows, block, sweep, model, sites, unsummed.ones, room.q, top)
                 for x in range(root - 1, -1, -1):
                     branch_sites(x, rows, block, sweep, unsummed, room)
             keep_sites(task, begin, rows, room.slope, room.curve, unsummed)
@@ -241,13 +241,14 @@ def site_ranges(n_columns: int, batch: int) -> np.ndarray:
     return np.stack([begin, np.minimum(begin + length, n_columns)], 1)
 
 
-def unsummed(model: SiteModel, of_rates, shape: Shape, precision: str, weights, hidden, tasks, n_nodes: int,
+def unsummed(model: SiteModel, of_rates, shape: Shape, precision: str, columns, counts: tuple[int, int],
              batch: int, want_sites: bool) -> Unsummed:  # fmt: skip
-    """The kernels' record; of_rates: (C,) rates of the categories whose lengths are meant, else 0; hidden:
-    (K,) share of the visible probability that an ascertained column lacks, L_k / (1 - H), else 0. Outputs
-    that are not wanted are empty."""
+    """The kernels' record; of_rates: (C,) rates of the categories whose lengths are meant, else 0; columns:
+    weights (K,) and hidden (K,), the share of the visible probability that an ascertained column lacks,
+    L_k / (1 - H), else 0; counts: of tasks and of nodes. Outputs that are not wanted are empty."""
+    (weights, hidden), (n_tasks, n_nodes) = columns, counts
     first = np.empty((n_nodes if want_sites else 0, len(weights)))
-    share = np.zeros((0 if want_sites else len(tasks), 3, n_nodes))
+    share = np.zeros((0 if want_sites else n_tasks, 3, n_nodes))
     rates = np.zeros(shape.blocks * shape.exponents, precision)
     rates[: shape.categories] = of_rates
     return Unsummed(

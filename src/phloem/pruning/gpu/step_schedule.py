@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.pruning.cpu.schedule import list_schedule
-from phloem.pruning.cpu.step_lists import count_steps, list_root, list_steps
+from phloem.pruning.cpu.step_lists import StepNodes, count_steps, list_root, list_steps
 from phloem.pruning.gpu.layout import TreeLayout
 
 # Sizes the GPU kernels are compiled for: they depend on states and precision only, never on the data's
@@ -106,16 +106,18 @@ def matrix_jobs(chain: Chain, branches: np.ndarray) -> np.ndarray:
 
 def postorder_items(chain: Chain, sizes: Tiling, parts: int) -> np.ndarray:
     """Steps of all nodes, root excluded, lower levels first. parts: programs that share a step."""
-    classes, nodes = chain.layout.classes, np.arange(chain.layout.classes.n_nodes)
-    size, every = np.diff(classes.offset), np.ones(len(nodes), bool)
-    rows = np.empty((count_steps(every, size, sizes.post_tile), ROW), np.int64)
-    children = (np.asarray(side, np.int64) for side in (classes.left, classes.right))
-    column, first_counter = chain.column(nodes), int(chain.counter(nodes)[0])
-    list_steps(
-        *children, chain.layout.parent, every, column, column, size, chain.matrix(nodes), chain.index,
-        first_counter, sizes.post_tile, parts, rows,
-    )  # fmt: skip
+    nodes = _step_nodes(chain)
+    rows = np.empty((count_steps(nodes.size, sizes.post_tile), ROW), np.int64)
+    first_counter = int(chain.counter(np.arange(len(nodes.size)))[0])
+    list_steps(nodes, chain.index, first_counter, sizes.post_tile, parts, rows)
     return rows
+
+
+def _step_nodes(chain: Chain) -> StepNodes:
+    classes, nodes = chain.layout.classes, np.arange(chain.layout.classes.n_nodes)
+    left, right = (np.asarray(side, np.int64) for side in (classes.left, classes.right))
+    size = np.diff(classes.offset)
+    return StepNodes(left, right, chain.layout.parent, chain.column(nodes), size, chain.matrix(nodes))
 
 
 def _cut(row: np.ndarray, n_tiles: np.ndarray, n_columns: np.ndarray, tile: int, moving: tuple[int, ...]):
@@ -131,14 +133,10 @@ def _cut(row: np.ndarray, n_tiles: np.ndarray, n_columns: np.ndarray, tile: int,
 def root_items(chain: Chain, sizes: Tiling) -> np.ndarray:
     """Steps of the root."""
     layout, classes = chain.layout, chain.layout.classes
-    root, column = classes.n_nodes - 1, chain.column(np.arange(classes.n_nodes))
+    root = classes.n_nodes - 1
     rows = np.empty((-(-classes.size(root) // sizes.root_tile), ROW), np.int64)
-    children = (np.asarray(side, np.int64) for side in (classes.left, classes.right))
     first_pre_column = chain.first_pre_column + int(layout.pre_offset[root])
-    list_root(
-        *children, column, column, np.diff(classes.offset), chain.index, first_pre_column, chain.first_root,
-        sizes.root_tile, rows,
-    )  # fmt: skip
+    list_root(_step_nodes(chain), chain.index, first_pre_column, chain.first_root, sizes.root_tile, rows)
     return rows
 
 
