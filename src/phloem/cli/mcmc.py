@@ -249,7 +249,8 @@ def _show(result: McmcResult) -> None:
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
     resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
-    console.print(f"{result.seconds:.1f} s, {result.speed:,.0f} chain-generations/s{resumed}")
+    speed = f", {result.speed:,.0f} chain-generations/s" if result.speed > 0 else ", nothing left to sample"
+    console.print(f"{result.seconds:.1f} s{speed}{resumed}")
     if result.was_finished:
         console.print("This analysis was finished before, and its files are as they were:")
     else:
@@ -266,8 +267,10 @@ def _show_convergence(result: McmcResult, console) -> None:
     console.print(
         f"Average standard deviation of split frequencies: {d.asdsf:.6f}  (want < {wanted.asdsf:g})"
     )
-    console.print(f"Smallest ESS {d.ess:.0f} ({d.limiting}; want > {wanted.ess:g}), ", end="")
-    console.print(f"largest R-hat {d.r_hat:.4f} (want < {wanted.r_hat:g})")
+    console.print(
+        f"Smallest ESS {d.ess:.0f} ({d.limiting}; want > {wanted.ess:g}), "
+        f"largest R-hat {_r_hat(d.r_hat)} (want < {wanted.r_hat:g})"
+    )
     console.print(
         Text.assemble(
             (verdict, "green" if d.met else "yellow"),
@@ -276,17 +279,22 @@ def _show_convergence(result: McmcResult, console) -> None:
     )
 
 
+def _r_hat(value: float) -> str:
+    """Runs that never leave values of their own have one of fifteen digits."""
+    return f"{value:.4f}" if not value > 1000 else "over 1000"
+
+
 def _parameters(result: McmcResult) -> Any:
     from rich.table import Table
 
     p = result.parameters
-    table = Table(title=f"Parameters; TL in {result.length_unit}", title_justify="left")
+    table = Table(title=f"Parameters; TL in {result.length_unit}", title_justify="left", pad_edge=False)
     table.add_column("parameter", overflow="fold")
     for name in ("mean", "sd", f"{100 * p.mass:g}% HPD", "ESS", "R-hat"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=not name.endswith("HPD"))
     for i, name in enumerate(p.names):
         interval = f"{p.hpd_low[i]:.5g} … {p.hpd_high[i]:.5g}"
         table.add_row(
-            name, f"{p.mean[i]:.5g}", f"{p.sd[i]:.3g}", interval, f"{p.ess[i]:.0f}", f"{p.r_hat[i]:.4f}"
+            name, f"{p.mean[i]:.5g}", f"{p.sd[i]:.3g}", interval, f"{p.ess[i]:.0f}", _r_hat(p.r_hat[i])
         )
     return table

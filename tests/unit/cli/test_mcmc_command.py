@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from phloem.cli import build_app
+from phloem.cli.mcmc import _r_hat
 from phloem.errors import InputError
 from phloem.io.trees import read_tree
 
@@ -45,6 +46,10 @@ def test_what_is_printed_fits_a_terminal(finished):
         "x.con.tre",
     ):
         assert text in result.stdout
+
+
+def test_an_r_hat_of_runs_that_never_meet_is_no_number_of_many_digits():
+    assert [_r_hat(x) for x in (1.00234, 5.8e15, np.nan)] == ["1.0023", "over 1000", "nan"]
 
 
 def test_files_are_written(finished):
