@@ -28,6 +28,9 @@ def draw(
         None, "--colour-by", help="Annotation that colours branches, as rate."
     ),
     scale_bar: bool = typer.Option(True, help="Draw a scale bar."),
+    latest: float | None = typer.Option(
+        None, help="Year of the deepest tip, where lengths are years: a time axis for the scale bar."
+    ),
     redo: bool = typer.Option(False, "--redo", help="Replace the file if it exists."),
 ) -> None:
     """Draw a tree, with node-height intervals, support and branch colours from its annotations."""
@@ -48,7 +51,10 @@ def draw(
         intervals=intervals,
         colour_by=colour_by,
         scale_bar=scale_bar,
+        latest=latest,
     )
+    if latest is not None and (out is None or circular):
+        raise InputError("--latest is for rectangular pictures", hint="Name one with --out.")
     if out is None and circular:
         raise InputError("--circular is for a picture", hint="Name one with --out.")
     if out is None:

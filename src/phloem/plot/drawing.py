@@ -126,6 +126,8 @@ class DrawSettings:
     latest: float | None = None
 
     def __post_init__(self) -> None:
+        if self.latest is not None and not abs(self.latest) < 1e12:
+            raise InputError(f"--latest is {self.latest:g}", hint="Give a year, such as 2007.63.")
         for name, least in (("width", 100), ("height", 100), ("font_size", 1)):
             value = getattr(self, name)
             if value is not None and not least <= value <= LARGEST:

@@ -20,8 +20,8 @@ def ticks(low: float, high: float, most: int) -> np.ndarray:
 
 def tick_texts(values: np.ndarray) -> list[str]:
     """Numbers with as many decimals as tell them apart, years without commas."""
-    step = float(np.diff(values).min()) if len(values) > 1 else 1.0
-    if max(abs(values).max(), step) < 1e-3:
+    step = float(np.diff(values).min()) if len(values) > 1 else abs(float(values[0]))
+    if 0 < max(abs(values).max(), step) < 1e-3:
         return [f"{value:.3g}" for value in values.tolist()]
     decimals = max(0, int(np.ceil(-np.log10(step) - 1e-9))) if step > 0 else 0
     return [f"{value:.{decimals}f}" for value in np.where(values == 0, 0.0, values).tolist()]
