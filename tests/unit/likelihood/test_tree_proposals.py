@@ -9,7 +9,7 @@ from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.pruning.cpu import evaluator as cpu
-from phloem.pruning.cpu import state as cpu_state
+from phloem.pruning.cpu import regions
 from phloem.pruning.topology import Match, Topology
 from phloem.tree.build import tree_from_parents
 from phloem.tree.random import taxon_names, uniform_unrooted
@@ -117,8 +117,8 @@ def test_compared_by_number_nearly_everything_is_computed(computed, monkeypatch)
     rng, tree, make = start("ACGT")
     near = [renumbered(neighbour, rng) for neighbour in nni_neighbours(tree)]
     counts, values = [], []
-    for match in (cpu_state.match_clades, by_number):
-        monkeypatch.setattr(cpu_state, "match_clades", match)
+    for match in (regions.match_clades, by_number):
+        monkeypatch.setattr(regions, "match_clades", match)
         likelihood = make(tree)
         likelihood.log_likelihood()
         computed.clear()
@@ -132,7 +132,7 @@ def test_compared_by_number_nearly_everything_is_computed(computed, monkeypatch)
 
 def test_a_match_that_keeps_too_much_is_seen(monkeypatch):
     """Negative control: a changed node taken for an old one gives another value than a fresh evaluation."""
-    match_clades = cpu_state.match_clades
+    match_clades = regions.match_clades
 
     def forgets_one(*arguments) -> Match:
         match = match_clades(*arguments)
@@ -142,5 +142,5 @@ def test_a_match_that_keeps_too_much_is_seen(monkeypatch):
     likelihood = make(tree)
     likelihood.log_likelihood()
     proposed = nni_neighbours(tree)[3]
-    monkeypatch.setattr(cpu_state, "match_clades", forgets_one)
+    monkeypatch.setattr(regions, "match_clades", forgets_one)
     assert likelihood.propose(tree=proposed) != make(proposed).log_likelihood()
