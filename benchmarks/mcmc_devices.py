@@ -64,7 +64,7 @@ def translated(codons: Alignment) -> Alignment:
 def measure(problem: str, given) -> float:
     alignment = alignment_of(problem)
     structure = structure_of_model(model_for_alignment(PROBLEMS[problem], alignment), alignment.n_sites)
-    settings = ChainSettings(n_chains=given.chains, sample_every=50, tuning_generations=0)
+    settings = ChainSettings(n_runs=1, n_chains=given.chains, sample_every=50, tuning_generations=0)
     start = starting_tree(alignment, "bionj", 1e-6).tree
     run = new_run(
         0, observations(alignment), structure, settings, start_tree=start, threads=given.threads,

@@ -217,3 +217,42 @@ def test_an_edit_that_is_forgotten_is_seen():
     other.lengths[:] *= 2
     forest.set_branch(0, 0, other.lengths[0])
     assert abs(forest.evaluate()[0] / other.reference(case.problem) - 1) > 1e-6
+
+
+def regrafted_beside_branches(forget=False):
+    """Relative errors of every generation's values: three lazy chains propose other topologies, half of which
+    they accept, while the first mostly proposes branches; each against the same chain on the CPU, from
+    scratch. forget: a node whose message lies in other columns than its own is taken for one that does
+    not."""
+    import torch
+
+    from phloem.pruning.cpu.chain_state import STALE
+    from phloem.pruning.cpu.evaluator import CpuEvaluator
+
+    on_gpu = torch.cuda.is_available()
+    size, n_steps = ((40, 3000, 4, 4), 300) if on_gpu else ((8, 60, 4, 2), 6)
+    rng, problem = np.random.default_rng(11), random_case(*size).problem
+    chains = [Chain(size[0], size[2], size[3], rng) for _ in range(4)]
+    forest, errors = forest_of(problem, chains, lazy=True), []
+    for step in range(n_steps):
+        kinds = ["branches" if step % 3 else "regraft", *rng.choice(["interchange", "regraft", "both"], 3)]
+        proposed = [propose(forest, h, c, kinds[h], rng) for h, c in enumerate(chains)]
+        values = forest.evaluate()
+        for value, chain in zip(values, proposed):
+            ordered, lengths = chain.from_scratch(problem)
+            errors.append(value / CpuEvaluator(ordered).log_likelihood(lengths, chain.model) - 1)
+        accept = rng.random(4) < 0.5
+        forest.settle(accept)
+        chains = [b if yes else a for a, b, yes in zip(chains, proposed, accept)]
+        if forget:
+            forest.chains.trees.node[..., STALE] = 0
+            forest.chains.trees.stale[:] = 0
+    return np.abs(errors)
+
+
+def test_every_generation_is_as_from_scratch():
+    assert regrafted_beside_branches().max() < 1e-11
+
+
+def test_a_message_in_other_columns_is_seen():
+    assert regrafted_beside_branches(forget=True).max() > 1e-6

@@ -55,9 +55,9 @@ def test_threads_change_nothing(tmp_path):
     for threads in (1, 3):
         run = new_run(0, observed, structure, settings, threads=threads, device="gpu")
         if threads == 3:
-            run.on_device.crew._pool.submit(time.sleep, 1.0)
+            run.on_device.pool.submit(time.sleep, 1.0)
         run = advanced(run, 10)
-        run.on_device.crew.dismiss(run.shared)
+        run.on_device.dismiss(run.shared)
         found.append((run.samples.numbers, run.state.accepted.copy(), run.state.rng.copy()))
     assert all(np.array_equal(a, b) for a, b in zip(*found))
     run = new_run(0, observed, structure, settings, threads=2, device="gpu")
@@ -72,7 +72,7 @@ def test_a_wrong_model_on_the_device_is_seen(tmp_path):
     run = new_run(0, observed, structure, moves, device="gpu")
     run.shared.fields[[6, 7]] = run.shared.fields[[7, 6]]
     after = advanced(run, 6)
-    found = after.on_device.forest.values()[0]
+    found = after.on_device.groups[0].forest.values()[0]
     if after.state.accepted.sum() > 0:
         plain = plain_likelihood([alignment], structure)
         found = after.samples.numbers[-1, 0]
@@ -81,3 +81,16 @@ def test_a_wrong_model_on_the_device_is_seen(tmp_path):
     else:  # refused, since its likelihood is far off, where the right one is taken
         expected = advanced(new_run(0, observed, structure, moves), 6)
         assert expected.state.accepted.sum() > 0
+
+
+def test_a_thread_that_fails_ends_the_run(tmp_path, monkeypatch):
+    _, structure, observed = case("HKY+R2", "dna", tmp_path)
+    settings = ChainSettings(n_chains=2, sample_every=3, tuning_generations=0)
+    run = new_run(0, observed, structure, settings, threads=2, device="gpu")
+
+    def planted(*_):
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(type(structure), "site_model", planted)
+    with pytest.raises(RuntimeError, match="planted"):
+        advanced(run, 600)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from triton import knobs
@@ -35,18 +37,43 @@ def memory_errors() -> Iterator[None]:
         raise DeviceError(f"the GPU's memory does not hold this problem: {error}") from error
 
 
+def own_stream() -> Callable[[], AbstractContextManager]:
+    """A context, to be entered again and again by any thread, in which launches and copies come in an order
+    of their own; without a GPU it does nothing."""
+    if not torch.cuda.is_available():
+        return nullcontext
+    stream = torch.cuda.Stream()
+    return lambda: torch.cuda.stream(stream)
+
+
 @contextmanager
 def captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
-    """Capture what is launched. Python's collector of garbage waits: a graph that it frees meanwhile, of an
-    engine that nobody holds any more, would spoil the capture."""
+    """Capture what is launched; other threads may go on launching meanwhile. Python's collector of garbage
+    waits: a graph that it frees meanwhile, of an engine that nobody holds any more, would spoil the
+    capture."""
     collecting = gc.isenabled()
     gc.disable()
     try:
-        with torch.cuda.graph(graph):
-            yield
+        torch.cuda.synchronize()
+        stream = torch.cuda.current_stream()  # the default one cannot be captured
+        with torch.cuda.stream(torch.cuda.Stream() if stream == torch.cuda.default_stream() else stream):
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                yield
+            finally:
+                graph.capture_end()
     finally:
         if collecting:
             gc.enable()
+
+
+def graph_launcher(device: torch.device) -> tuple[int, int]:
+    """Address of cuGraphLaunch, and the stream that graphs are launched in."""
+    if device.type != "cuda":
+        return 0, 0
+    library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    address = ctypes.cast(library.cuGraphLaunch, ctypes.c_void_p).value
+    return int(address or 0), torch.cuda.current_stream(device).cuda_stream
 
 
 # Noticing that Triton is about to compile.

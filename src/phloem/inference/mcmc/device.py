@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import pairwise
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from phloem.errors import InputError
+from phloem.errors import DeviceError, InputError
 from phloem.inference.mcmc.records import COMPILED, KIND, ChainData, ChainScratch, ChainShared, ChainState
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.pruning.cpu.cell_memory import Part
-from phloem.pruning.cpu.chain_state import LEFT, PARENT, RIGHT, make_numbering
+from phloem.pruning.cpu.chain_state import LEFT, PARENT, RIGHT
 from phloem.pruning.cpu.forest import Forest
 from phloem.pruning.interface import Problem
 
@@ -26,70 +30,93 @@ FIELDS = (
 
 
 @dataclass(frozen=True)
-class DeviceChains:
-    """The chains of a run on a GPU, and the threads that help with what the host does for them."""
+class Group:
+    """Chains first to end - 1 of a run, which one thread has; k, the thread's number. on_stream: a context in
+    which the forest's work is given to the GPU in an order of its own, beside that of other groups."""
 
+    k: int
+    first: int
+    end: int
     forest: GpuForest
-    crew: Crew
+    on_stream: Callable[[], AbstractContextManager]
 
 
-class Crew:
-    """Helpers of run_device.advance_device: they come when it is called, and go when nothing was to do for
-    some milliseconds. What happens does not depend on them."""
+@dataclass(frozen=True, eq=False)
+class DeviceChains:
+    """The chains of a run on a GPU, and the helpers of its threads: they come when there is something to do,
+    and stay some milliseconds longer (compiled/run_device.py)."""
 
-    def __init__(self, scratches: tuple[ChainScratch, ...]) -> None:
-        """scratches: one a thread, the caller's first."""
-        self._scratches = scratches
-        n = len(scratches) - 1
-        self._pool = ThreadPoolExecutor(n, "phloem") if n else None
-        self._at_work: list[Future | None] = [None] * n
-        self._numbering: list = []
-
-    def gather(self, data: ChainData, state: ChainState, shared: ChainShared, forest: GpuForest) -> None:
-        """Have every helper at work who is not."""
-        from phloem.inference.mcmc.compiled.run_device import THREADS, assist
-
-        n = shared.crew[THREADS] = len(self._scratches)
-        chains = forest.chains
-        for k in range(1, n):
-            there = self._at_work[k - 1]
-            if self._pool is None or (there is not None and not there.done()):
-                continue
-            if len(self._numbering) < k:
-                self._numbering.append(make_numbering(forest.n_nodes, chains.shape.n_root))
-            device = chains._replace(numbering=self._numbering[k - 1]), forest.change, forest.record
-            self._at_work[k - 1] = self._pool.submit(
-                assist, data, state, shared, self._scratches[k], device, (k, n)
-            )
+    groups: tuple[Group, ...]
+    scratches: tuple[ChainScratch, ...]
+    pool: ThreadPoolExecutor | None
+    at_work: list[Future | None]
+    away: np.ndarray
 
     def dismiss(self, shared: ChainShared) -> None:
-        """Send all home: arrays that they know are about to be replaced."""
+        """Send the helpers home, and wait until they are gone."""
         from phloem.inference.mcmc.compiled.run_device import LEAVE
 
         shared.crew[LEAVE] = 1
-        for helper in self._at_work:
+        for helper in self.at_work:
             if helper is not None:
                 helper.result()
         shared.crew[LEAVE] = 0
 
 
-def device_forest(cells: Forest, structure: ChainModel, state: ChainState, shared: ChainShared) -> GpuForest:
-    """The chains' trees and data on the GPU, not evaluated yet; writes shared.fields.
+SMALL_TREE, MOST_GROUPS = 2_000, 8
+_python_launches = Lock()  # captures do not bear another's
+
+
+def chains_on_device(
+    cells: Forest, structure: ChainModel, records: tuple[ChainData, ChainState, ChainShared],
+    scratches: tuple[ChainScratch, ...], n_runs: int,
+) -> DeviceChains:  # fmt: skip
+    """The chains' trees and data on the GPU, evaluated from scratch; writes shared.fields, log_likelihood and
+    log_prior of the state. scratches: one a thread; n_runs: of chains like these, at the same time.
 
     InputError for several parts; DeviceError where there is no GPU.
     """
-    from phloem.pruning.gpu.forest import GpuForest
-
     if len(cells.parts) > 1:
         raise InputError(
             "phloem mcmc samples partitions on the CPU only",
             hint="Leave --partitions out, or choose --device cpu.",
         )
-    part = cells.parts[0]
-    n_chains, n_tips = len(state.slot), len(part.tip_codes)
+    _, state, shared = records
+    n_chains = len(state.slot)
+    n = min(len(scratches), n_chains, MOST_GROUPS) if _is_small(cells.parts[0]) else 1
+    bounds = [k * n_chains // n for k in range(n + 1)]
+    groups = tuple(
+        _group((k, first, end, n * n_runs), cells.parts[0], state, structure.n_sets)
+        for k, (first, end) in enumerate(pairwise(bounds))
+    )
+    numbers = groups[0].forest.numbers
+    shared.fields[:9], shared.fields[9] = numbers.blocks[:, 0], groups[0].forest.sizes.width
+    assert len(numbers.blocks) == len(FIELDS)
+    pool = ThreadPoolExecutor(n - 1, "phloem") if n > 1 else None
+    there = DeviceChains(groups, scratches[:n], pool, [None] * n, np.zeros(n, np.int64))
+    _start(there, cells, structure, *records)
+    return there
+
+
+def _is_small(part: Part) -> bool:
+    """Whether a chain leaves most of a GPU idle, by the steps of its whole tree: then threads with chains of
+    their own pay. In one launch chains of large data fill up what others leave, and none waits for another's
+    launch (docs/gpu.md has the measurements)."""
+    from phloem.pruning.gpu.step_schedule import tiling
+
+    sizes, (n_tips, n_patterns) = tiling(part.state_sets.shape[1], "float64"), part.tip_codes.shape
+    tiles = -(-n_patterns // sizes.post_tile)
+    return 2 * n_tips * tiles * sizes.chunks * len(part.process) <= SMALL_TREE
+
+
+def _group(place: tuple[int, ...], part: Part, state: ChainState, n_sets: int) -> Group:
+    from phloem.hardware.gpu_device import own_stream
+    from phloem.pruning.gpu.forest import GpuForest
+
+    n_tips, (k, first, end, beside) = len(part.tip_codes), place
     numbers: list[np.ndarray] = []
     sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    for h in range(n_chains):
+    for h in range(first, end):
         number = _ordered(state.order[h, state.slot[h]], n_tips)
         node = np.empty_like(number)
         node[number] = np.arange(len(number))
@@ -98,12 +125,13 @@ def device_forest(cells: Forest, structure: ChainModel, state: ChainState, share
             side.append(number[children[h, state.slot[h]][node[n_tips:]]])
     left, right = np.stack(sides[0]), np.stack(sides[1])
     problem, processes = _problem(part, left, right), int(part.process.max()) + 1
-    # Not lazy: on an H100, lists with hops gave values off by fractions of a log unit (docs/gpu.md).
-    forest = GpuForest(problem, left, right, n_sets=structure.n_sets, n_processes=processes)
+    on_stream = own_stream()
+    with on_stream():
+        forest = GpuForest(
+            problem, left, right, n_sets=n_sets, n_processes=processes, lazy=True, beside=beside
+        )
     _rename(forest, np.stack(numbers))
-    shared.fields[:9], shared.fields[9] = forest.numbers.blocks[:, 0], forest.sizes.width
-    assert len(forest.numbers.blocks) == len(FIELDS)
-    return forest
+    return Group(k, first, end, forest, on_stream)
 
 
 def _ordered(order: np.ndarray, n_tips: int) -> np.ndarray:
@@ -139,9 +167,9 @@ def _rename(forest: GpuForest, names: np.ndarray) -> None:
         places.of[h][:, name] = of
 
 
-def start_on_device(
-    forest: GpuForest, cells: Forest, structure: ChainModel, data: ChainData, state: ChainState,
-    shared: ChainShared, scratch: ChainScratch,
+def _start(
+    there: DeviceChains, cells: Forest, structure: ChainModel, data: ChainData, state: ChainState,
+    shared: ChainShared,
 ) -> None:  # fmt: skip
     """Evaluate every chain's accepted state from scratch: state.log_likelihood and log_prior.
 
@@ -152,53 +180,83 @@ def start_on_device(
     from phloem.inference.mcmc.compiled.run import chain_prior
     from phloem.inference.mcmc.compiled.run_device import write_model
 
-    every = range(len(state.slot))
-    lengths = np.stack([state.lengths[h, state.slot[h]] for h in every])
-    values = [state.values[h, state.slot[h]] for h in every]
-    models = [structure.site_model(0, v) for v in values]
-    for h in every:
-        cells.set_model(h, 0, int(cells.cells[h][0].slot[0]), models[h])
-    state.log_likelihood[:] = forest.start(lengths, models)
-    if data.recipes.rows[0, KIND] == COMPILED:
-        for h in every:
-            set_model(data.recipes, 0, values[h], data.numbers[h, 0], data.addresses[h, 0], scratch)
-            write_model(data.numbers[h, 0], data.addresses[h, 0], shared.fields, forest.change, h)
-            cells.cells[h][0].slot[0] = 1 - cells.cells[h][0].slot[0]
-        state.log_likelihood[:] = forest.evaluate()
-        forest.settle(np.ones(len(values), bool))
-    for h in every:
-        state.log_prior[h] = chain_prior(data, state, h, int(state.slot[h]))
+    scratch = there.scratches[0]
+    for group in there.groups:
+        forest, chains = group.forest, range(group.first, group.end)
+        lengths = np.stack([state.lengths[h, state.slot[h]] for h in chains])
+        values = [state.values[h, state.slot[h]] for h in chains]
+        models = [structure.site_model(0, v) for v in values]
+        for h, model in zip(chains, models):
+            cells.set_model(h, 0, int(cells.cells[h][0].slot[0]), model)
+        with group.on_stream():
+            found = forest.start(lengths, models)
+            if data.recipes.rows[0, KIND] == COMPILED:
+                for k, h in enumerate(chains):
+                    set_model(data.recipes, 0, values[k], data.numbers[h, 0], data.addresses[h, 0], scratch)
+                    write_model(data.numbers[h, 0], data.addresses[h, 0], shared.fields, forest.change, k)
+                    cells.cells[h][0].slot[0] = 1 - cells.cells[h][0].slot[0]
+                found = forest.evaluate()
+                forest.settle(np.ones(len(values), bool))
+        state.log_likelihood[group.first : group.end] = found
+        for h in chains:
+            state.log_prior[h] = chain_prior(data, state, h, int(state.slot[h]))
 
 
 def work_on_device(
     there: DeviceChains, structure: ChainModel, data: ChainData, state: ChainState, shared: ChainShared,
-    scratch: ChainScratch, n_generations: int, task: int,
+    n_generations: int, task: int,
 ) -> None:  # fmt: skip
-    """All chains by n_generations; Python only sets models that the compiled loop cannot make, and grows
-    arrays."""
+    """All chains by n_generations, whose swaps are drawn (shared.pair)."""
+    from phloem.inference.mcmc.compiled.run_device import set_goal
+
+    set_goal(shared.crew, n_generations, task, len(there.groups), there.away)
+    run = structure, data, state, shared
+    for group in there.groups[1:]:
+        if there.away[group.k] and there.pool is not None:
+            there.at_work[group.k] = there.pool.submit(_serve, there, run, group)
+    _serve(there, run, there.groups[0])
+
+
+def _serve(there: DeviceChains, run: tuple, group: Group) -> None:
+    """A thread's work; Python only sets models that the compiled loop cannot make, and grows arrays."""
     from phloem.inference.mcmc.compiled.run_device import (
+        AWAY,
         EVALUATE,
         FINISHED,
         MODELS_WAIT,
         PROPOSE,
         SETTLE,
-        TASK,
-        advance_device,
+        STOPPED,
+        work,
     )
 
-    resume, forest = PROPOSE, there.forest
-    shared.crew[TASK] = task
-    while True:
-        there.crew.gather(data, state, shared, forest)
-        device = forest.chains, forest.change, forest.record
-        status = advance_device(data, state, shared, scratch, device, n_generations, resume)
-        if status == FINISHED:
-            return
-        if status == MODELS_WAIT:
-            for h in np.flatnonzero(shared.waits):
-                forest.set_model(int(h), structure.site_model(0, state.values[h, 1 - state.slot[h]]))
-            resume = EVALUATE
-        else:
-            there.crew.dismiss(shared)
-            forest.evaluate()
-            resume = SETTLE
+    structure, data, state, shared = run
+    resume, forest = PROPOSE, group.forest
+    numbers, scratch = (group.k, group.first, group.end), there.scratches[group.k]
+    try:
+        while True:
+            device = forest.chains, forest.change, forest.record
+            with group.on_stream():  # helps a new thread to the GPU, too
+                status = work(data, state, shared, scratch, device, numbers, resume)
+            if status in (FINISHED, AWAY):
+                return
+            if status == STOPPED:
+                break
+            if status == MODELS_WAIT:
+                for h in range(group.first, group.end):
+                    if shared.waits[h]:
+                        model = structure.site_model(0, state.values[h, 1 - state.slot[h]])
+                        forest.set_model(h - group.first, model)
+                resume = EVALUATE
+            else:
+                with _python_launches, group.on_stream():
+                    forest.evaluate()
+                resume = SETTLE
+    except BaseException:
+        shared.stop[0] = 1  # others would wait for this group's chains
+        raise
+    if group.k == 0:
+        for helper in there.at_work:
+            if helper is not None:
+                helper.result()  # raises what went wrong
+        raise DeviceError("a thread of the chains on the GPU has failed")

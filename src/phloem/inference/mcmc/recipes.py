@@ -19,7 +19,7 @@ from phloem.inference.mcmc.records import (
     INVARIABLE,
     KIND,
     MEDIAN,
-    N_SHARES,
+    MORE_SHARES,
     RATE,
     SHARES,
     Recipes,
@@ -93,17 +93,15 @@ def _refuse_constant(alignment: Alignment, patterns, unseen: Sequence[int]) -> N
 # Everything else is evaluated by the model when its numbers change.
 
 
-MOST_STATES = 8  # of a free process that the compiled loop diagonalises; LAPACK is faster above
-
-
 @dataclass(frozen=True, eq=False)
 class _Process:
-    """base, share_of (S, S), frequencies (S,) as in Recipes; shares, frequency: names of blocks, or ''."""
+    """base (S, S), share_of (2, S, S), frequencies (S,) as in Recipes; shares: names of up to two blocks;
+    frequency: of a block, or ''."""
 
     base: np.ndarray
     share_of: np.ndarray
     frequencies: np.ndarray
-    shares: str
+    shares: tuple[str, ...]
     frequency: str
 
 
@@ -112,14 +110,14 @@ def recipes_of(structure: ChainModel) -> Recipes:
     space, n_parts = structure.space, len(structure.parts)
     start = space.start()
     models = [structure.site_model(i, start) for i in range(n_parts)]
-    states = max(2, *(min(len(m.invariant_frequencies), MOST_STATES) for m in models))
+    states = max(2, *(len(m.invariant_frequencies) for m in models))
     categories = max(m.n_categories for m in models)
     rates, shares = structure.parameterisation.rates, structure.parameterisation.rate_shares
     recipes = Recipes(
         rows=np.full((n_parts, 8), -1, np.int64),
         reads=np.array([structure.reads(i) for i in range(n_parts)], np.uint8).reshape(n_parts, space.size),
         base=np.zeros((n_parts, states, states)),
-        share_of=np.zeros((n_parts, states, states), np.int64),
+        share_of=np.zeros((n_parts, 2, states, states), np.int64),
         frequencies=np.zeros((n_parts, states)),
         rates=np.zeros((n_parts, categories)),
         weights=np.zeros((n_parts, categories)),
@@ -150,13 +148,12 @@ def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
     row[KIND] = COMPILED
     if process is not None:
         s = len(process.base)
-        recipes.base[i, :s, :s], recipes.share_of[i, :s, :s] = process.base, process.share_of
+        recipes.base[i, :s, :s], recipes.share_of[i, :, :s, :s] = process.base, process.share_of
         recipes.frequencies[i, :s] = process.frequencies
-        for column, block in ((SHARES, process.shares), (FREQUENCIES, process.frequency)):
-            if block:
-                row[column] = space.place(block).start
-        if process.shares:
-            row[N_SHARES] = space.block(process.shares).size
+        for column, block in zip((SHARES, MORE_SHARES), process.shares):
+            row[column] = space.place(block).start
+        if process.frequency:
+            row[FREQUENCIES] = space.place(process.frequency).start
         if not process.shares and not process.frequency:
             row[KIND] = BY_MODEL
     if gamma is not None:
@@ -179,7 +176,7 @@ def _process(model: Model, free: dict[str, Reading]) -> _Process | None:
     start = model.start_values()
     evaluated = model.evaluate(start)
     s = len(evaluated.invariant_frequencies)
-    if s > MOST_STATES or len(evaluated.processes) > 1 or len(set(model.observed_state.tolist())) < s:
+    if len(evaluated.processes) > 1 or len(set(model.observed_state.tolist())) < s:
         return None
     if model.n_length_classes > 1:
         return None
@@ -189,14 +186,16 @@ def _process(model: Model, free: dict[str, Reading]) -> _Process | None:
     if not (evaluated.processes[0].frequencies > 0).all():
         return None
     rates = {name: r for name, r in free.items() if r is not frequency}
-    if len({r.block for r in rates.values()}) > 1 or not all(r.over_first for r in rates.values()):
+    blocks = sorted({r.block for r in rates.values()})
+    if len(blocks) > 2 or not all(r.over_first for r in rates.values()):
         return None
     values = dict(start)
     for name, r in rates.items():
         values[name] = np.ones(r.parameter.size) if r.parameter.elements else 1.0
-    base, share_of = _exchangeabilities(model, values), np.zeros((s, s), np.int64)
+    base, share_of = _exchangeabilities(model, values), np.zeros((2, s, s), np.int64)
     changing = base > 0
     for name, r in rates.items():
+        of_block = share_of[blocks.index(r.block)]
         for k in range(r.parameter.size):
             doubled = np.ones(r.parameter.size)
             doubled[k] = 2.0
@@ -205,12 +204,25 @@ def _process(model: Model, free: dict[str, Reading]) -> _Process | None:
             ratio[changing] = _exchangeabilities(model, {**values, name: value})[changing] / base[changing]
             mine = changing & (ratio > 1.5 * ratio[changing].min())
             two = np.allclose(ratio[mine], 2 * ratio[changing].min())
-            if not two or (share_of[mine] > 0).any() or not mine.any():
+            if not two or (of_block[mine] > 0).any() or not mine.any():
                 return None
-            share_of[mine] = r.first + k
-    block = next(iter(rates.values())).block if rates else ""
+            of_block[mine] = r.first + k
+    if not _multiply(model, rates, blocks, (base, share_of), values):
+        return None
     pi = evaluated.processes[0].frequencies
-    return _Process(base, share_of, pi, block, frequency.block if frequency is not None else "")
+    return _Process(base, share_of, pi, tuple(blocks), frequency.block if frequency is not None else "")
+
+
+def _multiply(model: Model, rates: dict[str, Reading], blocks, found, values) -> bool:
+    """Whether shares of two blocks multiply entries that both of them change: seen at other values."""
+    base, share_of = found
+    product, values = base.copy(), dict(values)
+    for name, r in rates.items():
+        ratios = 1.5 + 0.25 * (r.first + np.arange(r.parameter.size))
+        values[name] = ratios if r.parameter.elements else ratios[0]
+        for k, ratio in enumerate(ratios):
+            product[share_of[blocks.index(r.block)] == r.first + k] *= ratio
+    return np.allclose(_exchangeabilities(model, values), product / product.max(), rtol=1e-9)
 
 
 def _exchangeabilities(model: Model, values) -> np.ndarray:

@@ -22,19 +22,19 @@ OF_LENGTHS, OF_TOPOLOGY, OF_NUMBERS = range(3)
 BY_MODEL, COMPILED = range(2)
 # columns of Recipes.rows
 (
-    KIND, SHARES, N_SHARES, FREQUENCIES, ALPHA, INVARIABLE, RATE, MEDIAN
+    KIND, SHARES, MORE_SHARES, FREQUENCIES, ALPHA, INVARIABLE, RATE, MEDIAN
 ) = range(8)  # fmt: skip
 
 
 class Recipes(NamedTuple):
-    """How a partition's model follows from the numbers. rows: (L, 8) int64: KIND; SHARES, the first of the
-    N_SHARES shares of relative rates, -1 where the process is fixed or its rates are; FREQUENCIES, the first
+    """How a partition's model follows from the numbers. rows: (L, 8) int64: KIND; SHARES, MORE_SHARES,
+    the first of up to two blocks of shares of relative rates, -1 where there are none; FREQUENCIES, the first
     of its S frequencies, -1 where they are fixed; ALPHA, of the gamma shape, -1 where rates are fixed;
     INVARIABLE, -1: fixed; RATE, of the partition's share of the rate, -1: none; MEDIAN: 1 for medians.
     reads: (L, n) uint8, which numbers the partition's model reads.
-    base, share_of: (L, S', S') fixed exchangeabilities, and which share multiplies them, S' the most states
-    (COMPILED partitions with a free process only); frequencies: (L, S') fixed ones. rates, weights: (L, C')
-    fixed ones, before invariable sites and the partition's rate; invariable: (L,) fixed proportion.
+    base, share_of: (L, S', S') fixed exchangeabilities and (L, 2, S', S') which share of each block
+    multiplies them, S' the most states; frequencies: (L, S') fixed ones. rates, weights: (L, C') fixed ones,
+    before invariable sites and the partition's rate; invariable: (L,) fixed proportion.
     site_share, unit: (L,) the share of sites of those with the partition's rate, and sites of a character:
     rates are multiplied by unit and by number[RATE] / site_share."""
 

@@ -86,9 +86,11 @@ def new_run(
     fresh = state is None
     if fresh:
         state = start.chain_state(data, structure, moves, settings, number, start_tree)
-    shared = start.chain_shared(data, settings.n_chains, structure.n_sets)
+    there = settings.use_data and device == "gpu"
+    rows = settings.sample_every if there else 0  # its helpers keep these arrays from one call to the next
+    shared = start.chain_shared(data, settings.n_chains, structure.n_sets, rows)
     columns = trace_columns(structure, settings.priors)
-    useful, there = min(threads, settings.n_chains * len(forest.parts)), settings.use_data and device == "gpu"
+    useful = min(threads, settings.n_chains * len(forest.parts))
     if not there and sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
         useful = 1
     scratches = tuple(start.chain_scratch(forest, data, structure.n_sets) for _ in range(useful))
@@ -100,11 +102,10 @@ def new_run(
             )
         run = replace(run, downs=start.chain_downs(forest, useful))
     if there:
-        from phloem.inference.mcmc.device import Crew, DeviceChains, device_forest, start_on_device
+        from phloem.inference.mcmc.device import chains_on_device
 
-        on_device = device_forest(forest, structure, state, shared)
-        start_on_device(on_device, forest, structure, data, state, shared, scratches[0])
-        run = replace(run, on_device=DeviceChains(on_device, Crew(scratches)))
+        more = (data, state, shared), scratches, settings.n_runs
+        run = replace(run, on_device=chains_on_device(forest, structure, *more))
     else:
         if settings.use_data:
             for chain in range(settings.n_chains):
@@ -137,32 +138,44 @@ def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
 
 
 def _advance(run: Run, n_generations: int) -> None:
-    from phloem.inference.mcmc.compiled.run import SAMPLE, TUNE, draw_swaps
+    from phloem.inference.mcmc.compiled.run import SAMPLE, TUNE
 
     tuning = min(max(run.settings.tuning - run.generation, 0), n_generations)
     for n, task in ((tuning, TUNE), (n_generations - tuning, SAMPLE)):
         if n == 0:
             continue
-        shared = run.shared._replace(pair=np.zeros((n, 2), np.int64), log_uniform=np.zeros(n))
-        if run.settings.n_chains > 1:
-            first, every = run.generation, min(run.settings.swap_every, 1 << 62)
-            draw_swaps(run.state.swap_rng, run.settings.n_chains, shared.pair, shared.log_uniform)
-            if every > 1:  # a pair of no chains: nobody swaps
-                shared.pair[(np.arange(first, first + n) + 1) % every != 0] = -1
-        shared.done[:], shared.swapped[:] = 0, 0
+        shared = run.shared
+        if run.on_device is None:
+            shared = shared._replace(pair=np.zeros((n, 2), np.int64), log_uniform=np.zeros(n))
+        _draw_swaps(run, shared.pair[:n], shared.log_uniform[:n])
         if run.on_device is not None:
             from phloem.inference.mcmc.device import work_on_device
 
-            there, structure = run.on_device, run.structure
-            work_on_device(there, structure, run.data, run.state, shared, run.scratches[0], n, task)
-        elif len(run.scratches) == 1:
-            _work(run, shared, n, task, 0)
+            work_on_device(run.on_device, run.structure, run.data, run.state, shared, n, task)
         else:
-            with ThreadPoolExecutor(len(run.scratches)) as pool:
-                others = [pool.submit(_work, run, shared, n, task, t) for t in range(len(run.scratches))]
-            for other in others:
-                other.result()
+            _work_on_cpu(run, shared, n, task)
         run.state.generation[0] += n
+
+
+def _draw_swaps(run: Run, pair: np.ndarray, log_uniform: np.ndarray) -> None:
+    """Of the generations to come: (n, 2) chains that may swap, -1 where none may, and (n,) what decides."""
+    from phloem.inference.mcmc.compiled.run import draw_swaps
+
+    if run.settings.n_chains > 1:
+        first, every = run.generation, min(run.settings.swap_every, 1 << 62)
+        draw_swaps(run.state.swap_rng, run.settings.n_chains, pair, log_uniform)
+        if every > 1:
+            pair[(np.arange(first, first + len(pair)) + 1) % every != 0] = -1
+
+
+def _work_on_cpu(run: Run, shared: ChainShared, n: int, task: int) -> None:
+    shared.done[:], shared.swapped[:] = 0, 0
+    if len(run.scratches) == 1:
+        return _work(run, shared, n, task, 0)
+    with ThreadPoolExecutor(len(run.scratches)) as pool:
+        others = [pool.submit(_work, run, shared, n, task, t) for t in range(len(run.scratches))]
+    for other in others:
+        other.result()
 
 
 def _work(run: Run, shared: ChainShared, n_generations: int, task: int, thread: int) -> None:

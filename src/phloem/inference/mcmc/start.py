@@ -285,8 +285,8 @@ def chain_state(
     )
 
 
-def chain_shared(data: ChainData, n_chains: int, n_sets: int) -> ChainShared:
-    """What the threads of a run share, at its start."""
+def chain_shared(data: ChainData, n_chains: int, n_sets: int, n_swaps: int = 0) -> ChainShared:
+    """What the threads of a run share, at its start; n_swaps: that there is to be room for."""
     keys = np.zeros((n_chains, 2 * data.n_tips - 1), np.uint64)
     keys[:, : data.n_tips] = tip_keys(data.n_tips)
     whole = [np.zeros(n_chains, np.int64) for _ in range(3)]
@@ -298,8 +298,8 @@ def chain_shared(data: ChainData, n_chains: int, n_sets: int) -> ChainShared:
         swapped=whole[2],
         move=np.full(n_chains, -1, np.int64),
         ratio=np.zeros(n_chains),
-        pair=np.zeros((0, 2), np.int64),
-        log_uniform=np.zeros(0),
+        pair=np.zeros((n_swaps, 2), np.int64),
+        log_uniform=np.zeros(n_swaps),
         prior=np.zeros(n_chains),
         waits=np.zeros(n_chains, np.int64),
         taken=np.zeros(n_chains, np.int64),

@@ -31,7 +31,6 @@ from phloem.pruning.cpu.chain_state import (
     STALE,
 )
 from phloem.pruning.cpu.column_classes import number_pairs
-from phloem.pruning.cpu.schedule import fetch_add
 
 LOW = 0xFFFFFFFF
 
@@ -157,5 +156,6 @@ def _reserve(used, at, size):
     start."""
     if at[ROWS_ROOM] < size:
         room = size + size // 4 if at[ROWS_ROOM] > 0 else size
-        at[ROWS], at[ROWS_ROOM] = fetch_add(used, 0, room), room
+        at[ROWS], at[ROWS_ROOM] = used[0], room
+        used[0] += room
     return at[ROWS]

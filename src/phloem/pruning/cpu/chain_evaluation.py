@@ -20,12 +20,13 @@ from phloem.pruning.cpu.chain_steps import (
     write_part,
 )  # fmt: skip
 from phloem.pruning.cpu.chain_versions import CHUNK, NO_ROOM, READY, propose_version, settle_version
-from phloem.pruning.cpu.schedule import call_with_two, read_shared
+from phloem.pruning.cpu.schedule import call_with_two, exchange, give_way, read_shared
 
 # What evaluate answers besides READY and NO_ROOM (arrays must grow). NO_GRAPH: nothing was captured for a
 # list of this size yet.
 NO_GRAPH, NO_ANSWER, NO_NUMBER = range(2, 5)
 NOTHING_YET = 0x7FF8_5EED_5EED_5EED  # a NaN that no arithmetic makes
+_PATIENCE = 100_000  # looks, a fraction of a millisecond
 
 
 @uncounted
@@ -103,9 +104,15 @@ def launch(chains, device):
     if graph == 0:
         return NO_GRAPH
     expect_values(device)
-    if call_with_two(device.driver[0], graph, device.driver[1]) != 0:
-        return NO_ANSWER
-    return READY
+    # One thread at a time: where many launch at once, the driver's own lock puts them to sleep.
+    turns = 0
+    while read_shared(device.launching, 0) != 0 or exchange(device.launching, 0, 1) != 0:
+        turns += 1
+        if turns > _PATIENCE:
+            give_way()
+    failed = call_with_two(device.driver[0], graph, device.driver[1])
+    exchange(device.launching, 0, 0)
+    return NO_ANSWER if failed != 0 else READY
 
 
 @uncounted
@@ -123,6 +130,8 @@ def await_values(trees, device):
         turns = 0
         while device.active[chain] and read_shared(device.found, chain) == NOTHING_YET:
             turns += 1
+            if turns > _PATIENCE:
+                give_way()
             if turns > 1_000_000_000:
                 return NO_ANSWER
     values = device.found.view(np.float64)

@@ -78,7 +78,7 @@ class Scratch(NamedTuple):
 
 
 class Numbering(NamedTuple):
-    """What one thread numbers columns in. slot: (N,) row of a node in cells: (T + 3, columns of the root)
+    """What columns are numbered in. slot: (N,) row of a node in cells: (T + 3, columns of the root)
     int32; hops: (N,). table, base: see column_classes.number_pairs."""
 
     slot: np.ndarray
@@ -108,7 +108,7 @@ class ListShape(NamedTuple):
 
 class Chains(NamedTuple):
     """All of it. blocks: (F, 3) of a model's numbers: first word in Change.numbers, words, and place of the
-    first model's on the device, which each model's follow. numbering: of the thread that has this record."""
+    first model's on the device, which each model's follow."""
 
     trees: Trees
     places: Places
@@ -145,7 +145,7 @@ class Device(NamedTuple):
     words: the list, and found: (H,) values as int64, both in memory that device and host share. active: (H,)
     chains that take part. limits: (4,) message columns, class rows, rows of steps and matrices there is room
     for. graphs: (32, 32, 32) captured launches by the sizes of graph_key, 0 where there is none; driver:
-    address of cuGraphLaunch, and the stream.
+    address of cuGraphLaunch, and the stream. launching: (1,) 1 while a thread of the process launches.
     """
 
     words: np.ndarray
@@ -154,6 +154,7 @@ class Device(NamedTuple):
     limits: np.ndarray
     graphs: np.ndarray
     driver: np.ndarray
+    launching: np.ndarray
 
 
 def no_change(n_chains: int, n_nodes: int, n_sets: int, n_categories: int, n_numbers: int) -> Change:

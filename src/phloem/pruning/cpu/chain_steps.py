@@ -5,8 +5,7 @@ nodes, times of the matrices they want, hops, copies, and what is copied. A step
 device cuts it into tiles. Steps of all chains are in one order, deepest nodes first, so that a step waits for
 earlier ones only.
 
-Threads may share the chains: lay_out gives each its place in the list, which does not depend on them, and
-write_part fills it.
+One thread has a set of chains: what it takes of the room that they share is counted without locks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The version that a chain proposes: what of its tree is evaluated anew, where that goes, and how much of a
 list it takes; and what becomes of it once it is accepted or rejected.
-
-Nothing here touches what belongs to another chain, but for counters of room: threads may share the chains.
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ from phloem.pruning.cpu.chain_state import (
     RENUMBERED,
     STALE,
 )  # fmt: skip
-from phloem.pruning.cpu.schedule import fetch_add
 
 # A chain's part (Scratch.part): matrices, hops, copies and words that are copied; how many of each, and from
 # lay_out on, where they lie. Then: places of matrices in use, depth of the deepest node, class rows that
@@ -147,7 +144,8 @@ def _place_messages(chains, chain, own, was):
         size = at[own[x, COLUMNS_IN], x, state.SIZE]
         if at[place, x, MESSAGE_ROOM] < size:
             room = size + size // 4 if at[place, x, MESSAGE_ROOM] > 0 else size
-            at[place, x, MESSAGE], at[place, x, MESSAGE_ROOM] = fetch_add(used, 1, room), room
+            at[place, x, MESSAGE], at[place, x, MESSAGE_ROOM] = used[1], room
+            used[1] += room
         tiles_at[depth[x]] += tiles(size, chains.shape.post_tile)
         if want[x] & BRANCH:
             own[x, MATRIX_IN] = 1 - was[x, MATRIX_IN]

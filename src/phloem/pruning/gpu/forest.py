@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from math import fsum
 
 import numpy as np
@@ -11,7 +9,7 @@ import torch
 import triton.language as tl
 
 from phloem.errors import DeviceError, NumericalError
-from phloem.hardware.gpu_device import captured, find_device, memory_errors
+from phloem.hardware.gpu_device import captured, find_device, graph_launcher, memory_errors
 from phloem.model.record import SiteModel, SiteModelGradient
 from phloem.pruning.cpu import chain_evaluation as generation
 from phloem.pruning.cpu import chain_state as state
@@ -33,6 +31,12 @@ from phloem.pruning.gpu.models import PackedModels, has_real_eigensystems, padde
 from phloem.pruning.gpu.step_schedule import Tiling, tiling
 from phloem.pruning.interface import Problem
 
+# Programs of steps that a multiprocessor gets from all forests that share the device, fewer than it has room
+# for, so that short launches of one need not wait for the steps of another; and the least of one forest.
+SHARED_PROGRAMS, LEAST_PROGRAMS = 2, 64
+
+_launching = np.zeros(1, np.int64)
+
 
 class GpuForest:
     """H chains over one data set: topologies, branch lengths and models of their own.
@@ -45,13 +49,14 @@ class GpuForest:
 
     def __init__(
         self, problem: Problem, left: np.ndarray, right: np.ndarray, device: torch.device | None = None,
-        n_sets: int = 1, n_processes: int = 1, lazy: bool = False,
+        n_sets: int = 1, n_processes: int = 1, lazy: bool = False, beside: int = 1,
     ) -> None:  # fmt: skip
         """left, right: (H, T-1), children of every chain's internal nodes, children below parents. n_sets:
         sets of branch lengths of a chain; n_processes: of a model, at most. lazy: the columns of another
         topology are numbered when it is accepted, which is cheaper where most are not; what a node's message
-        was evaluated in is then known to the next evaluation only (chain_state.STALE)."""
-        self.problem, self.device = problem, device or find_device()
+        was evaluated in is then known to the next evaluation only (chain_state.STALE). beside: forests that
+        the device is to work on at the same time, each in a part of it."""
+        self.problem, self.device, self._beside = problem, device or find_device(), beside
         self.n_chains, self.n_nodes = len(left), 2 * len(problem.tip_codes) - 1
         self.sizes: Tiling = tiling(problem.state_sets.shape[1], problem.precision)
         self.dtype = torch.float64 if problem.precision == "float64" else torch.float32
@@ -114,7 +119,8 @@ class GpuForest:
             np.zeros(h, np.int64),
             np.zeros(4, np.int64),
             np.zeros((32, 32, 32), np.int64),
-            np.array(_driver(device), np.int64),
+            np.array(graph_launcher(device), np.int64),
+            _launching,
         )
         self._note_sizes()
 
@@ -365,7 +371,10 @@ class GpuForest:
             a["transition"], c, POST_TILE=sizes.post_tile, ROOT_TILE=sizes.root_tile,
             WIDTH=sizes.width, BLOCK=block, CHUNKS=chunks, DTYPE=dtype, num_warps=sizes.matrix_warps,
         )  # fmt: skip
-        programs = max(1, min(sizes.post_programs * processors(self.device), 1 << key[2]))
+        most = sizes.post_programs * processors(self.device)
+        if self._beside > 1:
+            most = max(LEAST_PROGRAMS, SHARED_PROGRAMS * processors(self.device) // self._beside)
+        programs = max(1, min(most, 1 << key[2]))
         registers = {"maxnreg": sizes.post_registers} if sizes.post_registers and cuda else {}
         up_to_the_values[(programs,)](
             a["rows"], a["words"], a["counters"], a["messages"], a["exponents"], a["shifts"], a["transition"],
@@ -380,12 +389,3 @@ class GpuForest:
             LANES=1024 if cuda else 16, ASCERTAINED=bool(self.problem.ascertained.any()),
             LAZY=self.chains.shape.lazy, num_warps=sizes.post_warps, **registers,
         )  # fmt: skip
-
-
-def _driver(device: torch.device) -> tuple[int, int]:
-    """Address of cuGraphLaunch, and the stream that graphs are launched in."""
-    if device.type != "cuda":
-        return 0, 0
-    library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-    address = ctypes.cast(library.cuGraphLaunch, ctypes.c_void_p).value
-    return int(address or 0), torch.cuda.current_stream(device).cuda_stream

@@ -79,6 +79,7 @@ class ForestGradients:
             np.zeros(5, np.int64),
             np.zeros((32, 32, 32), np.int64),
             f.record.driver,
+            f.record.launching,
         )
         self._no_graphs = np.zeros_like(self.record.graphs)
         self.forget_launches()

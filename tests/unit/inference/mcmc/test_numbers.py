@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 from scipy import special, stats
 from scipy.linalg import expm
 
-from phloem.inference.mcmc.compiled.model import discrete_gamma, gamma_quantile, jacobi, regularised_gamma
+from phloem.inference.mcmc.compiled.model import (
+    discrete_gamma,
+    gamma_quantile,
+    jacobi,
+    regularised_gamma,
+    symmetric_eigensystem,
+)
 from phloem.inference.mcmc.compiled.random import below, gamma, multiplied, normal, shifted, uniform
 from phloem.inference.mcmc.compiled.run import chain_prior
 from phloem.inference.mcmc.recipes import Observations
@@ -58,6 +65,20 @@ def test_jacobi_diagonalises(n):
     jacobi(d, v)
     assert np.allclose(v @ np.diag(np.diag(d)) @ v.T, a, atol=1e-12 * n)
     assert np.allclose(v.T @ v, np.eye(n), atol=1e-13 * n)
+
+
+def test_lapack_diagonalises():
+    @numba.njit
+    def diagonalise(a, values):
+        return symmetric_eigensystem(a, values)
+
+    a = np.random.default_rng(61).normal(size=(61, 61))
+    a = a + a.T
+    v, values = a.copy(), np.full(61, np.nan)
+    assert diagonalise(v, values) == 0
+    assert np.allclose(values, np.linalg.eigvalsh(a), atol=1e-11)
+    assert np.allclose(v.T @ np.diag(values) @ v, a, atol=1e-11)
+    assert not np.allclose(v @ np.diag(values) @ v.T, a, atol=1.0)  # rows are vectors, columns are not
 
 
 @pytest.mark.parametrize("n", [4, 20])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
 from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.records import (
     ALPHA,
     FREQUENCIES,
     INVARIABLE,
     MEDIAN,
-    N_SHARES,
+    MORE_SHARES,
     RATE,
     SHARES,
 )
@@ -107,21 +111,27 @@ def discrete_gamma(alpha, median, n, rates):
         previous = mass
 
 
-# The eigensystem of a reversible rate matrix from parameters, by cyclic Jacobi rotations.
+# The eigensystem of a reversible rate matrix from parameters: cyclic Jacobi rotations where states are few,
+# LAPACK above.
+
+FEW_STATES = 8
 
 
 @uncounted
-def symmetric_rates(base, share_of, shares, with_shares, pi, a):
-    """A = D^½ Q D^-½ of Q_ij = base_ij share_ij π_j / μ, D = diag(π), into a (S, S): symmetric where Q is
-    reversible (Tavaré 1986). μ makes it one expected substitution per unit of branch length. share_of: which
-    of the shares multiplies an entry; with_shares: False leaves them out."""
-    s = a.shape[0]
+def symmetric_rates(recipes, part, values, pi, a):
+    """A = D^½ Q D^-½ of Q_ij = base_ij · shares_ij π_j / μ, D = diag(π), into a (S, S): symmetric where Q is
+    reversible (Tavaré 1986). μ makes it one expected substitution per unit of branch length."""
+    s, row, base, share_of = len(a), recipes.rows[part], recipes.base[part], recipes.share_of[part]
     for i in range(s):
         a[i, i] = 0.0
     mean = 0.0
     for i in range(s):
         for j in range(i):
-            r = base[i, j] * shares[share_of[i, j]] if with_shares else base[i, j]
+            r = base[i, j]
+            if r > 0.0 and row[SHARES] >= 0:
+                r *= values[row[SHARES] + share_of[0, i, j]]
+            if r > 0.0 and row[MORE_SHARES] >= 0:
+                r *= values[row[MORE_SHARES] + share_of[1, i, j]]
             a[i, j] = r * math.sqrt(pi[i] * pi[j])
             a[j, i] = a[i, j]
             a[i, i] -= r * pi[j]
@@ -130,6 +140,24 @@ def symmetric_rates(base, share_of, shares, with_shares, pi, a):
     for i in range(s):
         for j in range(s):
             a[i, j] /= mean
+
+
+@intrinsic
+def symmetric_eigensystem(typing_context, a, values):
+    """LAPACK's dsyevd: a (n, n) symmetric becomes its eigenvectors, one a row; values (n,): its eigenvalues,
+    ascending. 0, or why not. By the name under which Numba has it, so that compiled code can be cached."""
+
+    def generate(context, builder, signature, arguments):
+        byte, word, pointer = ir.IntType(8), ir.IntType(64), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.IntType(32), [byte, byte, byte, word, pointer, word, pointer])
+        function = cgutils.get_or_insert_function(builder.module, kind, "numba_ez_xxxevd")
+        arrays = [context.make_array(t)(context, builder, x) for t, x in zip(signature.args, arguments)]
+        n = builder.extract_value(arrays[0].shape, 0)
+        matrix, vector = (builder.bitcast(array.data, pointer) for array in arrays)
+        letters = [ir.Constant(byte, ord(letter)) for letter in "dVL"]
+        return builder.call(function, [*letters, n, matrix, n, vector])
+
+    return types.int32(a, values), generate
 
 
 @uncounted
@@ -227,22 +255,26 @@ def _set_process(recipes, part, row, values, n, model, scratch):
         pi = values[row[FREQUENCIES] : row[FREQUENCIES] + s]
     else:
         pi = recipes.frequencies[part, :s]
-    shares = values[row[SHARES] : row[SHARES] + row[N_SHARES]]
     a, v = scratch.square[: s * s].reshape((s, s)), scratch.vectors[: s * s].reshape((s, s))
-    symmetric_rates(recipes.base[part], recipes.share_of[part], shares, row[SHARES] >= 0, pi, a)
-    jacobi(a, v)
+    symmetric_rates(recipes, part, values, pi, a)
     right, left = model.right[0], model.left[0]
+    few = s <= FEW_STATES
+    if few:
+        jacobi(a, v)
+        for k in range(s):
+            model.values[0, k] = a[k, k]
+    elif symmetric_eigensystem(a, model.values[0]) != 0:
+        model.values[0, 0] = math.nan  # nobody takes such a likelihood for one
     for k in range(s):
-        model.values[0, k] = a[k, k]
         model.root_frequencies[0, k] = pi[k]
         model.invariant_frequencies[k] = pi[k]
         for i in range(s):
-            root = math.sqrt(pi[i])
-            left[k, i] = v[i, k] * root
+            root, x = math.sqrt(pi[i]), v[i, k] if few else a[k, i]
+            left[k, i] = x * root
             if n.padded == 4:
-                right[i, k] = v[i, k] / root
+                right[i, k] = x / root
             else:
-                right[k, i] = v[i, k] / root
+                right[k, i] = x / root
 
 
 @merged

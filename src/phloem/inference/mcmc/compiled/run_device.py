@@ -1,9 +1,13 @@
-"""Metropolis-coupled chains whose likelihood lies on a device: all chains propose, one launch evaluates them,
-all are settled, two may swap. Moves, priors, acceptance and random numbers are those of run.py.
+"""Metropolis-coupled chains whose likelihood lies on a device. Moves, priors, acceptance and random numbers
+are those of run.py.
 
-Threads may help with what is done chain by chain. Each has chains of its own, for which it looks first; the
-caller takes what nobody has begun, so that it never waits for a thread that does not come. A chain's numbers
-do not depend on who works on it.
+Every thread has some of the chains, its group, with a forest of their own on the device: it proposes for all
+of them, has them evaluated in one launch and settles them, while the device works for other threads as well.
+A thread waits for another only where a chain of one is to swap temperatures with a chain of the other. A
+chain's numbers do not depend on its company, so they do not depend on the number of threads.
+
+Helpers stay here from one call to the next, since calling them takes longer than some generations, and go
+when nothing was to do for a while.
 """
 
 from __future__ import annotations
@@ -19,129 +23,147 @@ from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNE, chain_prior, swap_chains, tune_move
 from phloem.inference.mcmc.records import COMPILED, KIND, OF_TOPOLOGY
 from phloem.pruning.cpu.cell_records import INVARIANT, SLOT, cell_model, cell_numbers
-from phloem.pruning.cpu.chain_evaluation import await_values, launch, prepare
+from phloem.pruning.cpu.chain_evaluation import evaluate
 from phloem.pruning.cpu.chain_state import MODEL, N_BRANCHES, N_EDITS
-from phloem.pruning.cpu.chain_steps import lay_out, write_part
 from phloem.pruning.cpu.chain_versions import READY, settle_version
-from phloem.pruning.cpu.schedule import exchange, fetch_add, give_way, raise_to, read_shared
+from phloem.pruning.cpu.schedule import exchange, fetch_add, give_way, read_shared
 from phloem.pruning.cpu.storage import float64_at, int64_at
 
-FINISHED = -1
-PROPOSE, EVALUATE, SETTLE = range(3)  # where advance_device goes on
-MODELS_WAIT = -2
+FINISHED, MODELS_WAIT, STOPPED, AWAY = -1, -2, -3, -4
+PROPOSE, EVALUATE, SETTLE = range(3)  # where advance_group goes on
 
-# Words of ChainShared.crew, each in a cache line of its own, and then one for every chain: the last round in
-# which somebody took it. A round is one kind of work on every chain, 8 · number + kind.
-ROUND, DONE, LEAVE, TASK, THREADS, FIRST_CLAIM = range(0, 48, 8)
-PROPOSING, PREPARING, WRITING, SETTLING = range(4)
+# Words of ChainShared.crew, each in a cache line of its own. GOAL: generations that all chains are to have
+# done since the run began here; BASE: of them, those before the first row of ChainShared.pair; TASK; LEAVE: 1
+# sends helpers home; from FIRST_THERE on, 1 for every thread that is at work or waits for some.
+GOAL, BASE, TASK, LEAVE, FIRST_THERE = range(0, 40, 8)
 _PATIENCE = 4_000  # looks, some microseconds
 _IDLE = 20_000  # times that a helper offers its core to others, some milliseconds, before it goes
 
 
 @uncounted
-def advance_device(data, state, shared, scratch, device, n_generations, resume):
-    """Take all chains on until they have done n_generations since shared.done was 0.
+def work(data, state, shared, scratch, device, group, resume):
+    """A thread's part of what shared.crew asks for.
 
-    device: (chains, change, record) of pruning.gpu.forest.GpuForest. resume: PROPOSE; EVALUATE, after the
-    models of the chains whose shared.waits is 1 were set; SETTLE, after the forest evaluated what it could
-    not from here. Returns FINISHED, MODELS_WAIT, or the forest's status.
+    device: (chains, change, record) of the group's GpuForest. group: (thread, its first chain, the one after
+    its last). resume: PROPOSE; EVALUATE, after the models of the chains whose shared.waits is 1 were set;
+    SETTLE, after the forest evaluated what it could not from here.
+
+    Thread 0 answers FINISHED when all threads have; others wait for the next goal, and answer AWAY where none
+    comes. Any thread: MODELS_WAIT, STOPPED where another has failed, or a status of chain_evaluation.
     """
-    chains, _, record = device
-    n_chains, phase = len(state.slot), resume
-    while shared.done[0] < n_generations:
-        if phase != SETTLE:
-            _everyone(PROPOSING if phase == PROPOSE else PREPARING, data, state, shared, scratch, device)
-            waiting, status, n_active = False, READY, 0
-            for h in range(n_chains):
-                waiting = waiting or (phase == PROPOSE and shared.waits[h] != 0)
-                status = max(status, shared.status[h])
-                n_active += record.active[h]
+    status = advance_group(data, state, shared, scratch, device, group, resume)
+    while status == FINISHED:
+        if group[0] == 0:
+            for h in range(len(state.slot)):
+                if not await_shared(shared.swapped, h, shared.crew[GOAL], shared.stop):
+                    status = STOPPED
+            break
+        if not stays(shared.crew, shared.swapped, group):
+            return AWAY
+        status = advance_group(data, state, shared, scratch, device, group, PROPOSE)
+    return status
+
+
+@uncounted
+def advance_group(data, state, shared, scratch, device, group, resume):
+    """Take the chains of a group on to the goal."""
+    chains, change, record = device
+    _, first, end = group
+    phase = resume
+    while read_shared(shared.swapped, first) < read_shared(shared.crew, GOAL):
+        if phase == PROPOSE:
+            waiting = False
+            for h in range(first, end):
+                propose_chain(data, state, shared, scratch, change, (h, h - first))
+                waiting = waiting or shared.waits[h] != 0
             if waiting:
                 return MODELS_WAIT
-            if status == READY and n_active > 0:
-                status = lay_out(chains, record.active, record.words)
-            if status == READY and n_active > 0:
-                _everyone(WRITING, data, state, shared, scratch, device)
-                status = launch(chains, record)
-            if status == READY:
-                status = await_values(chains.trees, record)
+        if phase != SETTLE:
+            status = evaluate(chains, change, record)
             if status != READY:
                 return status
-        _everyone(SETTLING, data, state, shared, scratch, device)
-        g = shared.done[0]
-        if n_chains > 1 and shared.pair[g, 0] >= 0:
-            swap_chains(
-                data.heat, state.log_likelihood, state.log_prior, state.rank, state.swaps_tried,
-                state.swaps_accepted, shared.pair[g, 0], shared.pair[g, 1], shared.log_uniform[g],
-            )  # fmt: skip
-        shared.done[0] = g + 1
+        g = shared.swapped[first]
+        for h in range(first, end):
+            k = h - first
+            value = state.log_likelihood[h]
+            if chains.trees.pending[k] != 0:
+                value = chains.trees.value[1 - chains.trees.accepted[k], k]
+            settle_chain(data, state, shared, h, value, shared.crew[TASK])
+            settle_version(chains, change, k, shared.taken[h])
+            exchange(shared.done, h, g + 1)
+        if not swap_at(data, state, shared, group, g):
+            return STOPPED
         phase = PROPOSE
     return FINISHED
 
 
 @uncounted
-def _everyone(kind, data, state, shared, scratch, device):
-    """One kind of work on every chain: begin a round, do one's own part, and wait for the others'."""
-    crew, n_chains = shared.crew, len(state.slot)
-    now = (crew[ROUND] >> 3) * 8 + 8 + kind
-    exchange(crew, DONE, 0)
-    exchange(crew, ROUND, now)
-    turns, last = 0, n_chains // crew[THREADS]
-    while read_shared(crew, DONE) < n_chains:
-        if turns == 0 or turns > _PATIENCE:
-            work(data, state, shared, scratch, device, now, 0, last)
-            last = n_chains
+def swap_at(data, state, shared, group, g):
+    """Swap temperatures at the end of generation g where a chain of this group takes part: the thread that
+    has the first of the two does it; a pair of -1 is nobody's. False where another has failed meanwhile."""
+    _, first, end = group
+    if len(state.slot) > 1:
+        row = g - shared.crew[BASE]
+        i, j = shared.pair[row, 0], shared.pair[row, 1]
+        if first <= i < end:
+            if not await_shared(shared.done, j, g + 1, shared.stop):
+                return False
+            swap_chains(
+                data.heat, state.log_likelihood, state.log_prior, state.rank, state.swaps_tried,
+                state.swaps_accepted, i, j, shared.log_uniform[row],
+            )  # fmt: skip
+            exchange(shared.swapped, j, g + 1)
+        elif first <= j < end and not await_shared(shared.swapped, j, g + 1, shared.stop):
+            return False
+    for h in range(end - 1, first - 1, -1):  # the first one says how far the group is
+        exchange(shared.swapped, h, g + 1)
+    return True
+
+
+@uncounted
+def await_shared(counter, index, amount, stop):
+    """Wait until a counter has reached an amount; False where a thread has failed."""
+    turns = 0
+    while read_shared(counter, index) < amount:
+        if read_shared(stop, 0) != 0:
+            return False
         turns += 1
         if turns > _PATIENCE:
             give_way()
+    return True
 
 
 @uncounted
-def assist(data, state, shared, scratch, device, place):
-    """Help advance_device, as the place[0]-th of place[1] threads, until told to leave, or nothing was to do
-    for a while."""
-    crew, n_chains, seen, turns = shared.crew, len(state.slot), 0, 0
-    first, last = place[0] * n_chains // place[1], (place[0] + 1) * n_chains // place[1]
-    while read_shared(crew, LEAVE) == 0 and turns < _PATIENCE + _IDLE:
-        now = read_shared(crew, ROUND)
+def stays(crew, swapped, group):
+    """Wait for another goal; False for a helper that is to leave, or gives up its place as nothing comes."""
+    thread, first, _ = group
+    turns = 0
+    while read_shared(swapped, first) >= read_shared(crew, GOAL):
         turns += 1
-        if now != seen:
-            work(data, state, shared, scratch, device, now, first, last)
-            seen, turns = now, 0
-        elif turns > _PATIENCE:
+        if turns > _PATIENCE:
             give_way()
+        if turns > _PATIENCE + _IDLE or read_shared(crew, LEAVE) != 0:
+            exchange(crew, FIRST_THERE + 8 * thread, 0)
+            late = read_shared(swapped, first) < fetch_add(crew, GOAL, 0)
+            return late and exchange(crew, FIRST_THERE + 8 * thread, 1) == 0
+    return True
 
 
 @uncounted
-def work(data, state, shared, scratch, device, now, first, last):
-    """A round's work on those of the chains first … last - 1 that nobody has begun."""
-    chains, change, record = device
-    kind, task, n = now & 7, shared.crew[TASK], 0
-    for h in range(first, last):
-        if raise_to(shared.crew, FIRST_CLAIM + 8 * h, now) >= now:
-            continue
-        if kind == PROPOSING:
-            propose_chain(data, state, shared, scratch, change, h)
-            shared.status[h] = READY
-        if kind == PREPARING or (kind == PROPOSING and shared.waits[h] == 0):
-            shared.status[h] = prepare(chains, change, record.active, h)
-        elif kind == WRITING and record.active[h]:
-            write_part(chains, change, h, record.words)
-        elif kind == SETTLING:
-            value = chains.trees.value[1 - chains.trees.accepted[h], h]
-            if chains.trees.pending[h] == 0:
-                value = state.log_likelihood[h]
-            settle_chain(data, state, shared, h, value, task)
-            settle_version(chains, change, h, shared.taken[h])
-        n += 1
-    if n > 0:
-        fetch_add(shared.crew, DONE, n)
+def set_goal(crew, n_generations, task, n_threads, away):
+    """Ask for more generations. away: (n_threads,) out, 1 for helpers whose place was empty: the caller sends
+    one there."""
+    crew[BASE], crew[TASK] = crew[GOAL], task
+    fetch_add(crew, GOAL, n_generations)
+    for thread in range(1, n_threads):
+        away[thread] = 1 - exchange(crew, FIRST_THERE + 8 * thread, 1)
 
 
 @uncounted
-def propose_chain(data, state, shared, scratch, change, h):
-    """Make chain h's proposal and write it as a change for the device; shared.waits[h] = 1 where its model
-    must be set by the caller."""
+def propose_chain(data, state, shared, scratch, change, numbers):
+    """Make a chain's proposal and write it as a change for the device; shared.waits = 1 where its model must
+    be set by the caller. numbers: of the chain in the run and in its group."""
+    h, k = numbers
     begin(state, h)
     u, move = uniform(state.rng[h]), 0
     while data.moves.cumulative[move] < u:
@@ -155,49 +177,51 @@ def propose_chain(data, state, shared, scratch, change, h):
         return
     old, new = state.slot[h], 1 - state.slot[h]
     if data.moves.on[move] == OF_TOPOLOGY:
-        _write_edits(data.n_tips, state.left[h], state.right[h], old, new, change, h)
+        _write_edits(data.n_tips, state.left[h], state.right[h], old, new, change, k)
     for x in range(state.lengths.shape[3] - 1):
         differs = False
         for g in range(state.lengths.shape[2]):
             differs = differs or state.lengths[h, old, g, x] != state.lengths[h, new, g, x]
         if differs:
-            change.branches[h, change.counts[h, N_BRANCHES]] = x
-            change.counts[h, N_BRANCHES] += 1
+            change.branches[k, change.counts[k, N_BRANCHES]] = x
+            change.counts[k, N_BRANCHES] += 1
             for g in range(state.lengths.shape[2]):
-                change.lengths[h, g, x] = state.lengths[h, new, g, x]
+                change.lengths[k, g, x] = state.lengths[h, new, g, x]
     if model_differs(data.recipes, 0, state.values[h, old], state.values[h, new]):
         if data.recipes.rows[0, KIND] == COMPILED:
-            numbers, addresses = data.numbers[h, 0], data.addresses[h, 0]
-            set_model(data.recipes, 0, state.values[h, new], numbers, addresses, scratch)
-            write_model(numbers, addresses, shared.fields, change, h)
+            cell, addresses = data.numbers[h, 0], data.addresses[h, 0]
+            set_model(data.recipes, 0, state.values[h, new], cell, addresses, scratch)
+            write_model(cell, addresses, shared.fields, change, k)
         else:
             shared.waits[h] = 1
 
 
 @merged
-def _write_edits(n_tips, left, right, old, new, change, h):
+def _write_edits(n_tips, left, right, old, new, change, k):
     """Nodes whose two children are others."""
     for x in range(n_tips, left.shape[1]):
         l, r, a, b = left[new, x], right[new, x], left[old, x], right[old, x]
         if (l == a and r == b) or (l == b and r == a):
             left[new, x], right[new, x] = a, b
             continue
-        k = change.counts[h, N_EDITS]
-        change.edits[h, k, 0], change.edits[h, k, 1], change.edits[h, k, 2] = x, l, r
-        change.counts[h, N_EDITS] = k + 1
+        n = change.counts[k, N_EDITS]
+        change.edits[k, n, 0], change.edits[k, n, 1], change.edits[k, n, 2] = x, l, r
+        change.counts[k, N_EDITS] = n + 1
 
 
 @uncounted
-def write_model(numbers, addresses, fields, change, h):
-    """The model in the slot of chain h's cell that is not in use, as the device wants it. fields: (F + 1,)
-    first word of weights, process, invariant, invariant frequencies, frequencies, values, right, left and
-    generator, and the padded number of states."""
+def write_model(numbers, addresses, fields, change, k):
+    """The model in the slot of a cell that is not in use, as the device wants it, for chain k of a forest.
+
+    fields: (F + 1,) first word of weights, process, invariant, invariant frequencies, frequencies, values,
+    right, left and generator, and the padded number of states.
+    """
     n = cell_numbers(numbers)
     slot = 1 - int64_at(addresses[SLOT], (2,))[0]
-    model, words, w = cell_model(n, addresses, slot), change.numbers[h], fields[9]
+    model, words, w = cell_model(n, addresses, slot), change.numbers[k], fields[9]
     for c in range(n.categories):
         words[fields[0] + c] = model.weights[c]
-        change.rates[h, c], change.length_set[h, c] = model.rates[c], model.length_class[c]
+        change.rates[k, c], change.length_set[k, c] = model.rates[c], model.length_class[c]
     whole = words.view(np.int64)
     for c in range(n.categories):
         whole[fields[1] + c] = model.process[c]
@@ -208,11 +232,11 @@ def write_model(numbers, addresses, fields, change, h):
         for i in range(n.states):
             words[fields[4] + m * w + i] = model.root_frequencies[m, i]
             words[fields[5] + m * w + i] = model.values[m, i]
-            for k in range(n.states):
-                right = model.right[m, i, k] if n.padded == 4 else model.right[m, k, i]
-                words[fields[6] + (m * w + i) * w + k] = right
-                words[fields[7] + (m * w + i) * w + k] = model.left[m, i, k]
-    change.counts[h, MODEL] = 1
+            for j in range(n.states):
+                right = model.right[m, i, j] if n.padded == 4 else model.right[m, j, i]
+                words[fields[6] + (m * w + i) * w + j] = right
+                words[fields[7] + (m * w + i) * w + j] = model.left[m, i, j]
+    change.counts[k, MODEL] = 1
 
 
 @uncounted
