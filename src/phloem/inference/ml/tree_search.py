@@ -13,6 +13,7 @@ from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError, ModelError
+from phloem.hardware.limits import require_memory
 from phloem.hardware.machine import usable_cores
 from phloem.inference.ml.optimize import OptimizeResult, Start, refine, restarts
 from phloem.inference.ml.search import Place, climb, fit_lengths, hilltop
@@ -143,6 +144,13 @@ class _Search:
         patterns = site_patterns(alignment)
         none = np.zeros(0, np.int32)
         problem = engine_problem(patterns, model, (none, none))
+        n, size = alignment.n_taxa, model.n_categories * model.n_states
+        require_memory(
+            f"the messages of {n:,} taxa, {len(patterns.weights):,} patterns and {size:,} entries",
+            (4.0 * n - 6) * len(patterns.weights) * size * 8,
+            "Use a simpler model, fewer taxa, or a machine with more.",
+            alignment.source,
+        )
         threads = settings.threads or _usual_threads(alignment.n_taxa * len(patterns.weights))
         data = problem.tip_codes, problem.state_sets, problem.pattern_weights
         self._messages = DirectedMessages(*data, model.n_categories, settings.radius, threads)

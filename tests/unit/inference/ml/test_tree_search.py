@@ -156,3 +156,13 @@ def test_every_interchange_gets_one_second_look(simulated, monkeypatch):
 
     keys, every = topologies(worth_a_look(found, -np.inf)), topologies(range(len(found.scores)))
     assert len(keys) == len(set(keys)) == 2 * (12 - 3) == len(set(every)) < len(every)
+
+
+def test_more_messages_than_memory_are_refused(simulated, monkeypatch):
+    model = model_for_alignment("JC+G4", simulated)
+    needed = (4 * 12 - 6) * len(np.unique(simulated.codes, axis=1).T) * 16 * 8
+    monkeypatch.setattr("phloem.hardware.limits.available_bytes", lambda: needed - 1)
+    with pytest.raises(InputError, match="messages of 12 taxa"):
+        search_tree(simulated, model)
+    monkeypatch.setattr("phloem.hardware.limits.available_bytes", lambda: needed)
+    _Search(simulated, model, FEW, lambda *_: None)
