@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.mark.slow  # compiles the sampler anew; test_moves.py has the errors of single moves
 def test_errors_of_registered_moves_show_in_what_is_drawn(tmp_path):
     """The tests of planted_moves.py, each of which a wrong move must fail to spoil."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist"]
     done = subprocess.run(
         [*command, str(Path(__file__).with_name("planted_moves.py"))],
         cwd=ROOT,
