@@ -70,9 +70,9 @@ def test_a_wrong_model_on_the_device_is_seen(tmp_path):
     alignment, structure, observed = case("GTR+I+G4", "dna", tmp_path)
     moves = ChainSettings(n_chains=1, sample_every=1, move_weights={"frequencies_slider": 1.0})
     run = new_run(0, observed, structure, moves, device="gpu")
-    run.shared.fields[[6, 7]] = run.shared.fields[[7, 6]]
+    run.shared.fields[:, [6, 7]] = run.shared.fields[:, [7, 6]]
     after = advanced(run, 6)
-    found = after.on_device.groups[0].forest.values()[0]
+    found = after.on_device.groups[0].forests[0].values()[0]
     if after.state.accepted.sum() > 0:
         plain = plain_likelihood([alignment], structure)
         found = after.samples.numbers[-1, 0]

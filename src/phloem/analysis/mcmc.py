@@ -173,8 +173,6 @@ def _only_on_cpu(chains: ChainSettings, data: ChainInput) -> str | None:
     moves = chosen_moves(data.structure, len(data.taxa), chains.move_weights)
     if any(move.move.gradients for move in moves):
         return "moves that ask for gradients are made there only"
-    if len(data.structure.parts) > 1:
-        return "parts are sampled there only"
     values = data.structure.space.start()
     for k in range(len(data.structure.parts)):
         if any(process.real_eigen is None for process in data.structure.site_model(k, values).processes):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from phloem.errors import DeviceError, InputError
+from phloem.errors import DeviceError
 from phloem.inference.mcmc.records import COMPILED, KIND, ChainData, ChainScratch, ChainShared, ChainState
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.pruning.cpu.cell_memory import Part
 from phloem.pruning.cpu.chain_state import LEFT, PARENT, RIGHT
+from phloem.pruning.cpu.chain_tables import table_row
 from phloem.pruning.cpu.forest import Forest
 from phloem.pruning.interface import Problem
 
@@ -31,14 +32,15 @@ FIELDS = (
 
 @dataclass(frozen=True)
 class Group:
-    """Chains first to end - 1 of a run, which one thread has; k, the thread's number. on_stream: a context in
-    which the forest's work is given to the GPU in an order of its own, beside that of other groups."""
+    """Chains first to end - 1 of a run, which one thread has; k, the thread's number. forests: of every part
+    of the data. on_stream: of every part, a context in which its work is given to the GPU in an order of its
+    own, beside that of others."""
 
     k: int
     first: int
     end: int
-    forest: GpuForest
-    on_stream: Callable[[], AbstractContextManager]
+    forests: tuple[GpuForest, ...]
+    on_stream: tuple[Callable[[], AbstractContextManager], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,7 @@ class DeviceChains:
 
 
 SMALL_TREE, MOST_GROUPS = 2_000, 8
+STREAMS = 8  # parts of a group that the GPU may work on at the same time
 _python_launches = Lock()  # captures do not bear another's
 
 
@@ -72,48 +75,44 @@ def chains_on_device(
     scratches: tuple[ChainScratch, ...], n_runs: int,
 ) -> DeviceChains:  # fmt: skip
     """The chains' trees and data on the GPU, evaluated from scratch; writes shared.fields, log_likelihood and
-    log_prior of the state. scratches: one a thread; n_runs: of chains like these, at the same time.
-
-    InputError for several parts; DeviceError where there is no GPU.
+    log_prior of the state. cells: one a part. scratches: one a thread; n_runs: of chains like these, at the
+    same time. DeviceError where there is no GPU.
     """
-    if len(cells.parts) > 1:
-        raise InputError(
-            "phloem mcmc samples partitions on the CPU only",
-            hint="Leave --partitions out, or choose --device cpu.",
-        )
     _, state, shared = records
     n_chains = len(state.slot)
-    n = min(len(scratches), n_chains, MOST_GROUPS) if _is_small(cells.parts[0]) else 1
+    n = min(len(scratches), n_chains, MOST_GROUPS) if _are_small(cells.parts) else 1
     bounds = [k * n_chains // n for k in range(n + 1)]
     groups = tuple(
-        _group((k, first, end, n * n_runs), cells.parts[0], state, structure.n_sets)
+        _group((k, first, end, n * n_runs), cells.parts, state)
         for k, (first, end) in enumerate(pairwise(bounds))
     )
-    numbers = groups[0].forest.numbers
-    shared.fields[:9], shared.fields[9] = numbers.blocks[:, 0], groups[0].forest.sizes.width
-    assert len(numbers.blocks) == len(FIELDS)
+    for fields, forest in zip(shared.fields, groups[0].forests):
+        fields[:9], fields[9] = forest.numbers.blocks[:, 0], forest.sizes.width
+        assert len(forest.numbers.blocks) == len(FIELDS)
     pool = ThreadPoolExecutor(n - 1, "phloem") if n > 1 else None
     there = DeviceChains(groups, scratches[:n], pool, [None] * n, np.zeros(n, np.int64))
     _start(there, cells, structure, *records)
     return there
 
 
-def _is_small(part: Part) -> bool:
+def _are_small(parts: Sequence[Part]) -> bool:
     """Whether a chain leaves most of a GPU idle, by the steps of its whole tree: then threads with chains of
     their own pay. In one launch chains of large data fill up what others leave, and none waits for another's
     launch (docs/gpu.md has the measurements)."""
     from phloem.pruning.gpu.step_schedule import tiling
 
-    sizes, (n_tips, n_patterns) = tiling(part.state_sets.shape[1], "float64"), part.tip_codes.shape
-    tiles = -(-n_patterns // sizes.post_tile)
-    return 2 * n_tips * tiles * sizes.chunks * len(part.process) <= SMALL_TREE
+    steps = 0
+    for part in parts:
+        sizes, (n_tips, n_patterns) = tiling(part.state_sets.shape[1], "float64"), part.tip_codes.shape
+        steps += 2 * n_tips * -(-n_patterns // sizes.post_tile) * sizes.chunks * len(part.process)
+    return steps <= SMALL_TREE
 
 
-def _group(place: tuple[int, ...], part: Part, state: ChainState, n_sets: int) -> Group:
+def _group(place: tuple[int, ...], parts: Sequence[Part], state: ChainState) -> Group:
     from phloem.hardware.gpu_device import own_stream
     from phloem.pruning.gpu.forest import GpuForest
 
-    n_tips, (k, first, end, beside) = len(part.tip_codes), place
+    n_tips, (k, first, end, beside) = len(parts[0].tip_codes), place
     numbers: list[np.ndarray] = []
     sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for h in range(first, end):
@@ -124,14 +123,17 @@ def _group(place: tuple[int, ...], part: Part, state: ChainState, n_sets: int) -
         for side, children in zip(sides, (state.left, state.right)):
             side.append(number[children[h, state.slot[h]][node[n_tips:]]])
     left, right = np.stack(sides[0]), np.stack(sides[1])
-    problem, processes = _problem(part, left, right), int(part.process.max()) + 1
-    on_stream = own_stream()
-    with on_stream():
-        forest = GpuForest(
-            problem, left, right, n_sets=n_sets, n_processes=processes, lazy=True, beside=beside
-        )
-    _rename(forest, np.stack(numbers))
-    return Group(k, first, end, forest, on_stream)
+    streams = [own_stream() for _ in range(min(len(parts), STREAMS))]
+    forests, on_stream = [], tuple(streams[i % len(streams)] for i in range(len(parts)))
+    for part, on in zip(parts, on_stream):
+        with on():
+            forest = GpuForest(
+                _problem(part, left, right), left, right, n_sets=int(part.length_class.max()) + 1,
+                n_processes=int(part.process.max()) + 1, lazy=True, beside=beside * len(streams),
+            )  # fmt: skip
+        _rename(forest, np.stack(numbers))
+        forests.append(forest)
+    return Group(k, first, end, tuple(forests), on_stream)
 
 
 def _ordered(order: np.ndarray, n_tips: int) -> np.ndarray:
@@ -176,30 +178,41 @@ def _start(
     Models that the compiled loop can make are made by it, so that numbers do not depend, in their last bits,
     on how they were made.
     """
-    from phloem.inference.mcmc.compiled.model import set_model
     from phloem.inference.mcmc.compiled.run import chain_prior
+
+    for group in there.groups:
+        total = np.zeros(group.end - group.first)
+        for part in range(len(cells.parts)):
+            total += _start_part(there.scratches[0], group, part, (cells, structure, data, state, shared))
+        state.log_likelihood[group.first : group.end] = total
+        for h in range(group.first, group.end):
+            state.log_prior[h] = chain_prior(data, state, h, int(state.slot[h]))
+
+
+def _start_part(scratch: ChainScratch, group: Group, part: int, run: tuple) -> np.ndarray:
+    """The log-likelihoods of a part for the chains of a group."""
+    from phloem.inference.mcmc.compiled.model import set_model
     from phloem.inference.mcmc.compiled.run_device import write_model
 
-    scratch = there.scratches[0]
-    for group in there.groups:
-        forest, chains = group.forest, range(group.first, group.end)
-        lengths = np.stack([state.lengths[h, state.slot[h]] for h in chains])
-        values = [state.values[h, state.slot[h]] for h in chains]
-        models = [structure.site_model(0, v) for v in values]
-        for h, model in zip(chains, models):
-            cells.set_model(h, 0, int(cells.cells[h][0].slot[0]), model)
-        with group.on_stream():
-            found = forest.start(lengths, models)
-            if data.recipes.rows[0, KIND] == COMPILED:
-                for k, h in enumerate(chains):
-                    set_model(data.recipes, 0, values[k], data.numbers[h, 0], data.addresses[h, 0], scratch)
-                    write_model(data.numbers[h, 0], data.addresses[h, 0], shared.fields, forest.change, k)
-                    cells.cells[h][0].slot[0] = 1 - cells.cells[h][0].slot[0]
-                found = forest.evaluate()
-                forest.settle(np.ones(len(values), bool))
-        state.log_likelihood[group.first : group.end] = found
-        for h in chains:
-            state.log_prior[h] = chain_prior(data, state, h, int(state.slot[h]))
+    cells, structure, data, state, shared = run
+    forest, chains, of = group.forests[part], range(group.first, group.end), cells.parts[part]
+    sets = slice(of.first_lengths, of.first_lengths + int(of.length_class.max()) + 1)
+    lengths = np.stack([state.lengths[h, state.slot[h], sets] for h in chains])
+    values = [state.values[h, state.slot[h]] for h in chains]
+    models = [structure.site_model(part, v) for v in values]
+    for h, model in zip(chains, models):
+        cells.set_model(h, part, int(cells.cells[h][part].slot[0]), model)
+    with group.on_stream[part]():
+        found = forest.start(lengths, models)
+        if data.recipes.rows[part, KIND] == COMPILED:
+            for k, h in enumerate(chains):
+                own = data.numbers[h, part], data.addresses[h, part]
+                set_model(data.recipes, part, values[k], *own, scratch)
+                write_model(*own, shared.fields[part], forest.change, k)
+                cells.cells[h][part].slot[0] = 1 - cells.cells[h][part].slot[0]
+            found = forest.evaluate()
+            forest.settle(np.ones(len(values), bool))
+    return found
 
 
 def work_on_device(
@@ -230,27 +243,26 @@ def _serve(there: DeviceChains, run: tuple, group: Group) -> None:
         work,
     )
 
-    structure, data, state, shared = run
-    resume, forest = PROPOSE, group.forest
+    _, data, state, shared = run
+    resume, forests = PROPOSE, group.forests
     numbers, scratch = (group.k, group.first, group.end), there.scratches[group.k]
     try:
         while True:
-            device = forest.chains, forest.change, forest.record
-            with group.on_stream():  # helps a new thread to the GPU, too
-                status = work(data, state, shared, scratch, device, numbers, resume)
+            rows = np.stack([table_row(f.chains, f.change, f.record) for f in forests])
+            with group.on_stream[0]():  # helps a new thread to the GPU, too
+                status = work(data, state, shared, scratch, rows, numbers, resume)
             if status in (FINISHED, AWAY):
                 return
             if status == STOPPED:
                 break
             if status == MODELS_WAIT:
-                for h in range(group.first, group.end):
-                    if shared.waits[h]:
-                        model = structure.site_model(0, state.values[h, 1 - state.slot[h]])
-                        forest.set_model(h - group.first, model)
+                _set_models(group, run)
                 resume = EVALUATE
             else:
-                with _python_launches, group.on_stream():
-                    forest.evaluate()
+                for forest, on_stream in zip(forests, group.on_stream):
+                    if forest.change.counts.any() and not forest.chains.trees.pending.any():
+                        with _python_launches, on_stream():
+                            forest.evaluate()
                 resume = SETTLE
     except BaseException:
         shared.stop[0] = 1  # others would wait for this group's chains
@@ -260,3 +272,14 @@ def _serve(there: DeviceChains, run: tuple, group: Group) -> None:
             if helper is not None:
                 helper.result()  # raises what went wrong
         raise DeviceError("a thread of the chains on the GPU has failed")
+
+
+def _set_models(group: Group, run: tuple) -> None:
+    """Models of proposals that the compiled loop cannot make."""
+    structure, data, state, shared = run
+    for h in range(group.first, group.end):
+        old, new = state.values[h, state.slot[h]], state.values[h, 1 - state.slot[h]]
+        for part, forest in enumerate(group.forests if shared.waits[h] else ()):
+            differs = (old != new) & (data.recipes.reads[part] != 0)
+            if data.recipes.rows[part, KIND] != COMPILED and differs.any():
+                forest.set_model(h - group.first, structure.site_model(part, new))

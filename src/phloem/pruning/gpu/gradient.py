@@ -141,8 +141,8 @@ def _rate_matrix_adjoints(what: Adjoints, numbers: Tensors) -> torch.Tensor:
     device."""
     own = what.models
     process, right, left = (_of_models(numbers, name, own) for name in ("process", "right", "left"))
-    values = torch.stack([numbers["values"][m].index_select(0, p) for m, p in zip(own, process)])
-    by_category = [torch.stack([x.index_select(0, p) for x, p in zip(of, process)]) for of in (right, left)]
+    values = _stack([numbers["values"][m].index_select(0, p) for m, p in zip(own, process)])
+    by_category = [_stack([x.index_select(0, p) for x, p in zip(of, process)]) for of in (right, left)]
     before, after = (of.transpose(-1, -2)[:, None] for of in by_category)
     half = (values[..., :, None] - values[..., None, :])[:, None] / 2
     mean = (values[..., :, None] + values[..., None, :])[:, None] / 2
@@ -164,15 +164,15 @@ def _root_sums(what: Adjoints, arrays: Tensors, numbers: Tensors) -> tuple[torch
     """d root_frequencies by category (n, C, W), d invariant_frequencies (n, W), d weights (n, C),
     d invariant (n, 1): root_adjoint of pruning/reference/recursion.py."""
     n, own = what.n_root, what.models
-    partials = torch.stack([arrays["messages"][:, at : at + n] for at in what.columns]).to(torch.float64)
-    exponents = torch.stack([arrays["exponents"][:, at : at + n] for at in what.columns])
+    partials = _stack([arrays["messages"][:, at : at + n] for at in what.columns]).to(torch.float64)
+    exponents = _stack([arrays["exponents"][:, at : at + n] for at in what.columns])
 
     def of_root(name: str) -> torch.Tensor:
-        return torch.stack([arrays[name][at : at + n] for at in what.first_root])
+        return _stack([arrays[name][at : at + n] for at in what.first_root])
 
     weights, mantissa, power = (of_root(name) for name in ("column_weights", "mantissa", "power"))
     if what.ascertained:
-        beside = torch.stack([arrays["result"][row, 1] for row in what.result])
+        beside = _stack([arrays["result"][row, 1] for row in what.result])
         weights = weights + of_root("ascertained") * torch.exp(of_root("site_log")) * beside[:, None]
     weights = torch.where(weights > 0, weights / mantissa, 0.0)
     scale = weights[:, None] * torch.exp2((exponents - power[:, None]).to(torch.float64))
@@ -182,7 +182,7 @@ def _root_sums(what: Adjoints, arrays: Tensors, numbers: Tensors) -> tuple[torch
     share = torch.where(allowed.any(2), weights * torch.exp2(-power.to(torch.float64)), 0.0)[:, None]
     share = (share @ allowed)[:, 0]
     process, invariant = _of_models(numbers, "process", own), _of_models(numbers, "invariant", own)
-    f = torch.stack([numbers["frequencies"][m].index_select(0, p) for m, p in zip(own, process)])
+    f = _stack([numbers["frequencies"][m].index_select(0, p) for m, p in zip(own, process)])
     constant = (share * _of_models(numbers, "invariant_frequencies", own)).sum(1)
     by_frequency = _of_models(numbers, "weights", own)[..., None] * seen
     return by_frequency, invariant.view(-1, 1) * share, (seen * f).sum(2), constant[:, None]
@@ -190,4 +190,9 @@ def _root_sums(what: Adjoints, arrays: Tensors, numbers: Tensors) -> tuple[torch
 
 def _of_models(numbers: Tensors, name: str, models: Sequence[int]) -> torch.Tensor:
     """One by one: a list of places would have to travel to the device, which no graph can capture."""
-    return torch.stack([numbers[name][m] for m in models])
+    return _stack([numbers[name][m] for m in models])
+
+
+def _stack(arrays: Sequence[torch.Tensor]) -> torch.Tensor:
+    """One on the other; the only one is not copied."""
+    return arrays[0][None] if len(arrays) == 1 else torch.stack(list(arrays))

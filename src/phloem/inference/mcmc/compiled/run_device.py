@@ -23,8 +23,10 @@ from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNE, chain_prior, swap_chains, tune_move
 from phloem.inference.mcmc.records import COMPILED, KIND, OF_TOPOLOGY
 from phloem.pruning.cpu.cell_records import INVARIANT, SLOT, cell_model, cell_numbers
-from phloem.pruning.cpu.chain_evaluation import evaluate
+from phloem.pruning.cpu.chain_evaluation import await_values
+from phloem.pruning.cpu.chain_evaluation import begin as begin_evaluation
 from phloem.pruning.cpu.chain_state import MODEL, N_BRANCHES, N_EDITS
+from phloem.pruning.cpu.chain_tables import chains_at, change_at, device_at, trees_at
 from phloem.pruning.cpu.chain_versions import READY, settle_version
 from phloem.pruning.cpu.schedule import exchange, fetch_add, give_way, read_shared
 from phloem.pruning.cpu.storage import float64_at, int64_at
@@ -41,17 +43,17 @@ _IDLE = 20_000  # times that a helper offers its core to others, some millisecon
 
 
 @uncounted
-def work(data, state, shared, scratch, device, group, resume):
+def work(data, state, shared, scratch, forests, group, resume):
     """A thread's part of what shared.crew asks for.
 
-    device: (chains, change, record) of the group's GpuForest. group: (thread, its first chain, the one after
-    its last). resume: PROPOSE; EVALUATE, after the models of the chains whose shared.waits is 1 were set;
-    SETTLE, after the forest evaluated what it could not from here.
+    forests: (L, ·) of every part, the row of the group's GpuForest (chain_tables.py). group: (thread, its
+    first chain, the one after its last). resume: PROPOSE; EVALUATE, after the models of the chains whose
+    shared.waits is 1 were set; SETTLE, after the forests evaluated what they could not from here.
 
     Thread 0 answers FINISHED when all threads have; others wait for the next goal, and answer AWAY where none
     comes. Any thread: MODELS_WAIT, STOPPED where another has failed, or a status of chain_evaluation.
     """
-    status = advance_group(data, state, shared, scratch, device, group, resume)
+    status = advance_group(data, state, shared, scratch, forests, group, resume)
     while status == FINISHED:
         if group[0] == 0:
             for h in range(len(state.slot)):
@@ -60,41 +62,76 @@ def work(data, state, shared, scratch, device, group, resume):
             break
         if not stays(shared.crew, shared.swapped, group):
             return AWAY
-        status = advance_group(data, state, shared, scratch, device, group, PROPOSE)
+        status = advance_group(data, state, shared, scratch, forests, group, PROPOSE)
     return status
 
 
 @uncounted
-def advance_group(data, state, shared, scratch, device, group, resume):
+def advance_group(data, state, shared, scratch, forests, group, resume):
     """Take the chains of a group on to the goal."""
-    chains, change, record = device
     _, first, end = group
     phase = resume
     while read_shared(shared.swapped, first) < read_shared(shared.crew, GOAL):
         if phase == PROPOSE:
             waiting = False
             for h in range(first, end):
-                propose_chain(data, state, shared, scratch, change, (h, h - first))
+                propose_chain(data, state, shared, scratch, forests, (h, h - first))
                 waiting = waiting or shared.waits[h] != 0
             if waiting:
                 return MODELS_WAIT
         if phase != SETTLE:
-            status = evaluate(chains, change, record)
+            status = evaluate_parts(forests)
             if status != READY:
                 return status
         g = shared.swapped[first]
         for h in range(first, end):
-            k = h - first
-            value = state.log_likelihood[h]
-            if chains.trees.pending[k] != 0:
-                value = chains.trees.value[1 - chains.trees.accepted[k], k]
+            value = value_of(forests, h - first, state.log_likelihood[h])
             settle_chain(data, state, shared, h, value, shared.crew[TASK])
-            settle_version(chains, change, k, shared.taken[h])
+            settle_parts(forests, h - first, shared.taken[h])
             exchange(shared.done, h, g + 1)
         if not swap_at(data, state, shared, group, g):
             return STOPPED
         phase = PROPOSE
     return FINISHED
+
+
+@uncounted
+def evaluate_parts(forests):
+    """Evaluate what the chains propose, all parts begun before any is awaited. READY, or why a part was not
+    evaluated; others may be then, and wait to be settled."""
+    status = READY
+    for part in range(len(forests)):
+        row = forests[part]
+        begun = begin_evaluation(chains_at(row), change_at(row), device_at(row))
+        if begun != READY:
+            status = begun
+            active = device_at(row).active
+            for k in range(len(active)):
+                active[k] = 0
+    for part in range(len(forests)):
+        row = forests[part]
+        found = await_values(trees_at(row), device_at(row))
+        if found != READY:
+            status = found
+    return status
+
+
+@uncounted
+def value_of(forests, k, before):
+    """The log-likelihood of a chain's proposal, summed over parts; before, where it proposes nothing."""
+    total, proposes = 0.0, False
+    for part in range(len(forests)):
+        trees = trees_at(forests[part])
+        pending = trees.pending[k] != 0
+        proposes = proposes or pending
+        total += trees.value[1 - trees.accepted[k] if pending else trees.accepted[k], k]
+    return total if proposes else before
+
+
+@uncounted
+def settle_parts(forests, k, taken):
+    for part in range(len(forests)):
+        settle_version(chains_at(forests[part]), change_at(forests[part]), k, taken)
 
 
 @uncounted
@@ -160,9 +197,9 @@ def set_goal(crew, n_generations, task, n_threads, away):
 
 
 @uncounted
-def propose_chain(data, state, shared, scratch, change, numbers):
-    """Make a chain's proposal and write it as a change for the device; shared.waits = 1 where its model must
-    be set by the caller. numbers: of the chain in the run and in its group."""
+def propose_chain(data, state, shared, scratch, forests, numbers):
+    """Make a chain's proposal and write it as changes for the device; shared.waits = 1 where a model of its
+    parts must be set by the caller. numbers: of the chain in the run and in its group."""
     h, k = numbers
     begin(state, h)
     u, move = uniform(state.rng[h]), 0
@@ -173,25 +210,34 @@ def propose_chain(data, state, shared, scratch, change, numbers):
     if ratio > -math.inf:
         prior = chain_prior(data, state, h, 1 - state.slot[h])
     shared.move[h], shared.ratio[h], shared.prior[h], shared.waits[h] = move, ratio, prior, 0
-    if prior == -math.inf:
-        return
-    old, new = state.slot[h], 1 - state.slot[h]
-    if data.moves.on[move] == OF_TOPOLOGY:
+    if prior > -math.inf:
+        for part in range(len(forests)):
+            write_change(data, state, shared, scratch, forests[part], (h, k, part))
+
+
+@uncounted
+def write_change(data, state, shared, scratch, row, numbers):
+    """What a chain proposes for one of its parts. row: of the part's forest; numbers: of the chain in the run
+    and in its group, and of the part."""
+    h, k, part = numbers
+    change, cell, addresses = change_at(row), data.numbers[h, part], data.addresses[h, part]
+    old, new, n = state.slot[h], 1 - state.slot[h], cell_numbers(cell)
+    if data.moves.on[shared.move[h]] == OF_TOPOLOGY:
         _write_edits(data.n_tips, state.left[h], state.right[h], old, new, change, k)
+    first = n.first_lengths
     for x in range(state.lengths.shape[3] - 1):
         differs = False
-        for g in range(state.lengths.shape[2]):
+        for g in range(first, first + n.length_classes):
             differs = differs or state.lengths[h, old, g, x] != state.lengths[h, new, g, x]
         if differs:
             change.branches[k, change.counts[k, N_BRANCHES]] = x
             change.counts[k, N_BRANCHES] += 1
-            for g in range(state.lengths.shape[2]):
-                change.lengths[k, g, x] = state.lengths[h, new, g, x]
-    if model_differs(data.recipes, 0, state.values[h, old], state.values[h, new]):
-        if data.recipes.rows[0, KIND] == COMPILED:
-            cell, addresses = data.numbers[h, 0], data.addresses[h, 0]
-            set_model(data.recipes, 0, state.values[h, new], cell, addresses, scratch)
-            write_model(cell, addresses, shared.fields, change, k)
+            for g in range(n.length_classes):
+                change.lengths[k, g, x] = state.lengths[h, new, first + g, x]
+    if model_differs(data.recipes, part, state.values[h, old], state.values[h, new]):
+        if data.recipes.rows[part, KIND] == COMPILED:
+            set_model(data.recipes, part, state.values[h, new], cell, addresses, scratch)
+            write_model(cell, addresses, shared.fields[part], change, k)
         else:
             shared.waits[h] = 1
 
@@ -250,9 +296,10 @@ def settle_chain(data, state, shared, h, likelihood, task):
         taken = ratio >= 0.0 or math.log(uniform(state.rng[h])) < ratio
         if taken:
             old, new = state.slot[h], 1 - state.slot[h]
-            if model_differs(data.recipes, 0, state.values[h, old], state.values[h, new]):
-                slot = int64_at(data.addresses[h, 0][SLOT], (2,))
-                slot[0] = 1 - slot[0]
+            for part in range(data.addresses.shape[1]):
+                if model_differs(data.recipes, part, state.values[h, old], state.values[h, new]):
+                    slot = int64_at(data.addresses[h, part][SLOT], (2,))
+                    slot[0] = 1 - slot[0]
             state.log_likelihood[h], state.log_prior[h] = likelihood, prior
             state.slot[h] = new
     shared.taken[h], shared.move[h] = taken, -1

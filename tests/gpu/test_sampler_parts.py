@@ -1,0 +1,107 @@
+"""Several parts of the data on a device, likelihood and chains: any data together, whatever parts share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from phloem.data.alignment import alignment_from_sequences
+from phloem.data.alphabet import alphabet
+from phloem.density.parameterisation import Linkage, PartModel
+from phloem.inference.mcmc.guard import plain_likelihood
+from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.run import advanced, new_run
+from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.partitioned import PartitionedLikelihood
+from phloem.tree.random import uniform_unrooted
+
+SETTINGS = ChainSettings(n_chains=2, sample_every=3, tuning_generations=6)
+MIXED = (("dna", "GTR+I+G2", 5), ("protein", "LG", 3), ("binary", "MKV", 4))
+SAME = (("dna", "HKY+G2", 4), ("dna", "HKY+R2", 5))
+
+
+def case(parts, linkage):
+    """(alignments, structure, observations)."""
+    data, models = [], []
+    for seed, (kind, text, n_sites) in enumerate(parts):
+        rng, letters = np.random.default_rng(seed), list(alphabet(kind).states[:4])
+        rows = rng.choice(letters, (4, n_sites))
+        if kind == "binary":
+            rows[0], rows[1] = letters[:2]
+        data.append(
+            alignment_from_sequences({f"t{i}": "".join(row) for i, row in enumerate(rows)}, alphabet(kind))
+        )
+        model = model_for_alignment(text, data[-1])
+        models.append(PartModel(f"p{seed}", model, n_sites, sites_per_character(model)))
+    observed = [observations(a, m.model.unseen) for a, m in zip(data, models)]
+    return data, structure_of_parts(models, linkage), observed
+
+
+def run_of(observed, structure, settings=SETTINGS, *more, **options):
+    return new_run(0, observed, structure, settings, *more, device="gpu", **options)
+
+
+def errors(run, data):
+    """Of the log-likelihood of every sample, relative to the reference's."""
+    plain = plain_likelihood(data, run.structure)
+    expected = [plain(*run.samples.tree_and_numbers(i, run.columns.names)) for i in range(run.samples.n)]
+    return np.abs(run.samples.numbers[:, 0] / expected - 1)
+
+
+@pytest.mark.parametrize(
+    ("parts", "linkage"),
+    [
+        (MIXED, Linkage("proportional")),
+        (MIXED, Linkage("unlinked")),
+        (SAME, Linkage("linked", {"kappa": (("p0", "p1"),)})),
+    ],
+)
+def test_parts_on_a_device(parts, linkage):
+    data, structure, observed = case(parts, linkage)
+    whole = advanced(run_of(observed, structure), 9)
+    assert whole.state.accepted.sum() > 0 and errors(whole, data).max() < 1e-10
+    assert len(whole.on_device.groups[0].forests) == len(parts)
+    on_cpu = advanced(new_run(0, observed, structure, SETTINGS), 9)
+    np.testing.assert_allclose(whole.samples.numbers, on_cpu.samples.numbers, rtol=1e-9, atol=1e-9)
+    half = advanced(run_of(observed, structure), 6)
+    resumed = run_of(observed, structure, SETTINGS, half.state, half.samples)
+    assert np.array_equal(advanced(resumed, 3).samples.numbers, whole.samples.numbers)
+
+
+def test_the_likelihood_of_parts_and_its_gradient():
+    data, _, _ = case(MIXED, Linkage("proportional"))
+    texts = ("GTR{1,2,1,1,2}+F+I{0.1}+G2{0.5}", "LG", "MKV")
+    parts = {name: (alignment, text) for name, alignment, text in zip("abc", data, texts)}
+    tree = replace(uniform_unrooted(4, np.random.default_rng(3)), taxa=data[0].taxa)
+    found, wanted = (
+        PartitionedLikelihood(parts, tree, Linkage("proportional"), engine).gradient(parameters=True)
+        for engine in ("gpu", "cpu")
+    )
+    np.testing.assert_allclose(found.part_log_likelihoods, wanted.part_log_likelihoods, rtol=1e-9)
+    for name in ("branch_lengths", "partition_rates"):
+        a, b = getattr(found, name), getattr(wanted, name)
+        assert np.abs(a - b).max() < 1e-8 * np.abs(b).max()
+    largest = max(map(abs, wanted.parameters.values()))
+    assert found.parameters.keys() == wanted.parameters.keys()
+    assert all(abs(found.parameters[k] - wanted.parameters[k]) < 1e-8 * largest for k in found.parameters)
+    codes = data[1].codes.copy()
+    codes[0, 0] = (codes[0, 0] + 1) % 4  # the control: another character in one part is seen
+    parts["b"] = (replace(data[1], codes=codes), "LG")
+    other = PartitionedLikelihood(parts, tree, Linkage("proportional"), "gpu").log_likelihood()
+    assert abs(other / wanted.log_likelihood - 1) > 1e-6
+
+
+def test_a_part_that_is_forgotten_is_seen():
+    """The control: what one part adds while only another one proposes is off by 1."""
+    data, structure, observed = case(SAME, Linkage("unlinked"))
+    settings = ChainSettings(n_chains=1, sample_every=1, tuning_generations=0)
+    settings = replace(settings, move_weights={"kappa{p0}_slider": 1.0})
+    run = run_of(observed, structure, settings)
+    assert errors(run, data).max() < 1e-10
+    value = run.on_device.groups[0].forests[1].chains.trees.value
+    value += 1.0
+    assert errors(advanced(run, 12), data).max() > 1e-3
