@@ -22,6 +22,7 @@ COMMANDS = {
     "date": "phloem.cli.date:date",
     "ml": "phloem.cli.ml:ml",
     "mcmc": "phloem.cli.mcmc:mcmc",
+    "time": "phloem.cli.time:time",
     "summarise": "phloem.cli.summarise:summarise",
     "simulate": "phloem.cli.simulate:simulate",
     "plan": "phloem.cli.plan:plan",

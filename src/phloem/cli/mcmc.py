@@ -12,6 +12,7 @@ from phloem.errors import InputError
 if TYPE_CHECKING:
     from phloem.analysis.mcmc import McmcResult, McmcSettings
     from phloem.analysis.mcmc_data import ChainInput
+    from phloem.analysis.mcmc_record import Diagnosis, TraceSummary
 
 MODEL = typer.Option(
     None, "--model", "-m", help="Such as GTR+I+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
@@ -137,36 +138,15 @@ def _look(settings: McmcSettings) -> None:
 
 
 def _run(settings: McmcSettings) -> McmcResult:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
     from phloem.analysis.mcmc import run_mcmc
     from phloem.cli.streams import message_console
 
     console = message_console(live=True)
-    columns = (
-        BarColumn(16),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
-        TextColumn("{task.fields[speed]}"),
-        TextColumn("{task.fields[agreement]}"),
-        TimeRemainingColumn(compact=True),
-    )
-    bar = Progress(*columns, console=console, transient=True)
-    task = bar.add_task("", total=settings.chains.generations, speed="", agreement="")
+    bar, report = chain_progress(console, settings.chains.generations)
 
     def begin(*chosen) -> None:
         _introduce(settings, *chosen)
         bar.start()  # only now: what goes to standard output would stand in its line
-
-    def report(now) -> None:
-        asdsf = now.diagnosis.asdsf if now.diagnosis else float("nan")
-        agreement = f"ASDSF {asdsf:.4f}" if asdsf == asdsf else ""
-        bar.update(
-            task,
-            completed=now.generation,
-            total=now.total,
-            speed=f"{now.speed:,.0f} chain-gen/s",
-            agreement=agreement,
-        )
 
     try:
         return run_mcmc(
@@ -183,6 +163,34 @@ def _run(settings: McmcSettings) -> McmcResult:
         bar.stop()
 
 
+def chain_progress(console, total: int):
+    """A bar of the generations of all chains, not started yet, and what moves it (a sampler.Progress)."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        BarColumn(16),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+        TextColumn("{task.fields[speed]}"),
+        TextColumn("{task.fields[agreement]}"),
+        TimeRemainingColumn(compact=True),
+    )
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task("", total=total, speed="", agreement="")
+
+    def report(now) -> None:
+        asdsf = now.diagnosis.asdsf if now.diagnosis else float("nan")
+        agreement = f"ASDSF {asdsf:.4f}" if asdsf == asdsf else ""
+        bar.update(
+            task,
+            completed=now.generation,
+            total=now.total,
+            speed=f"{now.speed:,.0f} chain-gen/s",
+            agreement=agreement,
+        )
+
+    return bar, report
+
+
 def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str) -> None:
     from textwrap import fill
 
@@ -192,33 +200,33 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
 
     c = settings.chains
     if settings.of_block:
-        _line(f"block:   as the MRBAYES block of {settings.of_block} says")
+        show_line(f"block:   as the MRBAYES block of {settings.of_block} says")
     for name, alignment in data.alignments.items():
         of_part = "" if len(data.alignments) == 1 else f"{name}: "
-        _line(
+        show_line(
             f"{of_part}{alignment.n_taxa} taxa, {alignment.n_sites:,} sites, {alignment.alphabet.kind} "
             f"({alignment.alphabet.n_states} states), ambiguous characters: {settings.ambiguity}"
         )
         chosen = "" if settings.model or of_part else "  (default for this kind of data)"
-        _line(f"model:   {data.models[name].text()}{chosen}")
+        show_line(f"model:   {data.models[name].text()}{chosen}")
     if len(data.alignments) > 1 and (settings.part or settings.partitions):
         shared = ", ".join(settings.link) or "no parameters"
-        _line(f"parts:   branch lengths {settings.linkage or 'proportional'}; shared: {shared}")
+        show_line(f"parts:   branch lengths {settings.linkage or 'proportional'}; shared: {shared}")
     if data.dropped:
-        _line(f"left out: columns {data.dropped}")
+        show_line(f"left out: columns {data.dropped}")
     for text in (*settings.told, *data.told):
-        _line(f"note:    {text}")
+        show_line(f"note:    {text}")
     prior = "prior:   " + prior_text(data.structure, data.priors)
-    _line(fill(prior, terminal_width(), subsequent_indent=" " * 9))
-    _line(
+    show_line(fill(prior, terminal_width(), subsequent_indent=" " * 9))
+    show_line(
         f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {c.heating:g}, seed {c.seed}, {_length(c)}"
     )
-    _line(f"start:   {start}")
-    _line(fill(f"device:  {device}", terminal_width(), subsequent_indent=" " * 9))
+    show_line(f"start:   {start}")
+    show_line(fill(f"device:  {device}", terminal_width(), subsequent_indent=" " * 9))
     if not c.use_data:
-        _line("data:    ignored; this samples the prior")
+        show_line("data:    ignored; this samples the prior")
     if settings.of_block:
-        _line(f"same as: {command_line(settings)}")
+        show_line(f"same as: {command_line(settings)}")
 
 
 def _length(chains) -> str:
@@ -226,7 +234,8 @@ def _length(chains) -> str:
     return f"{until}{chains.generations:,} generations"
 
 
-def _line(text: str) -> None:
+def show_line(text: str) -> None:
+    """A line of the report, folded where it is long."""
     from rich.text import Text
 
     from phloem.cli.streams import report_console
@@ -244,8 +253,8 @@ def _show(result: McmcResult) -> None:
     console.print("\nMajority-rule consensus, clade probabilities at its branches\n")
     print(draw_tree(result.consensus, console.width))
     console.print()
-    print_table(console, _parameters(result))
-    _show_convergence(result, console)
+    print_table(console, parameter_table(result.parameters, f"Parameters; TL in {result.length_unit}"))
+    show_convergence(result.diagnosis, result.settings.chains.convergence, console)
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
     resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
@@ -256,13 +265,13 @@ def _show(result: McmcResult) -> None:
     else:
         console.print("Files written:")
     for file, content in result.files.items():
-        _line(f"  {file}  {content}")
+        show_line(f"  {file}  {content}")
 
 
-def _show_convergence(result: McmcResult, console) -> None:
+def show_convergence(d: Diagnosis, wanted: Any, console) -> None:
+    """The last diagnosis beside what was wanted."""
     from rich.text import Text
 
-    d, wanted = result.diagnosis, result.settings.chains.convergence
     verdict = "all thresholds met" if d.met else "thresholds not met: go on with more --generations"
     console.print(
         f"Average standard deviation of split frequencies: {d.asdsf:.6f}  (want < {wanted.asdsf:g})"
@@ -284,11 +293,11 @@ def _r_hat(value: float) -> str:
     return f"{value:.4f}" if not value > 1000 else "over 1000"
 
 
-def _parameters(result: McmcResult) -> Any:
+def parameter_table(p: TraceSummary, title: str) -> Any:
+    """One row a number of the trace."""
     from rich.table import Table
 
-    p = result.parameters
-    table = Table(title=f"Parameters; TL in {result.length_unit}", title_justify="left", pad_edge=False)
+    table = Table(title=title, title_justify="left", pad_edge=False)
     table.add_column("parameter", overflow="fold")
     for name in ("mean", "sd", f"{100 * p.mass:g}% HPD", "ESS", "R-hat"):
         table.add_column(name, justify="right", no_wrap=not name.endswith("HPD"))

@@ -34,24 +34,16 @@ def spread_slope(kind, spread, s):
     return spread / (s * (1.0 + spread * spread)) if kind == BY_CV else 1.0
 
 
-def branch_rate(kind, rate, s, deviation):
-    """r_i of ε_i."""
-    if kind == STRICT:
-        return rate
-    shift = 0.5 * s * s if kind == BY_CV else 0.0
-    return rate * math.exp(s * deviation - shift)
-
-
 def set_lengths(kind, rate, s, parent, heights, deviations, lengths):
     """lengths (N,), out: d_i, 0 of the root. Returns False where a branch lasts no time."""
-    possible = True
+    possible, shift = True, 0.5 * s * s if kind == BY_CV else 0.0
     for x in range(parent.shape[0]):
         if parent[x] < 0:
             lengths[x] = 0.0
         else:
             time = heights[parent[x]] - heights[x]
             possible = possible and time > 0.0
-            lengths[x] = time * branch_rate(kind, rate, s, deviations[x])
+            lengths[x] = rate * math.exp(s * deviations[x] - shift) * time
     return possible
 
 
@@ -63,8 +55,7 @@ def pull_back_lengths(kind, rate, s, parent, heights, deviations, by_length, by_
     for x in range(parent.shape[0]):
         if parent[x] < 0:
             continue
-        r = branch_rate(kind, rate, s, deviations[x])
-        slope = r * by_length[x]
+        slope = rate * math.exp(s * (deviations[x] - 0.5 * shift)) * by_length[x]
         by_height[parent[x]] += slope
         by_height[x] -= slope
         slope *= heights[parent[x]] - heights[x]

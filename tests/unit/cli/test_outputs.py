@@ -32,6 +32,7 @@ LINES = {
     "temporal-signal": ["t.nwk", "--dates", "d.tsv", "--permutations", "0"],
     "ml": ["a.fa", "--model", "JC"],
     "mcmc": ["a.fa", "--start", "t.nwk", "--generations", "100", "--sample-every", "2"],
+    "time": ["a.fa", "--dates", "d.tsv", "--generations", "100", "--sample-every", "2"],
 }
 NAMES = {"picture": "x.svg", "draw": "x.svg"}  # that tell what is written; all others may be anything
 

@@ -13,13 +13,13 @@ import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Protocol
 from zipfile import BadZipFile
 
 import numpy as np
 
 from phloem.errors import InputError
 from phloem.inference.mcmc.records import ChainState
-from phloem.inference.mcmc.run import Run
 from phloem.inference.mcmc.samples import Samples
 from phloem.io.output_file import explained, write_file
 
@@ -27,19 +27,33 @@ FORMAT = 4  # 1: all samples in the archive; 3: one set of branch lengths
 KEPT = "the last checkpoint is kept, and the same command goes on from it"
 
 
+class Stored(Protocol):
+    """A run, as a checkpoint sees it. state: a NamedTuple of arrays."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def state(self) -> Any: ...
+
+    @property
+    def samples(self) -> Samples: ...
+
+
 class Checkpoint:
     """The checkpoint of one analysis.
 
-    identity: what must be equal for it to be resumed, plain numbers, strings, lists and dictionaries.
+    identity: what must be equal for it to be resumed, plain numbers, strings, lists and dictionaries. state:
+    the record that a run's state is.
     """
 
-    def __init__(self, prefix: str, identity: dict) -> None:
-        self._prefix = prefix
+    def __init__(self, prefix: str, identity: dict, state: type[Any] = ChainState) -> None:
+        self._prefix, self._state = prefix, state
         self._path = state_path(prefix)
         self._identity = json.loads(json.dumps({"format": FORMAT} | identity))
         self._valid: list[tuple[int, int]] = []  # of every run: rows, and the checksum of their bytes
 
-    def save(self, runs: Sequence[Run]) -> None:
+    def save(self, runs: Sequence[Stored]) -> None:
         """Append what was drawn since the last save or load, then replace the state.
 
         The first save of an analysis puts the state there before any sample, so that whoever finds one file
@@ -51,7 +65,7 @@ class Checkpoint:
         self._valid = [self._append(run, *valid) for run, valid in zip(runs, self._valid)]
         self._replace_state(runs)
 
-    def load(self) -> list[tuple[ChainState, Samples]] | None:
+    def load(self) -> list[tuple[Any, Samples]] | None:
         """State and samples of every run; None where there is no checkpoint, or none with a sample yet.
 
         Raises InputError if a file is damaged, of another format, or of another analysis, saying what
@@ -66,7 +80,7 @@ class Checkpoint:
         row = _row(*arrays["row"].tolist())
         found = [
             (
-                ChainState(**{f: arrays[f"run{r}.state.{f}"] for f in ChainState._fields}),
+                self._state(**{f: arrays[f"run{r}.state.{f}"] for f in self._state._fields}),
                 _read_samples(samples_path(self._prefix, r), row, *of_run),
             )
             for r, of_run in enumerate(valid)
@@ -74,7 +88,7 @@ class Checkpoint:
         self._valid = [(n, checksum) for n, checksum in valid]
         return found
 
-    def _append(self, run: Run, n: int, checksum: int) -> tuple[int, int]:
+    def _append(self, run: Stored, n: int, checksum: int) -> tuple[int, int]:
         rows = _rows(run.samples, n)
         path = samples_path(self._prefix, run.number)
         with explained(path, KEPT), open(path, "r+b" if path.exists() else "w+b") as stream:
@@ -85,7 +99,7 @@ class Checkpoint:
             os.fsync(stream.fileno())
         return n + len(rows), zlib.crc32(rows.tobytes(), checksum)
 
-    def _replace_state(self, runs: Sequence[Run]) -> None:
+    def _replace_state(self, runs: Sequence[Stored]) -> None:
         samples = runs[0].samples
         arrays: dict[str, np.ndarray] = {
             "identity": np.frombuffer(json.dumps(self._identity, sort_keys=True).encode(), np.uint8),

@@ -174,7 +174,8 @@ class Samples:
     """n draws of one run's cold chain. generation: (n,). numbers: (n, 2 + k): log-likelihood, log prior,
     then the trace's columns. parent: (n, 2T-2) and lengths: (n, 2T-2), trees in the order of phloem.tree
     (tips first, children before parents, a basal node of three children last). sets: (n, G, 2T-2) where there
-    are several sets of branch lengths, whose mean over sites lengths then are; else (n, 0, 2T-2)."""
+    are several sets of branch lengths, whose mean over sites lengths then are; else (n, 0, 2T-2). Trees of
+    2T-1 nodes are rooted."""
 
     generation: np.ndarray
     numbers: np.ndarray
@@ -195,7 +196,8 @@ class Samples:
         return self.parent[i], lengths, dict(zip(names, self.numbers[i, 2:].tolist()))
 
     def tree_sample(self, taxa: tuple[str, ...], first: int = 0) -> TreeSample:
-        return TreeSample(taxa, self.parent[first:], self.lengths[first:], False)
+        rooted = self.parent.shape[1] == 2 * len(taxa) - 1
+        return TreeSample(taxa, self.parent[first:], self.lengths[first:], rooted)
 
 
 def no_samples(n_columns: int, n_nodes: int, n_sets: int = 0) -> Samples:

@@ -127,7 +127,7 @@ class ChainSettings:
 def parse_length_prior(text: str) -> Family:
     """Read gammadir(shape,rate,tips,ratio), invgamdir(…), exponential(rate), twoexp(internal,tips) or
     uniform(low,high), as MrBayes writes them."""
-    found = _density(text, _OF_LENGTHS)
+    found = parse_density(text, _OF_LENGTHS)
     if found is None:
         raise InputError(
             f"'{text}' is no prior on branch lengths",
@@ -147,12 +147,12 @@ def parse_prior(text: str) -> tuple[str, str | None, Family]:
     """
     target, equals, density = text.partition("=")
     name, brace, part = target.strip().partition("{")
-    found = _density(density, _OF_NUMBERS)
+    found = parse_density(density, OF_NUMBERS)
     if not equals or not name or (brace and not part.endswith("}")) or found is None:
         raise InputError(
             f"'{text}' is no prior",
             hint="Write as in 'alpha=uniform(0.1,50)', 'rates{gene1}=dirichlet(1,2,1,1,2,1)'; there are "
-            f"{', '.join(_OF_NUMBERS)}.",
+            f"{', '.join(OF_NUMBERS)}.",
         )
     return name.strip(), part[:-1] if brace else None, found
 
@@ -165,7 +165,7 @@ _OF_LENGTHS: dict[str, tuple[type[Family], int]] = {
     "twoexp": (TwoExponentials, 2),
     "uniform": (Uniform, 2),
 }
-_OF_NUMBERS: dict[str, tuple[type[Family], int]] = {
+OF_NUMBERS: dict[str, tuple[type[Family], int]] = {
     "exponential": (ExponentialPrior, 1),
     "uniform": (Uniform, 2),
     "gamma": (Gamma, 2),
@@ -175,7 +175,7 @@ _OF_NUMBERS: dict[str, tuple[type[Family], int]] = {
 }
 
 
-def _density(text: str, known: dict[str, tuple[type[Family], int]]) -> Family | None:
+def parse_density(text: str, known: dict[str, tuple[type[Family], int]]) -> Family | None:
     """A density written as name(number,…), None where it is none of the known ones."""
     name, _, rest = text.strip().lower().partition("(")
     try:

@@ -1,0 +1,158 @@
+"""`phloem time`: from an alignment with sampling dates to dated trees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+
+from phloem.cli.data_options import takes_data
+
+if TYPE_CHECKING:
+    from phloem.analysis.time import TimeInput, TimeResult, TimeTreeSettings
+
+
+PRIOR = typer.Option(None, help="As in 'kappa=lognormal(1,1.25)'; may be repeated.")
+CLADE = typer.Option(None, help="A set of taxa, apes=Homo,Pan,Gorilla, whose age is told; may be repeated.")
+MONOPHYLETIC = typer.Option(None, help="Name of a --clade that must be one; may be repeated.")
+CALIBRATE = typer.Option(None, help="Age of a clade or root: 'apes=normal(15,2)'; may be repeated.")
+
+
+@takes_data()
+def time(
+    data: dict[str, Any],
+    dates: str | None = typer.Option(None, help="Table of names and sampling dates; none: all of one time."),
+    model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
+    clock: Literal["strict", "ucln"] = typer.Option("strict", help="One rate, or log-normal branch rates."),
+    clock_sd: Literal["cv", "log"] = typer.Option(
+        "cv", help="Spread of ucln: coefficient of variation of rates, or sd of their logarithms."
+    ),
+    tree_prior: str = typer.Option(
+        "constant", help="constant, exponential, skyline, skygrid, skygrid-linear, yule, bd or bdss."
+    ),
+    pieces: int = typer.Option(10, help="Population sizes of a skyline or skygrid."),
+    cutoff: float | None = typer.Option(None, help="Age of the last point of a skygrid; the dates' span."),
+    sampled: float | None = typer.Option(None, help="Share of the living that is sampled, of bd and bdss."),
+    prior: list[str] | None = PRIOR,
+    clade: list[str] | None = CLADE,
+    monophyletic: list[str] | None = MONOPHYLETIC,
+    calibrate: list[str] | None = CALIBRATE,
+    prefix: str | None = typer.Option(None, "--prefix", "-p", help="Of the files written."),
+    generations: int = typer.Option(1_000_000, help="Moves of every run; with --until-converged at most."),
+    until_converged: bool = typer.Option(
+        False, "--until-converged", help="Stop at ASDSF < 0.01, every ESS > 200, every R-hat < 1.01."
+    ),
+    runs: int = typer.Option(2, help="Independent runs from random trees, to compare with each other."),
+    seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),
+    sample_every: int = typer.Option(200, help="Generations between samples."),
+    check_every: int = typer.Option(50_000, help="Generations between checkpoints."),
+    warm_up: float = typer.Option(0.2, help="Share in which moves adapt; summaries leave it out."),
+    prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
+    gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
+    threads: int | None = typer.Option(None, help="For the runs; all cores if not given."),
+    redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
+) -> None:
+    """Dated trees: ages, rates, population sizes and topologies, by Hamiltonian Monte Carlo and tree moves.
+
+    An interrupted analysis is resumed from its checkpoint when the same command is given again.
+    """
+    _show(_run(_settings(dict(locals()))))
+
+
+def _settings(options: dict[str, Any]) -> TimeTreeSettings:
+    """The options of the command, sorted into the records of phloem.analysis.time."""
+    from phloem.analysis.time import TimeSettings, TimeTreeSettings, TreeModel
+
+    options |= options.pop("data")
+    given = {"cutoff": options.pop("cutoff"), "sampled": options.pop("sampled")}
+    tree = TreeModel(
+        options.pop("clock"),
+        options.pop("clock_sd"),
+        options.pop("tree_prior"),
+        options.pop("pieces"),
+        {name: value for name, value in given.items() if value is not None},
+    )
+    for name in ("prior", "clade", "monophyletic", "calibrate"):
+        options[name] = tuple(options[name] or ())
+    options |= {"n_runs": options.pop("runs"), "use_data": not options.pop("prior_only")}
+    of_chains = {name: options.pop(name) for name in TimeSettings.__dataclass_fields__ if name in options}
+    return TimeTreeSettings(**options, tree=tree, chains=TimeSettings(**of_chains))
+
+
+def _run(settings: TimeTreeSettings) -> TimeResult:
+    from phloem.analysis.time import run_time
+    from phloem.cli.mcmc import chain_progress
+    from phloem.cli.streams import message_console
+
+    console = message_console(live=True)
+    bar, report = chain_progress(console, settings.chains.generations)
+
+    def begin(data: TimeInput) -> None:
+        _introduce(settings, data)
+        bar.start()  # only now: what goes to standard output would stand in its line
+
+    try:
+        return run_time(settings, progress=report, started=begin, compiling=console.print)
+    except KeyboardInterrupt:
+        console.print("The same command goes on from the last checkpoint; --redo starts anew.")
+        raise
+    finally:
+        bar.stop()
+
+
+def _introduce(settings: TimeTreeSettings, data: TimeInput) -> None:
+    from textwrap import fill
+
+    from phloem.cli.mcmc import show_line
+    from phloem.cli.streams import terminal_width
+
+    c, model, alignment = settings.chains, data.model, data.alignment
+    show_line(f"{alignment.n_taxa} taxa, {alignment.n_sites:,} sites, {alignment.alphabet.kind}")
+    show_line(f"model:   {model.engine.parts[0].model.text()}")
+    if data.dates is None:
+        show_line("dates:   none; all taxa are of one time, ages in the unit of the calibrations")
+    else:
+        uncertain = int((~data.dates.exact).sum())
+        told = f", {uncertain} within limits" if uncertain else ""
+        show_line(f"dates:   {data.dates.lower.min():.6g} to {data.dates.latest:.6g}{told}")
+    kinds = {"strict": "strict", "ucln": f"uncorrelated log-normal, spread by {settings.tree.clock_sd}"}
+    show_line(f"clock:   {kinds[settings.tree.clock]}")
+    show_line(f"tree:    {model.tree_prior.name}")
+    priors = [f"{p.block} {p.family}" for p in model.priors]
+    priors += [f"{name} fixed" for name in sorted(model.fixed)]
+    priors += ["clock_rate CTMC reference"] if model.reference else []
+    priors += [f"age of {x.name} {x.age}" for x in model.clades if x.age is not None]
+    text = "prior:   " + ", ".join(priors)
+    show_line(fill(text, terminal_width(), subsequent_indent=" " * 9))
+    together = [x.name for x in model.clades if x.together]
+    if together:
+        show_line(f"clades:  monophyletic {', '.join(together)}")
+    until = "until converged, at most " if c.until_converged else ""
+    show_line(f"chains:  {c.n_runs} runs, seed {c.seed}, {until}{c.generations:,} generations, random trees")
+    if not c.use_data:
+        show_line("data:    ignored; this samples the prior")
+
+
+def _show(result: TimeResult) -> None:
+    from rich.text import Text
+
+    from phloem.cli.mcmc import parameter_table, show_convergence, show_line
+    from phloem.cli.streams import print_table, report_console
+    from phloem.plot.terminal_tree import draw_tree
+
+    console = report_console()
+    console.print("\nMaximum clade credibility, median ages, clade probabilities at its branches\n")
+    print(draw_tree(result.mcc, console.width))
+    console.print()
+    print_table(console, parameter_table(result.parameters, "Parameters; ages in the unit of the dates"))
+    show_convergence(result.diagnosis, result.settings.chains.convergence, console)
+    for warning in result.warnings:
+        console.print(Text.assemble(("warning: ", "yellow"), warning))
+    resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
+    console.print(f"{result.seconds:.1f} s, {result.speed:,.0f} generations/s{resumed}")
+    if result.was_finished:
+        console.print("This analysis was finished before, and its files are as they were:")
+    else:
+        console.print("Files written:")
+    for file, content in result.files.items():
+        show_line(f"  {file}  {content}")

@@ -1,0 +1,44 @@
+"""What is known of clades: densities of their ages, and that they are clades.
+
+The density of the age of a clade's most recent common ancestor multiplies the tree prior's; it is not the
+tree prior conditioned on that age (Heled and Drummond 2012, Syst. Biol. 61:138), so the induced marginal
+prior of the age is neither of the two: sample the prior to see it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Calibrations(NamedTuple):
+    """member: (C, T) uint8, which tips are in each set of taxa. size: (C,) int64 how many. together: (C,)
+    uint8, 1 where they must be a clade. known: (C,) uint8, 1 where the age has a density. shift: (C,) what is
+    taken off an age before its density is asked for."""
+
+    member: np.ndarray
+    size: np.ndarray
+    together: np.ndarray
+    known: np.ndarray
+    shift: np.ndarray
+
+
+def set_ancestors(left, right, order, calibrations, n_tips, counts, ancestors):
+    """ancestors (C,), out: the most recent common ancestor of every set; counts: (2, N) to work in. Returns
+    False where a set that must be a clade is none."""
+    together = True
+    for c in range(ancestors.shape[0]):
+        ancestors[c] = -1
+        for i in range(order.shape[0]):
+            x = order[i]
+            if x < n_tips:
+                counts[0, x], counts[1, x] = calibrations.member[c, x], 1
+            else:
+                counts[0, x] = counts[0, left[x]] + counts[0, right[x]]
+                counts[1, x] = counts[1, left[x]] + counts[1, right[x]]
+            if counts[0, x] == calibrations.size[c]:
+                ancestors[c] = x
+                together = together and (calibrations.together[c] == 0 or counts[1, x] == counts[0, x])
+                break
+    return together

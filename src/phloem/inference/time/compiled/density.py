@@ -1,0 +1,140 @@
+"""The prior of a dated tree and its numbers, by natural values, with derivatives."""
+
+from __future__ import annotations
+
+import math
+
+from phloem.density import calibrations, clocks
+from phloem.density.terms.compiled.dispatch import log_density_of_kind, log_prior
+from phloem.density.tree_priors.tree_prior import Genealogy
+from phloem.hardware.numba_compile import merged, uncounted
+from phloem.inference.time.compiled.tree_priors import log_tree_prior
+from phloem.inference.time.records import LAST_PRIOR, LAST_TREE
+
+STEP = 1e-6  # relative, of differences of the densities of single numbers: every family then has a slope
+HALF_LOG_PI = 0.5 * math.log(math.pi)
+
+set_ancestors = uncounted(calibrations.set_ancestors)
+log_spread = uncounted(clocks.log_spread)
+
+
+@uncounted
+def sort_by_height(heights, order):
+    """order (N,), nearly sorted, by height; of equal heights the order stays."""
+    for i in range(1, order.shape[0]):
+        x = order[i]
+        j = i - 1
+        while j >= 0 and heights[order[j]] > heights[x]:
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = x
+
+
+@merged
+def prior_of(data, state, scratch, slot):
+    """Log prior density of a slot by heights, deviations and numbers; -inf outside. Writes derivatives by
+    heights (scratch.by_height) and those of the tree prior and the clock's by numbers (scratch.by_value);
+    those of numbers' own priors are add_number_slopes'."""
+    by_height, by_value = scratch.by_height, scratch.by_value
+    for x in range(by_height.shape[0]):
+        by_height[x] = 0.0
+    values = state.values[slot]
+    for i in range(values.shape[0]):
+        by_value[i] = 0.0
+    if not _inside(data.blocks, values):
+        return -math.inf
+    total = log_prior(data.priors, values)
+    if not total > -math.inf:
+        return -math.inf
+    heights, order = state.heights[slot], state.order[slot]
+    g = Genealogy(heights, order, data.n_tips, state.groups[slot])
+    first, end = data.tree_first, data.tree_first + data.tree_size
+    tree = log_tree_prior(
+        data.tree_kind, g, values[first:end], data.tree_settings, by_height, by_value[first:end]
+    )
+    scratch.last[LAST_TREE] = tree
+    total += tree
+    total += _clock_prior(data, state, scratch, slot)
+    if data.calibrations.size.shape[0] > 0:
+        total += _known_ages(data, state, scratch, slot)
+    scratch.last[LAST_PRIOR] = total
+    return total if total == total else -math.inf
+
+
+@merged
+def _inside(blocks, values):
+    """Whether all numbers are inside their bounds."""
+    inside = True
+    for b in range(blocks.first.shape[0]):
+        for i in range(blocks.first[b], blocks.first[b] + blocks.size[b]):
+            inside = inside and blocks.low[b] <= values[i] <= blocks.high[b]
+    return inside
+
+
+@merged
+def _clock_prior(data, state, scratch, slot):
+    """Of deviations, standard normal each; and of the rate where its prior is the CTMC reference, Gamma(½)
+    with the tree's length as its rate (Ferreira and Suchard 2008, Can. J. Stat. 36:355)."""
+    total, length, clock = 0.0, 0.0, data.clock
+    parent, heights = state.parent[slot], state.heights[slot]
+    for x in range(parent.shape[0] - 1):
+        length += heights[parent[x]] - heights[x]
+        if clock.kind != clocks.STRICT:
+            e = state.deviations[slot, x]
+            total -= 0.5 * e * e + 0.9189385332046728  # ½ log 2π
+    if clock.reference == 1:
+        rate = state.values[slot, clock.rate]
+        total += 0.5 * math.log(length / rate) - rate * length - HALF_LOG_PI
+        scratch.by_value[clock.rate] -= 0.5 / rate + length
+        slope = 0.5 / length - rate
+        for x in range(parent.shape[0] - 1):
+            scratch.by_height[parent[x]] += slope
+            scratch.by_height[x] -= slope
+    return total
+
+
+@merged
+def _known_ages(data, state, scratch, slot):
+    """Of the ages of calibrated clades; -inf where taxa that must be together are not."""
+    known, ages, total = data.calibrations, scratch.ages, 0.0
+    heights, left, right = state.heights[slot], state.left[slot], state.right[slot]
+    if not set_ancestors(
+        left, right, state.order[slot], known, data.n_tips, scratch.counts, scratch.ancestors
+    ):
+        return -math.inf
+    for c in range(known.size.shape[0]):
+        ages[c] = heights[scratch.ancestors[c]] - known.shift[c]
+    for r in range(data.ages.kind.shape[0]):
+        c = data.ages.first[r]
+        numbers = data.ages.numbers[data.ages.numbers_first[r] : data.ages.numbers_first[r + 1]]
+        here = ages[c : c + 1]
+        value = log_density_of_kind(data.ages.kind[r], here, numbers)
+        total += value
+        age = ages[c]
+        ages[c] = age * (1.0 + STEP)
+        above = log_density_of_kind(data.ages.kind[r], here, numbers)
+        ages[c] = age * (1.0 - STEP)
+        below = log_density_of_kind(data.ages.kind[r], here, numbers)
+        ages[c] = age
+        if above > -math.inf and below > -math.inf:
+            scratch.by_height[scratch.ancestors[c]] += (above - below) / (2.0 * STEP * age)
+    return total
+
+
+@merged
+def add_number_slopes(data, values, by_value):
+    """Add derivatives of the numbers' own priors, by differences: a row of the table at a time."""
+    table = data.priors
+    for r in range(table.kind.shape[0]):
+        here = values[table.first[r] : table.first[r] + table.size[r]]
+        numbers = table.numbers[table.numbers_first[r] : table.numbers_first[r + 1]]
+        for i in range(here.shape[0]):
+            x = here[i]
+            step = STEP * max(abs(x), 1e-3 if x == 0.0 else 0.0)
+            here[i] = x + step
+            above = log_density_of_kind(table.kind[r], here, numbers)
+            here[i] = x - step
+            below = log_density_of_kind(table.kind[r], here, numbers)
+            here[i] = x
+            if above > -math.inf and below > -math.inf:
+                by_value[table.first[r] + i] += (above - below) / (2.0 * step)

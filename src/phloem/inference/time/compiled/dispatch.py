@@ -1,0 +1,79 @@
+"""Moves of dated trees by number, compiled: one chain of tests made from the moves there are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from phloem.hardware import numba_compile
+from phloem.inference.mcmc import moves as number_moves  # noqa: F401 (in the stamp of compiled code)
+from phloem.inference.time import (
+    move_table,
+    moves,  # noqa: F401
+)
+
+
+class Proposal(NamedTuple):
+    """What every move is given: the proposal's copy of a chain's state, which it changes in place.
+
+    n_tips: T. rng: (4,). tuning: the move's. low, high: bounds of the block's numbers, of a move of numbers,
+    which are numbers (k,). room: (n,) to work in. parent, left, right, heights, deviations: (N,), the root
+    last; a deviation belongs to the branch above a node. values: (n,) all numbers; rate, spread: which of
+    them are the clock's, -1 without. clock: density.clocks.STRICT, …. groups: (K,). tip_bounds: (T, 2) of
+    heights; moving: tips whose dates are not known. edges, stack: (N,) int64, spots: (N,), to work in.
+    """
+
+    n_tips: int
+    rng: np.ndarray
+    tuning: float
+    low: float
+    high: float
+    numbers: np.ndarray
+    room: np.ndarray
+    parent: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    heights: np.ndarray
+    deviations: np.ndarray
+    values: np.ndarray
+    rate: int
+    spread: int
+    clock: int
+    groups: np.ndarray
+    tip_bounds: np.ndarray
+    moving: np.ndarray
+    edges: np.ndarray
+    stack: np.ndarray
+    spots: np.ndarray
+
+
+def _compiled(function, **options) -> Any:
+    """Part of its callers, which are what is cached; allocates nothing, so counts no references."""
+    return numba_compile.compiled(function, cache=False, _nrt=False, **options)
+
+
+@_compiled
+def _unknown(kind, proposal):
+    return math.nan
+
+
+def _link(number: int, move, rest):
+    def propose(kind, proposal):
+        if kind == number:
+            return move(proposal)
+        return rest(kind, proposal)
+
+    return _compiled(propose, inline="always")
+
+
+def _chain(functions):
+    rest = _unknown
+    for number in reversed(range(len(functions))):
+        rest = _link(number, _compiled(functions[number]), rest)
+    return rest
+
+
+propose_kind = _chain([m.propose for m in (*move_table.registered().values(), *move_table.NUMBER_MOVES)])
+"""(kind, Proposal) → log Hastings ratio, -inf for an impossible proposal."""

@@ -1,0 +1,127 @@
+"""Steps that moves of a dated topology share: cutting a subtree off and putting it back, and where it may go.
+
+p: a compiled/dispatch.py Proposal, whose tree they change in place. A subtree i is cut off with its parent q,
+which goes with it: the pruned tree then lacks both, and its root may be any node.
+"""
+
+from __future__ import annotations
+
+from phloem.hardware.numba_compile import uncounted
+from phloem.inference.mcmc.compiled.random import below
+
+
+@uncounted
+def sibling(p, x):
+    """The other child of x's parent."""
+    q = p.parent[x]
+    return p.right[q] if p.left[q] == x else p.left[q]
+
+
+@uncounted
+def replace_child(p, q, old, new):
+    """Let q have new where it had old."""
+    if p.left[q] == old:
+        p.left[q] = new
+    else:
+        p.right[q] = new
+    p.parent[new] = q
+
+
+@uncounted
+def prune(p, i):
+    """Cut i off with its parent q; returns (q, the sibling it had)."""
+    q, s = p.parent[i], sibling(p, i)
+    above = p.parent[q]
+    if above >= 0:
+        replace_child(p, above, q, s)
+    else:
+        p.parent[s] = -1
+    return q, s
+
+
+@uncounted
+def graft(p, i, q, j, height):
+    """Put q, with i, on the branch above j, at a height, or above the root. The root stays the last node."""
+    above = p.parent[j]
+    if above >= 0:
+        replace_child(p, above, j, q)
+    else:
+        p.parent[q] = -1
+    p.left[q], p.right[q], p.parent[i], p.parent[j], p.heights[q] = i, j, q, q, height
+    last = p.parent.shape[0] - 1
+    if p.parent[last] >= 0:
+        root = p.parent[last]
+        while p.parent[root] >= 0:
+            root = p.parent[root]
+        exchange_numbers(p, root, last)
+
+
+@uncounted
+def exchange_numbers(p, a, b):
+    """Two internal nodes exchange their numbers. A deviation stays with the number: so the branch that the
+    former root gets has that of the branch which the new root no longer needs."""
+    for x in range(p.parent.shape[0]):
+        for side in (p.parent, p.left, p.right):
+            if side[x] == a:
+                side[x] = b
+            elif side[x] == b:
+                side[x] = a
+    for side in (p.parent, p.left, p.right):
+        side[a], side[b] = side[b], side[a]
+    p.heights[a], p.heights[b] = p.heights[b], p.heights[a]
+
+
+@uncounted
+def random_subtree(p):
+    """A node that is not the root, uniformly."""
+    return below(p.rng, p.parent.shape[0] - 1)
+
+
+@uncounted
+def lineages_below(p, start, height, n):
+    """Branches at a height at and below the branch of start, whose upper end is above it: into p.edges from
+    number n on. Returns how many there are then."""
+    size = 1
+    p.stack[0] = start
+    while size > 0:
+        size -= 1
+        x = p.stack[size]
+        if p.heights[x] < height:
+            p.edges[n] = x
+            n += 1
+        elif p.left[x] >= 0:
+            p.stack[size], p.stack[size + 1] = p.left[x], p.right[x]
+            size += 2
+    return n
+
+
+@uncounted
+def root_above(p, x):
+    """The root of the tree that x is in."""
+    while p.parent[x] >= 0:
+        x = p.parent[x]
+    return x
+
+
+@uncounted
+def spots_at_distance(p, s, height, distance, floor):
+    """Points of the pruned tree at a path distance from the one on s's branch at a height, and above floor:
+    branches in p.edges, heights in p.spots; returns their number."""
+    n = 0
+    if height - distance > floor:
+        n = lineages_below(p, s, height - distance, n)
+        for k in range(n):
+            p.spots[k] = height - distance
+    x = s
+    while True:
+        above = p.parent[x]
+        if above < 0 or p.heights[above] >= height + distance:
+            p.edges[n], p.spots[n] = x, height + distance
+            return n + 1
+        target = 2.0 * p.heights[above] - height - distance
+        if target > floor:
+            begin = n
+            n = lineages_below(p, sibling(p, x), target, n)
+            for k in range(begin, n):
+                p.spots[k] = target
+        x = above

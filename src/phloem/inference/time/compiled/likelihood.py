@@ -1,0 +1,266 @@
+"""The likelihood of a dated tree: from numbers and branch lengths to the engine's cells, and its derivatives
+the other way, by branch lengths and by the numbers of a substitution model, in one backward pass."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from phloem.hardware.numba_compile import merged
+from phloem.inference.mcmc.compiled.model import discrete_gamma, model_differs, set_model
+from phloem.inference.mcmc.records import (
+    ALPHA,
+    COMPILED,
+    FREQUENCIES,
+    INVARIABLE,
+    KIND,
+    MEDIAN,
+    MORE_SHARES,
+    SHARES,
+)
+from phloem.inference.time.compiled.density import add_number_slopes, prior_of
+from phloem.inference.time.records import LAST_LIKELIHOOD
+from phloem.pruning.cpu.cell import ANY_STATES, FOUR_STATES, evaluate_cell, settle_cell
+from phloem.pruning.cpu.cell_down import gradient_cell
+from phloem.pruning.cpu.cell_records import (
+    D_FREQUENCIES,
+    D_INVARIANT,
+    D_LENGTHS,
+    D_RATE_MATRIX,
+    D_RATES,
+    D_WEIGHTS,
+    INVARIANT,
+    OTHER_BELOW,
+    OTHER_CHILDREN,
+    OTHER_TIPS,
+    RATES,
+    SLOT,
+    ProposedTree,
+    cell_numbers,
+)
+from phloem.pruning.cpu.storage import float64_at, int64_at
+
+SAME, WRITTEN, BY_CALLER = range(3)  # what is to be done about a proposal's model
+ALPHA_STEP = 1e-4  # relative, of differences of a gamma's category rates
+
+
+@merged
+def set_engine_numbers(data, values, engine):
+    """The substitution model's numbers (e,) from the chain's: shares of rates up to a factor."""
+    for i in range(engine.shape[0]):
+        k = data.model_from[i]
+        engine[i] = values[k] if k >= 0 else 1.0
+
+
+@merged
+def mark_topology(data, state, scratch):
+    """What of a proposed topology is other than it was (cell_records.ProposedTree.moved), by keys of the tips
+    below; returns whether anything is. A node with the same two children keeps their order."""
+    keys, new_keys, moved, changed = scratch.keys, scratch.new_keys, scratch.moved, False
+    old, new, n_tips = state.slot[0], 1 - state.slot[0], data.n_tips
+    old_left, old_right, left, right = state.left[old], state.right[old], state.left[new], state.right[new]
+    order = state.order[new]
+    for i in range(order.shape[0]):
+        x = order[i]
+        if x < n_tips:
+            continue
+        a, b = old_left[x], old_right[x]
+        if left[x] == b and right[x] == a:
+            left[x], right[x] = a, b
+        l, r = left[x], right[x]
+        new_keys[x] = new_keys[l] + new_keys[r]
+        marks = 0
+        if l != a or r != b:
+            marks |= OTHER_CHILDREN
+        if new_keys[x] != keys[x]:
+            marks |= OTHER_TIPS
+        if (l >= n_tips and moved[l] & OTHER_TIPS) or (r >= n_tips and moved[r] & OTHER_TIPS):
+            marks |= OTHER_BELOW
+        moved[x] = marks
+        changed = changed or marks != 0
+    return changed
+
+
+@merged
+def propose_model(data, state, scratch, everything):
+    """Write the model of the proposal into the cells' spare slots where it is another one, or everything is
+    asked for. Returns SAME, WRITTEN, or BY_CALLER: only Python can make it."""
+    old, new = state.slot[0], 1 - state.slot[0]
+    set_engine_numbers(data, state.values[old], scratch.engine[0])
+    set_engine_numbers(data, state.values[new], scratch.engine[1])
+    differs = model_differs(data.recipes, 0, scratch.engine[0], scratch.engine[1])
+    if data.recipes.rows[0, KIND] != COMPILED:
+        return BY_CALLER if differs else SAME
+    if not (differs or everything):
+        return SAME
+    set_model(data.recipes, 0, scratch.engine[1], data.numbers[0], data.addresses[0], scratch)
+    return WRITTEN
+
+
+@merged
+def evaluate(data, state, scratch, model_changed, reordered, everything):
+    """Log-likelihood of the proposal's slot; the cells compute what differs from the accepted state."""
+    old, new, total = state.slot[0], 1 - state.slot[0], 0.0
+    tree = ProposedTree(
+        state.left[new], state.right[new], state.parent[new], state.order[new], reordered, scratch.moved,
+        state.lengths[new], state.lengths[old],
+    )  # fmt: skip
+    for cell in range(data.numbers.shape[0]):
+        own, at = data.numbers[cell], data.addresses[cell]
+        if cell_numbers(own).padded == 4:
+            total += evaluate_cell(own, at, tree, model_changed, everything, FOUR_STATES, scratch.cell)
+        else:
+            total += evaluate_cell(own, at, tree, model_changed, everything, ANY_STATES, scratch.cell)
+    return total
+
+
+@merged
+def settle(data):
+    """Take the proposal of every cell over."""
+    for cell in range(data.numbers.shape[0]):
+        settle_cell(data.numbers[cell], data.addresses[cell])
+
+
+@merged
+def slopes(data, state, scratch, proposed, parameters, by_length):
+    """Log-likelihood, and its derivatives by branch lengths into by_length (N,), and, with parameters, by the
+    numbers of the chain, added to scratch.by_value. proposed: of the proposal that was evaluated last (1), or
+    of the accepted state, which the proposal's slot holds a copy of (0)."""
+    old, new, total = state.slot[0], 1 - state.slot[0], 0.0
+    tree = ProposedTree(
+        state.left[new], state.right[new], state.parent[new], state.order[new], 0, scratch.moved,
+        state.lengths[new], state.lengths[old],
+    )  # fmt: skip
+    for x in range(by_length.shape[0]):
+        by_length[x] = 0.0
+    for i in range(scratch.by_engine.shape[0]):
+        scratch.by_engine[i] = 0.0
+    for cell in range(data.numbers.shape[0]):
+        own, at, down = data.numbers[cell], data.addresses[cell], data.downs[cell]
+        n = cell_numbers(own)
+        total += gradient_cell(own, at, down, tree, proposed, parameters, scratch.cell, scratch.down)
+        by_class = float64_at(down[D_LENGTHS], (n.length_classes, by_length.shape[0]))
+        for k in range(n.length_classes):
+            for x in range(by_length.shape[0]):
+                by_length[x] += by_class[k, x]
+        if parameters:
+            _add_model_slopes(data, own, at, down, scratch, proposed)
+    if parameters:
+        for i in range(scratch.by_engine.shape[0]):
+            if data.model_from[i] >= 0:
+                scratch.by_value[data.model_from[i]] += scratch.by_engine[i]
+    return total
+
+
+@merged
+def _add_model_slopes(data, numbers, addresses, down, scratch, proposed):
+    """From derivatives by a model's matrices and rates to those by its numbers, in scratch.by_engine."""
+    row, n = data.recipes.rows[0], cell_numbers(numbers)
+    slot = int64_at(addresses[SLOT], (2,))[proposed]
+    if row[SHARES] >= 0 or row[FREQUENCIES] >= 0:
+        width = 4 if n.padded == 4 else n.padded
+        add_process_slopes(data, n, down, scratch, float64_at(down[D_RATE_MATRIX], (n.states, width)))
+    by_rate = float64_at(down[D_RATES], (n.categories,))
+    rates = float64_at(addresses[RATES], (2, n.categories))[slot]
+    if row[ALPHA] >= 0:
+        add_alpha_slope(data, row, n.categories, by_rate, rates, scratch)
+    if row[INVARIABLE] >= 0:
+        p = float64_at(addresses[INVARIANT], (2,))[slot]
+        by_weight, total = float64_at(down[D_WEIGHTS], (n.categories,)), 0.0
+        for c in range(n.categories):
+            total += by_rate[c] * rates[c] / (1.0 - p) - by_weight[c] * data.recipes.weights[0, c]
+        by_p = float64_at(down[D_INVARIANT], (n.states + 1,))[n.states]
+        scratch.by_engine[row[INVARIABLE]] += total + by_p
+
+
+@merged
+def add_process_slopes(data, n, down, scratch, by_q):
+    """Q_ij = base_ij · shares_ij π_j / μ, μ = Σ_{i≠j} π_i base_ij · shares_ij π_j. With A_ij = dL/dQ_ij -
+    dL/dQ_ii: dL = Σ A_ij d(Q_ij μ) / μ - Σ A_ij Q_ij dμ / μ."""
+    recipes, row, s, out = data.recipes, data.recipes.rows[0], n.states, scratch.by_engine
+    values, base, share_of = scratch.engine[1], data.recipes.base[0], data.recipes.share_of[0]
+    first, one, two = row[FREQUENCIES], row[SHARES], row[MORE_SHARES]
+    pi = values[first : first + s] if first >= 0 else recipes.frequencies[0, :s]
+    mean, level = 0.0, 0.0
+    for i in range(s):
+        for j in range(s):
+            if i != j and base[i, j] > 0.0:
+                rate = base[i, j] * (values[one + share_of[0, i, j]] if one >= 0 else 1.0)
+                rate *= values[two + share_of[1, i, j]] if two >= 0 else 1.0
+                mean += pi[i] * rate * pi[j]
+                level += (by_q[i, j] - by_q[i, i]) * rate * pi[j]
+    level /= mean
+    for i in range(s):
+        for j in range(s):
+            if i == j or base[i, j] <= 0.0:
+                continue
+            a = values[one + share_of[0, i, j]] if one >= 0 else 1.0
+            b = values[two + share_of[1, i, j]] if two >= 0 else 1.0
+            slope = (by_q[i, j] - by_q[i, i] - level * pi[i]) / mean
+            if one >= 0:
+                out[one + share_of[0, i, j]] += base[i, j] * b * pi[j] * slope
+            if two >= 0:
+                out[two + share_of[1, i, j]] += base[i, j] * a * pi[j] * slope
+            if first >= 0:
+                rate = base[i, j] * a * b
+                out[first + j] += rate * slope
+                out[first + i] -= level * rate * pi[j] / mean
+    if first >= 0:
+        at_root = float64_at(down[D_FREQUENCIES], (n.processes, s))[0]
+        constant = float64_at(down[D_INVARIANT], (s + 1,))
+        for i in range(s):
+            out[first + i] += at_root[i] + constant[i]
+
+
+@merged
+def add_alpha_slope(data, row, n_categories, by_rate, rates, scratch):
+    """By the shape of gamma rates: differences of the categories' rates, which cost no likelihood."""
+    alpha, median, total = scratch.engine[1, row[ALPHA]], row[MEDIAN] == 1, 0.0
+    discrete_gamma(alpha, median, n_categories, scratch.rates)
+    factor = 0.0
+    for c in range(n_categories):
+        if scratch.rates[c] > 1e-3:
+            factor = max(factor, rates[c] / scratch.rates[c])
+    for sign in (1.0, -1.0):
+        discrete_gamma(alpha * math.exp(sign * ALPHA_STEP), median, n_categories, scratch.rates)
+        for c in range(n_categories):
+            total += sign * by_rate[c] * factor * scratch.rates[c]
+    scratch.by_engine[row[ALPHA]] += total / (2.0 * ALPHA_STEP * alpha)
+
+
+class Wanted(NamedTuple):
+    """What assess is asked for. likelihood: whether it changed, or its slopes are wanted; of the proposal
+    (proposed), else of the accepted state, of which the proposal's slot is a copy. model_changed, reordered,
+    everything: as cell_records.ProposedTree and cell.evaluate_four have them. slopes: derivatives of all."""
+
+    likelihood: bool
+    proposed: bool
+    model_changed: bool
+    reordered: bool
+    everything: bool
+    slopes: bool
+
+
+@merged
+def assess(data, state, scratch, wanted):
+    """Log prior + log-likelihood of the proposal's slot, -inf outside; the parts in scratch.last. With slopes
+    also derivatives: by heights and numbers of the priors in scratch.by_height and by_value, of the
+    likelihood by lengths in scratch.slope (N,), by numbers added to by_value."""
+    new, likelihood = 1 - state.slot[0], state.log_likelihood[0]
+    prior = prior_of(data, state, scratch, new)
+    if prior > -math.inf:
+        if wanted.slopes:
+            add_number_slopes(data, state.values[new], scratch.by_value)
+        if wanted.likelihood and data.use_data != 0:
+            if wanted.proposed:
+                likelihood = evaluate(
+                    data, state, scratch, wanted.model_changed, int(wanted.reordered), wanted.everything
+                )
+            if wanted.slopes:
+                by_length = scratch.slope[: state.parent.shape[1]]
+                likelihood = slopes(
+                    data, state, scratch, int(wanted.proposed), data.model_moves != 0, by_length
+                )
+        prior += likelihood
+    scratch.last[LAST_LIKELIHOOD] = likelihood
+    return prior

@@ -1,0 +1,266 @@
+"""One chain over dated trees, many moves in one call.
+
+Every move of the tree can be made so that the data do not notice: with probability `held` (MoveTable) the
+branches whose durations it changed keep their lengths in substitutions, their deviations shifting by
+log(τ / τ') / s (Zhang and Drummond 2020, BMC Evol. Biol. 20:54, as a property of any move). By deviations
+that is a shift with Jacobian 1, and the move that undoes it shifts them back.
+"""
+
+from __future__ import annotations
+
+import math
+
+from phloem.hardware.numba_compile import merged, uncounted
+from phloem.inference.mcmc.compiled.random import uniform
+from phloem.inference.mcmc.compiled.run import TUNING_BATCH
+from phloem.inference.time.compiled.density import log_spread, sort_by_height
+from phloem.inference.time.compiled.dispatch import Proposal, propose_kind
+from phloem.inference.time.compiled.hamilton import (
+    WORST,
+    add_slopes,
+    begin_trajectory,
+    end_trajectory,
+    land,
+    leap,
+    learn_scales,
+    number_of_steps,
+    place,
+    set_lengths,
+)
+from phloem.inference.time.compiled.likelihood import (
+    BY_CALLER,
+    SAME,
+    WRITTEN,
+    Wanted,
+    assess,
+    mark_topology,
+    propose_model,
+    settle,
+)
+from phloem.inference.time.records import (
+    DATES,
+    JOINT,
+    LAST_LIKELIHOOD,
+    LAST_PRIOR,
+    LAST_TREE,
+    LOG_MEAN,
+    LOG_STEP,
+    MOVE,
+    MOVES,
+    OF_DATES,
+    OF_HAMILTON,
+    OF_NUMBERS,
+    OF_TREE,
+    RATIO,
+    TOPOLOGY,
+    TOUCHED,
+    WAITING,
+)
+
+FINISHED, WAITS = range(2)
+SAMPLE, TUNE, LEARN, REFRESH = range(4)  # tasks
+
+
+@merged
+def begin(state):
+    """Copy the accepted state into the proposal's slot."""
+    old, new = state.slot[0], 1 - state.slot[0]
+    for x in range(state.parent.shape[1]):
+        state.parent[new, x], state.left[new, x] = state.parent[old, x], state.left[old, x]
+        state.right[new, x], state.order[new, x] = state.right[old, x], state.order[old, x]
+        state.heights[new, x] = state.heights[old, x]
+        state.deviations[new, x] = state.deviations[old, x]
+        state.lengths[new, 0, x] = state.lengths[old, 0, x]
+    for i in range(state.values.shape[1]):
+        state.values[new, i] = state.values[old, i]
+    for i in range(state.groups.shape[1]):
+        state.groups[new, i] = state.groups[old, i]
+
+
+@merged
+def _spread(data, state, slot):
+    return state.values[slot, data.clock.spread] if data.clock.spread >= 0 else 0.0
+
+
+@merged
+def _take(state, scratch, topology):
+    """Take the proposal over, as it was assessed."""
+    state.log_likelihood[0], state.log_prior[0] = scratch.last[LAST_LIKELIHOOD], scratch.last[LAST_PRIOR]
+    state.log_tree[0] = scratch.last[LAST_TREE]
+    if topology:
+        for x in range(scratch.keys.shape[0]):
+            scratch.keys[x] = scratch.new_keys[x]
+    state.slot[0] = 1 - state.slot[0]
+
+
+@uncounted
+def advance(data, state, scratch, n_moves, task):
+    """Go on until so many moves are done since scratch.done[MOVES] was 0. task: SAMPLE; TUNE: adapt moves and
+    steps, which only burn-in may; LEARN: and scales; REFRESH: one evaluation of the accepted state that
+    trusts no cache, at a start and from a checkpoint (models that only Python can make must be written).
+    Returns FINISHED, or WAITS: the caller must write the model of the proposal, which is kept, and call
+    again.
+
+    Every turn of the loop evaluates one point: a proposal, or a step of a trajectory, the k-th of count.
+    """
+    done, pending, tuning, fresh = scratch.done, scratch.pending, task != SAMPLE, task == REFRESH
+    k, count, step, energy, jacobian, which = -1, 0, 0.0, 0.0, 0.0, JOINT
+    while done[MOVES] < n_moves:
+        move, waited, model, possible = done[MOVE], done[WAITING] != 0, SAME, True
+        if move < 0:
+            move = _draw(data, state) if not fresh else 0
+            done[MOVE], k = move, -1
+            begin(state)
+        on = data.moves.on[move] if not fresh else OF_TREE
+        by_steps = on in (OF_HAMILTON, OF_DATES)
+        if by_steps:
+            k += 1
+            if k == 0:
+                which = JOINT if on == OF_HAMILTON else DATES
+                energy = begin_trajectory(data, state, scratch, which)
+                step = math.exp(state.steps[which, LOG_STEP if tuning else LOG_MEAN])
+                count = number_of_steps(data, state, which, step)
+            else:
+                leap(scratch, step)
+            jacobian = place(data, state, scratch, which, k > 0)
+            possible = jacobian > -math.inf
+            pending[TOUCHED], pending[TOPOLOGY] = which == JOINT, False
+        elif not waited:
+            possible = _prepare(data, state, scratch, move, fresh)
+        if possible and not waited:
+            sort_by_height(state.heights[1 - state.slot[0]], state.order[1 - state.slot[0]])
+            if on == OF_TREE:
+                topology = mark_topology(data, state, scratch)
+                pending[TOUCHED] = pending[TOUCHED] != 0.0 or topology
+                pending[TOPOLOGY] = topology or fresh
+            if data.use_data != 0 and (fresh or on == OF_NUMBERS or (on == OF_HAMILTON and k > 0)):
+                model = propose_model(data, state, scratch, fresh)
+                if model == BY_CALLER:
+                    done[WAITING] = 1
+                    return WAITS
+        changed, value = waited or model == WRITTEN, -math.inf
+        touched = pending[TOUCHED] != 0.0 or changed
+        if possible:
+            wanted = Wanted(touched, k != 0, changed, pending[TOPOLOGY] != 0.0, fresh, by_steps)
+            value = assess(data, state, scratch, wanted)
+        if by_steps:
+            pending[RATIO] = -math.inf
+            if value > -math.inf:
+                value += jacobian + add_slopes(data, state, scratch, which)
+                if k == 0:
+                    energy -= value
+                    continue
+                change = energy + value - land(scratch, step)
+                if change > -WORST:
+                    if k < count:
+                        continue
+                    pending[RATIO] = change
+            end_trajectory(data, state, scratch, which, pending[RATIO], tuning)
+        elif value > -math.inf:
+            pending[RATIO] += value - state.log_likelihood[0] - state.log_prior[0]
+        taken = fresh
+        if not fresh and value > -math.inf:
+            taken = math.log(uniform(state.rng)) < pending[RATIO]
+        if taken:
+            if data.use_data != 0 and touched:
+                settle(data)
+            _take(state, scratch, pending[TOPOLOGY] != 0.0)
+        done[MOVES], done[MOVE], done[WAITING] = done[MOVES] + 1, -1, 0
+        if not fresh:
+            _count(data, state, move, taken, tuning)
+            if task == LEARN and on == OF_HAMILTON:
+                learn_scales(data, state, scratch)
+    return FINISHED
+
+
+@merged
+def _draw(data, state):
+    """Which move comes next."""
+    u, move = uniform(state.rng), 0
+    while data.moves.cumulative[move] < u:
+        move += 1
+    return move
+
+
+@merged
+def _prepare(data, state, scratch, move, fresh):
+    """Make the proposal of a move; its log Hastings ratio and whether branches changed into scratch.pending.
+    Returns False for an impossible one."""
+    pending, possible, changed = scratch.pending, True, 1
+    pending[RATIO], pending[TOPOLOGY] = 0.0, False
+    if not fresh:
+        of_tree = data.moves.on[move] == OF_TREE
+        held = of_tree and data.moves.held[move] > 0.0 and uniform(state.rng) < data.moves.held[move]
+        pending[RATIO] = _propose(data, state, scratch, move)
+        possible = pending[RATIO] > -math.inf
+        if possible:
+            changed = _set_branches(data, state, held)
+            possible = changed >= 0
+    pending[TOUCHED] = changed > 0
+    return possible
+
+
+@merged
+def _propose(data, state, scratch, move):
+    new, first, size, low, high = 1 - state.slot[0], 0, 0, 0.0, 0.0
+    if data.moves.on[move] == OF_NUMBERS:
+        block = data.moves.block[move]
+        first, size = data.blocks.first[block], data.blocks.size[block]
+        low, high = data.blocks.low[block], data.blocks.high[block]
+    proposal = Proposal(
+        data.n_tips, state.rng, state.tuning[move], low, high, state.values[new, first : first + size],
+        scratch.room, state.parent[new], state.left[new], state.right[new], state.heights[new],
+        state.deviations[new], state.values[new], data.clock.rate, data.clock.spread, data.clock.kind,
+        state.groups[new], data.tip_bounds, data.moving, scratch.edges, scratch.stack, scratch.spots,
+    )  # fmt: skip
+    return propose_kind(data.moves.kind[move], proposal)
+
+
+@merged
+def _set_branches(data, state, held):
+    """Lengths of the proposal, by its clock; held: of branches whose durations changed the deviations
+    instead. Returns how many lengths are others, -1 where a branch lasts no time."""
+    old, new, kind, changed = state.slot[0], 1 - state.slot[0], data.clock.kind, 0
+    parent, heights, deviations = state.parent[new], state.heights[new], state.deviations[new]
+    rate, s = state.values[new, data.clock.rate], log_spread(kind, _spread(data, state, new))
+    if held:
+        for x in range(parent.shape[0] - 1):
+            time = heights[parent[x]] - heights[x]
+            before = state.heights[old, state.parent[old, x]] - state.heights[old, x]
+            if time > 0.0 and time != before:
+                deviations[x] += math.log(before / time) / s
+    if not set_lengths(kind, rate, s, parent, heights, deviations, state.lengths[new, 0]):
+        return -1
+    for x in range(parent.shape[0] - 1):
+        if held and _alike(state.lengths[new, 0, x], state.lengths[old, 0, x]):
+            state.lengths[new, 0, x] = state.lengths[old, 0, x]
+        if state.lengths[new, 0, x] != state.lengths[old, 0, x]:
+            changed += 1
+    return changed
+
+
+@merged
+def _alike(a, b):
+    """The same but for rounding."""
+    return abs(a - b) < 1e-13 * b
+
+
+@merged
+def _count(data, state, move, taken, tuning):
+    """Count a move, and adapt it as mcmc.compiled.run.tune_move does."""
+    state.tried[move] += 1
+    state.accepted[move] += taken
+    tunes = tuning and data.moves.target[move] > 0.0
+    if tunes:
+        state.batch_tried[move] += 1
+        state.batch_accepted[move] += taken
+    if tunes and state.batch_tried[move] == TUNING_BATCH:
+        batch = (state.tried[move] - 1) // TUNING_BATCH + 1
+        change = min(0.5, 1.0 / math.sqrt(float(batch)))
+        wider = state.batch_accepted[move] > data.moves.target[move] * TUNING_BATCH
+        if wider == (data.moves.narrows[move] != 0):
+            change = -change
+        value = state.tuning[move] * math.exp(change)
+        state.tuning[move] = min(max(value, data.moves.bounds[move, 0]), data.moves.bounds[move, 1])
+        state.batch_tried[move] = 0
+        state.batch_accepted[move] = 0

@@ -1,0 +1,82 @@
+"""What a run has drawn: the columns of its trace, and one draw of a state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.density import clocks
+from phloem.inference.mcmc.samples import Samples
+from phloem.inference.time.records import TimeState
+from phloem.inference.time.structure import TimeModel
+from phloem.tree.dated import DatedTree
+from phloem.tree.tree import lengths_of_heights
+
+# rows of Samples.sets
+HEIGHTS, RATES = range(2)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """names: of the columns after LnL and LnPr."""
+
+    names: tuple[str, ...]
+    model: TimeModel
+
+
+def trace_columns(model: TimeModel) -> Columns:
+    """The tree's density, its root and length, ages of clades, rates, every free number, group sizes."""
+    names = ["tree_prior", "root_height", "tree_length"]
+    if np.isfinite(model.youngest):
+        names.insert(2, "root_date")
+    names += [f"age({clade.name})" for clade in model.clades]
+    names += [f"date({model.taxa[x]})" for x in _moving(model)]
+    if model.clock != clocks.STRICT:
+        names += ["mean_rate", "rate_cv"]
+    names += model.space.elements
+    names += [f"group_size_{k + 1}" for k in range(model.parameters.n_groups)]
+    return Columns(tuple(names), model)
+
+
+def _moving(model: TimeModel) -> np.ndarray:
+    return np.flatnonzero(model.tip_bounds[:, 0] < model.tip_bounds[:, 1])
+
+
+def draw(state: TimeState, columns: Columns) -> Samples:
+    """The present state: trees rooted, lengths in time, sets their heights and branch rates."""
+    model, s = columns.model, int(state.slot[0])
+    tree = DatedTree(state.parent[s], state.left[s], state.right[s], state.heights[s], state.order[s])
+    parent, heights, own = tree.sorted()
+    lengths = lengths_of_heights(parent, heights)
+    substitutions = state.lengths[s, 0, own]
+    rates = np.divide(substitutions, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    total = lengths.sum()
+    numbers = [state.log_likelihood[0], state.log_prior[0], state.log_tree[0], heights[-1]]
+    if np.isfinite(model.youngest):
+        numbers.append(model.youngest - heights[-1])
+    numbers.append(total)
+    numbers += [_age(model, clade, tree) for clade in model.clades]
+    numbers += [model.youngest - heights[x] for x in _moving(model)]
+    if model.clock != clocks.STRICT:
+        numbers += [substitutions.sum() / total, rates[:-1].std() / rates[:-1].mean()]
+    numbers += [*state.values[s], *state.groups[s]]
+    return Samples(
+        state.generation.copy(),
+        np.array(numbers)[None],
+        parent.astype(np.int32)[None],
+        lengths[None],
+        np.stack([heights, rates])[None],
+    )
+
+
+def _age(model: TimeModel, clade, tree: DatedTree) -> float:
+    """Of the most recent common ancestor."""
+    members = model.members(clade)
+    found = np.append(members, np.zeros(len(tree.parent) - len(members), bool)).astype(np.int64)
+    for x in tree.order:
+        if tree.left[x] >= 0:
+            found[x] = found[tree.left[x]] + found[tree.right[x]]
+        if found[x] == members.sum():
+            return float(tree.heights[x])
+    raise AssertionError("a tree without its taxa")

@@ -1,0 +1,127 @@
+"""What a move of dated trees is, which ones there are, and which of them a chain uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import numpy as np
+
+from phloem.density import clocks
+from phloem.density.space import Space
+from phloem.errors import InputError
+from phloem.inference.mcmc.moves import multiplier, simplex_dirichlet, simplex_slider, slider
+from phloem.inference.time import moves
+from phloem.inference.time.records import OF_DATES, OF_HAMILTON, OF_NUMBERS, OF_TREE, MoveTable
+
+
+@dataclass(frozen=True)
+class Move:
+    """A way to change a dated tree. A file of the folder `moves` that defines MOVE is all it takes.
+
+    propose: a plain function of a Proposal (compiled/dispatch.py), which it changes, → log Hastings ratio by
+    heights, deviations and numbers, -inf for an impossible proposal. weight: relative. tuning, target,
+    bounds: as in mcmc.move_table.Move. needs: words for what must be there: "rates"
+    (of branches), "spread" (of them, not fixed), "rate" (of the clock, not fixed), "dates" (tips of uncertain
+    ones), "groups" (of joinings). holds: whether distances may be
+    held in its stead (compiled/run.py).
+    """
+
+    name: str
+    propose: Callable[[Any], float]
+    weight: float
+    tuning: float = 1.0
+    target: float = 0.0
+    bounds: tuple[float, float] = (0.0, 0.0)
+    needs: str = ""
+    holds: bool = False
+    narrows: bool = False
+
+
+@dataclass(frozen=True)
+class ChainMove:
+    """A move as a chain uses it: kind, its number in the compiled dispatch; on, one of records.OF_…; block:
+    of numbers."""
+
+    name: str
+    kind: int
+    on: int
+    move: Move
+    block: int = 0
+
+
+OF_SUPPORT = {
+    "positive": (multiplier.MOVE,),
+    "unit": (slider.MOVE,),
+    "interval": (slider.MOVE,),
+    "real": (slider.MOVE,),
+    "simplex": (simplex_dirichlet.MOVE, simplex_slider.MOVE),
+}
+NUMBER_MOVES: tuple[Any, ...] = (multiplier.MOVE, slider.MOVE, simplex_dirichlet.MOVE, simplex_slider.MOVE)
+"""Moves of blocks of numbers, which all samplers share; in compiled code they come after the tree's."""
+JOINT_MOVE = Move("hamilton", lambda p: 0.0, 1.5)
+DATES_MOVE = Move("hamilton_dates", lambda p: 0.0, 1.5, needs="rates")
+_HELD = 0.5  # how often distances are held, of moves for which that may be
+
+
+@cache
+def registered() -> Mapping[str, Move]:
+    """Name of its file → move, in the order of the names."""
+    names = sorted(module.name for module in iter_modules(moves.__path__))
+    return {name: import_module(f"{moves.__name__}.{name}").MOVE for name in names}
+
+
+def chosen_moves(
+    space: Space,
+    fixed: Collection[str],
+    there: Mapping[str, bool],
+    weights: Mapping[str, float] | None,
+) -> tuple[list[ChainMove], list[float]]:
+    """The moves of a chain and their weights: all that can change something, or those that weights names.
+    fixed: blocks that stay. there: what moves may need (Move.needs)."""
+    found = [
+        ChainMove(move.name, kind, OF_TREE, move)
+        for kind, move in enumerate(registered().values())
+        if all(there[need] for need in move.needs.split())
+    ]
+    found += [ChainMove("hamilton", 0, OF_HAMILTON, JOINT_MOVE)]
+    if there["rates"]:
+        found += [ChainMove("hamilton_dates", 0, OF_DATES, DATES_MOVE)]
+    for number, block in enumerate(space.blocks):
+        for m in OF_SUPPORT[block.support] if block.name not in fixed else ():
+            kind = len(registered()) + NUMBER_MOVES.index(m)
+            width = 0.2 * max(float(np.abs(block.start).max()), 1.0) if block.support == "real" else m.tuning
+            own = Move(m.name, m.propose, 0.5 * block.size**0.5, width, m.target, m.bounds, narrows=m.narrows)
+            if block.support == "real":
+                own = Move(m.name, m.propose, 0.5, width, m.target, (1e-9, 1e9))
+            found.append(ChainMove(f"{block.name}_{m.name}", kind, OF_NUMBERS, own, number))
+    if weights is None:
+        return found, [m.move.weight for m in found]
+    names = [m.name for m in found]
+    for name in weights:
+        if name not in names:
+            raise InputError(f"no move '{name}' here", hint=f"Choose among {', '.join(names)}.")
+    kept = [m for m in found if weights.get(m.name, 0.0) > 0.0]
+    return kept, [weights[m.name] for m in kept]
+
+
+def move_arrays(chosen: Sequence[ChainMove], weights: Sequence[float], clock: int) -> MoveTable:
+    """The moves as the compiled loop reads them."""
+    cumulative = np.cumsum(weights)
+    cumulative = cumulative / cumulative[-1]
+    cumulative[-1] = 1.0
+    held = [_HELD if m.move.holds and clock != clocks.STRICT else 0.0 for m in chosen]
+    return MoveTable(
+        kind=np.array([m.kind for m in chosen], np.int64),
+        on=np.array([m.on for m in chosen], np.int64),
+        block=np.array([m.block for m in chosen], np.int64),
+        cumulative=cumulative,
+        target=np.array([m.move.target for m in chosen], np.float64),
+        bounds=np.array([m.move.bounds for m in chosen], np.float64),
+        narrows=np.array([m.move.narrows for m in chosen], np.uint8),
+        held=np.array(held),
+    )

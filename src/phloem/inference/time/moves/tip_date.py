@@ -1,0 +1,20 @@
+"""The date of a tip that is known within limits."""
+
+from __future__ import annotations
+
+from phloem.inference.mcmc.compiled.random import below, shifted, uniform
+from phloem.inference.time.move_table import Move
+
+
+def tip_date(p):
+    """A tip, uniformly among those of uncertain dates, to a height uniform in a window of tuning times its
+    range, reflected at its limits and below its parent: log Hastings ratio 0. No other height changes, so no
+    anchor needs a Jacobian."""
+    x = p.moving[below(p.rng, p.moving.shape[0])]
+    low, high = p.tip_bounds[x, 0], min(p.tip_bounds[x, 1], p.heights[p.parent[x]])
+    width = p.tuning * (p.tip_bounds[x, 1] - low)
+    p.heights[x] = shifted(p.heights[x], width * (uniform(p.rng) - 0.5), low, high)
+    return 0.0
+
+
+MOVE = Move("tip_date", tip_date, 4, 0.5, 0.3, (1e-3, 2.0), needs="dates", holds=True)

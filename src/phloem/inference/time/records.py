@@ -1,0 +1,195 @@
+"""Flat records that the compiled sampler of dated trees works on: one of each for every run, a chain.
+
+T tips, N = 2T-1 nodes, root last (tree/dated.py), n numbers, m coordinates of them, L cells (ranges of the
+columns of the alignment), M moves, C sets of taxa that something is known of, E entries of the table of
+clades. D = 2N + m coordinates of Hamiltonian dynamics: z of heights (density/heights.py; 0 of tips), ε of
+branches (density/clocks.py; of the root unused), numbers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from phloem.density.calibrations import Calibrations
+from phloem.density.terms.compiled.dispatch import PriorTable
+from phloem.inference.mcmc.records import Recipes
+from phloem.pruning.cpu.cell_records import CellScratch, DownScratch
+
+# what a move is of (MoveTable.on)
+OF_TREE, OF_NUMBERS, OF_HAMILTON, OF_DATES = range(4)
+# supports of blocks; FIXED: whatever their support is, they stay as they are
+POSITIVE, UNIT, INTERVAL, REAL, SIMPLEX, FIXED = range(6)
+# rows of TimeState.steps: which Hamiltonian moves; and its columns
+JOINT, DATES = range(2)
+LOG_STEP, LOG_MEAN, SHORTFALL, COUNT, CENTRE = range(5)
+# what was evaluated last (TimeScratch.last): the tree's part of the prior, the prior, the likelihood
+LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD = range(3)
+# TimeScratch.done: moves done in this call, the one under way (-1: none), whether its model is waited for;
+# pending: its log Hastings ratio (then that of acceptance), whether branches and topology changed
+MOVES, MOVE, WAITING = range(3)
+RATIO, TOUCHED, TOPOLOGY = range(3)
+# rows of the scales that a table of clades holds
+OF_HEIGHT, OF_RATE = range(2)
+
+
+class Blocks(NamedTuple):
+    """first, size: (b,) int64 of the numbers; coordinate: (b,) int64 first of the coordinates; support: (b,)
+    int64; low, high: (b,) bounds; in_dates: (b,) uint8, 1 for those that do not touch the likelihood where
+    distances are held: of the clock and of the tree prior; in_joint: (b,) uint8, 1 for those that the joint
+    Hamiltonian move changes: all that compiled code knows the slope of."""
+
+    first: np.ndarray
+    size: np.ndarray
+    coordinate: np.ndarray
+    support: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    in_dates: np.ndarray
+    in_joint: np.ndarray
+
+
+class Clock(NamedTuple):
+    """kind: density.clocks.STRICT, BY_CV or BY_LOG. rate, spread: which numbers they are, -1 without.
+    reference: 1 where the rate's prior is the CTMC reference, which reads the tree's length."""
+
+    kind: int
+    rate: int
+    spread: int
+    reference: int
+
+
+class MoveTable(NamedTuple):
+    """kind, on, block: (M,) int64; cumulative: (M,) of the weights; target: (M,) acceptance aimed at while
+    tuning, 0: not tuned; bounds: (M, 2) of the tuning parameter; narrows: (M,) uint8, 1 where a larger one
+    makes smaller steps; held: (M,) probability that distances are held (compiled/run.py)."""
+
+    kind: np.ndarray
+    on: np.ndarray
+    block: np.ndarray
+    cumulative: np.ndarray
+    target: np.ndarray
+    bounds: np.ndarray
+    narrows: np.ndarray
+    held: np.ndarray
+
+
+class TimeData(NamedTuple):
+    """What never changes during a run.
+
+    use_data: 0 samples the prior. numbers, addresses, downs: (L, ·) tables of the cells
+    (pruning/cpu/cell_records.py). recipes: of the substitution model, from its own numbers (e,);
+    model_from: (e,) int64 which of the chain's numbers each is, -1: a reference rate of 1;
+    model_moves: 1 where the joint move changes some of them. tree_kind: number
+    of the tree prior; tree_first, tree_size: its numbers; tree_settings. tip_bounds: (T, 2) of heights;
+    moving: int64, tips whose dates are sampled. path: length of a trajectory; most_steps: of one."""
+
+    n_tips: int
+    use_data: int
+    numbers: np.ndarray
+    addresses: np.ndarray
+    downs: np.ndarray
+    recipes: Recipes
+    model_from: np.ndarray
+    model_moves: int
+    blocks: Blocks
+    priors: PriorTable
+    clock: Clock
+    tree_kind: int
+    tree_first: int
+    tree_size: int
+    tree_settings: np.ndarray
+    calibrations: Calibrations
+    ages: PriorTable
+    tip_bounds: np.ndarray
+    moving: np.ndarray
+    moves: MoveTable
+    path: float
+    most_steps: int
+
+
+class TimeState(NamedTuple):
+    """Everything a run needs to go on: the checkpoint is this record.
+
+    Two slots: slot[0] is the accepted one, the other the proposal's. parent, left, right, order (2, N) int64;
+    heights, deviations (2, N); lengths (2, 1, N) in substitutions; values (2, n); groups (2, K) int64.
+    log_likelihood, log_prior, log_tree: (1,), the latter a part of the prior. rng: (4,). tuning, tried,
+    accepted, batch_tried, batch_accepted: (M,). generation: (1,).
+    steps: (2, 5) of the two Hamiltonian moves, see above. clade: (E,) uint64 keys, 0: free. seen (E,), mean,
+    square (2, E): since the last window began; variance (2, E): in use, 0: not known; usual (2,): where it is
+    not. number_seen (1,), number_mean, number_square, number_variance (m,). diverged: (2,) int64 trajectories
+    that left their range, and diverged_at (N,) at which node the slope was largest then."""
+
+    parent: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    order: np.ndarray
+    heights: np.ndarray
+    deviations: np.ndarray
+    lengths: np.ndarray
+    values: np.ndarray
+    groups: np.ndarray
+    slot: np.ndarray
+    log_likelihood: np.ndarray
+    log_prior: np.ndarray
+    log_tree: np.ndarray
+    rng: np.ndarray
+    tuning: np.ndarray
+    tried: np.ndarray
+    accepted: np.ndarray
+    batch_tried: np.ndarray
+    batch_accepted: np.ndarray
+    generation: np.ndarray
+    steps: np.ndarray
+    clade: np.ndarray
+    seen: np.ndarray
+    mean: np.ndarray
+    square: np.ndarray
+    variance: np.ndarray
+    usual: np.ndarray
+    number_seen: np.ndarray
+    number_mean: np.ndarray
+    number_square: np.ndarray
+    number_variance: np.ndarray
+    diverged: np.ndarray
+    diverged_at: np.ndarray
+
+
+class TimeScratch(NamedTuple):
+    """What a run works in. cell, down: of the likelihood. keys, new_keys: (N,) uint64 of sets of tips below;
+    moved: (N,) uint8; engine: (2, e) the model's numbers, accepted and proposed. anchors (N,). y, momentum,
+    slope, scale: (D,) of a trajectory. by_height, by_deviation (N,), by_value (n,): derivatives. counts (2,
+    N), ancestors (C,) int64; ages (C,): of calibrations. edges, stack (N,) int64, spots (N,): of moves. room:
+    (max(n, 8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its eigensystem. last: (3,)
+    what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under
+    way, see above."""
+
+    cell: CellScratch
+    down: DownScratch
+    keys: np.ndarray
+    new_keys: np.ndarray
+    moved: np.ndarray
+    engine: np.ndarray
+    anchors: np.ndarray
+    y: np.ndarray
+    momentum: np.ndarray
+    slope: np.ndarray
+    scale: np.ndarray
+    by_height: np.ndarray
+    by_deviation: np.ndarray
+    by_value: np.ndarray
+    counts: np.ndarray
+    ancestors: np.ndarray
+    ages: np.ndarray
+    edges: np.ndarray
+    stack: np.ndarray
+    spots: np.ndarray
+    room: np.ndarray
+    rates: np.ndarray
+    by_engine: np.ndarray
+    square: np.ndarray
+    vectors: np.ndarray
+    last: np.ndarray
+    done: np.ndarray
+    pending: np.ndarray

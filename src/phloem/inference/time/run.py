@@ -1,0 +1,156 @@
+"""One run over dated trees: its records, and many generations at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from phloem.density import clocks
+from phloem.errors import NumericalError
+from phloem.inference.mcmc.recipes import Observations
+from phloem.inference.mcmc.samples import Samples, extended, no_samples
+from phloem.inference.time.draws import Columns, draw, trace_columns
+from phloem.inference.time.move_table import ChainMove, chosen_moves
+from phloem.inference.time.records import (
+    CENTRE,
+    COUNT,
+    LOG_MEAN,
+    LOG_STEP,
+    SHORTFALL,
+    TimeData,
+    TimeScratch,
+    TimeState,
+)
+from phloem.inference.time.settings import TimeSettings
+from phloem.inference.time.start import Cells, time_cells, time_data, time_scratch, time_state
+from phloem.inference.time.structure import CLOCK_RATE, CLOCK_SPREAD, TimeModel
+from phloem.tree.dated import DatedTree
+
+WINDOWS = (0.1, 0.2, 0.35, 0.6, 0.9)
+"""Shares of the warm-up at which a window of learning ends: its scales are then used, and another begins."""
+PRIOR_DRAWS = 5.0  # how many draws the usual variance counts as
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Records of one run; arrays of state, scratch and cells change in place, samples are replaced."""
+
+    number: int
+    settings: TimeSettings
+    model: TimeModel
+    moves: tuple[ChainMove, ...]
+    columns: Columns
+    cells: Cells
+    data: TimeData
+    state: TimeState
+    scratch: TimeScratch
+    samples: Samples
+
+    @property
+    def generation(self) -> int:
+        return int(self.state.generation[0])
+
+
+def new_run(
+    number: int,
+    observed: Observations,
+    model: TimeModel,
+    settings: TimeSettings,
+    stored: tuple[TimeState, Samples] | None = None,
+    tree: DatedTree | None = None,
+) -> Run:
+    """A run at its start, or where it was stored; its caches are filled. tree: to start from, else random.
+
+    Raises NumericalError where the start has no finite log-likelihood or prior."""
+    from phloem.inference.time.compiled.run import REFRESH, advance
+
+    moves, weights = chosen_moves(model.space, model.fixed, _there(model), settings.move_weights)
+    cells = time_cells(observed, model)
+    data = time_data(cells, model, settings, moves, weights)
+    columns = trace_columns(model)
+    state = stored[0] if stored else time_state(model, settings, moves, number, tree)
+    samples = stored[1] if stored else no_samples(len(columns.names), state.parent.shape[1], 2)
+    run = Run(
+        number, settings, model, tuple(moves), columns, cells, data, state,
+        time_scratch(cells, data, state), samples,
+    )  # fmt: skip
+    _write_model(run, int(state.slot[0]), proposed=False)
+    advance(data, state, run.scratch, 1, REFRESH)
+    if not np.isfinite(state.log_likelihood + state.log_prior).all():
+        raise NumericalError("a starting tree has no finite log-likelihood or prior density")
+    return run if stored else replace(run, samples=extended(samples, [draw(state, columns)]))
+
+
+def _there(model: TimeModel) -> dict[str, bool]:
+    """What moves may need (move_table.Move.needs)."""
+    rates = model.clock != clocks.STRICT
+    return {
+        "rates": rates,
+        "spread": rates and CLOCK_SPREAD[model.clock] not in model.fixed,
+        "rate": CLOCK_RATE not in model.fixed,
+        "dates": bool((model.tip_bounds[:, 0] < model.tip_bounds[:, 1]).any()),
+        "groups": model.parameters.n_groups > 1,
+    }
+
+
+def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
+    """The run after n_generations more, sampled on the way. stopped: asked at every sample; True gives up."""
+    every, end, drawn = run.settings.sample_every, run.generation + n_generations, []
+    while run.generation < end and not stopped():
+        until = min((run.generation // every + 1) * every, end)
+        tuning = run.settings.tuning
+        edges = [int(share * tuning) for share in (*WINDOWS, 1.0)]
+        until = min([until, *[edge for edge in edges if edge > run.generation]])
+        _advance(run, until - run.generation)
+        if run.generation in edges[:-1]:
+            end_window(run.state)
+        if run.generation % every == 0:
+            drawn.append(draw(run.state, run.columns))
+    return replace(run, samples=extended(run.samples, drawn))
+
+
+def _advance(run: Run, n: int) -> None:
+    from phloem.inference.time.compiled.run import FINISHED, LEARN, SAMPLE, TUNE, advance
+
+    task = TUNE if run.generation < run.settings.tuning else SAMPLE
+    task = LEARN if run.generation < WINDOWS[-1] * run.settings.tuning else task
+    run.scratch.done[:] = 0, -1, 0
+    while advance(run.data, run.state, run.scratch, n, task) != FINISHED:
+        _write_model(run, 1 - int(run.state.slot[0]), proposed=True)
+    run.state.generation[0] += n
+
+
+def _write_model(run: Run, slot: int, proposed: bool) -> None:
+    """The model at the numbers in a slot of the state, into the cells' model slot in use, or the other."""
+    if not run.settings.use_data:
+        return
+    used = int(run.cells.forest.cells[0][0].slot[0])
+    values = run.model.engine_values(run.state.values[slot])
+    model = run.model.engine.site_model(0, values)
+    run.cells.forest.set_model(0, 0, 1 - used if proposed else used, model)
+
+
+def end_window(state: TimeState) -> None:
+    """Take over the scales that a window has learnt, and begin another one and the search for a step."""
+    seen = state.seen
+    for row in range(2):
+        enough = (seen > 20) & (state.square[row] > 0.0)
+        if enough.any():
+            own = state.square[row, enough] / (seen[enough] - 1)
+            own = np.maximum(own, 1e-12)
+            state.usual[row] = np.exp((np.log(own) * seen[enough]).sum() / seen[enough].sum())
+        known = (seen > 4) & (state.square[row] > 0.0)
+        learnt = state.square[row] / np.maximum(seen - 1, 1)
+        mixed = (seen * learnt + PRIOR_DRAWS * state.usual[row]) / (seen + PRIOR_DRAWS)
+        state.variance[row] = np.where(known, mixed, 0.0)
+    n = state.number_seen[0]
+    if n > 4:
+        learnt = state.number_square / (n - 1)
+        state.number_variance[:] = (n * learnt + PRIOR_DRAWS * 1e-3) / (n + PRIOR_DRAWS)
+    for array in (seen, state.mean, state.square, state.number_seen, state.number_mean, state.number_square):
+        array[:] = 0.0
+    for own in state.steps:
+        step = own[LOG_MEAN]
+        own[LOG_STEP], own[CENTRE] = step, step + np.log(2.0)
+        own[SHORTFALL] = own[COUNT] = 0.0

@@ -1,0 +1,222 @@
+"""All runs of an analysis of dated trees: threads, checkpoints, traces for Tracer and FigTree, stopping."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from phloem.data.alignment import Alignment
+from phloem.hardware.machine import usable_cores
+from phloem.inference.mcmc.checkpoint import KEPT, Checkpoint
+from phloem.inference.mcmc.convergence import ENOUGH_TRIES, Diagnosis, diagnose
+from phloem.inference.mcmc.guard import Guard, Plain, plain_likelihood
+from phloem.inference.mcmc.recipes import Observations
+from phloem.inference.mcmc.sampler import PROGRESS_SECONDS, Progress
+from phloem.inference.mcmc.samples import Samples
+from phloem.inference.time.draws import HEIGHTS, RATES, draw
+from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
+from phloem.inference.time.run import Run, advanced, new_run
+from phloem.inference.time.settings import TimeSettings
+from phloem.inference.time.structure import TimeModel
+from phloem.io.newick_text import newick_name
+from phloem.io.output_file import appended_text, replaced_text
+from phloem.tree.reroot import unroot
+from phloem.tree.tree import Tree, branch_name
+
+# PREFIX.run1.log and PREFIX.run1.trees as BEAST writes them.
+
+
+def paths(prefix: str, number: int) -> tuple[Path, Path]:
+    """The .log and the .trees file of run `number` (from 0)."""
+    return Path(f"{prefix}.run{number + 1}.log"), Path(f"{prefix}.run{number + 1}.trees")
+
+
+def write_trace(prefix: str, run: Run, done: int) -> int:
+    """Write samples done … n of a run, headers first if done is 0, as on a resume, when lines that a kill cut
+    are gone so; returns n."""
+    names = "\t".join(["state", "LnL", "LnPr", *run.columns.names])
+    taxa = ",\n".join(f"      {i + 1:2d} {newick_name(name)}" for i, name in enumerate(run.model.taxa))
+    trees = f"#NEXUS\nbegin trees;\n   translate\n{taxa};\n"
+    for path, header, line in zip(
+        paths(prefix, run.number), (f"{names}\n", trees), (_numbers_line, _tree_line)
+    ):
+        with appended_text(path, KEPT) if done else replaced_text(path, kept=KEPT) as file:
+            file.write("" if done else header)
+            file.writelines(line(run.samples, i) for i in range(done, run.samples.n))
+    return run.samples.n
+
+
+def _numbers_line(samples: Samples, i: int) -> str:
+    numbers = "\t".join(f"{x:.10g}" for x in samples.numbers[i])
+    return f"{samples.generation[i]}\t{numbers}\n"
+
+
+def _tree_line(samples: Samples, i: int) -> str:
+    parent, lengths, rates = samples.parent[i], samples.lengths[i], samples.sets[i, RATES]
+    n_tips = (len(parent) + 1) // 2
+    inside: list[list[str]] = [[] for _ in parent]
+    for x in range(len(parent) - 1):
+        text = str(x + 1) if x < n_tips else f"({','.join(inside[x])})"
+        inside[parent[x]].append(f"{text}[&rate={rates[x]:.6e}]:{lengths[x]:.10g}")
+    note = f"[&lnP={samples.numbers[i, :2].sum():.6f}]"
+    return f"tree STATE_{samples.generation[i]} {note} = [&R] ({','.join(inside[-1])});\n"
+
+
+def close_trace(prefix: str, run: Run) -> None:
+    """End the TREES block."""
+    with appended_text(paths(prefix, run.number)[1], KEPT) as file:
+        file.write("end;\n")
+
+
+# The likelihood by the plain path, for the guard.
+
+
+def plain_time_likelihood(alignment: Alignment, model: TimeModel) -> Plain:
+    """A function (parent, (heights, rates), numbers of a trace) → log-likelihood from scratch, in NumPy."""
+    plain = plain_likelihood([alignment], model.engine)
+
+    def log_likelihood(parent: np.ndarray, sets: np.ndarray, numbers: Mapping[str, float]) -> float:
+        heights, rates = sets[HEIGHTS], sets[RATES]
+        lengths = np.append((heights[parent[:-1]] - heights[:-1]) * rates[:-1], 0.0)
+        tree = unroot(Tree(model.taxa, parent, lengths))
+        return plain(tree.parent, tree.lengths, numbers)
+
+    return log_likelihood
+
+
+# All runs.
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """runs with their samples; the last diagnosis; seconds and generations of this call, over all runs;
+    resumed_at: the generation it resumed at, or None."""
+
+    runs: tuple[Run, ...]
+    diagnosis: Diagnosis
+    seconds: float
+    generations: int
+    resumed_at: int | None
+
+
+def sample(
+    observed: Observations,
+    model: TimeModel,
+    settings: TimeSettings,
+    prefix: str | None = None,
+    identity: dict | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    plain: Plain | None = None,
+) -> Sampled:
+    """Run the chains to the end of settings.generations, or until they have converged; arguments and errors
+    as of inference.mcmc.sampler.sample. Every run has a thread."""
+    runs: list[Run] = []
+    checkpoint: Checkpoint | None = None
+    if prefix:
+        checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}, TimeState)
+    stored = checkpoint.load() if checkpoint else None
+    for r in range(settings.n_runs):
+        runs.append(new_run(r, observed, model, settings, stored[r] if stored else None))
+    resumed_at = runs[0].generation if stored else None
+    guard = Guard((observed,), 1, runs[0].columns.names, plain if settings.use_data else None, prefix)
+    for run in runs:
+        guard.check_chains(run.number, [draw(run.state, run.columns)])
+    if checkpoint and not stored:
+        checkpoint.save(runs)
+    written = [write_trace(prefix, run, 0) if prefix else 0 for run in runs]
+    begun, start = time.monotonic(), runs[0].generation
+    diagnosis = diagnosis_of(runs)
+    while runs[0].generation < settings.generations and not (settings.until_converged and diagnosis.met):
+        at = runs[0].generation
+        block = min(settings.check_every - at % settings.check_every, settings.generations - at)
+        before = runs[0].samples.n
+        runs = _advance_all(runs, block, settings, _reporter(progress, runs, begun, start, diagnosis))
+        last = runs[0].generation >= settings.generations
+        for run in runs:
+            guard.check_samples(run.number, run.samples, before)
+            guard.check_chains(run.number, [draw(run.state, run.columns)] if last else [])
+        if prefix and checkpoint:
+            checkpoint.save(runs)
+            written = [write_trace(prefix, run, n) for run, n in zip(runs, written)]
+        if settings.until_converged or last or progress is not None:
+            diagnosis = diagnosis_of(runs)
+    for run in runs if prefix else ():
+        close_trace(str(prefix), run)
+    done = (runs[0].generation - start) * settings.n_runs
+    return Sampled(tuple(runs), diagnosis, time.monotonic() - begun, done, resumed_at)
+
+
+def _advance_all(
+    runs: list[Run], block: int, settings: TimeSettings, report: Callable[[], None]
+) -> list[Run]:
+    """Every run by `block` generations, in threads; an interrupt stops them at their next sample."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(min(len(runs), settings.threads or usable_cores()[0])) as pool:
+        futures = [pool.submit(advanced, run, block, stop.is_set) for run in runs]
+        try:
+            while wait(futures, timeout=PROGRESS_SECONDS).not_done:
+                report()
+        except BaseException:
+            stop.set()
+            raise
+    return [future.result() for future in futures]
+
+
+def _reporter(progress, runs: list[Run], begun: float, start: int, diagnosis: Diagnosis):
+    def report() -> None:
+        if progress is None:
+            return
+        slowest, total = min(run.generation for run in runs), runs[0].settings.generations
+        speed = max(slowest - start, 0) * len(runs) / max(time.monotonic() - begun, 1e-9)
+        left = (total - slowest) * len(runs) / speed if speed > 0 else float("nan")
+        progress(Progress(slowest, total, speed, left, diagnosis))
+
+    return report
+
+
+def first_kept(run: Run) -> int:
+    """Index of the first sample after the warm-up."""
+    return int(np.searchsorted(run.samples.generation, run.settings.tuning, side="right"))
+
+
+def diagnosis_of(runs: Sequence[Run]) -> Diagnosis:
+    """Convergence of numbers and clades after the warm-up."""
+    names = ("LnL", "LnPr", *runs[0].columns.names)
+    samples = [run.samples for run in runs]
+    return diagnose(samples, names, runs[0].model.taxa, first_kept(runs[0]), runs[0].settings.convergence)
+
+
+MOST_DIVERGED = 0.02  # of the joint trajectories
+
+
+def warnings_of(runs: Sequence[Run]) -> list[str]:
+    """Moves that were tried often and never accepted, and joint trajectories that left their range after the
+    warm-up, with the node where that happened most."""
+    found = []
+    for run in runs:
+        state, label = run.state, f"run {run.number + 1}"
+        for m, move in enumerate(run.moves):
+            tried = int(state.tried[m])
+            if tried >= ENOUGH_TRIES and state.accepted[m] == 0:
+                found.append(f"{label}: move {move.name} was tried {tried:,} times and never accepted")
+            if move.on == OF_HAMILTON and state.diverged[JOINT] > MOST_DIVERGED * tried:
+                found.append(
+                    f"{label}: {state.diverged[JOINT]:,} of {tried:,} Hamiltonian trajectories left their "
+                    f"range, most at {_worst_node(run)}"
+                )
+    return found
+
+
+def _worst_node(run: Run) -> str:
+    """The node of the last tree whose slope was largest most often when a trajectory left its range."""
+    s = int(run.state.slot[0])
+    place = np.argsort(run.state.order[s], kind="stable")
+    node, inner = int(np.argmax(run.state.diverged_at)), place[run.model.n_tips :]
+    last = draw(run.state, run.columns).tree_sample(run.model.taxa).tree(0)
+    return branch_name(last, run.model.n_tips + int((inner < place[node]).sum()))

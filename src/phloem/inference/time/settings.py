@@ -1,0 +1,102 @@
+"""Everything a chain over dated trees is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from phloem.density.terms.normal import Normal
+from phloem.density.terms.term import Family
+from phloem.errors import InputError, require_count, require_seed
+from phloem.hardware.limits import require_threads
+from phloem.inference.mcmc.settings import OF_NUMBERS, Convergence, parse_density
+
+FAMILIES = OF_NUMBERS | {"normal": (Normal, 2)}
+CTMC = "ctmc"
+
+
+def parse_family(text: str) -> Family | str | float:
+    """A density as users write it: lognormal(-7,1), exponential(3) (its rate), ctmc; or a number, for what is
+    fixed. InputError if it is none."""
+    if text.strip().lower() == CTMC:
+        return CTMC
+    with suppress(ValueError):
+        return float(text)
+    found = parse_density(text, FAMILIES)
+    if found is None:
+        raise InputError(
+            f"'{text[:60]}' is no density",
+            hint="Write lognormal(mean of the logarithm, its sd), normal(mean,sd), exponential(rate), gamma("
+            "shape,rate), uniform(low,high), beta(a,b), dirichlet(a); ctmc for the clock, or a number.",
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Clade:
+    """A set of taxa. together: they must be a clade. age: the density of their common ancestor's age."""
+
+    name: str
+    taxa: tuple[str, ...]
+    together: bool = False
+    age: Family | None = None
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """clock: strict or ucln; clock_sd: what its spread is, cv or log (density/clocks.py). prior: name of the
+    tree prior, options: its own; pieces: how many population sizes a sky… has. priors: of blocks by name, a
+    density, "ctmc", or a number it is fixed at; others have usual ones. clades: what is known of them."""
+
+    clock: str = "strict"
+    clock_sd: Literal["cv", "log"] = "cv"
+    prior: str = "constant"
+    pieces: int = 10
+    options: Mapping[str, Any] = field(default_factory=dict)
+    priors: Mapping[str, Family | str | float] = field(default_factory=dict)
+    clades: tuple[Clade, ...] = ()
+
+
+@dataclass(frozen=True)
+class TimeSettings:
+    """What the chains do: n_runs independent runs of one chain each.
+
+    generations: moves of every chain (the limit if until_converged); sample_every: between samples. warm_up:
+    share of the generations in which moves adapt and scales are learnt, which summaries leave out, at most
+    most_warm_up of them; tuning_generations: exactly so many. check_every: generations between checkpoints,
+    and looks at convergence. use_data: False samples the prior. path: length of Hamiltonian trajectories, in
+    scales; most_steps: of one. move_weights: None for all, else name → weight.
+    """
+
+    seed: int = 1
+    n_runs: int = 2
+    generations: int = 1_000_000
+    sample_every: int = 200
+    until_converged: bool = False
+    check_every: int = 50_000
+    warm_up: float = 0.2
+    tuning_generations: int | None = None
+    most_warm_up: int = 500_000
+    convergence: Convergence = field(default_factory=Convergence)
+    use_data: bool = True
+    path: float = 1.6
+    most_steps: int = 40
+    threads: int | None = None
+    move_weights: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("n_runs", "generations", "sample_every", "check_every", "most_steps"):
+            require_count(name.removeprefix("n_"), getattr(self, name))
+        require_threads(self.threads)
+        if not 0 <= self.warm_up < 1:
+            raise InputError(f"warm_up is a share of the generations, 0 ≤ warm_up < 1, not {self.warm_up}")
+        require_seed(self.seed)
+
+    @property
+    def tuning(self) -> int:
+        """Generations of the warm-up."""
+        if self.tuning_generations is not None:
+            return self.tuning_generations
+        return int(min(self.most_warm_up, self.warm_up * self.generations))

@@ -1,0 +1,241 @@
+"""The records of one run at its start: cells, constants, a tree with dates, numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.density import clocks
+from phloem.density.terms.compiled.dispatch import block_table
+from phloem.errors import InputError
+from phloem.inference.mcmc.recipes import Observations, recipes_of
+from phloem.inference.mcmc.records import COMPILED, KIND
+from phloem.inference.mcmc.start import START, stream
+from phloem.inference.time.compiled.tree_priors import KIND as TREE_KIND
+from phloem.inference.time.move_table import ChainMove, move_arrays
+from phloem.inference.time.records import (
+    CENTRE,
+    FIXED,
+    INTERVAL,
+    LOG_MEAN,
+    LOG_STEP,
+    POSITIVE,
+    REAL,
+    SIMPLEX,
+    UNIT,
+    Blocks,
+    Clock,
+    TimeData,
+    TimeScratch,
+    TimeState,
+)
+from phloem.inference.time.settings import TimeSettings
+from phloem.inference.time.structure import CLOCK_RATE, CLOCK_SPREAD, TimeModel
+from phloem.pruning.cpu.cell_memory import (
+    Part,
+    column_ranges,
+    down_arrays,
+    down_scratch,
+    pre_order_vectors,
+)
+from phloem.pruning.cpu.cell_records import DownArrays
+from phloem.pruning.cpu.column_classes import tip_keys
+from phloem.pruning.cpu.forest import Forest
+from phloem.pruning.cpu.storage import address_of
+from phloem.tree.dated import DatedTree, random_dated_tree
+
+SUPPORT = {"positive": POSITIVE, "unit": UNIT, "interval": INTERVAL, "real": REAL, "simplex": SIMPLEX}
+START_STEP, START_SCALE = 0.1, 0.1
+ENTRIES_A_NODE = 512  # of the table of clades
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The likelihood of a chain: its forest, and memory of the way down, which the tables point to."""
+
+    forest: Forest
+    downs: np.ndarray
+    memory: list[DownArrays]
+
+
+def time_cells(observed: Observations, model: TimeModel) -> Cells:
+    """The cells of one chain, their models those of the starting numbers."""
+    site_model = model.engine.site_model(0, model.engine.space.start())
+    hidden = np.zeros(observed.codes.shape[1], bool)
+    hidden[: observed.n_hidden] = True
+    sets = np.asarray(observed.code_sets, bool)[:, model.engine.parts[0].model.observed_state]
+    part = Part(observed.codes, sets, observed.weights, hidden, site_model.process, site_model.length_class)
+    if int(site_model.length_class.max()) > 0:
+        raise InputError(
+            "classes of sites with branch lengths of their own have no dates", hint="Leave +H out."
+        )
+    forest = Forest(column_ranges(part, 0), 1, hangs=False)
+    memory = [down_arrays(own, pre_order_vectors([own])) for own in forest.parts]
+    downs = np.array([[address_of(array) for array in own] for own in memory], np.int64)
+    return Cells(forest, downs, memory)
+
+
+def time_data(
+    cells: Cells, model: TimeModel, settings: TimeSettings, moves: list[ChainMove], weights: list[float]
+) -> TimeData:
+    """Constants of a run."""
+    space, recipes = model.space, recipes_of(model.engine)
+    compiled = recipes.rows[0, KIND] == COMPILED
+    names = {b.name for b in model.engine.space.blocks} | {"kappa"}
+    of_model = np.array([b.name in names for b in space.blocks])
+    free = np.array([b.name not in model.fixed for b in space.blocks])
+    calibrations, ages = model.calibrations()
+    first = space.place(model.parameters.blocks[0].name).start
+    spread = CLOCK_SPREAD.get(model.clock, "")
+    return TimeData(
+        n_tips=model.n_tips,
+        use_data=int(settings.use_data),
+        numbers=cells.forest.numbers[0],
+        addresses=cells.forest.addresses[0],
+        downs=cells.downs,
+        recipes=recipes,
+        model_from=model.model_from,
+        model_moves=int(compiled and (of_model & free).any()),
+        blocks=Blocks(
+            first=space.offsets[:-1].copy(),
+            size=np.diff(space.offsets),
+            coordinate=space.coordinate_offsets[:-1].copy(),
+            support=np.where(free, [SUPPORT[b.support] for b in space.blocks], FIXED).astype(np.int64),
+            low=np.array([b.lower for b in space.blocks], np.float64),
+            high=np.array([b.upper for b in space.blocks], np.float64),
+            in_dates=(free & ~of_model).astype(np.uint8),
+            in_joint=(free & (~of_model | compiled)).astype(np.uint8),
+        ),
+        priors=block_table(space, model.priors),
+        clock=Clock(
+            model.clock,
+            space.place(CLOCK_RATE).start,
+            space.place(spread).start if spread else -1,
+            int(model.reference),
+        ),
+        tree_kind=TREE_KIND[model.tree_prior.name],
+        tree_first=first,
+        tree_size=sum(b.size for b in model.parameters.blocks),
+        tree_settings=np.append(model.parameters.settings, 0.0),
+        calibrations=calibrations,
+        ages=ages,
+        tip_bounds=np.ascontiguousarray(model.tip_bounds, np.float64),
+        moving=np.flatnonzero(model.tip_bounds[:, 0] < model.tip_bounds[:, 1]).astype(np.int64),
+        moves=move_arrays(moves, weights, model.clock),
+        path=settings.path,
+        most_steps=settings.most_steps,
+    )
+
+
+def starting_tree(model: TimeModel, rng: np.random.Generator) -> DatedTree:
+    """A random tree that keeps the clades together which must be: tips in the middle of their ranges, joining
+    as in a population of the typical size."""
+    tips = model.tip_bounds.mean(axis=1)
+    together = [model.members(c) for c in model.clades if c.together]
+    size = model.scale.time
+    return random_dated_tree(tips, rng, lambda t, pairs: rng.exponential(size / pairs), together)
+
+
+def time_state(
+    model: TimeModel, settings: TimeSettings, moves: list[ChainMove], run: int, tree: DatedTree | None
+) -> TimeState:
+    """A tree, random or the given, and the numbers' starting values."""
+    rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(run, START)))
+    tree = starting_tree(model, rng) if tree is None else tree
+    n, m = 2 * model.n_tips - 1, model.space.n_coordinates
+    entries = ENTRIES_A_NODE * n
+    values, lengths = model.space.start(), np.zeros((2, 1, n))
+    rate = float(values[model.space.place(CLOCK_RATE)][0])
+    clocks.set_lengths(clocks.STRICT, rate, 0.0, tree.parent, tree.heights, np.zeros(n), lengths[0, 0])
+    deviations = np.zeros((2, n))
+    if model.clock == clocks.BY_CV:  # so that rates are as of a strict clock
+        s = clocks.log_spread(model.clock, float(values[model.space.place(CLOCK_SPREAD[model.clock])][0]))
+        deviations[:] = 0.5 * s
+    k, parts = model.parameters.n_groups, np.zeros(0, np.int64)
+    if k:
+        parts = np.diff(np.round(np.linspace(0, model.n_tips - 1, k + 1))).astype(np.int64)
+    steps = np.zeros((2, 5))
+    steps[:, [LOG_STEP, LOG_MEAN]], steps[:, CENTRE] = np.log(START_STEP), np.log(10 * START_STEP)
+    counts = [np.zeros(len(moves), np.int64) for _ in range(4)]
+    return TimeState(
+        parent=np.tile(tree.parent, (2, 1)),
+        left=np.tile(tree.left, (2, 1)),
+        right=np.tile(tree.right, (2, 1)),
+        order=np.tile(tree.order, (2, 1)),
+        heights=np.tile(tree.heights, (2, 1)),
+        deviations=deviations,
+        lengths=lengths,
+        values=np.tile(values, (2, 1)),
+        groups=np.tile(parts, (2, 1)),
+        slot=np.zeros(1, np.int64),
+        log_likelihood=np.zeros(1),
+        log_prior=np.zeros(1),
+        log_tree=np.zeros(1),
+        rng=stream(settings.seed, run, 0),
+        tuning=_tunings(model, moves),
+        tried=counts[0],
+        accepted=counts[1],
+        batch_tried=counts[2],
+        batch_accepted=counts[3],
+        generation=np.zeros(1, np.int64),
+        steps=steps,
+        clade=np.zeros(entries, np.uint64),
+        seen=np.zeros(entries),
+        mean=np.zeros((2, entries)),
+        square=np.zeros((2, entries)),
+        variance=np.zeros((2, entries)),
+        usual=np.array([START_SCALE**2, 1.0]),
+        number_seen=np.zeros(1),
+        number_mean=np.zeros(m),
+        number_square=np.zeros(m),
+        number_variance=np.full(m, START_SCALE**2),
+        diverged=np.zeros(2, np.int64),
+        diverged_at=np.zeros(n, np.int64),
+    )
+
+
+def _tunings(model: TimeModel, moves: list[ChainMove]) -> np.ndarray:
+    """Widths in time begin as a share of the tree's typical age."""
+    return np.array(
+        [m.move.tuning * (0.1 * model.scale.time if m.move.bounds[1] == 1e9 else 1.0) for m in moves]
+    )
+
+
+def time_scratch(cells: Cells, data: TimeData, state: TimeState) -> TimeScratch:
+    """What a run works in."""
+    n, m, e = state.parent.shape[1], state.number_mean.shape[0], len(data.model_from)
+    keys = np.zeros(n, np.uint64)
+    keys[: data.n_tips] = tip_keys(data.n_tips)
+    square = data.recipes.base.shape[1] ** 2
+    vectors = [np.zeros(2 * n + m) for _ in range(4)]
+    return TimeScratch(
+        cell=cells.forest.scratch(),
+        down=down_scratch(cells.forest.parts),
+        keys=keys,
+        new_keys=keys.copy(),
+        moved=np.zeros(n, np.uint8),
+        engine=np.ones((2, e)),
+        anchors=np.zeros(n),
+        y=vectors[0],
+        momentum=vectors[1],
+        slope=vectors[2],
+        scale=vectors[3],
+        by_height=np.zeros(n),
+        by_deviation=np.zeros(n),
+        by_value=np.zeros(state.values.shape[1]),
+        counts=np.zeros((2, n), np.int64),
+        ancestors=np.zeros(len(data.calibrations.size), np.int64),
+        ages=np.zeros(len(data.calibrations.size)),
+        edges=np.zeros(2 * n, np.int64),
+        stack=np.zeros(2 * n, np.int64),
+        spots=np.zeros(2 * n),
+        room=np.zeros(max(8, state.values.shape[1])),
+        rates=np.zeros(max(8, data.recipes.rates.shape[1])),
+        by_engine=np.zeros(e),
+        square=np.zeros(square),
+        vectors=np.zeros(square),
+        last=np.zeros(3),
+        done=np.array([0, -1, 0]),
+        pending=np.zeros(3),
+    )

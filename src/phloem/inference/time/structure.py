@@ -1,0 +1,210 @@
+"""What a chain over dated trees samples: numbers of the clock, the tree prior and the substitution model,
+with their priors; and what is known of clades."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from phloem.density import clocks
+from phloem.density.calibrations import Calibrations
+from phloem.density.space import Block, Space
+from phloem.density.terms.compiled.dispatch import PriorTable, block_table
+from phloem.density.terms.dirichlet import Dirichlet
+from phloem.density.terms.exponential import Exponential
+from phloem.density.terms.log_normal import LogNormal
+from phloem.density.terms.term import BlockPrior, Family
+from phloem.density.terms.uniform import Uniform
+from phloem.density.tree_priors.tree_prior import Parameters, Scale, TreePrior, chosen
+from phloem.errors import InputError, require_choice
+from phloem.inference.mcmc.structure import ChainModel, printed_names
+from phloem.inference.time.settings import CTMC, Clade, TreeModel
+
+CLOCK_RATE, CLOCK_SPREAD = "clock_rate", {clocks.BY_CV: "clock_cv", clocks.BY_LOG: "clock_sigma"}
+
+
+@dataclass(frozen=True, eq=False)
+class TimeModel:
+    """space: all numbers. priors: of blocks, without those that the tree prior holds; reference: whether the
+    clock's rate has the CTMC reference prior. engine: the substitution model as the engine's chains know it;
+    model_from: (e,) which of the numbers each of its numbers is, -1: a reference rate of 1. tree_prior, with
+    its parameters. clock: density.clocks.STRICT, …. taxa; tip_bounds: (T, 2) heights; youngest: the date that
+    height 0 is, nan without dates. clades: of taxa, with what is known of them. fixed: blocks that stay."""
+
+    space: Space
+    priors: tuple[BlockPrior, ...]
+    reference: bool
+    engine: ChainModel
+    model_from: np.ndarray
+    tree_prior: TreePrior
+    parameters: Parameters
+    clock: int
+    taxa: tuple[str, ...]
+    tip_bounds: np.ndarray
+    youngest: float
+    clades: tuple[Clade, ...] = ()
+    fixed: frozenset[str] = frozenset()
+    scale: Scale = field(default=Scale(1.0, 3, 1))
+
+    @property
+    def n_tips(self) -> int:
+        return len(self.taxa)
+
+    def engine_values(self, values: np.ndarray) -> np.ndarray:
+        """(e,) the substitution model's numbers, shares summing to 1, from the chain's (n,)."""
+        known = np.append(values, 1.0)[self.model_from]
+        for block in self.engine.space.blocks:
+            if block.support == "simplex":
+                here = self.engine.space.place(block.name)
+                known[here] /= known[here].sum()
+        return known
+
+    def members(self, clade: Clade) -> np.ndarray:
+        """(T,) bool."""
+        return np.isin(np.array(self.taxa), clade.taxa)
+
+    def calibrations(self) -> tuple[Calibrations, PriorTable]:
+        """As compiled code has them."""
+        known = [c.age is not None for c in self.clades]
+        record = Calibrations(
+            member=np.array([self.members(c) for c in self.clades], np.uint8).reshape(-1, self.n_tips),
+            size=np.array([len(c.taxa) for c in self.clades], np.int64),
+            together=np.array([c.together for c in self.clades], np.uint8),
+            known=np.array(known, np.uint8),
+            shift=np.zeros(len(self.clades)),
+        )
+        ages = Space(tuple(Block(c.name, "positive", np.ones(1), 1e-300, 1e300) for c in self.clades))
+        return record, block_table(
+            ages, [BlockPrior(c.name, c.age) for c in self.clades if c.age is not None]
+        )
+
+
+def time_model(
+    engine: ChainModel,
+    tree: TreeModel,
+    taxa: tuple[str, ...],
+    tip_bounds: np.ndarray,
+    youngest: float,
+) -> TimeModel:
+    """Everything together. tip_bounds: (T, 2) lowest and highest height of every tip.
+
+    InputError for priors of blocks that there are not or that hold for another kind of number, clades of
+    unknown taxa, and a tree prior that the dates do not allow."""
+    for clade in tree.clades:
+        _check(clade, taxa)
+    scale = Scale(_scale(tip_bounds, tree), len(taxa), tree.pieces)
+    prior = chosen(tree.prior, tree.options)
+    if prior.contemporaneous and tip_bounds.max() > 0.0:
+        raise InputError(
+            f"the tree prior '{prior.name}' is of tips of one time, and these have dates",
+            hint="Choose bdss, or a coalescent.",
+        )
+    _check_pieces(prior, tree, len(taxa))
+    parameters = prior.parameters(scale, tree.options)
+    clock = {"strict": clocks.STRICT, "ucln": clocks.BY_CV if tree.clock_sd == "cv" else clocks.BY_LOG}
+    require_choice("clock", tree.clock, tuple(clock))
+    kind = clock[tree.clock]
+    blocks, priors = _clock_blocks(kind, scale)
+    blocks += list(parameters.blocks)
+    priors |= parameters.priors
+    model_blocks, model_from = _model_blocks(engine, sum(b.size for b in blocks))
+    blocks += model_blocks
+    priors |= {b.name: _usual(b) for b in model_blocks}
+    for name, family in tree.priors.items():
+        if name not in {b.name for b in blocks} or name not in priors:
+            raise InputError(f"there is no '{name}' to give a prior", hint=f"There are: {', '.join(priors)}.")
+        priors[name] = family
+    reference = priors.get(CLOCK_RATE) == CTMC
+    if reference and CTMC in [p for n, p in priors.items() if n != CLOCK_RATE]:
+        raise InputError("ctmc is a prior of clock_rate")
+    known = {name: value for name, value in priors.items() if isinstance(value, float)}
+    blocks = [_held(b, known[b.name]) if b.name in known else b for b in blocks]
+    space = Space(tuple(blocks))
+    named = [(b.name, priors.get(b.name, CTMC)) for b in blocks]
+    table = tuple(BlockPrior(name, own) for name, own in named if not isinstance(own, str | float))
+    return TimeModel(
+        space, table, reference, engine, model_from, prior, parameters, kind, taxa, tip_bounds, youngest,
+        tree.clades, frozenset(known), scale,
+    )  # fmt: skip
+
+
+def _held(block: Block, value: float) -> Block:
+    """A block whose numbers all have one value; InputError where they cannot."""
+    if block.support == "simplex" or not block.lower < value < block.upper:
+        raise InputError(f"'{block.name}' cannot be fixed at {value:g}")
+    return replace(block, start=np.full(block.size, value))
+
+
+def _check(clade: Clade, taxa: Sequence[str]) -> None:
+    for name in clade.taxa:
+        if name not in taxa:
+            raise InputError(f"clade '{clade.name}' has a taxon that the data lack: '{name}'", taxon=name)
+    if len(clade.taxa) < 2:
+        raise InputError(f"clade '{clade.name}' needs at least two taxa")
+
+
+def _check_pieces(prior: TreePrior, tree: TreeModel, n_tips: int) -> None:
+    pieces = prior.name.startswith("sky")
+    if pieces and not 2 <= tree.pieces <= (n_tips - 1 if prior.name == "skyline" else 10_000):
+        raise InputError(
+            f"{tree.pieces} population sizes for {n_tips} taxa", hint="Choose 2 or more, below the taxa."
+        )
+
+
+def _scale(tip_bounds: np.ndarray, tree: TreeModel) -> float:
+    """A span that is typical of the tree's age: of the dates, else of calibrated ages, else 1."""
+    span = float(tip_bounds.max())
+    ages = [_middle(c.age) for c in tree.clades if c.age is not None]
+    return max([span, *ages]) if span > 0 or ages else 1.0
+
+
+def _middle(family: Family) -> float:
+    """An age that a density does not exclude."""
+    x = np.geomspace(1e-6, 1e9, 1501)
+    value = np.array([float(family.log_density(np.array([age]))) for age in x])
+    if not np.isfinite(value).any():
+        raise InputError("a density of an age leaves no positive age")
+    return float(x[int(np.argmax(value + np.log(x)))])
+
+
+def _clock_blocks(kind: int, scale: Scale) -> tuple[list[Block], dict[str, Family | str | float]]:
+    start = 0.01 / scale.time
+    blocks = [Block(CLOCK_RATE, "positive", np.array([start]), 1e-300, 1e300)]
+    priors: dict[str, Family | str | float] = {CLOCK_RATE: CTMC}
+    if kind != clocks.STRICT:
+        blocks.append(Block(CLOCK_SPREAD[kind], "positive", np.array([0.3]), 1e-6, 1e3))
+        priors[CLOCK_SPREAD[kind]] = Exponential(3.0)
+    return blocks, priors
+
+
+def _model_blocks(engine: ChainModel, first: int) -> tuple[list[Block], np.ndarray]:
+    """Of the substitution model: shares of few rates as ratios to the first, all else as the engine has it;
+    and the place of each of its numbers among the chain's, which begin at first."""
+    blocks, model_from = [], []
+    for block in engine.space.blocks:
+        names = printed_names(engine, block)
+        if len(names) < block.size:
+            ratios = block.start[1:] / block.start[0]
+            own = Block(_plain(block.name), "positive", ratios, 1e-4, 1e4, names)
+            model_from.append(-1)
+        else:
+            own = replace(block, elements=names)
+        blocks.append(own)
+        model_from += range(first, first + own.size)
+        first += own.size
+    return blocks, np.array(model_from, np.int64)
+
+
+def _plain(name: str) -> str:
+    return "kappa" if name.startswith("kappa") else name
+
+
+def _usual(block: Block) -> Family:
+    """The prior of a number of a substitution model where none is given."""
+    if block.support == "simplex":
+        return Dirichlet(1.0)
+    if block.support == "positive":
+        return Exponential(1.0) if block.name == "alpha" else LogNormal(1.0, 1.25)
+    return Uniform(block.lower, block.upper)

@@ -1,0 +1,44 @@
+"""An analysis that was killed goes on from its checkpoint, and its files are those of one that was not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+DATA = Path(__file__).parents[2] / "golden" / "time_trees" / "data"
+
+
+def command(prefix: Path, *more: str) -> list[str]:
+    return [
+        sys.executable, "-m", "phloem", "time", str(DATA / "dengue4.fasta"), "--dates",
+        str(DATA / "dengue4.dates.tsv"), "--model", "HKY+FO+G4", "--clock", "ucln", "--tree-prior", "skyline",
+        "--pieces", "4", "--prefix", str(prefix), "--generations", "60000", "--check-every", "5000", *more,
+    ]  # fmt: skip
+
+
+def test_killed_and_resumed(tmp_path):
+    subprocess.run(command(tmp_path / "whole"), check=True, capture_output=True)
+    prefix = tmp_path / "killed"
+    for _ in range(3):
+        process = subprocess.Popen(command(prefix), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        state, before = Path(f"{prefix}.ckp.npz"), 0.0
+        before = state.stat().st_mtime if state.exists() else 0.0
+        while process.poll() is None and not (state.exists() and state.stat().st_mtime > before):
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    done = subprocess.run(command(prefix), check=True, capture_output=True, text=True)
+    assert "resumed at generation" in done.stdout
+    for kind in ("run1.log", "run1.trees", "run2.log", "run2.trees", "mcc.tre"):
+        assert Path(f"{prefix}.{kind}").read_text() == (tmp_path / f"whole.{kind}").read_text()
+    again = subprocess.run(command(prefix), check=True, capture_output=True, text=True)
+    assert "was finished before" in again.stdout
+    other = subprocess.run(command(prefix, "--seed", "2"), capture_output=True, text=True)
+    assert other.returncode == 2

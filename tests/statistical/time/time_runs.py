@@ -1,0 +1,56 @@
+"""Runs of the sampler of dated trees for the statistical tests: a trace by names, clades by frequency."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.data.alignment import Alignment, alignment_from_sequences
+from phloem.data.alphabet import alphabet
+from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.time.run import advanced, new_run
+from phloem.inference.time.sampler import first_kept
+from phloem.inference.time.settings import TimeSettings, TreeModel
+from phloem.inference.time.structure import time_model
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.summary.splits import split_table
+from phloem.summary.trace import trace_summary
+from phloem.tree.splits import split_members
+
+
+def sampled(alignment: Alignment, heights: np.ndarray, model: str, tree: TreeModel, **settings):
+    """One run; returns (names → (mean, mcse), frozenset of taxa → (probability, mcse), run)."""
+    bounds = np.stack([heights, heights], axis=1) if heights.ndim == 1 else heights
+    structure = structure_of_model(model_for_alignment(model, alignment, "median"), alignment.n_sites)
+    whole = time_model(structure, tree, alignment.taxa, bounds, float("nan"))
+    chains = TimeSettings(n_runs=1, **{"sample_every": 50, "seed": 1} | settings)
+    run = advanced(new_run(0, observations(alignment), whole, chains), chains.generations)
+    first = first_kept(run)
+    summary = trace_summary(("LnL", "LnPr", *run.columns.names), run.samples.numbers[first:][None])
+    numbers = {name: (summary.mean[i], summary.mcse[i]) for i, name in enumerate(summary.names)}
+    return numbers, clades(run, first), run
+
+
+def clades(run, first: int):
+    """Frequencies of clades, and their standard errors by batches."""
+    table = split_table(run.samples.tree_sample(run.model.taxa, first))
+    members, n = split_members(table.splits, run.model.n_tips), run.samples.n - first
+    found = {}
+    for split in np.flatnonzero(~table.trivial):
+        there = (table.which == split).any(axis=1)
+        batches = there[: n // 40 * 40].reshape(40, -1).mean(axis=1)
+        taxa = frozenset(run.model.taxa[x] for x in np.flatnonzero(members[split]))
+        found[taxa] = float(there.mean()), float(batches.std(ddof=1) / np.sqrt(40))
+    return found
+
+
+def nothing_observed(n_tips: int, taxa=None) -> Alignment:
+    """An alignment that says nothing."""
+    names = taxa or [f"t{i}" for i in range(n_tips)]
+    return alignment_from_sequences({name: "N" for name in names}, alphabet("dna"))
+
+
+def close(found, expected: float, error: float = 0.0, times: float = 4.0) -> bool:
+    """Whether a mean lies within so many combined standard errors."""
+    mean, mcse = found
+    return abs(mean - expected) < times * np.hypot(mcse, error)
