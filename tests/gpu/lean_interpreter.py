@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
 
+@cache  # two folders of tests ask for it, and what is replaced must not be replaced again
 def make_lean() -> None:
     """For Triton 3.9, whose insides this is about; another version stays as it is."""
     import triton
