@@ -168,12 +168,12 @@ def test_rates_of_parts_and_free_rates_follow_their_priors(move):
     draws = {name: samples.numbers[:, 2 + i] for i, name in enumerate(names)}
     assert np.allclose(draws["rate{a}"] * 0.75 + draws["rate{b}"] * 0.25, 1)
     assert ks_p_value(draws["rate{a}"] * 0.75, stats.uniform()) > ACCEPT
-    rates, shares = (np.column_stack([draws[f"{name}_{i}"] for i in (1, 2, 3)]) for name in ("rate", "weight"))
+    rates, weights = (np.column_stack([draws[f"{x}_{i}"] for i in (1, 2, 3)]) for x in ("rate", "weight"))
     any_of = np.random.default_rng(1).integers(3, size=len(rates))  # classes are written in a stated order
-    for numbers in (rates, shares):
+    for numbers in (rates, weights):
         assert ks_p_value(numbers[np.arange(len(numbers)), any_of], stats.beta(1, 2)) > ACCEPT
     assert (np.diff(rates, axis=1) >= 0).all()
-    assert ks_p_value(draws["rate_1"], stats.beta(1, 2)) < REJECT  # the control: slowest classes are no sample
+    assert ks_p_value(draws["rate_1"], stats.beta(1, 2)) < REJECT  # control: slowest classes
     for name in ("switch_on", "switch_off"):
         assert ks_p_value(draws[name], stats.expon()) > ACCEPT
 
