@@ -12,6 +12,7 @@ from phloem.inference.mcmc.compiled.model import (
     discrete_gamma,
     gamma_quantile,
     jacobi,
+    make_one_zero,
     regularised_gamma,
     symmetric_eigensystem,
 )
@@ -55,6 +56,22 @@ def test_discrete_gamma_is_the_models(alpha, median, n):
     discrete_gamma(alpha, median, n, rates)
     expected = gamma_rates(alpha, n, "median" if median else "mean")
     assert rates == pytest.approx(expected, rel=1e-9, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([3e-17, -1.0, -2.0], [0.0, -1.0, -2.0]),
+        ([-1.0, -3e-17, -2.0], [-1.0, 0.0, -2.0]),
+        ([1e-17, -1.0, 2e-17], [0.0, -1.0, 0.0]),
+        ([np.nan, -1.0, 1e-17], [np.nan, -1.0, 0.0]),  # no eigensystem stays none
+    ],
+)
+def test_one_eigenvalue_is_zero_and_none_is_positive(values, expected):
+    found = np.array(values)
+    assert np.exp(1e45 * np.nanmax(found)) != 1.0  # the control: what rounding makes of a long branch
+    make_one_zero(found, 3)
+    assert np.array_equal(found, expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("n", [2, 4, 20, 61])

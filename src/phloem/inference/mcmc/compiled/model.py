@@ -249,6 +249,18 @@ def set_model(recipes, part, values, numbers, addresses, scratch):
 
 
 @merged
+def make_one_zero(values, s):
+    """The largest eigenvalue of a rate matrix is 0 and no other is positive: the rounding of one, times a
+    branch of 1e20, would be a matrix of infinite entries."""
+    top = 0
+    for k in range(s):
+        top = k if values[k] > values[top] else top
+        values[k] = 0.0 if values[k] > 0.0 else values[k]
+    if values[top] == values[top]:
+        values[top] = 0.0
+
+
+@merged
 def _set_process(recipes, part, row, values, n, model, scratch):
     s = n.states
     if row[FREQUENCIES] >= 0:
@@ -265,6 +277,7 @@ def _set_process(recipes, part, row, values, n, model, scratch):
             model.values[0, k] = a[k, k]
     elif symmetric_eigensystem(a, model.values[0]) != 0:
         model.values[0, 0] = math.nan  # nobody takes such a likelihood for one
+    make_one_zero(model.values[0], s)
     for k in range(s):
         model.root_frequencies[0, k] = pi[k]
         model.invariant_frequencies[k] = pi[k]

@@ -263,4 +263,4 @@ def assess(data, state, scratch, wanted):
                 )
         prior += likelihood
     scratch.last[LAST_LIKELIHOOD] = likelihood
-    return prior
+    return prior if prior < math.inf else -math.inf  # what overflows, or is no number, is no state to be in
