@@ -156,9 +156,8 @@ def sample(
         at = runs[0].generation
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
         before = runs[0].samples.n
-        runs = _advance_all(
-            runs, block, settings, _reporter(progress, runs, settings, begun, start, diagnosis)
-        )
+        report = _reporter(progress, runs, settings, begun, start, diagnosis)
+        runs = advance_all(advanced, runs, block, settings.threads or len(runs), report)
         last = runs[0].generation >= settings.generations
         for run in runs:
             guard.check_samples(run.number, run.samples, before)
@@ -184,13 +183,12 @@ def _new_runs(parts, structure: ChainModel, settings: ChainSettings, stored, sta
     return runs
 
 
-def _advance_all(
-    runs: list[Run], block: int, settings: ChainSettings, report: Callable[[], None]
-) -> list[Run]:
-    """Every run by `block` generations, in threads; an interrupt stops them at their next sample."""
+def advance_all(advance: Callable, runs: list, block: int, threads: int, report: Callable[[], None]) -> list:
+    """Every run by `block` generations, in threads; an interrupt stops them at their next sample. advance:
+    (run, generations, whether to stop) → the run then."""
     stop = threading.Event()
-    with ThreadPoolExecutor(min(len(runs), settings.threads or len(runs))) as pool:
-        futures = [pool.submit(advanced, run, block, stop.is_set) for run in runs]
+    with ThreadPoolExecutor(min(len(runs), threads)) as pool:
+        futures = [pool.submit(advance, run, block, stop.is_set) for run in runs]
         try:
             while wait(futures, timeout=PROGRESS_SECONDS).not_done:
                 report()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from phloem.inference.mcmc.checkpoint import KEPT, Checkpoint
 from phloem.inference.mcmc.convergence import ENOUGH_TRIES, Diagnosis, diagnose
 from phloem.inference.mcmc.guard import Guard, Plain, plain_likelihood
 from phloem.inference.mcmc.recipes import Observations
-from phloem.inference.mcmc.sampler import PROGRESS_SECONDS, Progress
+from phloem.inference.mcmc.sampler import Progress, advance_all
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.draws import HEIGHTS, RATES, draw
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
@@ -136,7 +134,8 @@ def sample(
         at = runs[0].generation
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
         before = runs[0].samples.n
-        runs = _advance_all(runs, block, settings, _reporter(progress, runs, begun, start, diagnosis))
+        report = _reporter(progress, runs, begun, start, diagnosis)
+        runs = advance_all(advanced, runs, block, settings.threads or usable_cores()[0], report)
         last = runs[0].generation >= settings.generations
         for run in runs:
             guard.check_samples(run.number, run.samples, before)
@@ -150,22 +149,6 @@ def sample(
         close_trace(str(prefix), run)
     done = (runs[0].generation - start) * settings.n_runs
     return Sampled(tuple(runs), diagnosis, time.monotonic() - begun, done, resumed_at)
-
-
-def _advance_all(
-    runs: list[Run], block: int, settings: TimeSettings, report: Callable[[], None]
-) -> list[Run]:
-    """Every run by `block` generations, in threads; an interrupt stops them at their next sample."""
-    stop = threading.Event()
-    with ThreadPoolExecutor(min(len(runs), settings.threads or usable_cores()[0])) as pool:
-        futures = [pool.submit(advanced, run, block, stop.is_set) for run in runs]
-        try:
-            while wait(futures, timeout=PROGRESS_SECONDS).not_done:
-                report()
-        except BaseException:
-            stop.set()
-            raise
-    return [future.result() for future in futures]
 
 
 def _reporter(progress, runs: list[Run], begun: float, start: int, diagnosis: Diagnosis):

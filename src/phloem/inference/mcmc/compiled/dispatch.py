@@ -71,13 +71,14 @@ def _link(number: int, move, rest):
     return _compiled(propose, inline="always")
 
 
-def _chain(functions):
+def chain_of_moves(functions):
+    """(kind, Proposal) → functions[kind](Proposal), NaN for a number that none has."""
     rest = _unknown
     for number in reversed(range(len(functions))):
         rest = _link(number, _compiled(functions[number]), rest)
     return rest
 
 
-propose_kind = _chain([move.propose for move in move_table.registered().values()])
+propose_kind = chain_of_moves([move.propose for move in move_table.registered().values()])
 """(kind, Proposal) → log Hastings ratio, -inf for an impossible proposal; NaN for a number that no move
 has."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from phloem.hardware import numba_compile
-from phloem.inference.mcmc import moves as number_moves  # noqa: F401 (in the stamp of compiled code)
+from phloem.inference.mcmc.compiled.dispatch import chain_of_moves
 from phloem.inference.time import (
     move_table,
     moves,  # noqa: F401
@@ -49,31 +47,7 @@ class Proposal(NamedTuple):
     spots: np.ndarray
 
 
-def _compiled(function, **options) -> Any:
-    """Part of its callers, which are what is cached; allocates nothing, so counts no references."""
-    return numba_compile.compiled(function, cache=False, _nrt=False, **options)
-
-
-@_compiled
-def _unknown(kind, proposal):
-    return math.nan
-
-
-def _link(number: int, move, rest):
-    def propose(kind, proposal):
-        if kind == number:
-            return move(proposal)
-        return rest(kind, proposal)
-
-    return _compiled(propose, inline="always")
-
-
-def _chain(functions):
-    rest = _unknown
-    for number in reversed(range(len(functions))):
-        rest = _link(number, _compiled(functions[number]), rest)
-    return rest
-
-
-propose_kind = _chain([m.propose for m in (*move_table.registered().values(), *move_table.NUMBER_MOVES)])
+propose_kind = chain_of_moves(
+    [m.propose for m in (*move_table.registered().values(), *move_table.NUMBER_MOVES)]
+)
 """(kind, Proposal) → log Hastings ratio, -inf for an impossible proposal."""

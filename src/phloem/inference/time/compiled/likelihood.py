@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from phloem.hardware.numba_compile import merged
 from phloem.inference.mcmc.compiled.model import discrete_gamma, model_differs, set_model
+from phloem.inference.mcmc.compiled.propose import mark_moved
 from phloem.inference.mcmc.records import (
     ALPHA,
     COMPILED,
@@ -30,9 +31,6 @@ from phloem.pruning.cpu.cell_records import (
     D_RATES,
     D_WEIGHTS,
     INVARIANT,
-    OTHER_BELOW,
-    OTHER_CHILDREN,
-    OTHER_TIPS,
     RATES,
     SLOT,
     ProposedTree,
@@ -54,30 +52,13 @@ def set_engine_numbers(data, values, engine):
 
 @merged
 def mark_topology(data, state, scratch):
-    """What of a proposed topology is other than it was (cell_records.ProposedTree.moved), by keys of the tips
-    below; returns whether anything is. A node with the same two children keeps their order."""
-    keys, new_keys, moved, changed = scratch.keys, scratch.new_keys, scratch.moved, False
-    old, new, n_tips = state.slot[0], 1 - state.slot[0], data.n_tips
-    old_left, old_right, left, right = state.left[old], state.right[old], state.left[new], state.right[new]
-    order = state.order[new]
-    for i in range(order.shape[0]):
-        x = order[i]
-        if x < n_tips:
-            continue
-        a, b = old_left[x], old_right[x]
-        if left[x] == b and right[x] == a:
-            left[x], right[x] = a, b
-        l, r = left[x], right[x]
-        new_keys[x] = new_keys[l] + new_keys[r]
-        marks = 0
-        if l != a or r != b:
-            marks |= OTHER_CHILDREN
-        if new_keys[x] != keys[x]:
-            marks |= OTHER_TIPS
-        if (l >= n_tips and moved[l] & OTHER_TIPS) or (r >= n_tips and moved[r] & OTHER_TIPS):
-            marks |= OTHER_BELOW
-        moved[x] = marks
-        changed = changed or marks != 0
+    """Mark what a proposed topology changed in scratch.moved; returns whether it changed anything."""
+    old, new, changed = state.slot[0], 1 - state.slot[0], False
+    before, left, right = (state.left[old], state.right[old]), state.left[new], state.right[new]
+    keys, new_keys, moved = scratch.keys, scratch.new_keys, scratch.moved
+    mark_moved(data.n_tips, before, left, right, state.order[new], keys, new_keys, moved)
+    for x in range(data.n_tips, moved.shape[0]):
+        changed = changed or moved[x] != 0
     return changed
 
 
