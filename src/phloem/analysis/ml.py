@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from phloem.analysis.likelihood import optimum_record, plain
+from phloem.analysis.ml_report import choice_record, choice_table, report_text
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import DataOptions, alignment_of
@@ -21,10 +22,10 @@ from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, read_trees, write_trees
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.plot.terminal_tree import draw_tree
-from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from phloem.inference.ml.tree_search import SearchResult
+    from phloem.inference.ml.model_choice import ChoiceSettings, ModelChoice
+    from phloem.inference.ml.tree_search import SearchResult, Start
 
 USUAL_MODEL = {
     "dna": "GTR+F+G4",
@@ -34,18 +35,27 @@ USUAL_MODEL = {
     "binary": "MK+G4",
 }
 
+AUTOMATIC, ONLY_CHOICE = ("auto", "mfp"), "mf"  # in place of a model, in any case; IQ-TREE's names
+
 
 @dataclass(frozen=True)
 class MlSettings(DataOptions):
     """Everything that `phloem ml` can be told; field names are those of its options.
 
-    model: a model string; by default one for the kind of data (USUAL_MODEL). tree: a file with a tree to
-    begin from. prefix: what the names of the files written begin with; by default the alignment's name.
-    radius, patience, seed, threads: inference/ml/tree_search.py. gamma: what +G means where the model
-    string does not say. Existing files are replaced only with redo.
+    model: a model string; by default one for the kind of data (USUAL_MODEL); of AUTOMATIC, the best by the
+    criterion (inference/ml/model_choice.py), ONLY_CHOICE without a search. model_set, rate_set,
+    frequency_set: separated by commas; with criterion and most_classes they say what is chosen from.
+    tree: a file with a tree to begin from. prefix: what the names of the files written begin with; by default
+    the alignment's name. radius, patience, seed, threads: inference/ml/tree_search.py. gamma: what +G means
+    where the model string does not say. Existing files are replaced only with redo.
     """
 
     model: str | None = None
+    model_set: str | None = None
+    rate_set: str | None = None
+    frequency_set: str | None = None
+    criterion: Literal["bic", "aicc", "aic"] = "bic"
+    most_classes: int = 10
     tree: str | None = None
     prefix: str | None = None
     radius: int = 5
@@ -54,6 +64,15 @@ class MlSettings(DataOptions):
     threads: int | None = None
     gamma: Literal["mean", "median"] = "mean"
     redo: bool = False
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the model is to be chosen."""
+        return (self.model or "").lower() in (*AUTOMATIC, ONLY_CHOICE)
+
+    @property
+    def searches(self) -> bool:
+        return (self.model or "").lower() != ONLY_CHOICE
 
     @property
     def inputs(self) -> list[str]:
@@ -69,11 +88,12 @@ class MlSettings(DataOptions):
 
 @dataclass(frozen=True, eq=False)
 class MlResult:
-    """found: what the search found. tree: Newick, with its drawing for a terminal. files: name → what it
-    holds. seconds: of the search, without reading and compiling."""
+    """found: what the search found. choice: of the model. tree: Newick, with its drawing for a terminal.
+    files: name → what it holds. seconds: of choice and search, without reading and compiling."""
 
     settings: MlSettings
-    found: SearchResult
+    found: SearchResult | None
+    choice: ModelChoice | None
     tree: str
     drawing: str
     data: dict[str, object]
@@ -84,15 +104,11 @@ class MlResult:
 
     def to_json(self) -> dict[str, object]:
         """A record of plain numbers, strings, lists and dictionaries."""
-        optimum = self.found.optimum
+        chosen = {} if self.choice is None else {"model_choice": choice_record(self.choice)}
+        searched = {} if self.found is None else _search_record(self.found, self.tree)
         return {
-            "log_likelihood": optimum.log_likelihood,
-            "model": optimum.model_text,
-            "tree": self.tree,
-            "optimum": optimum_record(optimum),
-            "start": {"origin": self.found.origin, "log_likelihood": self.found.first},
-            "tries": self.found.tries,
-            "better_trees": [better._asdict() for better in self.found.found],
+            **searched,
+            **chosen,
             "seconds": self.seconds,
             "data": self.data,
             "warnings": list(self.warnings),
@@ -101,71 +117,151 @@ class MlResult:
         }
 
 
+def _search_record(found: SearchResult, tree: str) -> dict[str, object]:
+    optimum = found.optimum
+    return {
+        "log_likelihood": optimum.log_likelihood,
+        "model": optimum.model_text,
+        "tree": tree,
+        "optimum": optimum_record(optimum),
+        "start": {"origin": found.origin, "log_likelihood": found.first},
+        "tries": found.tries,
+        "better_trees": [better._asdict() for better in found.found],
+    }
+
+
 def run_ml(
     settings: MlSettings,
     told: Callable[[str, float], None] | None = None,
     compiling: Callable[[str], None] | None = None,
 ) -> MlResult:
-    """Read, search, write PREFIX.tree, PREFIX.json and PREFIX.report.
+    """Read, choose a model if asked to, search, write the files.
 
     told: called with what is being done and the best log-likelihood so far. compiling: called with a sentence
     if kernels have to be compiled first. Errors: PhloemError of every kind.
     """
-    from phloem.inference.ml.tree_search import SearchSettings, search_tree
+    from phloem.inference.ml.tree_search import SearchSettings, bionj_start, search_tree
 
     if compiling is not None:
         on_first_compilation(compiling)
     require_threads(settings.threads)
+    of_choice = _choice_settings(settings)
     files = _files(settings)
     check_outputs(files, settings.inputs, settings.redo)
     alignment = alignment_of(settings)
-    start, warnings = _start(settings)
-    model = model_for_alignment(_model_text(settings, alignment), alignment, settings.gamma)
+    given, warnings = _start(settings)
     of_search = SearchSettings(settings.radius, settings.patience, settings.seed, settings.threads)
+    text = "" if of_choice else settings.model or USUAL_MODEL.get(alignment.alphabet.kind, "MK+G4")
+    model = None if of_choice else model_for_alignment(text, alignment, settings.gamma)
     begin = time.perf_counter()
-    found = search_tree(alignment, model, start, of_search, told)
+    start, choice, found = given or bionj_start(alignment), None, None
+    if of_choice is not None:
+        from phloem.inference.ml.model_choice import choose_model
+
+        choice = choose_model(alignment, start, of_choice, of_search, settings.gamma, told)
+        winner = choice.winner
+        origin = f"the tree on which the model was chosen, a climb from {start.origin}"
+        start = replace(start, tree=winner.fit.tree, origin=origin, values=winner.fit.parameters)
+        model = model_for_alignment(winner.text, alignment, settings.gamma)
+    if settings.searches and model is not None:
+        found = search_tree(alignment, model, start, of_search, told)
+        if not found.optimum.converged:
+            warnings.append("the last fit of lengths and parameters did not converge")
     seconds = time.perf_counter() - begin
-    if not found.optimum.converged:
-        warnings.append("the last fit of lengths and parameters did not converge")
+    tree = found.optimum.tree if found is not None else None
     result = MlResult(
         settings=settings,
         found=found,
-        tree=newick_text([found.optimum.tree]).strip(),
-        drawing=draw_tree(found.optimum.tree, 100),
+        choice=choice,
+        tree=newick_text([tree]).strip() if tree is not None else "",
+        drawing=draw_tree(tree, 80) if tree is not None else "",
         data=_data(alignment),
         files=files,
         seconds=seconds,
-        provenance=provenance(settings.inputs, found.selection) | {"seed": settings.seed},
+        provenance=_provenance(settings, found),
         warnings=tuple(warnings),
     )
-    tree_file, record_file, report_file = files
-    write_trees(tree_file, [found.optimum.tree])
-    write_json(result.to_json(), record_file)
-    write_file(report_file, report_text(result))
+    _write(result)
     return result
+
+
+def _write(result: MlResult) -> None:
+    prefix = result.settings.file_prefix
+    if result.found is not None:
+        write_trees(f"{prefix}.tree", [result.found.optimum.tree])
+    if result.choice is not None:
+        write_file(f"{prefix}.models.tsv", choice_table(result.choice))
+    write_json(result.to_json(), f"{prefix}.json")
+    write_file(f"{prefix}.report", report_text(result))
+
+
+def _provenance(settings: MlSettings, found: SearchResult | None) -> dict[str, Any]:
+    selection = found.selection if found is not None else None
+    return provenance(settings.inputs, selection) | {"seed": settings.seed}
+
+
+def _choice_settings(settings: MlSettings) -> ChoiceSettings | None:
+    """None where the model is given; InputError for options that would then not be obeyed."""
+    from phloem.inference.ml.model_choice import ChoiceSettings
+
+    usual = MlSettings(settings.alignment)
+    if not settings.automatic:
+        for name in ("model_set", "rate_set", "frequency_set", "criterion", "most_classes"):
+            if getattr(settings, name) != getattr(usual, name):
+                raise InputError(
+                    f"--{name.replace('_', '-')} is about the choice of a model, and one is given",
+                    hint="Add --model auto, or leave it out.",
+                )
+        return None
+    return ChoiceSettings(
+        _listed(settings.model_set),
+        _listed(settings.frequency_set),
+        _listed(settings.rate_set),
+        settings.criterion,
+        settings.most_classes,
+    )
+
+
+def _listed(text: str | None) -> tuple[str, ...] | None:
+    """Names between commas, those in braces left alone."""
+    if text is None:
+        return None
+    names, depth = [""], 0
+    for c in text:
+        depth += (c == "{") - (c == "}")
+        if c == "," and depth == 0:
+            names.append("")
+        else:
+            names[-1] += c
+    if not all(name.strip() for name in names):
+        raise InputError(f"an empty name in '{text}'", hint="Separate names by single commas.")
+    return tuple(name.strip() for name in names)
 
 
 def _files(settings: MlSettings) -> dict[str, str]:
     prefix = settings.file_prefix
     if not Path(prefix).name or prefix.endswith(os.sep):
         raise InputError("the prefix names a folder", file=prefix, hint="Add how the files' names begin.")
-    return {
-        f"{prefix}.tree": "the tree, in substitutions per site",
-        f"{prefix}.json": "the whole result, for programs",
-        f"{prefix}.report": "the same, for people",
-    }
+    tree = {f"{prefix}.tree": "the tree, in substitutions per site"} if settings.searches else {}
+    models = {f"{prefix}.models.tsv": "all models that were compared"} if settings.automatic else {}
+    return (
+        tree
+        | models
+        | {
+            f"{prefix}.json": "the whole result, for programs",
+            f"{prefix}.report": "the same, for people",
+        }
+    )
 
 
-def _start(settings: MlSettings) -> tuple[Tree | None, list[str]]:
+def _start(settings: MlSettings) -> tuple[Start | None, list[str]]:
+    from phloem.inference.ml.tree_search import Start
+
     if settings.tree is None:
         return None, []
     trees = list(read_trees(settings.tree))
     more = [f"the tree file has {len(trees):,} trees: this starts from the first"] if len(trees) > 1 else []
-    return trees[0], more
-
-
-def _model_text(settings: MlSettings, alignment: Alignment) -> str:
-    return settings.model or USUAL_MODEL.get(alignment.alphabet.kind, "MK+G4")
+    return Start(trees[0]), more
 
 
 def _data(alignment: Alignment) -> dict[str, object]:
@@ -176,32 +272,3 @@ def _data(alignment: Alignment) -> dict[str, object]:
         "states": alignment.alphabet.n_states,
         "alignment_settings": {key: plain(value) for key, value in alignment.settings.items()},
     }
-
-
-def report_text(result: MlResult) -> str:
-    """Data, model, how the search went, parameters, and the tree drawn."""
-    optimum, data = result.found.optimum, result.data
-    lines = [
-        f"phloem {result.provenance['version']}, {result.provenance['date']}",
-        "",
-        f"alignment: {result.settings.alignment}",
-        f"  {data['taxa']} taxa, {data['sites']:,} sites, {data['datatype']}, {data['states']} states",
-        f"model: {optimum.model_text}",
-        "",
-        f"log-likelihood: {optimum.log_likelihood:.4f}",
-        f"free numbers: {optimum.n_free}",
-        f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}",
-        f"tree length: {optimum.branch_lengths.sum():.6f} substitutions per site",
-        f"seconds: {result.seconds:.2f}, seed {result.settings.seed}",
-        "",
-        "search:",
-        f"  from {result.found.origin}: {result.found.first:.4f}",
-        f"  {result.found.tries} tries from elsewhere, {len(result.found.found)} led to a better tree",
-        *(f"  try {b.number} ({b.kind}): {b.log_likelihood:.4f}" for b in result.found.found),
-        *(f"warning: {warning}" for warning in result.warnings),
-        "",
-        result.drawing,
-        "",
-        "The tree is unrooted: where it is drawn from carries no information.",
-    ]
-    return "\n".join(lines) + "\n"

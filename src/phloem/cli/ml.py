@@ -13,12 +13,28 @@ if TYPE_CHECKING:
     from phloem.analysis.ml import MlResult
 
 
+_ROWS = 8  # of the table of models
+
+
 @takes_data()
 def ml(
     data: dict[str, Any],
     model: str | None = typer.Option(
-        None, "--model", "-m", help="Such as GTR+F+I+G4; by default GTR+F+G4, LG+G4, GY94+F3X4 or MK+G4."
+        None,
+        "--model",
+        "-m",
+        help="Such as GTR+F+I+G4; by default GTR+F+G4, LG+G4, GY94+F3X4 or MK+G4. auto (MFP): the best by "
+        "the criterion; MF: choose, without a search.",
     ),
+    model_set: str | None = typer.Option(
+        None, help="With --model auto: families to choose from, such as HKY,GTR or LG,WAG,LG4X,C20."
+    ),
+    rate_set: str | None = typer.Option(None, help="With --model auto: of E,I,G4,I+G4,R,I+R; all but I+R."),
+    frequency_set: str | None = typer.Option(
+        None, help="With --model auto: such as F,FO; F (counted), of empirical matrices their own too."
+    ),
+    criterion: Literal["bic", "aicc", "aic"] = typer.Option("bic", help="With --model auto: what decides."),
+    most_classes: int = typer.Option(10, help="With --model auto: classes of +R at most."),
     tree: str | None = typer.Option(
         None, "--tree", "-t", help="Newick or NEXUS tree to begin from; else BIONJ of the alignment."
     ),
@@ -51,18 +67,22 @@ def ml(
 def _show(result: MlResult) -> None:
     from rich.text import Text
 
-    console, optimum = report_console(), result.found.optimum
+    from phloem.analysis.ml_report import choice_lines
+
+    console, found = report_console(), result.found
     console.print(f"{result.data['taxa']} taxa, {result.data['sites']:,} sites, {result.data['datatype']}")
-    console.print(Text(f"fitted model: {optimum.model_text}"), soft_wrap=True)
+    for line in choice_lines(result.choice, _ROWS) if result.choice is not None else []:
+        console.print(Text(line), soft_wrap=True)
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
-    console.print(Text.assemble("log-likelihood: ", (f"{optimum.log_likelihood:.6f}", "bold")))
-    console.print(f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}")
-    console.print(Text(f"from {result.found.origin}: {result.found.first:.4f}"))
-    better = len(result.found.found)
-    console.print(
-        f"{result.found.tries} tries from elsewhere, {better} led to a better tree; "
-        f"{result.seconds:.2f} seconds of search"
-    )
+    if found is not None:
+        optimum = found.optimum
+        console.print(Text(f"fitted model: {optimum.model_text}"), soft_wrap=True)
+        console.print(Text.assemble("log-likelihood: ", (f"{optimum.log_likelihood:.6f}", "bold")))
+        console.print(f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}")
+        console.print(Text(f"from {found.origin}: {found.first:.4f}"))
+        better = len(found.found)
+        console.print(f"{found.tries} tries from elsewhere, {better} led to a better tree")
+    console.print(f"{result.seconds:.2f} seconds")
     for name, what in result.files.items():
         console.print(Text(f"{name}: {what}"))

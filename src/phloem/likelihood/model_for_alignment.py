@@ -20,18 +20,30 @@ def model_for_alignment(text: str, alignment: Alignment, gamma: Literal["mean", 
     A bare +F, +F1X4 or +F3X4 means what is counted in the alignment (model/frequencies.py). gamma: what +G
     means where the string does not say. Errors: ModelError with the place in the string.
     """
-    alphabet, table = alignment.alphabet, codon_table(alignment.alphabet)
-    data = alignment.codes, alignment.state_sets, np.ones(alignment.n_sites)
-    observed = not alignment.state_sets[np.unique(alignment.codes)].all()
-    return parse_model(
-        text,
-        datatype=alphabet.kind,
-        states=alphabet.states,
-        codon_table=table,
-        empirical_frequencies=empirical_frequencies(*data) if observed else None,
-        codon_position_counts=codon_position_counts(*data, table) if observed and table else None,
-        gamma=gamma,
-    )
+    return ModelReader(alignment, gamma)(text)
+
+
+class ModelReader:
+    """model_for_alignment of many strings: the data are counted once."""
+
+    def __init__(self, alignment: Alignment, gamma: Literal["mean", "median"] = "mean") -> None:
+        self._alphabet, self._table, self._gamma = alignment.alphabet, codon_table(alignment.alphabet), gamma
+        data = alignment.codes, alignment.state_sets, np.ones(alignment.n_sites)
+        observed = not alignment.state_sets[np.unique(alignment.codes)].all()
+        self._states = empirical_frequencies(*data) if observed else None
+        self._positions = codon_position_counts(*data, self._table) if observed and self._table else None
+
+    def __call__(self, text: str) -> Model:
+        """ModelError with the place in the string."""
+        return parse_model(
+            text,
+            datatype=self._alphabet.kind,
+            states=self._alphabet.states,
+            codon_table=self._table,
+            empirical_frequencies=self._states,
+            codon_position_counts=self._positions,
+            gamma=self._gamma,
+        )
 
 
 def model_for_alphabet(text: str, alphabet: Alphabet, gamma: Literal["mean", "median"] = "mean") -> Model:

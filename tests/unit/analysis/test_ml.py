@@ -59,3 +59,34 @@ def test_names_that_no_file_can_have(alignment):
         run_ml(MlSettings(alignment, prefix="somewhere/"))
     with pytest.raises(InputError, match="one part"):
         run_ml(MlSettings(alignment, partitions="parts.txt"))
+
+
+def test_a_model_is_chosen_and_searched_with(alignment):
+    settings = MlSettings(alignment, model="auto", model_set="JC,HKY", rate_set="E,G", patience=0)
+    result = run_ml(settings)
+    assert list(result.files) == ["small.tree", "small.models.tsv", "small.json", "small.report"]
+    record = json.loads(Path("small.json").read_text())
+    chosen = record["model_choice"]
+    assert chosen["winner"] == result.choice.winner.text and record["model"].startswith(
+        chosen["winner"].split("+")[0]
+    )
+    names = {m["model"] for m in chosen["models"]} | {m["model"] for m in chosen["not_fitted"]}
+    assert {"JC", "HKY+F", "HKY+F+G4"} <= names and "chose" not in record["start"]["origin"][:3]
+    assert "the model was chosen" in record["start"]["origin"]
+    table = Path("small.models.tsv").read_text().splitlines()
+    assert len(table) == 1 + len(names) and table[1].startswith(chosen["winner"])
+    report = Path("small.report").read_text().splitlines()
+    assert any("has the best BIC" in line for line in report)
+    assert max(len(line) for line in report if not line.startswith("model: ")) <= 80
+
+
+def test_a_choice_without_a_search(alignment):
+    result = run_ml(MlSettings(alignment, model="MF", model_set="JC,F81", rate_set="E", criterion="aic"))
+    assert result.found is None and not Path("small.tree").exists()
+    assert json.loads(Path("small.json").read_text())["model_choice"]["criterion"] == "aic"
+
+
+@pytest.mark.parametrize("given", [{"model_set": "JC"}, {"criterion": "aic"}, {"rate_set": "G"}])
+def test_options_of_a_choice_that_is_not_made(alignment, given):
+    with pytest.raises(InputError, match="is about the choice of a model"):
+        run_ml(MlSettings(alignment, model="JC", **given))

@@ -14,59 +14,13 @@ from phloem.density.space import Block
 from phloem.density.target import Target
 from phloem.errors import InputError, ModelError, NumericalError
 from phloem.inference.ml.criteria import criteria, free_numbers
+from phloem.inference.ml.starts import Start, restarts
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.term import BlockLikelihood, LikelihoodTerm
 from phloem.likelihood.tree_likelihood import TreeLikelihood
-from phloem.model.record import Parameter, ParameterValue
+from phloem.model.record import ParameterValue
 from phloem.model.site_rates import gamma_rates
 from phloem.tree.tree import Tree
-
-# Where an optimiser starts: several places for parameters whose likelihood has several peaks.
-
-
-Start = dict[str, ParameterValue]
-
-
-def restarts(free: Sequence[Parameter]) -> list[Start]:
-    """Values that replace the parameters' own starts, one dictionary a run.
-
-    alpha and p_invariable trade off against each other (Yang 1993; Jia, Lo and Ho 2014), and mixtures of free
-    rates have several peaks: these are tried from few and many invariable sites, strong and weak variation.
-    """
-    names = {p.name: p for p in free}
-    selected = [name for name in ("omega_3", "omega_s") if name in names]
-    if selected and "mixture_weights" in names:
-        return _positive_selection(selected[0], names["mixture_weights"].size)
-    if "rates" in names and "weights" in names:
-        return _free_rates(names["rates"].size, "p_invariable" in names)
-    if "alpha" in names and "p_invariable" in names:
-        return [{"alpha": a, "p_invariable": p} for a, p in ((1.0, 0.2), (0.3, 0.01), (3.0, 0.5))]
-    if "alpha" in names:
-        return [{"alpha": 1.0}, {"alpha": 0.2}]
-    if "p_invariable" in names:
-        return [{"p_invariable": 0.1}, {"p_invariable": 0.5}]
-    return [{}]
-
-
-def _positive_selection(omega: str, n: int) -> list[Start]:
-    """Many sites a little above 1, or few far above (M2a and M8 have both peaks; Yang et al. 2000)."""
-    starts: list[Start] = []
-    for value, share in ((1.2, 0.2), (4.0, 0.03)):
-        rest = np.array([1.0, 0.5][: n - 1])
-        starts.append({omega: value, "mixture_weights": np.append((1 - share) * rest / rest.sum(), share)})
-    return starts
-
-
-def _free_rates(n: int, invariable: bool) -> list[Start]:
-    starts: list[Start] = []
-    for alpha in (1.0, 0.4, 0.15):
-        rates = np.maximum(gamma_rates(alpha, n, "mean"), 1e-3)
-        starts.append({"rates": rates, "weights": np.full(n, 1.0 / n)})
-    falling = np.arange(n, 0, -1.0)
-    starts.append({"rates": 3.0 ** np.arange(n), "weights": falling / falling.sum()})
-    shares = (0.2, 0.01, 0.4, 0.1)
-    return [start | {"p_invariable": p} for start, p in zip(starts, shares)] if invariable else starts
-
 
 Progress = Callable[[int, float], None]
 
@@ -75,6 +29,8 @@ _FIRST_LENGTHS = 1e-6, 2.0  # the tree's own lengths are moved in here; above, l
 _PLAIN_LENGTH = 0.1  # of every branch, where the tree's own lengths are a worse start
 _WALL = 1e8  # added to -log L where a trial step leaves the model's domain
 _MOST_ROUNDS = 20
+_FIRST_STEPS = 15
+_SHARE = 10.0  # of how many numbers the changes in all the data tell, as steps are scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,25 +129,32 @@ def _result(likelihood: TreeLikelihood, best: dict) -> OptimizeResult:
 
 
 def refine(
-    likelihood: TreeLikelihood, starts: Sequence[Start] = ({},), tolerance: float = 1e-4, most: int = 1000
+    likelihood: TreeLikelihood,
+    starts: Sequence[Start] = ({},),
+    tolerance: float = 1e-4,
+    most: int = 1000,
+    least_gain: float = 0.0,
 ) -> OptimizeResult:
-    """optimize from where the likelihood stands, its parameters replaced by those of every start, in so many
-    steps at most: for a tree on the way, whose neighbours were fitted."""
+    """optimize from where the likelihood stands, its parameters replaced by those of every start: for a tree
+    on the way, whose neighbours were fitted. Rounds of a climb are so many steps at most, end at a step that
+    gains less than least_gain, and are repeated until one gains less than the tolerance."""
     search = _Search(likelihood, tolerance, None)
     lengths = {LENGTHS: likelihood.branch_lengths.ravel()}
     values = likelihood.parameters
     blocks = search.parameterisation.block_values
-    runs = [search.climb(search.coordinates(blocks([values | s]) | lengths), most) for s in starts]
+    runs = [
+        search.climb(search.coordinates(blocks([values | s]) | lengths), most, least_gain) for s in starts
+    ]
     return _result(likelihood, _settle(search, runs))
 
 
 def _together(likelihood: BlockLikelihood, tolerance: float, progress: Progress | None) -> dict:
     """The fields of Optimum; puts the likelihood there."""
     search = _Search(likelihood, tolerance, progress)
-    runs = []
+    runs: list[Run] = []
     lengths = search.first_lengths()
     for start in _starts(search.parameterisation):
-        runs.append(search.run(lengths, start))
+        runs.append(search.run(lengths, start, fitted=bool(runs)))
         lengths = search.lengths_of(_best(runs).vector)
     if len(runs) > 1 and len(likelihood.part_models) > 1:
         runs.append(search.climb(search.best_of_parts(runs)))
@@ -293,9 +256,12 @@ class _Search:
         plain = dict(zip(names, (_PLAIN_LENGTH * spread).reshape(len(names), -1)))
         return min((own, plain), key=lambda lengths: self.objective(self.coordinates(values | lengths))[0])
 
-    def run(self, lengths: Mapping[str, np.ndarray], starts: list[Start]) -> Run:
-        """Climb from one start."""
-        return self.climb(self.coordinates(self.parameterisation.block_values(starts) | dict(lengths)))
+    def run(self, lengths: Mapping[str, np.ndarray], starts: list[Start], fitted: bool) -> Run:
+        """Climb from one start. Where its lengths may be anything the first steps do not go by them."""
+        vector = self.coordinates(self.parameterisation.block_values(starts) | dict(lengths))
+        if not fitted:
+            vector = self._round(self._last, vector, np.ones(len(vector)), _FIRST_STEPS)[1]
+        return self.climb(vector)
 
     def best_of_parts(self, runs: list[Run]) -> np.ndarray:
         """Every block from the run in which the parts that read it fit best, the others from the best run."""
@@ -312,28 +278,60 @@ class _Search:
                 values[block] = arrived[best][block]
         return self.coordinates(values)
 
-    def climb(self, vector: np.ndarray, most: int = 1000) -> Run:
-        """To the top of the hill that the vector stands on, or so many steps of L-BFGS-B towards it."""
+    def climb(self, vector: np.ndarray, most: int = 1000, least_gain: float = 0.0) -> Run:
+        """To the top of the hill that the vector stands on, or towards it: in rounds of L-BFGS-B until one
+        gains less than the tolerance, which end at a step that gains less than least_gain; so many steps at
+        most."""
         value = -self.objective(vector)[0]
         for _ in range(_MOST_ROUNDS):
-            found = minimize(
-                self.objective,
-                vector,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=self._bounds,
-                options={"maxcor": 30, "maxiter": most, "maxfun": 5000, "ftol": 1e-12, "gtol": 1e-5},
-            )
-            gain, value, vector = -found.fun - value, -float(found.fun), found.x
-            if gain < self._tolerance:
+            before = value
+            value, vector, steps = self._round(value, vector, self._changes(vector) ** 0.5, most, least_gain)
+            if value - before < self._tolerance:
                 return Run(value, vector, True)
-            if found.nit >= most:
+            if steps >= most:
                 break
         return Run(value, vector, False)
+
+    def _round(
+        self, value: float, vector: np.ndarray, scale: np.ndarray, most: int, least_gain: float = 0.0
+    ) -> tuple[float, np.ndarray, int]:
+        """The value, where, and the number of steps. scale: (m,), makes coordinates alike in curvature."""
+        found = minimize(
+            self._scaled_objective,
+            vector * scale,
+            args=(scale,),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self._bounds * scale[:, None],
+            options={
+                "maxcor": 30,
+                "maxiter": most,
+                "maxfun": 5000,
+                "ftol": max(least_gain / max(abs(value), 1.0), 1e-12),
+                "gtol": 1e-5,
+            },
+        )
+        return -float(found.fun), found.x / scale, found.nit
+
+    def _changes(self, vector: np.ndarray) -> np.ndarray:
+        """(m,) about how many changes in the data tell of a coordinate, which is its curvature: of a length's
+        logarithm those on the branch, of other numbers a share of all. Steps by it halve the evaluations."""
+        values = self.space.unpack(self.space.from_coordinates(vector))
+        n_sites = sum(part.n_sites for part in self.likelihood.part_models)
+        lengths = set(self.parameterisation.lengths)
+        on_branches = {name: np.maximum(n_sites * values[name], 1.0) for name in lengths}
+        shared = max(sum(map(np.sum, on_branches.values())) / (len(lengths) * _SHARE), 1.0)
+        return np.concatenate(
+            [on_branches.get(b.name, np.full(b.n_coordinates, shared)) for b in self.space.blocks]
+        )
 
     def projected_slope(self, vector: np.ndarray) -> np.ndarray:
         """How far a step down the derivative of -log L leads inside the bounds: 0 at a bounded optimum."""
         return vector - np.clip(vector - self.objective(vector)[1], *self._bounds.T)
+
+    def _scaled_objective(self, z: np.ndarray, scale: np.ndarray) -> tuple[float, np.ndarray]:
+        minus, slope = self.objective(z / scale)
+        return minus, slope / scale
 
     def objective(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
         """-log L and its derivative; a high wall where the model cannot be evaluated."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -15,8 +15,10 @@ from phloem.data.patterns import site_patterns
 from phloem.errors import InputError, ModelError
 from phloem.hardware.limits import require_memory
 from phloem.hardware.machine import usable_cores
-from phloem.inference.ml.optimize import OptimizeResult, Start, refine, restarts
+from phloem.inference.ml.optimize import OptimizeResult, refine
 from phloem.inference.ml.search import Place, climb, fit_lengths, hilltop
+from phloem.inference.ml.starts import Start as Values
+from phloem.inference.ml.starts import restarts
 from phloem.likelihood.problem import engine_problem
 from phloem.likelihood.state import ModelPoint
 from phloem.likelihood.tree_likelihood import TreeLikelihood
@@ -73,24 +75,48 @@ class SearchResult:
     selection: Selection
 
 
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A tree to begin from and how it came about; a file's tree may lack lengths. values: of the model's
+    parameters, near their optimum; without them those are sought from all their starts."""
+
+    tree: Tree
+    origin: str = "the tree given"
+    values: Mapping[str, ParameterValue] | None = None
+
+
 def search_tree(
     alignment: Alignment,
     model: Model,
-    start: Tree | None = None,
+    start: Start | None = None,
     settings: SearchSettings | None = None,
     told: Told | None = None,
 ) -> SearchResult:
     """Maximum likelihood over unrooted trees, branch lengths and the model's free parameters.
 
-    start: in place of BIONJ's tree; a file's tree may lack lengths. told: called with what is being done and
-    the best log-likelihood. Errors: InputError for fewer than three taxa, ModelError for models that the
-    search cannot take (several sets of lengths, irreversible ones, ascertainment).
+    told: called with what is being done and the best log-likelihood. Errors: InputError for fewer than three
+    taxa, ModelError for models that the search cannot take (several sets of lengths, irreversible ones,
+    ascertainment).
     """
     search = _Search(alignment, model, settings or SearchSettings(), told or (lambda *_: None))
-    return search.run(start)
+    return search.run(start or bionj_start(alignment))
 
 
-def _refuse(model: Model) -> None:
+def bionj_start(alignment: Alignment) -> Start:
+    """BIONJ's tree, or a tree of few changes where there are no distances."""
+    made = starting_tree(alignment)
+    return Start(made.tree, made.origin)
+
+
+def climbed_once(
+    alignment: Alignment, model: Model, start: Start, settings: SearchSettings
+) -> OptimizeResult:
+    """A tree good enough to compare models on: one climb from a start, and lengths and parameters fitted
+    coarsely. Errors as search_tree."""
+    return _Search(alignment, model, settings, lambda *_: None).climbed_once(start)
+
+
+def refuse(model: Model) -> None:
     """ModelError for what the directed messages cannot do."""
     if model.n_length_classes > 1:
         raise ModelError(
@@ -138,7 +164,7 @@ class _Search:
             raise InputError(
                 "a tree search wants three taxa at least", file=alignment.source, hint="Add taxa."
             )
-        _refuse(model)
+        refuse(model)
         self._alignment, self._model, self._settings, self._told = alignment, model, settings, told
         self._rng = np.random.default_rng(settings.seed)
         patterns = site_patterns(alignment)
@@ -157,23 +183,27 @@ class _Search:
         self._parsimony = Parsimony(alignment)
         self._values: dict[str, ParameterValue] = {}
 
-    def run(self, given: Tree | None) -> SearchResult:
-        if given is None:
-            made = starting_tree(self._alignment)
-            tree, origin = made.tree, made.origin
-        else:
-            tree, origin = _with_lengths(given), "the tree given"
-        first = self._climbed(tree)
+    def run(self, start: Start) -> SearchResult:
+        first = self._climbed(start)
         self._told("first climb", first.log_likelihood)
         best, tries, found = self._tried(first)
         likelihood = self._likelihood(best.tree, best.parameters)
         last = refine(likelihood)
-        return SearchResult(last, origin, first.log_likelihood, tries, tuple(found), likelihood.selection)
+        return SearchResult(
+            last, start.origin, first.log_likelihood, tries, tuple(found), likelihood.selection
+        )
 
-    def _climbed(self, tree: Tree) -> OptimizeResult:
-        """From a start: lengths, the model's numbers from all their starts, moves, and all again."""
+    def climbed_once(self, start: Start) -> OptimizeResult:
+        """Lengths, the model's numbers, moves, and both again."""
         self._values = self._model.start_values()
-        fit = self._refined(self._placed(tree), restarts(self._model.free))
+        fit = self._refined(self._placed(_with_lengths(start.tree)))
+        return self._refined(climb(self._messages, self._placed(fit.tree), self._settings.radius))
+
+    def _climbed(self, start: Start) -> OptimizeResult:
+        """From a start: lengths, the model's numbers from all their starts, moves, and all again."""
+        self._values = self._model.start_values() | dict(start.values or {})
+        starts = restarts(self._model.free) if start.values is None else ({},)
+        fit = self._refined(self._placed(_with_lengths(start.tree)), starts)
         place = climb(self._messages, self._placed(fit.tree), self._settings.radius)
         fit = self._refined(place)
         place = climb(self._messages, self._placed(fit.tree), self._settings.radius)
@@ -213,7 +243,7 @@ class _Search:
         self._messages.set_model(self._model.evaluate(self._values))
         return fit_lengths(self._messages, half_edges(tree, self._alignment.taxa), 0.1)
 
-    def _refined(self, place: Place, starts: Sequence[Start] = ({},)) -> OptimizeResult:
+    def _refined(self, place: Place, starts: Sequence[Values] = ({},)) -> OptimizeResult:
         """Lengths and numbers fitted together, coarsely; the numbers are at hand then."""
         likelihood = self._likelihood(tree_of(place.edges, self._alignment.taxa), self._values)
         fit = refine(likelihood, starts, 1e-2, _COARSE)

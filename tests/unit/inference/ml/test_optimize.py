@@ -7,7 +7,8 @@ from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.density.target import Target
 from phloem.errors import InputError
-from phloem.inference.ml.optimize import SHORTEST, fit_parameterisation, optimize, restarts
+from phloem.inference.ml.optimize import SHORTEST, fit_parameterisation, optimize
+from phloem.inference.ml.starts import restarts
 from phloem.io.trees import parse_trees
 from phloem.likelihood.term import LikelihoodTerm
 from phloem.likelihood.tree_likelihood import TreeLikelihood

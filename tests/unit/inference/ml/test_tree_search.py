@@ -12,7 +12,7 @@ from phloem.errors import InputError, ModelError
 from phloem.inference.ml.moves import Regraft, regraft
 from phloem.inference.ml.optimize import optimize
 from phloem.inference.ml.search import climb, hilltop, worth_a_look
-from phloem.inference.ml.tree_search import SearchSettings, _Search, search_tree
+from phloem.inference.ml.tree_search import SearchSettings, Start, _Search, search_tree
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.simulation import simulate_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
@@ -39,7 +39,7 @@ def test_the_true_tree_is_found_from_a_wrong_one(truth, simulated):
     model = model_for_alignment("HKY+FQ", simulated)
     wrong = tree_of(half_edges(wrong, truth.taxa), simulated.taxa)
     assert robinson_foulds(wrong, truth) > 8
-    result = search_tree(simulated, model, wrong, FEW)
+    result = search_tree(simulated, model, Start(wrong), FEW)
     assert robinson_foulds(result.optimum.tree, truth) == 0
     at_truth = optimize(TreeLikelihood(simulated, truth, "HKY+FQ", engine="cpu", threads=1))
     assert result.optimum.log_likelihood == pytest.approx(at_truth.log_likelihood, abs=2e-4)

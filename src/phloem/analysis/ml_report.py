@@ -1,0 +1,174 @@
+"""What `phloem ml` writes for people: the choice of a model, how the search went, the tree drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phloem.analysis.likelihood import optimum_record
+
+if TYPE_CHECKING:
+    from phloem.analysis.ml import MlResult
+    from phloem.inference.ml.criteria import Criteria
+    from phloem.inference.ml.model_choice import Candidate, Criterion, ModelChoice
+
+NAMES = {"bic": "BIC", "aicc": "AICc", "aic": "AIC"}
+_LISTED = 20  # models in the table for people
+
+
+def report_text(result: MlResult) -> str:
+    """Data, model, how the search went, parameters, and the tree drawn."""
+    data = result.data
+    lines = [
+        f"phloem {result.provenance['version']}, {result.provenance['date']}",
+        "",
+        f"alignment: {result.settings.alignment}",
+        f"  {data['taxa']} taxa, {data['sites']:,} sites, {data['datatype']}, {data['states']} states",
+        f"seconds: {result.seconds:.2f}, seed {result.settings.seed}",
+        "",
+        *(choice_lines(result.choice) if result.choice is not None else []),
+        *_search_lines(result),
+        *(f"warning: {warning}" for warning in result.warnings),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str, indent: str = "  ") -> list[str]:
+    return wrap(text, 80, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False)
+
+
+def _search_lines(result: MlResult) -> list[str]:
+    found = result.found
+    if found is None:
+        return []
+    optimum = found.optimum
+    return [
+        f"model: {optimum.model_text}",
+        "",
+        f"log-likelihood: {optimum.log_likelihood:.4f}",
+        f"free numbers: {optimum.n_free}",
+        f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}",
+        f"tree length: {optimum.branch_lengths.sum():.6f} substitutions per site",
+        "",
+        "search:",
+        *_wrapped(f"from {found.origin}: {found.first:.4f}"),
+        f"  {found.tries} tries from elsewhere, {len(found.found)} led to a better tree",
+        *(f"  try {b.number} ({b.kind}): {b.log_likelihood:.4f}" for b in found.found),
+        "",
+        result.drawing,
+        "",
+        "The tree is unrooted: where it is drawn from carries no information.",
+    ]
+
+
+def choice_lines(choice: ModelChoice, most: int = _LISTED) -> list[str]:
+    """The table of models, best first, within 80 columns, and why the winner won."""
+    by = choice.settings.criterion
+    weights = choice.weights(by)
+    head = f"{'model':<21}{'log L':>12}{'free':>5}{'AIC':>12}{'AICc':>12}{'BIC':>12}{'w':>6}"
+    lines = _wrapped(f"choice of model by {NAMES[by]}, all on the tree of a climb from {choice.origin}:", "")
+    lines.append(head)
+    for candidate, weight in zip(choice.candidates[:most], weights):
+        lines.append(_row(candidate.text, candidate, weight))
+    left = len(choice.candidates) - most
+    if left > 0:
+        lines.append(f"… and {left} models that are worse")
+    if choice.skipped:
+        names = f"{len(choice.skipped)} models cannot win and were not fitted: others contain them"
+        lines.append(names)
+    return [*lines, *(line for text in reasons(choice) for line in _wrapped(text, "")), ""]
+
+
+def _row(text: str, candidate: Candidate, weight: float) -> str:
+    c = candidate.criteria
+    numbers = "".join(f"{x:>12.2f}" if np.isfinite(x) else f"{'-':>12}" for x in c)
+    value, free = candidate.fit.log_likelihood, candidate.fit.n_free
+    share = f"{weight:>6.3f}" if np.isfinite(weight) else f"{'-':>6}"
+    name = text if len(text) <= 20 else text[:19] + "…"
+    return f"{name:<21}{value:>12.2f}{free:>5}{numbers}{share}"
+
+
+def reasons(choice: ModelChoice) -> list[str]:
+    """Sentences: what the winner is ahead of, by how much, and whether other criteria agree."""
+    by, winner = choice.settings.criterion, choice.winner
+    lines = [f"{winner.text} has the best {NAMES[by]}, {winner.by(by):.2f}."]
+    if len(choice.candidates) > 1:
+        second = choice.candidates[1]
+        lines.append(_against(winner, second, by, choice.n_sites))
+        likeliest = max(choice.candidates, key=lambda c: c.fit.log_likelihood)
+        if likeliest is not winner and likeliest is not second:
+            lines.append(_against(winner, likeliest, by, choice.n_sites))
+    for other in (c for c in NAMES if c != by):
+        best = choice.best(other)  # type: ignore[arg-type]
+        if not np.isfinite(best.by(other)):  # type: ignore[arg-type]
+            lines.append(f"{NAMES[other]} is not defined: there are too few sites for so many numbers.")
+        elif best is winner:
+            lines.append(f"{NAMES[other]} chooses the same.")
+        else:
+            lines.append(f"{NAMES[other]} chooses {best.text}.")
+    return lines
+
+
+def _against(winner: Candidate, other: Candidate, by: Criterion, n_sites: int) -> str:
+    ahead = other.by(by) - winner.by(by)
+    gain = winner.fit.log_likelihood - other.fit.log_likelihood
+    more = winner.fit.n_free - other.fit.n_free
+    numbers = f"{abs(more)} free number{'s' * (abs(more) != 1)} {'more' if more > 0 else 'fewer'}"
+    price = f" (a number costs {0.5 * np.log(n_sites):.2f})" if by == "bic" else ""
+    return (
+        f"{ahead:.2f} ahead of {other.text}: log-likelihood {abs(gain):.2f} "
+        f"{'higher' if gain >= 0 else 'lower'}, {numbers if more else 'as many free numbers'}{price}."
+    )
+
+
+def choice_record(choice: ModelChoice) -> dict[str, object]:
+    """The same for programs."""
+    by: tuple[Criterion, ...] = ("aic", "aicc", "bic")
+    weights = {name: choice.weights(name).tolist() for name in by}
+    return {
+        "criterion": choice.settings.criterion,
+        "winner": choice.winner.text,
+        "best": {name: choice.best(name).text for name in by},
+        "why": reasons(choice),
+        "tree_from": choice.origin,
+        "models": [
+            {
+                "model": c.text,
+                "fitted_model": c.fit.model_text,
+                "log_likelihood": c.fit.log_likelihood,
+                **{k: v for k, v in optimum_record(c.fit).items() if k in ("free_numbers", *by)},
+                **{f"{name}_weight": _plain(weights[name][i]) for name in by},
+            }
+            for i, c in enumerate(choice.candidates)
+        ],
+        "not_fitted": [
+            {"model": s.text, "within": s.within, "least": _finite(s.least)} for s in choice.skipped
+        ],
+    }
+
+
+def choice_table(choice: ModelChoice) -> str:
+    """All models, tabs between the columns; of those not fitted what bounds their criteria from below."""
+    head = "model\tlog_likelihood\tfree_numbers\taic\taicc\tbic\tweight\tnot_fitted_within"
+    weights = choice.weights(choice.settings.criterion).tolist()
+    rows = [
+        (c.text, c.fit.log_likelihood, c.fit.n_free, *c.criteria, w, "")
+        for c, w in zip(choice.candidates, weights)
+    ]
+    bounds: Iterable[tuple] = ((s.text, "", "", *s.least, 0.0, s.within) for s in choice.skipped)
+    return "\n".join([head, *("\t".join(map(_cell, row)) for row in (*rows, *bounds))]) + "\n"
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _plain(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _finite(least: Criteria) -> dict[str, float | None]:
+    return {name: _plain(value) for name, value in least._asdict().items()}

@@ -1,0 +1,302 @@
+"""The choice of a substitution model by an information criterion, all of them on one tree.
+
+In the manner of Kalyaanamoorthy et al. 2017 (Nat. Methods 14:587): rates across sites on the most general
+family, then every family with the best rates, then the winner with all rates. What lies below another model
+that is too bad already is not fitted (`Skipped`): the larger model bounds its likelihood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from phloem.data.alignment import Alignment
+from phloem.errors import InputError
+from phloem.inference.ml.criteria import Criteria, criteria
+from phloem.inference.ml.model_sets import MOST_CLASSES, Base, bases, exchangeabilities, rate_names
+from phloem.inference.ml.optimize import OptimizeResult, refine
+from phloem.inference.ml.starts import Start, one_class_more, restarts
+from phloem.inference.ml.tree_search import SearchSettings, climbed_once, refuse
+from phloem.inference.ml.tree_search import Start as TreeStart
+from phloem.likelihood.model_for_alignment import ModelReader
+from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.model.model import Model
+from phloem.model.site_rates import gamma_rates
+
+Criterion = Literal["bic", "aicc", "aic"]
+CRITERIA: tuple[Criterion, ...] = ("bic", "aicc", "aic")
+
+_ROOM = 10.0  # what a criterion may be worse and its model still count as a rival; its weight is e^-5
+_CLOSE = 3.0  # rivals whose fits are brought to their end
+_GLANCE, _ENOUGH = 0.3, 0.005  # log units: steps that gain less end a start's fit, and a round of a model's
+_SETTLED = 0.05  # log units: a round that gains less ends a model's fit
+_FEW_STEPS = 12
+
+Told = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class ChoiceSettings:
+    """families, frequencies, rates: model_sets.bases and rate_names; None for those of the data type.
+    most_classes: of +R."""
+
+    families: tuple[str, ...] | None = None
+    frequencies: tuple[str, ...] | None = None
+    rates: tuple[str, ...] | None = None
+    criterion: Criterion = "bic"
+    most_classes: int = MOST_CLASSES
+
+    def __post_init__(self) -> None:
+        if self.criterion not in CRITERIA:
+            raise InputError(f"'{self.criterion}' is no criterion", hint=f"Choose of {', '.join(CRITERIA)}.")
+        if self.most_classes < 2:
+            raise InputError(f"{self.most_classes} classes of free rates", hint="Give 2 or more.")
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A model that was fitted: on the tree of the choice, its lengths too. text: without values."""
+
+    text: str
+    base: Base
+    rates: str
+    fit: OptimizeResult
+
+    @property
+    def criteria(self) -> Criteria:
+        return Criteria(self.fit.aic, self.fit.aicc, self.fit.bic)
+
+    def by(self, criterion: Criterion) -> float:
+        return float(getattr(self.fit, criterion))
+
+
+class Skipped(NamedTuple):
+    """A model that cannot win. within: the fitted model that contains it, so that none of its criteria is
+    below `least`."""
+
+    text: str
+    within: str
+    least: Criteria
+
+
+@dataclass(frozen=True, eq=False)
+class ModelChoice:
+    """candidates: by the criterion, best first. log_likelihood of each is on one topology, that of the
+    winner's tree. n_taxa, n_sites: of the data."""
+
+    candidates: tuple[Candidate, ...]
+    skipped: tuple[Skipped, ...]
+    settings: ChoiceSettings
+    origin: str
+    n_taxa: int
+    n_sites: int
+
+    @property
+    def winner(self) -> Candidate:
+        return self.candidates[0]
+
+    def best(self, criterion: Criterion) -> Candidate:
+        return min(self.candidates, key=lambda c: c.by(criterion))
+
+    def weights(self, criterion: Criterion) -> np.ndarray:
+        """(n,) Akaike weights, exp(-Δ/2) divided by their sum (Burnham and Anderson 2002); of the Bayesian
+        criterion roughly posterior probabilities. NaN where no criterion is finite."""
+        values = np.array([c.by(criterion) for c in self.candidates])
+        if not np.isfinite(values).any():
+            return np.full(len(values), np.nan)
+        share = np.exp(-0.5 * (values - values.min()))
+        return share / share.sum()
+
+
+def choose_model(
+    alignment: Alignment,
+    start: TreeStart,
+    settings: ChoiceSettings | None = None,
+    search: SearchSettings | None = None,
+    gamma: Literal["mean", "median"] = "mean",
+    told: Told | None = None,
+) -> ModelChoice:
+    """Fit models on one tree, that of a climb from the start, and order them by the criterion.
+
+    Errors: as model_sets.bases, and for models that a search cannot take as tree_search.
+    """
+    choice = _Choice(alignment, settings or ChoiceSettings(), search or SearchSettings(), gamma)
+    return choice.run(start, told or (lambda *_: None))
+
+
+@dataclass(eq=False)
+class _Choice:
+    alignment: Alignment
+    settings: ChoiceSettings
+    search: SearchSettings
+    gamma: Literal["mean", "median"]
+    found: dict[str, Candidate] = field(default_factory=dict)
+    skipped: dict[str, Skipped] = field(default_factory=dict)
+
+    def run(self, start: TreeStart, told: Told) -> ModelChoice:
+        settings = self.settings
+        rates = rate_names(settings.rates)
+        tried = bases(self.alignment.alphabet, settings.families, settings.frequencies)
+        self._reader, self._told = ModelReader(self.alignment, self.gamma), told
+        models = [self._reader(b.text) for b in tried]
+        for model in models:
+            refuse(model)
+        general = tried[0]
+        first = "" if general.whole else _suffix("G4" if "G4" in rates else rates[0])
+        fit = climbed_once(self.alignment, self._reader(general.text + first), start, self.search)
+        self._near = fit
+        self._keep(general, first, fit)
+        ladder = [""] if general.whole else self._ladder(general, rates)
+        self._families(tried[1:], ladder)
+        self._best_with_all_rates(rates)
+        self._finish()
+        ordered = sorted(self.found.values(), key=lambda c: c.by(settings.criterion))
+        skipped = tuple(s for s in self.skipped.values() if s.text not in self.found)
+        data = self.alignment
+        return ModelChoice(tuple(ordered), skipped, settings, start.origin, data.n_taxa, data.n_sites)
+
+    def _ladder(self, base: Base, rates: Sequence[str]) -> list[str]:
+        """Fit a family with all rates, those of k classes until one class more does not pay; the suffixes
+        that are no worse than _ROOM, best first."""
+        done = []
+        for name in rates:
+            if not name.endswith("R"):
+                done.append(self._fit(base, _suffix(name)))
+                continue
+            before, first = np.inf, 1 if name == "R" else 0
+            for k in range(first + 1, self.settings.most_classes + 1):
+                one = self._fit(base, f"{_suffix(name)}{k}")
+                done.append(one)
+                if not one.by(self.settings.criterion) < before:
+                    break
+                before = one.by(self.settings.criterion)
+        done.sort(key=lambda c: c.by(self.settings.criterion))
+        best = done[0].by(self.settings.criterion)
+        return [c.rates for c in done if c.by(self.settings.criterion) <= best + _ROOM]
+
+    def _families(self, others: Sequence[Base], ladder: Sequence[str]) -> None:
+        """Every family with the best rates; those that are near the best with the next best ones too."""
+        for k, rates in enumerate(ladder):
+            for base in others:
+                if base.whole:
+                    if k == 0:
+                        self._fit(base, "")
+                elif k == 0 or self._is_near(self.found.get(base.text + ladder[0])):
+                    self._fit_unless_bounded(base, rates)
+
+    def _is_near(self, candidate: Candidate | None) -> bool:
+        criterion = self.settings.criterion
+        best = min(c.by(criterion) for c in self.found.values())
+        return candidate is not None and candidate.by(criterion) <= best + _ROOM
+
+    def _fit_unless_bounded(self, base: Base, rates: str) -> None:
+        best = [min(getattr(c.criteria, x) for c in self.found.values()) for x in Criteria._fields]
+        for larger in list(self.found.values()):
+            if larger.rates != rates or not larger.base.contains(base):
+                continue
+            n_free = larger.fit.n_free - (larger.base.n_rates - base.n_rates)
+            least = criteria(larger.fit.log_likelihood, n_free, self.alignment.n_sites)
+            if all(value > limit + _ROOM or value == np.inf for value, limit in zip(least, best)):
+                self.skipped[base.text + rates] = Skipped(base.text + rates, larger.text, least)
+                return
+        self._fit(base, rates)
+
+    def _best_with_all_rates(self, rates: Sequence[str]) -> None:
+        """The winner's family has not met all rates; another may win then, which meets them too."""
+        met = set[str]()
+        while True:
+            winner = min(self.found.values(), key=lambda c: c.by(self.settings.criterion))
+            if winner.base.whole or winner.base.text in met:
+                return
+            met.add(winner.base.text)
+            self._ladder(winner.base, rates)
+
+    def _fit(self, base: Base, rates: str) -> Candidate:
+        """From the numbers of the last model with these rates, and lengths; else from several starts."""
+        text = base.text + rates
+        if text in self.found:
+            return self.found[text]
+        model, near = self._reader(text), self._neighbour(base, rates)
+        likelihood = TreeLikelihood(self.alignment, near.tree, model, "cpu", threads=self.search.threads or 1)
+        inherited = _inherited(model, self._reader(near.model_text), near.parameters)
+        likelihood.set(parameters=model.start_values() | inherited)
+        starts = self._starts(model, base, inherited)
+        if len(starts) > 1:
+            refine(likelihood, starts, np.inf, _FEW_STEPS, _GLANCE)
+        fit = refine(likelihood, tolerance=_SETTLED, least_gain=_ENOUGH)
+        self._told(text, fit.log_likelihood)
+        return self._keep(base, rates, fit)
+
+    def _neighbour(self, base: Base, rates: str) -> OptimizeResult:
+        """The best fit with the same rates, else the best fit of the family, else the first."""
+        for alike in (
+            [c for c in self.found.values() if c.rates == rates],
+            [c for c in self.found.values() if c.base == base],
+        ):
+            if alike:
+                return max((c.fit for c in alike), key=lambda fit: fit.log_likelihood)
+        return self._near
+
+    def _starts(self, model: Model, base: Base, inherited: Start) -> list[Start]:
+        """Of what a neighbour does not have; of k free rates also those of k - 1, one class cut in two."""
+        missing = {p.name for p in model.free} - inherited.keys()
+        if not missing & {"alpha", "p_invariable", "rates", "weights"}:
+            return [{}]
+        starts = restarts(model.free)
+        if "rates" not in missing:
+            return starts
+        invariable = "p_invariable" in {p.name for p in model.free}
+        n = model.parameter("rates").size
+        fewer = self.found.get(f"{base.text}{'+I' if invariable else ''}+R{n - 1}")
+        gamma = self.found.get(f"{base.text}{'+I' if invariable else ''}+G4")
+        if gamma is not None:
+            rates = np.maximum(gamma_rates(float(gamma.fit.parameters["alpha"]), n, "mean"), 1e-3)
+            starts.append({"rates": rates, "weights": np.full(n, 1.0 / n)})
+        return starts if fewer is None else [*one_class_more(fewer.fit.parameters), *starts[:2], *starts[4:]]
+
+    def _keep(self, base: Base, rates: str, fit: OptimizeResult) -> Candidate:
+        candidate = Candidate(base.text + rates, base, rates, fit)
+        self.found[candidate.text] = candidate
+        return candidate
+
+    def _finish(self) -> None:
+        """Bring the fits of rivals to their end."""
+        best = {x: min(c.by(x) for c in self.found.values()) for x in CRITERIA}
+        for c in list(self.found.values()):
+            if any(c.by(x) <= best[x] + _CLOSE for x in CRITERIA):
+                model = self._reader(c.text)
+                likelihood = TreeLikelihood(
+                    self.alignment, c.fit.tree, model, "cpu", threads=self.search.threads or 1
+                )
+                likelihood.set(parameters=c.fit.parameters)
+                self._keep(c.base, c.rates, refine(likelihood, tolerance=1e-2))
+
+
+def _suffix(name: str) -> str:
+    return "" if name == "E" else f"+{name}"
+
+
+def _inherited(model: Model, other: Model, values: Start) -> Start:
+    """What a model's free parameters can take over: those of the same name and size, and exchangeabilities,
+    of pairs that share one their geometric mean."""
+    result: Start = {}
+    rates = {
+        name: float(values[p.name]) for p in other.parameters if p.reference for name in (p.name, *p.aliases)
+    }
+    by_pair = exchangeabilities(rates)
+    own = [p for p in model.free if p.reference == "rate_GT" and p.aliases]
+    taken = {a.removeprefix("rate_") for p in own for a in p.aliases}
+    reference = _geometric([rate for pair, rate in by_pair.items() if pair not in taken])
+    for p in own:
+        result[p.name] = _geometric([by_pair[a.removeprefix("rate_")] for a in p.aliases]) / reference
+    for p in model.free:
+        if p.name not in result and np.size(values.get(p.name, ())) == p.size and p.name != "frequencies":
+            result[p.name] = values[p.name]
+    return result
+
+
+def _geometric(values: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(np.maximum(values, 1e-3)))))
