@@ -15,20 +15,26 @@ import argparse
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 import phloem
+from phloem.analysis.reading import DataOptions, parts_of
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
+from phloem.data.alphabet import alphabet
 from phloem.data.genetic_code import CODONS, genetic_code
+from phloem.density.parameterisation import PartModel
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.structure import structure_of_model
-from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.inference.mcmc.structure import ChainModel, structure_of_model, structure_of_parts
+from phloem.likelihood.model_for_alignment import model_for_alignment, model_for_alphabet
+from phloem.likelihood.simulation import simulate_alignment
+from phloem.tree.random import uniform_unrooted
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 CARNIVORES = EXAMPLES / "carnivores.fasta.gz"
@@ -38,6 +44,8 @@ PROBLEMS = {
     "carnivores-amino-acids": "WAG+G4",
     "carnivores-codons": "GY94+F3X4",
 }
+# Parts with linked lengths: the example's four, and 50 simulated ones of 200 columns of 12 taxa.
+PARTS = ("primates-partitions", "fifty-parts")
 
 
 def alignment_of(problem: str) -> Alignment:
@@ -61,14 +69,36 @@ def translated(codons: Alignment) -> Alignment:
         return phloem.read_alignment(file.name, datatype="protein")
 
 
+def case(problem: str) -> tuple[list[Alignment], ChainModel]:
+    if problem in PROBLEMS:
+        alignment = alignment_of(problem)
+        model = model_for_alignment(PROBLEMS[problem], alignment)
+        return [alignment], structure_of_model(model, alignment.n_sites)
+    if problem == "fifty-parts":
+        letters, text = alphabet("dna"), "GTR{1,3,1,1,3}+F{0.3,0.2,0.2,0.3}+G4{0.5}"
+        tree = uniform_unrooted(12, np.random.default_rng(1))
+        whole = simulate_alignment(tree, model_for_alphabet(text, letters), 10_000, 1, letters)
+        columns = np.split(whole.codes, 50, axis=1)
+        given = [(replace(whole, codes=np.ascontiguousarray(codes)), "GTR+G4") for codes in columns]
+    else:
+        files = str(EXAMPLES / "primates.nex"), str(EXAMPLES / "primates.partitions")
+        parts = parts_of(DataOptions(files[0], partitions=files[1]))[1]
+        given = [(part.alignment, str(part.model_text)) for part in parts]
+    models = [
+        PartModel(f"p{i}", model_for_alignment(text, data), data.n_sites, 1.0)
+        for i, (data, text) in enumerate(given)
+    ]
+    return [data for data, _ in given], structure_of_parts(models)
+
+
 def measure(problem: str, given) -> float:
-    alignment = alignment_of(problem)
-    structure = structure_of_model(model_for_alignment(PROBLEMS[problem], alignment), alignment.n_sites)
+    alignments, structure = case(problem)
+    alignment = max(alignments, key=lambda a: a.n_sites)
     settings = ChainSettings(n_runs=1, n_chains=given.chains, sample_every=50, tuning_generations=0)
     start = starting_tree(alignment, "bionj", 1e-6).tree
     run = new_run(
-        0, observations(alignment), structure, settings, start_tree=start, threads=given.threads,
-        device=given.device,
+        0, [observations(a) for a in alignments], structure, settings, start_tree=start,
+        threads=given.threads, device=given.device,
     )  # fmt: skip
     run, begun = advanced(run, 100), time.perf_counter()
     while time.perf_counter() - begun < given.seconds / 2:  # what is captured or grown at first
@@ -77,7 +107,7 @@ def measure(problem: str, given) -> float:
     while time.perf_counter() - begun < given.seconds:
         run = advanced(run, 50)
     speed = (run.generation - before) * given.chains / (time.perf_counter() - begun)
-    expected = plain_likelihood([alignment], structure)(
+    expected = plain_likelihood(alignments, structure)(
         *run.samples.tree_and_numbers(run.samples.n - 1, run.columns.names)
     )
     found = run.samples.numbers[-1, 0]
@@ -88,7 +118,7 @@ def measure(problem: str, given) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("problems", nargs="*", default=list(PROBLEMS))
+    parser.add_argument("problems", nargs="*", default=[*PROBLEMS, *PARTS])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--chains", type=int, default=4)

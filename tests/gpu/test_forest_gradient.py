@@ -251,7 +251,7 @@ def test_models_without_a_real_eigensystem(poisoned):
 
 def test_columns_of_another_class_are_seen(monkeypatch):
     """Negative control: adjoints that take the columns of u for those of a node shift one tip's codes."""
-    from phloem.pruning.gpu.forest_gradient import ParameterSums
+    from phloem.pruning.gpu.forest_parameters import ParameterSums
 
     rng, case = np.random.default_rng(2), random_case(7, 80, 4, 2)
     chain, whole = Chain(7, 4, 2, rng), ParameterSums._of_branches

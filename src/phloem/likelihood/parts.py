@@ -19,11 +19,12 @@ from phloem.likelihood.problem import engine_problem
 from phloem.model.model import Model
 from phloem.model.record import SiteModel
 from phloem.pruning.interface import EngineGradient, Evaluator, Problem
-from phloem.pruning.select import Selection, entries_at_tips, select_engine
+from phloem.pruning.select import Selection, select_parts
 from phloem.tree.layout import TreeLayout
 
 if TYPE_CHECKING:
     from phloem.pruning.cpu.part_cells import PartCells
+    from phloem.pruning.gpu.part_cells import GpuPartCells
 
 _CODON_SITES = 3.0
 
@@ -123,27 +124,25 @@ class PartsEvaluator:
     """Evaluates all parts on one topology. Parts on a CPU are the cells of one forest, evaluated in one
     compiled call in which threads take cells; very large ones, and what cells do not know (single precision,
     complex eigensystems), have an evaluator of their own. Which one it is does not depend on the threads.
+    Parts of one layout on a GPU share launches; those that do not fit into its memory beside the others have
+    an evaluator of their own.
 
     Lengths are effective, (2T-1,) by node of the binary tree for every part; models one a part.
     """
 
     def __init__(self, problems: Sequence[Problem], options: EngineOptions) -> None:
         self._problems = tuple(problems)
-        sizes = [entries_at_tips(problem) for problem in problems]
-        self.selections: list[Selection] = [
-            select_engine(options.engine, problem, options.threads, sum(sizes) - size)
-            for problem, size in zip(problems, sizes)
-        ]
+        self.selections: list[Selection] = select_parts(options.engine, problems, options.threads)
         self._evaluators: dict[int, Evaluator] = {}
         self._on_its_own = [False] * len(problems)  # in the last evaluation
         self._cells: PartCells | None = None
+        self._gpu_cells: GpuPartCells | None = None
         self._known: tuple[SiteModel, ...] = ()
 
     def log_likelihoods(self, lengths: Sequence[np.ndarray], models: Sequence[SiteModel]) -> np.ndarray:
         """(L,) of every part."""
-        cells = self._cells_of(models)
         values = np.zeros(len(models))
-        if cells is not None:
+        for cells in self._cells_of(models):
             values[list(cells.parts)] = cells.log_likelihoods(lengths, models)
         for i in self._alone():
             values[i] = self._evaluator(i).log_likelihood(lengths[i], models[i])
@@ -153,21 +152,39 @@ class PartsEvaluator:
         self, lengths: Sequence[np.ndarray], models: Sequence[SiteModel], parameters: bool
     ) -> list[EngineGradient]:
         """Of every part; parameters: also by the models' numbers."""
-        cells, found = self._cells_of(models), dict[int, EngineGradient]()
-        if cells is not None:
-            found = dict(zip(cells.parts, cells.gradients(lengths, models, parameters)))
+        found = dict[int, EngineGradient]()
+        for cells in self._cells_of(models):
+            found |= dict(zip(cells.parts, cells.gradients(lengths, models, parameters)))
         for i in self._alone():
             found[i] = self._evaluator(i).gradient(lengths[i], models[i], parameters)
         return [found[i] for i in range(len(models))]
 
     def site_log_likelihoods(self, part: int) -> np.ndarray:
         """(P,) of every pattern of a part, of the last evaluation."""
-        if self._on_its_own[part] or self._cells is None:
+        if self._on_its_own[part]:
             return self._evaluator(part).site_log_likelihoods()
-        return self._cells.site_log_likelihoods(part)
+        (cells,) = (c for c in (self._cells, self._gpu_cells) if c is not None and part in c.parts)
+        return cells.site_log_likelihoods(part)
 
-    def _cells_of(self, models: Sequence[SiteModel]) -> PartCells | None:
-        """The forest of the parts whose models it can have, made at the first evaluation."""
+    def _cells_of(self, models: Sequence[SiteModel]) -> list[PartCells | GpuPartCells]:
+        """What evaluates parts together, made at the first evaluation."""
+        on_cpu, on_gpu = self._cells_on_cpu(models), self._cells_on_gpu(models)
+        self._on_its_own = [
+            not (on_gpu is not None and i in on_gpu.parts) and alone
+            for i, alone in enumerate(self._on_its_own)
+        ]
+        return [cells for cells in (on_cpu, on_gpu) if cells is not None]
+
+    def _cells_on_gpu(self, models: Sequence[SiteModel]) -> GpuPartCells | None:
+        parts = [i for i, selection in enumerate(self.selections) if selection.engine == "gpu"]
+        if parts and self._gpu_cells is None:
+            from phloem.pruning.gpu.part_cells import GpuPartCells  # PyTorch: only where it is used
+
+            self._gpu_cells = GpuPartCells(self._problems, models, parts)
+        return self._gpu_cells
+
+    def _cells_on_cpu(self, models: Sequence[SiteModel]) -> PartCells | None:
+        """The forest of the parts whose models it can have."""
         if all(selection.engine != "cpu" for selection in self.selections):
             self._on_its_own = [True] * len(models)
             return None

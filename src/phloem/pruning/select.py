@@ -17,6 +17,7 @@ from phloem.pruning.gpu.cost import (
     advise_chains,
 )
 from phloem.pruning.interface import FLOAT32_STATES, Evaluator, Problem, refuse_slow_precision
+from phloem.pruning.tree_data import layout_key
 
 ENGINES = ("auto", "reference", "cpu", "gpu")
 CHAIN_DEVICES = ("auto", "cpu", "gpu")
@@ -38,13 +39,30 @@ class Selection:
     make: Callable[[Problem], Evaluator]
 
 
-def select_engine(requested: str, problem: Problem, threads: int | None = None, beside: int = 0) -> Selection:
+def select_parts(requested: str, problems: Sequence[Problem], threads: int | None = None) -> list[Selection]:
+    """select_engine for the parts of an alignment. Those of one layout have one answer: on a GPU they share
+    launches, so that what pays is asked of all of them together."""
+    groups: dict[tuple, list[int]] = {}
+    for i, problem in enumerate(problems):
+        groups.setdefault(layout_key(problem), []).append(i)
+    entries, found = sum(map(entries_at_tips, problems)), dict[int, Selection]()
+    for own in groups.values():
+        together = [problems[i] for i in own]
+        beside = entries - entries_at_tips(together[0])
+        found |= dict.fromkeys(own, select_engine(requested, together[0], threads, beside, together))
+    return [found[i] for i in range(len(problems))]
+
+
+def select_engine(
+    requested: str, problem: Problem, threads: int | None = None, beside: int = 0,
+    together: Sequence[Problem] = (),
+) -> Selection:  # fmt: skip
     """Choose engine and threads for a problem.
 
     requested: one of ENGINES. threads: None lets phloem choose. beside: entries at the tips of other parts
-    that the same threads evaluate. Raises InputError for an unknown name, for
-    what is no number of threads and for float32 where it gains nothing, DeviceError where the engine asked
-    for cannot run here (there is no fallback behind the user's back).
+    that the same threads evaluate; together: parts, this one included, that share launches on a GPU. Raises
+    InputError for an unknown name, for what is no number of threads and for float32 where it gains nothing,
+    DeviceError where the engine asked for cannot run here (there is no fallback behind the user's back).
     """
     require_threads(threads)
     require_choice("engine", requested, ENGINES)
@@ -62,7 +80,7 @@ def select_engine(requested: str, problem: Problem, threads: int | None = None, 
     if requested == "auto":
         why = f"chosen: {why_not_gpu()}"
         if threads is None and gpu_is_here():
-            use_gpu, reason = _compare(problem, chosen)
+            use_gpu, reason = _compare(together or [problem], chosen)
             why = f"chosen: {reason}"
             if use_gpu:
                 return _gpu(problem, why)
@@ -71,9 +89,9 @@ def select_engine(requested: str, problem: Problem, threads: int | None = None, 
     )
 
 
-def _compare(problem: Problem, cores: int) -> tuple[bool, str]:
+def _compare(problems: Sequence[Problem], cores: int) -> tuple[bool, str]:
     """Whether to use the GPU, and why. Engines are measured only where a first guess says it might pay."""
-    advice = advise(problem, cores)
+    problem, advice = problems[0], advise(problems, cores)
     if advice.cpu_seconds < WORTH_SECONDS / 2:
         return False, advice.reason
     from phloem.pruning.calibration import calibrated_speeds
@@ -83,7 +101,7 @@ def _compare(problem: Problem, cores: int) -> tuple[bool, str]:
     except DeviceError as problem_there:
         return False, f"the GPU cannot be used: {problem_there}"
     if speeds is not None:
-        advice = advise(problem, cores, speeds)
+        advice = advise(problems, cores, speeds)
     return advice.use_gpu, advice.reason
 
 

@@ -25,13 +25,14 @@ from phloem.pruning.cpu.chain_state import (
 from phloem.pruning.cpu.chain_steps import lay_out, write_part
 from phloem.pruning.cpu.chain_versions import READY, propose_version
 from phloem.pruning.cpu.column_classes import column_classes
+from phloem.pruning.tree_data import TreeData
 
 
 def chains_of(problem, lazy):
-    trees, places, _ = build_state(problem, problem.left[None], problem.right[None], 1)
+    trees, places, _ = build_state(TreeData.of([problem]), problem.left[None], problem.right[None], 1)
     n_root = int(places.of[0, 0, -1, SIZE])
     places = places._replace(rows=np.concatenate([places.rows, np.zeros(100_000, np.int64)]))
-    shape = ListShape(32, 16, problem.n_categories, n_root, problem.repeats, lazy)
+    shape = ListShape(32, 16, problem.n_categories, problem.repeats, lazy)
     scratch, numbering = make_scratch(1, trees.node.shape[2]), make_numbering(trees.node.shape[2], n_root)
     return Chains(trees, places, scratch, shape, np.zeros((0, 3), np.int64), numbering)
 

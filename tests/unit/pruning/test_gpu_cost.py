@@ -11,22 +11,22 @@ from phloem.pruning.gpu.cost import advise
 
 
 def test_small_problems_stay_on_the_cpu():
-    advice = advise(random_case(6, 50, 4, 4).problem, cores=2)
+    advice = advise([random_case(6, 50, 4, 4).problem], cores=2)
     assert not advice.use_gpu and "too little" in advice.reason
 
 
 def test_large_problems_go_to_the_gpu():
-    advice = advise(random_case(20, 4000, 61, 1).problem, cores=2)
+    advice = advise([random_case(20, 4000, 61, 1).problem], cores=2)
     assert advice.use_gpu and advice.gpu_seconds < advice.cpu_seconds
 
 
 def test_more_cores_and_fewer_columns_favour_the_cpu():
     problem = random_case(20, 4000, 61, 1).problem
-    assert advise(problem, 16).cpu_seconds == advise(problem, 2).cpu_seconds / 8
+    assert advise([problem], 16).cpu_seconds == advise([problem], 2).cpu_seconds / 8
     part = replace(
         problem,
         tip_codes=np.ascontiguousarray(problem.tip_codes[:, :400]),
         pattern_weights=problem.pattern_weights[:400],
         ascertained=problem.ascertained[:400],
     )
-    assert advise(part, 2).gpu_seconds < advise(problem, 2).gpu_seconds
+    assert advise([part], 2).gpu_seconds < advise([problem], 2).gpu_seconds

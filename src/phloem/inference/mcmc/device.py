@@ -32,9 +32,9 @@ FIELDS = (
 
 @dataclass(frozen=True)
 class Group:
-    """Chains first to end - 1 of a run, which one thread has; k, the thread's number. forests: of every part
-    of the data. on_stream: of every part, a context in which its work is given to the GPU in an order of its
-    own, beside that of others."""
+    """Chains first to end - 1 of a run, which one thread has; k, the thread's number. forests: one for all
+    parts of one layout, a chain of which is a part of one of the group's (run_device.cell_of). on_stream: of
+    every forest, a context in which its work is given to the GPU in an order of its own, beside others."""
 
     k: int
     first: int
@@ -66,7 +66,7 @@ class DeviceChains:
 
 
 SMALL_TREE, MOST_GROUPS = 2_000, 8
-STREAMS = 8  # parts of a group that the GPU may work on at the same time
+STREAMS = 8  # forests of a group that the GPU may work on at the same time
 _python_launches = Lock()  # captures do not bear another's
 
 
@@ -80,19 +80,30 @@ def chains_on_device(
     """
     _, state, shared = records
     n_chains = len(state.slot)
+    layouts = _layouts(cells.parts)
     n = min(len(scratches), n_chains, MOST_GROUPS) if _are_small(cells.parts) else 1
     bounds = [k * n_chains // n for k in range(n + 1)]
     groups = tuple(
-        _group((k, first, end, n * n_runs), cells.parts, state)
+        _group((k, first, end, n * n_runs), cells.parts, layouts, state)
         for k, (first, end) in enumerate(pairwise(bounds))
     )
-    for fields, forest in zip(shared.fields, groups[0].forests):
-        fields[:9], fields[9] = forest.numbers.blocks[:, 0], forest.sizes.width
+    for i, (own, forest) in enumerate(zip(layouts, groups[0].forests)):
+        for number, part in enumerate(own):
+            shared.fields[part, :9] = forest.numbers.blocks[:, 0]
+            shared.fields[part, 9:] = forest.sizes.width, i, number, len(own)
         assert len(forest.numbers.blocks) == len(FIELDS)
     pool = ThreadPoolExecutor(n - 1, "phloem") if n > 1 else None
     there = DeviceChains(groups, scratches[:n], pool, [None] * n, np.zeros(n, np.int64))
     _start(there, cells, structure, *records)
     return there
+
+
+def _layouts(parts: Sequence[Part]) -> list[list[int]]:
+    """The parts that share a forest: those of one number of states and of categories."""
+    found: dict[tuple, list[int]] = {}
+    for i, part in enumerate(parts):
+        found.setdefault((part.state_sets.shape[1], len(part.process), part.repeats), []).append(i)
+    return list(found.values())
 
 
 def _are_small(parts: Sequence[Part]) -> bool:
@@ -108,7 +119,9 @@ def _are_small(parts: Sequence[Part]) -> bool:
     return steps <= SMALL_TREE
 
 
-def _group(place: tuple[int, ...], parts: Sequence[Part], state: ChainState) -> Group:
+def _group(
+    place: tuple[int, ...], parts: Sequence[Part], layouts: list[list[int]], state: ChainState
+) -> Group:
     from phloem.hardware.gpu_device import own_stream
     from phloem.pruning.gpu.forest import GpuForest
 
@@ -123,15 +136,19 @@ def _group(place: tuple[int, ...], parts: Sequence[Part], state: ChainState) -> 
         for side, children in zip(sides, (state.left, state.right)):
             side.append(number[children[h, state.slot[h]][node[n_tips:]]])
     left, right = np.stack(sides[0]), np.stack(sides[1])
-    streams = [own_stream() for _ in range(min(len(parts), STREAMS))]
-    forests, on_stream = [], tuple(streams[i % len(streams)] for i in range(len(parts)))
-    for part, on in zip(parts, on_stream):
+    streams = [own_stream() for _ in range(min(len(layouts), STREAMS))]
+    forests, on_stream = [], tuple(streams[i % len(streams)] for i in range(len(layouts)))
+    for of, on in zip(layouts, on_stream):
+        own, each = [parts[i] for i in of], np.repeat(np.arange(len(left)), len(of))
+        problems = [_problem(part, left, right) for part in own]
         with on():
             forest = GpuForest(
-                _problem(part, left, right), left, right, n_sets=int(part.length_class.max()) + 1,
-                n_processes=int(part.process.max()) + 1, lazy=True, beside=beside * len(streams),
+                problems * len(left), left[each], right[each],
+                n_sets=max(int(part.length_class.max()) for part in own) + 1,
+                n_processes=max(int(part.process.max()) for part in own) + 1,
+                lazy=True, beside=beside * len(streams),
             )  # fmt: skip
-        _rename(forest, np.stack(numbers))
+        _rename(forest, np.stack(numbers)[each])
         forests.append(forest)
     return Group(k, first, end, tuple(forests), on_stream)
 
@@ -180,38 +197,44 @@ def _start(
     """
     from phloem.inference.mcmc.compiled.run import chain_prior
 
+    n_parts = len(cells.parts)
     for group in there.groups:
-        total = np.zeros(group.end - group.first)
-        for part in range(len(cells.parts)):
-            total += _start_part(there.scratches[0], group, part, (cells, structure, data, state, shared))
-        state.log_likelihood[group.first : group.end] = total
+        found = np.zeros((n_parts, group.end - group.first))
+        for i in range(len(group.forests)):
+            own = [part for part in range(n_parts) if shared.fields[part, 10] == i]
+            values = _start_forest(there.scratches[0], group, own, (cells, structure, data, state, shared))
+            found[own] = values.reshape(-1, len(own)).T
+        state.log_likelihood[group.first : group.end] = np.cumsum(found, axis=0)[-1]  # in the loop's order
         for h in range(group.first, group.end):
             state.log_prior[h] = chain_prior(data, state, h, int(state.slot[h]))
 
 
-def _start_part(scratch: ChainScratch, group: Group, part: int, run: tuple) -> np.ndarray:
-    """The log-likelihoods of a part for the chains of a group."""
+def _start_forest(scratch: ChainScratch, group: Group, parts: list[int], run: tuple) -> np.ndarray:
+    """The log-likelihoods of the parts of a forest for the chains of a group, chain after chain."""
     from phloem.inference.mcmc.compiled.model import set_model
     from phloem.inference.mcmc.compiled.run_device import write_model
 
     cells, structure, data, state, shared = run
-    forest, chains, of = group.forests[part], range(group.first, group.end), cells.parts[part]
-    sets = slice(of.first_lengths, of.first_lengths + int(of.length_class.max()) + 1)
-    lengths = np.stack([state.lengths[h, state.slot[h], sets] for h in chains])
-    values = [state.values[h, state.slot[h]] for h in chains]
-    models = [structure.site_model(part, v) for v in values]
-    for h, model in zip(chains, models):
-        cells.set_model(h, part, int(cells.cells[h][part].slot[0]), model)
-    with group.on_stream[part]():
-        found = forest.start(lengths, models)
-        if data.recipes.rows[part, KIND] == COMPILED:
-            for k, h in enumerate(chains):
+    i = int(shared.fields[parts[0], 10])
+    forest, every = group.forests[i], [(h, part) for h in range(group.first, group.end) for part in parts]
+    n_sets, lengths, models = forest.change.lengths.shape[1], [], []
+    for h, part in every:
+        first, slot = cells.parts[part].first_lengths, state.slot[h]
+        used = np.minimum(np.arange(n_sets), cells.parts[part].length_class.max())  # others are nobody's
+        lengths.append(state.lengths[h, slot, first + used])
+        models.append(structure.site_model(part, state.values[h, slot]))
+        cells.set_model(h, part, int(cells.cells[h][part].slot[0]), models[-1])
+    with group.on_stream[i]():
+        found = forest.start(np.stack(lengths), models)
+        for k, (h, part) in enumerate(every):
+            if data.recipes.rows[part, KIND] == COMPILED:
                 own = data.numbers[h, part], data.addresses[h, part]
-                set_model(data.recipes, part, values[k], *own, scratch)
+                set_model(data.recipes, part, state.values[h, state.slot[h]], *own, scratch)
                 write_model(*own, shared.fields[part], forest.change, k)
                 cells.cells[h][part].slot[0] = 1 - cells.cells[h][part].slot[0]
+        if forest.change.counts.any():
             found = forest.evaluate()
-            forest.settle(np.ones(len(values), bool))
+            forest.settle(np.ones(len(every), bool))
     return found
 
 
@@ -279,7 +302,9 @@ def _set_models(group: Group, run: tuple) -> None:
     structure, data, state, shared = run
     for h in range(group.first, group.end):
         old, new = state.values[h, state.slot[h]], state.values[h, 1 - state.slot[h]]
-        for part, forest in enumerate(group.forests if shared.waits[h] else ()):
+        for part in range(len(data.recipes.rows) if shared.waits[h] else 0):
             differs = (old != new) & (data.recipes.reads[part] != 0)
             if data.recipes.rows[part, KIND] != COMPILED and differs.any():
-                forest.set_model(h - group.first, structure.site_model(part, new))
+                i, number, n_parts = shared.fields[part, 10:].tolist()
+                chain = (h - group.first) * n_parts + number
+                group.forests[i].set_model(chain, structure.site_model(part, new))

@@ -207,18 +207,18 @@ def _write_steps(chains, sums, chain, tile, keep_u, steps, at):
 @compiled
 def _write_root(chains, sums, chain, step, at):
     """The step of a chain's root, but for its row (chain_steps)."""
-    trees, shape = chains.trees, chains.shape
+    trees = chains.trees
     version, root = _version(trees, chain), trees.node.shape[2] - 1
     own, places = trees.node[version, chain], chains.places.of[chain]
-    a, b = own[root, state.LEFT], own[root, state.RIGHT]
+    a, b, n_root = own[root, state.LEFT], own[root, state.RIGHT], places[0, root, state.SIZE]
     step[:] = 0
     step[0], step[1] = AT_ROOT, places[own[root, MESSAGE_IN], root, MESSAGE]
-    step[2], step[6] = shape.n_root, places[own[root, COLUMNS_IN], root, ROWS]
+    step[2], step[6] = n_root, places[own[root, COLUMNS_IN], root, ROWS]
     step[3], step[4] = places[own[a, MESSAGE_IN], a, MESSAGE], places[own[b, MESSAGE_IN], b, MESSAGE]
-    step[10], step[12], step[14] = at[0], chain * shape.n_root, chain
+    step[10], step[12], step[14] = at[0], places[0, root, state.FIRST_ROOT], chain
     step[13] = 2 * chain + trees.model_in[version, chain]
     sums.q_at[root] = at[0]
-    at[0] += shape.n_root
+    at[0] += n_root
 
 
 @compiled

@@ -17,14 +17,15 @@ from typing import NamedTuple
 import numpy as np
 
 from phloem.pruning.cpu.column_classes import column_classes, table_entries
-from phloem.pruning.interface import Problem
+from phloem.pruning.tree_data import TreeData
 
 # Of a node in a version (Trees.node). CLADE is a key of the set of tips below; three are places in use.
 # STALE: its message lies in the columns of a node above (see ListShape.lazy), and is to be made anew.
 LEFT, RIGHT, PARENT, CLADE, COLUMNS_IN, MESSAGE_IN, MATRIX_IN, STALE = range(8)
 # Of a node in a place (Places.of): columns, where its class rows begin and the room there; likewise its
-# messages; and how often its class rows were written.
-SIZE, ROWS, ROWS_ROOM, MESSAGE, MESSAGE_ROOM, ROWS_WRITTEN = range(6)
+# messages; and how often its class rows were written. Of the root, in place 0: where its columns begin among
+# the root columns of all chains, which may be over data of their own (build_state).
+SIZE, ROWS, ROWS_ROOM, MESSAGE, MESSAGE_ROOM, ROWS_WRITTEN, FIRST_ROOT = range(7)
 
 
 class Trees(NamedTuple):
@@ -61,7 +62,7 @@ class Scratch(NamedTuple):
     """Of every chain's proposal. order: (H, N), n_order: (H,) nodes to evaluate anew, the root first; want:
     (H, N) bits of the node marks below; depth: (H, N); top: (H, N) of renumbered nodes the lowest node above
     that keeps its tips. at_depth, tiles_at: (H, N + 1) by edges from the root: how many nodes and tiles, and
-    then where the next one goes. part: (H, 8) what the chain's part of the list holds, and where it lies.
+    then where the next one goes. part: (H, 9) what the chain's part of the list holds, and where it lies.
     fresh: (H, 2 N), n_fresh: (H, 2) class rows that the device does not have yet, 2 · node + place: of what
     was accepted, and with what is proposed."""
 
@@ -95,13 +96,12 @@ BRANCH, EDITED, MOVED, RENUMBERED, DIRTY = 1, 2, 4, 8, 16
 
 class ListShape(NamedTuple):
     """What kernels and lists agree on. post_tile, root_tile: columns of a step on the device; parts: programs
-    that share one; n_root: columns of the root; repeats: distinct columns are used; lazy: columns of other
-    topologies are numbered when these are accepted, and evaluated in those of a node above till then."""
+    that share one; repeats: distinct columns are used; lazy: columns of other topologies are numbered when
+    these are accepted, and evaluated in those of a node above till then."""
 
     post_tile: int
     root_tile: int
     parts: int
-    n_root: int
     repeats: bool
     lazy: bool = False
 
@@ -186,14 +186,14 @@ def make_scratch(n_chains: int, n_nodes: int) -> Scratch:
         top=whole(h, n),
         at_depth=whole(h, n + 1),
         tiles_at=whole(h, n + 1),
-        part=whole(h, 8),
+        part=whole(h, 9),
         fresh=whole(h, 2 * n),
         n_fresh=whole(h, 2),
     )
 
 
 def make_numbering(n_nodes: int, n_root: int) -> Numbering:
-    """See Numbering."""
+    """See Numbering. n_root: columns of the root, of the chain that has most."""
     return Numbering(
         slot=np.zeros(n_nodes, np.int64),
         cells=np.zeros((n_nodes // 2 + 4, n_root), np.int32),
@@ -209,12 +209,13 @@ def tip_keys(n_tips: int) -> np.ndarray:
 
 
 def build_state(
-    problem: Problem, left: np.ndarray, right: np.ndarray, n_sets: int
-) -> tuple[Trees, Places, np.ndarray]:
-    """Trees (lengths and rates still 0), places, and the (P,) root column of every pattern.
+    data: TreeData, left: np.ndarray, right: np.ndarray, n_sets: int
+) -> tuple[Trees, Places, list[np.ndarray]]:
+    """Trees (lengths and rates still 0), places, and of every chain the (P,) root column of its patterns.
 
     left, right: (H, T-1), children of every chain's internal nodes, children below parents (else ValueError).
     """
+    problem = data.problems[0]
     n_chains, n_tips = len(left), len(problem.tip_codes)
     n_nodes, n_categories = 2 * n_tips - 1, problem.n_categories
     if (np.maximum(left, right) >= np.arange(n_tips, n_nodes)).any():
@@ -230,14 +231,15 @@ def build_state(
                 node[:, every, child, PARENT] = n_tips + k
                 node[:, :, n_tips + k, CLADE] += node[:, every, child, CLADE]
     place = np.zeros((n_chains, 2, n_nodes, 8), np.int64)
-    rows, used, root_column = [], 0, np.zeros(0, np.int32)
-    for h in range(n_chains):
-        classes = column_classes(left[h], right[h], problem.tip_codes, problem.repeats)
+    rows, used, n_root, root_columns = [], 0, 0, []
+    for h, own in enumerate(data.problems):
+        classes = data.classes(h, column_classes(left[h], right[h], own.tip_codes, own.repeats))
         size, start = np.diff(classes.offset), used + classes.offset[:-1]
         place[h, 0, :, :5] = np.stack([size, start, size, start, size], 1)
-        used += int(classes.offset[-1])
+        place[h, :, -1, SIZE], place[h, :, -1, FIRST_ROOT] = size[-1], n_root
+        used, n_root = used + int(classes.offset[-1]), n_root + int(size[-1])
         rows.append(classes.left_class.astype(np.int64) | (classes.right_class.astype(np.int64) << 32))
-        root_column = classes.pattern_column
+        root_columns.append(classes.pattern_column)
     trees = Trees(
         np.zeros(n_chains, np.int64),
         np.zeros(n_chains, np.int64),
@@ -249,7 +251,7 @@ def build_state(
         np.full((2, n_chains), np.nan),
         np.zeros((2, n_chains), np.int64),
     )
-    return trees, Places(place, np.concatenate(rows), np.array([used, used, 0])), root_column
+    return trees, Places(place, np.concatenate(rows), np.array([used, used, 0])), root_columns
 
 
 def ordered_tree(trees: Trees, chain: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -39,6 +39,7 @@ from phloem.pruning.cpu.chain_versions import (
     PART_WORDS,
     PLACES,
     READY,
+    ROOT_TILE,
     WANTED_ROWS,
     tiles,
 )  # fmt: skip
@@ -85,15 +86,15 @@ def lay_out(chains, active, words):
     there is: make room and begin again.
     """
     scratch, shape, n_chains, n_nodes = chains.scratch, chains.shape, len(active), chains.trees.node.shape[2]
-    n_categories, n_active, places, wanted = chains.trees.rates.shape[2], 0, 0, 0
+    n_categories, n_active, places, wanted, root_rows = chains.trees.rates.shape[2], 0, 0, 0, 0
     for chain in range(n_chains):
         if active[chain]:
-            scratch.part[chain, ACTIVE] = n_active
+            scratch.part[chain, ACTIVE], scratch.part[chain, ROOT_TILE] = n_active, root_rows
             n_active += 1
+            root_rows += tiles(chains.places.of[chain, 0, n_nodes - 1, state.SIZE], shape.root_tile)
             places = max(places, scratch.part[chain, PLACES])
             wanted += scratch.part[chain, WANTED_ROWS]
     n_post, post_rows = _share_depths(scratch, active, 0, 0)
-    root_rows = n_active * tiles(shape.n_root, shape.root_tile)
     words[N_STEPS], words[N_POST], words[N_ROOT] = n_post + 2 * n_active, post_rows, root_rows
     words[N_TOTALS], words[N_ROWS] = n_active, post_rows + root_rows + n_active
     words[N_MATRICES] = places * n_chains * (n_nodes - 1)
@@ -193,14 +194,18 @@ def _hop(chains, chain, versions, x, words, step, first):
 def _write_ends(chains, chain, versions, model, words, hops):
     """The steps of a chain's root and of the sum over its columns."""
     shape, root = chains.shape, chains.trees.node.shape[2] - 1
-    own, n_tiles = versions[0], tiles(chains.shape.n_root, chains.shape.root_tile)
+    first, n_root = (
+        chains.places.of[chain, 0, root, state.FIRST_ROOT],
+        chains.places.of[chain, 0, root, state.SIZE],
+    )
+    own, n_tiles = versions[0], tiles(n_root, shape.root_tile)
     k = words[N_STEPS] - 2 * words[N_TOTALS] + chains.scratch.part[chain, ACTIVE]
     step = words[HEAD + STEP * k : HEAD + STEP * (k + 1)]
     _write_node(chains, chain, own, root, step)
-    step[KIND], step[MATRIX], step[WITH_MODEL], step[ROOT] = AT_ROOT, 0, model, chain * shape.n_root
+    step[KIND], step[MATRIX], step[WITH_MODEL], step[ROOT] = AT_ROOT, 0, model, first
     step[RAISES], step[ROW] = (
         step[AWAITS] + 1,
-        words[N_POST] + chains.scratch.part[chain, ACTIVE] * n_tiles,
+        words[N_POST] + chains.scratch.part[chain, ROOT_TILE],
     )
     if shape.lazy and chains.scratch.want[chain, root] & MOVED:
         _hop(chains, chain, versions, root, words, step, hops)
@@ -208,8 +213,8 @@ def _write_ends(chains, chain, versions, model, words, hops):
     step = words[HEAD + STEP * k : HEAD + STEP * (k + 1)]
     for i in range(STEP):
         step[i] = 0
-    step[KIND], step[SIZE], step[TIMES], step[CHAIN] = TOTAL, shape.n_root, -1, chain
-    step[AWAITS], step[TARGET], step[ROOT] = awaits, n_tiles, chain * shape.n_root
+    step[KIND], step[SIZE], step[TIMES], step[CHAIN] = TOTAL, n_root, -1, chain
+    step[AWAITS], step[TARGET], step[ROOT] = awaits, n_tiles, first
     step[ROW] = words[N_POST] + words[N_ROOT] + chains.scratch.part[chain, ACTIVE]
 
 

@@ -28,7 +28,7 @@ WORDS = 5
 
 
 def table_row(chains: Chains, change: Change, device: Device) -> np.ndarray:
-    """(240,) int64. Good as long as the records' arrays are alive, and theirs."""
+    """(235,) int64. Good as long as the records' arrays are alive, and theirs."""
     leaves = [*_leaves(chains), *_leaves(change), *_leaves(device)]
     row = np.zeros((len(leaves), WORDS), np.int64)
     for k, leaf in enumerate(leaves):
@@ -98,25 +98,24 @@ def chains_at(row):
         _two(row, 18), _two(row, 19), _two(row, 20), _two(row, 21),
     )  # fmt: skip
     shape = ListShape(
-        row[WORDS * 22], row[WORDS * 23], row[WORDS * 24], row[WORDS * 25], row[WORDS * 26] != 0,
-        row[WORDS * 27] != 0,
-    )  # fmt: skip
-    cells = int32_at(row[WORDS * 30], (row[WORDS * 30 + 1], row[WORDS * 30 + 2]))
-    numbering = Numbering(_one(row, 29), cells, _one(row, 31), _one(row, 32), _one(row, 33))
-    return Chains(trees_at(row), places, scratch, shape, _two(row, 28), numbering)
+        row[WORDS * 22], row[WORDS * 23], row[WORDS * 24], row[WORDS * 25] != 0, row[WORDS * 26] != 0
+    )
+    cells = int32_at(row[WORDS * 29], (row[WORDS * 29 + 1], row[WORDS * 29 + 2]))
+    numbering = Numbering(_one(row, 28), cells, _one(row, 30), _one(row, 31), _one(row, 32))
+    return Chains(trees_at(row), places, scratch, shape, _two(row, 27), numbering)
 
 
 @merged
 def change_at(row):
     return Change(
-        _two(row, 34), _two(row, 35), _real_three(row, 36), _three(row, 37), _real_two(row, 38),
-        _two(row, 39), _real_two(row, 40),
+        _two(row, 33), _two(row, 34), _real_three(row, 35), _three(row, 36), _real_two(row, 37),
+        _two(row, 38), _real_two(row, 39),
     )  # fmt: skip
 
 
 @merged
 def device_at(row):
     return Device(
-        _one(row, 41), _one(row, 42), _one(row, 43), _one(row, 44), _three(row, 45), _one(row, 46),
-        _one(row, 47),
+        _one(row, 40), _one(row, 41), _one(row, 42), _one(row, 43), _three(row, 44), _one(row, 45),
+        _one(row, 46),
     )  # fmt: skip

@@ -27,8 +27,8 @@ from phloem.pruning.cpu.chain_state import (
 
 # A chain's part (Scratch.part): matrices, hops, copies and words that are copied; how many of each, and from
 # lay_out on, where they lie. Then: places of matrices in use, depth of the deepest node, class rows that
-# settling may take, and the number of the chain among those that take part.
-PART_TIMES, PART_HOPS, PART_COPIES, PART_WORDS, PLACES, DEEPEST, WANTED_ROWS, ACTIVE = range(8)
+# settling may take, and the number of the chain among those that take part, and of its root's first tile.
+PART_TIMES, PART_HOPS, PART_COPIES, PART_WORDS, PLACES, DEEPEST, WANTED_ROWS, ACTIVE, ROOT_TILE = range(9)
 
 # What propose_version and chain_steps.lay_out answer.
 READY, NO_ROOM = range(2)

@@ -20,7 +20,7 @@ from phloem.pruning.gpu.buffers import (
     device_arrays,
     largest_node,
 )
-from phloem.pruning.gpu.gradient import branch_gradient, site_model_gradient
+from phloem.pruning.gpu.gradient import branch_gradient, site_model_gradients
 from phloem.pruning.gpu.layout import TreeLayout
 from phloem.pruning.gpu.sites import second_derivatives, site_branch_derivatives
 from phloem.pruning.gpu.step_schedule import tiling
@@ -37,6 +37,13 @@ def forecast_device_bytes(problem: Problem, gradient: bool = True, parameters: b
     context)."""
     tiles = tiling(problem.state_sets.shape[1], problem.precision)
     layout = layout_of(problem, tiles, problem.left, problem.right)
+    return forecast_layout_bytes(problem, layout, gradient, parameters)
+
+
+def forecast_layout_bytes(
+    problem: Problem, layout: TreeLayout, gradient: bool = True, parameters: bool = True
+) -> int:
+    """The same of a layout that is known."""
     return sum(_arrays(problem, layout, gradient, parameters).values())
 
 
@@ -157,7 +164,7 @@ class GpuBlockEvaluator:
             self._parts[k], left[None], right[None], self._device, layouts=[layout], pool=self._pool,
             total_weight=fsum(self._problem.pattern_weights), root=self._roots[k],
         )  # fmt: skip
-        self._roots[k] = made.root
+        self._roots[k] = made.roots[0]
         return made
 
     def _blocks(self) -> Iterator[tuple[np.ndarray, GpuBatch]]:
@@ -191,7 +198,7 @@ class GpuBlockEvaluator:
             d = batch.derivatives()[0].copy()
             branches.append(branch_gradient(d, model))
             if parameters:
-                models.append(site_model_gradient(batch, lengths, model, d))
+                models += site_model_gradients(batch, np.asarray(lengths)[None], [model])
         self._accept_at(lengths, model)
         return EngineGradient(fsum(values), np.sum(branches, axis=0), _sum_models(models) if models else None)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +15,7 @@ from phloem.pruning.gpu import step_schedule as schedule
 from phloem.pruning.gpu.layout import TreeLayout
 from phloem.pruning.gpu.step_schedule import Tiling, critical_path_first
 from phloem.pruning.interface import Problem
+from phloem.pruning.tree_data import TreeData, set_of
 
 if TYPE_CHECKING:
     from phloem.pruning.gpu.tree_batch import GpuBatch
@@ -114,6 +117,15 @@ class RootColumns:
     invariant_states: np.ndarray
 
 
+def roots_of(data: TreeData, columns: Sequence[np.ndarray], width: int) -> list[RootColumns]:
+    """root_columns of every tree; they are the same whatever the topology. columns: of each, (P,)."""
+    known: dict[int, RootColumns] = {}
+    for problem, column in zip(data.problems, columns):
+        if id(problem) not in known:
+            known[id(problem)] = root_columns(problem, column, int(column.max()) + 1, width)
+    return [known[id(problem)] for problem in data.problems]
+
+
 def root_columns(problem: Problem, column: np.ndarray, n: int, width: int) -> RootColumns:
     """Weights, ascertainment and invariant states by distinct column.
 
@@ -129,6 +141,12 @@ def root_columns(problem: Problem, column: np.ndarray, n: int, width: int) -> Ro
     ascertained = np.zeros(n, np.uint8)
     ascertained[column] = problem.ascertained
     return RootColumns(np.bincount(column, problem.pattern_weights, n), ascertained, states)
+
+
+def total_weights(data: TreeData) -> np.ndarray:
+    """(H,) weight of all patterns of every tree."""
+    known = {id(problem): fsum(problem.pattern_weights) for problem in set_of(data.problems)}
+    return np.array([known[id(problem)] for problem in data.problems])
 
 
 # Device arrays of a batch: messages and matrices, the layouts they belong to, and lists of steps.
@@ -183,23 +201,24 @@ class DeviceArrays(dict[str, torch.Tensor]):
         self["counters"] = torch.zeros(2 + 2 * b.n_chains * b.n_nodes, dtype=torch.int32, device=b.device)
 
     def _upload_layout(self) -> None:
-        layouts, problem = self._batch.layouts, self._batch.problem
+        layouts, data = self._batch.layouts, self._batch.data
+        classes = [data.classes(k, l.classes) for k, l in enumerate(layouts)]
         for name in ("left_class", "right_class"):
-            self[name] = self.to_device(np.concatenate([getattr(l.classes, name) for l in layouts]))
+            self[name] = self.to_device(np.concatenate([getattr(own, name) for own in classes]))
         for name in ("pre_class", "entry_parent", "entry_sibling"):
             self[name] = self.to_device(np.concatenate([getattr(l, name) for l in layouts]))
-        sets = padded_state_sets(problem, self._batch.sizes.width, self._dtype)
+        sets = padded_state_sets(data.state_sets, self._batch.sizes.width, self._dtype)
         self["state_sets"] = sets.to(self._batch.device)
 
     def _upload_root(self) -> None:
         b = self._batch
         for name in ("column_weights", "ascertained", "invariant_states"):
-            self[name] = self.to_device(np.concatenate([getattr(b.root, name)] * b.n_chains))
+            self[name] = self.to_device(np.concatenate([getattr(root, name) for root in b.roots]))
         n = len(self["column_weights"])
         for name in ("mantissa", "site_log"):
             self[name] = self.empty((n,), torch.float64)
         self["power"] = self.empty((n,), torch.int32)
-        self["total_weight"] = self.to_device(np.array([b.total_weight]))
+        self["total_weight"] = self.to_device(b.total_weights)
         rows = [[c.first_root, c.layout.classes.size(b.n_nodes - 1)] for c in b.chains]
         self.chains = self.to_device(np.array(rows, np.int64))
 
@@ -233,8 +252,8 @@ def processors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
-def padded_state_sets(problem: Problem, width: int, dtype: torch.dtype) -> torch.Tensor:
+def padded_state_sets(state_sets: np.ndarray, width: int, dtype: torch.dtype) -> torch.Tensor:
     """(codes, width) allowed states as 0 and 1, zeros behind the states."""
-    sets = np.zeros((len(problem.state_sets), width))
-    sets[:, : problem.state_sets.shape[1]] = problem.state_sets
+    sets = np.zeros((len(state_sets), width))
+    sets[:, : state_sets.shape[1]] = state_sets
     return torch.from_numpy(sets).to(dtype)

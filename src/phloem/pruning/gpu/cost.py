@@ -44,12 +44,12 @@ class Advice:
         return (self.cpu_seconds - self.gpu_seconds) * times > seconds
 
 
-def advise(problem: Problem, cores: int, speeds: Speeds | None = None) -> Advice:
-    """Compare the engines for this problem. cores: what the CPU engine may use. speeds: measured with as many
-    cores, or None for ASSUMED ones."""
-    known = speeds or ASSUMED[problem.state_sets.shape[1] <= 4]
-    flop = gradient_flop(problem)
-    gpu = known.call_seconds + known.level_seconds * tree_levels(problem) + flop / known.gpu_flop
+def advise(problems: Sequence[Problem], cores: int, speeds: Speeds | None = None) -> Advice:
+    """Compare the engines for a problem, or for parts of an alignment that share launches on a GPU. cores:
+    what the CPU engine may use. speeds: measured with as many cores, or None for ASSUMED ones."""
+    known = speeds or ASSUMED[problems[0].state_sets.shape[1] <= 4]
+    flop, levels = sum(map(gradient_flop, problems)), max(map(tree_levels, problems))
+    gpu = known.call_seconds + known.level_seconds * levels + flop / known.gpu_flop
     cpu = flop / (known.cpu_flop * (cores if speeds is None else 1))
     use = cpu > WORTH_SECONDS and cpu > 2 * gpu
     source = "by assumed speeds" if speeds is None else "as measured here"

@@ -10,7 +10,7 @@ from phloem.hardware.gpu_device import find_device, memory_errors
 from phloem.model.record import SiteModel
 from phloem.pruning.gpu.blocks import RESERVED_BYTES, GpuBlockEvaluator, forecast_device_bytes, plan_blocks
 from phloem.pruning.gpu.buffers import RootColumns
-from phloem.pruning.gpu.gradient import branch_gradient, site_model_gradient
+from phloem.pruning.gpu.gradient import branch_gradient, site_model_gradients
 from phloem.pruning.gpu.layout import TreeLayout
 from phloem.pruning.gpu.sites import second_derivatives, site_branch_derivatives
 from phloem.pruning.gpu.tree_batch import GpuBatch
@@ -85,7 +85,7 @@ class GpuEvaluator:
                 self._batch = GpuBatch(
                     self._problem, left[None], right[None], self._device, layouts=layouts, root=self._root
                 )
-            self._root = self._batch.root
+            self._root = self._batch.roots[0]
         return self._batch
 
     def _forest(self, model: SiteModel) -> GpuUpdates:
@@ -111,8 +111,8 @@ class GpuEvaluator:
         batch = self._lay_out()
         d = batch.derivatives()[0]
         with memory_errors():
-            site_model = site_model_gradient(batch, lengths, model, d) if parameters else None
-        return EngineGradient(value, branch_gradient(d, model), site_model)
+            own = site_model_gradients(batch, np.asarray(lengths)[None], [model]) if parameters else [None]
+        return EngineGradient(value, branch_gradient(d, model), own[0])
 
     def site_branch_derivatives(self, lengths: np.ndarray, model: SiteModel) -> np.ndarray:
         batch = self._lay_out()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import fsum
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -15,21 +15,19 @@ from phloem.pruning.cpu import chain_evaluation as generation
 from phloem.pruning.cpu import chain_state as state
 from phloem.pruning.cpu import chain_steps as lists
 from phloem.pruning.cpu.chain_columns import LOW
-from phloem.pruning.cpu.chain_state import (
-    Chains,
-    Device,
-    ListShape,
-    build_state,
-    make_numbering,
-    make_scratch,
-    no_change,
+from phloem.pruning.gpu.buffers import (
+    LARGEST_NODE,
+    padded_state_sets,
+    processors,
+    roots_of,
+    total_weights,
 )
-from phloem.pruning.gpu.buffers import LARGEST_NODE, padded_state_sets, processors, root_columns
 from phloem.pruning.gpu.forest_gradient import ForestGradients
 from phloem.pruning.gpu.kernels.chains import matrices_and_rows, up_to_the_values, upload
 from phloem.pruning.gpu.models import PackedModels, has_real_eigensystems, padded_matrices
 from phloem.pruning.gpu.step_schedule import Tiling, tiling
 from phloem.pruning.interface import Problem
+from phloem.pruning.tree_data import TreeData
 
 # Programs of steps that a multiprocessor gets from all forests that share the device, fewer than it has room
 # for, so that short launches of one need not wait for the steps of another; and the least of one forest.
@@ -39,7 +37,8 @@ _launching = np.zeros(1, np.int64)
 
 
 class GpuForest:
-    """H chains over one data set: topologies, branch lengths and models of their own.
+    """H chains over one data set, or each over a data set of its own (the parts of an alignment): topologies,
+    branch lengths and models of their own.
 
     Fill `change` (pruning/cpu/chain_state.py: which branches, which nodes have other children, which model),
     or let set_branch, set_children and set_model do it; evaluate() finds the values of all chains that have a
@@ -48,15 +47,19 @@ class GpuForest:
     """
 
     def __init__(
-        self, problem: Problem, left: np.ndarray, right: np.ndarray, device: torch.device | None = None,
-        n_sets: int = 1, n_processes: int = 1, lazy: bool = False, beside: int = 1,
+        self, problem: Problem | Sequence[Problem], left: np.ndarray, right: np.ndarray,
+        device: torch.device | None = None, n_sets: int = 1, n_processes: int = 1, lazy: bool = False,
+        beside: int = 1,
     ) -> None:  # fmt: skip
-        """left, right: (H, T-1), children of every chain's internal nodes, children below parents. n_sets:
-        sets of branch lengths of a chain; n_processes: of a model, at most. lazy: the columns of another
-        topology are numbered when it is accepted, which is cheaper where most are not; what a node's message
-        was evaluated in is then known to the next evaluation only (chain_state.STALE). beside: forests that
-        the device is to work on at the same time, each in a part of it."""
-        self.problem, self.device, self._beside = problem, device or find_device(), beside
+        """problem: of all chains, or one a chain, of one layout (tree_data.layout_key). left, right: (H,
+        T-1), children of every chain's internal nodes, children below parents. n_sets: sets of branch lengths
+        of a chain; n_processes: of a model, at most. lazy: the columns of another topology are numbered when
+        it is accepted, which is cheaper where most are not; what a node's message was evaluated in is then
+        known to the next evaluation only (chain_state.STALE). beside: forests that the device is to work on
+        at the same time, each in a part of it."""
+        self.data = TreeData.of([problem] * len(left) if isinstance(problem, Problem) else problem)
+        self.device, self._beside = device or find_device(), beside
+        problem = self.problem = self.data.problems[0]
         self.n_chains, self.n_nodes = len(left), 2 * len(problem.tip_codes) - 1
         self.sizes: Tiling = tiling(problem.state_sets.shape[1], problem.precision)
         self.dtype = torch.float64 if problem.precision == "float64" else torch.float32
@@ -65,24 +68,34 @@ class GpuForest:
         self._n_sets, self.n_processes = n_sets, n_processes
         # Models by their place: what set_model packed there last.
         self.models: list[SiteModel | None] = [None] * (2 * self.n_chains)
-        trees, places, self._root_column = build_state(problem, np.asarray(left), np.asarray(right), n_sets)
-        n_root = int(places.of[0, 0, -1, state.SIZE])
+        trees, places, self._root_columns = state.build_state(
+            self.data, np.asarray(left), np.asarray(right), n_sets
+        )
+        n_root = int(places.of[:, 0, -1, state.SIZE].max())
         if n_root * width > LARGEST_NODE:
             raise DeviceError(
                 f"{n_root:,} distinct columns of {width} states are too many for chains on a GPU",
                 hint="Use the CPU, or fewer columns.",
             )
         parts = c * self.sizes.chunks
-        shape = ListShape(self.sizes.post_tile, self.sizes.root_tile, parts, n_root, problem.repeats, lazy)
-        scratch, numbering = make_scratch(self.n_chains, self.n_nodes), make_numbering(self.n_nodes, n_root)
-        self.chains = Chains(trees, places, scratch, shape, self.numbers.blocks, numbering)
-        self.change = no_change(self.n_chains, self.n_nodes, n_sets, c, self.numbers.n_words)
+        shape = state.ListShape(self.sizes.post_tile, self.sizes.root_tile, parts, problem.repeats, lazy)
+        scratch, numbering = (
+            state.make_scratch(self.n_chains, self.n_nodes),
+            state.make_numbering(self.n_nodes, n_root),
+        )
+        self.chains = state.Chains(trees, places, scratch, shape, self.numbers.blocks, numbering)
+        self.change = state.no_change(self.n_chains, self.n_nodes, n_sets, c, self.numbers.n_words)
         self._has_state = self.on_host = False  # on_host: matrices of some models are made there
         self._gradients: ForestGradients | None = None
         with memory_errors():
-            self._allocate(n_root)
+            self._allocate()
 
-    def _allocate(self, n_root: int) -> None:
+    @property
+    def root_columns(self) -> np.ndarray:
+        """(H, 2) of every chain, its first one among the root columns of all, and how many it has."""
+        return self.chains.places.of[:, 0, -1, [state.FIRST_ROOT, state.SIZE]]
+
+    def _allocate(self) -> None:
         problem, device, h, n = self.problem, self.device, self.n_chains, self.n_nodes
         c, w, places = problem.n_categories, self.sizes.width, self.chains.places
         pinned = device.type == "cuda"
@@ -91,7 +104,7 @@ class GpuForest:
         self._values = self._found.numpy()
         empty = lambda shape, dtype: torch.empty(shape, dtype=dtype, device=device)  # noqa: E731
         n_columns = int(places.used[1])
-        root = root_columns(problem, self._root_column, n_root, w)
+        roots, n_root = roots_of(self.data, self._root_columns, w), int(self.root_columns[:, 1].sum())
         self.arrays = {
             "messages": empty((c, n_columns, w), self.dtype),
             "exponents": empty((c, n_columns), torch.int32),
@@ -100,20 +113,20 @@ class GpuForest:
             "left_class": torch.from_numpy((places.rows & LOW).astype(np.int32)).to(device),
             "right_class": torch.from_numpy((places.rows >> 32).astype(np.int32)).to(device),
             "counters": torch.zeros(2 + h * (n + 1), dtype=torch.int32, device=device),
-            "state_sets": padded_state_sets(problem, w, self.dtype).to(device),
-            "mantissa": empty((h * n_root,), torch.float64),
-            "site_log": empty((h * n_root,), torch.float64),
-            "power": empty((h * n_root,), torch.int32),
-            "total_weight": torch.tensor([fsum(problem.pattern_weights)], dtype=torch.float64, device=device),
+            "state_sets": padded_state_sets(self.data.state_sets, w, self.dtype).to(device),
+            "mantissa": empty((n_root,), torch.float64),
+            "site_log": empty((n_root,), torch.float64),
+            "power": empty((n_root,), torch.int32),
+            "total_weight": torch.from_numpy(total_weights(self.data)).to(device),
             "result": empty((h, 2), torch.float64),
             "words": empty((len(self._host),), torch.int64),
             "rows": empty((0, lists.STEP), torch.int64),
         }
         for name in ("column_weights", "ascertained", "invariant_states"):
-            array = np.concatenate([getattr(root, name)] * h)
+            array = np.concatenate([getattr(root, name) for root in roots])
             self.arrays[name] = torch.from_numpy(array).to(device)
         self._graphs: list[torch.cuda.CUDAGraph] = []
-        self.record = Device(
+        self.record = state.Device(
             self._host.numpy(),
             self._values.view(np.int64),
             np.zeros(h, np.int64),
@@ -237,9 +250,8 @@ class GpuForest:
 
     def site_log_likelihoods(self, chain: int) -> np.ndarray:
         """(P,) log-likelihoods of the patterns, of the chain's last evaluation, accepted or not."""
-        n_root = self.chains.shape.n_root
-        columns = self.arrays["site_log"][chain * n_root : (chain + 1) * n_root]
-        return columns.cpu().numpy()[self._root_column]
+        first, n = self.root_columns[chain].tolist()
+        return self.arrays["site_log"][first : first + n].cpu().numpy()[self._root_columns[chain]]
 
     def gradient(self, mask: np.ndarray | None = None, parameters: bool = False) -> np.ndarray:
         """(H, K, N) d log L / d effective length of the branch above each node (root 0), from the messages
@@ -386,6 +398,6 @@ class GpuForest:
             WIDTH=sizes.width, BLOCK=sizes.block, CHUNKS=sizes.chunks, TILE=sizes.post_tile,
             ROOT_TILE=sizes.root_tile, DTYPE=dtype,
             PRODUCT="ieee" if self.dtype == torch.float64 else "tf32x3", UNROLL=1 if c == 1 else 4,
-            LANES=1024 if cuda else 16, ASCERTAINED=bool(self.problem.ascertained.any()),
+            LANES=1024 if cuda else 16, ASCERTAINED=self.data.are_ascertained,
             LAZY=self.chains.shape.lazy, num_warps=sizes.post_warps, **registers,
         )  # fmt: skip

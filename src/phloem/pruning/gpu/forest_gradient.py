@@ -11,17 +11,11 @@ import triton.language as tl
 
 from phloem.errors import DeviceError
 from phloem.hardware.gpu_device import captured, memory_errors
-from phloem.model.record import SiteModel, SiteModelGradient
+from phloem.model.record import SiteModelGradient
 from phloem.pruning.cpu import chain_gradients as lists
 from phloem.pruning.cpu.chain_evaluation import NO_ANSWER, NO_GRAPH
 from phloem.pruning.cpu.chain_state import (
-    COLUMNS_IN,
-    LEFT,
-    MESSAGE,
-    MESSAGE_IN,
     N_EDITS,
-    RIGHT,
-    ROWS,
     STALE,
     Device,
 )
@@ -29,12 +23,10 @@ from phloem.pruning.cpu.chain_sums import no_sums
 from phloem.pruning.cpu.chain_versions import CHUNK, NO_ROOM
 from phloem.pruning.gpu.buffers import processors
 from phloem.pruning.gpu.forest_leapfrog import Leapfrog
-from phloem.pruning.gpu.gradient import Adjoints, parameter_sums, read_sums
+from phloem.pruning.gpu.forest_parameters import ParameterSums
 from phloem.pruning.gpu.kernels.chain_gradients import ascertained_roots, branches, cut, down, roots
 from phloem.pruning.gpu.kernels.chains import upload
 from phloem.pruning.gpu.kernels.root import total_log_likelihood
-from phloem.pruning.gpu.kernels.transition import transition_adjoint
-from phloem.pruning.gpu.models import has_real_eigensystems
 
 if TYPE_CHECKING:
     from phloem.pruning.gpu.forest import GpuForest
@@ -49,12 +41,12 @@ class ForestGradients:
         self._forest: GpuForest = weakref.proxy(forest)
         f, h, n = forest, forest.n_chains, forest.n_nodes
         n_sets = f.chains.trees.lengths.shape[2]
-        c, n_root, device = f.problem.n_categories, f.chains.shape.n_root, f.device
+        c, roots, device = f.problem.n_categories, f.root_columns, f.device
         self._pinned = device.type == "cuda"
         self._found = torch.zeros((h, n_sets, n), dtype=torch.float64, pin_memory=self._pinned)
         self._host = torch.zeros(1 << 16, dtype=torch.int64, pin_memory=self._pinned)
         self.first_step = lists.HEAD + 2 * h * c
-        self.sums = no_sums(h, n, n_root, 2 * f.sizes.longest)  # measured: docs/gpu.md
+        self.sums = no_sums(h, n, int(roots[:, 1].max()), 2 * f.sizes.longest)  # measured: docs/gpu.md
         empty = lambda shape, dtype: torch.empty(shape, dtype=dtype, device=device)  # noqa: E731
         width = f.sizes.width
         self.arrays = {
@@ -66,12 +58,13 @@ class ForestGradients:
             "partial": empty((0, c, f.sizes.chunks), torch.float64),
             "derivatives": empty((h, n - 1, c), torch.float64),
             "counters": torch.zeros(1 + 2 * h * n, dtype=torch.int32, device=device),
-            "roots": torch.tensor([[k * n_root, n_root] for k in range(h)], device=device),
+            "roots": torch.from_numpy(np.ascontiguousarray(roots)).to(device),
         }
         self._graphs: list[torch.cuda.CUDAGraph] = []
         self._with_parameters: dict[tuple[int, ...], torch.cuda.CUDAGraph] = {}
         self._by_model: dict[int, SiteModelGradient] = {}
         self._leapfrog: Leapfrog | None = None
+        self._parameters: ParameterSums | None = None
         self.record = Device(
             self._host.numpy(),
             self._found.numpy().reshape(-1).view(np.int64),
@@ -92,8 +85,9 @@ class ForestGradients:
         self.record.graphs[:] = 0
         self._graphs.clear()
         self._with_parameters.clear()
-        if self._leapfrog is not None:
-            self._leapfrog.forget_launches()
+        for other in (self._leapfrog, self._parameters):
+            if other is not None:
+                other.forget_launches()
 
     @property
     def leapfrog(self) -> Leapfrog:
@@ -117,7 +111,8 @@ class ForestGradients:
         found = np.where(np.asarray(mask, bool)[:, None, None], self._found.numpy(), 0.0)
         if parameters and np.any(mask):
             with memory_errors():
-                self._by_model = ParameterSums(self._forest, self, np.flatnonzero(mask)).found()
+                self._parameters = self._parameters or ParameterSums(self._forest)
+                self._by_model = self._parameters.found(np.flatnonzero(mask))
         return found
 
     def _listed(self, parameters: bool) -> int:
@@ -230,8 +225,8 @@ class ForestGradients:
     def _launch_roots(self, keep: bool) -> None:
         forest, sizes, mine = self._forest, self._forest.sizes, self.arrays
         a, n, c = forest.arrays, forest.numbers.fields, forest.problem.n_categories
-        ascertained = bool(forest.problem.ascertained.any())
-        n_tiles = forest.n_chains * -(-forest.chains.shape.n_root // sizes.root_tile)
+        ascertained = forest.data.are_ascertained
+        n_tiles = int((-(-forest.root_columns[:, 1] // sizes.root_tile)).sum())
         n_processes = n["frequencies"].shape[1]
         roots[(n_tiles,)](
             mine["rows"], mine["words"], a["messages"], a["exponents"], a["shifts"], a["left_class"],
@@ -264,83 +259,3 @@ class ForestGradients:
             PRODUCT="ieee" if forest.dtype == torch.float64 else "tf32x3", KEEP_U=keep_u,
             num_warps=sizes.pre_warps, **registers,
         )  # fmt: skip
-
-
-class ParameterSums:
-    """Derivatives by the numbers of the models of some chains: on the device, from what the way down kept."""
-
-    def __init__(self, forest: GpuForest, gradients: ForestGradients, chains: np.ndarray) -> None:
-        """Right after the gradient of these chains."""
-        trees, words, n = forest.chains.trees, gradients.record.words, forest.n_nodes - 1
-        self._forest, self._gradients, self._chains = forest, gradients, chains.tolist()
-        version = (trees.accepted ^ trees.pending)[chains]
-        node, places = trees.node[version, chains], forest.chains.places.of[chains]
-        every, nodes = np.arange(len(chains))[:, None], np.arange(n + 1)
-        message = places[every, node[:, :, MESSAGE_IN], nodes, MESSAGE]
-        classes = places[every, node[:, :, COLUMNS_IN], nodes, ROWS]
-        self._jobs = torch.from_numpy(self._of_branches(node, message, classes)).to(forest.device)
-        columns = words[[lists.N_MESSAGES, lists.N_MESSAGES, lists.N_U]]
-        self._columns = torch.from_numpy(columns).to(forest.device)
-        self._models = (2 * chains + trees.model_in[version, chains]).tolist()
-        self._lengths = trees.lengths[version, chains]
-        of = np.take_along_axis(self._lengths, trees.length_set[version, chains][:, :, None], 1)
-        times = (of * trees.rates[version, chains][:, :, None])[:, :, :-1].swapaxes(1, 2)
-        n_root = forest.chains.shape.n_root
-        self._what = Adjoints(
-            adjoint=self._adjoint,
-            times=torch.from_numpy(np.ascontiguousarray(times)).to(forest.device),
-            models=self._models,
-            columns=message[:, -1].tolist(),
-            first_root=(chains * n_root).tolist(),
-            n_root=n_root,
-            result=self._chains,
-            width=forest.sizes.width,
-            ascertained=bool(forest.problem.ascertained.any()),
-        )
-        on_device = all(m is None or has_real_eigensystems(m) for m in self._models_used())
-        sums = parameter_sums(self._what, forest.arrays, forest.numbers.fields, on_device)
-        self._sums, self._derivatives = sums.cpu().numpy(), gradients.arrays["derivatives"].cpu().numpy()
-
-    def _models_used(self) -> list[SiteModel | None]:
-        return [self._forest.models[place] for place in self._models]
-
-    def _of_branches(self, node: np.ndarray, message: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """(n, B, 8) for kernels/transition.py: transition_adjoint, from the steps of the list."""
-        words, first, n = self._gradients.record.words, self._gradients.first_step, node.shape[1] - 1
-        steps = words[first : first + lists.STEP * words[lists.N_STEPS]].reshape(-1, lists.STEP)
-        steps = steps[steps[:, lists.KIND] <= lists.INTERNAL]
-        by_branch = np.argsort(steps[:, lists.MATRIX] % (self._forest.n_chains * n))
-        of = steps[by_branch].reshape(len(node), n, lists.STEP)
-        every, children = np.arange(len(node))[:, None], np.maximum(node[:, :-1, [LEFT, RIGHT]], 0)
-        jobs = np.empty((len(node), n, 8), np.int64)
-        jobs[..., [0, 1, 2, 3, 7]] = of[..., [lists.KIND, lists.U, lists.SIZE, lists.OWN, lists.LIST]]
-        jobs[..., 4], jobs[..., 5] = message[every, children[..., 0]], message[every, children[..., 1]]
-        jobs[..., 6] = classes[:, :-1]
-        return jobs
-
-    def _adjoint(self, nodes: np.ndarray) -> torch.Tensor:
-        """(n, b, C, W, W) d log L / d P of some branches of every chain."""
-        forest, a, mine = self._forest, self._forest.arrays, self._gradients.arrays
-        sizes, c, w = forest.sizes, forest.problem.n_categories, forest.sizes.width
-        block = max(16, sizes.block)
-        jobs = self._jobs[:, int(nodes[0]) : int(nodes[-1]) + 1].contiguous()
-        shape = (*jobs.shape[:2], c, w, w)
-        out = torch.empty(shape, dtype=torch.float64, device=forest.device)
-        chunks = -(-w // block)
-        constants = self._gradients.constants() | {"BLOCK": block, "CHUNKS": chunks}
-        transition_adjoint[(shape[0] * shape[1], c, chunks**2)](
-            jobs, self._columns, a["messages"], a["shifts"], mine["pieces"], mine["sums"].view(torch.int32),
-            a["left_class"], a["right_class"], a["state_sets"], out, c, **constants, TILE=32, STRIDE=2,
-            num_warps=4,
-        )  # fmt: skip
-        return out
-
-    def found(self) -> dict[int, SiteModelGradient]:
-        """The gradient of every chain whose model was set by set_model."""
-        gradients = {}
-        for k, (chain, model) in enumerate(zip(self._chains, self._models_used())):
-            if model is not None:
-                lengths = self._lengths[k][: model.n_length_classes]
-                at = lengths if len(lengths) > 1 else lengths[0], model, self._derivatives[chain]
-                gradients[chain] = read_sums(self._sums[k], self._what, k, at)
-        return gradients

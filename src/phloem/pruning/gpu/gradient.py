@@ -11,28 +11,29 @@ import torch
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
 from phloem.model.transition import rate_matrix_adjoints
 from phloem.pruning.gpu.buffers import ADJOINT_BYTES
+from phloem.pruning.gpu.kernels.root import root_sums
 from phloem.pruning.gpu.models import has_real_eigensystems
 from phloem.pruning.gpu.tree_batch import GpuBatch
 
 Tensors = Mapping[str, torch.Tensor]
 
 
-class Adjoints(NamedTuple):
-    """What the sums of n trees are made from.
+# What is known of a tree (Adjoints.places): its model's place, first message column of its root, first one
+# and number of its root columns, its row of "result".
+MODEL, COLUMN, FIRST_ROOT, N_ROOT, RESULT = range(5)
 
-    adjoint: of some branches, (n, b, C, W, W) float64 d log L / d P. times: (n, B, C) rate · length. models:
-    of each tree, the place of its model's numbers. columns, first_root: first message column of each root,
-    and of what is known of root columns; n_root: columns of each. result: of each tree, row of "result".
-    width: W, states with padding.
+
+class Adjoints(NamedTuple):
+    """What the sums of n trees are made from. All of it lies on the device, so that launches can be captured.
+
+    adjoint: of some branches, (n, b, C, W, W) float64 d log L / d P. times: (n, B, C) rate · length. places:
+    (n, 5) int64, what is where. columns: int64, columns of messages. width: W, states with padding.
     """
 
     adjoint: Callable[[np.ndarray], torch.Tensor]
     times: torch.Tensor
-    models: Sequence[int]
-    columns: Sequence[int]
-    first_root: Sequence[int]
-    n_root: int
-    result: Sequence[int]
+    places: torch.Tensor
+    columns: torch.Tensor
     width: int
     ascertained: bool
 
@@ -47,45 +48,50 @@ def branch_gradient(derivatives: np.ndarray, model: SiteModel) -> np.ndarray:
     return found
 
 
-def site_model_gradient(
-    batch: GpuBatch, lengths: np.ndarray, model: SiteModel, derivatives: np.ndarray
-) -> SiteModelGradient:
-    """Of the only tree of a batch, after evaluate("parameters"). derivatives: its D (B, C). One copy brings
+def site_model_gradients(
+    batch: GpuBatch, lengths: np.ndarray, models: Sequence[SiteModel]
+) -> list[SiteModelGradient]:
+    """Of every tree of a batch, after evaluate("parameters"). lengths: (H, N) or (H, K, N). One copy brings
     the sums home."""
-    numbers, arrays, chain = batch.numbers.device, batch.launch.arrays, batch.chains[0]
-    root = np.array([batch.n_nodes - 1])
-
-    def adjoint(nodes: np.ndarray) -> torch.Tensor:
-        return batch.launch.adjoint(chain, nodes)[None]
-
+    numbers, arrays, derivatives = batch.numbers.device, batch.launch.arrays, batch.derivatives()
     what = Adjoints(
-        adjoint=adjoint,
-        times=numbers["times"][:1, :-1],
-        models=[0],
-        columns=[int(chain.column(root)[0])],
-        first_root=[chain.first_root],
-        n_root=chain.layout.classes.size(batch.n_nodes - 1),
-        result=[0],
+        adjoint=batch.launch.adjoint,
+        times=numbers["times"][:, :-1],
+        places=batch.launch.places,
+        columns=arrays.full["sizes"],
         width=batch.sizes.width,
-        ascertained=bool(batch.problem.ascertained.any()),
+        ascertained=batch.data.are_ascertained,
     )
-    on_device = has_real_eigensystems(model)
+    on_device = all(has_real_eigensystems(model) for model in models)
 
     def sums() -> torch.Tensor:
         return parameter_sums(what, arrays, numbers, on_device)
 
     # A graph keeps the memory of what it makes on the way: only where that is little.
     small = len(branch_blocks(what)) == 1
-    found = (batch.replayed((on_device,), sums) if small else sums()).cpu().numpy()[0]
-    return read_sums(found, what, 0, (np.asarray(lengths, np.float64), model, derivatives))
+    found = (batch.replayed((on_device,), sums) if small else sums()).cpu().numpy()
+    at = zip(np.asarray(lengths, np.float64), models, derivatives)
+    return [read_sums(row, what, k, own) for k, (row, own) in enumerate(zip(found, at))]
 
 
 def parameter_sums(what: Adjoints, arrays: Tensors, numbers: Tensors, on_device: bool) -> torch.Tensor:
     """(n, words) that read_sums takes apart. numbers: of models.ModelNumbers. on_device: all models have
     real eigensystems, through which the adjoints go here."""
-    parts = [*_root_sums(what, arrays, numbers)]
+    own, c = what.places[:, MODEL], what.times.shape[2]
+    seen = _root_sums(what, arrays, c)
+    process, weights, invariant, of_invariant = (
+        numbers[name].index_select(0, own)
+        for name in ("process", "weights", "invariant", "invariant_frequencies")
+    )
+    by_category = _of_processes(numbers, "frequencies", own, process)
+    parts = [
+        weights[..., None] * seen[:, :c],  # d root_frequencies by category
+        invariant.view(-1, 1) * seen[:, c],  # d invariant_frequencies
+        (seen[:, :c] * by_category).sum(2),  # d weights
+        (seen[:, c] * of_invariant).sum(1, keepdim=True),  # d invariant
+    ]
     if on_device:
-        parts.append(_rate_matrix_adjoints(what, numbers))
+        parts.append(_rate_matrix_adjoints(what, numbers, own, process))
     return torch.cat([part.flatten(1) for part in parts], 1)
 
 
@@ -136,17 +142,18 @@ def _without_eigensystems(
     return total
 
 
-def _rate_matrix_adjoints(what: Adjoints, numbers: Tensors) -> torch.Tensor:
+def _rate_matrix_adjoints(
+    what: Adjoints, numbers: Tensors, own: torch.Tensor, process: torch.Tensor
+) -> torch.Tensor:
     """(n, R, W, W) d Q of every process: model/transition.py, rate_matrix_adjoints, with the products on the
     device."""
-    own = what.models
-    process, right, left = (_of_models(numbers, name, own) for name in ("process", "right", "left"))
-    values = _stack([numbers["values"][m].index_select(0, p) for m, p in zip(own, process)])
-    by_category = [_stack([x.index_select(0, p) for x, p in zip(of, process)]) for of in (right, left)]
-    before, after = (of.transpose(-1, -2)[:, None] for of in by_category)
+    values = _of_processes(numbers, "values", own, process)
+    before, after = (
+        _of_processes(numbers, name, own, process).transpose(-1, -2)[:, None] for name in ("right", "left")
+    )
     half = (values[..., :, None] - values[..., None, :])[:, None] / 2
     mean = (values[..., :, None] + values[..., None, :])[:, None] / 2
-    total = torch.zeros_like(by_category[0])
+    total = torch.zeros_like(before[:, 0])
     for nodes in branch_blocks(what):
         t = what.times[:, int(nodes[0]) : int(nodes[-1]) + 1, :, None, None]
         z = half * t
@@ -154,45 +161,29 @@ def _rate_matrix_adjoints(what: Adjoints, numbers: Tensors) -> torch.Tensor:
         sinhc = torch.where(small, 1 + z * z / 6, torch.sinh(z) / torch.where(small, 1.0, z))
         through = before @ what.adjoint(nodes) @ after
         total += (through * (t * torch.exp(mean * t) * sinhc)).sum(1)
+    right, left = (numbers[name].index_select(0, own) for name in ("right", "left"))
     places = torch.arange(right.shape[1], device=process.device)
     share = (process[:, None, :] == places[:, None]).to(total.dtype)
     sums = (share @ total.flatten(2)).view(right.shape)
     return left.transpose(-1, -2) @ sums @ right.transpose(-1, -2)
 
 
-def _root_sums(what: Adjoints, arrays: Tensors, numbers: Tensors) -> tuple[torch.Tensor, ...]:
-    """d root_frequencies by category (n, C, W), d invariant_frequencies (n, W), d weights (n, C),
-    d invariant (n, 1): root_adjoint of pruning/reference/recursion.py."""
-    n, own = what.n_root, what.models
-    partials = _stack([arrays["messages"][:, at : at + n] for at in what.columns]).to(torch.float64)
-    exponents = _stack([arrays["exponents"][:, at : at + n] for at in what.columns])
-
-    def of_root(name: str) -> torch.Tensor:
-        return _stack([arrays[name][at : at + n] for at in what.first_root])
-
-    weights, mantissa, power = (of_root(name) for name in ("column_weights", "mantissa", "power"))
-    if what.ascertained:
-        beside = _stack([arrays["result"][row, 1] for row in what.result])
-        weights = weights + of_root("ascertained") * torch.exp(of_root("site_log")) * beside[:, None]
-    weights = torch.where(weights > 0, weights / mantissa, 0.0)
-    scale = weights[:, None] * torch.exp2((exponents - power[:, None]).to(torch.float64))
-    seen = (scale[:, :, None] @ partials)[:, :, 0]
-    allowed = of_root("invariant_states").to(torch.float64)
-    # Where no state is allowed 2**-power may overflow, and does not matter.
-    share = torch.where(allowed.any(2), weights * torch.exp2(-power.to(torch.float64)), 0.0)[:, None]
-    share = (share @ allowed)[:, 0]
-    process, invariant = _of_models(numbers, "process", own), _of_models(numbers, "invariant", own)
-    f = _stack([numbers["frequencies"][m].index_select(0, p) for m, p in zip(own, process)])
-    constant = (share * _of_models(numbers, "invariant_frequencies", own)).sum(1)
-    by_frequency = _of_models(numbers, "weights", own)[..., None] * seen
-    return by_frequency, invariant.view(-1, 1) * share, (seen * f).sum(2), constant[:, None]
+def _of_processes(numbers: Tensors, name: str, own: torch.Tensor, process: torch.Tensor) -> torch.Tensor:
+    """(n, C, …) of the process of every category. own: (n,) models; process: (n, C)."""
+    of = numbers[name]
+    found = of.flatten(0, 1).index_select(0, (own[:, None] * of.shape[1] + process).flatten())
+    return found.view(*process.shape, *of.shape[2:])
 
 
-def _of_models(numbers: Tensors, name: str, models: Sequence[int]) -> torch.Tensor:
-    """One by one: a list of places would have to travel to the device, which no graph can capture."""
-    return _stack([numbers[name][m] for m in models])
-
-
-def _stack(arrays: Sequence[torch.Tensor]) -> torch.Tensor:
-    """One on the other; the only one is not copied."""
-    return arrays[0][None] if len(arrays) == 1 else torch.stack(list(arrays))
+def _root_sums(what: Adjoints, arrays: Tensors, n_categories: int) -> torch.Tensor:
+    """(n, C + 1, W): kernels/root.py, root_sums."""
+    n, c, w, cuda = len(what.places), n_categories, what.width, what.places.is_cuda
+    out = torch.empty((n, c + 1, w), dtype=torch.float64, device=what.places.device)
+    block = 4 if w == 4 else 16
+    root_sums[(n, c + 1, -(-w // block))](
+        what.places, what.columns, arrays["messages"], arrays["exponents"], arrays["column_weights"],
+        arrays["ascertained"], arrays["mantissa"], arrays["power"], arrays["site_log"], arrays["result"],
+        arrays["result"].shape[1], arrays["invariant_states"], out, c, WIDTH=w, BLOCK=block,
+        TILE=2048 // block if cuda else 64, ASCERTAINED=what.ascertained, num_warps=8,
+    )  # fmt: skip
+    return out

@@ -27,7 +27,8 @@ class Launcher:
         # The batch owns this launcher: a reference back would keep the device's memory until a collection.
         self._batch: GpuBatch = weakref.proxy(batch)
         self._dtype, self.arrays = dtype, DeviceArrays(batch, dtype)
-        self._adjoint_jobs: dict[tuple[int, int, int], torch.Tensor] = {}
+        self._adjoint_jobs: dict[tuple[int, int], torch.Tensor] = {}
+        self._places: torch.Tensor | None = None
         result = self.arrays["result"]
         self._host_result = torch.empty(
             result.shape, dtype=result.dtype, pin_memory=batch.device.type == "cuda"
@@ -151,7 +152,7 @@ class Launcher:
 
     @property
     def _ascertained(self) -> bool:
-        return bool(self._batch.problem.ascertained.any())
+        return self._batch.data.are_ascertained
 
     def _root_adjoint(self, lists: dict[str, torch.Tensor]) -> None:
         a, n, b = self.arrays, self._batch.numbers.device, self._batch
@@ -176,17 +177,30 @@ class Launcher:
             num_warps=sizes.pre_warps, **self._registers(sizes.pre_registers),
         )  # fmt: skip
 
-    def adjoint(self, chain: schedule.Chain, nodes: np.ndarray) -> torch.Tensor:
-        """d log L / d P of some branches: (n, C, W, W) float64. Needs run("parameters")."""
+    @property
+    def places(self) -> torch.Tensor:
+        """(H, 5) int64 on the device: gradient.Adjoints.places."""
+        if self._places is None:
+            root = np.array([self._batch.n_nodes - 1])
+            rows = [
+                [c.index, int(c.column(root)[0]), c.first_root, c.layout.classes.size(root[0]), c.index]
+                for c in self._batch.chains
+            ]
+            self._places = self.arrays.to_device(np.array(rows, np.int64))
+        return self._places
+
+    def adjoint(self, nodes: np.ndarray) -> torch.Tensor:
+        """d log L / d P of some branches of every chain: (H, n, C, W, W) float64. Needs run("parameters")."""
         a, b, sizes = self.arrays, self._batch, self._batch.sizes
         c, w = b.problem.n_categories, sizes.width
-        out = self.arrays.empty((len(nodes), c, w, w), torch.float64)
-        key = (chain.index, int(nodes[0]), len(nodes))
+        out = self.arrays.empty((b.n_chains, len(nodes), c, w, w), torch.float64)
+        key = int(nodes[0]), len(nodes)
         if key not in self._adjoint_jobs:
-            self._adjoint_jobs[key] = self.arrays.to_device(schedule.adjoint_jobs(chain, nodes))
+            rows = np.concatenate([schedule.adjoint_jobs(chain, nodes) for chain in b.chains])
+            self._adjoint_jobs[key] = self.arrays.to_device(rows)
         jobs = self._adjoint_jobs[key]
         constants = self._matrix_constants(max(16, sizes.block))
-        transition_adjoint[(len(nodes), c, constants["CHUNKS"] ** 2)](
+        transition_adjoint[(len(jobs), c, constants["CHUNKS"] ** 2)](
             jobs, a.full["sizes"], a["messages"], a["shifts"], a["u"], a["pre_class"], a["left_class"],
             a["right_class"], a["state_sets"], out, c, **constants, TILE=32, STRIDE=1, num_warps=4,
         )  # fmt: skip

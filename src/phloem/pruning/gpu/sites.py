@@ -57,7 +57,7 @@ def second_derivatives(batch: GpuBatch, model: SiteModel) -> np.ndarray:
     seen, slope, curve = np.moveaxis(total, -1, 0)
     if batch.problem.ascertained.any():
         factor = float(batch.launch.host_result()[0, 1])
-        seen = seen + factor * curve + (factor * slope) ** 2 / batch.total_weight
+        seen = seen + factor * curve + (factor * slope) ** 2 / batch.total_weights[0]
     found = np.pad(seen, ((0, 0), (0, 1)))
     return _finite(found if len(found) > 1 else found[0])
 

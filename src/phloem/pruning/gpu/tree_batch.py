@@ -1,9 +1,8 @@
-"""H trees over one data set, evaluated together on one GPU."""
+"""H trees over one data set, or over the parts of one, evaluated together on one GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import fsum
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -13,28 +12,29 @@ from phloem.hardware.gpu_device import captured
 from phloem.model.record import SiteModel
 from phloem.pruning.cpu.column_classes import column_classes
 from phloem.pruning.gpu import step_schedule as schedule
-from phloem.pruning.gpu.buffers import RootColumns, root_columns
+from phloem.pruning.gpu.buffers import RootColumns, roots_of, total_weights
 from phloem.pruning.gpu.launch import Launcher
 from phloem.pruning.gpu.layout import TreeLayout, tree_layout
 from phloem.pruning.gpu.models import ModelNumbers, padded_matrices
 from phloem.pruning.gpu.step_schedule import Tiling, tiling
 from phloem.pruning.interface import Problem, require_shape
+from phloem.pruning.tree_data import TreeData
 
 
 class GpuBatch:
-    """Buffers, schedules and captured graphs for H chains of one problem, which differ in topology, lengths
-    and model.
+    """Buffers, schedules and captured graphs for H chains, which differ in topology, lengths and model, and
+    may differ in their data.
 
-    lefts, rights: (H, T-1). layouts: of the chains, where they are known already. pool: byte arrays to lay
-    the messages into, by name (buffers.SHARED); batches that are evaluated one after the other may share
-    them.
-    total_weight: of all patterns, where the problem is one block of more of them (its own otherwise).
-    root: its columns, where they are known already; they are the same whatever the topology.
+    problem: of all chains, or one a chain, of one layout (tree_data.layout_key). lefts, rights: (H, T-1).
+    layouts: of the chains, where they are known already. pool: byte arrays to lay the messages into, by name
+    (buffers.SHARED); batches that are evaluated one after the other may share them. total_weight: of all
+    patterns, where the problem is one block of more of them (its own otherwise). root: columns of the only
+    problem, where they are known already; they are the same whatever the topology.
     """
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Problem | Sequence[Problem],
         lefts: np.ndarray,
         rights: np.ndarray,
         device: torch.device,
@@ -44,15 +44,17 @@ class GpuBatch:
         total_weight: float | None = None,
         root: RootColumns | None = None,
     ) -> None:
-        self.problem, self.device = problem, device
-        self.total_weight = fsum(problem.pattern_weights) if total_weight is None else total_weight
+        problems = [problem] * len(lefts) if isinstance(problem, Problem) else list(problem)
+        self.data, self.device = TreeData.of(problems), device
+        problem = self.problem = problems[0]
+        self.total_weights = total_weights(self.data) if total_weight is None else np.array([total_weight])
         self.sizes = sizes or tiling(problem.state_sets.shape[1], problem.precision)
-        self.layouts = layouts or [layout_of(problem, self.sizes, a, b) for a, b in zip(lefts, rights)]
+        self.layouts = layouts or [
+            layout_of(own, self.sizes, a, b) for own, a, b in zip(problems, lefts, rights)
+        ]
         self.pool = {} if pool is None else pool
-        first = self.layouts[0].classes
-        self.root = root or root_columns(
-            problem, first.pattern_column, first.size(first.n_nodes - 1), self.sizes.width
-        )
+        columns = [layout.classes.pattern_column for layout in self.layouts]
+        self.roots = [root] if root is not None else roots_of(self.data, columns, self.sizes.width)
         self.chains = _place(self.layouts)
         self.n_nodes, self.n_chains = 2 * len(problem.tip_codes) - 1, len(self.layouts)
         dtype = torch.float64 if problem.precision == "float64" else torch.float32
@@ -145,7 +147,7 @@ class GpuBatch:
         """The first chain's log-likelihood and what it lost by rounding (nothing known of it where patterns
         are ascertained)."""
         value, beside = self.launch.host_result()[0, :2].tolist()
-        exact = np.isfinite(value) and not self.problem.ascertained.any()
+        exact = np.isfinite(value) and not self.data.are_ascertained
         return value, beside if exact else 0.0
 
     def derivatives(self) -> np.ndarray:

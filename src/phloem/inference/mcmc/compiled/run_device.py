@@ -46,7 +46,8 @@ _IDLE = 20_000  # times that a helper offers its core to others, some millisecon
 def work(data, state, shared, scratch, forests, group, resume):
     """A thread's part of what shared.crew asks for.
 
-    forests: (L, ·) of every part, the row of the group's GpuForest (chain_tables.py). group: (thread, its
+    forests: (F, ·) the rows of the group's GpuForests (chain_tables.py), one for parts of one layout, whose
+    chains are those of the group, each part of each by itself (cell_of). group: (thread, its
     first chain, the one after its last). resume: PROPOSE; EVALUATE, after the models of the chains whose
     shared.waits is 1 were set; SETTLE, after the forests evaluated what they could not from here.
 
@@ -85,9 +86,9 @@ def advance_group(data, state, shared, scratch, forests, group, resume):
                 return status
         g = shared.swapped[first]
         for h in range(first, end):
-            value = value_of(forests, h - first, state.log_likelihood[h])
+            value = value_of(forests, shared.fields, h - first, state.log_likelihood[h])
             settle_chain(data, state, shared, h, value, shared.crew[TASK])
-            settle_parts(forests, h - first, shared.taken[h])
+            settle_parts(forests, shared.fields, h - first, shared.taken[h])
             exchange(shared.done, h, g + 1)
         if not swap_at(data, state, shared, group, g):
             return STOPPED
@@ -95,21 +96,28 @@ def advance_group(data, state, shared, scratch, forests, group, resume):
     return FINISHED
 
 
+@merged
+def cell_of(fields, part, k):
+    """(forest, its chain) of a part of chain k of a group. fields: (L, 13), behind those of write_model the
+    forest of every part, its number among the parts there, and how many these are."""
+    return fields[part, 10], k * fields[part, 12] + fields[part, 11]
+
+
 @uncounted
 def evaluate_parts(forests):
-    """Evaluate what the chains propose, all parts begun before any is awaited. READY, or why a part was not
+    """Evaluate what the chains propose, all forests begun before any is awaited. READY, or why one was not
     evaluated; others may be then, and wait to be settled."""
     status = READY
-    for part in range(len(forests)):
-        row = forests[part]
+    for i in range(len(forests)):
+        row = forests[i]
         begun = begin_evaluation(chains_at(row), change_at(row), device_at(row))
         if begun != READY:
             status = begun
             active = device_at(row).active
             for k in range(len(active)):
                 active[k] = 0
-    for part in range(len(forests)):
-        row = forests[part]
+    for i in range(len(forests)):
+        row = forests[i]
         found = await_values(trees_at(row), device_at(row))
         if found != READY:
             status = found
@@ -117,21 +125,23 @@ def evaluate_parts(forests):
 
 
 @uncounted
-def value_of(forests, k, before):
+def value_of(forests, fields, k, before):
     """The log-likelihood of a chain's proposal, summed over parts; before, where it proposes nothing."""
     total, proposes = 0.0, False
-    for part in range(len(forests)):
-        trees = trees_at(forests[part])
-        pending = trees.pending[k] != 0
+    for part in range(len(fields)):
+        i, cell = cell_of(fields, part, k)
+        trees = trees_at(forests[i])
+        pending = trees.pending[cell] != 0
         proposes = proposes or pending
-        total += trees.value[1 - trees.accepted[k] if pending else trees.accepted[k], k]
+        total += trees.value[1 - trees.accepted[cell] if pending else trees.accepted[cell], cell]
     return total if proposes else before
 
 
 @uncounted
-def settle_parts(forests, k, taken):
-    for part in range(len(forests)):
-        settle_version(chains_at(forests[part]), change_at(forests[part]), k, taken)
+def settle_parts(forests, fields, k, taken):
+    for part in range(len(fields)):
+        i, cell = cell_of(fields, part, k)
+        settle_version(chains_at(forests[i]), change_at(forests[i]), cell, taken)
 
 
 @uncounted
@@ -211,14 +221,15 @@ def propose_chain(data, state, shared, scratch, forests, numbers):
         prior = chain_prior(data, state, h, 1 - state.slot[h])
     shared.move[h], shared.ratio[h], shared.prior[h], shared.waits[h] = move, ratio, prior, 0
     if prior > -math.inf:
-        for part in range(len(forests)):
-            write_change(data, state, shared, scratch, forests[part], (h, k, part))
+        for part in range(len(shared.fields)):
+            i, own = cell_of(shared.fields, part, k)
+            write_change(data, state, shared, scratch, forests[i], (h, own, part))
 
 
 @uncounted
 def write_change(data, state, shared, scratch, row, numbers):
     """What a chain proposes for one of its parts. row: of the part's forest; numbers: of the chain in the run
-    and in its group, and of the part."""
+    and in that forest, and of the part."""
     h, k, part = numbers
     change, cell, addresses = change_at(row), data.numbers[h, part], data.addresses[h, part]
     old, new, n = state.slot[h], 1 - state.slot[h], cell_numbers(cell)
@@ -259,8 +270,8 @@ def _write_edits(n_tips, left, right, old, new, change, k):
 def write_model(numbers, addresses, fields, change, k):
     """The model in the slot of a cell that is not in use, as the device wants it, for chain k of a forest.
 
-    fields: (F + 1,) first word of weights, process, invariant, invariant frequencies, frequencies, values,
-    right, left and generator, and the padded number of states.
+    fields: (13,) first word of weights, process, invariant, invariant frequencies, frequencies, values,
+    right, left and generator, and the padded number of states; then see cell_of.
     """
     n = cell_numbers(numbers)
     slot = 1 - int64_at(addresses[SLOT], (2,))[0]

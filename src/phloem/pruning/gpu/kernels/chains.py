@@ -181,11 +181,11 @@ def up_to_the_values(
                           C, WIDTH, BLOCK, CHUNKS, ROOT_TILE, DTYPE, UNROLL, False, False)  # fmt: skip
                 announce(counters + tl.load(item + RAISES))
             else:
+                chain = tl.load(item + CHAIN)
                 value, beside = sum_of_columns(
                     tl.load(item + ROOT), tl.load(item + SIZE), column_weights, ascertained, site_log,
-                    total_weight, LANES, ASCERTAINED,
+                    total_weight + chain, LANES, ASCERTAINED,
                 )  # fmt: skip
-                chain = tl.load(item + CHAIN)
                 tl.store(result + 2 * chain, value)
                 tl.store(result + 2 * chain + 1, beside)
                 tl.store(found + chain, value)

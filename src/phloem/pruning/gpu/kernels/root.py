@@ -194,6 +194,50 @@ def root_adjoint(
     )  # fmt: skip
 
 
+@triton.jit
+def root_sums(
+    places, sizes, messages, exponents, column_weights, ascertained, mantissa, power, site_log, result,
+    stride, invariant_states, out, C,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr, ASCERTAINED: tl.constexpr,
+):  # fmt: skip
+    """out[tree, c, s] = Σ over root columns of weight / L · p[s] of category c, and behind the categories
+    that of weight / L over the columns that allow s (root_adjoint of reference/recursion.py).
+
+    places: (n, 5) int64 of every tree: model, first column of the root's messages, first one and number of
+    its root columns, row of result. messages: kept by site_likelihoods. out: (n, C + 1, WIDTH) float64. Grid:
+    (n, C + 1, blocks of states).
+    """
+    of, c, columns = places + tl.program_id(0).to(tl.int64) * 5, tl.program_id(1), tl.load(sizes)
+    message, first, n = tl.load(of + 1), tl.load(of + 2), tl.load(of + 3)
+    state = tl.program_id(2) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float64)
+    for start in range(0, n, TILE):
+        rows = start + tl.arange(0, TILE)
+        live = rows < n
+        place = first + rows
+        weight = tl.load(column_weights + place, mask=live, other=0.0)
+        if ASCERTAINED:
+            hidden = tl.load(ascertained + place, mask=live, other=0) != 0
+            beside = tl.load(result + tl.load(of + 4) * stride + 1)
+            seen = tl.exp(tl.load(site_log + place, mask=live, other=0.0))
+            weight += tl.where(hidden, beside * seen, 0.0)
+        scale = tl.where(weight > 0, weight / tl.load(mantissa + place, mask=live, other=1.0), 0.0)
+        down = tl.load(power + place, mask=live, other=0)
+        inside = live[:, None] & (state < WIDTH)[None, :]
+        if c < C:
+            column = c * columns + message + rows
+            down -= tl.load(exponents + column, mask=live, other=0)
+            kept = messages + column[:, None] * WIDTH + state[None, :]
+            p = tl.load(kept, mask=inside, other=0.0).to(tl.float64)
+        else:
+            allowed = invariant_states + place[:, None] * WIDTH + state[None, :]
+            p = tl.load(allowed, mask=inside, other=0).to(tl.float64)
+        scale = scale_down(scale, tl.minimum(tl.maximum(down, -1000), 1900), tl.float64)
+        total += tl.sum(tl.where(p > 0, scale[:, None] * p, 0.0), axis=0)
+    place = (tl.program_id(0).to(tl.int64) * (C + 1) + c) * WIDTH + state
+    tl.store(out + place, total, mask=state < WIDTH)
+
+
 # Totals: the log-likelihood and the branch derivatives as compensated sums in a fixed order.
 
 
@@ -249,9 +293,8 @@ def _total(
 ):  # fmt: skip
     """What total_log_likelihood does for one chain."""
     first, n = tl.load(chains + 2 * chain), tl.load(chains + 2 * chain + 1)
-    log_likelihood, beside = sum_of_columns(first, n, column_weights, ascertained, site_log, total_weight,
-                                            LANES,
-                                            ASCERTAINED)  # fmt: skip
+    log_likelihood, beside = sum_of_columns(first, n, column_weights, ascertained, site_log,
+                                            total_weight + chain, LANES, ASCERTAINED)  # fmt: skip
     tl.store(result + chain * stride, log_likelihood)
     tl.store(result + chain * stride + 1, beside)
 
@@ -264,7 +307,7 @@ def total_log_likelihood(
     """result[chain] = Σ w log L - W log(1 - Σ hidden L), and W / (1 - Σ hidden L) behind it; without hidden
     columns what Σ w log L loses by rounding stands there. Grid: chains.
 
-    chains: (H, 2) int64, first root column and number of them. total_weight: (1,) W, which counts columns of
+    chains: (H, 2) int64, first root column and number of them. total_weight: (H,) W, which counts columns of
     other blocks too.
     """
     _total(tl.program_id(0), chains, column_weights, ascertained, site_log, total_weight, result, stride,
