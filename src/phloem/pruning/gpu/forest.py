@@ -90,11 +90,6 @@ class GpuForest:
         with memory_errors():
             self._allocate()
 
-    @property
-    def root_columns(self) -> np.ndarray:
-        """(H, 2) of every chain, its first one among the root columns of all, and how many it has."""
-        return self.chains.places.of[:, 0, -1, [state.FIRST_ROOT, state.SIZE]]
-
     def _allocate(self) -> None:
         problem, device, h, n = self.problem, self.device, self.n_chains, self.n_nodes
         c, w, places = problem.n_categories, self.sizes.width, self.chains.places
@@ -104,6 +99,8 @@ class GpuForest:
         self._values = self._found.numpy()
         empty = lambda shape, dtype: torch.empty(shape, dtype=dtype, device=device)  # noqa: E731
         n_columns = int(places.used[1])
+        # (H, 2) of every chain, its first one among the root columns of all, and how many it has.
+        self.root_columns = places.of[:, 0, -1, [state.FIRST_ROOT, state.SIZE]]
         roots, n_root = roots_of(self.data, self._root_columns, w), int(self.root_columns[:, 1].sum())
         self.arrays = {
             "messages": empty((c, n_columns, w), self.dtype),
