@@ -13,7 +13,7 @@ $(VENV)/.installed: pyproject.toml
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,plot]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,plot,ui]'
 	@touch $@
 
 # Only where PHLOEM_TEST_GPU=1 asks for the Triton kernels in Triton's interpreter, which needs no GPU.

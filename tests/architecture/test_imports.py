@@ -52,7 +52,7 @@ ALLOWED = {
         "tree",
         "model",
     },
-    "cli": {"analysis", "plot"},
+    "cli": {"analysis", "plot", "web"},
     "web": {"analysis", "plot"},
 }
 

@@ -8,7 +8,9 @@ import unicodedata
 from collections.abc import Iterable
 
 from phloem.errors import InputError
-from phloem.io.output_file import write_file
+from phloem.io.output_file import replaced_file, write_file
+
+__all__ = ["STDOUT", "check_outputs", "json_text", "replaced_file", "write_file", "write_json"]
 
 STDOUT = "-"  # stands for standard output where a file is named
 

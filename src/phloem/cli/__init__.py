@@ -26,6 +26,7 @@ COMMANDS = {
     "summarise": "phloem.cli.summarise:summarise",
     "simulate": "phloem.cli.simulate:simulate",
     "plan": "phloem.cli.plan:plan",
+    "page": "phloem.cli.page:page",
     "doctor": "phloem.cli.doctor:doctor",
 }
 

@@ -42,6 +42,7 @@ DEVICE = typer.Option("auto", help="Where chains are evaluated; auto: a GPU wher
 PRIOR = typer.Option(None, help="As in 'alpha=uniform(0.1,50)' or 'alpha{gene1}=…'; may be repeated.")
 PART = typer.Option(None, help="A part, 'MODEL, name = columns', instead of a file; may be repeated.")
 WITHOUT = typer.Option(None, help="Taxon to leave out; may be repeated.")
+PROGRESS = typer.Option(None, help="File that says as JSON, every second, how far the chains are.")
 CONSTRAINT = typer.Option(None, help="'name: taxon, taxon, …', a split of all trees; may be repeated.")
 
 
@@ -85,6 +86,7 @@ def mcmc(
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     device: Literal["auto", "cpu", "gpu"] = DEVICE,
     threads: int | None = typer.Option(None, help="Shared by runs and their chains; all cores if not given."),
+    progress: str | None = PROGRESS,
     redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
 ) -> None:
     """Bayesian analysis: trees, branch lengths and parameters sampled by Metropolis-coupled MCMC.
@@ -96,7 +98,7 @@ def mcmc(
     if dry_run:
         _look(analysis)
     else:
-        _show(_run(analysis))
+        _show(_run(analysis, progress))
 
 
 def _settings(options: dict[str, Any]) -> McmcSettings:
@@ -108,7 +110,7 @@ def _settings(options: dict[str, Any]) -> McmcSettings:
 
     options |= options.pop("data")
     file, option = options.pop("settings"), options.pop("mrbayes_block")
-    del options["dry_run"]
+    del options["dry_run"], options["progress"]
     source = options.pop("context").get_parameter_source
     given = {name: value for name, value in options.items() if source(name).name != "DEFAULT"}
     from_file = read_settings(file) if file is not None else {}
@@ -137,12 +139,12 @@ def _look(settings: McmcSettings) -> None:
     print(settings_text(settings), end="")
 
 
-def _run(settings: McmcSettings) -> McmcResult:
+def _run(settings: McmcSettings, progress: str | None) -> McmcResult:
     from phloem.analysis.mcmc import run_mcmc
     from phloem.cli.streams import message_console
 
     console = message_console(live=True)
-    bar, report = chain_progress(console, settings.chains.generations)
+    bar, report = chain_progress(console, settings.chains.generations, progress, settings.inputs)
 
     def begin(*chosen) -> None:
         _introduce(settings, *chosen)
@@ -163,9 +165,14 @@ def _run(settings: McmcSettings) -> McmcResult:
         bar.stop()
 
 
-def chain_progress(console, total: int):
-    """A bar of the generations of all chains, not started yet, and what moves it (a sampler.Progress)."""
+def chain_progress(console, total: int, file: str | None, inputs: list[str]):
+    """A bar of the generations of all chains, not started yet, and what moves it (a sampler.Progress) and
+    writes the file of --progress, which is none of the inputs."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from phloem.analysis.progress import ProgressFile
+
+    written = ProgressFile(file, inputs)
 
     columns = (
         BarColumn(16),
@@ -187,6 +194,7 @@ def chain_progress(console, total: int):
             speed=f"{now.speed:,.0f} chain-gen/s",
             agreement=agreement,
         )
+        written.tell(now)
 
     return bar, report
 

@@ -50,13 +50,18 @@ def time(
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     threads: int | None = typer.Option(None, help="For the runs; all cores if not given."),
+    progress: str | None = typer.Option(
+        None, help="File that says as JSON, every second, how far the runs are."
+    ),
     redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
 ) -> None:
     """Dated trees: ages, rates, population sizes and topologies, by Hamiltonian Monte Carlo and tree moves.
 
     An interrupted analysis is resumed from its checkpoint when the same command is given again.
     """
-    _show(_run(_settings(dict(locals()))))
+    options = dict(locals())
+    del options["progress"]
+    _show(_run(_settings(options), progress))
 
 
 def _settings(options: dict[str, Any]) -> TimeTreeSettings:
@@ -79,13 +84,13 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
     return TimeTreeSettings(**options, tree=tree, chains=TimeSettings(**of_chains))
 
 
-def _run(settings: TimeTreeSettings) -> TimeResult:
+def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult:
     from phloem.analysis.time import run_time
     from phloem.cli.mcmc import chain_progress
     from phloem.cli.streams import message_console
 
     console = message_console(live=True)
-    bar, report = chain_progress(console, settings.chains.generations)
+    bar, report = chain_progress(console, settings.chains.generations, progress, settings.inputs)
 
     def begin(data: TimeInput) -> None:
         _introduce(settings, data)

@@ -1,0 +1,184 @@
+"""What a file holds, in a moment and before any analysis."""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from phloem.data.alignment import Alignment
+from phloem.data.patterns import site_patterns
+from phloem.errors import InputError, InputWarning
+from phloem.io.alignment import read_alignment
+from phloem.io.date_table import read_dates
+from phloem.io.dates import dates_from_names
+from phloem.io.distance_matrix import is_distance_matrix, taxa_of_matrix
+from phloem.io.input_file import first_bytes
+from phloem.io.trees import read_trees
+
+Content = Literal["alignment", "matrix", "trees", "dates"]
+MOST_GROUPS = 50  # of identical sequences that are listed
+_CHARACTERS = re.compile(r"begin\s+(data|characters)\b", re.IGNORECASE)
+_TREES = re.compile(r"begin\s+trees\b", re.IGNORECASE)
+_HEAD = 1 << 16
+_WARNINGS = threading.Lock()  # Python's list of warnings is one for all threads
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was read. taxa: their number; names: of all. sites, patterns, datatype and what follows: of an
+    alignment. missing_share: of its characters, and of each taxon. variable, informative: sites with two
+    states, and with two states that two taxa have each. identical: groups of taxa with equal rows.
+    trees: of a tree file. dates: of a table, (earliest, latest). warnings: what was not obeyed or is odd."""
+
+    content: Content
+    taxa: int
+    names: tuple[str, ...] = ()
+    sites: int | None = None
+    patterns: int | None = None
+    datatype: str | None = None
+    guessed: bool = False
+    states: tuple[str, ...] = ()
+    missing_share: float = 0.0
+    missing_by_taxon: tuple[float, ...] = ()
+    ambiguous: int = 0
+    variable: int | None = None
+    informative: int | None = None
+    identical: tuple[tuple[str, ...], ...] = ()
+    names_have_dates: bool = False
+    trees: int | None = None
+    dates: tuple[float, float] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Overview:
+    """An alignment small enough to look at: codes (rows, columns) of evenly chosen taxa and sites, uint8; n
+    states, then `missing` for missing and ambiguous characters. taxa, sites: which were chosen."""
+
+    codes: np.ndarray
+    taxa: np.ndarray
+    sites: np.ndarray
+    states: tuple[str, ...]
+    missing: int
+
+
+def look_at(path: str, datatype: str | None = None) -> Look:
+    """Read a file of any kind. Errors: InputError with file, line and remedy."""
+    with _WARNINGS, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        content = content_of(path)
+        if content == "alignment":
+            found = _of_alignment(read_alignment(path, datatype))
+        elif content == "matrix":
+            found = Look("matrix", taxa_of_matrix(path))
+        elif content == "trees":
+            trees = read_trees(path, allow_negative=True)
+            found = Look("trees", trees[0].n_tips, trees[0].taxa, trees=len(trees))
+        else:
+            dates = read_dates(path)
+            span = float(np.nanmin(dates.lower)), float(np.nanmax(dates.upper))
+            found = Look("dates", len(dates.names), tuple(dates.names), dates=span)
+    said = [str(one.message) for one in told if issubclass(one.category, InputWarning)]
+    return Look(**{**vars(found), "warnings": (*said, *found.warnings)})
+
+
+def content_of(path: str) -> Content:
+    """What kind of file it is, by how it begins; an alignment where nothing else is recognised."""
+    head = first_bytes(path, _HEAD).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    if head[:6].lower() == "#nexus":
+        return "trees" if _TREES.search(head) and not _CHARACTERS.search(head) else "alignment"
+    if head.startswith(("(", "[&")):
+        return "trees"
+    if path.lower().endswith((".tsv", ".csv", ".txt")) and _is_narrow(head):
+        return "dates"
+    if head[:1] not in (">", "<") and is_distance_matrix(path):
+        return "matrix"
+    return "alignment"
+
+
+def _is_narrow(head: str) -> bool:
+    """Whether a table has too few columns for a matrix of as many rows."""
+    lines = [line for line in head.splitlines()[:10] if line.strip()]
+    columns = [len(re.split(r"[\t;,]|\s+", line.strip())) for line in lines]
+    return bool(lines) and lines[0][0] != ">" and max(columns) <= 3 and len(lines) > max(columns)
+
+
+def _of_alignment(alignment: Alignment) -> Look:
+    codes, n_states = alignment.codes, alignment.alphabet.n_states
+    missing = codes == n_states
+    variable, informative = _varying(alignment)
+    groups = _identical(alignment)
+    notes = []
+    empty = np.flatnonzero(missing.all(axis=1))
+    if len(empty):
+        names = ", ".join(alignment.taxa[i] for i in empty[:5].tolist())
+        notes.append(f"{len(empty):,} taxa have no data at all, among them {names}: leave them out")
+    if alignment.n_taxa < 4:
+        notes.append(f"{alignment.n_taxa} taxa have one unrooted tree only: add sequences to compare trees")
+    return Look(
+        "alignment",
+        alignment.n_taxa,
+        alignment.taxa,
+        alignment.n_sites,
+        len(site_patterns(alignment).weights),
+        alignment.alphabet.kind,
+        bool(alignment.settings.get("datatype_guessed")),
+        tuple(alignment.alphabet.states),
+        float(missing.mean()),
+        tuple(missing.mean(axis=1).tolist()),
+        int((codes > n_states).sum()),
+        variable,
+        informative,
+        groups,
+        _have_dates(alignment.taxa),
+        warnings=tuple(notes),
+    )
+
+
+def _varying(alignment: Alignment) -> tuple[int, int]:
+    """Sites with at least two states, and those with two states that at least two taxa have each."""
+    states, twice = np.zeros(alignment.n_sites, np.int64), np.zeros(alignment.n_sites, np.int64)
+    for state in range(alignment.alphabet.n_states):
+        count = (alignment.codes == state).sum(axis=0)
+        states += count > 0
+        twice += count > 1
+    return int((states > 1).sum()), int((twice > 1).sum())
+
+
+def _identical(alignment: Alignment) -> tuple[tuple[str, ...], ...]:
+    """Groups of taxa whose rows are equal, character by character."""
+    rows = defaultdict(list)
+    for name, row in zip(alignment.taxa, alignment.codes):
+        rows[row.tobytes()].append(name)
+    groups = sorted((tuple(names) for names in rows.values() if len(names) > 1), key=len, reverse=True)
+    return tuple(groups[:MOST_GROUPS])
+
+
+def _have_dates(taxa: tuple[str, ...]) -> bool:
+    """Whether the names carry sampling dates, none of which is missing."""
+    try:
+        dates = dates_from_names(taxa)
+    except InputError:
+        return False
+    return bool(np.isfinite(dates.middle).all() and np.ptp(dates.middle) > 0)
+
+
+def overview(path: str, rows: int, columns: int, datatype: str | None = None) -> Overview:
+    """At most rows × columns characters of an alignment, evenly chosen."""
+    with _WARNINGS, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alignment = read_alignment(path, datatype)
+    n = alignment.alphabet.n_states
+    taxa, sites = _chosen(alignment.n_taxa, rows), _chosen(alignment.n_sites, columns)
+    codes = np.minimum(alignment.codes[np.ix_(taxa, sites)], n).astype(np.uint8)
+    return Overview(codes, taxa, sites, tuple(alignment.alphabet.states), n)
+
+
+def _chosen(n: int, most: int) -> np.ndarray:
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))

@@ -1,0 +1,43 @@
+"""`--progress FILE`: how far a sampler is, as JSON for whoever watches it from another process."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import numpy as np
+
+from phloem.analysis.outputs import check_outputs
+from phloem.inference.mcmc.sampler import Progress
+from phloem.io.output_file import write_file
+
+SECONDS = 1.0  # between two versions of the file
+
+
+class ProgressFile:
+    """Writes what a sampler tells, once a second at most, so that a reader never sees half a file.
+
+    path: None writes nothing. It is replaced without being asked, but is none of the inputs (InputError).
+    """
+
+    def __init__(self, path: str | None, inputs: Sequence[str]) -> None:
+        check_outputs([path], inputs, redo=True)
+        self._path, self._next = path, 0.0
+
+    def tell(self, now: Progress) -> None:
+        """NaN becomes null."""
+        if self._path is None or time.monotonic() < self._next:
+            return
+        record = {name: _plain(value) for name, value in asdict(now).items() if name != "diagnosis"}
+        found = None if now.diagnosis is None else asdict(now.diagnosis)
+        record["convergence"] = found and {name: _plain(value) for name, value in found.items()}
+        write_file(self._path, json.dumps(record, allow_nan=False) + "\n")
+        self._next = time.monotonic() + SECONDS
+
+
+def _plain(value: object) -> object:
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,72 @@
+"""Traces of a sampler that still runs, read from the files that it writes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from phloem.summary.trace import trace_summary
+
+LEAST_DRAWS = 4  # a run, for a summary
+
+
+@dataclass(frozen=True, eq=False)
+class Traces:
+    """names: of the columns besides the generation. generations: of every run (n,). values: of every run
+    (n, k). Runs may be of unequal length while they run."""
+
+    names: tuple[str, ...]
+    generations: tuple[np.ndarray, ...]
+    values: tuple[np.ndarray, ...]
+
+
+def read_traces(prefix: str) -> Traces | None:
+    """PREFIX.run1.p and so on; a last line that is not whole is left out. None before the first sample."""
+    names: tuple[str, ...] = ()
+    generations: list[np.ndarray] = []
+    values: list[np.ndarray] = []
+    while (path := Path(f"{prefix}.run{len(values) + 1}.p")).exists():
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        if len(lines) < 2:
+            break
+        names = tuple(lines[1].split("\t"))
+        rows = [line.split("\t") for line in lines[2:]]
+        table = np.array([row for row in rows if len(row) == len(names)], np.float64).reshape(-1, len(names))
+        generations.append(table[:, 0])
+        values.append(table[:, 1:])
+    if not values:
+        return None
+    return Traces(names[1:], tuple(generations), tuple(values))
+
+
+def thinned_trace(traces: Traces, column: int, most: int) -> list[dict[str, list[float]]]:
+    """For every run generations and values of a column, at most so many, evenly chosen."""
+    found = []
+    for generations, values in zip(traces.generations, traces.values):
+        n = len(generations)
+        chosen = np.unique(np.linspace(0, max(n - 1, 0), min(n, most)).round().astype(np.int64))
+        found.append({"x": generations[chosen].tolist(), "y": values[chosen, column].tolist()})
+    return found
+
+
+def running_summary(traces: Traces, burn_in: float) -> list[dict[str, object]]:
+    """A row for every number: mean, sd, 95% HPD, ESS and R-hat without the first share of the samples; no
+    rows while there are too few. NaN becomes None."""
+    n = min(len(values) for values in traces.values)
+    first = int(burn_in * n)
+    if n - first < LEAST_DRAWS:
+        return []
+    p = trace_summary(traces.names, np.stack([values[first:n] for values in traces.values]))
+    columns = ("mean", "sd", "hpd_low", "hpd_high", "ess", "r_hat")
+    return [
+        {"name": name} | {column: _plain(getattr(p, column)[i]) for column in columns}
+        for i, name in enumerate(p.names)
+    ]
+
+
+def _plain(value: float) -> float | None:
+    value = float(value)
+    return value if math.isfinite(value) else None

@@ -1,0 +1,161 @@
+"""A tree for whoever draws it elsewhere: flat arrays, its annotations by name; rooted anew; two compared."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from phloem.analysis.draw import at_midpoint, check_annotations, save_picture
+from phloem.errors import InputError
+from phloem.io.trees import newick_text, nexus_text, read_trees
+from phloem.plot.drawing import SUPPORT_KEYS, DrawSettings, is_interval, is_number
+from phloem.tree.match import match_taxa
+from phloem.tree.reroot import is_support, root_at_branch, root_at_outgroup, unroot
+from phloem.tree.tree import Tree
+
+MOST_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class RootChoice:
+    """Where the root is to be: as in the file, in the middle of the longest path, on the branch above a node
+    of the file's tree, or on that of an outgroup."""
+
+    kind: Literal["file", "midpoint", "branch", "outgroup"] = "file"
+    node: int | None = None
+    outgroup: tuple[str, ...] = ()
+
+
+def read_view(path: str, index: int = 0, root: RootChoice = RootChoice()) -> tuple[Tree, int]:
+    """A tree of a file, rooted as wanted, and how many trees the file has. Errors: InputError."""
+    trees = read_trees(path, allow_negative=True)
+    if not 0 <= index < len(trees):
+        raise InputError(f"there is no tree number {index}", file=path, hint=f"There are {len(trees):,}.")
+    return rooted(trees[index], root), len(trees)
+
+
+def rooted(tree: Tree, root: RootChoice) -> Tree:
+    if root.kind == "midpoint":
+        return at_midpoint(tree)
+    if root.kind == "branch":
+        return root_at_branch(tree, -1 if root.node is None else root.node)
+    if root.kind == "outgroup":
+        return root_at_outgroup(tree, root.outgroup)
+    return tree
+
+
+def tree_record(tree: Tree, n_trees: int = 1) -> dict[str, object]:
+    """Plain lists. numbers: annotation → a value a node, None where it has none; intervals: the same with
+    (lower, upper). support: the first of the usual annotations, or labels that are numbers."""
+    n = tree.n_nodes
+    numbers: dict[str, list[float | None]] = {}
+    intervals: dict[str, list[list[float] | None]] = {}
+    for node, annotation in tree.annotations.items():
+        for key, value in annotation.items():
+            if is_number(value):
+                numbers.setdefault(key, [None] * n)[node] = _short(value)
+            elif is_interval(value):
+                intervals.setdefault(key, [None] * n)[node] = [_short(v) for v in value]  # type: ignore
+    labels = tree.labels or (None,) * n
+    if any(is_support(label) for label in labels):
+        numbers["label"] = [_short(str(label)) if is_support(label) else None for label in labels]
+    usual = ("label", *SUPPORT_KEYS)
+    return {
+        "names": list(tree.taxa),
+        "parent": tree.parent.tolist(),
+        "lengths": [None if np.isnan(x) else _short(x) for x in tree.lengths.tolist()],
+        "labels": [label if label is not None and not is_support(label) else None for label in labels],
+        "numbers": numbers,
+        "intervals": intervals,
+        "support": next((key for key in usual if key in numbers), None),
+        "rooted": tree.rooted,
+        "trees": n_trees,
+    }
+
+
+def _short(value: object) -> float:
+    return float(f"{float(value):.{MOST_DIGITS}g}")  # type: ignore[arg-type]
+
+
+def comparison(first: Tree, second: Tree) -> dict[str, object]:
+    """Two trees of the same tips in the same order. shared: for every node of each whether the other has its
+    split. distance: splits that only one has (Robinson and Foulds 1981); most: how many it could be. pairs:
+    for every node of the first the node of the second with the same split, -1 where there is none.
+    """
+    a, b = unroot(first), unroot(second)
+    splits_a, splits_b = _splits(first), _splits(second)
+    known_a, known_b = _informative(splits_a), _informative(splits_b)
+    found = {split: node for node, split in enumerate(splits_b)}
+    return {
+        "shared": [
+            [split in known_b or not _counts(split, first.n_tips) for split in splits_a],
+            [split in known_a or not _counts(split, first.n_tips) for split in splits_b],
+        ],
+        "pairs": [found.get(split, -1) for split in splits_a],
+        "distance": len(known_a ^ known_b),
+        "most": a.n_nodes + b.n_nodes - 2 * first.n_tips - 2,
+        "taxa": first.n_tips,
+    }
+
+
+def _splits(tree: Tree) -> list[int]:
+    """For every node the side of its split without tip 0, as bits of a whole number."""
+    below, everything = [0] * tree.n_nodes, (1 << tree.n_tips) - 1
+    for x in range(tree.n_nodes):
+        if x < tree.n_tips:
+            below[x] = 1 << x
+        if tree.parent[x] >= 0:
+            below[tree.parent[x]] |= below[x]
+    return [everything & ~bits if bits & 1 else bits for bits in below]
+
+
+def _counts(split: int, n_tips: int) -> bool:
+    return 1 < split.bit_count() < n_tips - 1
+
+
+def _informative(splits: Sequence[int]) -> set[int]:
+    n_tips = max((split.bit_length() for split in splits), default=0)
+    return {split for split in splits if _counts(split, n_tips)}
+
+
+def compared(first: Tree, second: Tree) -> dict[str, object]:
+    """Both trees as records, the second's tips in the order of the first's, and their comparison.
+
+    Errors: InputError where the taxa differ.
+    """
+    second = match_taxa(second, first.taxa)
+    return {
+        "first": tree_record(first),
+        "second": tree_record(second),
+        "comparison": comparison(first, second),
+    }
+
+
+@dataclass(frozen=True)
+class PictureChoice:
+    """How an exported picture looks: shape, and the annotation that colours the branches."""
+
+    shape: str | None = None
+    colour: str | None = None
+
+
+def exported(tree: Tree, form: str, picture: PictureChoice) -> bytes:
+    """A tree as the bytes of a file: newick, nexus, or a picture, pdf or svg."""
+    if form == "newick":
+        return newick_text([tree]).encode()
+    if form == "nexus":
+        return nexus_text([tree]).encode()
+    if form not in ("pdf", "svg"):
+        raise InputError(f"there is no export as '{form}'", hint="Choose newick, nexus, svg or pdf.")
+    shape: Literal["rectangular", "circular"] = "circular" if picture.shape == "circular" else "rectangular"
+    settings = DrawSettings(shape=shape, colour_by=picture.colour)
+    check_annotations(tree, settings)
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place) / f"tree.{form}"
+        save_picture(tree, str(file), settings)
+        return file.read_bytes()

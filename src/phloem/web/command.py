@@ -1,0 +1,120 @@
+"""An analysis as questions, and the command line that the answers make.
+
+Nothing is computed here and nothing is decided that the command would decide otherwise: a question that is
+left as the command has it gives no option.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from dataclasses import dataclass
+from typing import Literal
+
+from phloem.errors import InputError
+
+Answer = str | float | bool
+
+
+@dataclass(frozen=True)
+class Question:
+    """An option of a command. kind: how it is asked; file: the name of one in the folder. usual: what the
+    page begins with, None where the command decides; is_default: whether the command would do the same
+    without being told. choices: (value, what it means). further: asked only of those who want to know."""
+
+    option: str
+    label: str
+    help: str
+    kind: Literal["choice", "text", "whole", "number", "switch", "file"] = "text"
+    usual: Answer | None = None
+    choices: tuple[tuple[str, str], ...] = ()
+    further: bool = False
+    is_default: bool = True
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An analysis. takes: what its file is. outputs: options whose files are named PREFIX plus an ending; the
+    option "prefix" names them all. tree, record: endings of the tree to show and of the record, which is
+    written last. resumes: whether the same command goes on with a killed run."""
+
+    name: str
+    title: str
+    plain: str
+    command: str
+    takes: tuple[Literal["alignment", "matrix", "tree"], ...]
+    questions: tuple[Question, ...]
+    outputs: tuple[tuple[str, str], ...]
+    tree: str
+    record: str
+    fixed: tuple[str, ...] = ()
+    file_option: str | None = None
+    resumes: bool = False
+
+
+def arguments(
+    kind: Kind, file: str, answers: dict[str, Answer], prefix: str, redo: bool = False
+) -> list[str]:
+    """The command line, without `phloem`. file, and files in answers, relative to the folder.
+
+    Answers that are as the command has it give no option. InputError for what is not asked or does not fit.
+    """
+    asked = {question.option: question for question in kind.questions}
+    for option in answers:
+        if option not in asked:
+            raise InputError(f"'{option}' is not asked for {kind.title}", hint="Reload the page.")
+    words = [kind.command]
+    first = answers.get("tree-file")
+    if first:
+        words.append(_plain_file(str(first)))
+    words += [kind.file_option, _plain_file(file)] if kind.file_option else [_plain_file(file)]
+    words += kind.fixed
+    for question in kind.questions:
+        answer = answers.get(question.option, question.usual)
+        if question.option != "tree-file" and answer is not None and answer != "":
+            words += _words(question, answer)
+    for option, ending in kind.outputs:
+        words += [f"--{option}", _plain_file(prefix + ending)]
+    return [*words, "--redo"] if redo else words
+
+
+def _plain_file(name: str) -> str:
+    return f"./{name}" if name.startswith("-") else name
+
+
+def _words(question: Question, answer: Answer) -> list[str]:
+    """An answer as words of the command line, none where a command would do the same without."""
+    option = f"--{question.option}"
+    if question.kind == "switch":
+        if not isinstance(answer, bool):
+            raise InputError(f"{question.label} is on or off, not {answer!r}")
+        return [option] if answer else []
+    if question.kind in ("whole", "number"):
+        text = _number(question, answer)
+        is_usual = question.usual is not None and text == f"{question.usual:.15g}"
+        return [] if is_usual and question.is_default else [option, text]
+    if not isinstance(answer, str) or len(answer) > 2000 or not answer.isprintable():
+        raise InputError(f"{question.label} is a line of text", hint="Shorten it.")
+    if question.kind == "choice" and answer not in dict(question.choices):
+        raise InputError(f"{question.label} cannot be '{answer}'", hint="Choose one of the list.")
+    if question.kind == "file":
+        return [option, _plain_file(answer)]
+    return [f"{option}={answer}"] if answer.startswith("-") else [option, answer]
+
+
+def _number(question: Question, answer: Answer) -> str:
+    number = math.nan
+    if not isinstance(answer, bool):
+        try:
+            number = float(answer)
+        except ValueError:
+            number = math.nan
+    if not math.isfinite(number) or (question.kind == "whole" and number != int(number)):
+        what = "a whole number" if question.kind == "whole" else "a number"
+        raise InputError(f"{question.label} is {what}, not '{answer}'", hint="Write digits.")
+    return f"{number:.15g}"
+
+
+def shown(words: list[str]) -> str:
+    """The command line as a shell takes it."""
+    return shlex.join(["phloem", *words])

@@ -1,0 +1,110 @@
+// What a file holds, and what can be done with it.
+
+import { fileUrl, get } from "./api.js";
+import { address } from "./app.js";
+import { el, facts, number, show, table, trouble } from "./dom.js";
+import { analysisForm } from "./form.js";
+import { overview } from "./overview.js";
+import { TreeView } from "./tree/view.js";
+
+const DATA_TYPES = ["dna", "rna", "protein", "codon", "binary", "standard"];
+
+export async function file(place, name) {
+  show(place, el("h1", {}, name), el("p", { class: "quiet", role: "status" }, "Reading …"));
+  const views = [];
+  const look = async (datatype) => {
+    const body = el("div", {});
+    show(place, el("h1", {}, name), body);
+    try {
+      const found = await get("look", { file: name, datatype });
+      if (found.content === "alignment") await alignment(body, name, found, datatype, look, views);
+      else if (found.content === "trees") trees(body, name, found);
+      else if (found.content === "matrix") await matrix(body, name, found, views);
+      else table_(body, name, found);
+    } catch (error) {
+      show(body, trouble(error), datatype && el("button", { type: "button", onclick: () => look() }, "Back"),
+        el("p", {}, el("a", { href: fileUrl(name) }, "Download the file"), " to mend it, and drop it again."));
+    }
+  };
+  await look();
+  return () => views.forEach((view) => view.close());
+}
+
+function warnings(found) {
+  return found.warnings.map((text) => el("div", { class: "panel warn", role: "note" }, el("b", {}, "Note: "), text));
+}
+
+async function alignment(body, name, found, datatype, again, views) {
+  const chooser = el("select", { id: "as", onchange: () => again(chooser.value || undefined) },
+    el("option", { value: "" }, found.guessed || datatype ? "guess" : "as the file says"),
+    DATA_TYPES.map((one) => el("option", { value: one, selected: one === datatype }, one)));
+  const picture = el("section", {}, el("h2", {}, "The alignment at a glance"), el("p", { class: "quiet" }, "Drawing …"));
+  const quick = el("section", {}, el("h2", {}, "A first tree"), el("p", { class: "quiet", role: "status" },
+    "Neighbour joining …"));
+  const form = el("section", {});
+  show(body, warnings(found), el("div", { class: "columns" },
+    el("div", {}, alignmentFacts(found), el("div", { class: "row" }, el("label", { for: "as" }, "Read as"), chooser),
+      missing(found), identical(found)),
+    picture), quick, form);
+  analysisForm(form, name, found, datatype);
+  overview(picture, name, found, datatype).catch((error) => picture.append(trouble(error)));
+  await firstTree(quick, name, datatype, found, views);
+}
+
+function alignmentFacts(found) {
+  return facts([
+    ["Sequences", number(found.taxa)],
+    ["Sites", `${number(found.sites)}, of which ${number(found.variable)} vary and ${number(found.informative)} are informative`],
+    ["Patterns", `${number(found.patterns)} different columns`],
+    ["Kind of data", `${found.datatype}${found.guessed ? " (guessed)" : ""}, ${found.states.length} states`],
+    ["Missing", `${(100 * found.missing_share).toFixed(1)} % of all characters`],
+    ["Ambiguous", `${number(found.ambiguous)} characters`],
+    ["Dates", found.names_have_dates ? "every name ends in a date" : null],
+  ]);
+}
+
+function missing(found) {
+  const worst = found.names.map((name, k) => [name, found.missing_by_taxon[k]]).filter((one) => one[1] > 0)
+    .sort((a, b) => b[1] - a[1]).slice(0, 10);
+  if (!worst.length) return null;
+  return el("details", {}, el("summary", {}, "Sequences with most missing data"), table("Missing data", [
+    ["sequence", (one) => one[0]], ["missing", (one) => `${(100 * one[1]).toFixed(1)} %`, true]], worst));
+}
+
+function identical(found) {
+  if (!found.identical.length) return el("p", { class: "quiet" }, "No two sequences are identical.");
+  return el("details", {}, el("summary", {}, `${number(found.identical.length)} groups of identical sequences`),
+    el("ul", {}, found.identical.map((group) => el("li", {}, group.join(", ")))));
+}
+
+async function firstTree(quick, name, datatype, found, views) {
+  try {
+    const { tree, command } = await get("quick-tree", { file: name, datatype });
+    if (!quick.isConnected) return;
+    const canvas = el("div", {});
+    show(quick, el("h2", {}, "A first tree"),
+      el("p", { class: "quiet" }, "Neighbour joining, drawn from the middle of its longest path: ", el("code", {}, command)), canvas);
+    views.push(new TreeView(canvas, tree, { height: 420 }));
+  } catch (error) {
+    show(quick, el("h2", {}, "A first tree"), trouble(error));
+  }
+}
+
+async function matrix(body, name, found, views) {
+  const quick = el("section", {}), form = el("section", {});
+  show(body, warnings(found), facts([["Distance matrix of", `${number(found.taxa)} taxa`]]), quick, form);
+  analysisForm(form, name, found);
+  await firstTree(quick, name, undefined, found, views);
+}
+
+function trees(body, name, found) {
+  show(body, warnings(found), facts([["Trees", number(found.trees)], ["Taxa", number(found.taxa)]]),
+    el("p", {}, el("a", { class: "button", href: address("tree", name) }, "Look at the tree")));
+}
+
+function table_(body, name, found) {
+  show(body, warnings(found), facts([
+    ["Dates of", `${number(found.taxa)} names`],
+    ["From", number(found.dates[0], 7)], ["To", number(found.dates[1], 7)]]),
+    el("p", {}, "Choose this table in “Is there a clock?” or “Time tree” of an alignment."));
+}

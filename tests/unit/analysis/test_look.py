@@ -1,0 +1,86 @@
+"""What a file holds, before any analysis."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phloem.analysis.look import content_of, look_at, overview
+from phloem.errors import InputError
+
+FASTA = ">a\nACGTN-\n>b\nACGTRC\n>c\nATGTAC\n>d\nATGTAC\n>e\nACCTA?\n"
+
+
+def written(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+def test_an_alignment(tmp_path):
+    found = look_at(written(tmp_path, "a.fasta", FASTA))
+    assert (found.content, found.taxa, found.sites, found.datatype, found.guessed) == (
+        "alignment",
+        5,
+        6,
+        "dna",
+        True,
+    )
+    assert found.patterns == 6 and found.ambiguous == 1
+    assert found.missing_share == pytest.approx(3 / 30) and found.missing_by_taxon[0] == pytest.approx(2 / 6)
+    assert (found.variable, found.informative) == (2, 1)  # columns 2 and 3; two taxa have T in column 2
+    assert found.identical == (("c", "d"),)
+    assert not found.names_have_dates and found.warnings == ()
+
+
+def test_a_change_of_the_data_changes_what_is_told(tmp_path):
+    other = look_at(written(tmp_path, "a.fasta", FASTA.replace(">d\nATGTAC", ">d\nATGTAA")))
+    assert other.identical == () and other.variable == 3
+
+
+def test_names_with_dates_and_empty_rows(tmp_path):
+    text = "".join(f">x{k}|{2000 + k}.5\n{'N' * 4 if k == 2 else 'ACGT'}\n" for k in range(3))
+    found = look_at(written(tmp_path, "a.fasta", text), "dna")
+    assert found.names_have_dates
+    assert any("no data at all" in text and "x2" in text for text in found.warnings)
+    assert any("3 taxa" in text for text in found.warnings)
+
+
+def test_warnings_of_readers_are_told(tmp_path):
+    text = "#NEXUS\nbegin data;\ndimensions ntax=4 nchar=4;\nformat datatype=dna;\nmatrix\na ACGT\n"
+    text += "b ACGA\nc ACCT\nd AAGT\n;\nend;\nbegin mrbayes;\nlset nst=6;\nend;\n"
+    assert any("mrbayes" in told.lower() for told in look_at(written(tmp_path, "a.nex", text)).warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "content"),
+    [
+        ("a.fasta", FASTA, "alignment"),
+        ("a.phy", "2 4\na ACGT\nb ACGA\n", "alignment"),
+        ("a.dist", "3\na 0 1 2\nb 1 0 3\nc 2 3 0\n", "matrix"),
+        ("a.csv", ",a,b,c,d\na,0,1,2,1\nb,1,0,3,1\nc,2,3,0,1\nd,1,1,1,0\n", "matrix"),
+        ("a.nwk", "((a:1,b:2):1,c:3);", "trees"),
+        ("a.tre", "#NEXUS\nbegin trees;\ntree one = [&R] ((a:1,b:2):1,c:3);\nend;\n", "trees"),
+        ("a.tsv", "name\tdate\na\t2001.5\nb\t2002\nc\t2003\nd\t2004\n", "dates"),
+        ("a.txt", "a 2001\nb 2002\nc 2003\nd 2004\n", "dates"),
+    ],
+)
+def test_kinds_of_files(tmp_path, name, text, content):
+    path = written(tmp_path, name, text)
+    assert content_of(path) == content and look_at(path).content == content
+
+
+def test_what_is_wrong_has_line_and_remedy(tmp_path):
+    with pytest.raises(InputError) as wrong:
+        look_at(written(tmp_path, "a.fasta", FASTA.replace("ATGTAC\n>e", "ATGTACA\n>e")))
+    assert wrong.value.line and wrong.value.hint and wrong.value.taxon == "d"
+
+
+def test_the_overview_is_the_alignment_where_it_fits_and_evenly_chosen_else(tmp_path):
+    path = written(tmp_path, "a.fasta", FASTA)
+    whole = overview(path, 10, 10)
+    assert whole.codes.shape == (5, 6) and whole.missing == 4
+    assert whole.codes[0].tolist() == [0, 1, 2, 3, 4, 4] and whole.codes[1, 4] == 4  # R is ambiguous
+    part = overview(path, 3, 2)
+    assert part.taxa.tolist() == [0, 2, 4] and part.sites.tolist() == [0, 5]
+    assert np.array_equal(part.codes, whole.codes[np.ix_(part.taxa, part.sites)])

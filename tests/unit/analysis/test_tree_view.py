@@ -1,0 +1,114 @@
+"""Trees as plain lists for a page, rooted anew, compared, written."""
+
+from __future__ import annotations
+
+import json
+
+import dendropy
+import numpy as np
+import pytest
+from dendropy.calculate.treecompare import symmetric_difference
+
+from phloem.analysis.tree_view import (
+    PictureChoice,
+    RootChoice,
+    compared,
+    exported,
+    read_view,
+    tree_record,
+)
+from phloem.errors import InputError
+from phloem.io.trees import newick_text, parse_trees, read_trees
+from phloem.tree.random import uniform_unrooted
+
+TEXT = "((a:1,b:2)[&prob=0.9,height_95%_HPD={0.5,1.5}]:1,(c:1,d:4)[&prob=0.4]:2,e:1);"
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "t.tre"
+    path.write_text(TEXT)
+    return str(path)
+
+
+def test_a_record_is_plain_and_whole(file):
+    tree, n = read_view(file)
+    record = tree_record(tree, n)
+    json.dumps(record, allow_nan=False)
+    assert n == 1 and record["names"] == ["a", "b", "c", "d", "e"] and record["support"] == "prob"
+    assert sorted(v for v in record["numbers"]["prob"] if v is not None) == [0.4, 0.9]
+    assert [0.5, 1.5] in record["intervals"]["height_95%_HPD"]
+    assert record["lengths"][:5] == [1, 2, 1, 4, 1]
+
+
+def test_numeric_labels_are_support_and_names_are_names():
+    record = tree_record(parse_trees("((a,b)95,(c,d)apes,e);")[0])
+    assert record["support"] == "label" and 95 in record["numbers"]["label"]
+    assert "apes" in record["labels"] and record["lengths"][0] is None
+
+
+def test_roots(file):
+    tree, _ = read_view(file)
+    middle, _ = read_view(file, 0, RootChoice("midpoint"))
+    assert middle.rooted and middle.lengths.sum() == pytest.approx(tree.lengths.sum())
+    at, _ = read_view(file, 0, RootChoice("branch", 3))
+    assert 3 in at.children(at.n_nodes - 1)
+    for wrong in (RootChoice("branch", 99), RootChoice("branch", None)):
+        with pytest.raises(InputError):
+            read_view(file, 0, wrong)
+    with pytest.raises(InputError, match="number 7"):
+        read_view(file, 7)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_distance_is_that_of_dendropy(seed):
+    first, second = (uniform_unrooted(12, np.random.default_rng(s)) for s in (seed, 100 + seed))
+    found = compared(first, second)["comparison"]
+    space = dendropy.TaxonNamespace()
+    trees = [
+        dendropy.Tree.get(
+            data=newick_text([tree]), schema="newick", taxon_namespace=space, rooting="force-unrooted"
+        )
+        for tree in (first, second)
+    ]
+    assert found["distance"] == symmetric_difference(*trees)
+    assert found["most"] == 2 * 9
+    assert sum(not shared for shared in found["shared"][0]) >= found["distance"] / 2
+
+
+def test_the_same_tree_in_another_order_differs_nowhere():
+    first = parse_trees("((a,b),(c,d),e);")[0]
+    second = parse_trees("(d,(e,(b,a)),c);")[0]
+    both = compared(first, second)
+    assert both["comparison"]["distance"] == 0 and all(both["comparison"]["shared"][1])
+    assert both["first"]["names"] == both["second"]["names"]
+    planted = compared(first, parse_trees("(d,(e,(b,c)),a);")[0])["comparison"]
+    assert planted["distance"] == 4 and not all(planted["shared"][0])
+
+
+def test_other_taxa_are_an_error():
+    with pytest.raises(InputError):
+        compared(parse_trees("(a,b,c,d);")[0], parse_trees("(a,b,c,x);")[0])
+
+
+def test_what_is_exported_is_read_again(file, tmp_path):
+    tree, _ = read_view(file, 0, RootChoice("midpoint"))
+    for form in ("newick", "nexus"):
+        path = tmp_path / f"again.{form}"
+        path.write_bytes(exported(tree, form, PictureChoice()))
+        again = read_trees(str(path))[0]
+        assert compared(tree, again)["comparison"]["distance"] == 0
+        tips = [dict(zip(one.taxa, one.lengths.tolist())) for one in (tree, again)]
+        assert tips[0] == pytest.approx(tips[1])
+        assert sorted(map(str, again.annotations.values())) == sorted(map(str, tree.annotations.values()))
+    assert exported(tree, "svg", PictureChoice("circular", "prob")).startswith(b"<")
+    pytest.importorskip("matplotlib")
+    assert exported(tree, "pdf", PictureChoice()).startswith(b"%PDF")
+
+
+def test_exports_that_are_none(file):
+    tree, _ = read_view(file)
+    with pytest.raises(InputError, match="no export"):
+        exported(tree, "exe", PictureChoice())
+    with pytest.raises(InputError, match="colour"):
+        exported(tree, "svg", PictureChoice(None, "nothing"))
