@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -20,11 +20,13 @@ SECONDS = 1.0  # between two versions of the file
 class ProgressFile:
     """Writes what a sampler tells, once a second at most, so that a reader never sees half a file.
 
-    path: None writes nothing. It is replaced without being asked, but is none of the inputs (InputError).
+    path: None writes nothing. It is replaced without being asked, but is none of the inputs and none of the
+    other files that the sampler writes (InputError).
     """
 
-    def __init__(self, path: str | None, inputs: Sequence[str]) -> None:
-        check_outputs([path], inputs, redo=True)
+    def __init__(self, path: str | None, inputs: Sequence[str], others: Iterable[str] = ()) -> None:
+        if path is not None:
+            check_outputs([path, *others], inputs, redo=True)
         self._path, self._next = path, 0.0
 
     def tell(self, now: Progress) -> None:

@@ -10,6 +10,8 @@ from phloem.cli.data_options import LINK, takes_data
 from phloem.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from phloem.analysis.mcmc import McmcResult, McmcSettings
     from phloem.analysis.mcmc_data import ChainInput
     from phloem.analysis.mcmc_record import Diagnosis, TraceSummary
@@ -141,10 +143,14 @@ def _look(settings: McmcSettings) -> None:
 
 def _run(settings: McmcSettings, progress: str | None) -> McmcResult:
     from phloem.analysis.mcmc import run_mcmc
+    from phloem.analysis.mcmc_record import output_files
+    from phloem.analysis.progress import ProgressFile
     from phloem.cli.streams import message_console
 
     console = message_console(live=True)
-    bar, report = chain_progress(console, settings.chains.generations, progress, settings.inputs)
+    files = output_files(settings.file_prefix, settings.chains.n_runs)
+    written = ProgressFile(progress, settings.inputs, files)
+    bar, report = chain_progress(console, settings.chains.generations, written.tell)
 
     def begin(*chosen) -> None:
         _introduce(settings, *chosen)
@@ -165,14 +171,10 @@ def _run(settings: McmcSettings, progress: str | None) -> McmcResult:
         bar.stop()
 
 
-def chain_progress(console, total: int, file: str | None, inputs: list[str]):
-    """A bar of the generations of all chains, not started yet, and what moves it (a sampler.Progress) and
-    writes the file of --progress, which is none of the inputs."""
+def chain_progress(console, total: int, written: Callable[[Any], None]):
+    """A bar of the generations of all chains, not started yet, and what moves it (a sampler.Progress).
+    written: is told the same."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from phloem.analysis.progress import ProgressFile
-
-    written = ProgressFile(file, inputs)
 
     columns = (
         BarColumn(16),
@@ -194,7 +196,7 @@ def chain_progress(console, total: int, file: str | None, inputs: list[str]):
             speed=f"{now.speed:,.0f} chain-gen/s",
             agreement=agreement,
         )
-        written.tell(now)
+        written(now)
 
     return bar, report
 

@@ -8,7 +8,7 @@ from phloem.errors import InputError
 
 
 def page(
-    folder: str = typer.Option(".", "--folder", help="What the page sees and writes to; nothing else."),
+    folder: str = typer.Option(".", "--folder", help="All that the page sees, for data and results."),
     port: int | None = typer.Option(
         None, help="Of this machine; the first free one from 8765 on if not given."
     ),

@@ -85,12 +85,15 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
 
 
 def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult:
-    from phloem.analysis.time import run_time
+    from phloem.analysis.progress import ProgressFile
+    from phloem.analysis.time import output_files, run_time
     from phloem.cli.mcmc import chain_progress
     from phloem.cli.streams import message_console
 
     console = message_console(live=True)
-    bar, report = chain_progress(console, settings.chains.generations, progress, settings.inputs)
+    files = output_files(settings.file_prefix, settings.chains.n_runs)
+    written = ProgressFile(progress, settings.inputs, files)
+    bar, report = chain_progress(console, settings.chains.generations, written.tell)
 
     def begin(data: TimeInput) -> None:
         _introduce(settings, data)

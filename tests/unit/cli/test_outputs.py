@@ -71,6 +71,13 @@ def refused(result, words: str) -> None:
     assert words in str(result.exception)
 
 
+@pytest.mark.parametrize("command", ["mcmc", "time"])
+def test_progress_replaces_no_other_file(command, folder):
+    refused(called(command, "--prefix", "x", "--progress", "x.json"), "two outputs would be this file")
+    refused(called(command, "--prefix", "x", "--progress", "a.fa"), "input")
+    assert {file.name for file in folder.iterdir()} == {"a.fa", "t.nwk", "d.tsv"}
+
+
 def test_every_command_that_writes_is_looked_at():
     commands = typer.main.get_command(build_app()).commands
     assert {name for name in commands if outputs_of(name)} == LINES.keys()
