@@ -74,9 +74,15 @@ def _tip_sets(alignment: Alignment) -> np.ndarray:
     allowed = alignment.state_sets[patterns.codes]  # (T, P, S)
     variable = ~allowed.all(0).any(1)
     copies = np.repeat(np.flatnonzero(variable), patterns.weights[variable].astype(np.int64))
-    n_words = max(1, -(-len(copies) // _SITES_PER_WORD))
-    bits = np.ones((alignment.n_taxa, n_words * _SITES_PER_WORD, allowed.shape[2]), bool)
-    bits[:, : len(copies)] = allowed[:, copies]
+    return np.ascontiguousarray(bit_planes(allowed[:, copies]).transpose(0, 2, 1))
+
+
+def bit_planes(allowed: np.ndarray) -> np.ndarray:
+    """(T, S, W) uint64, 64 sites a word, from the states that each tip allows at each site (T, n, S); what is
+    left of the last word allows every state, and there is a word at least."""
+    n_tips, n_sites, n_states = allowed.shape
+    n_words = max(1, -(-n_sites // _SITES_PER_WORD))
+    bits = np.ones((n_tips, n_words * _SITES_PER_WORD, n_states), bool)
+    bits[:, :n_sites] = allowed
     packed = np.packbits(bits, axis=1, bitorder="little")  # (T, 8 W, S) bytes
-    by_state = np.ascontiguousarray(packed.transpose(0, 2, 1)).view(np.uint64)
-    return np.ascontiguousarray(by_state.transpose(0, 2, 1))
+    return np.ascontiguousarray(packed.transpose(0, 2, 1)).view(np.uint64)

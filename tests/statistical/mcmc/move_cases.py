@@ -7,21 +7,34 @@ plain functions as the real ones are, so that the sampler can compile them too (
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from phloem.inference.mcmc.characters import parsimony_room
 from phloem.inference.mcmc.compiled.dispatch import Proposal
 from phloem.inference.mcmc.compiled.random import below, multiplied, uniform
 from phloem.inference.mcmc.compiled.unrooted import hang, internal_branch, unroot
 from phloem.inference.mcmc.move_table import TOPOLOGY, Move
 from phloem.inference.mcmc.moves.leapfrog import STEPS, leapfrog
+from phloem.inference.mcmc.records import ParsimonyRoom
 from phloem.inference.mcmc.start import random_tree, stream
+from phloem.pruning.cpu.cell_memory import Part
 
 N_TIPS = 6
 N_NODES = 2 * N_TIPS - 1
+
+
+def characters(columns: Sequence[str]) -> ParsimonyRoom:
+    """Binary characters, a state of each tip in every column."""
+    codes = np.array([[int(x) for x in column] for column in columns], np.int32).T
+    hidden, one = np.zeros(len(columns), bool), np.zeros(1, np.int64)
+    return parsimony_room([Part(codes, np.eye(2, dtype=bool), np.ones(len(columns)), hidden, one, one)])
+
+
+CHARACTERS = characters(["011000"] * 12 + ["000111"] * 4 + ["010100"] * 3)  # tips 1 and 2 belong together
 
 
 # States from their distribution, and one proposal --------------------------------------------------------
@@ -85,7 +98,7 @@ def proposed(move: Move, case: Case, state: State, words: np.ndarray, numbers: N
     p = Proposal(
         N_TIPS, words, case.tuning, numbers.low, numbers.high, case.p_extend, new.numbers, new.lengths,
         below(words, 2), left, right, state.beside, adjacency, edge, np.zeros(8), 0,
-        np.zeros((2, N_NODES)), np.zeros((2, N_NODES)),
+        np.zeros((2, N_NODES)), np.zeros((2, N_NODES)), CHARACTERS,
     )  # fmt: skip
     ratio = 0.0
     for turn in range(max(move.gradients, 1)):
@@ -267,6 +280,7 @@ CASES = {
     "nni": Case(1.0, instead(next_to_cherries, with_a_stretch)),
     "spr": Case(1.0, SCALED),
     "tbr": Case(1.0, SCALED),
+    "parsimony_spr": Case(1.0, SCALED),
     "simplex_dirichlet": Case(10.0, SCALED),
     "simplex_slider": Case(0.5, instead(trade_and_renormalise, trade_shares_of_the_first)),
     "multiplier": Case(1.5, SCALED),

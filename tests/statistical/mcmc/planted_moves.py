@@ -21,7 +21,8 @@ assert "phloem.inference.mcmc.compiled.dispatch" not in sys.modules  # it would 
 RIGHT = move_table.registered()
 FACTORS = (0.0, -1.0)
 WRONG = (
-    "branch_multiplier", "tree_multiplier", "node_slider", "spr", "tbr", "simplex_dirichlet", "multiplier"
+    "branch_multiplier", "tree_multiplier", "node_slider", "spr", "tbr", "parsimony_spr", "simplex_dirichlet",
+    "multiplier",
 )  # fmt: skip
 
 
@@ -57,6 +58,13 @@ def test_ratios_of_the_walks_show_in_topologies(factor):
     """
     weights = wrong({"tbr": 1}, "tbr", factor=factor)
     _, samples = prior_draws(6, 20000, move_weights=weights, sample_every=20, p_extend=0.9)
+    assert topology_p_value(samples, 105) < REJECT
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_places_that_parsimony_likes_show_in_topologies(factor):
+    weights = wrong({"parsimony_spr": 1}, "parsimony_spr", factor=factor)
+    _, samples = prior_draws(6, 20000, move_weights=weights, sample_every=20)
     assert topology_p_value(samples, 105) < REJECT
 
 

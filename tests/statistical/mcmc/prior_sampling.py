@@ -22,10 +22,12 @@ def gtr(n_categories: int = 4, p_invariable: bool = False) -> ChainModel:
 
 
 def no_data(n_tips: int) -> Observations:
-    """One pattern that says nothing."""
-    return Observations(
-        tuple(f"t{i}" for i in range(n_tips)), np.zeros((n_tips, 1), np.int32), np.ones((1, 4)), np.ones(1)
-    )
+    """A pattern that says nothing, and some by which parsimony likes few trees, which the sampler may not."""
+    codes = np.zeros((n_tips, 3), np.int32)
+    codes[1:3, 1] = codes[3:5, 2] = 1
+    sets = np.vstack([np.array([[1, 0, 0, 0], [0, 1, 0, 0]]), np.ones((1, 4))])
+    codes[:, 0] = 2
+    return Observations(tuple(f"t{i}" for i in range(n_tips)), codes, sets, np.array([1.0, 12.0, 6.0]))
 
 
 def prior_draws(n_tips: int, n: int, structure: ChainModel | None = None, **settings):

@@ -52,7 +52,7 @@ def diagnose(
     if len(samples) > 1:
         asdsf = split_frequency_deviation(table, thresholds.min_split_frequency).average
     draws = np.stack([s.numbers[first:] for s in samples])
-    presence, labels = _split_presence(table, len(samples), n_draws, thresholds.min_split_frequency)
+    presence, labels = split_presence(table, len(samples), n_draws, thresholds.min_split_frequency)
     ess, r_hat = mixing(np.concatenate([draws, presence], axis=2))
     which = [*names, *labels]
     if not (np.isfinite(ess).any() and np.isfinite(r_hat).any()):
@@ -68,7 +68,7 @@ def diagnose(
     )
 
 
-def _split_presence(
+def split_presence(
     table: SplitTable, n_runs: int, n_draws: int, minimum: float
 ) -> tuple[np.ndarray, list[str]]:
     """(n_runs, n, m) 0/1 of every split whose frequency lies within [minimum, 1 - minimum], and a name for

@@ -28,7 +28,8 @@ class Move:
     tuning: a number of the move's own at the start (a width in log space, a window, a Dirichlet's count per
     entry; SPR and TBR: the width of the multipliers that go with them). target: acceptance aimed at while
     tuning, 0: not tuned. bounds: of tuning. narrows: a larger tuning makes smaller steps. gradients: how many
-    it asks for; it is called with each (dispatch.Proposal.turn), and what it returns is added up.
+    it asks for; it is called with each (dispatch.Proposal.turn), and what it returns is added up. parsimony:
+    whether it reads the characters (dispatch.Proposal.parsimony).
     """
 
     name: str
@@ -40,6 +41,7 @@ class Move:
     bounds: tuple[float, float] = (0.0, 0.0)
     narrows: bool = False
     gradients: int = 0
+    parsimony: bool = False
 
 
 @dataclass(frozen=True)

@@ -171,6 +171,23 @@ class ChainShared(NamedTuple):
     momentum: np.ndarray
 
 
+class ParsimonyRoom(NamedTuple):
+    """The characters in bits, for moves that parsimony guides, and room to count in (compiled/parsimony.py).
+
+    X words hold the planes of all blocks of characters, those of one number of states; blocks (n, 3) int64:
+    first word, words a plane, states. price: (n,) what a change costs, in log units of a proposal's
+    probability. sets: (2N, X) uint64; rows of the tips are the data. common: (most words,) uint64. node,
+    above: (N,) int64, a walk and where it came from; cost: (N,)."""
+
+    blocks: np.ndarray
+    price: np.ndarray
+    sets: np.ndarray
+    common: np.ndarray
+    node: np.ndarray
+    above: np.ndarray
+    cost: np.ndarray
+
+
 class ChainScratch(NamedTuple):
     """What one thread works in. cell: of the likelihood. adjacency, edge: (N, 3) int64, stack, branch: (N,)
     int64, of topology moves; kept: (G, N). shares: of simplex moves. square,
@@ -185,3 +202,4 @@ class ChainScratch(NamedTuple):
     shares: np.ndarray
     square: np.ndarray
     vectors: np.ndarray
+    parsimony: ParsimonyRoom

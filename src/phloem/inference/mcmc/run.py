@@ -93,7 +93,7 @@ def new_run(
     useful = min(threads, settings.n_chains * len(forest.parts))
     if not there and sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
         useful = 1
-    scratches = tuple(start.chain_scratch(forest, data, structure.n_sets) for _ in range(useful))
+    scratches = start.chain_scratches(forest, data, structure.n_sets, moves, useful)
     run = Run(number, settings, moves, columns, forest, data, state, shared, scratches, samples)
     if data.moves.gradients.any():
         if device == "gpu":

@@ -10,6 +10,7 @@ import numpy as np
 
 from phloem.density.terms.compiled.dispatch import block_table, length_table
 from phloem.errors import InputError
+from phloem.inference.mcmc.characters import parsimony_room
 from phloem.inference.mcmc.constraints import Splits, constrained_tree, has_splits, split_keys
 from phloem.inference.mcmc.move_table import LENGTHS, TOPOLOGY, ChainMove
 from phloem.inference.mcmc.priors import length_bounds, number_priors, start_values
@@ -23,6 +24,7 @@ from phloem.inference.mcmc.records import (
     ChainShared,
     ChainState,
     MoveTable,
+    ParsimonyRoom,
 )
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ChainModel
@@ -336,8 +338,15 @@ def chain_downs(forest: Forest, n_threads: int) -> Downs:
     return Downs(table, memory, [down_scratch(forest.parts) for _ in range(n_threads)])
 
 
-def chain_scratch(forest: Forest, data: ChainData, n_sets: int) -> ChainScratch:
-    """What one thread works in."""
+def chain_scratches(
+    forest: Forest, data: ChainData, n_sets: int, moves: Sequence[ChainMove], n_threads: int
+) -> tuple[ChainScratch, ...]:
+    """What each thread works in."""
+    characters = parsimony_room(forest.parts, any(move.move.parsimony for move in moves))
+    return tuple(_chain_scratch(forest, data, n_sets, characters) for _ in range(n_threads))
+
+
+def _chain_scratch(forest: Forest, data: ChainData, n_sets: int, characters: ParsimonyRoom) -> ChainScratch:
     n, square = 2 * data.n_tips - 1, data.recipes.base.shape[1] ** 2
     return ChainScratch(
         cell=forest.scratch(),
@@ -349,4 +358,5 @@ def chain_scratch(forest: Forest, data: ChainData, n_sets: int) -> ChainScratch:
         shares=np.zeros(max(3, int(data.block_size.max(initial=0)))),
         square=np.zeros(square),
         vectors=np.zeros(square),
+        parsimony=ParsimonyRoom(*(array.copy() for array in characters)),
     )

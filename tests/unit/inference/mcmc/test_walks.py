@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import pytest
 
+from phloem.inference.mcmc.characters import parsimony_room
 from phloem.inference.mcmc.compiled.dispatch import Proposal
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
 from phloem.inference.mcmc.move_table import registered
+from phloem.inference.mcmc.records import ParsimonyRoom
 from phloem.inference.mcmc.start import random_tree, stream
+from phloem.pruning.cpu.cell_memory import Part
 
 NO_STRETCH = 1e-13  # then lengths are only permuted and name the proposal
 
@@ -19,7 +23,17 @@ def propose(move: str, adjacency, edge, lengths, n_tips: int, rng, p_extend: flo
     none = np.zeros(0, np.int64)
     given = n_tips, rng, NO_STRETCH, 1e-8, 100.0, p_extend, np.zeros(0), lengths, 0, none, none, 0
     room, still = np.zeros(0), np.zeros((1, 0))
-    return registered()[move].propose(Proposal(*given, adjacency, edge, room, 0, still, still))
+    return registered()[move].propose(
+        Proposal(*given, adjacency, edge, room, 0, still, still, characters(n_tips))
+    )
+
+
+@cache
+def characters(n_tips: int) -> ParsimonyRoom:
+    """A few that tell trees apart, and disagree."""
+    codes = np.random.default_rng(1).integers(3, size=(n_tips, 6)).astype(np.int32)
+    hidden, one = np.zeros(6, bool), np.zeros(1, np.int64)
+    return parsimony_room([Part(codes, np.eye(3, dtype=bool), np.ones(6), hidden, one, one)])
 
 
 def unrooted(tree):
@@ -103,7 +117,7 @@ def check_valid(tree, n_tips: int) -> None:
     assert (np.delete(length, own) == 0).all()
 
 
-@pytest.mark.parametrize("move", ["nni", "spr", "tbr"])
+@pytest.mark.parametrize("move", ["nni", "spr", "tbr", "parsimony_spr"])
 @pytest.mark.parametrize("n_tips", [4, 5, 12, 40])
 def test_thousands_of_moves_keep_the_tree_valid(move, n_tips):
     tree, rng = distinct_tree(n_tips, 3), stream(5, 0, 0)
@@ -116,7 +130,7 @@ def test_thousands_of_moves_keep_the_tree_valid(move, n_tips):
     assert tree[4].sum() == pytest.approx(total)  # lengths were permuted, none got lost
 
 
-@pytest.mark.parametrize("move", ["nni", "spr", "tbr"])
+@pytest.mark.parametrize("move", ["nni", "spr", "tbr", "parsimony_spr"])
 @pytest.mark.parametrize("p_extend", [0.5, 0.8])
 def test_the_hastings_ratio_is_that_of_counted_proposals(move, p_extend):
     start, n = distinct_tree(6, 1), 30_000

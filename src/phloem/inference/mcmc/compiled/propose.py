@@ -44,7 +44,7 @@ def propose(data, state, shared, scratch, h, move):
         data.n_tips, rng, state.tuning[state.rank[h], move], low, high, data.p_extend,
         state.values[h, s, first : first + size], lengths, chosen, left, right,
         left[root] if right[root] == 0 else right[root], scratch.adjacency, scratch.edge, scratch.shares,
-        shared.turn[h], shared.slope[h], shared.momentum[h],
+        shared.turn[h], shared.slope[h], shared.momentum[h], scratch.parsimony,
     )  # fmt: skip
     if on == OF_TOPOLOGY:
         unroot(state.parent[h, s], left, right, data.n_tips, scratch.adjacency, scratch.edge)

@@ -124,32 +124,45 @@ def slide(p, v, s):
     p_extend.
     """
     adjacency, edge, rng, n_tips = p.adjacency, p.edge, p.rng, p.n_tips
-    i = 0
-    while adjacency[v, i] != s:
-        i += 1
-    a, b = adjacency[v, (i + 1) % 3], adjacency[v, (i + 2) % 3]
+    a, b = others(adjacency, v, s)
     if a < n_tips and b < n_tips:
         return False, a, 0.0
     if a < n_tips or (b >= n_tips and below(rng, 2) == 1):
         a, b = b, a
-    kept, left_behind = edge[v, place(adjacency, v, a)], edge[v, place(adjacency, v, b)]
-    replace(adjacency, edge, a, v, b, left_behind)
-    replace(adjacency, edge, b, v, a, left_behind)
-    here, behind = a, b
+    here, behind = a, v
     while True:
         ahead = _either(adjacency, rng, here, behind)
         if ahead < n_tips or uniform(rng) >= p.p_extend:
             break
         here, behind = ahead, here
+    regraft(adjacency, edge, v, s, (a, b), (here, ahead))
+    ratio = math.log(2.0) if ahead < n_tips else -math.log(1.0 - p.p_extend)
+    ratio += -math.log(2.0) if b < n_tips else math.log(1.0 - p.p_extend)
+    return True, here, ratio
+
+
+@uncounted
+def others(adjacency, v, s):
+    """The two neighbours of internal node v beside s."""
+    i = place(adjacency, v, s)
+    return adjacency[v, (i + 1) % 3], adjacency[v, (i + 2) % 3]
+
+
+@uncounted
+def regraft(adjacency, edge, v, s, gap, target):
+    """Take v, which carries s, out from between a and b, gap = (a, b), and put it into the branch target =
+    (here, ahead) of the rest of the tree, on the side of a, here the nearer end. The branch v–a goes along
+    and becomes v–here, v–b closes the gap, and the branch cut is v–ahead."""
+    (a, b), (here, ahead), i = gap, target, place(adjacency, v, s)
+    kept, left_behind = edge[v, place(adjacency, v, a)], edge[v, place(adjacency, v, b)]
+    replace(adjacency, edge, a, v, b, left_behind)
+    replace(adjacency, edge, b, v, a, left_behind)
     beyond = edge[here, place(adjacency, here, ahead)]
     replace(adjacency, edge, here, ahead, v, kept)
     replace(adjacency, edge, ahead, here, v, beyond)
     j, k = (i + 1) % 3, (i + 2) % 3
     adjacency[v, j], edge[v, j] = here, kept
     adjacency[v, k], edge[v, k] = ahead, beyond
-    ratio = math.log(2.0) if ahead < n_tips else -math.log(1.0 - p.p_extend)
-    ratio += -math.log(2.0) if b < n_tips else math.log(1.0 - p.p_extend)
-    return True, here, ratio
 
 
 @uncounted

@@ -23,4 +23,4 @@ def extending_spr(p):
     return ratio + stretch(p, v, carried)
 
 
-MOVE = Move("spr", TOPOLOGY, extending_spr, 7.5, 0.098)
+MOVE = Move("spr", TOPOLOGY, extending_spr, 5, 0.098)

@@ -26,4 +26,4 @@ def extending_tbr(p):
     return ratio
 
 
-MOVE = Move("tbr", TOPOLOGY, extending_tbr, 7.5, 0.098)
+MOVE = Move("tbr", TOPOLOGY, extending_tbr, 5, 0.098)

@@ -1,0 +1,60 @@
+"""The characters of an alignment in bits, as moves that parsimony guides read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from phloem.clustering.parsimony import bit_planes
+from phloem.inference.mcmc.records import ParsimonyRoom
+from phloem.pruning.cpu.cell_memory import Part
+
+MOST_CHARACTERS = 8_192  # of a part: of more, every k-th counts k times
+WARP, TYPICAL_LENGTH = 0.1, 0.05  # MrBayes 3.2.7a's
+
+
+def price_of_change(n_states: int) -> float:
+    """WARP · -log of the probability of a given other state after TYPICAL_LENGTH expected changes a site, all
+    states alike, as MrBayes 3.2.7a weighs parts of different numbers of states."""
+    decay = math.exp(-n_states / (n_states - 1) * TYPICAL_LENGTH)
+    return -WARP * math.log((1.0 - decay) / n_states)
+
+
+def informative(allowed: np.ndarray) -> np.ndarray:
+    """(P,) whether trees can differ in the changes that a pattern needs; allowed: (T, P, S). One in which
+    all tips but one allow some state needs as many on any tree."""
+    return np.asarray((~allowed).sum(0).min(1) > 1)
+
+
+def parsimony_room(parts: Sequence[Part], wanted: bool = True) -> ParsimonyRoom:
+    """Characters of all parts that parsimony can tell trees by; none unless wanted. States that no character
+    tells apart (those of a hidden process) are one."""
+    n_tips, blocks, price, planes, first = len(parts[0].tip_codes), [], [], [], 0
+    for part in parts if wanted else ():
+        sets = np.unique(np.asarray(part.state_sets, bool), axis=1)
+        sets = sets[:, sets.any(0)]
+        allowed = sets[part.tip_codes]  # (T, P, S)
+        telling = np.flatnonzero(informative(allowed) & (part.weights > 0) & ~part.unobservable)
+        copies = np.repeat(telling, np.rint(part.weights[telling]).astype(np.int64))
+        if len(copies) == 0 or sets.shape[1] < 2:
+            continue
+        step = -(-len(copies) // MOST_CHARACTERS)
+        own = bit_planes(allowed[:, copies[::step]])
+        blocks.append([first, own.shape[2], own.shape[1]])
+        price.append(step * price_of_change(sets.shape[1]))
+        planes.append(own.reshape(n_tips, -1))
+        first += planes[-1].shape[1]
+    n = 2 * n_tips - 1
+    rows = np.zeros((2 * n, first), np.uint64)
+    rows[:n_tips] = np.concatenate([np.zeros((n_tips, 0), np.uint64), *planes], axis=1)
+    return ParsimonyRoom(
+        blocks=np.array(blocks, np.int64).reshape(-1, 3),
+        price=np.array(price, np.float64),
+        sets=rows,
+        common=np.zeros(max([words for _, words, _ in blocks], default=0), np.uint64),
+        node=np.zeros(n, np.int64),
+        above=np.zeros(n, np.int64),
+        cost=np.zeros(n),
+    )
