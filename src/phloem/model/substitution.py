@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from phloem.errors import ModelError
-from phloem.model.record import EigenSystem, Parameter, ParameterValue, Values
+from phloem.model.record import EigenSystem, Parameter, ParameterValue, ProcessNumbers, Values
 
 Gradient = dict[str, float | np.ndarray]
 
@@ -187,6 +187,25 @@ def _with_unreachable_states(q: np.ndarray, pi: np.ndarray) -> EigenSystem | Non
     left[n:, p] = -w @ u_inverse
     left[np.arange(n, len(q)), z] = 1.0
     return EigenSystem(np.concatenate([values_p, values_z]), right, left)
+
+
+def without_unreachable_states(process: ProcessNumbers) -> ProcessNumbers:
+    """The process with a real eigensystem, for a likelihood whose root has its stationary distribution.
+
+    States of frequency 0 are then nowhere on the tree, and how they are left does not matter: here they never
+    are. A rate matrix with them can be defective, or its eigenvalues meet and round to a complex pair; one
+    with a real eigensystem is returned as it is, and so is one without such states.
+    """
+    p = process.frequencies > 0
+    if process.real_eigen is not None or p.all() or process.root_frequencies[~p].any():
+        return process
+    states, n, size = np.concatenate([np.flatnonzero(p), np.flatnonzero(~p)]), int(p.sum()), len(p)
+    inside, right, left = states[:n], np.zeros((size, size)), np.zeros((size, size))
+    values, u, u_inverse = _symmetric(process.rate_matrix[np.ix_(inside, inside)], process.frequencies[p])
+    right[inside, :n], left[:n, inside] = u, u_inverse
+    right[states[n:], np.arange(n, size)] = left[np.arange(n, size), states[n:]] = 1.0
+    eigen = EigenSystem(np.concatenate([values, np.zeros(size - n)]), right, left)
+    return replace(process, eigen=eigen)
 
 
 def _general(q: np.ndarray) -> EigenSystem | None:

@@ -12,7 +12,8 @@ from phloem.model.amino_acid import empirical_matrices
 from phloem.model.frequencies import CodonTable
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
-from phloem.model.substitution import Process, eigensystem
+from phloem.model.record import ProcessNumbers
+from phloem.model.substitution import Process, eigensystem, without_unreachable_states
 
 
 def table(number: int) -> CodonTable:
@@ -142,3 +143,18 @@ def test_256_states() -> None:
     model = parse_model("GTRK", datatype="custom", n_states=256)
     m = model.evaluate(model.start_values()).single
     assert m.eigen is not None and m.rate_matrix.shape == (256, 256)
+
+
+def test_states_that_are_nowhere_need_no_eigenvalues():
+    """A state of frequency 0 that is left as fast as another decays: defective, and of no matter where the
+    root is stationary. Where it is not, the process stays as it is."""
+    q = np.array([[-1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [0.5, 1.5, -2.0]])
+    pi = np.array([0.5, 0.5, 0.0])
+    process = ProcessNumbers(q, pi, pi, None)
+    eigen = without_unreachable_states(process).eigen
+    for t in (0.1, 2.0):
+        p = eigen.right @ np.diag(np.exp(eigen.values * t)) @ eigen.left
+        assert np.allclose(p[:2], expm(q * t)[:2], rtol=1e-13, atol=1e-13)
+        assert abs(p[2] - expm(q * t)[2]).max() > 0.1  # control: that row is another
+    elsewhere = ProcessNumbers(q, pi, np.array([0.4, 0.4, 0.2]), None)
+    assert without_unreachable_states(elsewhere) is elsewhere

@@ -25,6 +25,7 @@ from phloem.density.space import Block, Space
 from phloem.errors import InputError, ModelError
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue, SiteModel
+from phloem.model.substitution import without_unreachable_states
 
 _BOUNDS = {"alpha": (1e-3, 200.0), "p_invariable": (0.0, 0.9999)}
 _PRINTED = {"p_invariable": "pinvar", "rate_GT": "r(G<->T)"}
@@ -122,7 +123,8 @@ class ChainModel:
         """A part's model at the chain's numbers, its rates in the unit of the branch lengths."""
         blocks, here = self.block_values(values), self.parts[part]
         model = here.model.evaluate(self.parameterisation.model_values(blocks, part))
-        return replace(model, rates=model.rates * self.rate_factor(part, values))
+        processes = tuple(without_unreachable_states(process) for process in model.processes)
+        return replace(model, processes=processes, rates=model.rates * self.rate_factor(part, values))
 
     def rate_factor(self, part: int, values: np.ndarray) -> float:
         """A part's effective lengths over the sampled ones: its rate, times sites of a character."""
