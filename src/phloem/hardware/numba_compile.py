@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from llvmlite import binding
 from numba.core import event, types
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, compile_result
 from numba.core.datamodel import models
 from numba.core.imputils import lower_constant
 from numba.core.registry import CPUDispatcher
@@ -35,13 +38,33 @@ def compiled(function: Callable | None = None, **options: Any) -> Any:
     return dispatcher
 
 
+class _Code(JITCodeLibrary):
+    """Optimised once, when everything that it calls is there, and not function by function before that."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+
+class _Compiler(Compiler):  # type: ignore[misc]
+    """Numba's, with code as above."""
+
+    library = _Code
+
+    def __init__(self, typing: Any, target: Any, library: None, *rest: Any) -> None:
+        super().__init__(typing, target, self.library(target.codegen(), "code"), *rest)
+        self.state.library.enable_object_caching()
+
+
 class _Dispatcher(CPUDispatcher):
     """Numba's, whose place on disk is looked for when something is first compiled, not when it is defined."""
 
-    def __init__(self, function: Callable, settings: dict[str, Any], suffix: str = ""):
+    suffix = ""
+    compiler: type[Compiler] = _Compiler
+
+    def __init__(self, function: Callable, settings: dict[str, Any]):
         options = {"nopython": True, "no_cfunc_wrapper": True, **settings}
-        self._place = suffix if options.pop("cache") else None
-        super().__init__(function, targetoptions=options)
+        self._place = self.suffix if options.pop("cache") else None
+        super().__init__(function, targetoptions=options, pipeline_class=self.compiler)
 
     def compile(self, sig: Any) -> Any:
         place, self._place = self._place, None
@@ -60,14 +83,91 @@ class _ForPython(_Dispatcher):
         self.settings = settings
 
     @cached_property
-    def inside(self) -> _Dispatcher:
-        dispatcher = _Dispatcher(self.py_func, {**self.settings, "no_cpython_wrapper": True}, ".inside")
+    def inside(self) -> Any:
+        dispatcher = _ForCompiled(self.py_func, {**self.settings, "no_cpython_wrapper": True})
         _functions.append(dispatcher)
         return dispatcher
 
     @property
     def _numba_type_(self) -> Any:
-        return types.Dispatcher(self.inside)
+        return _PartType(self.inside)
+
+
+class _PartType(types.Dispatcher):  # type: ignore[misc]
+    """Numba's, but that code which names such a function does not hold its address in this process."""
+
+
+def _nothing(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    return context.get_dummy_value()
+
+
+register_model(_PartType)(models.OpaqueModel)
+lower_constant(_PartType)(_nothing)
+
+
+class _Part(_Code):
+    """Code that only compiled code calls, with all that it calls, in LLVM's own form: optimising across
+    functions and making machine code are left to what Python calls, where all parts come together. Numba
+    would do both for every function, and so many times for one that is called from deep down."""
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def serialize_using_object_code(self) -> tuple[str, bytes]:
+        return self.name, self._get_module_for_linking().as_bitcode()
+
+    @classmethod
+    def restored(cls, codegen: Any, state: tuple[str, bytes]) -> _Part:
+        """From what serialize_using_object_code made."""
+        self = cls(codegen, state[0])
+        self._final_module, self._finalized = binding.parse_bitcode(state[1]), True
+        return self
+
+
+class _PartCompiler(_Compiler):
+    """What it compiles becomes a part."""
+
+    library = _Part
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.state.flags.no_compile = True
+
+
+class _PartCacheImpl(CompileResultCacheImpl):
+    def rebuild(self, target: Any, payload: tuple) -> Any:
+        state, fndesc, environment, signature, objectmode, lifted, note, reload_init, _ = payload
+        for function in reload_init:
+            function()
+        return compile_result(
+            typing_context=target.typing_context, target_context=target, entry_point=object(),
+            type_annotation=note, signature=signature, objectmode=objectmode, lifted=lifted, fndesc=fndesc,
+            library=_Part.restored(target.codegen(), state), environment=environment, reload_init=reload_init,
+        )  # fmt: skip
+
+
+class _PartCache(FunctionCache):
+    _impl_class = _PartCacheImpl
+
+
+class _ForCompiled(_Dispatcher):
+    """What compiled functions call; no pointer to it exists."""
+
+    suffix, compiler = ".inside", _PartCompiler
+
+    def enable_caching(self) -> None:
+        self._cache = _PartCache(self.py_func)
+
+    def add_overload(self, made: Any) -> None:
+        if made.entry_point is None:  # just compiled: Numba knows a function by its entry point
+            made = made._replace(entry_point=object())
+            self.targetctx.insert_user_function(made.entry_point, made.fndesc, [made.library])
+        self.overloads[tuple(made.signature.args)] = made
 
 
 def uncounted(function: Callable | None = None, /, **options: Any) -> Any:
@@ -115,7 +215,7 @@ class _OneOfType(types.Callable, types.Opaque):  # type: ignore[misc]
 
 typeof_impl.register(OneOf)(lambda one, _: _OneOfType(one))
 register_model(_OneOfType)(models.OpaqueModel)
-lower_constant(_OneOfType)(lambda context, builder, kind, value: context.get_dummy_value())
+lower_constant(_OneOfType)(_nothing)
 
 
 def _cache_on_disk(dispatcher: Any, suffix: str) -> None:

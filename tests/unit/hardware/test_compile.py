@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -83,9 +84,57 @@ def test_compiled_callers_and_python_have_forms_of_their_own():
 
     assert four_times(3) == 12
     inside = next(iter(twice.inside.overloads.values()))
-    assert not twice.overloads and not inside.library.get_pointer_to_function(
-        inside.fndesc.llvm_cpython_wrapper_name
-    )
+    engine = inside.library.codegen._engine
+    assert not twice.overloads and not engine.is_symbol_defined(inside.fndesc.llvm_cpython_wrapper_name)
     assert twice(3) == 6
     own = next(iter(twice.overloads.values()))
-    assert own.library.get_pointer_to_function(own.fndesc.llvm_cpython_wrapper_name)
+    assert engine.is_symbol_defined(own.fndesc.llvm_cpython_wrapper_name)
+
+
+def test_only_what_python_calls_becomes_machine_code():
+    """Parts are optimised and made code where they come together, once: not for every function on the way."""
+
+    @door.compiled(cache=False)
+    def leaf(x):
+        return x + 1
+
+    @door.compiled(cache=False)
+    def branch(x):
+        return leaf(x) + leaf(x + 1)
+
+    @door.compiled(cache=False)
+    def root(x):
+        return branch(x) * 2
+
+    assert root(3) == 18
+    part = next(iter(branch.inside.overloads.values()))
+    engine = part.library.codegen._engine
+    assert not engine.is_symbol_defined(part.fndesc.llvm_func_name)
+    assert {f.name for f in part.library.get_defined_functions()} >= {
+        part.fndesc.llvm_func_name, next(iter(leaf.inside.overloads.values())).fndesc.llvm_func_name,
+    }  # fmt: skip
+    own = next(iter(root.overloads.values()))
+    assert engine.is_symbol_defined(own.fndesc.llvm_func_name)
+
+
+def test_parts_of_another_process_are_found_on_disk(tmp_path):
+    """A second caller, in a process of its own, compiles itself only; an error is raised as from anew."""
+    (tmp_path / "parts.py").write_text(
+        "from phloem.hardware.numba_compile import compiled\n"
+        "@compiled\ndef inner(x):\n    if x > 9:\n        raise ValueError('too large')\n    return x + 1\n"
+        "@compiled\ndef one(x):\n    return inner(x)\n"
+        "@compiled\ndef two(x):\n    return 2 * inner(x)\n"
+    )
+    script = (
+        "import sys, parts; f = getattr(parts, sys.argv[1]); print(f(3))\n"
+        "print(sum(parts.inner.inside.stats.cache_hits.values()))\n"
+        "try:\n    f(10)\nexcept ValueError as error:\n    print(error)\n"
+    )
+    found = []
+    for name in ("one", "two", "two"):
+        run = subprocess.run(
+            [sys.executable, "-c", script, name], cwd=tmp_path, capture_output=True, check=True, text=True,
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        )  # fmt: skip
+        found.append(run.stdout.split("\n")[:3])
+    assert found == [["4", "0", "too large"], ["8", "1", "too large"], ["8", "0", "too large"]]
