@@ -11,6 +11,7 @@ import gc
 
 import pytest
 
+BROWSER = "tests/browser/test_page.py"  # starts a sampler, whose compiled loop others then find
 COMPILES = ("tests/gpu/test_sampler.py", "tests/gpu/test_forest.py", "tests/gpu/test_forest_gradient.py")
 
 
@@ -32,7 +33,7 @@ def pytest_xdist_make_scheduler(config, log):
                 return "chains on a device"
             if file.startswith("tests/gpu/"):
                 return nodeid
-            sampler = "mcmc" in file or file == "tests/conformance/test_sampler.py"
+            sampler = "mcmc" in file or file in ("tests/conformance/test_sampler.py", BROWSER)
             return "sampler" if sampler else file
 
     return ByKernels(config, log)

@@ -60,7 +60,7 @@ export function command(text) {
 export function number(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e15) return value.toLocaleString("en");
+  if (Number.isInteger(value) && size < 1e15) return size < 1e4 ? String(value) : value.toLocaleString("en");
   return size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(digits - 1) : String(+value.toPrecision(digits));
 }
 

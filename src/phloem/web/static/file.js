@@ -84,7 +84,7 @@ async function firstTree(quick, name, datatype, found, views) {
     const canvas = el("div", {});
     show(quick, el("h2", {}, "A first tree"),
       el("p", { class: "quiet" }, "Neighbour joining, drawn from the middle of its longest path: ", el("code", {}, command)), canvas);
-    views.push(new TreeView(canvas, tree, { height: 420 }));
+    views.push(new TreeView(canvas, tree));
   } catch (error) {
     show(quick, el("h2", {}, "A first tree"), trouble(error));
   }

@@ -14,9 +14,9 @@ const POLL_MS = 1500;
 const WANTED = { asdsf: 0.01, ess: 200, r_hat: 1.01 };
 
 export async function run(place, id) {
-  const parts = Object.fromEntries(["head", "state", "watch", "result", "log"].map((name) => [name, el("section", {})]));
-  show(place, parts.head, parts.state, parts.watch, parts.result, parts.log);
-  const memory = { column: 0, view: null, shown: null, open: true, problem: null };
+  const parts = Object.fromEntries(["head", "state", "result", "watch", "log"].map((name) => [name, el("section", {})]));
+  show(place, parts.head, parts.state, parts.result, parts.watch, parts.log);
+  const memory = { column: 0, view: null, shown: undefined, open: true, problem: null };
   const step = async () => {
     const job = await get(`analyses/${id}`);
     if (!memory.head) {
@@ -25,6 +25,8 @@ export async function run(place, id) {
     }
     state(parts.state, job, memory, again);
     log(parts.log, job);
+    if (job.state === "finished" && job.record?.endsWith(".json")) memory.record ??= await get("record", { file: job.record });
+    if (job.state !== "finished") memory.record = null;
     if (job.resumes) await watch(parts.watch, job, memory);
     if (job.state === "finished" && memory.shown !== job.ended) {
       memory.shown = job.ended;
@@ -38,7 +40,7 @@ export async function run(place, id) {
     let wait = POLL_MS;
     try {
       const job = await step();
-      if (memory.problem) show(place, parts.head, parts.state, parts.watch, parts.result, parts.log);
+      if (memory.problem) show(place, parts.head, parts.state, parts.result, parts.watch, parts.log);
       memory.problem = null;
       if (!["running", "waiting"].includes(job.state)) wait = 10 * POLL_MS;
     } catch (error) {
@@ -63,7 +65,7 @@ function state(place, job, memory, again) {
     try {
       await post(`analyses/${job.id}/${what}`, body);
       memory.signature = null;
-      memory.shown = null;
+      memory.shown = undefined;
       await again();
     } catch (error) {
       show(place, trouble(error));
@@ -119,12 +121,11 @@ async function watch(place, job, memory) {
       el("h2", {}, "Parameters"), memory.numbers);
   }
   linePlot(memory.plot, { series: found.runs, x: "generation", y: found.names[found.column], burnIn: found.burn_in });
-  agreement(memory.agreement, job);
+  agreement(memory.agreement, memory.record?.convergence ?? job.progress?.convergence);
   numbers(memory.numbers, found.summary);
 }
 
-function agreement(place, job) {
-  const c = job.progress?.convergence;
+function agreement(place, c) {
   if (!c) return show(place, el("p", { class: "quiet" }, "Too few samples yet."));
   const good = (ok) => (ok ? "met" : "not yet");
   return show(place, table("Agreement of runs", [
@@ -144,19 +145,20 @@ function numbers(place, rows) {
 }
 
 async function result(place, job, memory) {
-  const record = job.record?.endsWith(".json") ? await get("record", { file: job.record }) : null;
+  const record = memory.record;
   const picture = el("div", {});
   show(place, el("h2", {}, "Result"), record && summary(record), signal(job, record),
     job.tree && el("h3", {}, "Tree"), picture,
     job.tree && el("p", {}, el("a", { class: "button", href: address("tree", job.tree) }, "Tree on a page of its own")),
     record?.acceptance && moves(record),
-    el("h2", {}, "Files"), el("ul", {}, job.files.map((name) => el("li", {}, el("a", { href: fileUrl(name), download: "" }, name)))));
+    el("details", {}, el("summary", {}, `Files (${job.files.length})`),
+      el("ul", {}, job.files.map((name) => el("li", {}, el("a", { href: fileUrl(name), download: "" }, name))))));
   for (const plot of place.querySelectorAll("[data-table]")) {
     get("record", { file: plot.dataset.table }).then((rows) => clockPlot(plot, rows, record)).catch((error) => show(plot, trouble(error)));
   }
   if (!job.tree) return;
   memory.view?.close();
-  memory.view = new TreeView(picture, await get("tree", { file: job.tree }), { height: 520, file: job.tree });
+  memory.view = new TreeView(picture, await get("tree", { file: job.tree }), { file: job.tree });
 }
 
 function summary(record) {
@@ -171,7 +173,7 @@ function summary(record) {
     ["Rate", record.rate === undefined ? null : `${number(record.rate)} substitutions per site and year`],
     ["Root", record.root_year ? number(record.root_year, 7) : null],
     ["R²", record.r_squared === undefined ? null : number(record.r_squared)],
-    ["Where", engine ? `${engine.name ?? ""} ${engine.reason ?? ""}` : null]]),
+    ["Where", engine ? engine.reason : null]]),
   parameters.length > 0 && table("Parameters", [["parameter", (r) => r[0]], ["value", (r) => number(r[1], 6), true]], parameters));
 }
 

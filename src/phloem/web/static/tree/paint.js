@@ -6,7 +6,7 @@ const SCALE = {
   dark: [[178, 140, 235], [110, 160, 230], [70, 190, 175], [140, 215, 120], [250, 210, 80]],
 };
 const STEPS = 32;
-const FONT = 12, LEAST_FONT = 9;
+const FONT = 12, LEAST_FONT = 9, LEAST_ROW = 6; // pixels; where rows are closer, names would hide the branches
 
 export function colourAt(share, theme) {
   const anchors = SCALE[theme], at = Math.min(Math.max(share, 0), 1) * (anchors.length - 1);
@@ -108,7 +108,7 @@ function value(style, drawn, x, px, py) {
 }
 
 function name(camera, style, drawn, x, px, py, row) {
-  if (!style.labels || py - drawn.last < LEAST_FONT + 1 || px > camera.width) return;
+  if (!style.labels || row < LEAST_ROW || py - drawn.last < LEAST_FONT + 1 || px > camera.width) return;
   drawn.last = py;
   const size = Math.min(Math.max(row * 0.85, LEAST_FONT), style.font ?? FONT);
   drawn.names.push([px, py, shown(camera.model, x), size, style.found?.has(x) ? style.mark : style.ink, "start"]);
@@ -121,6 +121,7 @@ function shown(model, x) {
 
 function circular(pen, camera, style, drawn) {
   const { model } = camera, stack = [model.root], names = [];
+  const rowAngle = camera.angle(1) - camera.angle(0);
   let last = -Infinity;
   while (stack.length) {
     const x = stack.pop();
@@ -135,7 +136,7 @@ function circular(pen, camera, style, drawn) {
     if (model.isLeaf(x)) {
       const end = x >= model.tips ? rim : out;
       if (x >= model.tips) spoke(lines, camera, angle, out, rim);
-      if (style.labels && (angle - last) * Math.max(end, 1) >= LEAST_FONT + 1) {
+      if (style.labels && end * rowAngle >= LEAST_ROW && (angle - last) * Math.max(end, 1) >= LEAST_FONT + 1) {
         last = angle;
         names.push([x, angle, end + 5]);
       }

@@ -13,6 +13,11 @@ import { toolbar } from "./tools.js";
 const REACH = 12; // pixels from a node that still hit it
 const STEP = 60, FACTOR = 1.25;
 
+// Pixels in which all names can be read, where that fits.
+function tallEnough(model) {
+  return Math.min(Math.max(12 * model.tips + 60, 360), 1000);
+}
+
 export class TreeView {
   // file, index: where the record comes from, for other roots and files; marked: node → whether it is ordinary.
   constructor(place, record, options = {}) {
@@ -52,7 +57,7 @@ export class TreeView {
   }
 
   resize() {
-    const width = this.canvas.clientWidth || 600, height = this.options.height ?? 480, ratio = devicePixelRatio || 1;
+    const width = this.canvas.clientWidth || 600, height = this.options.height ?? tallEnough(this.model), ratio = devicePixelRatio || 1;
     if (this.width === width && this.camera) return;
     this.width = width;
     this.canvas.style.height = `${height}px`;
@@ -88,13 +93,14 @@ export class TreeView {
   }
 
   draw() {
-    const { context, camera } = this, style = this.style();
+    const begun = performance.now(), { context, camera } = this, style = this.style();
     context.clearRect(0, 0, camera.width, camera.height);
     const pen = new CanvasPen(context, camera.width, camera.height);
     this.visited = paint(pen, camera, style);
     for (const x of [...(this.found ?? [])].slice(0, 500)) pen.dot(...camera.point(x), 3.5, style.mark);
     if (this.selected !== null) pen.dot(...camera.point(this.selected), 5, style.mark);
     this.legend(style);
+    this.canvas.drawn = performance.now() - begun; // milliseconds, for whoever measures
   }
 
   legend(style) {
