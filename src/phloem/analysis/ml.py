@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from phloem.analysis.likelihood import optimum_record, plain
 from phloem.analysis.ml_report import choice_record, choice_table, report_text
+from phloem.analysis.ml_supports import BranchSupports, supports_of
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import DataOptions, alignment_of
 from phloem.data.alignment import Alignment
-from phloem.errors import STANDARD_INPUT, InputError
+from phloem.errors import STANDARD_INPUT, InputError, count_of
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.output_file import write_file
@@ -24,6 +25,7 @@ from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.plot.terminal_tree import draw_tree
 
 if TYPE_CHECKING:
+    from phloem.inference.ml.branch_tests import SupportSettings
     from phloem.inference.ml.model_choice import ChoiceSettings, ModelChoice
     from phloem.inference.ml.tree_search import SearchResult, Start
 
@@ -60,6 +62,10 @@ class MlSettings(DataOptions):
     prefix: str | None = None
     radius: int = 5
     patience: int = 10
+    alrt: int = 0
+    ufboot: int = 0
+    bnni: bool = False
+    bootstrap: str | None = None
     seed: int = 1
     threads: int | None = None
     gamma: Literal["mean", "median"] = "mean"
@@ -89,11 +95,13 @@ class MlSettings(DataOptions):
 @dataclass(frozen=True, eq=False)
 class MlResult:
     """found: what the search found. choice: of the model. tree: Newick, with its drawing for a terminal.
-    files: name → what it holds. seconds: of choice and search, without reading and compiling."""
+    supports: of the tree's branches, if any were asked for. files: name → what it holds. seconds: of choice,
+    search and supports, without reading."""
 
     settings: MlSettings
     found: SearchResult | None
     choice: ModelChoice | None
+    supports: BranchSupports | None
     tree: str
     drawing: str
     data: dict[str, object]
@@ -106,8 +114,10 @@ class MlResult:
         """A record of plain numbers, strings, lists and dictionaries."""
         chosen = {} if self.choice is None else {"model_choice": choice_record(self.choice)}
         searched = {} if self.found is None else _search_record(self.found, self.tree)
+        supported = {} if self.supports is None else {"supports": self.supports.to_json()}
         return {
             **searched,
+            **supported,
             **chosen,
             "seconds": self.seconds,
             "data": self.data,
@@ -140,12 +150,14 @@ def run_ml(
     told: called with what is being done and the best log-likelihood so far. compiling: called with a sentence
     if kernels have to be compiled first. Errors: PhloemError of every kind.
     """
+    from phloem.inference.ml.bootstrap import bootstrap_trees
     from phloem.inference.ml.tree_search import SearchSettings, bionj_start, search_tree
 
     if compiling is not None:
         on_first_compilation(compiling)
     require_threads(settings.threads)
-    of_choice = _choice_settings(settings)
+    of_choice, of_supports = _choice_settings(settings), _support_settings(settings)
+    replicates = _replicates(settings)
     files = _files(settings)
     check_outputs(files, settings.inputs, settings.redo)
     alignment = alignment_of(settings)
@@ -154,30 +166,33 @@ def run_ml(
     text = "" if of_choice else settings.model or USUAL_MODEL.get(alignment.alphabet.kind, "MK+G4")
     model = None if of_choice else model_for_alignment(text, alignment, settings.gamma)
     begin = time.perf_counter()
-    start, choice, found = given or bionj_start(alignment), None, None
+    start, choice = given or bionj_start(alignment), None
     if of_choice is not None:
         from phloem.inference.ml.model_choice import choose_model
 
         choice = choose_model(alignment, start, of_choice, of_search, settings.gamma, told)
-        winner = choice.winner
-        origin = f"the tree on which the model was chosen, a climb from {start.origin}"
-        start = replace(start, tree=winner.fit.tree, origin=origin, values=winner.fit.parameters)
-        model = model_for_alignment(winner.text, alignment, settings.gamma)
+        text, start = choice.winner.text, _after_choice(start, choice)
+        model = model_for_alignment(text, alignment, settings.gamma)
+    found = supports = drawn = tree = None
     if settings.searches and model is not None:
-        found = search_tree(alignment, model, start, of_search, told)
+        found = search_tree(alignment, model, start, of_search, told, of_supports)
+        tree, fitted = found.optimum.tree, found.optimum.parameters
         if not found.optimum.converged:
             warnings.append("the last fit of lengths and parameters did not converge")
-    seconds = time.perf_counter() - begin
-    tree = found.optimum.tree if found is not None else None
+        if replicates is not None:
+            count, gamma = _counted(told, found), settings.gamma
+            drawn = bootstrap_trees(alignment, text, fitted, replicates, of_search, gamma, count)
+        supports = supports_of(tree, found.supports, drawn)
     result = MlResult(
         settings=settings,
         found=found,
         choice=choice,
-        tree=newick_text([tree]).strip() if tree is not None else "",
+        supports=supports,
+        tree=newick_text([tree if supports is None else supports.tree]).strip() if tree is not None else "",
         drawing=draw_tree(tree, 80) if tree is not None else "",
         data=_data(alignment),
         files=files,
-        seconds=seconds,
+        seconds=time.perf_counter() - begin,
         provenance=_provenance(settings, found),
         warnings=tuple(warnings),
     )
@@ -185,10 +200,47 @@ def run_ml(
     return result
 
 
+def _after_choice(start: Start, choice: ModelChoice) -> Start:
+    """Where the search begins: at the tree and the numbers of the winner."""
+    origin = f"the tree on which the model was chosen, a climb from {start.origin}"
+    fit = choice.winner.fit
+    return replace(start, tree=fit.tree, origin=origin, values=fit.parameters)
+
+
+def _counted(told: Callable[[str, float], None] | None, found: SearchResult) -> Callable[[int, int], None]:
+    """What a bootstrap tells."""
+    value = found.optimum.log_likelihood
+    return lambda k, most: None if told is None else told(f"bootstrap {k} of {most}", value)
+
+
+def _support_settings(settings: MlSettings) -> SupportSettings:
+    """InputError for numbers of replicates that mean nothing, and where no tree is searched."""
+    from phloem.inference.ml.branch_tests import SupportSettings
+
+    wanted = SupportSettings(settings.alrt, settings.ufboot, settings.bnni)
+    if not settings.searches and (settings.alrt or settings.ufboot or settings.bootstrap):
+        raise InputError("supports are of a tree, and --model MF searches none", hint="Say --model auto.")
+    return wanted
+
+
+def _replicates(settings: MlSettings) -> int | Literal["auto"] | None:
+    if settings.bootstrap is None:
+        return None
+    if settings.bootstrap.lower() == "auto":
+        return "auto"
+    number = count_of(settings.bootstrap)
+    if not 1 <= number <= 100_000:
+        raise InputError(f"--bootstrap {settings.bootstrap}", hint="Give a number of replicates, or auto.")
+    return number
+
+
 def _write(result: MlResult) -> None:
-    prefix = result.settings.file_prefix
+    prefix, supports = result.settings.file_prefix, result.supports
     if result.found is not None:
-        write_trees(f"{prefix}.tree", [result.found.optimum.tree])
+        head = "" if supports is None else f"[branch labels, in percent: {'/'.join(supports.names)}]\n"
+        write_file(f"{prefix}.tree", head + result.tree + "\n")
+    if supports is not None and supports.replicates:
+        write_trees(f"{prefix}.bootstrap.nwk", supports.replicates)
     if result.choice is not None:
         write_file(f"{prefix}.models.tsv", choice_table(result.choice))
     write_json(result.to_json(), f"{prefix}.json")
@@ -244,8 +296,10 @@ def _files(settings: MlSettings) -> dict[str, str]:
         raise InputError("the prefix names a folder", file=prefix, hint="Add how the files' names begin.")
     tree = {f"{prefix}.tree": "the tree, in substitutions per site"} if settings.searches else {}
     models = {f"{prefix}.models.tsv": "all models that were compared"} if settings.automatic else {}
+    drawn = {f"{prefix}.bootstrap.nwk": "trees of resampled sites"} if settings.bootstrap else {}
     return (
         tree
+        | drawn
         | models
         | {
             f"{prefix}.json": "the whole result, for programs",

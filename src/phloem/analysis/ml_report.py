@@ -60,8 +60,25 @@ def _search_lines(result: MlResult) -> list[str]:
         "",
         result.drawing,
         "",
+        *support_lines(result),
         "The tree is unrooted: where it is drawn from carries no information.",
     ]
+
+
+def support_lines(result: MlResult) -> list[str]:
+    """How many branches are well supported, by name."""
+    supports = result.supports
+    if supports is None:
+        return []
+    lines = [
+        f"supports of {len(supports.branches)} inner branches ({'/'.join(supports.names)} in PREFIX.tree):"
+    ]
+    for name, column in zip(supports.names, supports.shares.T):
+        high = int((column >= 0.95).sum())
+        lines.append(f"  {name:<10} mean {100 * column.mean():.1f} %, {high} of 95 % or more")
+    if supports.replicates:
+        lines.append(f"  {len(supports.replicates)} bootstrap replicates")
+    return [*lines, ""]
 
 
 def choice_lines(choice: ModelChoice, most: int = _LISTED) -> list[str]:

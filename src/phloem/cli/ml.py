@@ -41,6 +41,14 @@ def ml(
     prefix: str | None = typer.Option(
         None, "--prefix", "-p", help="Of the files written; the alignment's name."
     ),
+    alrt: int = typer.Option(0, help="Replicates of SH-aLRT, such as 1000."),
+    ufboot: int = typer.Option(0, help="Replicates of the ultrafast bootstrap, 1000 or more."),
+    bnni: bool = typer.Option(
+        False, "--bnni", help="With --ufboot: climb with every replicate's own weights."
+    ),
+    bootstrap: str | None = typer.Option(
+        None, help="Replicates of the standard bootstrap (with TBE), or auto: until they agree."
+    ),
     radius: int = typer.Option(5, help="Nodes that a subtree is moved at most."),
     patience: int = typer.Option(10, help="Tries in a row without a better tree that end the search."),
     seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),
@@ -67,7 +75,7 @@ def ml(
 def _show(result: MlResult) -> None:
     from rich.text import Text
 
-    from phloem.analysis.ml_report import choice_lines
+    from phloem.analysis.ml_report import choice_lines, support_lines
 
     console, found = report_console(), result.found
     console.print(f"{result.data['taxa']} taxa, {result.data['sites']:,} sites, {result.data['datatype']}")
@@ -83,6 +91,8 @@ def _show(result: MlResult) -> None:
         console.print(Text(f"from {found.origin}: {found.first:.4f}"))
         better = len(found.found)
         console.print(f"{found.tries} tries from elsewhere, {better} led to a better tree")
+    for line in support_lines(result):
+        console.print(Text(line))
     console.print(f"{result.seconds:.2f} seconds")
     for name, what in result.files.items():
         console.print(Text(f"{name}: {what}"))

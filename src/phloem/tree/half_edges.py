@@ -13,6 +13,7 @@ import numpy as np
 from phloem.errors import InputError
 from phloem.tree.build import tree_from_edges
 from phloem.tree.layout import tree_layout
+from phloem.tree.splits import tip_bits
 from phloem.tree.tree import Tree
 
 _PRIME = (1 << 61) - 1
@@ -102,6 +103,20 @@ def topology_key(back: np.ndarray) -> int:
             beyond[h] = (beyond[int(back[a])] + beyond[int(back[b])]) % _PRIME
             total += pow(beyond[h], 3, _PRIME)
     return total % _PRIME
+
+
+def branch_splits(back: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """preorder, and (2T-3, W) uint64: of each of its half-edges the tips away from tip 0, as tree/splits.py
+    writes the split of an unrooted tree's branch."""
+    n, order = (len(back) + 6) // 4, preorder(back)
+    tips = tip_bits(n)
+    beyond = np.zeros((len(back), tips.shape[1]), np.uint64)
+    beyond[:n] = tips
+    for h in order[::-1].tolist():
+        if h >= n:
+            a, b = nexts(h, n)
+            beyond[h] = beyond[back[a]] | beyond[back[b]]
+    return order, beyond[order]
 
 
 def tree_of(edges: HalfEdges, taxa: tuple[str, ...]) -> Tree:

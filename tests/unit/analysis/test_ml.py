@@ -10,7 +10,7 @@ import pytest
 from phloem.analysis.ml import MlSettings, run_ml
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
-from phloem.io.trees import read_tree
+from phloem.io.trees import read_tree, read_trees
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 
 ROWS = (
@@ -90,3 +90,27 @@ def test_a_choice_without_a_search(alignment):
 def test_options_of_a_choice_that_is_not_made(alignment, given):
     with pytest.raises(InputError, match="is about the choice of a model"):
         run_ml(MlSettings(alignment, model="JC", **given))
+
+
+def test_supports_on_the_tree_and_in_the_record(alignment):
+    settings = MlSettings(alignment, model="JC", patience=0, alrt=100, ufboot=1000, bootstrap="3")
+    result = run_ml(settings)
+    names = ["SH-aLRT", "UFBoot", "bootstrap", "TBE"]
+    text = Path("small.tree").read_text()
+    assert text.startswith("[branch labels, in percent: SH-aLRT/UFBoot/bootstrap/TBE]\n(")
+    record = json.loads(Path("small.json").read_text())["supports"]
+    assert record["names"] == names and record["bootstrap_replicates"] == 3
+    tree = read_tree("small.tree")
+    labels = [label for label in tree.labels if label]
+    assert len(labels) == len(record["branches"]) == 2
+    for label, branch in zip(sorted(labels), sorted(record["branches"], key=lambda b: b["SH-aLRT"])):
+        assert len(label.split("/")) == 4 and set(branch) == {"taxa", "length", *names}
+        assert "a" not in branch["taxa"]
+    assert len(read_trees("small.bootstrap.nwk")) == 3 and "SH-aLRT" in Path("small.report").read_text()
+    assert "small.bootstrap.nwk" in result.files
+
+
+@pytest.mark.parametrize("given", [{"ufboot": 10}, {"bootstrap": "many"}, {"alrt": 100, "model": "MF"}])
+def test_supports_that_cannot_be(alignment, given):
+    with pytest.raises(InputError):
+        run_ml(MlSettings(alignment, **({"model": "JC"} | given)))

@@ -55,7 +55,7 @@ def improving(messages: DirectedMessages, place: Place, radius: int) -> list[Reg
     subtrees = np.arange(place.edges.n_tips, len(back))
     found = messages.regrafts(back, lengths, preorder(back), subtrees, radius)
     rows = worth_a_look(found, place.log_likelihood - SLACK)
-    fitted = messages.fitted(rows, found, back, lengths)
+    fitted = messages.fitted(rows, found, back, lengths).found
     gains = fitted[:, 0] - place.log_likelihood
     return [
         Regraft(int(found.pruned[r]), int(found.out[r]), (float(a), float(b), float(c)), float(gain))
@@ -64,11 +64,11 @@ def improving(messages: DirectedMessages, place: Place, radius: int) -> list[Reg
     ]
 
 
-def worth_a_look(found: Regrafts, least: float) -> np.ndarray:
+def worth_a_look(found: Regrafts, least: float, looks: int = LOOKS) -> np.ndarray:
     """Rows of the best scores of every subtree; of the four that are one interchange, the best."""
     good = np.flatnonzero(found.scores > least)
     good = good[np.lexsort((-found.scores[good], found.pruned[good]))]
-    good = good[_rank_among_equals(found.pruned[good]) < LOOKS]
+    good = good[_rank_among_equals(found.pruned[good]) < looks]
     near = found.steps[good, LEVEL] == 1
     interchanges = good[near]
     interchanges = interchanges[np.argsort(-found.scores[interchanges], kind="stable")]

@@ -15,6 +15,7 @@ from phloem.data.patterns import site_patterns
 from phloem.errors import InputError, ModelError
 from phloem.hardware.limits import require_memory
 from phloem.hardware.machine import usable_cores
+from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
 from phloem.inference.ml.optimize import OptimizeResult, refine
 from phloem.inference.ml.search import Place, climb, fit_lengths, hilltop
 from phloem.inference.ml.starts import Start as Values
@@ -65,7 +66,7 @@ class Better(NamedTuple):
 class SearchResult:
     """optimum: the best tree found, every length and parameter fitted. origin: of the tree that the first
     climb began from; first: what it reached. tries: climbs from elsewhere; found: those that led to a better
-    tree."""
+    tree. supports: branch_tests.branch_supports."""
 
     optimum: OptimizeResult
     origin: str
@@ -73,6 +74,7 @@ class SearchResult:
     tries: int
     found: tuple[Better, ...]
     selection: Selection
+    supports: dict[str, dict[bytes, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,7 @@ def search_tree(
     start: Start | None = None,
     settings: SearchSettings | None = None,
     told: Told | None = None,
+    supports: SupportSettings | None = None,
 ) -> SearchResult:
     """Maximum likelihood over unrooted trees, branch lengths and the model's free parameters.
 
@@ -99,7 +102,7 @@ def search_tree(
     ascertainment).
     """
     search = _Search(alignment, model, settings or SearchSettings(), told or (lambda *_: None))
-    return search.run(start or bionj_start(alignment))
+    return search.run(start or bionj_start(alignment), supports or SupportSettings())
 
 
 def bionj_start(alignment: Alignment) -> Start:
@@ -178,24 +181,38 @@ class _Search:
             alignment.source,
         )
         threads = settings.threads or _usual_threads(alignment.n_taxa * len(patterns.weights))
+        self._weights = problem.pattern_weights
         data = problem.tip_codes, problem.state_sets, problem.pattern_weights
         self._messages = DirectedMessages(*data, model.n_categories, settings.radius, threads)
         self._parsimony = Parsimony(alignment)
         self._values: dict[str, ParameterValue] = {}
+        self.hilltops: list[Place] = []
 
-    def run(self, start: Start) -> SearchResult:
+    def run(self, start: Start, wanted: SupportSettings) -> SearchResult:
         first = self._climbed(start)
         self._told("first climb", first.log_likelihood)
         best, tries, found = self._tried(first)
         likelihood = self._likelihood(best.tree, best.parameters)
         last = refine(likelihood)
-        return SearchResult(
-            last, start.origin, first.log_likelihood, tries, tuple(found), likelihood.selection
-        )
+        supports, selection = self._supports(last, wanted), likelihood.selection
+        value = first.log_likelihood
+        return SearchResult(last, start.origin, value, tries, tuple(found), selection, supports)
+
+    def _supports(self, last: OptimizeResult, wanted: SupportSettings) -> dict[str, dict[bytes, float]]:
+        """Of the branches of the final tree, under the final model."""
+        if self._alignment.n_taxa == 3 or not (wanted.alrt or wanted.ufboot):
+            return {}
+        self._told("supports", last.log_likelihood)
+        self._values = last.parameters
+        best = self._placed(last.tree)
+        others = sorted(self.hilltops, key=lambda place: -place.log_likelihood)
+        hilltops = [best.edges, *(place.edges for place in others)]
+        seed, radius = self._settings.seed, self._settings.radius
+        return branch_supports(self._messages, self._weights, hilltops, wanted, seed, radius)
 
     def climbed_once(self, start: Start) -> OptimizeResult:
         """Lengths, the model's numbers, moves, and both again."""
-        self._values = self._model.start_values()
+        self._values = self._model.start_values() | dict(start.values or {})
         fit = self._refined(self._placed(_with_lengths(start.tree)))
         return self._refined(climb(self._messages, self._placed(fit.tree), self._settings.radius))
 
@@ -217,7 +234,7 @@ class _Search:
         radius, tries, in_vain, found = self._settings.radius, 0, 0, list[Better]()
         self._values = best.parameters
         place = self._placed(best.tree)
-        top = hilltop(self._messages, place, radius)
+        top, self.hilltops = hilltop(self._messages, place, radius), [place]
         known = {topology_key(place.edges.back)}
         while in_vain < self._settings.patience:
             tries, in_vain = tries + 1, in_vain + 1
@@ -230,9 +247,12 @@ class _Search:
             else:
                 kind, edges = "shaken", top.shaken(self._rng, int(self._rng.integers(*_SHAKEN)))
             other = climb(self._messages, fit_lengths(self._messages, edges, 0.5, most=3), radius, known)
-            known.add(topology_key(other.edges.back))
+            if (key := topology_key(other.edges.back)) not in known:
+                known.add(key)
+                self.hilltops.append(other)
             if other.log_likelihood > place.log_likelihood + _GAIN:
                 place = self._placed(self._refined(other).tree)
+                self.hilltops.append(place)
                 top, in_vain = hilltop(self._messages, place, radius), 0
                 found.append(Better(tries, kind, place.log_likelihood))
             self._told(f"try {tries}", place.log_likelihood)

@@ -28,13 +28,22 @@ _STEPS = 4  # of Newton's; a look, not a fit: what it finds is fitted when it is
 class Star(NamedTuple):
     """Three branches that meet: to the gap's side, beyond, to the subtree. ends, sent (3, block, category,
     state, lane): the column at the far end in the eigenbasis, and what it sends to the middle. powers (block,
-    lane). lengths (3,). path: rows of a walk."""
+    lane). lengths (3,). path: rows of a walk. none: an empty array."""
 
     ends: np.ndarray
     sent: np.ndarray
     powers: np.ndarray
     lengths: np.ndarray
     path: np.ndarray
+    none: np.ndarray
+
+
+class Looks(NamedTuple):
+    """Second looks: found (n, 4) log-likelihood and the three lengths of each; sites (n, padded patterns), or
+    of no rows where nobody wants them."""
+
+    found: np.ndarray
+    sites: np.ndarray
 
 
 class Desk(NamedTuple):
@@ -111,9 +120,8 @@ def fit_end(k, columns, numbers, room, star, shape):
 
 @uncounted
 def fit_insertion(row, steps, back, lengths, columns, numbers, messages, desk, shape):
-    """The log-likelihood with the three lengths fitted, which star.lengths then holds: of the branch on the
-    gap's side, beyond, and of the subtree."""
-    lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
+    """Fits the three lengths, which star.lengths then holds: of the branch on the gap's side, beyond, and of
+    the subtree."""
     room, star = desk.room, desk.star
     write_ends(row, steps, back, columns, numbers, messages, desk.walk, room, star, shape)
     star.lengths[0] = star.lengths[1] = 0.5 * lengths[steps[row, OUT]]
@@ -122,6 +130,12 @@ def fit_insertion(row, steps, back, lengths, columns, numbers, messages, desk, s
         send(k, numbers, room, star, shape)
     for k in (2, 0, 1):
         fit_end(k, columns, numbers, room, star, shape)
+
+
+@uncounted
+def value_there(columns, numbers, room, star, shape, sites):
+    """The log-likelihood where the three branches meet; that of every pattern into sites, if it has room."""
+    lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
     result, span = 0.0, shape.blocks * size * n
     for block in range(shape.blocks):
         total, at = zeros(room.first, lanes), block * size * n
@@ -130,14 +144,19 @@ def fit_insertion(row, steps, back, lengths, columns, numbers, messages, desk, s
             x = multiply(x, load(star.sent, 2 * span + at + k * n, lanes))
             total = multiply_add(spread(numbers.start, k, lanes), x, total)
         log = log_sites(total, load(star.powers, block * n, lanes), block, columns, lanes)
+        if len(sites):
+            store(sites, block * n, log)
         result += sum_lanes(multiply(log, load(columns.weights, block * n, lanes)))
     return result
 
 
 @uncounted
-def fit_insertions(rows, steps, back, lengths, columns, numbers, messages, desk, shape, found):
-    """found (rows, 4): log-likelihood and the three lengths of each of these rows of steps."""
+def fit_insertions(rows, steps, back, lengths, columns, numbers, messages, desk, shape, looks):
+    """looks: of each of these rows of steps."""
+    star = desk.star
     for i in range(len(rows)):
-        found[i, 0] = fit_insertion(rows[i], steps, back, lengths, columns, numbers, messages, desk, shape)
+        fit_insertion(rows[i], steps, back, lengths, columns, numbers, messages, desk, shape)
+        sites = looks.sites[i] if len(looks.sites) else star.none
+        looks.found[i, 0] = value_there(columns, numbers, desk.room, star, shape, sites)
         for k in range(3):
-            found[i, 1 + k] = desk.star.lengths[k]
+            looks.found[i, 1 + k] = star.lengths[k]

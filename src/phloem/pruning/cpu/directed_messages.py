@@ -20,8 +20,9 @@ from phloem.pruning.cpu.directed import (
     log_likelihood_at,
     write_matrices,
 )
-from phloem.pruning.cpu.directed_insertions import Desk, Star, fit_insertions
+from phloem.pruning.cpu.directed_insertions import Desk, Looks, Star, fit_insertions
 from phloem.pruning.cpu.directed_lengths import Room, sweep
+from phloem.pruning.cpu.directed_quartets import Quartet, Resolutions, fit_resolutions
 from phloem.pruning.cpu.directed_regrafts import OUT, PRUNED, Walk, list_steps, score_steps
 
 # Two registers of float64: the products of a matrix then wait for each other half as often as with one.
@@ -156,22 +157,49 @@ class DirectedMessages:
         self._share_out(work, _SHARES)
         return Regrafts(steps[:, PRUNED], steps[:, OUT], scores.sum(0), steps)
 
-    def fitted(self, rows: np.ndarray, found: Regrafts, back: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """(n, 4) the log-likelihood of some rows of regrafts with the three lengths around fitted, and these:
-        on the side that the subtree came from, beyond, and its own."""
-        result = np.zeros((len(rows), 4))
+    def set_weights(self, weights: np.ndarray) -> None:
+        """(P,) how often every pattern counts from now on: a resampled alignment is other weights."""
+        self._columns.weights[: self.n_patterns] = weights
+
+    def resolutions(self, back: np.ndarray, lengths: np.ndarray, branches: np.ndarray) -> Resolutions:
+        """The three resolutions of inner branches, named by a half-edge each, with the five lengths around
+        fitted; sites (n, 3, P). Needs all messages."""
+        n, padded = len(branches), self.shape.blocks * len(self.shape.lanes)
+        found = Resolutions(np.zeros((n, 3)), np.zeros((n, 3, 5)), np.zeros((n, 3, padded)))
+
+        def work(share: int, thread: _Thread) -> None:
+            own = np.arange(share, n, len(self._threads))
+            part = Resolutions(*(np.ascontiguousarray(x[own]) for x in found))
+            fit_resolutions(
+                branches[own], back, lengths, self._columns, self._numbers, self._messages,
+                _quartet_of(self.shape, thread.desk.room), self.shape, part,
+            )  # fmt: skip
+            for whole, mine in zip(found, part):
+                whole[own] = mine
+
+        self._share_out(work, len(self._threads))
+        return found._replace(sites=found.sites[:, :, : self.n_patterns])
+
+    def fitted(
+        self, rows: np.ndarray, found: Regrafts, back: np.ndarray, lengths: np.ndarray, sites: bool = False
+    ) -> Looks:
+        """Some rows of regrafts with the three lengths around fitted: on the side that the subtree came from,
+        beyond, and its own. With sites (n, P) if asked for."""
+        padded = self.shape.blocks * len(self.shape.lanes)
+        result = Looks(np.zeros((len(rows), 4)), np.zeros((len(rows) if sites else 0, padded)))
 
         def work(share: int, thread: _Thread) -> None:
             own = slice(share, None, len(self._threads))
-            part = np.ascontiguousarray(result[own])
+            part = Looks(*(np.ascontiguousarray(x[own]) for x in result))
             fit_insertions(
                 np.ascontiguousarray(rows[own]), found.steps, back, lengths, self._columns, self._numbers,
                 self._messages, thread.desk, self.shape, part,
             )  # fmt: skip
-            result[own] = part
+            for whole, mine in zip(result, part):
+                whole[own] = mine
 
         self._share_out(work, len(self._threads))
-        return result
+        return result._replace(sites=result.sites[:, : self.n_patterns])
 
     def _share_out(self, work: Callable[[int, _Thread], None], n_shares: int) -> None:
         """work(share, thread) of every share, each thread every n-th."""
@@ -195,5 +223,16 @@ def _thread_of(shape: Shape, radius: int) -> _Thread:
     room = Room(a, b, theta, np.zeros(3 * size), stack)
     walk = Walk(aligned((radius + 1) * column), np.zeros((radius + 1) * n), c, d, e)
     ends, sent = aligned(3 * shape.blocks * column), aligned(3 * shape.blocks * column)
-    star = Star(ends, sent, np.zeros(shape.blocks * n), np.zeros(3), np.zeros(radius + 1, np.int64))
+    star = Star(
+        ends, sent, np.zeros(shape.blocks * n), np.zeros(3), np.zeros(radius + 1, np.int64), np.zeros(0)
+    )
     return _Thread(Desk(room, walk, star), aligned(edges * column))
+
+
+def _quartet_of(shape: Shape, room: Room) -> Quartet:
+    n, size = len(shape.lanes), shape.categories * shape.states
+    span = shape.blocks * size * n
+    return Quartet(
+        room, aligned(4 * span), aligned(4 * span), aligned(span), np.zeros(shape.blocks * n), np.zeros(5),
+        np.zeros(size * shape.states),
+    )  # fmt: skip

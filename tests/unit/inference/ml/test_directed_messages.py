@@ -13,7 +13,7 @@ from phloem.inference.ml.optimize import optimize
 from phloem.likelihood.problem import engine_problem
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.pruning.cpu.directed_messages import DirectedMessages
-from phloem.tree.half_edges import half_edges, nexts, preorder, tree_of
+from phloem.tree.half_edges import half_edges, join, nexts, preorder, tree_of
 from phloem.tree.random import taxon_names, uniform_unrooted
 
 MODELS = {
@@ -109,13 +109,62 @@ def test_a_second_look_fits_the_three_lengths(model):
     pruned = np.arange(7, len(back))
     found = case.messages.regrafts(back, lengths, case.order, pruned, 4)
     rows = np.arange(0, len(found.scores), 11)
-    fitted = case.messages.fitted(rows, found, back, lengths)
+    fitted = case.messages.fitted(rows, found, back, lengths).found
     for row, (value, *three) in zip(rows, fitted):
         edges = case.edges.copy()
         regraft(edges, Regraft(int(found.pruned[row]), int(found.out[row]), tuple(three), 0.0))
         assert value == pytest.approx(case.value(edges), rel=1e-11)
     assert (fitted[:, 0] >= found.scores[rows] - 1e-6).all()
     assert (fitted[:, 0] > found.scores[rows] + 1e-2).any()
+
+
+def interchanged(edges, h: int, resolution: int):
+    """A copy where the second corner beside h has changed places with corner 1 + resolution."""
+    new, n = edges.copy(), edges.n_tips
+    mine, others = nexts(h, n)[1], nexts(int(edges.back[h]), n)
+    if resolution:
+        theirs = others[resolution - 1]
+        x, y = int(new.back[mine]), int(new.back[theirs])
+        join(new.back, new.lengths, mine, y, 0.1)
+        join(new.back, new.lengths, theirs, x, 0.1)
+    return new
+
+
+@pytest.mark.parametrize("model", list(MODELS)[:3])
+def test_resolutions_of_a_branch_with_their_five_lengths(model):
+    case = Case(model)
+    back, lengths = case.edges
+    case.messages.fill(back, lengths, case.order)
+    inner = case.order[(case.order >= 7) & (back[case.order] >= 7)]
+    found = case.messages.resolutions(back, lengths, inner)
+    assert len(inner) == 4 and found.sites.shape == (4, 3, len(case.messages.sites()))
+    weights = site_patterns(case.alignment).weights
+    np.testing.assert_allclose(found.sites @ weights, found.values, rtol=1e-12)
+    for h, values, five in zip(inner.tolist(), found.values, found.lengths):
+        for r in range(3):
+            edges = interchanged(case.edges, h, r)
+            places = [*nexts(h, 7), *nexts(int(back[h]), 7)]
+            if r:  # corner 1 and corner 1 + r changed places
+                places[1], places[1 + r] = places[1 + r], places[1]
+            for corner, half in enumerate(places):
+                join(edges.back, edges.lengths, half, int(edges.back[half]), float(five[r][corner]))
+            join(edges.back, edges.lengths, h, int(edges.back[h]), float(five[r][4]))
+            assert values[r] == pytest.approx(case.value(edges), rel=1e-11)
+            edges.lengths[:] *= 1.01  # the values depend on the lengths that are handed out
+            assert values[r] != pytest.approx(case.value(edges), rel=1e-11)
+    assert found.values[:, 0].min() > case.likelihood.log_likelihood() - 1e-6
+
+
+def test_the_five_lengths_are_the_best():
+    case = Case("HKY{3}+FQ+I{0.3}+R2{0.3,0.2,0.7,1.4}", n_taxa=4)
+    back, lengths = case.edges
+    case.messages.fill(back, lengths, case.order)
+    h = int(case.order[(case.order >= 4) & (back[case.order] >= 4)][0])
+    found = case.messages.resolutions(back, lengths, np.array([h]))
+    for r in range(3):
+        tree = tree_of(interchanged(case.edges, h, r), case.alignment.taxa)
+        best = optimize(case.reference(tree)).log_likelihood
+        assert found.values[0, r] == pytest.approx(best, abs=0.02)
 
 
 def test_sweeps_find_the_best_lengths():

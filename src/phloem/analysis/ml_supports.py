@@ -1,0 +1,68 @@
+"""All supports of a tree's branches together: on the tree, and by branch for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from phloem.tree.sample import sample_of_trees
+from phloem.tree.splits import sample_splits, split_members
+from phloem.tree.tree import Tree
+
+BOOTSTRAP, TRANSFER = "bootstrap", "TBE"
+
+
+@dataclass(frozen=True, eq=False)
+class BranchSupports:
+    """names: in the order of the labels of `tree`, whose inner nodes are labelled in percent. branches: node
+    numbers; shares (n, k), 0 to 1, of each. replicates: trees of the standard bootstrap."""
+
+    names: tuple[str, ...]
+    tree: Tree
+    branches: np.ndarray
+    shares: np.ndarray
+    replicates: Sequence[Tree]
+
+    def to_json(self) -> dict[str, object]:
+        """taxa: on the side of a branch without the first taxon."""
+        splits = sample_splits(sample_of_trees([self.tree]))[0][self.branches]
+        members = split_members(splits, self.tree.n_tips)
+        return {
+            "names": list(self.names),
+            "bootstrap_replicates": len(self.replicates),
+            "branches": [
+                {
+                    "taxa": [self.tree.taxa[i] for i in np.flatnonzero(inside)],
+                    "length": float(self.tree.lengths[x]),
+                    **dict(zip(self.names, row.tolist())),
+                }
+                for x, inside, row in zip(self.branches, members, self.shares)
+            ],
+        }
+
+
+def supports_of(
+    tree: Tree, by_split: Mapping[str, Mapping[bytes, float]], replicates: Sequence[Tree] | None
+) -> BranchSupports | None:
+    """by_split: name → share by split's bytes. replicates: trees of the standard bootstrap, None without one;
+    they give BOOTSTRAP and TRANSFER. None if nothing was asked for, or the tree has no inner branch."""
+    from phloem.inference.ml.bootstrap import split_shares, transfer_expectation
+
+    branches = np.arange(tree.n_tips, tree.n_nodes - 1)
+    if not by_split and replicates is None:
+        return None
+    splits = sample_splits(sample_of_trees([tree]))[0][branches]
+    columns = {name: [shares[s.tobytes()] for s in splits] for name, shares in by_split.items()}
+    if replicates is not None and len(branches):
+        found = split_shares(replicates)
+        columns[BOOTSTRAP] = [found.get(s.tobytes(), 0.0) for s in splits]
+        columns[TRANSFER] = transfer_expectation(splits, replicates).tolist()
+    shares = np.array(list(columns.values())).T.reshape(len(branches), len(columns))
+    labels: list[str | None] = [None] * tree.n_nodes
+    for x, row in zip(branches.tolist(), shares):
+        labels[x] = "/".join(f"{100 * share:.1f}".removesuffix(".0") for share in row)
+    return BranchSupports(
+        tuple(columns), replace(tree, labels=tuple(labels)), branches, shares, replicates or ()
+    )

@@ -1,0 +1,137 @@
+"""The standard bootstrap (Felsenstein 1985): a tree of every resampled alignment, and when there are enough.
+
+Replicate k of seed s is the same alone or among others, on any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from phloem.clustering.parsimony import Parsimony
+from phloem.data.alignment import Alignment
+from phloem.errors import InputError
+from phloem.inference.ml.tree_search import SearchSettings, Start, climbed_once
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.model.record import ParameterValue
+from phloem.tree.splits import split_members, tree_splits
+from phloem.tree.tree import Tree
+
+AT_ONCE, MOST = 50, 1000  # replicates between two looks whether there are enough; at most
+ENOUGH = 0.03  # weighted Robinson-Foulds distance of two halves
+_PERMUTATIONS = 100
+_RARE = 0.05  # splits in a smaller share of the replicates do not count
+_STREAM = 3  # of random numbers
+
+Told = Callable[[int, int], None]
+
+
+def bootstrap_trees(
+    alignment: Alignment,
+    model: str,
+    values: Mapping[str, ParameterValue],
+    replicates: int | Literal["auto"],
+    settings: SearchSettings,
+    gamma: Literal["mean", "median"] = "mean",
+    told: Told | None = None,
+) -> list[Tree]:
+    """Of every replicate a parsimonious tree of a random order of taxa, climbed once under the model, whose
+    free numbers are fitted again, from values on, and whose counted ones are counted again.
+
+    replicates: a number, or "auto": by AT_ONCE until `distance_of_halves` is below ENOUGH, at most MOST.
+    """
+    automatic = replicates == "auto"
+    most = MOST if isinstance(replicates, str) else replicates
+    trees: list[Tree] = []
+    for k in range(most):
+        trees.append(_one(alignment, model, values, settings, gamma, k))
+        if told is not None:
+            told(k + 1, most)
+        if automatic and (k + 1) % AT_ONCE == 0:
+            rng = np.random.default_rng([settings.seed, _STREAM, 1, k])
+            if distance_of_halves(presence(trees)[1], rng) < ENOUGH:
+                break
+    return trees
+
+
+def _one(
+    alignment: Alignment,
+    text: str,
+    values: Mapping[str, ParameterValue],
+    settings: SearchSettings,
+    gamma: Literal["mean", "median"],
+    k: int,
+) -> Tree:
+    rng = np.random.default_rng([settings.seed, _STREAM, 0, k])
+    columns = rng.integers(0, alignment.n_sites, alignment.n_sites)
+    drawn = replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, columns]))
+    try:
+        model = model_for_alignment(text, drawn, gamma)
+        start = Start(Parsimony(drawn).tree(rng).tree, "", {p.name: values[p.name] for p in model.free})
+        return climbed_once(drawn, model, start, settings).tree
+    except InputError as error:
+        raise InputError(
+            f"in bootstrap replicate {k + 1}: {error.message}", file=error.file, hint=error.hint
+        ) from None
+
+
+def presence(trees: Sequence[Tree]) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct inner splits (S, W) of trees of the same taxa, and (n, S) bool which tree has which."""
+    by_tree = [tree_splits(tree) for tree in trees]
+    distinct: dict[bytes, int] = {}
+    for splits in by_tree:
+        for split in splits:
+            distinct.setdefault(split.tobytes(), len(distinct))
+    has = np.zeros((len(trees), len(distinct)), bool)
+    for row, splits in zip(has, by_tree):
+        row[[distinct[split.tobytes()] for split in splits]] = True
+    words = by_tree[0].shape[1] if by_tree else 1
+    keys = np.frombuffer(b"".join(distinct), np.uint64).reshape(-1, words)
+    return keys, has
+
+
+def distance_of_halves(has: np.ndarray, rng: np.random.Generator) -> float:
+    """Weighted Robinson-Foulds distance between random halves of the replicates, the mean of many draws:
+    Σ |a - b| / Σ (a + b) over the shares a, b of both that have a split, rare ones left out.
+
+    has (n, S): which replicate has which split. In the manner of Pattengale et al. 2010 (J. Comput. Biol.
+    17:337), who compare consensus trees of the halves.
+    """
+    n, often = len(has), has[:, has.mean(0) >= _RARE].astype(np.float64)
+    if not often.size:
+        return 0.0
+    total = 0.0
+    for _ in range(_PERMUTATIONS):
+        order = rng.permutation(n)
+        a, b = often[order[: n // 2]].mean(0), often[order[n // 2 : 2 * (n // 2)]].mean(0)
+        total += float(np.abs(a - b).sum() / (a + b).sum())
+    return total / _PERMUTATIONS
+
+
+def split_shares(trees: Sequence[Tree]) -> dict[bytes, float]:
+    """Share of the trees that have a split, by its bytes (tree/splits.py)."""
+    keys, has = presence(trees)
+    return {key.tobytes(): float(share) for key, share in zip(keys, has.mean(0))}
+
+
+def transfer_expectation(splits: np.ndarray, trees: Sequence[Tree]) -> np.ndarray:
+    """(k,) transfer bootstrap expectation of inner splits (k, W): 1 - mean over trees of δ / (p - 1)
+    (Lemoine et al. 2018, Nature 556:452).
+
+    δ: the fewest tips that have to change sides so that the split is a branch of the tree; p: tips on its
+    smaller side, p - 1 what a branch to a single tip costs.
+    """
+    n = trees[0].n_tips
+    own = split_members(splits, n).astype(np.float32)
+    size = own.sum(1)
+    smaller = np.minimum(size, n - size)
+    total = np.zeros(len(splits))
+    for tree in trees:
+        other = split_members(tree_splits(tree), n).astype(np.float32)
+        apart = size[:, None] + other.sum(1) - 2.0 * (own @ other.T)
+        nearest = np.minimum(apart, n - apart).min(1, initial=n)
+        total += np.minimum(nearest, smaller - 1.0)
+    return 1.0 - total / len(trees) / (smaller - 1.0)

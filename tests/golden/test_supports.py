@@ -1,0 +1,55 @@
+"""Supports of branches beside those that IQ-TREE printed (iqtree_supports.json)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from phloem.inference.ml.branch_tests import ALRT, UFBOOT, SupportSettings
+from phloem.inference.ml.tree_search import SearchSettings, search_tree
+from phloem.io.alignment import read_alignment
+from phloem.io.trees import parse_trees
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.tree.half_edges import branch_splits, half_edges
+from phloem.tree.sample import sample_of_trees
+from phloem.tree.splits import sample_splits, split_members
+
+GOLDEN = json.loads(Path(__file__).with_name("iqtree_supports.json").read_text())
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def printed(taxa) -> dict[bytes, tuple[float, float]]:
+    """Supports in percent by split, on the side without the first of these taxa."""
+    tree = parse_trees(GOLDEN["tree"])[0]
+    order = [taxa.index(name) for name in tree.taxa]
+    back = half_edges(tree, taxa).back
+    mine = {s.tobytes(): s for s in branch_splits(back)[1]}
+    splits = split_members(sample_splits(sample_of_trees([tree]))[0], tree.n_tips)
+    result = {}
+    for members, label in zip(splits, tree.labels or ()):
+        if not label:
+            continue
+        inside = np.zeros(len(taxa), bool)
+        inside[[order[i] for i in np.flatnonzero(members)]] = True
+        inside = ~inside if inside[0] else inside
+        key = next(k for k, s in mine.items() if (split_members(s, len(taxa)) == inside).all())
+        one, other = label.split("/")
+        result[key] = float(one), float(other)
+    return result
+
+
+def test_supports_within_their_sampling_error():
+    data = read_alignment(EXAMPLES / "primates.nex")
+    model = model_for_alignment("GTR+F+G4", data)
+    settings, wanted = SearchSettings(patience=4, threads=1), SupportSettings(alrt=1000, ufboot=1000)
+    found = search_tree(data, model, settings=settings, supports=wanted).supports
+    theirs = printed(data.taxa)
+    assert len(theirs) == 9
+    for k, (name, allowed) in enumerate(((ALRT, 4.5), (UFBOOT, 6.0))):
+        apart = [100 * found[name][key] - labels[k] for key, labels in theirs.items()]
+        assert np.abs(apart).max() < allowed and np.sqrt(np.mean(np.square(apart))) < 2.5, name
+        values = [labels[k] for labels in theirs.values()]
+        others = [100 * found[name][key] - v for key, v in zip(theirs, values[1:] + values[:1])]
+        assert np.abs(others).max() > allowed  # of the neighbour's branch

@@ -1,0 +1,204 @@
+"""Supports of branches: their definitions, data where they are known, the same numbers on any threads."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from phloem.data.patterns import site_patterns
+from phloem.errors import InputError
+from phloem.inference.ml.bootstrap import (
+    bootstrap_trees,
+    distance_of_halves,
+    presence,
+    split_shares,
+    transfer_expectation,
+)
+from phloem.inference.ml.branch_tests import (
+    ALRT,
+    UFBOOT,
+    SupportSettings,
+    resampled_weights,
+    sh_alrt,
+)
+from phloem.inference.ml.search import fit_lengths
+from phloem.inference.ml.tree_search import SearchSettings, search_tree
+from phloem.inference.ml.ultrafast import Replicates, climb_each
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.problem import engine_problem
+from phloem.likelihood.simulation import simulate_alignment
+from phloem.model.grammar import parse_model
+from phloem.pruning.cpu.directed_messages import DirectedMessages
+from phloem.tree.half_edges import branch_splits, half_edges, tree_of
+from phloem.tree.random import uniform_unrooted
+from phloem.tree.splits import split_members, tip_bits, tree_splits
+
+BOTH = SupportSettings(alrt=200, ufboot=1000)
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return uniform_unrooted(12, np.random.default_rng(5), 0.15)
+
+
+@pytest.fixture(scope="module")
+def simulated(truth):
+    return simulate_alignment(truth, parse_model("HKY{3}+FQ", datatype="dna"), 300, seed=3)
+
+
+def searched(data, wanted, threads=1, patience=2):
+    settings = SearchSettings(patience=patience, threads=threads)
+    return search_tree(data, model_for_alignment("HKY+FQ", data), settings=settings, supports=wanted)
+
+
+@pytest.fixture(scope="module")
+def found(simulated):
+    return searched(simulated, BOTH)
+
+
+def sh_by_hand(values, sites, counts) -> float:
+    """The definition, replicate by replicate."""
+    ahead, times = values[0] - max(values[1:]), 0
+    for draw in counts:
+        sums = [float(draw @ one) - value for one, value in zip(sites, values)]
+        best, second, _ = sorted(sums, reverse=True)
+        times += ahead > best - second + 0.05
+    return times / len(counts)
+
+
+def test_sh_like_supports_are_their_definition():
+    rng = np.random.default_rng(1)
+    weights = rng.integers(1, 9, 40).astype(float)
+    sites = rng.normal(-3.0, 0.4, (5, 3, 40))
+    sites[:, 0] += 0.05
+    sites[4] = sites[4, 0]  # three resolutions that are one
+    values = sites @ weights
+    counts = resampled_weights(weights, 300, 7, 1)
+    assert (counts.sum(1) == weights.sum()).all()
+    shares = sh_alrt(values, sites, counts)
+    expected = [sh_by_hand(v, s, counts) for v, s in zip(values, sites)]
+    np.testing.assert_array_equal(shares, expected)
+    assert shares[4] == 0 and shares.max() > 0
+    assert not np.array_equal(sh_alrt(values - 1e-9 + np.array([3.0, 0, 0]), sites, counts), expected)
+
+
+def test_branches_that_made_the_data_are_supported(truth, found):
+    supports = found.supports
+    true = {split.tobytes() for split in tree_splits(truth)}
+    assert list(supports) == [ALRT, UFBOOT]
+    for shares in supports.values():
+        mine = [shares[s.tobytes()] for s in tree_splits(found.optimum.tree) if s.tobytes() in true]
+        assert np.mean(mine) > 0.85 and max(shares.values()) <= 1 and min(shares.values()) >= 0
+    random_data = simulate_alignment(
+        uniform_unrooted(12, np.random.default_rng(5), 30.0), parse_model("JC", datatype="dna"), 300, seed=1
+    )
+    noise = searched(random_data, BOTH, patience=0).supports
+    inner = tree_splits(searched(random_data, SupportSettings(), patience=0).optimum.tree)
+    assert np.mean([noise[UFBOOT][s.tobytes()] for s in inner]) < 0.6
+
+
+def test_the_same_supports_on_two_threads(simulated, found):
+    again = searched(simulated, BOTH, threads=2)
+    assert again.supports == found.supports
+
+
+def test_every_replicate_climbs_with_its_own_weights(simulated, truth):
+    patterns, none = site_patterns(simulated), np.zeros(0, np.int32)
+    model = model_for_alignment("HKY{3}+FQ", simulated)
+    problem = engine_problem(patterns, model, (none, none))
+    data = problem.tip_codes, problem.state_sets, problem.pattern_weights
+    messages = DirectedMessages(*data, 1, 5)
+    messages.set_model(model.evaluate())
+    counts = resampled_weights(patterns.weights, 8, 1, 9)
+    edges = half_edges(tree_of(half_edges(truth, truth.taxa), simulated.taxa), simulated.taxa)
+    first = Replicates([edges], np.zeros(8, np.int64))
+    better = climb_each(messages, first, counts, patterns.weights)
+    assert len(better.trees) == 8 and len(better.distinct) > 1
+
+    def value(tree, weights) -> float:
+        messages.set_weights(weights)
+        return fit_lengths(messages, tree.copy(), 0.01).log_likelihood
+
+    gains = [
+        value(better.distinct[k], own) - value(edges, own) for k, own in zip(better.trees.tolist(), counts)
+    ]
+    assert min(gains) > -0.1 and max(gains) > 0.1
+    messages.set_weights(patterns.weights)
+    again = climb_each(messages, first, np.tile(patterns.weights, (2, 1)), patterns.weights)
+    assert len(again.distinct) == 1  # the data's own weights lead to one tree
+
+
+def test_ultrafast_supports_are_near_those_of_the_standard_bootstrap(simulated, found):
+    trees = bootstrap_trees(simulated, "HKY+FQ", found.optimum.parameters, 20, SearchSettings(threads=1))
+    shares = split_shares(trees)
+    apart = [
+        found.supports[UFBOOT][s.tobytes()] - shares.get(s.tobytes(), 0.0)
+        for s in tree_splits(found.optimum.tree)
+    ]
+    assert abs(np.mean(apart)) < 0.1 and np.abs(apart).max() < 0.4
+    alone = bootstrap_trees(simulated, "HKY+FQ", found.optimum.parameters, 2, SearchSettings(threads=2))
+    assert [tree_splits(t).tobytes() for t in alone] == [tree_splits(t).tobytes() for t in trees[:2]]
+
+
+def transfers(split: frozenset, tree_sides: list[frozenset], taxa: frozenset) -> int:
+    """Fewest taxa to be left out so that the split is among the branches, tips among them."""
+    for k in range(len(taxa)):
+        for out in itertools.combinations(sorted(taxa), k):
+            rest = taxa - set(out)
+            sides = [side & rest for side in tree_sides]
+            if any(s in (split & rest, rest - split) for s in sides):
+                return k
+    return len(taxa)
+
+
+def test_transfer_expectation_is_its_definition():
+    rng = np.random.default_rng(2)
+    reference, others = uniform_unrooted(8, rng), [uniform_unrooted(8, rng) for _ in range(4)]
+    everyone, splits = frozenset(range(8)), tree_splits(reference)
+    values = transfer_expectation(splits, others)
+    for split, value in zip(split_members(splits, 8), values):
+        mine = frozenset(np.flatnonzero(split).tolist())
+        smaller, total = min(len(mine), 8 - len(mine)), 0
+        for tree in others:
+            rows = split_members(tree_splits(tree), 8)
+            sides = [frozenset(np.flatnonzero(r).tolist()) for r in rows] + [frozenset([i]) for i in range(8)]
+            total += transfers(mine, sides, everyone)
+        assert value == pytest.approx(1 - total / 4 / (smaller - 1), abs=1e-6)
+    assert transfer_expectation(splits, [reference] * 3) == pytest.approx(1.0)
+    assert transfer_expectation(splits, others[:1]).min() < 1
+
+
+def test_halves_that_agree_and_halves_that_do_not():
+    rng = np.random.default_rng(3)
+    certain = np.ones((100, 9), bool)
+    assert distance_of_halves(certain, rng) == 0
+    loose = rng.random((100, 9)) < 0.5
+    many = rng.random((4000, 9)) < 0.5
+    assert distance_of_halves(loose, rng) > 0.05 > 0.03 > distance_of_halves(many, rng) > 0
+
+
+def test_presence_of_splits():
+    rng = np.random.default_rng(4)
+    trees = [uniform_unrooted(7, rng) for _ in range(3)]
+    keys, has = presence(trees)
+    assert has.sum() == 3 * 4 and has.any(0).all()
+    for tree, row in zip(trees, has):
+        assert {k.tobytes() for k in keys[row]} == {s.tobytes() for s in tree_splits(tree)}
+
+
+def test_splits_of_half_edges(truth):
+    order, splits = branch_splits(half_edges(truth, truth.taxa).back)
+    inner = {s.tobytes() for s in splits[order >= 12]} - {s.tobytes() for s in tip_bits(12)}
+    everything_but_tip_0 = np.bitwise_or.reduce(tip_bits(12)[1:], axis=0).tobytes()
+    assert inner - {everything_but_tip_0} == {s.tobytes() for s in tree_splits(truth)}
+
+
+def test_numbers_of_replicates_that_mean_little():
+    with pytest.raises(InputError, match="99 replicates"):
+        SupportSettings(ufboot=99)
+    with pytest.raises(InputError, match="5 replicates"):
+        SupportSettings(alrt=5)
+    with pytest.raises(InputError, match="--bnni"):
+        SupportSettings(bnni=True)
