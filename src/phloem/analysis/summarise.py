@@ -8,16 +8,18 @@ from typing import Literal
 from phloem.analysis.outputs import check_outputs
 from phloem.errors import InputError, require_choice
 from phloem.io.trees import newick_text, read_tree_sample, write_trees
+from phloem.summary.clade_trees import tree_of_clades
 from phloem.summary.splits import (
     SplitFrequencyDeviation,
     split_frequency_deviation,
     split_table,
     topology_table,
 )
-from phloem.summary.trees import consensus_tree, maximum_clade_credibility
+from phloem.summary.trees import consensus_tree
 from phloem.tree.tree import Tree
 
-SummaryTree = Literal["majority", "allcompat", "mcc"]
+SummaryTree = Literal["majority", "allcompat", "mcc", "hipstr", "ccd"]
+OF_CLADES = ("mcc", "hipstr", "ccd")
 Middle = Literal["mean", "median", "common-ancestor", "keep"]
 
 
@@ -26,8 +28,9 @@ class SummariseSettings:
     """files: tree files of the runs, one a run; the first share burn_in of each is left out.
 
     tree: the majority-rule consensus, the same with further compatible splits, or the sampled tree of maximum
-    clade credibility. middle: branch lengths of a consensus (mean, median), or of unrooted mcc trees (keep as
-    well), or node heights of rooted mcc trees. mass: of HPD intervals and of the credible set of topologies.
+    clade credibility, or one put together of sampled clades (hipstr, ccd: summary/clade_trees.py). middle:
+    branch lengths of a consensus (mean, median), or of unrooted mcc trees (keep as well), or node heights of
+    the others. mass: of HPD intervals and of the credible set of topologies.
     out: file for the tree, replaced only with redo; NEXUS if its name says so.
     """
 
@@ -57,8 +60,8 @@ class TreeSampleSummary:
 
 def run_summarise(settings: SummariseSettings) -> TreeSampleSummary:
     """Read, summarise and, if a file is named, write. InputError for runs of different taxa or rooting."""
-    require_choice("kind of summary tree", settings.tree, ("majority", "allcompat", "mcc"))
-    if settings.tree != "mcc" and settings.middle not in ("mean", "median"):
+    require_choice("kind of summary tree", settings.tree, ("majority", "allcompat", *OF_CLADES))
+    if settings.tree not in OF_CLADES and settings.middle not in ("mean", "median"):
         raise InputError(
             f"a consensus has no '{settings.middle}' branch lengths",
             hint="Choose mean or median, or --tree mcc.",
@@ -68,11 +71,11 @@ def run_summarise(settings: SummariseSettings) -> TreeSampleSummary:
     check_outputs([settings.out], settings.files, settings.redo)
     samples = [read_tree_sample(file, settings.burn_in) for file in settings.files]
     table = split_table(samples)
-    if settings.tree == "mcc":
-        tree = maximum_clade_credibility(table, settings.middle, settings.mass)
-    else:
+    if settings.tree == "majority" or settings.tree == "allcompat":
         lengths: Literal["mean", "median"] = "median" if settings.middle == "median" else "mean"
         tree = consensus_tree(table, settings.tree, mass=settings.mass, lengths=lengths)
+    else:
+        tree = tree_of_clades(table, settings.tree, settings.middle, settings.mass)
     topologies = topology_table(table)
     if settings.out is not None:
         write_trees(settings.out, tree)

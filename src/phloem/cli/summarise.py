@@ -9,12 +9,14 @@ import typer
 
 def summarise(
     files: list[str] = typer.Argument(..., help="Tree files of the runs, one a run; - is standard input."),  # noqa: B008
-    tree: Literal["majority", "allcompat", "mcc"] = typer.Option(
-        "majority", help="Majority-rule consensus, with all compatible clades, or maximum clade credibility."
+    tree: Literal["majority", "allcompat", "mcc", "hipstr", "ccd"] = typer.Option(
+        "majority",
+        help="Majority-rule consensus, with all compatible clades, maximum clade credibility, or best of "
+        "all sampled clades: in sampled pairs (hipstr), or in any (ccd).",
     ),
     burn_in: float = typer.Option(0.25, help="Share of each run's trees that is left out, from the start."),
     middle: Literal["mean", "median", "common-ancestor", "keep"] = typer.Option(
-        "mean", help="Branch lengths; of rooted mcc trees node heights. The last two are for mcc only."
+        "mean", help="Branch lengths; of rooted mcc trees node heights. The last two are not for a consensus."
     ),
     mass: float = typer.Option(0.95, help="Of HPD intervals and of the credible set of topologies."),
     out: str | None = typer.Option(None, "--out", "-o", help="File for the tree, else standard output."),

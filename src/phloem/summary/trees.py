@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -150,16 +150,25 @@ def maximum_clade_credibility(
     Annotations: prob; height_mean, height_median, height_95%_HPD (rooted) or length_… (unrooted).
     """
     table = runs if isinstance(runs, SplitTable) else split_table(runs)
-    best = int(np.argmax(log_clade_credibility(table)))
-    sample = table.sample
-    if not sample.rooted:
-        if heights == "common-ancestor":
-            raise InputError("unrooted trees have no common ancestors", hint="Use mean, median or keep.")
-        return _finished(table, best, sample.lengths, heights, mass, "length_{:g}%_HPD", "length")
-    values = sample_heights(sample)
+    best, sample = int(np.argmax(log_clade_credibility(table))), table.sample
+    if not sample.rooted and heights == "common-ancestor":
+        raise InputError("unrooted trees have no common ancestors", hint="Use mean, median or keep.")
+    values = sample_heights(sample) if sample.rooted else sample.lengths
+    standing = Standing("mcc", sample.parent[best], table.which[best], values[best])
     if heights == "common-ancestor":
-        values = _common_ancestor_heights(sample, best, values)
-    return _finished(table, best, values, heights, mass, "height_{:g}%_HPD", "height")
+        values = common_ancestor_heights(table, standing, values)
+    return finished(table, standing, values, heights, mass)
+
+
+class Standing(NamedTuple):
+    """A tree that stands for a sample. name; parent (N,), in the sample's order; which: (N,) the table's
+    split above each node, -1 at the root and absent nodes; own: (N,) its heights or lengths, if it was
+    sampled."""
+
+    name: str
+    parent: np.ndarray
+    which: np.ndarray
+    own: np.ndarray | None
 
 
 def sample_heights(sample: TreeSample) -> np.ndarray:
@@ -171,58 +180,55 @@ def sample_heights(sample: TreeSample) -> np.ndarray:
     return depth[:, : sample.n_tips].max(axis=1, keepdims=True) - depth
 
 
-def _common_ancestor_heights(sample: TreeSample, best: int, heights: np.ndarray) -> np.ndarray:
-    """(n, N) height, in every tree, of the common ancestor of each clade of tree number best."""
-    clades = sample_clades(sample)
-    rows = np.arange(sample.n_trees)
+def common_ancestor_heights(table: SplitTable, standing: Standing, heights: np.ndarray) -> np.ndarray:
+    """(n, N) height, in every tree, of the common ancestor of each clade of a tree."""
+    clades = sample_clades(table.sample)
+    rows = np.arange(table.sample.n_trees)
     found = np.full(heights.shape, np.nan)
-    for x in range(sample.n_nodes):
-        if x < sample.n_nodes - 1 and sample.parent[best, x] < 0:
-            continue
-        mine = clades[best, x]
-        found[:, x] = heights[rows, ((clades & mine) == mine).all(axis=2).argmax(axis=1)]
+    for x, split in enumerate(standing.which):
+        if split >= 0:
+            mine = table.splits[split]
+            found[:, x] = heights[rows, ((clades & mine) == mine).all(axis=2).argmax(axis=1)]
+    found[:, -1] = heights[:, -1]
     return found
 
 
-def _finished(
-    table: SplitTable, best: int, values: np.ndarray, choice: Heights, mass: float, hpd: str, what: str
-):
-    """The tree with chosen heights (or lengths) and annotations; values (n, N)."""
-    sample = table.sample
-    per_node = _values_of_nodes(table, best, values, everywhere=choice == "common-ancestor")
+def finished(table: SplitTable, standing: Standing, values: np.ndarray, choice: Heights, mass: float) -> Tree:
+    """The tree with chosen heights (or lengths, if unrooted) and annotations; values (n, N)."""
+    sample, parent, probability = table.sample, standing.parent, table.probability
+    what = "height" if sample.rooted else "length"
+    per_node = _values_of_nodes(table, standing, values, everywhere=choice == "common-ancestor")
     middle = np.median if choice == "median" else np.mean
-    chosen = values[best].copy()
+    chosen = np.full(len(parent), np.nan) if standing.own is None else standing.own.copy()
     annotations: dict[int, dict[str, object]] = {}
-    probability = table.probability
     for x, found in enumerate(per_node):
         if found is None:
             continue
         if choice != "keep":
             chosen[x] = middle(found)
-        split = int(table.which[best, x])
+        split = int(standing.which[x])
         annotations[x] = {
             "prob": float(probability[split]) if split >= 0 else 1.0,
             f"{what}_mean": float(np.mean(found)),
             f"{what}_median": float(np.median(found)),
-            hpd.format(100 * mass): hpd_interval(found, mass),
+            f"{what}_{100 * mass:g}%_HPD": hpd_interval(found, mass),
         }
-    parent = sample.parent[best]
     lengths = chosen if what == "length" else lengths_of_heights(parent, _lifted(parent, chosen))
     kept = TreeSample(sample.taxa, parent[None], lengths[None], sample.rooted).tree(0)
     absent = sample.n_nodes - kept.n_nodes
     moved = {x if x < sample.n_tips else x - absent: each for x, each in annotations.items()}
-    return Tree(kept.taxa, kept.parent, kept.lengths, None, moved, sample.rooted, "mcc")
+    return Tree(kept.taxa, kept.parent, kept.lengths, None, moved, sample.rooted, standing.name)
 
 
 def _values_of_nodes(
-    table: SplitTable, best: int, values: np.ndarray, everywhere: bool
+    table: SplitTable, standing: Standing, values: np.ndarray, everywhere: bool
 ) -> list[np.ndarray | None]:
-    """For each node of tree best: the values at that clade wherever it occurs; None at absent nodes."""
+    """For each node of a tree: the values at that clade wherever it occurs; None at absent nodes."""
     sample = table.sample
     by_split = [] if everywhere else grouped(values.ravel(), table.which.ravel(), table.n_splits)
     found: list[np.ndarray | None] = []
     for x in range(sample.n_nodes):
-        split = int(table.which[best, x])
+        split = int(standing.which[x])
         root = x == sample.n_nodes - 1
         if split < 0 and not root:
             found.append(None)
