@@ -43,8 +43,8 @@ from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.pruning.select import Selection
+from phloem.summary.clade_trees import SUMMARY_TREES, tree_of_clades
 from phloem.summary.trace import TraceSummary, trace_summary
-from phloem.summary.trees import maximum_clade_credibility
 from phloem.tree.tree import Tree
 
 __all__ = ["TimeResult", "TimeSettings", "TimeTreeSettings", "TreeModel", "run_time"]
@@ -59,19 +59,22 @@ ROOT = "root"
 class TimeTreeSettings(DataOptions):
     """One analysis. dates: a table of names and dates, None where all taxa are of one time. model, gamma,
     prefix, redo: as of `phloem mcmc`. tree: clock, tree prior, priors. clade: "name=taxon,taxon,…", known
-    from then on by its name, as root is; monophyletic: names of those that must be clades; calibrate:
-    "name=density" of its age. chains: what the sampler does."""
+    from then on by its name, as root is; monophyletic: names of those that must be clades; clock_clade:
+    of those with clocks of their own, or "name=taxon,taxon,…"; calibrate: "name=density" of its age.
+    summary_tree: of summary.clade_trees.tree_of_clades. chains: what the sampler does."""
 
     dates: str | None = None
     model: str | None = None
     tree: TreeModel = field(default_factory=TreeModel)
     clade: tuple[str, ...] = ()
     monophyletic: tuple[str, ...] = ()
+    clock_clade: tuple[str, ...] = ()
     calibrate: tuple[str, ...] = ()
     prior: tuple[str, ...] = ()
     prefix: str | None = None
     redo: bool = False
     gamma: Literal["mean", "median"] = "mean"
+    summary_tree: Literal["mcc", "hipstr", "ccd"] = "mcc"
     chains: TimeSettings = field(default_factory=TimeSettings)
 
     @property
@@ -97,12 +100,12 @@ class TimeInput:
 
 @dataclass(frozen=True, eq=False)
 class TimeResult:
-    """mcc: the tree of maximum clade credibility, median heights. parameters: all columns of the trace; the
+    """tree: that stands for the sample, median heights. parameters: all columns of the trace; the
     rest as analysis.mcmc_record.McmcResult."""
 
     settings: TimeTreeSettings
     model: str
-    mcc: Tree
+    tree: Tree
     parameters: TraceSummary
     diagnosis: Diagnosis
     acceptance: dict[str, tuple[int, float, float]]
@@ -199,15 +202,21 @@ def _named_density(text: str, option: str):
 
 def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, ...]:
     found = {ROOT: Clade(ROOT, taxa)}
-    for text in settings.clade:
+    for text in (*settings.clade, *(text for text in settings.clock_clade if "=" in text)):
         name, equals, members = text.partition("=")
         names = tuple(member.strip() for member in members.split(",") if member.strip())
         if not equals or not name.strip() or name.strip() in found:
-            raise InputError(f"--clade {text}: expected a new name, = and taxa with commas between")
+            raise InputError(f"clade {text}: expected a new name, = and taxa with commas between")
         found[name.strip()] = Clade(name.strip(), names)
     for name in settings.monophyletic:
         _require(found, name)
         found[name] = replace(found[name], together=True)
+    for text in settings.clock_clade:
+        name = text.partition("=")[0].strip()
+        _require(found, name)
+        if name == ROOT:
+            raise InputError("the clock of all taxa is clock_rate's", hint="Name a clade of some of them.")
+        found[name] = replace(found[name], clock=True)
     for text in settings.calibrate:
         name, family = _named_density(text, "--calibrate")
         _require(found, name)
@@ -248,7 +257,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult:
     was_finished = record.exists() and not settings.redo
     if was_finished:
         settings = _extended(settings, record)
-    files = output_files(prefix, settings.chains.n_runs)
+    files = output_files(prefix, settings.chains.n_runs, settings.summary_tree)
     check_outputs(files, settings.inputs, settings.redo or state_path(prefix).exists())
     remove_partial(files)
     _refuse_short(settings.chains)
@@ -267,20 +276,20 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult:
     result = _summarised(settings, data, sampled, files)
     if was_finished and sampled.generations == 0:
         return replace(result, was_finished=True)
-    write_file(f"{prefix}.mcc.tre", nexus_text([result.mcc]), KEPT)
+    write_file(f"{prefix}.{settings.summary_tree}.tre", nexus_text([result.tree]), KEPT)
     text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
     write_file(record, text + "\n", KEPT)
     return result
 
 
-def output_files(prefix: str, n_runs: int) -> dict[str, str]:
+def output_files(prefix: str, n_runs: int, tree: str = "mcc") -> dict[str, str]:
     """File name → what it holds."""
     files = {}
     for r in range(n_runs):
         log, trees = paths(prefix, r)
         files[str(log)] = f"trace of run {r + 1} (Tracer)"
         files[str(trees)] = f"dated trees of run {r + 1} with rates (FigTree)"
-    files[f"{prefix}.mcc.tre"] = "tree of maximum clade credibility with ages (FigTree)"
+    files[f"{prefix}.{tree}.tre"] = f"{SUMMARY_TREES[tree]} with ages (FigTree)"
     files[f"{prefix}.json"] = "settings, provenance, summary"
     files[str(state_path(prefix))] = "checkpoint, to resume from"
     for r in range(n_runs):
@@ -371,7 +380,7 @@ def _summarised(
     return TimeResult(
         settings=settings,
         model=data.model.engine.parts[0].model.text(),
-        mcc=maximum_clade_credibility(trees, "median"),
+        tree=tree_of_clades(trees, settings.summary_tree, "median"),
         parameters=trace_summary(("LnL", "LnPr", *runs[0].columns.names), draws),
         diagnosis=sampled.diagnosis,
         acceptance={

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 PRIOR = typer.Option(None, help="As in 'kappa=lognormal(1,1.25)'; may be repeated.")
 CLADE = typer.Option(None, help="A set of taxa, apes=Homo,Pan,Gorilla, whose age is told; may be repeated.")
 MONOPHYLETIC = typer.Option(None, help="Name of a --clade that must be one; may be repeated.")
+CLOCK_CLADE = typer.Option(None, help="A clade with its own clock, of --clock local: a name, or name=A,B,C.")
 CALIBRATE = typer.Option(None, help="Age of a clade or root: 'apes=normal(15,2)'; may be repeated.")
 
 
@@ -23,16 +24,23 @@ def time(
     data: dict[str, Any],
     dates: str | None = typer.Option(None, help="Table of names and sampling dates; none: all of one time."),
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
-    clock: Literal["strict", "ucln"] = typer.Option("strict", help="One rate, or log-normal branch rates."),
+    clock: Literal["strict", "ucln", "ucgd", "local", "random", "shrinkage"] = typer.Option(
+        "strict",
+        help="One rate; log-normal or gamma branch rates; of clades; few changes, or small ones.",
+    ),
+    clock_clade: list[str] | None = CLOCK_CLADE,
     clock_sd: Literal["cv", "log"] = typer.Option(
         "cv", help="Spread of ucln: coefficient of variation of rates, or sd of their logarithms."
     ),
     tree_prior: str = typer.Option(
-        "constant", help="constant, exponential, skyline, skygrid, skygrid-linear, yule, bd or bdss."
+        "constant",
+        help="constant, exponential, skyline, skyride, skygrid, skygrid-linear, yule, bd, bdss or fbd.",
     ),
-    pieces: int = typer.Option(10, help="Population sizes of a skyline or skygrid."),
+    pieces: int | None = typer.Option(None, help="Population sizes of a skyline or skygrid; 10."),
     cutoff: float | None = typer.Option(None, help="Age of the last point of a skygrid; the dates' span."),
-    sampled: float | None = typer.Option(None, help="Share of the living that is sampled, of bd and bdss."),
+    sampled: float | None = typer.Option(
+        None, help="Share of the living that is sampled, of bd, bdss and fbd."
+    ),
     prior: list[str] | None = PRIOR,
     clade: list[str] | None = CLADE,
     monophyletic: list[str] | None = MONOPHYLETIC,
@@ -48,6 +56,9 @@ def time(
     check_every: int = typer.Option(50_000, help="Generations between checkpoints."),
     warm_up: float = typer.Option(0.2, help="Share in which moves adapt; summaries leave it out."),
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
+    summary_tree: Literal["mcc", "hipstr", "ccd"] = typer.Option(
+        "mcc", help="A sampled tree, or the best one of sampled clades, in sampled pairs or in any."
+    ),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     threads: int | None = typer.Option(None, help="For the runs; all cores if not given."),
     progress: str | None = typer.Option(
@@ -77,7 +88,7 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
         options.pop("pieces"),
         {name: value for name, value in given.items() if value is not None},
     )
-    for name in ("prior", "clade", "monophyletic", "calibrate"):
+    for name in ("prior", "clade", "monophyletic", "calibrate", "clock_clade"):
         options[name] = tuple(options[name] or ())
     options |= {"n_runs": options.pop("runs"), "use_data": not options.pop("prior_only")}
     of_chains = {name: options.pop(name) for name in TimeSettings.__dataclass_fields__ if name in options}
@@ -123,7 +134,14 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput) -> None:
         uncertain = int((~data.dates.exact).sum())
         told = f", {uncertain} within limits" if uncertain else ""
         show_line(f"dates:   {data.dates.lower.min():.6g} to {data.dates.latest:.6g}{told}")
-    kinds = {"strict": "strict", "ucln": f"uncorrelated log-normal, spread by {settings.tree.clock_sd}"}
+    kinds = {
+        "strict": "strict",
+        "ucln": f"uncorrelated log-normal, spread by {settings.tree.clock_sd}",
+        "ucgd": "uncorrelated gamma",
+        "local": f"local, of its own for {', '.join(c.name for c in model.own_clocks)}",
+        "random": "random local, log 2 changes expected",
+        "shrinkage": "rates that change along the tree, most very little",
+    }
     show_line(f"clock:   {kinds[settings.tree.clock]}")
     show_line(f"tree:    {model.tree_prior.name}")
     priors = [f"{p.block} {p.family}" for p in model.priors]
@@ -132,7 +150,7 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput) -> None:
     priors += [f"age of {x.name} {x.age}" for x in model.clades if x.age is not None]
     text = "prior:   " + ", ".join(priors)
     show_line(fill(text, terminal_width(), subsequent_indent=" " * 9))
-    together = [x.name for x in model.clades if x.together]
+    together = [x.name for x in model.clades if x.together or x.clock]
     if together:
         show_line(f"clades:  monophyletic {', '.join(together)}")
     until = "until converged, at most " if c.until_converged else ""
@@ -144,13 +162,17 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput) -> None:
 def _show(result: TimeResult) -> None:
     from rich.text import Text
 
+    from phloem.analysis.time import SUMMARY_TREES
     from phloem.cli.mcmc import parameter_table, show_convergence, show_line
     from phloem.cli.streams import print_table, report_console
     from phloem.plot.terminal_tree import draw_tree
 
     console = report_console()
-    console.print("\nMaximum clade credibility, median ages, clade probabilities at its branches\n")
-    print(draw_tree(result.mcc, console.width))
+    name = SUMMARY_TREES[result.settings.summary_tree]
+    console.print(
+        f"\n{name[0].upper()}{name[1:].rstrip(',')}, median ages, clade probabilities at its branches\n"
+    )
+    print(draw_tree(result.tree, console.width))
     console.print()
     print_table(console, parameter_table(result.parameters, "Parameters; ages in the unit of the dates"))
     show_convergence(result.diagnosis, result.settings.chains.convergence, console)

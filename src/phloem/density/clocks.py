@@ -13,13 +13,17 @@ With L_i = d log P(data) / d d_i, all from one backward pass:
 
 Given all d_i the data say nothing about dates: ε_i = (log(d_i / τ_i) - log μ + h s²) / s, and the density of
 ε becomes one of d by -log s a branch (held_by_distances).
+
+The gamma clock has s = φ, h = 0 and another density of ε, gamma by exp(s ε) (deviations.py). Clocks
+whose rates know of each other are in local_clocks.py.
 """
 
 from __future__ import annotations
 
 import math
 
-STRICT, BY_CV, BY_LOG = range(3)  # kinds of clocks
+STRICT, BY_CV, BY_LOG, GAMMA, LOCAL, RANDOM, SHRINKAGE = range(7)  # kinds of clocks
+INDEPENDENT = (BY_CV, BY_LOG, GAMMA)  # of each other: their branches' distances can be held
 
 
 def log_spread(kind, spread):
@@ -75,19 +79,20 @@ def set_deviations(kind, rate, s, parent, heights, lengths, deviations):
             deviations[x] = (math.log(lengths[x] / (rate * time)) + shift) / s
 
 
-def held_by_distances(kind, s, parent, heights, deviations, by_height):
-    """The log density of all ε_i where distances are held, by (t, μ, s): Σ (-log s - ½ ε²), without the
-    constant. Adds its d/dt to by_height (N,); returns value, d/d log μ and d/ds."""
+def held_by_distances(kind, s, parent, heights, deviations, by_deviation, by_height):
+    """What the log density of all ε_i gains where it is one of (t, μ, s) at held distances, Σ -log s; and
+    from by_deviation (N,), d/dε of that of ε (-ε where it is standard normal), the slopes of both: d/dt,
+    added to by_height (N,), d/d log μ and d/ds."""
     value, by_rate, by_s = 0.0, 0.0, 0.0
     shift = 1.0 if kind == BY_CV else 0.0
     for x in range(parent.shape[0]):
         if parent[x] < 0:
             continue
-        e = deviations[x]
-        value -= math.log(s) + 0.5 * e * e
-        by_rate += e / s
-        by_s -= 1.0 / s + e * (shift - e / s)
-        slope = e / (s * (heights[parent[x]] - heights[x]))
+        by = by_deviation[x]
+        value -= math.log(s)
+        by_rate -= by / s
+        by_s += by * (shift - deviations[x] / s) - 1.0 / s
+        slope = -by / (s * (heights[parent[x]] - heights[x]))
         by_height[parent[x]] += slope
         by_height[x] -= slope
     return value, by_rate, by_s

@@ -120,7 +120,10 @@ class Space:
         return self.blocks[self.index(name)]
 
     def place(self, name: str) -> slice:
-        """Where a block lies in the natural values."""
+        """Where a block lies in the natural values, or one of its elements by its own name."""
+        if name not in self._index and name in self.elements:
+            at = self.elements.index(name)
+            return slice(at, at + 1)
         i = self.index(name)
         return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import numba
 from llvmlite import binding
-from numba.core import event, types
+from numba.core import cgutils, event, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
 from numba.core.datamodel import models
 from numba.core.imputils import lower_constant
 from numba.core.registry import CPUDispatcher
-from numba.extending import register_model, typeof_impl
+from numba.extending import intrinsic, register_model, typeof_impl
 
 from phloem.hardware.notice import compilation_begins
 
@@ -183,6 +183,41 @@ def merged(function: Callable) -> Any:
     """uncounted, and made part of its one caller before types are inferred: a record of many arrays is passed
     by value, hundreds of words, and merging saves the copying and most of the time to compile."""
     return uncounted(function, inline="always")
+
+
+class ByAddress:
+    """Compiled functions of one signature, of which a caller knows the addresses: what calls them is compiled
+    once, without them, and they are when they are used. examples: of the arguments; they return float64.
+
+    call: (address, (arguments…)) → float64, in compiled code, an intrinsic.
+    """
+
+    def __init__(self, *examples: Any) -> None:
+        result, kinds = types.float64, tuple(numba.typeof(one) for one in examples)
+        self._kinds, self._compiled = kinds, {}  # type: ignore[var-annotated]
+
+        @intrinsic
+        def call(typing_context: Any, address: Any, arguments: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                function = context.call_conv.get_function_type(result, kinds).as_pointer()
+                called = builder.inttoptr(values[0], function)
+                given = cgutils.unpack_tuple(builder, values[1])
+                return context.call_conv.call_function(builder, called, result, kinds, given)[1]
+
+            if tuple(arguments) != kinds:
+                raise TypeError(f"a function of {kinds} was given {arguments}")
+            return result(types.int64, arguments), generate
+
+        self.call = call
+
+    def address(self, function: Callable) -> int:
+        """Where the compiled form of a plain function is; it stays there while the process lives."""
+        if function not in self._compiled:
+            self._compiled[function] = uncounted(function, no_cpython_wrapper=True)
+        dispatcher = self._compiled[function]
+        dispatcher.compile(self._kinds)
+        own = dispatcher.overloads[self._kinds]
+        return int(own.library.get_pointer_to_function(own.fndesc.llvm_func_name))
 
 
 class OneOf:

@@ -10,11 +10,13 @@ import pytest
 
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
+from phloem.density.deviations import CHANGES
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.normal import Normal
+from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, Scale, registered
 from phloem.inference.time.settings import Clade, TreeModel
-from phloem.tree.dated import random_dated_tree
+from phloem.tree.dated import dated_tree, random_dated_tree
 from statistical.time.time_runs import close, nothing_observed, sampled
 
 pytestmark = pytest.mark.slow
@@ -46,8 +48,19 @@ PRIORS = {
 }
 
 
-@pytest.mark.parametrize("clock", ["strict", "ucln"])
-@pytest.mark.parametrize("name", PRIORS)
+OF_CLOCK = {
+    "strict": ("clock_rate", np.exp(0.5)),
+    "ucln": ("clock_cv", 1 / 3),
+    "ucgd": ("clock_cv", 1 / 3),
+    "random": ("rate_changes", CHANGES),
+    "shrinkage": ("clock_scale", 0.1),
+}
+"""A number of each clock, and its mean under the prior, whatever is held."""
+CASES = [(name, clock) for clock in ("strict", "ucln") for name in PRIORS]
+CASES += [("constant", clock) for clock in ("ucgd", "random", "shrinkage")]
+
+
+@pytest.mark.parametrize("name, clock", CASES)
 def test_coalescents_against_simulation(name, clock):
     numbers, waiting = PRIORS[name]
     priors = numbers | {"clock_rate": LogNormal(0.0, 1.0)}
@@ -58,8 +71,28 @@ def test_coalescents_against_simulation(name, clock):
     assert close(found["tree_length"], length, errors[1])
     assert close(clades[frozenset(("t0", "t1"))], pair, errors[2])
     assert not close(found["root_height"], 1.05 * root, errors[0])
-    if clock == "ucln":  # the prior of rates, whatever is held
-        assert close(found["clock_cv"], 1 / 3)
+    number, mean = OF_CLOCK[clock]
+    assert close(found[number], mean)
+    assert not close(found[number], 1.3 * mean)
+
+
+def test_a_clade_with_a_clock_of_its_own_without_data():
+    """The clade is kept together, and its ratio has its prior."""
+    rng, found = np.random.default_rng(3), []
+    while len(found) < 4000:
+        tree = random_dated_tree(TIPS[:5], rng, lambda t, pairs: rng.exponential(3.0 / pairs))
+        if tree.parent[0] == tree.parent[1]:
+            found.append(tree.heights[-1])
+    own = Clade("own", ("t0", "t1"), clock=True)
+    priors = {"pop_size": 3.0, "clock_rate": Exponential(1.0)}
+    tree = TreeModel(clock="local", priors=priors, clades=(own,))
+    sampled_, clades, _ = sampled(
+        nothing_observed(5), TIPS[:5], "JC", tree, generations=400_000, use_data=False
+    )
+    assert clades[frozenset(("t0", "t1"))][0] == 1.0
+    assert close(sampled_["root_height"], np.mean(found), np.std(found) / np.sqrt(len(found)))
+    assert close(sampled_["clock_ratio(own)"], np.exp(0.5))
+    assert not close(sampled_["clock_ratio(own)"], 1.2 * np.exp(0.5))
 
 
 @pytest.mark.parametrize(
@@ -122,3 +155,70 @@ def test_sampled_dates_and_clades_that_must_be():
     assert abs(kept.mean() - mean[0]) < 4 * np.hypot(error[0], 2 * kept.std() / np.sqrt(len(kept) / 4))
     assert close(sampled_["age(pair)"], mean[1], error[1])
     assert close(sampled_["root_height"], mean[2], error[2])
+
+
+def ages_by_quadrature(tips, log_density):
+    """Mean height of the root over the three histories of three dated tips, by Gauss and Legendre."""
+    x, w = np.polynomial.legendre.leggauss(24)
+    x, w = (x + 1) / 2, w / 2
+    mass = total = 0.0
+    for a, b, c in ((0, 1, 2), (0, 2, 1), (1, 2, 0)):
+        parent = np.array([0, 0, 0, 4, -1])
+        parent[[a, b]], parent[c] = 3, 4
+        base = max(tips[a], tips[b])
+        edges = [base, tips[c]] if tips[c] > base else [base]
+        for begin, end in zip(edges, [*edges[1:], np.inf]):
+            lows = begin + (end - begin) * x if end < np.inf else begin + 3.0 * x / (1 - x)
+            low_weights = (end - begin) * w if end < np.inf else 3.0 * w / (1 - x) ** 2
+            for low, weight in zip(lows, low_weights):
+                start = max(low, tips[c])
+                for high, other in zip(start + 3.0 * x / (1 - x), 3.0 * w / (1 - x) ** 2):
+                    tree = dated_tree(parent, np.array([*tips, low, high]))
+                    g = Genealogy(tree.heights, tree.order, 3, np.array([1, 1]))
+                    value = weight * other * np.exp(log_density(g))
+                    mass, total = mass + value, total + value * high
+    return total / mass
+
+
+@pytest.mark.parametrize("name", ["bdss", "fbd"])
+def test_priors_of_three_dated_taxa_against_quadrature(name):
+    """With numbers that are held."""
+    prior, tips = registered()[name], np.array([0.0, 0.7, 1.9])
+    fixed = {"birth_rate": 0.6, "death_rate": 0.2, "sampling_rate": 0.3, "origin_gap": 0.5}
+    x, settings = np.array([*fixed.values()]), prior.parameters(Scale(1.0, 3, 1), {}).settings
+
+    def mean(numbers):
+        return ages_by_quadrature(tips, lambda g: prior.log_density(g, numbers, settings))
+
+    tree = TreeModel(prior=name, priors=fixed | {"clock_rate": Exponential(1.0)})
+    found, _, _ = sampled(nothing_observed(3), tips, "JC", tree, generations=400_000, use_data=False)
+    assert close(found["root_height"], mean(x))
+    assert not close(found["root_height"], mean(x * 1.1))
+
+
+def test_a_skyride_of_three_dated_taxa_against_quadrature():
+    """Two sizes: the youngest with a prior of its own, and the precision held."""
+    prior, tips, middle, spread = registered()["skyride"], np.array([0.0, 0.7, 1.9]), np.log(2.5), 0.3
+    settings = prior.parameters(Scale(1.0, 3, 1), {LEVEL: True}).settings
+    e, w = np.polynomial.hermite_e.hermegauss(6)
+    w = w / w.sum()
+
+    def mean(level):
+        def log_density(g):
+            total = 0.0
+            for e1, w1 in zip(e, w):
+                for e2, w2 in zip(e, w):  # the second size around the first, as the prior has it: weight 2
+                    theta = level + spread * e1, level + spread * e1 + e2 / np.sqrt(8.0)
+                    x = np.array([*np.exp(theta), 4.0])
+                    drawn = -0.5 * e2 * e2 - 0.5 * np.log(2 * np.pi / 8.0) - theta[1]
+                    total += w1 * w2 * np.exp(prior.log_density(g, x, settings) - drawn)
+            return np.log(total)
+
+        return ages_by_quadrature(tips, log_density)
+
+    priors = {LEVEL: LogNormal(middle, spread), "precision": 4.0, "clock_rate": Exponential(1.0)}
+    tree = TreeModel(prior="skyride", priors=priors)
+    found, _, _ = sampled(nothing_observed(3), tips, "JC", tree, generations=600_000, use_data=False)
+    assert close(found["root_height"], mean(middle))
+    assert not close(found["root_height"], mean(middle + 0.2))
+    assert close(found["pop_size_1"], np.exp(middle + spread**2 / 2))

@@ -94,7 +94,7 @@ def test_derivatives_without_the_terms_of_the_jacobian_are_seen():
     assert slope_error(TREES[2], planted) > 1e-2
 
 
-KINDS = [(clocks.STRICT, 0.0), (clocks.BY_CV, 0.7), (clocks.BY_LOG, 0.4)]
+KINDS = [(clocks.STRICT, 0.0), (clocks.BY_CV, 0.7), (clocks.BY_LOG, 0.4), (clocks.GAMMA, 0.7)]
 
 
 def lengths_of(kind, rate, spread, tree, t, e):
@@ -146,8 +146,8 @@ def test_deviations_at_held_distances(kind, spread):
     clocks.set_deviations(kind, rate, s, tree.parent, tree.heights, lengths, back)
     np.testing.assert_allclose(back[branches], e[branches], rtol=1e-10, atol=1e-12)
     by_height = np.zeros(len(e))
-    total, by_rate, by_s = clocks.held_by_distances(kind, s, tree.parent, tree.heights, e, by_height)
-    assert total == pytest.approx(value(), rel=1e-12)
+    total, by_rate, by_s = clocks.held_by_distances(kind, s, tree.parent, tree.heights, e, -e, by_height)
+    assert total - 0.5 * (e[branches] ** 2).sum() == pytest.approx(value(), rel=1e-12)
     scale = np.abs(by_height).max()
     np.testing.assert_allclose(by_height, differences(lambda t: value(t=t), tree.heights), atol=1e-6 * scale)
     numeric = differences(lambda y: value(log_rate=y[0], s=y[1]), np.array([np.log(rate), s]))

@@ -12,21 +12,27 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from phloem.density.tree_priors.tree_prior import Genealogy, Scale, chosen, registered
+from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, Scale, chosen, registered
 from phloem.errors import InputError
 from phloem.tree.dated import dated_tree, random_dated_tree
 
-OPTIONS = {"skygrid": {"cutoff": 6.0}, "skygrid-linear": {"cutoff": 6.0}, "bd": {"sampled": 0.3}}
+OPTIONS = {
+    "skygrid": {"cutoff": 6.0},
+    "skygrid-linear": {"cutoff": 6.0},
+    "bd": {"sampled": 0.3},
+    "bdss": {"sampled": 0.2},
+    "fbd": {"sampled": 0.2},
+}
 every = pytest.mark.parametrize("prior", registered().values(), ids=lambda prior: prior.name)
 
 
-def drawn(prior, n_tips=9, seed=1):
+def drawn(prior, n_tips=9, seed=1, **options):
     """A random tree, numbers that are nothing special, and the prior's settings."""
     rng = np.random.default_rng(seed)
     tips = np.zeros(n_tips) if prior.contemporaneous else np.sort(rng.uniform(0, 4, n_tips)).round(2)
     tips[0] = 0.0
     tree = random_dated_tree(tips, rng, lambda t, pairs: rng.exponential(5.0 / pairs))
-    parameters = prior.parameters(Scale(5.0, n_tips, 3), OPTIONS.get(prior.name, {}))
+    parameters = prior.parameters(Scale(5.0, n_tips, 3), OPTIONS.get(prior.name, {}) | options)
     groups = np.array([2, 3, n_tips - 6]) if parameters.n_groups else np.zeros(0, np.int64)
     x = np.concatenate([b.start for b in parameters.blocks])
     x = x * rng.uniform(0.7, 1.4, len(x)) + (0.03 if prior.name == "exponential" else 0.0)
@@ -65,6 +71,18 @@ def test_the_compiled_form_is_the_numpy_form_and_its_derivatives(prior, seed):
     g, x, settings = drawn(prior, seed=seed)
     assert slopes(prior, g, x, settings)[0] == pytest.approx(prior.log_density(g, x, settings), rel=1e-12)
     assert slope_error(prior, g, x, settings) < 2e-8
+
+
+@pytest.mark.parametrize(
+    "prior", [p for p in registered().values() if LEVEL in p.options], ids=lambda p: p.name
+)
+def test_a_prior_of_the_youngest_size_stands_for_one_over_it(prior):
+    g, x, settings = drawn(prior, **{LEVEL: True})
+    assert slopes(prior, g, x, settings)[0] == pytest.approx(prior.log_density(g, x, settings), rel=1e-12)
+    assert slope_error(prior, g, x, settings) < 2e-8
+    _, _, without = drawn(prior)
+    gained = prior.log_density(g, x, settings) - prior.log_density(g, x, without)
+    assert gained == pytest.approx(np.log(x[0]), rel=1e-12)
 
 
 @every
@@ -129,7 +147,7 @@ CASES = {
 def test_integrals_over_three_taxa(name):
     prior, (x, breaks, expected) = registered()[name], CASES[name]
     tips = [0.0, 0.0, 0.0] if prior.contemporaneous else [0.0, 0.7, 1.9]
-    settings = np.array([1.0]) if name == "bd" else np.array([1.5])
+    settings = np.array([1.0]) if name == "bd" else np.array([0.0 if name == "skyline" else 1.5, 0.0])
     if expected is None:  # the smoothing of the sizes
         theta, precision = np.log(x[:-1]), x[-1]
         expected = (
@@ -141,8 +159,10 @@ def test_integrals_over_three_taxa(name):
     assert mass(planted, tips, np.array(x), settings, breaks, 3.0) != pytest.approx(expected, rel=2e-4)
 
 
-def test_births_deaths_and_samples_by_their_differential_equations():
-    """E and g of Stadler 2010 along a tree of two dated tips and one at the present, by Runge–Kutta."""
+@pytest.mark.parametrize("name", ["bdss", "fbd"])
+def test_births_deaths_and_samples_by_their_differential_equations(name):
+    """E and g of Stadler 2010 along a tree of two dated tips and one at the present, by Runge–Kutta; where
+    lineages outlive their samples, nothing that is sampled may come of them."""
     birth, death, sampling, rho = 1.3, 0.4, 0.25, 0.3
 
     def along(begin, end, unseen, seen):
@@ -157,16 +177,20 @@ def test_births_deaths_and_samples_by_their_differential_equations():
 
     low, high, origin = 1.4, 2.2, 2.9
     one = along(0.0, low, unseen(0.0), rho)[1]
-    two = along(0.6, low, unseen(0.6), sampling)[1]
-    three = along(0.9, high, unseen(0.9), sampling)[1]
+    after = [unseen(t) if name == "fbd" else 1.0 for t in (0.6, 0.9)]
+    two = along(0.6, low, unseen(0.6), sampling * after[0])[1]
+    three = along(0.9, high, unseen(0.9), sampling * after[1])[1]
     joined = along(low, high, unseen(low), birth * one * two)[1]
     whole = along(high, origin, unseen(high), birth * joined * three)[1]
     tree = dated_tree(np.array([3, 3, 4, 4, -1]), np.array([0.0, 0.6, 0.9, low, high]))
     g = Genealogy(tree.heights, tree.order, 3, np.zeros(0, np.int64))
     x = np.array([birth, death, sampling, origin - high])
-    prior = registered()["bdss"]
-    assert prior.log_density(g, x, np.array([rho])) == pytest.approx(np.log(whole), rel=1e-8)
-    assert prior.log_density(g, 1.01 * x, np.array([rho])) != pytest.approx(np.log(whole), rel=1e-4)
+    prior = registered()[name]
+    settings = prior.parameters(Scale(1.0, 3, 1), {"sampled": rho}).settings
+    assert prior.log_density(g, x, settings) == pytest.approx(np.log(whole), rel=1e-8)
+    assert prior.log_density(g, 1.01 * x, settings) != pytest.approx(np.log(whole), rel=1e-4)
+    other = np.array([rho, 1.0 - settings[1]])
+    assert prior.log_density(g, x, other) != pytest.approx(np.log(whole), rel=1e-4)
 
 
 def test_what_is_not_there_is_refused():
@@ -174,3 +198,19 @@ def test_what_is_not_there_is_refused():
         chosen("coalescent", {})
     with pytest.raises(InputError, match="has no option 'cutoff'"):
         chosen("yule", {"cutoff": 3.0})
+
+
+def test_a_skyride_is_a_skyline_of_single_joinings_with_another_smoothing():
+    """Minin, Bloomquist and Suchard 2008 with weights by the times between midpoints, relative to the
+    root."""
+    ride, line = registered()["skyride"], registered()["skyline"]
+    g, x, settings = drawn(ride, n_tips=6)
+    ones = g._replace(groups=np.ones(5, np.int64))
+    theta, t = np.log(x[:-1]), np.append(0.0, np.sort(g.heights[6:]))
+    midpoints = (t[1:] + t[:-1]) / 2
+    field = 2.0 * np.log(x[-1] / (2 * np.pi)) - theta.sum()
+    field -= 0.5 * x[-1] * (t[-1] * np.diff(theta) ** 2 / np.diff(midpoints)).sum()
+    smoothing = -theta[0] - (theta[:-1] + np.exp(np.diff(theta))).sum()
+    coalescent = line.log_density(ones, x[:-1], np.zeros(1)) - smoothing
+    assert ride.log_density(g, x, settings) == pytest.approx(coalescent + field, rel=1e-12)
+    assert ride.log_density(g, x, settings) != pytest.approx(coalescent + 1.01 * field, rel=1e-12)

@@ -7,23 +7,28 @@ import math
 import numpy as np
 
 from phloem.density.terms.gamma import Gamma
-from phloem.density.tree_priors.tree_prior import Genealogy, Parameters, TreePrior, positive, spans
+from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, Parameters, TreePrior, positive, spans
 
 
 def grid_parameters(scale, options) -> Parameters:
-    """K sizes, and the precision of their logarithms. settings: the grid's spacing."""
+    """K sizes, and the precision of their logarithms. settings: the grid's spacing; 1 where N_1 has a
+    prior."""
     k, cutoff = scale.n_pieces, float(options.get("cutoff") or scale.time)
     blocks = positive("pop_size", scale.time, k), positive("precision", 1.0)
-    return Parameters(blocks, {"precision": Gamma(0.001, 0.001)}, np.array([cutoff / (k - 1)]))
+    settings = np.array([cutoff / (k - 1), float(LEVEL in options)])
+    return Parameters(blocks, {"precision": Gamma(0.001, 0.001)}, settings)
 
 
-def smoothing(x: np.ndarray) -> float:
+def smoothing(x: np.ndarray, level: float) -> float:
     """Gaussian differences of θ = log N with precision P, as a density of N: (K-1)/2 log(P / 2π) - P/2
-    Σ(θ_{m+1} - θ_m)² - Σ θ. Improper in the level of θ."""
+    Σ(θ_{m+1} - θ_m)² - Σ θ. Improper in the level of θ, but where N_1 has a prior of its own (level: 1),
+    which then stands for -θ_1."""
     theta, precision = np.log(x[:-1]), x[-1]
     half = 0.5 * (len(theta) - 1)
     return float(
-        half * np.log(precision / (2 * np.pi)) - 0.5 * precision * (np.diff(theta) ** 2).sum() - theta.sum()
+        half * np.log(precision / (2 * np.pi))
+        - 0.5 * precision * (np.diff(theta) ** 2).sum()
+        - theta[int(level) :].sum()
     )
 
 
@@ -38,7 +43,7 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
         low, high = m * settings[0], (m + 1) * settings[0] if m + 1 < k else np.inf
         inside = np.clip(np.minimum(end, high) - np.maximum(begin, low), 0.0, None)
         total -= (pairs * inside).sum() / x[m]
-    return float(total + smoothing(x))
+    return float(total + smoothing(x, settings[1]))
 
 
 def density(g, x, settings, by_height, by_number):
@@ -49,8 +54,9 @@ def density(g, x, settings, by_height, by_number):
     total += half * math.log(x[cells] / (2.0 * math.pi))
     by_number[cells] += half / x[cells]
     for m in range(cells):
-        total -= math.log(x[m])
-        by_number[m] -= 1.0 / x[m]
+        if m > 0 or settings[1] == 0.0:
+            total -= math.log(x[m])
+            by_number[m] -= 1.0 / x[m]
         if m > 0:
             step = math.log(x[m] / x[m - 1])
             total -= 0.5 * x[cells] * step * step
@@ -83,4 +89,4 @@ def density(g, x, settings, by_height, by_number):
     return total
 
 
-PRIOR = TreePrior("skygrid", grid_parameters, log_density, density, options=("cutoff",))
+PRIOR = TreePrior("skygrid", grid_parameters, log_density, density, options=("cutoff", LEVEL))

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from phloem.density.tree_priors.skygrid import grid_parameters, smoothing
-from phloem.density.tree_priors.tree_prior import Genealogy, TreePrior, spans
+from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, TreePrior, spans
 
 
 def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
@@ -27,7 +27,7 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
         u = -slope * step
         first = np.where(np.abs(u) < 1e-12, 1.0, np.expm1(u) / np.where(u == 0.0, 1.0, u))
         total -= (pairs * np.where(inside, start * step * first, 0.0)).sum()
-    return float(total + smoothing(x))
+    return float(total + smoothing(x, settings[1]))
 
 
 def density(g, x, settings, by_height, by_number):
@@ -37,8 +37,9 @@ def density(g, x, settings, by_height, by_number):
     total += half * math.log(x[cells] / (2.0 * math.pi))
     by_number[cells] += half / x[cells]
     for m in range(cells):
-        total -= math.log(x[m])
-        by_number[m] -= 1.0 / x[m]
+        if m > 0 or settings[1] == 0.0:
+            total -= math.log(x[m])
+            by_number[m] -= 1.0 / x[m]
         if m > 0:
             step = math.log(x[m] / x[m - 1])
             total -= 0.5 * x[cells] * step * step
@@ -87,4 +88,4 @@ def density(g, x, settings, by_height, by_number):
     return total
 
 
-PRIOR = TreePrior("skygrid-linear", grid_parameters, log_density, density, options=("cutoff",))
+PRIOR = TreePrior("skygrid-linear", grid_parameters, log_density, density, options=("cutoff", LEVEL))

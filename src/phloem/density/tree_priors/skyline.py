@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
-from phloem.density.tree_priors.tree_prior import Genealogy, Parameters, TreePrior, positive, spans
+from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, Parameters, TreePrior, positive, spans
 
 
 def _parameters(scale, options) -> Parameters:
     k = scale.n_pieces
-    return Parameters((positive("pop_size", scale.time, k),), {}, np.zeros(0), n_groups=k)
+    level = np.array([float(LEVEL in options)])
+    return Parameters((positive("pop_size", scale.time, k),), {}, level, n_groups=k)
 
 
 def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
@@ -19,19 +20,21 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
     -Σ_joinings log N_G - Σ_intervals k(k-1)/2 Δ / N_G, an interval having the group of the joining that ends
     it or comes next; and smoothing, p(N_1) = 1/N_1 of the youngest group, N_j | N_{j-1} ~ Exponential(mean
     N_{j-1}). Sizes of groups are uniform over all compositions, a constant that is left out. Improper in the
-    level of all sizes."""
+    level of all sizes, but where N_1 has a prior of its own (settings[0] = 1), which then replaces 1/N_1."""
     begin, end, pairs, joins = spans(g)
     group = np.repeat(np.arange(len(g.groups)), g.groups)[np.cumsum(joins) - joins]
     size = x[group]
     tree = -np.log(size[joins]).sum() - (pairs * (end - begin) / size).sum()
-    return float(tree - np.log(x).sum() + np.log(x[-1]) - np.log(x[0]) - (x[1:] / x[:-1]).sum())
+    level = 0.0 if settings[0] else np.log(x[0])
+    return float(tree - np.log(x).sum() + np.log(x[-1]) - level - (x[1:] / x[:-1]).sum())
 
 
 def density(g, x, settings, by_height, by_number):
     """The compiled form. d/dt_c = -C(k, 2) / N_G + C(k - 1, 2) / N_G', G' the group of the next joining."""
-    group, left, k, last = 0, g.groups[0], 0, 0.0
-    total = -math.log(x[0])
-    by_number[0] -= 1.0 / x[0]
+    group, left, k, last, total = 0, g.groups[0], 0, 0.0, 0.0
+    if settings[0] == 0.0:
+        total = -math.log(x[0])
+        by_number[0] -= 1.0 / x[0]
     for j in range(1, x.shape[0]):
         ratio = x[j] / x[j - 1]
         total -= math.log(x[j - 1]) + ratio
@@ -60,4 +63,4 @@ def density(g, x, settings, by_height, by_number):
     return total
 
 
-PRIOR = TreePrior("skyline", _parameters, log_density, density)
+PRIOR = TreePrior("skyline", _parameters, log_density, density, options=(LEVEL,))

@@ -28,6 +28,10 @@ class Genealogy(NamedTuple):
     groups: np.ndarray
 
 
+LEVEL = "pop_size_1"
+"""Of several sizes whose smoothing says nothing of their level: a prior of the youngest stands for 1 / N₁."""
+
+
 class Scale(NamedTuple):
     """What parameters start from. time: a span that is typical of the tree's age; n_tips: T; n_pieces: how
     many population sizes, of priors that have several."""
@@ -56,7 +60,8 @@ class TreePrior:
     log_density: (Genealogy, x (n,) the blocks' numbers, settings) → float, plainly, in NumPy: the
     specification. density: (genealogy, x, settings, by_height (N,), by_number (n,)) → the same, and adds its
     derivatives by the heights of internal nodes and by the numbers: a plain function that the samplers
-    compile. contemporaneous: True if all tips must have height 0. options: names of those it takes.
+    compile. contemporaneous: True if all tips must have height 0. options: names of those it takes;
+    LEVEL is given as True where that number has a prior.
     """
 
     name: str

@@ -34,6 +34,8 @@ def trace_columns(model: TimeModel) -> Columns:
     names += [f"date({model.taxa[x]})" for x in _moving(model)]
     if model.clock != clocks.STRICT:
         names += ["mean_rate", "rate_cv"]
+    if model.clock == clocks.RANDOM:
+        names += ["rate_changes"]
     names += model.space.elements
     names += [f"group_size_{k + 1}" for k in range(model.parameters.n_groups)]
     return Columns(tuple(names), model)
@@ -60,6 +62,8 @@ def draw(state: TimeState, columns: Columns) -> Samples:
     numbers += [model.youngest - heights[x] for x in _moving(model)]
     if model.clock != clocks.STRICT:
         numbers += [substitutions.sum() / total, rates[:-1].std() / rates[:-1].mean()]
+    if model.clock == clocks.RANDOM:
+        numbers += [np.count_nonzero(state.deviations[s, :-1])]
     numbers += [*state.values[s], *state.groups[s]]
     return Samples(
         state.generation.copy(),

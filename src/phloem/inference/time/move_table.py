@@ -25,10 +25,11 @@ class Move:
 
     propose: a plain function of a Proposal (compiled/dispatch.py), which it changes, → log Hastings ratio by
     heights, deviations and numbers, -inf for an impossible proposal. weight: relative. tuning, target,
-    bounds: as in mcmc.move_table.Move. needs: words for what must be there: "rates"
-    (of branches), "spread" (of them, not fixed), "rate" (of the clock, not fixed), "dates" (tips of uncertain
-    ones), "groups" (of joinings). holds: whether distances may be
-    held in its stead (compiled/run.py).
+    bounds: as in mcmc.move_table.Move. needs: words for what must be there: "rates" (deviations of branches
+    with a density everywhere), "spread" (a factor of them, not fixed),
+    "jumps" (deviations most of which are 0), "inherited" (by branches below), "peaked" (at 0), "rate" (of the
+    clock, not fixed), "dates" (tips of uncertain ones), "groups" (of joinings). holds: whether distances may
+    be held in its stead (compiled/run.py).
     """
 
     name: str
@@ -65,6 +66,7 @@ NUMBER_MOVES: tuple[Any, ...] = (multiplier.MOVE, slider.MOVE, simplex_dirichlet
 """Moves of blocks of numbers, which all samplers share; in compiled code they come after the tree's."""
 JOINT_MOVE = Move("hamilton", lambda p: 0.0, 1.5)
 DATES_MOVE = Move("hamilton_dates", lambda p: 0.0, 1.5, needs="rates")
+OFTEN = {"clock_scale": 16.0}  # what no Hamiltonian step moves together with its deviations
 _HELD = 0.5  # how often distances are held, of moves for which that may be
 
 
@@ -89,13 +91,14 @@ def chosen_moves(
         if all(there[need] for need in move.needs.split())
     ]
     found += [ChainMove("hamilton", 0, OF_HAMILTON, JOINT_MOVE)]
-    if there["rates"]:
+    if there["held"]:
         found += [ChainMove("hamilton_dates", 0, OF_DATES, DATES_MOVE)]
     for number, block in enumerate(space.blocks):
         for m in OF_SUPPORT[block.support] if block.name not in fixed else ():
             kind = len(registered()) + NUMBER_MOVES.index(m)
             width = 0.2 * max(float(np.abs(block.start).max()), 1.0) if block.support == "real" else m.tuning
-            own = Move(m.name, m.propose, 0.5 * block.size**0.5, width, m.target, m.bounds, narrows=m.narrows)
+            weight = 0.5 * block.size**0.5 * OFTEN.get(block.name, 1.0)
+            own = Move(m.name, m.propose, weight, width, m.target, m.bounds, narrows=m.narrows)
             if block.support == "real":
                 own = Move(m.name, m.propose, 0.5, width, m.target, (1e-9, 1e9))
             found.append(ChainMove(f"{block.name}_{m.name}", kind, OF_NUMBERS, own, number))
@@ -114,7 +117,7 @@ def move_arrays(chosen: Sequence[ChainMove], weights: Sequence[float], clock: in
     cumulative = np.cumsum(weights)
     cumulative = cumulative / cumulative[-1]
     cumulative[-1] = 1.0
-    held = [_HELD if m.move.holds and clock != clocks.STRICT else 0.0 for m in chosen]
+    held = [_HELD if m.move.holds and clock in clocks.INDEPENDENT else 0.0 for m in chosen]
     return MoveTable(
         kind=np.array([m.kind for m in chosen], np.int64),
         on=np.array([m.on for m in chosen], np.int64),

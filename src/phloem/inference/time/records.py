@@ -51,13 +51,22 @@ class Blocks(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """kind: density.clocks.STRICT, BY_CV or BY_LOG. rate, spread: which numbers they are, -1 without.
-    reference: 1 where the rate's prior is the CTMC reference, which reads the tree's length."""
+    """kind: density.clocks.STRICT, …. rate, spread: which numbers they are, -1 without; size: how many the
+    clock has, the rate first. reference: 1 where the rate's prior is the CTMC reference, which reads the
+    tree's length. smooth: 1 where deviations are coordinates of the joint Hamiltonian move. Addresses
+    (compiled/by_address.py), 0 without: density of deviations that are not standard normal; along and
+    pull_back, of rates that are handed down the tree. member: (C, T) uint8 tips of clades with own clocks."""
 
     kind: int
     rate: int
     spread: int
+    size: int
     reference: int
+    smooth: int
+    density: int
+    along: int
+    pull_back: int
+    member: np.ndarray
 
 
 class MoveTable(NamedTuple):
@@ -81,9 +90,10 @@ class TimeData(NamedTuple):
     use_data: 0 samples the prior. numbers, addresses, downs: (L, ·) tables of the cells
     (pruning/cpu/cell_records.py). recipes: of the substitution model, from its own numbers (e,);
     model_from: (e,) int64 which of the chain's numbers each is, -1: a reference rate of 1;
-    model_moves: 1 where the joint move changes some of them. tree_kind: number
-    of the tree prior; tree_first, tree_size: its numbers; tree_settings. tip_bounds: (T, 2) of heights;
-    moving: int64, tips whose dates are sampled. path: length of a trajectory; most_steps: of one."""
+    model_moves: 1 where the joint move changes some of them. tree_density:
+    address of the tree prior's; tree_first, tree_size: its numbers; tree_settings. tip_bounds: (T, 2) of
+    heights; moving: int64, tips whose dates are sampled. path: length of a trajectory; most_steps: of
+    one."""
 
     n_tips: int
     use_data: int
@@ -96,7 +106,7 @@ class TimeData(NamedTuple):
     blocks: Blocks
     priors: PriorTable
     clock: Clock
-    tree_kind: int
+    tree_density: int
     tree_first: int
     tree_size: int
     tree_settings: np.ndarray

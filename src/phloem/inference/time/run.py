@@ -84,10 +84,15 @@ def new_run(
 
 def _there(model: TimeModel) -> dict[str, bool]:
     """What moves may need (move_table.Move.needs)."""
-    rates = model.clock != clocks.STRICT
+    kind, held = model.clock, model.clock in clocks.INDEPENDENT
+    free = CLOCK_SPREAD.get(kind) not in (None, *model.fixed)
     return {
-        "rates": rates,
-        "spread": rates and CLOCK_SPREAD[model.clock] not in model.fixed,
+        "held": held,
+        "rates": held or kind == clocks.SHRINKAGE,
+        "spread": free,
+        "jumps": kind == clocks.RANDOM,
+        "inherited": kind in (clocks.RANDOM, clocks.SHRINKAGE),
+        "peaked": kind == clocks.SHRINKAGE,
         "rate": CLOCK_RATE not in model.fixed,
         "dates": bool((model.tip_bounds[:, 0] < model.tip_bounds[:, 1]).any()),
         "groups": model.parameters.n_groups > 1,

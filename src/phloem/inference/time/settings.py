@@ -36,24 +36,27 @@ def parse_family(text: str) -> Family | str | float:
 
 @dataclass(frozen=True)
 class Clade:
-    """A set of taxa. together: they must be a clade. age: the density of their common ancestor's age."""
+    """A set of taxa. together: they must be a clade. age: the density of their common ancestor's age. clock:
+    they have one of their own (TreeModel.clock "local"), and must be a clade."""
 
     name: str
     taxa: tuple[str, ...]
     together: bool = False
     age: Family | None = None
+    clock: bool = False
 
 
 @dataclass(frozen=True)
 class TreeModel:
-    """clock: strict or ucln; clock_sd: what its spread is, cv or log (density/clocks.py). prior: name of the
-    tree prior, options: its own; pieces: how many population sizes a sky… has. priors: of blocks by name, a
-    density, "ctmc", or a number it is fixed at; others have usual ones. clades: what is known of them."""
+    """clock: a name of structure.CLOCKS; clock_sd: what the spread of ucln is, cv or log
+    (density/clocks.py). prior: name of the tree prior, options: its own; pieces: how many population sizes
+    a sky… has. priors: of blocks by name, a density, "ctmc", or a number it is fixed at; others have usual
+    ones. clades: what is known of them."""
 
     clock: str = "strict"
     clock_sd: Literal["cv", "log"] = "cv"
     prior: str = "constant"
-    pieces: int = 10
+    pieces: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     priors: Mapping[str, Family | str | float] = field(default_factory=dict)
     clades: tuple[Clade, ...] = ()

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.density import clocks
+from phloem.density import clocks, deviations, local_clocks
 from phloem.density.terms.compiled.dispatch import block_table
 from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.mcmc.start import START, stream
-from phloem.inference.time.compiled.tree_priors import KIND as TREE_KIND
+from phloem.inference.time.compiled import by_address
 from phloem.inference.time.move_table import ChainMove, move_arrays
 from phloem.inference.time.records import (
     CENTRE,
@@ -87,7 +87,6 @@ def time_data(
     free = np.array([b.name not in model.fixed for b in space.blocks])
     calibrations, ages = model.calibrations()
     first = space.place(model.parameters.blocks[0].name).start
-    spread = CLOCK_SPREAD.get(model.clock, "")
     return TimeData(
         n_tips=model.n_tips,
         use_data=int(settings.use_data),
@@ -108,13 +107,8 @@ def time_data(
             in_joint=(free & (~of_model | compiled)).astype(np.uint8),
         ),
         priors=block_table(space, model.priors),
-        clock=Clock(
-            model.clock,
-            space.place(CLOCK_RATE).start,
-            space.place(spread).start if spread else -1,
-            int(model.reference),
-        ),
-        tree_kind=TREE_KIND[model.tree_prior.name],
+        clock=_clock(model),
+        tree_density=by_address.TREE_PRIOR.address(model.tree_prior.density),
         tree_first=first,
         tree_size=sum(b.size for b in model.parameters.blocks),
         tree_settings=np.append(model.parameters.settings, 0.0),
@@ -128,11 +122,38 @@ def time_data(
     )
 
 
+DEVIATIONS = {
+    clocks.GAMMA: deviations.log_gamma,
+    clocks.RANDOM: deviations.spike_and_slab,
+    clocks.SHRINKAGE: deviations.bridge,
+}
+"""Densities of deviations that are not standard normal."""
+
+
+def _clock(model: TimeModel) -> Clock:
+    """The clock as compiled code knows it; what only some clocks have is compiled here if this one has it."""
+    place, kind, spread = model.space.place, model.clock, CLOCK_SPREAD.get(model.clock)
+    along = kind in (clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE)
+    own, density = model.own_clocks, DEVIATIONS.get(kind)
+    return Clock(
+        kind=kind,
+        rate=place(CLOCK_RATE).start,
+        spread=place(spread).start if spread else -1,
+        size=1 + (spread is not None) + len(own),
+        reference=int(model.reference),
+        smooth=int(kind in clocks.INDEPENDENT),
+        density=by_address.DEVIATIONS.address(density) if density else 0,
+        along=by_address.LENGTHS_ALONG.address(local_clocks.set_lengths_along) if along else 0,
+        pull_back=by_address.PULL_BACK_ALONG.address(local_clocks.pull_back_along) if along else 0,
+        member=np.array([model.members(c) for c in own], np.uint8).reshape(-1, model.n_tips),
+    )
+
+
 def starting_tree(model: TimeModel, rng: np.random.Generator) -> DatedTree:
     """A random tree that keeps the clades together which must be: tips in the middle of their ranges, joining
     as in a population of the typical size."""
     tips = model.tip_bounds.mean(axis=1)
-    together = [model.members(c) for c in model.clades if c.together]
+    together = [model.members(c) for c in model.clades if c.together or c.clock]
     size = model.scale.time
     return random_dated_tree(tips, rng, lambda t, pairs: rng.exponential(size / pairs), together)
 

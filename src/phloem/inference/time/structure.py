@@ -17,12 +17,28 @@ from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.term import BlockPrior, Family
 from phloem.density.terms.uniform import Uniform
-from phloem.density.tree_priors.tree_prior import Parameters, Scale, TreePrior, chosen
+from phloem.density.tree_priors.tree_prior import LEVEL, Parameters, Scale, TreePrior, chosen
 from phloem.errors import InputError, require_choice
 from phloem.inference.mcmc.structure import ChainModel, printed_names
 from phloem.inference.time.settings import CTMC, Clade, TreeModel
 
-CLOCK_RATE, CLOCK_SPREAD = "clock_rate", {clocks.BY_CV: "clock_cv", clocks.BY_LOG: "clock_sigma"}
+CLOCKS = {
+    "strict": clocks.STRICT,
+    "ucln": clocks.BY_CV,
+    "ucgd": clocks.GAMMA,
+    "local": clocks.LOCAL,
+    "random": clocks.RANDOM,
+    "shrinkage": clocks.SHRINKAGE,
+}
+"""Names of clocks; ucln by the logarithm's spread is BY_LOG."""
+CLOCK_RATE = "clock_rate"
+CLOCK_SPREAD = {
+    clocks.BY_CV: "clock_cv",
+    clocks.BY_LOG: "clock_sigma",
+    clocks.GAMMA: "clock_cv",
+    clocks.SHRINKAGE: "clock_scale",
+}
+PIECES = ("skyline", "skygrid", "skygrid-linear")  # tree priors with a number of sizes that is chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +77,11 @@ class TimeModel:
                 known[here] /= known[here].sum()
         return known
 
+    @property
+    def own_clocks(self) -> tuple[Clade, ...]:
+        """Clades with one."""
+        return tuple(c for c in self.clades if c.clock)
+
     def members(self, clade: Clade) -> np.ndarray:
         """(T,) bool."""
         return np.isin(np.array(self.taxa), clade.taxa)
@@ -71,7 +92,7 @@ class TimeModel:
         record = Calibrations(
             member=np.array([self.members(c) for c in self.clades], np.uint8).reshape(-1, self.n_tips),
             size=np.array([len(c.taxa) for c in self.clades], np.int64),
-            together=np.array([c.together for c in self.clades], np.uint8),
+            together=np.array([c.together or c.clock for c in self.clades], np.uint8),
             known=np.array(known, np.uint8),
             shift=np.zeros(len(self.clades)),
         )
@@ -94,26 +115,28 @@ def time_model(
     unknown taxa, and a tree prior that the dates do not allow."""
     for clade in tree.clades:
         _check(clade, taxa)
-    scale = Scale(_scale(tip_bounds, tree), len(taxa), tree.pieces)
     prior = chosen(tree.prior, tree.options)
+    scale = Scale(_scale(tip_bounds, tree), len(taxa), _pieces(prior, tree, len(taxa)))
     if prior.contemporaneous and tip_bounds.max() > 0.0:
         raise InputError(
             f"the tree prior '{prior.name}' is of tips of one time, and these have dates",
             hint="Choose bdss, or a coalescent.",
         )
-    _check_pieces(prior, tree, len(taxa))
-    parameters = prior.parameters(scale, tree.options)
-    clock = {"strict": clocks.STRICT, "ucln": clocks.BY_CV if tree.clock_sd == "cv" else clocks.BY_LOG}
-    require_choice("clock", tree.clock, tuple(clock))
-    kind = clock[tree.clock]
-    blocks, priors = _clock_blocks(kind, scale)
+    options, kind = dict(tree.options), _clock_kind(tree)
+    if LEVEL in prior.options and LEVEL in tree.priors:
+        options[LEVEL] = True
+    parameters = prior.parameters(scale, options)
+    blocks, priors = _clock_blocks(kind, scale, [c.name for c in tree.clades if c.clock])
     blocks += list(parameters.blocks)
     priors |= parameters.priors
     model_blocks, model_from = _model_blocks(engine, sum(b.size for b in blocks))
     blocks += model_blocks
     priors |= {b.name: _usual(b) for b in model_blocks}
     for name, family in tree.priors.items():
-        if name not in {b.name for b in blocks} or name not in priors:
+        if name == LEVEL and LEVEL in options:
+            if isinstance(family, float | str):
+                raise InputError(f"{LEVEL} takes a density, of the level of all sizes")
+        elif name not in {b.name for b in blocks} or name not in priors:
             raise InputError(f"there is no '{name}' to give a prior", hint=f"There are: {', '.join(priors)}.")
         priors[name] = family
     reference = priors.get(CLOCK_RATE) == CTMC
@@ -122,7 +145,7 @@ def time_model(
     known = {name: value for name, value in priors.items() if isinstance(value, float)}
     blocks = [_held(b, known[b.name]) if b.name in known else b for b in blocks]
     space = Space(tuple(blocks))
-    named = [(b.name, priors.get(b.name, CTMC)) for b in blocks]
+    named = [(name, priors.get(name, CTMC)) for name in (*(b.name for b in blocks), LEVEL)]
     table = tuple(BlockPrior(name, own) for name, own in named if not isinstance(own, str | float))
     return TimeModel(
         space, table, reference, engine, model_from, prior, parameters, kind, taxa, tip_bounds, youngest,
@@ -145,12 +168,16 @@ def _check(clade: Clade, taxa: Sequence[str]) -> None:
         raise InputError(f"clade '{clade.name}' needs at least two taxa")
 
 
-def _check_pieces(prior: TreePrior, tree: TreeModel, n_tips: int) -> None:
-    pieces = prior.name.startswith("sky")
-    if pieces and not 2 <= tree.pieces <= (n_tips - 1 if prior.name == "skyline" else 10_000):
+def _pieces(prior: TreePrior, tree: TreeModel, n_tips: int) -> int:
+    """How many population sizes; InputError where they are too many, or asked of a prior that has none."""
+    if tree.pieces is not None and prior.name not in PIECES:
+        raise InputError(f"the tree prior '{prior.name}' has no --pieces", hint=f"{', '.join(PIECES)} do.")
+    pieces = 10 if tree.pieces is None else tree.pieces
+    if prior.name in PIECES and not 2 <= pieces <= (n_tips - 1 if prior.name == "skyline" else 10_000):
         raise InputError(
-            f"{tree.pieces} population sizes for {n_tips} taxa", hint="Choose 2 or more, below the taxa."
+            f"{pieces} population sizes for {n_tips} taxa", hint="Choose 2 or more, below the taxa."
         )
+    return pieces
 
 
 def _scale(tip_bounds: np.ndarray, tree: TreeModel) -> float:
@@ -169,13 +196,32 @@ def _middle(family: Family) -> float:
     return float(x[int(np.argmax(value + np.log(x)))])
 
 
-def _clock_blocks(kind: int, scale: Scale) -> tuple[list[Block], dict[str, Family | str | float]]:
+def _clock_kind(tree: TreeModel) -> int:
+    """InputError for a clock that is none, and where clades have clocks that it does not know of."""
+    require_choice("clock", tree.clock, tuple(CLOCKS))
+    kind, own = CLOCKS[tree.clock], [c.name for c in tree.clades if c.clock]
+    if own and kind != clocks.LOCAL:
+        raise InputError(f"clade '{own[0]}' has a clock of its own", hint="Choose --clock local.")
+    if not own and kind == clocks.LOCAL:
+        raise InputError("local clocks need a clade", hint="Name its taxa: --clock-clade name=taxon,taxon.")
+    return clocks.BY_LOG if kind == clocks.BY_CV and tree.clock_sd == "log" else kind
+
+
+def _clock_blocks(
+    kind: int, scale: Scale, own: Sequence[str]
+) -> tuple[list[Block], dict[str, Family | str | float]]:
+    """The rate, then the spread, then ratios of clades with own clocks."""
     start = 0.01 / scale.time
     blocks = [Block(CLOCK_RATE, "positive", np.array([start]), 1e-300, 1e300)]
     priors: dict[str, Family | str | float] = {CLOCK_RATE: CTMC}
-    if kind != clocks.STRICT:
-        blocks.append(Block(CLOCK_SPREAD[kind], "positive", np.array([0.3]), 1e-6, 1e3))
-        priors[CLOCK_SPREAD[kind]] = Exponential(3.0)
+    if kind in CLOCK_SPREAD:
+        usual = 0.1 if kind == clocks.SHRINKAGE else 0.3
+        least = 1e-3 if kind == clocks.GAMMA else 1e-6  # a gamma's shape is its square's inverse
+        blocks.append(Block(CLOCK_SPREAD[kind], "positive", np.array([usual]), least, 1e3))
+        priors[CLOCK_SPREAD[kind]] = Exponential(10.0 if kind == clocks.SHRINKAGE else 3.0)
+    for name in own:
+        blocks.append(Block(f"clock_ratio({name})", "positive", np.ones(1), 1e-6, 1e6))
+        priors[blocks[-1].name] = LogNormal(0.0, 1.0)
     return blocks, priors
 
 

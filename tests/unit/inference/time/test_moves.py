@@ -7,13 +7,13 @@ The table is made by looking into the folder: a move joins by existing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from phloem.density import clocks
-from phloem.density.tree_priors import constant
+from phloem.density import clocks, deviations
+from phloem.density.tree_priors import constant, skyline
 from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.inference.mcmc.start import stream
 from phloem.inference.time.compiled.dispatch import Proposal
@@ -35,7 +35,38 @@ class Point:
     deviations: np.ndarray
 
 
-def prior_draws(n, seed, uncertain=False):
+def normal(parent, e, numbers, by_e, by_number):
+    return -0.5 * (e[:8] ** 2).sum()
+
+
+def changes(rng, spread):
+    """Deviations as spike_and_slab has them."""
+    e, k = np.zeros(9), 9
+    while k > 8:
+        k = rng.poisson(np.log(2))
+    e[rng.permutation(8)[:k]] = np.log(rng.gamma(0.5, 2.0, k))
+    return e
+
+
+DEVIATIONS = {
+    "normal": (clocks.BY_CV, normal, lambda rng, spread: rng.normal(size=9)),
+    "log": (clocks.BY_LOG, normal, lambda rng, spread: rng.normal(size=9)),
+    "gamma": (
+        clocks.GAMMA,
+        deviations.log_gamma,
+        lambda rng, s: np.log(rng.gamma(1 + s**-2, s * s, 9)) / s + np.log(rng.uniform(size=9)) * s,
+    ),
+    "changes": (clocks.RANDOM, deviations.spike_and_slab, changes),
+    "bridge": (
+        clocks.SHRINKAGE,
+        deviations.bridge,
+        lambda rng, spread: rng.choice([-1, 1], 9) * rng.gamma(4.0, size=9) ** 4 / deviations.MEDIAN,
+    ),
+}
+"""The clock, the density of its deviations, and draws from it."""
+
+
+def prior_draws(n, seed, uncertain=False, kind="normal"):
     rng, found = np.random.default_rng(seed), []
     for _ in range(n):
         tips = TIPS.copy()
@@ -43,19 +74,18 @@ def prior_draws(n, seed, uncertain=False):
             tips[2] = rng.uniform(0.5, 3.0)
         tree = random_dated_tree(tips, rng, lambda t, pairs: rng.exponential(SIZE / pairs))
         values = np.array([rng.lognormal(), rng.exponential(1 / SPREAD_RATE)])
-        found.append(Point(tree, values, rng.normal(size=9)))
+        found.append(Point(tree, values, DEVIATIONS[kind][2](rng, values[1])))
     return found
 
 
-def log_density(tree, values, deviations):
+def log_density(tree, values, e, kind="normal"):
     g = Genealogy(tree.heights, tree.order, 5, np.zeros(0, np.int64))
     rate, spread = values
     if spread <= 0:
         return -np.inf
     numbers = -0.5 * np.log(rate) ** 2 - np.log(rate) - SPREAD_RATE * spread
-    return (
-        constant.log_density(g, np.array([SIZE]), np.zeros(0)) + numbers - 0.5 * (deviations[:8] ** 2).sum()
-    )
+    own = DEVIATIONS[kind][1](tree.parent, e, values, np.zeros(9), np.zeros(2))
+    return constant.log_density(g, np.array([SIZE]), np.zeros(0)) + numbers + own
 
 
 def proposal(point, tuning, rng, kind=clocks.BY_CV, groups=(2, 2)):
@@ -63,7 +93,8 @@ def proposal(point, tuning, rng, kind=clocks.BY_CV, groups=(2, 2)):
     empty = np.zeros(0)
     return Proposal(
         5, rng, tuning, 0.0, 0.0, empty, np.zeros(8), tree.parent.copy(), tree.left.copy(), tree.right.copy(),
-        tree.heights.copy(), point.deviations.copy(), point.values.copy(), 0, 1, kind, np.array(groups),
+        tree.heights.copy(), tree.order.copy(), point.deviations.copy(), point.values.copy(), 0, 1, kind, 0,
+        np.array(groups),
         np.array([[0.0, 0.0], [0.0, 0.0], [0.5, 3.0], [2.5, 2.5], [4.0, 4.0]]), np.array([2]),
         np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20),
     )  # fmt: skip
@@ -71,7 +102,7 @@ def proposal(point, tuning, rng, kind=clocks.BY_CV, groups=(2, 2)):
 
 def looked_at(tree, values, deviations):
     """Bounded functions of a state: height of the root, of the youngest joining, tree length, three clades,
-    rate, spread, deviations."""
+    rate, spread, deviations, how many are 0."""
     heights = tree.heights
     length = (heights[tree.parent[:-1]] - heights[:-1]).sum()
     clades = [tree.parent[0] == tree.parent[1], tree.parent[2] == tree.parent[3], tree.parent[4] == 8]
@@ -84,24 +115,32 @@ def looked_at(tree, values, deviations):
         heights[5:8].sum() / 20,
     ]
     return np.array(
-        [*np.tanh(numbers), *clades, np.tanh(deviations[0]), np.tanh((deviations[:8] ** 2).sum() / 16)]
+        [
+            *np.tanh(numbers),
+            *clades,
+            np.tanh(deviations[0]),
+            np.tanh(deviations[:5].sum()),
+            np.tanh((deviations[:8] ** 2).sum() / 16),
+            (deviations[:8] == 0).sum(),
+            (deviations[:5] == 0).sum(),
+        ]
     )
 
 
-def largest_flow(move, points, propose, kind=clocks.BY_CV):
+def largest_flow(move, points, propose, kind="normal"):
     """Largest |z| of the mean changes of what is looked at over one step from every point."""
     rng, decide, changes = stream(5, 0, 0), np.random.default_rng(9), []
     tuning = TUNING.get(move.name, move.tuning)
     for point in points:
-        p = proposal(point, tuning, rng, kind)
+        p = proposal(point, tuning, rng, DEVIATIONS[kind][0])
         ratio = propose(p)
         before = looked_at(point.tree, point.values, point.deviations)
         change = np.zeros(len(before))
         if ratio > -math.inf and (p.heights[p.parent[:-1]] > p.heights[:-1]).all():
             assert p.parent[8] == -1
             tree = dated_tree(p.parent, p.heights)
-            new = log_density(tree, p.values, p.deviations)
-            old = log_density(point.tree, point.values, point.deviations)
+            new = log_density(tree, p.values, p.deviations, kind)
+            old = log_density(point.tree, point.values, point.deviations, kind)
             if np.log(decide.uniform()) < new - old + ratio:
                 change = looked_at(tree, p.values, p.deviations) - before
         changes.append(change)
@@ -117,12 +156,46 @@ DATED = prior_draws(DRAWS, 2, uncertain=True)
 WITH_RATIO = ("root_height", "subtree_leap", "subtree_slide", "tree_scaler", "up_down", "wilson_balding")
 
 
-@pytest.mark.parametrize("name", [name for name in registered() if name != "group_size"])
+OWN = {
+    "jump_flip": "changes",
+    "jump_walk": "changes",
+    "jump_swap": "changes",
+    "deviation_scaler": "bridge",
+}
+"""Moves of other deviations than normal ones."""
+RNG = np.random.default_rng(4)
+OF_CLOCKS = {
+    kind: [replace(p, deviations=DEVIATIONS[kind][2](RNG, p.values[1])) for p in POINTS]
+    for kind in ("gamma", *sorted(set(OWN.values())))
+}
+OF_GROUPS = ("group_size", "skyline_boundary")
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_move_of_a_clock_leaves_its_prior_as_it_is(name):
+    kind, move = OWN[name], registered()[name]
+    assert largest_flow(move, OF_CLOCKS[kind], move.propose, kind) < 4.2
+    if name == "jump_swap":
+        assert largest_flow(move, OF_CLOCKS["bridge"], move.propose, "bridge") < 4.2
+
+
+@pytest.mark.parametrize("name", [name for name in OWN if name != "jump_walk"])
+def test_a_move_of_a_clock_without_its_hastings_ratio_is_seen(name):
+    kind, move = OWN[name], registered()[name]
+    points = OF_CLOCKS[kind]
+    if name in ("jump_swap", "deviation_scaler"):
+        points = [p for p in points if p.deviations[:8].any()] * 4
+    assert largest_flow(move, points, lambda p: min(move.propose(p), 0.0) * 0.0, kind) > 5.0
+
+
+@pytest.mark.parametrize("name", [name for name in registered() if name not in (*OF_GROUPS, *OWN)])
 def test_a_move_leaves_the_prior_as_it_is(name):
     move = registered()[name]
     assert largest_flow(move, DATED if name == "tip_date" else POINTS, move.propose) < 4.2
     if name == "spread_centred":
-        assert largest_flow(move, POINTS, move.propose, clocks.BY_LOG) < 4.2
+        assert largest_flow(move, POINTS, move.propose, "log") < 4.2
+        for kind in ("bridge", "gamma"):
+            assert largest_flow(move, OF_CLOCKS[kind], move.propose, kind) < 4.2
 
 
 @pytest.mark.parametrize("name", [*WITH_RATIO, "spread_centred"])
@@ -156,3 +229,51 @@ def test_group_sizes_are_exchanged_evenly():
                 )
     for (a, b), n in counts.items():
         assert abs(n - counts[b, a]) < 5 * math.sqrt(n + counts[b, a])
+
+
+def skyline_draws(n, seed):
+    """Trees of five dated tips with sizes (3,) and groups (3,) of their four joinings."""
+    rng, found = np.random.default_rng(seed), []
+    for _ in range(n):
+        sizes = [rng.lognormal(1.0, 0.5)]
+        for _ in range(2):
+            sizes.append(rng.exponential(sizes[-1]))
+        groups = np.array([(1, 1, 2), (1, 2, 1), (2, 1, 1)][rng.integers(3)])
+        of_joining = np.repeat(sizes, groups)
+
+        def waiting(t, pairs, of_joining=of_joining):
+            """Of as many pairs, the joinings so far are told by which tips have arrived."""
+            lineages = (1 + math.isqrt(1 + 8 * pairs)) // 2
+            return rng.exponential(of_joining[int((t >= TIPS).sum()) - lineages] / pairs)
+
+        tree = random_dated_tree(TIPS, rng, waiting)
+        found.append((tree, np.array(sizes), groups))
+    return found
+
+
+def skyline_density(tree, sizes, groups):
+    g = Genealogy(tree.heights, tree.order, 5, groups)
+    return skyline.log_density(g, sizes, np.ones(1)) - np.log(sizes[0]) - 2 * (np.log(sizes[0]) - 1) ** 2
+
+
+def skyline_flow(propose):
+    move, rng, decide = registered()["skyline_boundary"], stream(5, 0, 0), np.random.default_rng(9)
+    steps = []
+    for tree, sizes, groups in skyline_draws(DRAWS, 6):
+        p = proposal(Point(tree, sizes, np.zeros(9)), 1.0, rng, groups=groups)
+        ratio = propose(move, p)
+        assert p.groups.sum() == 4 and p.groups.min() >= 1
+        change = np.zeros(9)
+        new, old = skyline_density(tree, p.values, p.groups), skyline_density(tree, sizes, groups)
+        if np.log(decide.uniform()) < new - old + ratio:
+            looked = [np.tanh(np.append(x / 4, np.log(x))) for x in (p.values, sizes)]
+            change = np.append(looked[0] - looked[1], p.groups - groups)
+        steps.append(change)
+    changes_ = np.array(steps)
+    assert (changes_[:, -3:] != 0).any(axis=1).mean() > 0.05
+    return np.abs(changes_.mean(axis=0) / changes_.std(axis=0)).max() * math.sqrt(len(changes_))
+
+
+def test_boundaries_of_groups_leave_the_prior_as_it_is():
+    assert skyline_flow(lambda move, p: move.propose(p)) < 4.2
+    assert skyline_flow(lambda move, p: min(move.propose(p), 0.0) * 0.0) > 5.0

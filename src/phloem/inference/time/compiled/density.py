@@ -8,11 +8,12 @@ from phloem.density import calibrations, clocks
 from phloem.density.terms.compiled.dispatch import log_density_of_kind, log_prior
 from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.hardware.numba_compile import merged, uncounted
-from phloem.inference.time.compiled.tree_priors import log_tree_prior
+from phloem.inference.time.compiled.by_address import DEVIATIONS, TREE_PRIOR
 from phloem.inference.time.records import LAST_PRIOR, LAST_TREE
 
+log_tree_prior, log_deviations = TREE_PRIOR.call, DEVIATIONS.call
 STEP = 1e-6  # relative, of differences of the densities of single numbers: every family then has a slope
-HALF_LOG_PI = 0.5 * math.log(math.pi)
+HALF_LOG_PI, HALF_LOG_2PI = 0.5 * math.log(math.pi), 0.5 * math.log(2.0 * math.pi)
 
 set_ancestors = uncounted(calibrations.set_ancestors)
 log_spread = uncounted(clocks.log_spread)
@@ -49,9 +50,8 @@ def prior_of(data, state, scratch, slot):
     heights, order = state.heights[slot], state.order[slot]
     g = Genealogy(heights, order, data.n_tips, state.groups[slot])
     first, end = data.tree_first, data.tree_first + data.tree_size
-    tree = log_tree_prior(
-        data.tree_kind, g, values[first:end], data.tree_settings, by_height, by_value[first:end]
-    )
+    own = (g, values[first:end], data.tree_settings, by_height, by_value[first:end])
+    tree = log_tree_prior(data.tree_density, own)
     scratch.last[LAST_TREE] = tree
     total += tree
     total += _clock_prior(data, state, scratch, slot)
@@ -73,15 +73,22 @@ def _inside(blocks, values):
 
 @merged
 def _clock_prior(data, state, scratch, slot):
-    """Of deviations, standard normal each; and of the rate where its prior is the CTMC reference, Gamma(½)
-    with the tree's length as its rate (Ferreira and Suchard 2008, Can. J. Stat. 36:355)."""
+    """Of deviations, standard normal each or as the clock has them, d/dε into scratch.by_deviation; and of
+    the rate where its prior is the CTMC reference, Gamma(½) with the tree's length as its rate (Ferreira
+    and Suchard 2008, Can. J. Stat. 36:355)."""
     total, length, clock = 0.0, 0.0, data.clock
-    parent, heights = state.parent[slot], state.heights[slot]
+    parent, heights, by_deviation = state.parent[slot], state.heights[slot], scratch.by_deviation
+    normal = clock.smooth == 1 and clock.density == 0
     for x in range(parent.shape[0] - 1):
         length += heights[parent[x]] - heights[x]
-        if clock.kind != clocks.STRICT:
-            e = state.deviations[slot, x]
-            total -= 0.5 * e * e + 0.9189385332046728  # ½ log 2π
+        e = state.deviations[slot, x] if normal else 0.0
+        total -= 0.5 * e * e + (HALF_LOG_2PI if normal else 0.0)
+        by_deviation[x] = -e
+    if clock.density != 0:
+        first, end = clock.rate, clock.rate + clock.size
+        values, by_value = state.values[slot, first:end], scratch.by_value[first:end]
+        own = (parent, state.deviations[slot], values, by_deviation, by_value)
+        total += log_deviations(clock.density, own)
     if clock.reference == 1:
         rate = state.values[slot, clock.rate]
         total += 0.5 * math.log(length / rate) - rate * length - HALF_LOG_PI

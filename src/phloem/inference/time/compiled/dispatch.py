@@ -17,10 +17,12 @@ class Proposal(NamedTuple):
     """What every move is given: the proposal's copy of a chain's state, which it changes in place.
 
     n_tips: T. rng: (4,). tuning: the move's. low, high: bounds of the block's numbers, of a move of numbers,
-    which are numbers (k,). room: (n,) to work in. parent, left, right, heights, deviations: (N,), the root
-    last; a deviation belongs to the branch above a node. values: (n,) all numbers; rate, spread: which of
-    them are the clock's, -1 without. clock: density.clocks.STRICT, …. groups: (K,). tip_bounds: (T, 2) of
-    heights; moving: tips whose dates are not known. edges, stack: (N,) int64, spots: (N,), to work in.
+    which are numbers (k,). room: (n,) to work in. parent, left, right, heights, order, deviations: (N,), the
+    root last; order: nodes by height before the move; a deviation belongs to the branch above a node.
+    values: (n,) all numbers; rate, spread: which of them are the clock's, -1 without. clock:
+    density.clocks.STRICT, …. tree_first: the first of the tree prior's numbers. groups: (K,). tip_bounds:
+    (T, 2) of heights; moving: tips whose dates are not known. edges, stack: (N,) int64, spots: (N,), to work
+    in.
     """
 
     n_tips: int
@@ -34,11 +36,13 @@ class Proposal(NamedTuple):
     left: np.ndarray
     right: np.ndarray
     heights: np.ndarray
+    order: np.ndarray
     deviations: np.ndarray
     values: np.ndarray
     rate: int
     spread: int
     clock: int
+    tree_first: int
     groups: np.ndarray
     tip_bounds: np.ndarray
     moving: np.ndarray

@@ -17,8 +17,10 @@ import math
 import numpy as np
 
 from phloem.density import clocks, heights
+from phloem.density.local_clocks import Branches
 from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.random import normal, uniform
+from phloem.inference.time.compiled.by_address import LENGTHS_ALONG, PULL_BACK_ALONG
 from phloem.inference.time.compiled.coordinates import (
     from_coordinates,
     pull_back_numbers,
@@ -48,6 +50,7 @@ pull_back_lengths = uncounted(clocks.pull_back_lengths)
 set_deviations = uncounted(clocks.set_deviations)
 held_by_distances = uncounted(clocks.held_by_distances)
 spread_slope = uncounted(clocks.spread_slope)
+lengths_along, pull_back_along = LENGTHS_ALONG.call, PULL_BACK_ALONG.call
 
 
 @uncounted
@@ -66,7 +69,7 @@ def clade_entry(state, key):
 def set_scales(data, state, scratch, which):
     """scratch.scale (D,): 0 for coordinates that the move does not change."""
     n, scale, clock = state.parent.shape[1], scratch.scale, data.clock
-    slot, with_rates = state.slot[0], which == JOINT and clock.kind != clocks.STRICT
+    slot, with_rates = state.slot[0], which == JOINT and clock.smooth == 1
     for x in range(n):
         at = clade_entry(state, scratch.keys[x])
         known = at >= 0 and state.clade[at] == scratch.keys[x]
@@ -127,6 +130,17 @@ def land(scratch, step):
 
 
 @merged
+def branches(data, state, scratch):
+    """The proposal as a clock along the tree sees it."""
+    new, first, end = 1 - state.slot[0], data.clock.rate, data.clock.rate + data.clock.size
+    return Branches(
+        data.clock.kind, data.n_tips, state.parent[new], state.left[new], state.right[new], state.order[new],
+        state.heights[new], state.deviations[new], state.values[new, first:end], data.clock.member,
+        scratch.edges, scratch.stack, scratch.spots,
+    )  # fmt: skip
+
+
+@merged
 def place(data, state, scratch, which, proposed):
     """Write the point of the coordinates scratch.y into the proposal's slot, unless that holds it (proposed:
     False, the start); returns the log Jacobian, -inf where a branch lasts no time."""
@@ -143,7 +157,11 @@ def place(data, state, scratch, which, proposed):
         if which == JOINT:
             for x in range(n):
                 deviations[x] = y[n + x]
-            possible = set_lengths(clock.kind, rate, s, parent, heights_, deviations, state.lengths[new, 0])
+            lengths = state.lengths[new, 0]
+            if clock.along == 0:
+                possible = set_lengths(clock.kind, rate, s, parent, heights_, deviations, lengths)
+            else:
+                possible = lengths_along(clock.along, (branches(data, state, scratch), lengths)) > 0.0
         else:
             for x in range(n - 1):
                 possible = possible and heights_[parent[x]] > heights_[x]
@@ -164,12 +182,21 @@ def add_slopes(data, state, scratch, which):
     by_height, by_deviation, by_value = scratch.by_height, scratch.by_deviation, scratch.by_value
     rate, spread = values[clock.rate], values[clock.spread] if clock.spread >= 0 else 0.0
     s, by_rate, by_s = log_spread(clock.kind, spread), 0.0, 0.0
-    for x in range(n):
-        by_deviation[x] = -deviations[x]
     if which != JOINT:
-        extra, by_rate, by_s = held_by_distances(clock.kind, s, parent, heights_, deviations, by_height)
-        for x in range(n - 1):  # the prior has the deviations' density already
-            extra += 0.5 * deviations[x] * deviations[x]
+        extra, by_rate, by_s = held_by_distances(
+            clock.kind, s, parent, heights_, deviations, by_deviation, by_height
+        )
+    elif data.use_data != 0 and clock.along != 0:
+        own = by_value[clock.rate : clock.rate + clock.size]
+        given = (
+            branches(data, state, scratch),
+            state.lengths[new, 0],
+            slope[:n],
+            by_height,
+            by_deviation,
+            own,
+        )
+        pull_back_along(clock.pull_back, given)
     elif data.use_data != 0:
         by_rate, by_s = pull_back_lengths(
             clock.kind, rate, s, parent, heights_, deviations, slope[:n], by_height, by_deviation

@@ -19,10 +19,12 @@ from phloem.inference.time.compiled.hamilton import (
     WORST,
     add_slopes,
     begin_trajectory,
+    branches,
     end_trajectory,
     land,
     leap,
     learn_scales,
+    lengths_along,
     number_of_steps,
     place,
     set_lengths,
@@ -194,7 +196,7 @@ def _prepare(data, state, scratch, move, fresh):
         pending[RATIO] = _propose(data, state, scratch, move)
         possible = pending[RATIO] > -math.inf
         if possible:
-            changed = _set_branches(data, state, held)
+            changed = _set_branches(data, state, scratch, held)
             possible = changed >= 0
     pending[TOUCHED] = changed > 0
     return possible
@@ -210,14 +212,15 @@ def _propose(data, state, scratch, move):
     proposal = Proposal(
         data.n_tips, state.rng, state.tuning[move], low, high, state.values[new, first : first + size],
         scratch.room, state.parent[new], state.left[new], state.right[new], state.heights[new],
-        state.deviations[new], state.values[new], data.clock.rate, data.clock.spread, data.clock.kind,
+        state.order[new], state.deviations[new], state.values[new], data.clock.rate, data.clock.spread,
+        data.clock.kind, data.tree_first,
         state.groups[new], data.tip_bounds, data.moving, scratch.edges, scratch.stack, scratch.spots,
     )  # fmt: skip
     return propose_kind(data.moves.kind[move], proposal)
 
 
 @merged
-def _set_branches(data, state, held):
+def _set_branches(data, state, scratch, held):
     """Lengths of the proposal, by its clock; held: of branches whose durations changed the deviations
     instead. Returns how many lengths are others, -1 where a branch lasts no time."""
     old, new, kind, changed = state.slot[0], 1 - state.slot[0], data.clock.kind, 0
@@ -229,8 +232,14 @@ def _set_branches(data, state, held):
             before = state.heights[old, state.parent[old, x]] - state.heights[old, x]
             if time > 0.0 and time != before:
                 deviations[x] += math.log(before / time) / s
-    if not set_lengths(kind, rate, s, parent, heights, deviations, state.lengths[new, 0]):
-        return -1
+    if data.clock.along == 0:
+        if not set_lengths(kind, rate, s, parent, heights, deviations, state.lengths[new, 0]):
+            return -1
+    else:
+        sort_by_height(heights, state.order[new])
+        own = (branches(data, state, scratch), state.lengths[new, 0])
+        if not lengths_along(data.clock.along, own) > 0.0:
+            return -1
     for x in range(parent.shape[0] - 1):
         if held and _alike(state.lengths[new, 0, x], state.lengths[old, 0, x]):
             state.lengths[new, 0, x] = state.lengths[old, 0, x]

@@ -1,0 +1,84 @@
+"""Densities of the deviations ε of branches that are not standard normal, with derivatives: what clocks say
+of their branches' rates.
+
+Plain functions of (parent (N,), deviations (N,), numbers of the clock, its rate and then its spread) → log
+density, which write d/dε into by_deviation (N,) and add d/d numbers to by_number; compiled where a run has
+them (inference/time/compiled/by_address.py).
+"""
+
+from __future__ import annotations
+
+import math
+
+CHANGES = math.log(2.0)  # rates that change along the tree, expected before the data: none with probability ½
+MEDIAN = 3.672060748850897**4  # of |x| under exp(-|x|^¼)
+
+
+def log_gamma(parent, deviations, numbers, by_deviation, by_number):
+    """φ ε = u, the log of a rate over the mean, gamma of mean 1 and coefficient of variation φ =
+    numbers[1], k = 1/φ² (named by Drummond et al. 2006, PLoS Biol. 4:e88): log p = log φ + k log k - log
+    Γ(k) + k (u - exp u), standard normal as φ goes to 0."""
+    spread = numbers[1]
+    k = 1.0 / (spread * spread)
+    constant = k * math.log(k) - k - math.lgamma(k) + math.log(spread)
+    y, digamma = k, 0.0
+    while y < 10.0:
+        digamma -= 1.0 / y
+        y += 1.0
+    z = 1.0 / (y * y)
+    series = z * (1.0 / 12.0 - z * (1.0 / 120.0 - z * (1.0 / 252.0 - z * (1.0 / 240.0 - z / 132.0))))
+    digamma += math.log(y) - 0.5 / y - series
+    total, by_k = 0.0, 0.0
+    for x in range(parent.shape[0]):
+        by_deviation[x] = 0.0
+        if parent[x] >= 0:
+            log_rate = spread * deviations[x]
+            above = math.expm1(log_rate)
+            total += constant + k * (log_rate - above)
+            by_deviation[x] = -above / spread
+            by_number[1] += 1.0 / spread - deviations[x] * k * above
+            by_k += math.log(k) - digamma + log_rate - above
+    by_number[1] -= 2.0 * k / spread * by_k
+    return total
+
+
+def spike_and_slab(parent, deviations, numbers, by_deviation, by_number):
+    """Most ε are 0, the others log multipliers exp ε ~ Gamma(½, rate ½); their number K is Poisson(log 2),
+    cut at the n branches, and all sets of K are alike (Drummond and Suchard 2010, BMC Biol. 8:114): log p =
+    K log λ - log n! + log (n-K)! - log Σ_j λ^j / j! + the K densities."""
+    total, changed, n = 0.0, 0, 0
+    for x in range(parent.shape[0]):
+        by_deviation[x] = 0.0
+        if parent[x] >= 0:
+            n += 1
+            e = deviations[x]
+            if e != 0.0:
+                changed += 1
+                total += 0.5 * (e - math.exp(e)) - 0.5 * math.log(2.0 * math.pi)
+                by_deviation[x] = 0.5 * (1.0 - math.exp(e))
+    term, mass = 1.0, 1.0
+    for j in range(1, n + 1):
+        term *= CHANGES / j
+        mass += term
+    return (
+        total
+        + changed * math.log(CHANGES)
+        + math.lgamma(n - changed + 1.0)
+        - math.lgamma(n + 1.0)
+        - math.log(mass)
+    )
+
+
+def bridge(parent, deviations, numbers, by_deviation, by_number):
+    """p(ε) ∝ exp(-|m ε|^¼), |ε| of median 1: many next to 0, few far away (the Bayesian bridge of Polson,
+    Scott and Windle 2014, J. R. Stat. Soc. B 76:713, as Fisher et al. 2023, Mol. Biol. Evol. 40:msad140,
+    give it to differences of log rates). ∫ exp(-|x|^¼) dx = 48."""
+    total = 0.0
+    for x in range(parent.shape[0]):
+        by_deviation[x] = 0.0
+        if parent[x] >= 0:
+            y = math.sqrt(math.sqrt(MEDIAN * abs(deviations[x])))
+            total += math.log(MEDIAN / 48.0) - y
+            if y > 0.0:
+                by_deviation[x] = -0.25 * y / deviations[x]
+    return total

@@ -1,0 +1,22 @@
+"""What differs from analysis to analysis, called by its address: the tree prior, the density of branch
+deviations, clocks whose rates know of each other. A run compiles those that it has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.density.local_clocks import Branches
+from phloem.density.tree_priors.tree_prior import Genealogy
+from phloem.hardware.numba_compile import ByAddress
+
+_X, _I = np.zeros(1), np.zeros(1, np.int64)
+_BRANCHES = Branches(0, 1, _I, _I, _I, _I, _X, _X, _X, np.zeros((1, 1), np.uint8), _I, _I, _X)
+
+TREE_PRIOR = ByAddress(Genealogy(_X, _I, 1, _I), _X, _X, _X, _X)
+"""density of density/tree_priors: (genealogy, x, settings, by_height, by_number)."""
+DEVIATIONS = ByAddress(_I, _X, _X, _X, _X)
+"""Of density/deviations.py: (parent, deviations, numbers, by_deviation, by_number)."""
+LENGTHS_ALONG = ByAddress(_BRANCHES, _X)
+"""set_lengths_along of density/local_clocks.py: (branches, lengths)."""
+PULL_BACK_ALONG = ByAddress(_BRANCHES, _X, _X, _X, _X, _X)
+"""pull_back_along: (branches, lengths, by_length, by_height, by_deviation, by_number)."""

@@ -1,0 +1,256 @@
+"""Simulation-based calibration of dated trees (Talts, Betancourt, Simpson, Vehtari and Gelman 2018,
+arXiv:1804.06788).
+
+Numbers and a tree of ten tips are drawn from the prior, 200 columns from them with the NumPy reference; among
+thinned draws of the posterior the truth's rank is then uniform, for every number and for clades.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from phloem.density import clocks
+from phloem.density.terms.gamma import Gamma
+from phloem.density.terms.log_normal import LogNormal
+from phloem.density.terms.uniform import Uniform
+from phloem.density.tree_priors import constant, skygrid
+from phloem.density.tree_priors.tree_prior import LEVEL
+from phloem.hardware.numba_compile import uncounted
+from phloem.inference.mcmc.recipes import Observations
+from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.time.compiled import by_address
+from phloem.inference.time.run import advanced, new_run
+from phloem.inference.time.settings import TimeSettings, TreeModel
+from phloem.inference.time.structure import time_model
+from phloem.model.grammar import parse_model
+from phloem.model.transition import transition_matrices
+from phloem.tree.dated import DatedTree, dated_tree, random_dated_tree
+
+pytestmark = pytest.mark.slow
+N_TIPS, N_SITES, N_DRAWS, REPLICATES = 10, 200, 31, 320
+EVERY, WARM_UP = 500, 15_000  # generations between draws, which must be nearly independent, and before
+TAXA = tuple(f"t{i}" for i in range(N_TIPS))
+TIPS = np.array([0.0, 0.0, 0.3, 0.5, 0.9, 1.0, 1.4, 1.7, 2.0, 2.0])
+MODEL = parse_model("JC", datatype="dna")
+RATE, SIZE = LogNormal(np.log(0.1), 0.4), LogNormal(np.log(2.0), 0.4)
+SPREAD, SPACING = LogNormal(np.log(0.8), 0.4), 2.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """tree: the model. drawn: rng → numbers by name and a tree from the prior. planted: what an error does to
+    the compiled sampler's constants."""
+
+    tree: TreeModel
+    drawn: Callable[[np.random.Generator], tuple[dict[str, float], DatedTree]]
+    planted: Callable
+    dated: bool = True
+
+
+def of_constant_size(rng):
+    numbers = {"clock_rate": rng.lognormal(np.log(0.1), 0.4), "pop_size": rng.lognormal(np.log(2.0), 0.4)}
+    tree = random_dated_tree(TIPS, rng, lambda t, pairs: numbers["pop_size"] * rng.exponential(1 / pairs))
+    return numbers, tree
+
+
+def of_branches(rng):
+    numbers, tree = of_constant_size(rng)
+    return numbers | {"clock_cv": rng.lognormal(np.log(0.8), 0.4)}, tree
+
+
+def of_cells(rng):
+    precision = rng.gamma(4.0, 0.5)
+    theta = (
+        np.log(2.0) + 0.4 * rng.normal() + np.append(0.0, rng.normal(size=2).cumsum() / np.sqrt(precision))
+    )
+
+    def waiting(t, pairs):
+        left, at = rng.exponential(), t
+        while True:
+            cell = min(int(at / SPACING), 2)
+            end = (cell + 1) * SPACING if cell < 2 else np.inf
+            hazard = pairs / np.exp(theta[cell])
+            if left < hazard * (end - at):
+                return at + left / hazard - t
+            left -= hazard * (end - at)
+            at = end
+
+    numbers = {f"pop_size_{k + 1}": float(np.exp(x)) for k, x in enumerate(theta)}
+    numbers |= {"precision": precision, "clock_rate": rng.lognormal(np.log(0.1), 0.4)}
+    return numbers, random_dated_tree(TIPS, rng, waiting)
+
+
+def of_births(rng):
+    """Root age by its marginal density on a grid, the others by inversion, joined at random (Gernhard
+    2008)."""
+    r, a = rng.lognormal(np.log(0.5), 0.4), rng.uniform()
+
+    def below(t):  # the distribution function of an age, up to a factor
+        return (1 / (1 - a) - 1 / (1 - a * np.exp(-r * t))) / a
+
+    t = np.geomspace(1e-4, 1e3, 20_001) / r
+    with np.errstate(divide="ignore"):
+        log_root = (N_TIPS - 2) * np.log(below(t)) - 2 * r * t - 3 * np.log1p(-a * np.exp(-r * t)) + np.log(t)
+    weights = np.exp(log_root - log_root.max()).cumsum()
+    root = np.interp(rng.uniform() * weights[-1], weights, t)
+    share = rng.uniform(size=N_TIPS - 2) * below(root)
+    others = -np.log((1 - 1 / (1 / (1 - a) - a * share)) / a) / r
+    ages, lineages = np.append(np.sort(others), root), list(range(N_TIPS))
+    parent, heights = np.full(2 * N_TIPS - 1, -1), np.append(np.zeros(N_TIPS), ages)
+    for new in range(N_TIPS, 2 * N_TIPS - 1):
+        for _ in range(2):
+            parent[lineages.pop(int(rng.integers(len(lineages))))] = new
+        lineages.append(new)
+    numbers = {"net_diversification": r, "relative_death": a, "clock_rate": rng.lognormal(np.log(0.1), 0.4)}
+    return numbers, dated_tree(parent, heights)
+
+
+of_constant, of_grid = uncounted(constant.density), uncounted(skygrid.density)
+
+
+def joined_twice(g, x, settings, by_height, by_number):
+    """The planted error: every joining's density counts twice."""
+    joinings = g.order.shape[0] - g.n_tips
+    by_number[0] -= joinings / x[0]
+    return of_constant(g, x, settings, by_height, by_number) - joinings * np.log(x[0])
+
+
+def joined_twice_in_cells(g, x, settings, by_height, by_number):
+    """The same in the cells of a skygrid."""
+    value = of_grid(g, x, settings, by_height, by_number)
+    for i in range(g.n_tips, g.order.shape[0]):
+        m = min(int(g.heights[i] / settings[0]), x.shape[0] - 2)
+        value -= np.log(x[m])
+        by_number[m] -= 1.0 / x[m]
+    return value
+
+
+CASES = {
+    "strict": Case(
+        TreeModel(priors={"clock_rate": RATE, "pop_size": SIZE}),
+        of_constant_size,
+        lambda data: data._replace(tree_density=by_address.TREE_PRIOR.address(joined_twice)),
+    ),
+    "ucln": Case(
+        TreeModel(clock="ucln", priors={"clock_rate": RATE, "pop_size": SIZE, "clock_cv": SPREAD}),
+        of_branches,
+        lambda data: data._replace(clock=data.clock._replace(kind=clocks.BY_LOG)),
+    ),
+    "skygrid": Case(
+        TreeModel(
+            prior="skygrid",
+            pieces=3,
+            options={"cutoff": 2 * SPACING},
+            priors={"clock_rate": RATE, LEVEL: SIZE, "precision": Gamma(4.0, 2.0)},
+        ),
+        of_cells,
+        lambda data: data._replace(tree_density=by_address.TREE_PRIOR.address(joined_twice_in_cells)),
+    ),
+    "bd": Case(
+        TreeModel(
+            prior="bd",
+            priors={
+                "clock_rate": RATE,
+                "net_diversification": LogNormal(np.log(0.5), 0.4),
+                "relative_death": Uniform(0.0, 1.0),
+            },
+        ),
+        of_births,
+        lambda data: data._replace(tree_settings=data.tree_settings * 0.2),  # a fifth of the living
+        dated=False,
+    ),
+}
+
+
+def evolved(tree: DatedTree, lengths: np.ndarray, rng: np.random.Generator) -> Observations:
+    """Distinct columns of states at the tips, from the root down."""
+    site_model = MODEL.evaluate({})
+    p = transition_matrices(lengths, site_model)[:, 0]
+    states = np.empty((len(lengths), N_SITES), np.int64)
+    states[-1] = rng.integers(4, size=N_SITES)
+    for x in tree.order[-2::-1]:
+        cumulative = p[x][states[tree.parent[x]]].cumsum(axis=1)
+        states[x] = np.minimum((rng.random(N_SITES)[:, None] > cumulative).sum(axis=1), 3)
+    columns, counts = np.unique(states[:N_TIPS], axis=1, return_counts=True)
+    return Observations(TAXA, np.ascontiguousarray(columns, np.int32), np.eye(4), counts.astype(float))
+
+
+def looked_at(parent, heights, lengths):
+    """Of trees (n, N) with internal nodes by height: ages, and whether pairs of tips are together."""
+    total = lengths.sum(axis=1)
+    joined = np.take_along_axis(heights, parent[:, :1].astype(int), axis=1)[:, 0]
+    pairs = [(parent[:, a] == parent[:, b]).astype(float) for a, b in ((0, 1), (4, 5), (8, 9))]
+    return {
+        "root": heights[:, -1],
+        "length": total,
+        "tip": joined,
+        "near": pairs[0],
+        "mid": pairs[1],
+        "far": pairs[2],
+    }
+
+
+def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, np.ndarray]:
+    """Rank (0 … N_DRAWS, ties broken at random) of every true value among its posterior draws."""
+    structure, rng, found = structure_of_model(MODEL, N_SITES), np.random.default_rng(seed), {}
+    tips = TIPS if case.dated else np.zeros(N_TIPS)
+    bounds = np.stack([tips, tips], axis=1)
+    for replicate in range(n_replicates):
+        numbers, tree = case.drawn(rng)
+        rates = np.full(2 * N_TIPS - 1, numbers["clock_rate"])
+        if "clock_cv" in numbers:
+            s = clocks.log_spread(clocks.BY_CV, numbers["clock_cv"])
+            rates *= np.exp(s * rng.normal(size=len(rates)) - s * s / 2)
+        time = np.append(tree.heights[tree.parent[:-1]] - tree.heights[:-1], 0.0)
+        observed = evolved(tree, rates * time, rng)
+        model = time_model(structure, case.tree, TAXA, bounds, float("nan"))
+        settings = TimeSettings(
+            seed=replicate, n_runs=1, generations=WARM_UP + N_DRAWS * EVERY, sample_every=EVERY,
+            tuning_generations=WARM_UP,
+        )  # fmt: skip
+        run = new_run(0, observed, model, settings)
+        if planted is not None:
+            run = replace(run, data=planted(run.data))
+        samples = advanced(run, settings.generations).samples
+        draws = dict(zip(run.columns.names, samples.numbers[-N_DRAWS:, 2:].T))
+        kept = samples.parent[-N_DRAWS:], samples.sets[-N_DRAWS:, 0], samples.lengths[-N_DRAWS:]
+        draws |= looked_at(*kept)
+        parent, heights, _own = tree.sorted()
+        truth = {n: v[0] for n, v in looked_at(parent[None], heights[None], time[None]).items()} | numbers
+        truth["mean_rate"] = (rates * time).sum() / time.sum()
+        for name in [name for name in truth if name in draws]:
+            low, equal = (draws[name] < truth[name]).sum(), (draws[name] == truth[name]).sum()
+            found.setdefault(name, []).append(int(low + rng.integers(equal + 1)))
+    return {name: np.array(rank) for name, rank in found.items()}
+
+
+def p_value(rank: np.ndarray) -> float:
+    """Chi-square of the ranks in eight bins."""
+    return float(stats.chisquare(np.bincount(rank * 8 // (N_DRAWS + 1), minlength=8)).pvalue)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_ranks_are_uniform(name):
+    found = ranks(CASES[name], REPLICATES, seed=5)
+    assert set(found) >= {
+        "root",
+        "length",
+        "tip",
+        "near",
+        "mid",
+        "far",
+        *CASES[name].drawn(np.random.default_rng(1))[0],
+    }
+    for quantity, rank in found.items():
+        assert p_value(rank) > 1e-3 / 4, (quantity, np.bincount(rank * 8 // (N_DRAWS + 1), minlength=8))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_planted_error_is_seen(name):
+    found = ranks(CASES[name], 80, seed=5, planted=CASES[name].planted)
+    assert min(p_value(rank) for rank in found.values()) < 1e-6

@@ -1,0 +1,173 @@
+"""The compiled sampler's slopes of the whole joint density, by every coordinate it moves, against differences
+of its own density: every clock and every tree prior, and dates at held distances.
+
+Nothing is compiled for it: one leapfrog step leaves the slope at its end, and a refreshed state its density.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phloem.data.alignment import alignment_from_sequences
+from phloem.data.alphabet import alphabet
+from phloem.density import clocks, heights, local_clocks
+from phloem.density.terms.log_normal import LogNormal
+from phloem.density.terms.normal import Normal
+from phloem.density.tree_priors import constant
+from phloem.density.tree_priors.tree_prior import LEVEL, registered
+from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.time.compiled import by_address
+from phloem.inference.time.compiled.coordinates import from_coordinates
+from phloem.inference.time.compiled.run import REFRESH, SAMPLE, advance
+from phloem.inference.time.records import DATES, JOINT, LOG_MEAN
+from phloem.inference.time.run import new_run
+from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
+from phloem.inference.time.structure import CLOCKS, PIECES, time_model
+from phloem.likelihood.model_for_alignment import model_for_alignment
+
+pytestmark = pytest.mark.slow
+TAXA = tuple("abcdefg")
+CLADES = (
+    Clade("old", tuple("abcd"), together=True, age=Normal(6.0, 2.0)),
+    Clade("own", tuple("ab"), clock=True),
+    Clade("other", tuple("efg"), clock=True),
+)
+
+
+def run_of(clock, prior, move="hamilton", **more):
+    """A run at numbers that are nothing special, with one move of one step."""
+    rng = np.random.default_rng(3)
+    rows = {name: "".join(rng.choice(list("ACGT"), 60, p=[0.4, 0.3, 0.2, 0.1])) for name in TAXA}
+    alignment = alignment_from_sequences(rows, alphabet("dna"))
+    tips = np.array([0.0, 0.3, 1.1, 2.0, 0.7, 2.9, 1.5]) * (not registered()[prior].contemporaneous)
+    known = tuple(c for c in CLADES if clock == "local" or not c.clock)
+    sites = {"kappa": LogNormal(1.0, 1.25)} | ({LEVEL: LogNormal(0.5, 1.0)} if prior == "skygrid" else {})
+    pieces = 3 if prior in PIECES else None
+    tree = TreeModel(clock=clock, prior=prior, pieces=pieces, clades=known, priors=sites, **more)
+    structure = structure_of_model(model_for_alignment("HKY+FO+G4+I", alignment, "median"), alignment.n_sites)
+    model = time_model(structure, tree, TAXA, np.stack([tips, tips], axis=1), float("nan"))
+    settings = TimeSettings(n_runs=1, generations=10, most_steps=1, move_weights={move: 1.0})
+    run = new_run(0, observations(alignment), model, settings)
+    s = int(run.state.slot[0])
+    run.state.steps[:, LOG_MEAN] = np.log(1e-6)
+    values, own = run.state.values[s], rng.uniform(0.8, 1.25, run.state.values.shape[1])
+    for block in model.space.blocks:
+        here = model.space.place(block.name)
+        values[here] *= own[here]
+        if block.support == "simplex":
+            values[here] /= values[here].sum()
+    values[0] = 0.05
+    if clock != "strict":
+        run.state.deviations[s] = 0.4 * rng.normal(size=13)
+    set_lengths(run, s)
+    refresh(run)
+    return run
+
+
+def set_lengths(run, s):
+    """Branch lengths of a slot, by the plain functions of the clock."""
+    state, clock = run.state, run.data.clock
+    values, e = state.values[s], state.deviations[s]
+    if clock.along:
+        b = local_clocks.Branches(
+            clock.kind, 7, state.parent[s], state.left[s], state.right[s], state.order[s],
+            state.heights[s], e, values[clock.rate : clock.rate + clock.size], clock.member,
+            np.zeros(26, np.int64), np.zeros(26, np.int64), np.zeros(26),
+        )  # fmt: skip
+        assert local_clocks.set_lengths_along(b, state.lengths[s, 0]) == 1.0
+        return
+    spread = values[clock.spread] if clock.spread >= 0 else 0.0
+    own = clock.kind, values[clock.rate], clocks.log_spread(clock.kind, spread)
+    assert clocks.set_lengths(*own, state.parent[s], state.heights[s], e, state.lengths[s, 0])
+
+
+def refresh(run) -> float:
+    """log likelihood + log prior of the accepted state, from nothing."""
+    run.scratch.done[:] = 0, -1, 0
+    advance(run.data, run.state, run.scratch, 1, REFRESH)
+    return float(run.state.log_likelihood[0] + run.state.log_prior[0])
+
+
+def step(run):
+    """Coordinates (D,) at the end of one step, slopes there, and which of them the move changes."""
+    run.scratch.done[:] = 0, -1, 0
+    advance(run.data, run.state, run.scratch, 1, SAMPLE)
+    return run.scratch.y.copy(), run.scratch.slope.copy(), np.flatnonzero(run.scratch.scale > 0.0)
+
+
+def density_at(run, y, which, lengths):
+    """Of the accepted state moved to coordinates; with which == DATES at these branch lengths."""
+    state, s, n = run.state, int(run.state.slot[0]), 13
+    total = from_coordinates.py_func(run.data.blocks, y[2 * n :], state.values[s])
+    anchors, own = np.zeros(n), (state.left[s], state.parent[s], state.order[s])
+    heights.set_anchors(own[0], state.right[s], own[2], state.heights[s], anchors)
+    total += heights.from_ratios(*own, anchors, y[:n], state.heights[s])
+    state.order[s] = np.argsort(state.heights[s], kind="stable")
+    clock = run.data.clock
+    if which == JOINT:
+        state.deviations[s] = y[n : 2 * n]
+        set_lengths(run, s)
+    else:
+        values = state.values[s]
+        spread = clocks.log_spread(clock.kind, values[clock.spread])
+        state.lengths[s, 0] = lengths
+        own = clock.kind, values[clock.rate], spread, state.parent[s], state.heights[s], lengths
+        clocks.set_deviations(*own, state.deviations[s])
+        total -= 12 * np.log(spread)
+    return total + refresh(run)
+
+
+def slope_error(run, which):
+    """Largest error of a slope relative to the largest slope."""
+    y, slope, moved = step(run)
+    lengths = run.state.lengths[int(run.state.slot[0]), 0].copy()
+    h, expected = 1e-3, []
+    for i in moved:
+        e = h * np.eye(len(y))[i]
+        f = [density_at(run, y + k * e, which, lengths) for k in (-2, -1, 1, 2)]
+        expected.append((f[0] - 8 * f[1] + 8 * f[2] - f[3]) / (12 * h))
+    assert len(moved) > 6
+    assert np.abs(expected).max() > 1.0
+    return np.abs(slope[moved] - expected).max() / np.abs(expected).max()
+
+
+CASES = [(clock, "constant") for clock in CLOCKS] + [("ucln", prior) for prior in registered()]
+
+
+@pytest.mark.parametrize("clock, prior", CASES)
+def test_slopes_of_the_joint_density(clock, prior):
+    assert slope_error(run_of(clock, prior), JOINT) < 1e-6
+
+
+@pytest.mark.parametrize("clock, sd", [("ucln", "cv"), ("ucln", "log"), ("ucgd", "cv")])
+@pytest.mark.parametrize("prior", ["constant", "skyride"])
+def test_slopes_at_held_distances(clock, sd, prior):
+    assert slope_error(run_of(clock, prior, "hamilton_dates", clock_sd=sd), DATES) < 1e-6
+
+
+def wrong(g, x, settings, by_height, by_number):
+    """The constant coalescent, one slope of which is one in a thousand too large."""
+    size, k, exposure, joinings, last = x[0], 0, 0.0, 0, 0.0
+    for i in range(g.order.shape[0]):
+        node = g.order[i]
+        exposure += 0.5 * k * (k - 1) * (g.heights[node] - last)
+        last = g.heights[node]
+        if node < g.n_tips:
+            k += 1
+        else:
+            by_height[node] -= 1.001 * (k - 1) / size
+            joinings += 1
+            k -= 1
+    by_number[0] += (exposure / size - joinings) / size
+    return -joinings * np.log(size) - exposure / size
+
+
+@pytest.mark.parametrize("move, which", [("hamilton", JOINT), ("hamilton_dates", DATES)])
+def test_a_wrong_slope_is_seen(move, which):
+    run = run_of("ucln", "constant", move)
+    right = run.data.tree_density
+    assert right == by_address.TREE_PRIOR.address(constant.density)
+    object.__setattr__(run, "data", run.data._replace(tree_density=by_address.TREE_PRIOR.address(wrong)))
+    assert slope_error(run, which) > 1e-5
