@@ -24,6 +24,7 @@ from phloem.analysis.mcmc_record import (
     make_room,
     output_files,
 )
+from phloem.analysis.mcmc_stones import StonesResult, finish_stones
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.data.patterns import site_patterns
@@ -37,6 +38,7 @@ from phloem.inference.mcmc.move_table import chosen_moves
 from phloem.inference.mcmc.run import Device, Run
 from phloem.inference.mcmc.sampler import Progress, Sampled, sample
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
+from phloem.inference.mcmc.stones import ladder
 from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.likelihood.problem import engine_problem
@@ -63,10 +65,11 @@ def run_mcmc(
     started: Callable[[ChainInput, str, str], None] | None = None,
     compiling: Callable[[str], None] | None = None,
     measuring: Callable[[], None] | None = None,
-) -> McmcResult:
+) -> McmcResult | StonesResult:
     """Sample, summarise, write. An analysis that was interrupted is resumed. A finished one goes on where
     more generations are asked for than before, stays as it is where as many are, and is an error where less
-    is asked for, unless redo. Only one process at a time works on a prefix.
+    is asked for, unless redo. Only one process at a time works on a prefix. With stones a marginal likelihood
+    is estimated instead, and the result is a StonesResult.
 
     started: called once, before sampling, with data and models, what chains start from, and where they are
     evaluated and why. compiling: with a sentence if kernels must be compiled. measuring: if the machine's
@@ -82,14 +85,14 @@ def run_mcmc(
         return _run_alone(settings, progress, started)
 
 
-def _run_alone(settings: McmcSettings, progress, started) -> McmcResult:
+def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | StonesResult:
     """run_mcmc, while no other process works on the same files."""
     record = Path(f"{settings.file_prefix}.json")
     was_finished = record.exists() and not settings.redo
     settings = settings if settings.redo else as_extension(settings)
     prefix, chains = settings.file_prefix, settings.chains
     _refuse_too_much(chains, 4)
-    files = output_files(prefix, chains.n_runs)
+    files = output_files(prefix, chains.n_runs, chains.stones)
     check_files(settings, files)
     remove_partial(files)
     _refuse_short(chains)
@@ -107,6 +110,10 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult:
     identity = chain_identity(settings, data.model_text())
     plain = data.plain_likelihood()
     sampled = sample(observed, structure, chains, prefix, identity, progress, start.tree, plain, device)
+    if chains.stones:
+        origin = provenance(settings.inputs, selection) | {"seed": chains.seed}
+        where = data.model_text(), start.origin, _data_record(data, sampled.runs[0])
+        return finish_stones(settings, where, sampled, files, origin)
     result = _summarised(settings, data, start, sampled, selection, files)
     if was_finished and sampled.chain_generations == 0:
         return replace(result, was_finished=True)
@@ -141,6 +148,9 @@ def _refuse_too_much(chains: ChainSettings, n_taxa: int) -> None:
 
 def _refuse_short(chains: ChainSettings) -> None:
     """InputError where burn-in and tuning would leave nothing to summarise."""
+    if chains.stones:
+        ladder(chains)
+        return
     samples = chains.generations // chains.sample_every + 1
     left = samples - max(int(chains.burn_in * samples), chains.tuning // chains.sample_every + 1)
     if left < LEAST_SAMPLES:

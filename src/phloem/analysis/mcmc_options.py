@@ -30,9 +30,9 @@ _OWN = (
 )  # fmt: skip
 _CHAINS = (
     "seed", "generations", "sample_every", "until_converged", "check_every", "burn_in", "heating", "threads",
-    "swap_every", "swap_seed",
+    "swap_every", "swap_seed", "stone_shape",
 )  # fmt: skip
-_RENAMED = {"runs": "n_runs", "chains": "n_chains"}
+_RENAMED = {"runs": "n_runs", "chains": "n_chains", "stepping_stone": "stones"}
 _CONVERGENCE = {"asdsf": "asdsf", "least_ess": "ess", "r_hat": "r_hat"}
 OPTION_NAMES = (
     *_DATA, *_OWN, *_CHAINS, *_RENAMED, *_CONVERGENCE, "branch_prior", "prior", "prior_only",
@@ -61,7 +61,7 @@ def mcmc_settings(options: Mapping[str, Any]) -> McmcSettings:
     convergence = Convergence(**{f: _number(n, given[n]) for n, f in _CONVERGENCE.items() if n in given})
     chains: dict[str, Any] = {name: given[name] for name in _CHAINS if name in given}
     chains |= {field: given[name] for name, field in _RENAMED.items() if name in given}
-    for name in ("burn_in", "heating"):
+    for name in ("burn_in", "heating", "stone_shape"):
         if name in chains:
             chains[name] = _number(name, chains[name])
     own = {name: given[name] for name in (*_DATA, *_OWN) if name in given}

@@ -132,7 +132,8 @@ class McmcSettings(DataOptions):
     def file_prefix(self) -> str:
         """What the names of all files written begin with."""
         name = "stdin" if self.alignment == STANDARD_INPUT else Path(self.alignment).name
-        return self.prefix or name.removesuffix(".gz").rsplit(".", 1)[0]
+        own = self.prefix or name.removesuffix(".gz").rsplit(".", 1)[0]
+        return f"{own}.ss" if self.chains.stones else own
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +173,6 @@ class McmcResult:
         rows = [
             {"name": name} | {c: _plain(v[i]) for c, v in columns.items()} for i, name in enumerate(p.names)
         ]
-        settings = asdict(self.settings)
-        branch_prior = length_prior_text(self.settings.chains.priors.branch_lengths)
-        settings["chains"]["priors"]["branch_lengths"] = branch_prior
         return {
             "finished": True,
             "model": self.model,
@@ -193,9 +191,16 @@ class McmcResult:
             "resumed_at": self.resumed_at,
             "files": self.files,
             "command": self.command,
-            "settings": settings,
+            "settings": settings_record(self.settings),
             "provenance": self.provenance,
         }
+
+
+def settings_record(settings: McmcSettings) -> dict[str, Any]:
+    """Settings as plain numbers, strings, lists and dictionaries."""
+    found = asdict(settings)
+    found["chains"]["priors"]["branch_lengths"] = length_prior_text(settings.chains.priors.branch_lengths)
+    return found
 
 
 def _plain(value):
@@ -206,14 +211,17 @@ def _plain(value):
 # The files of an analysis: what they are called, and whether it may go on from them or replace them.
 
 
-def output_files(prefix: str, n_runs: int) -> dict[str, str]:
+def output_files(prefix: str, n_runs: int, stones: int = 0) -> dict[str, str]:
     """File name → what it holds, for every file that an analysis writes."""
-    files = {}
+    files, of = {}, ", of power posteriors" if stones else ""
     for r in range(n_runs):
         p_file, t_file = paths(prefix, r)
-        files[str(p_file)] = f"trace of run {r + 1}: log-likelihood, prior, parameters"
-        files[str(t_file)] = f"trees of run {r + 1}"
-    files[f"{prefix}.con.tre"] = "consensus tree with clade probabilities"
+        files[str(p_file)] = f"trace of run {r + 1}: log-likelihood, prior, parameters{of}"
+        files[str(t_file)] = f"trees of run {r + 1}{of}"
+    if stones:
+        files[f"{prefix}.tsv"] = "every stone: power, ratio of constants, standard error"
+    else:
+        files[f"{prefix}.con.tre"] = "consensus tree with clade probabilities"
     files[f"{prefix}.json"] = "settings, provenance, summary"
     files[str(state_path(prefix))] = "checkpoint, to resume from"
     for r in range(n_runs):
@@ -240,15 +248,19 @@ def as_extension(settings: McmcSettings) -> McmcSettings:
             hint="Choose another --prefix, or replace it with --redo.",
         ) from None
     checkpoint = state_path(settings.file_prefix)
-    another_end = chains.generations < before.generations or (
-        chains.generations == before.generations and chains.burn_in != before.burn_in
+    another_end = (
+        chains.generations < before.generations
+        or (chains.stones and chains.generations != before.generations)
+        or (chains.generations == before.generations and chains.burn_in != before.burn_in)
     )
     if another_end or not checkpoint.exists():
         raise InputError(
             f"this analysis is finished: {before.generations:,} generations were asked for, and a burn-in of "
             f"{before.burn_in:g}",
             file=str(record),
-            hint="Ask for more --generations to go on, choose another --prefix, or replace it with --redo.",
+            hint="Choose another --prefix, or replace it with --redo."
+            if chains.stones
+            else "Ask for more --generations to go on, choose another --prefix, or replace it with --redo.",
         )
     return replace(settings, chains=replace(chains, tuning_generations=before.tuning))
 
@@ -271,14 +283,15 @@ def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
 
 # What older checkpoints do not name: a checkpoint names it where it is not as usual.
 _NEW = ("part", "without", "ordered", "character_states", "asc", "constraint")
-_NEW_OF_CHAINS = ("swap_every", "swap_seed", "constraints")
+_NEW_OF_CHAINS = ("swap_every", "swap_seed", "constraints", "stones", "stone_shape")
 
 
 def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
     """What decides the chains' numbers: all of it must agree for a checkpoint to be resumed."""
     chains = asdict(settings.chains)
     for name in ("threads", "generations", "until_converged", "check_every", "burn_in", "convergence"):
-        del chains[name]
+        if not (settings.chains.stones and name in ("generations", "burn_in")):  # which say what is a stone
+            del chains[name]
     chains["priors"]["branch_lengths"] = length_prior_text(settings.chains.priors.branch_lengths)
     chains["tuning_generations"] = settings.chains.tuning
     if not chains["priors"]["others"]:

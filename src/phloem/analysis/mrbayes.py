@@ -46,12 +46,11 @@ _NOT_YET = {
     "compareref": "Compare trees with phloem summarise.",
     "propset": "Leave it out: moves tune themselves.",
     "speciespartition": "Leave it out: every analysis has one tree.",
-    "ss": "Marginal likelihoods are not to be had yet; use mcmc.",
-    "ssp": "Marginal likelihoods are not to be had yet; use mcmcp.",
     "startvals": "Start from a tree with --start FILE instead.",
-    "sumss": "Marginal likelihoods are not to be had yet.",
+    "sumss": "The table of stones is written by the analysis itself.",
     "usertree": "Start from a tree with --start FILE instead.",
 }
+_BEFORE_THE_CHAINS = ("mcmc", "mcmcp", "ss", "ssp", "lset", "prset", "set", "link", "unlink")
 _OF_CLOCKS_TEXT = """
 speciationpr extinctionpr popsizepr growthpr treeagepr cppratepr cppmultdevpr tk02varpr clockratepr
 nodeagepr clockvarpr igrvarpr popvarpr samplestrat sampleprob fossilizationpr calwaitpr wnvarpr ilnvarpr
@@ -146,17 +145,17 @@ class _Analysis:
         self.stopped = name == "quit"
         if name in _NOT_YET:
             raise command.error(f"{name.upper()} is not supported", _NOT_YET[name])
-        if self.started is not None and name in ("mcmc", "mcmcp", "lset", "prset", "set", "link", "unlink"):
-            if name == "mcmc":
+        if self.started is not None and name in _BEFORE_THE_CHAINS:
+            if name in ("mcmc", "ss"):
                 raise command.error(
                     f"the block starts two analyses, the first in line {self.started.line}",
                     "Give each a file of its own.",
                 )
-            self.note(command, "comes after mcmc")
+            self.note(command, f"comes after {self.started.name}")
             return
-        if name == "mcmc":
+        if name in ("mcmc", "ss"):
             self.started = command
-        if name in ("mcmc", "mcmcp", "sump", "sumt"):
+        if name in ("mcmc", "mcmcp", "ss", "ssp", "sump", "sumt"):
             self.chains.take(command)
         elif name in ("lset", "prset"):
             self.set_model(command)

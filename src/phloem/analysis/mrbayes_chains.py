@@ -1,4 +1,4 @@
-"""What a MRBAYES block says about the run: MCMC, MCMCP, the seeds of SET, the burn-in of SUMP and SUMT."""
+"""What a MRBAYES block says about the run: MCMC, MCMCP, SS, SSP, seeds of SET, burn-in of SUMP and SUMT."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 from phloem.errors import count_of
 from phloem.io.mrbayes import MrBayesCommand, Option
 
-_WHOLE_TEXT = "ngen nruns nchains samplefreq diagnfreq swapfreq nswaps seed swapseed burnin"
+_WHOLE_TEXT = "ngen nruns nchains samplefreq diagnfreq swapfreq nswaps seed swapseed burnin nsteps"
 _WHOLE = tuple(_WHOLE_TEXT.split())
-_REAL = ("temp", "burninfrac", "stopval", "minpartfreq")
+_REAL = ("temp", "burninfrac", "stopval", "minpartfreq", "alpha")
 _DEFAULTS: dict[str, Any] = {
     "ngen": 1_000_000, "samplefreq": 500, "diagnfreq": 5000, "burninfrac": 0.25, "burnin": 0, "stopval": 0.05,
     "relburnin": "yes", "stoprule": "no", "minpartfreq": 0.1, "diagnstat": "avgstddev",
+    "nsteps": 50, "alpha": 0.4,
 }  # fmt: skip
 _NO_MEANING_TEXT = """
 printfreq printall printmax allchains allcomps redirect runidseed ordertaxa checkpoint checkfreq savebrlens
@@ -26,6 +27,8 @@ _ONLY = {  # option → the value that is what phloem does, and what to do for a
     "swapadjacent": ("no", "Chains of any two ranks swap; leave it out."),
     "autotune": ("yes", "Moves tune themselves in the first part of the burn-in; leave it out."),
     "pbf": ("no", "Leave it out."),
+    "fromprior": ("no", "Stones go from the posterior to the prior; leave it out."),
+    "burninss": ("-1", "One stone's worth is left out before the first; leave it out."),
 }
 _OF_SUMMARIES_TEXT = """
 plot table minprob printtofile outputname allruns nruns pfile autocomplete hpd showtreeprobs savebrparams
@@ -42,9 +45,11 @@ class Chains:
     values: dict[str, tuple[Any, Option, MrBayesCommand]] = field(default_factory=dict)
     burn_ins: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     all_compatible: bool = False
+    stones: bool = False
 
     def take(self, command: MrBayesCommand) -> None:
-        """Obey MCMC, MCMCP, SUMP or SUMT."""
+        """Obey MCMC, MCMCP, SS, SSP, SUMP or SUMT."""
+        self.stones = self.stones or command.name == "ss"
         summary = command.name in ("sump", "sumt")
         for option in command.options:
             if option.value is None:
@@ -95,7 +100,7 @@ class Chains:
             "generations": "ngen", "runs": "nruns", "chains": "nchains", "sample_every": "samplefreq",
             "heating": "temp", "seed": "seed", "swap_seed": "swapseed", "swap_every": "swapfreq",
             "prefix": "filename", "prior_only": "data", "until_converged": "stoprule", "asdsf": "stopval",
-            "check_every": "diagnfreq",
+            "check_every": "diagnfreq", "stepping_stone": "nsteps", "stone_shape": "alpha",
         }  # fmt: skip
         found = {ours: self.values[theirs][1].line for ours, theirs in names.items() if theirs in self.values}
         for name in ("burnin", "burninfrac", "relburnin"):
@@ -124,6 +129,12 @@ class Chains:
         }  # fmt: skip
         if self.get("data") == "no":
             found["prior_only"] = True
+        if self.stones:
+            found |= {"stepping_stone": self.get("nsteps"), "stone_shape": self.get("alpha")}
+            if self.get("stoprule") == "yes":
+                _, option, command = self.values["stoprule"]
+                told = "stoprule=yes is not supported by ss"
+                raise command.error(told, "Leave it out: ss runs for ngen generations.", option.line)
         if self.all_compatible:
             found["consensus"] = "allcompat"
         if self.get("stoprule") == "yes":

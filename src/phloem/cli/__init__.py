@@ -23,6 +23,7 @@ COMMANDS = {
     "ml": "phloem.cli.ml:ml",
     "mcmc": "phloem.cli.mcmc:mcmc",
     "time": "phloem.cli.time:time",
+    "bayes-factors": "phloem.cli.bayes_factors:bayes_factors",
     "summarise": "phloem.cli.summarise:summarise",
     "simulate": "phloem.cli.simulate:simulate",
     "plan": "phloem.cli.plan:plan",

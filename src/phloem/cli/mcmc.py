@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from phloem.analysis.mcmc import McmcResult, McmcSettings
     from phloem.analysis.mcmc_data import ChainInput
     from phloem.analysis.mcmc_record import Diagnosis, TraceSummary
+    from phloem.analysis.mcmc_stones import StonesResult
 
 MODEL = typer.Option(
     None, "--model", "-m", help="Such as GTR+I+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
@@ -31,6 +32,9 @@ START = typer.Option(
 PREFIX = typer.Option(None, "--prefix", "-p", help="Of the files written; the alignment's name.")
 MRBAYES_BLOCK = typer.Option("obey", help="Of a NEXUS file: it says what the analysis is, or nothing.")
 DRY_RUN = typer.Option(False, "--dry-run", help="Say what would be done, as options too, and stop.")
+STEPPING_STONE = typer.Option(
+    None, help="Stones, such as 50: estimate the marginal likelihood from so many power posteriors; 0: none."
+)
 UNTIL_CONVERGED = typer.Option(
     False, "--until-converged", help="Stop at ASDSF < 0.01, every ESS > 200, every R-hat < 1.01."
 )
@@ -84,6 +88,8 @@ def mcmc(
     heating: float = typer.Option(0.1, help="Chain i runs at 1 / (1 + heating i)."),
     branch_prior: str = BRANCH_PRIOR,
     prior: list[str] | None = PRIOR,
+    stepping_stone: int | None = STEPPING_STONE,
+    stone_shape: float = typer.Option(0.4, help="Powers of the stones are quantiles of Beta(shape, 1)."),
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     device: Literal["auto", "cpu", "gpu"] = DEVICE,
@@ -99,8 +105,12 @@ def mcmc(
     analysis = _settings(dict(locals()))
     if dry_run:
         _look(analysis)
+        return
+    result = _run(analysis, progress)
+    if analysis.chains.stones:
+        _show_stones(result)
     else:
-        _show(_run(analysis, progress))
+        _show(result)
 
 
 def _settings(options: dict[str, Any]) -> McmcSettings:
@@ -141,14 +151,14 @@ def _look(settings: McmcSettings) -> None:
     print(settings_text(settings), end="")
 
 
-def _run(settings: McmcSettings, progress: str | None) -> McmcResult:
+def _run(settings: McmcSettings, progress: str | None) -> Any:
     from phloem.analysis.mcmc import run_mcmc
     from phloem.analysis.mcmc_record import output_files
     from phloem.analysis.progress import ProgressFile
     from phloem.cli.streams import message_console
 
     console = message_console(live=True)
-    files = output_files(settings.file_prefix, settings.chains.n_runs)
+    files = output_files(settings.file_prefix, settings.chains.n_runs, settings.chains.stones)
     written = ProgressFile(progress, settings.inputs, files)
     bar, report = chain_progress(console, settings.chains.generations, written.tell)
 
@@ -241,7 +251,8 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
 
 def _length(chains) -> str:
     until = "until converged, at most " if chains.until_converged else ""
-    return f"{until}{chains.generations:,} generations"
+    over = f" over {chains.stones:,} stepping stones" if chains.stones else ""
+    return f"{until}{chains.generations:,} generations{over}"
 
 
 def show_line(text: str) -> None:
@@ -276,6 +287,24 @@ def _show(result: McmcResult) -> None:
         console.print("Files written:")
     for file, content in result.files.items():
         show_line(f"  {file}  {content}")
+
+
+def _show_stones(result: StonesResult) -> None:
+    m = result.marginal
+    runs = ", ".join(f"{x:.3f}" for x in m.per_run)
+    show_line(f"\nLog marginal likelihood: {m.log:.3f}, standard error {m.error:.3f}")
+    show_line(f"of the runs by themselves: {runs}")
+    worst = max(m.stones, key=lambda stone: stone.error)
+    show_line(
+        f"least certain stone: from power {worst.power:.4g} to {worst.reaches:.4g}, error {worst.error:.3f}, "
+        f"ESS {worst.ess:.0f}"
+    )
+    resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
+    show_line(f"{result.seconds:.1f} s, {result.speed:,.0f} chain-generations/s{resumed}")
+    show_line("Files written:")
+    for file, content in result.files.items():
+        show_line(f"  {file}  {content}")
+    show_line(f"Compare models: phloem bayes-factors {result.settings.file_prefix}.json OTHER.ss.json")
 
 
 def show_convergence(d: Diagnosis, wanted: Any, console) -> None:

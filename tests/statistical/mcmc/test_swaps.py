@@ -42,7 +42,9 @@ def swap(heat, likelihood, prior, rank, words, tried, accepted):
     """A generation's swap as the sampler draws it and decides it."""
     chains, log_uniform = np.zeros((1, 2), np.int64), np.zeros(1)
     draw_swaps(words, 4, chains, log_uniform)
-    swap_chains(heat, likelihood, prior, rank, tried, accepted, *chains[0], log_uniform[0])
+    swap_chains(
+        np.stack([heat, heat], axis=1), likelihood, prior, rank, tried, accepted, *chains[0], log_uniform[0]
+    )
 
 
 def exchange(rank, accepted, i: int, j: int) -> None:

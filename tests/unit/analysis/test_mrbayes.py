@@ -185,6 +185,11 @@ def test_the_run(tmp_path):
     assert found["heating"] == 0.2 and found["swap_every"] == 5 and found["prefix"] == "out/y"
     assert found["seed"] == 7 and found["swap_seed"] == 8 and found["prior_only"] is True
     assert int(found["burn_in"] * 2001) == 500 and found["consensus"] == "allcompat"
+    found = options(tmp_path, "ssp ngen=9000 nsteps=30;", "ss alpha=0.3;")
+    assert (found["generations"], found["stepping_stone"], found["stone_shape"]) == (9000, 30, 0.3)
+    assert options(tmp_path, "ss;")["stepping_stone"] == 50 and "stone_shape" not in options(
+        tmp_path, "mcmc;"
+    )
     found = options(tmp_path, "mcmc ngen=9000 stoprule=yes stopval=0.02 diagnfreq=300 burninfrac=0.5;")
     assert found["until_converged"] and found["asdsf"] == 0.02 and found["check_every"] == 300
     assert found["burn_in"] == 0.5 and found["least_ess"] == 0.0
@@ -221,7 +226,10 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("prset topologypr=constraints(x);", "no constraint 'x'"),
         ("constraint x partial = 1 2; prset topologypr=constraints(x);", "partial constraints"),
         ("calibrate one = fixed(3);", "CALIBRATE"),
-        ("ss ngen=1000;", "SS is not supported"),
+        ("ss ngen=1000 fromprior=yes;", "fromprior=yes is not supported"),
+        ("ss burninss=10;", "burninss=10 is not supported"),
+        ("mcmc ngen=1000; ss;", "starts two analyses"),
+        ("ss stoprule=yes;", "stoprule=yes is not supported by ss"),
         ("propset x=1;", "PROPSET"),
         ("report ancstates=yes;", "REPORT ANCSTATES"),
         ("mcmc nswaps=2;", "nswaps=2"),

@@ -15,6 +15,9 @@ import numpy as np
 from phloem.density.terms.compiled.dispatch import PriorTable
 from phloem.pruning.cpu.cell_records import CellScratch
 
+# columns of ChainData.heat
+PRIOR, LIKELIHOOD = range(2)
+
 # what a move is of (MoveTable.on)
 OF_LENGTHS, OF_TOPOLOGY, OF_NUMBERS = range(3)
 
@@ -74,8 +77,9 @@ class ChainData(NamedTuple):
     (pruning/cpu/cell_records.py). recipes. number_priors, length_priors: of the numbers (n,), and of every
     set of branch lengths, tips' branches first. length_bounds: (2,). block_first, block_size: (blocks,) int64
     where each lies in the numbers; block_bounds: (blocks, 2). moves. p_extend: of extending SPR and TBR.
-    heat: (H,) inverse temperatures by rank. splits: (n,) uint64, keys of sets of tips, without tip 0, that
-    every tree must have below some node.
+    heat: (H, 2) by rank, the powers of PRIOR and LIKELIHOOD: both are the inverse temperature, but for chains
+    that sample a power posterior. splits: (n,) uint64, keys of sets of tips, without tip 0, that every tree
+    must have below some node.
     """
 
     n_tips: int

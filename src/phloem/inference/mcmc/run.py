@@ -11,9 +11,17 @@ import numpy as np
 
 from phloem.errors import InputError, NumericalError
 from phloem.inference.mcmc.recipes import Observations
-from phloem.inference.mcmc.records import ChainData, ChainScratch, ChainShared, ChainState
+from phloem.inference.mcmc.records import (
+    LIKELIHOOD,
+    PRIOR,
+    ChainData,
+    ChainScratch,
+    ChainShared,
+    ChainState,
+)
 from phloem.inference.mcmc.samples import Samples, TraceColumns, draw, extended, no_samples, trace_columns
 from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.stones import stretches
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.pruning.cpu.forest import Forest
 from phloem.tree.tree import Tree
@@ -140,11 +148,10 @@ def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
 def _advance(run: Run, n_generations: int) -> None:
     from phloem.inference.mcmc.compiled.run import SAMPLE, TUNE
 
-    tuning = min(max(run.settings.tuning - run.generation, 0), n_generations)
-    for n, task in ((tuning, TUNE), (n_generations - tuning, SAMPLE)):
-        if n == 0:
-            continue
-        shared = run.shared
+    heat = run.data.heat
+    for n, tunes, power in stretches(run.settings, run.generation, n_generations):
+        heat[:, LIKELIHOOD] = power * heat[:, PRIOR]
+        shared, task = run.shared, TUNE if tunes else SAMPLE
         if run.on_device is None:
             shared = shared._replace(pair=np.zeros((n, 2), np.int64), log_uniform=np.zeros(n))
         _draw_swaps(run, shared.pair[:n], shared.log_uniform[:n])

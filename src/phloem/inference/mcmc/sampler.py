@@ -46,8 +46,9 @@ def write_trace(prefix: str, run: Run, taxa: tuple[str, ...], done: int) -> int:
     p_path, t_path = paths(prefix, run.number)
     identity, unit = f"[ID: {analysis_id(run.settings.seed)}]", run.columns.structure.length_unit
     columns = "\t".join(["Gen", "LnL", "LnPr", *run.columns.names])
-    p_header = f"{identity} [TL: {unit}]\n{columns}\n"
-    t_header = _tree_header(f"{identity}\n[Branch lengths: {unit}]", taxa)
+    powers = " [Power posteriors of stepping stones: no posterior sample]" if run.settings.stones else ""
+    p_header = f"{identity} [TL: {unit}]{powers}\n{columns}\n"
+    t_header = _tree_header(f"{identity}\n[Branch lengths: {unit}]{powers}", taxa)
     for path, header, line in ((p_path, p_header, _numbers_line), (t_path, t_header, _tree_line)):
         with appended_text(path, KEPT) if done else replaced_text(path, kept=KEPT) as file:
             file.write("" if done else header)

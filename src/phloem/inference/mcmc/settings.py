@@ -75,6 +75,8 @@ class ChainSettings:
     heating · i). check_every: generations between two looks at convergence, and between checkpoints.
     swap_every: generations between two tries to swap; swap_seed: of their random numbers, None: the seed.
     constraints: numbers of the tips of every split that all trees must have.
+    stones: 0 samples the posterior; else the marginal likelihood is estimated from so many power posteriors,
+    at quantiles of Beta(stone_shape, 1) (inference/mcmc/stones.py).
     use_data: False samples the prior. repeats: work on distinct columns. move_weights: None takes MrBayes'
     proportions, else move name → weight. p_extend: probability that the walk of extending SPR and
     TBR goes on. branch_length_bounds: in substitutions per site.
@@ -101,8 +103,12 @@ class ChainSettings:
     swap_every: int = 1
     swap_seed: int | None = None
     constraints: tuple[tuple[int, ...], ...] = ()
+    stones: int = 0
+    stone_shape: float = 0.4
 
     def __post_init__(self) -> None:
+        if self.stones:
+            self._check_stones()
         for name in ("n_runs", "n_chains", "generations", "sample_every", "check_every", "swap_every"):
             require_count(name.removeprefix("n_"), getattr(self, name))  # as the options are called
         require_threads(self.threads)
@@ -115,6 +121,17 @@ class ChainSettings:
         require_seed(self.seed)
         if self.swap_seed is not None:
             require_seed(self.swap_seed)
+
+    def _check_stones(self) -> None:
+        require_count("stepping_stone", self.stones)
+        if not 0 < self.stone_shape < float("inf"):
+            raise InputError(f"the shape of the ladder is a positive number, not {self.stone_shape}")
+        for name, unwanted in (("until_converged", self.until_converged), ("prior_only", not self.use_data)):
+            if unwanted:
+                raise InputError(
+                    f"a stepping-stone analysis has no {name.replace('_', '-')}",
+                    hint=f"Leave --{name.replace('_', '-')} or --stepping-stone out.",
+                )
 
     @property
     def tuning(self) -> int:

@@ -209,7 +209,7 @@ def chain_data(
         block_bounds=np.array([[b.lower, b.upper] for b in space.blocks]).reshape(-1, 2),
         moves=move_arrays(moves),
         p_extend=settings.p_extend,
-        heat=1.0 / (1.0 + settings.heating * np.arange(settings.n_chains)),
+        heat=np.repeat(1.0 / (1.0 + settings.heating * np.arange(settings.n_chains))[:, None], 2, axis=1),
         splits=split_keys(settings.constraints, n_tips),
     )
 

@@ -70,7 +70,11 @@ def test_another_seed_changes_them(tmp_path):
 SETS = ["--partitions", str(PRIMATES.with_suffix(".partitions")), "--linkage", "unlinked"]
 
 
-@pytest.mark.parametrize(("model", "generations"), [([], 40000), (SETS, 8000)], ids=["one set", "sets"])
+STONES = ["--stepping-stone", "20"]
+KILLED = [([], 40000), (SETS, 8000), (STONES, 40000)]
+
+
+@pytest.mark.parametrize(("model", "generations"), KILLED, ids=["one set", "sets", "stones"])
 def test_a_killed_process_resumes_bit_for_bit(model, generations, tmp_path):
     """A real SIGKILL, at no convenient moment, and the same command again."""
     arguments = [*model, "--generations", str(generations), "--check-every", str(generations // 10)]
@@ -80,20 +84,24 @@ def test_a_killed_process_resumes_bit_for_bit(model, generations, tmp_path):
     killed = subprocess.Popen(
         [*command, "--prefix", "killed"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    trace = tmp_path / "killed.run1.t"
+    ending = ".ss" if model is STONES else ""
+    trace = tmp_path / f"killed{ending}.run1.t"
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not (trace.exists() and trace.stat().st_size > 50_000):
         time.sleep(0.005)
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
-    assert not (tmp_path / "killed.json").exists(), "the run ended before it could be killed"
+    assert not (tmp_path / f"killed{ending}.json").exists(), "the run ended before it could be killed"
     with open(trace, "a") as stream:
         stream.write("   tree gen.99 = [&U] ((1:0.1,2")  # what a kill in the middle of a line leaves
     done = subprocess.run(
         [*command, "--prefix", "killed"], cwd=tmp_path, check=True, capture_output=True, text=True
     )
     assert "resumed at generation" in done.stdout
-    assert traces(tmp_path, "whole") == traces(tmp_path, "killed")
+    assert traces(tmp_path, f"whole{ending}") == traces(tmp_path, f"killed{ending}")
+    if ending:
+        tables = [(tmp_path / f"{name}.ss.tsv").read_text() for name in ("whole", "killed")]
+        assert tables[0] == tables[1]
 
 
 def test_a_checkpoint_of_another_analysis_is_refused(tmp_path):

@@ -46,7 +46,7 @@ def log_density(run: Run, plain, h: int, slot: int) -> float:
     parent, by_branch = renumbered(state.parent[h, slot], lengths, state.order[h, slot])
     names = dict(zip(run.columns.names, run.samples.numbers[0, 2:]))
     value = plain(parent, by_branch, names) + chain_prior(run.data, state, h, slot)
-    return run.data.heat[state.rank[h]] * value + np.log(lengths[lengths > 0]).sum()
+    return run.data.heat[state.rank[h], 0] * value + np.log(lengths[lengths > 0]).sum()
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,9 @@ def asked():
                 lengths[g, x] = at * np.exp(sign * step)
                 ends.append(log_density(run, plain, h, slot))
             lengths[g, x], numeric[g, x] = at, (ends[0] - ends[1]) / (2 * step)
-        found.append((run.shared.slope[h].copy(), numeric, lengths.copy(), run.data.heat[run.state.rank[h]]))
+        found.append(
+            (run.shared.slope[h].copy(), numeric, lengths.copy(), run.data.heat[run.state.rank[h], 0])
+        )
     return found
 
 

@@ -8,6 +8,7 @@ import math
 from phloem.hardware.numba_compile import compiled, merged, uncounted
 from phloem.inference.mcmc.compiled.propose import begin, propose
 from phloem.inference.mcmc.compiled.run import chain_prior
+from phloem.inference.mcmc.records import LIKELIHOOD, PRIOR
 from phloem.pruning.cpu.cell import propose_cell
 from phloem.pruning.cpu.cell_down import gradient_cell
 from phloem.pruning.cpu.cell_records import D_LENGTHS, ProposedTree, cell_numbers
@@ -74,4 +75,5 @@ def _add_prior(data, state, h, slot, lengths, slope, heat):
                 lengths[g, x] = b * math.exp(-STEP)
                 below = chain_prior(data, state, h, slot)
                 lengths[g, x] = b
-                slope[g, x] = 1.0 + heat * (b * slope[g, x] + (above - below) / (2.0 * STEP))
+                slope[g, x] = 1.0 + heat[LIKELIHOOD] * b * slope[g, x]
+                slope[g, x] += heat[PRIOR] * (above - below) / (2.0 * STEP)

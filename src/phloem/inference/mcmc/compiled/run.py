@@ -16,7 +16,7 @@ from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, mark_moved, propose
 from phloem.inference.mcmc.compiled.random import below, uniform
-from phloem.inference.mcmc.records import COMPILED, KIND, OF_TOPOLOGY
+from phloem.inference.mcmc.records import COMPILED, KIND, LIKELIHOOD, OF_TOPOLOGY, PRIOR
 from phloem.pruning.cpu.cell import propose_cell, settle_cell
 from phloem.pruning.cpu.cell_records import ProposedTree
 from phloem.pruning.cpu.schedule import exchange, fetch_add, give_way, read_shared
@@ -103,20 +103,22 @@ def _finish_swap(state, shared, h, data, task):
 
 @uncounted
 def swap_chains(heat, log_likelihood, log_prior, rank, tried, accepted, i, j, log_uniform):
-    """Exchange temperatures with probability min(1, exp[(β_i - β_j)(log p_j - log p_i)]), p the posterior
-    (Geyer 1991; Altekar, Dwarkadas, Huelsenbeck and Ronquist 2004, Bioinformatics 20:407)."""
+    """Exchange temperatures with probability min(1, exp Σ (β_i - β_j)(log p_j - log p_i)), p prior and
+    likelihood (Geyer 1991; Altekar, Dwarkadas, Huelsenbeck and Ronquist 2004, Bioinformatics 20:407)."""
     a, b = rank[i], rank[j]
-    difference = log_likelihood[j] + log_prior[j] - log_likelihood[i] - log_prior[i]
+    gain = (heat[a, PRIOR] - heat[b, PRIOR]) * (log_prior[j] - log_prior[i])
+    gain += (heat[a, LIKELIHOOD] - heat[b, LIKELIHOOD]) * (log_likelihood[j] - log_likelihood[i])
     low, high = min(a, b), max(a, b)
     tried[low, high] += 1
-    if log_uniform < (heat[a] - heat[b]) * difference:
+    if log_uniform < gain:
         accepted[low, high] += 1
         rank[i], rank[j] = b, a
 
 
 @merged
 def _step(data, state, shared, scratch, h, task):
-    """One Metropolis–Hastings step of chain h at its temperature: posterior**heat (Altekar et al. 2004).
+    """One Metropolis–Hastings step of chain h at its temperature: posterior**heat (Altekar et al. 2004), or
+    at its powers of prior and likelihood.
     Returns True where the caller must first write models, or make a proposal that asks for gradients; the
     proposal is then kept and taken up again."""
     rank, refresh = state.rank[h], task == REFRESH
@@ -145,8 +147,8 @@ def _step(data, state, shared, scratch, h, task):
             likelihood = _evaluate(data, state, shared, scratch, h, move, refresh)
     if not waits:
         if prior > -math.inf:
-            change = likelihood - state.log_likelihood[h] + prior - state.log_prior[h]
-            ratio += data.heat[rank] * change
+            ratio += data.heat[rank, PRIOR] * (prior - state.log_prior[h])
+            ratio += data.heat[rank, LIKELIHOOD] * (likelihood - state.log_likelihood[h])
             taken = refresh or ratio >= 0.0 or math.log(uniform(state.rng[h])) < ratio
             _settle(data, state, shared, h, taken, likelihood, prior, refresh)
         shared.move[h] = -1

@@ -21,7 +21,7 @@ from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, propose
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNE, chain_prior, swap_chains, tune_move
-from phloem.inference.mcmc.records import COMPILED, KIND, OF_TOPOLOGY
+from phloem.inference.mcmc.records import COMPILED, KIND, LIKELIHOOD, OF_TOPOLOGY, PRIOR
 from phloem.pruning.cpu.cell_records import INVARIANT, SLOT, cell_model, cell_numbers
 from phloem.pruning.cpu.chain_evaluation import await_values
 from phloem.pruning.cpu.chain_evaluation import begin as begin_evaluation
@@ -302,8 +302,8 @@ def settle_chain(data, state, shared, h, likelihood, task):
     rank, move, ratio, prior = state.rank[h], shared.move[h], shared.ratio[h], shared.prior[h]
     taken = False
     if prior > -math.inf:
-        change = likelihood - state.log_likelihood[h] + prior - state.log_prior[h]
-        ratio += data.heat[rank] * change
+        ratio += data.heat[rank, PRIOR] * (prior - state.log_prior[h])
+        ratio += data.heat[rank, LIKELIHOOD] * (likelihood - state.log_likelihood[h])
         taken = ratio >= 0.0 or math.log(uniform(state.rng[h])) < ratio
         if taken:
             old, new = state.slot[h], 1 - state.slot[h]

@@ -1,0 +1,153 @@
+"""Marginal likelihoods by stepping stones, and models compared by them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from phloem.analysis.mcmc_options import command_line
+from phloem.analysis.mcmc_record import McmcSettings, settings_record
+from phloem.errors import InputError
+from phloem.inference.mcmc.checkpoint import KEPT
+from phloem.inference.mcmc.sampler import Sampled
+from phloem.inference.mcmc.stones import MarginalLikelihood, marginal_likelihood
+from phloem.io.output_file import write_file
+
+
+@dataclass(frozen=True, eq=False)
+class StonesResult:
+    """marginal: the estimate, from what `settings` asked for. data: what was read. files: name → what it
+    holds. speed: chain-generations a second."""
+
+    settings: McmcSettings
+    model: str
+    start: str
+    data: dict[str, object]
+    marginal: MarginalLikelihood
+    seconds: float
+    speed: float
+    resumed_at: int | None
+    files: dict[str, str]
+    provenance: dict[str, Any]
+    command: str
+
+    def to_json(self) -> dict[str, object]:
+        """Plain numbers, strings, lists and dictionaries."""
+        m = self.marginal
+        return {
+            "finished": True,
+            "model": self.model,
+            "start": self.start,
+            "data": self.data,
+            "log_marginal_likelihood": m.log,
+            "standard_error": m.error,
+            "log_marginal_likelihood_of_runs": list(m.per_run),
+            "stones": [asdict(stone) for stone in m.stones],
+            "seconds": self.seconds,
+            "chain_generations_per_second": self.speed,
+            "resumed_at": self.resumed_at,
+            "files": self.files,
+            "command": self.command,
+            "settings": settings_record(self.settings),
+            "provenance": self.provenance,
+        }
+
+
+def finish_stones(
+    settings: McmcSettings,
+    where: tuple[str, str, dict],
+    sampled: Sampled,
+    files: dict[str, str],
+    origin: dict,
+) -> StonesResult:
+    """Estimate, and write table and record. where: the model's text, the start, what was read."""
+    marginal = marginal_likelihood([run.samples for run in sampled.runs], settings.chains)
+    speed = sampled.chain_generations / max(sampled.seconds, 1e-9)
+    result = StonesResult(
+        settings, *where, marginal, sampled.seconds, speed, sampled.resumed_at, files, origin,
+        command_line(settings),
+    )  # fmt: skip
+    lines = ["stone\tpower\treaches\tlog_ratio\tstandard_error\tmean_log_likelihood\tess"]
+    for number, s in enumerate(marginal.stones, 1):
+        numbers = (s.power, s.reaches, s.log_ratio, s.error, s.log_likelihood, s.ess)
+        lines.append("\t".join([str(number), *(f"{x:.10g}" for x in numbers)]))
+    write_file(f"{settings.file_prefix}.tsv", "\n".join(lines) + "\n", KEPT)
+    text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
+    write_file(Path(f"{settings.file_prefix}.json"), text + "\n", KEPT)
+    return result
+
+
+# Models compared.
+
+
+@dataclass(frozen=True)
+class ComparedModel:
+    """log_bayes_factor: natural, of this model against the best; error: of it, by both standard errors (0 for
+    the best itself). probability: with equal prior probabilities of all."""
+
+    file: str
+    model: str
+    log: float
+    error: float
+    log_bayes_factor: float
+    factor_error: float
+    probability: float
+
+
+def bayes_factors(files: Sequence[str]) -> list[ComparedModel]:
+    """The records PREFIX.ss.json of several stepping-stone analyses of the same data, the best first.
+
+    Errors: InputError for a file that is none of these, for analyses of different data, and for fewer than
+    two.
+    """
+    if len(files) < 2:
+        raise InputError("one model alone has no Bayes factor", hint="Name two PREFIX.ss.json or more.")
+    found = [(file, *_record(file)) for file in files]
+    first = found[0][2]
+    for file, _, data in found[1:]:
+        if data != first:
+            raise InputError(
+                f"this analysis and that of {files[0]} are of different data",
+                file=file,
+                hint="Compare models on the same alignment, taxa and sites.",
+            )
+    found.sort(key=lambda one: -one[1]["log_marginal_likelihood"])
+    best = found[0][1]
+    logs = [record["log_marginal_likelihood"] for _, record, _ in found]
+    total = sum(math.exp(x - logs[0]) for x in logs)
+    return [
+        ComparedModel(
+            file,
+            record["model"],
+            record["log_marginal_likelihood"],
+            record["standard_error"],
+            record["log_marginal_likelihood"] - logs[0],
+            0.0 if record is best else math.hypot(record["standard_error"], best["standard_error"]),
+            math.exp(record["log_marginal_likelihood"] - logs[0]) / total,
+        )
+        for file, record, _ in found
+    ]
+
+
+def _record(file: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A record, and what says which data it is of."""
+    try:
+        record = json.loads(Path(file).read_text())
+        size = {"taxa": record["data"]["taxa"], "sites": record["data"]["sites"]}
+        settings = record["settings"]
+        kept = {name: settings[name] for name in ("without", "sites", "ambiguity", "ordered")}
+        digest = next(iter(record["provenance"]["files"].values()))["sha256"]  # the alignment's
+        _ = record["log_marginal_likelihood"], record["standard_error"], record["model"]
+    except FileNotFoundError:
+        raise InputError("there is no such file", file=file, hint="Check the path.") from None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(
+            "this file is no record of a stepping-stone analysis",
+            file=file,
+            hint="Make one with phloem mcmc --stepping-stone 50: PREFIX.ss.json.",
+        ) from None
+    return record, size | kept | {"alignment": digest}

@@ -1,0 +1,27 @@
+"""`phloem bayes-factors`: models compared by their marginal likelihoods."""
+
+from __future__ import annotations
+
+import typer
+
+FILES = typer.Argument(
+    ..., help="PREFIX.ss.json of analyses of the same data, by phloem mcmc --stepping-stone."
+)
+
+
+def bayes_factors(files: list[str] = FILES) -> None:
+    """Compare models: marginal likelihoods, Bayes factors against the best, probabilities."""
+    from rich.table import Table
+
+    from phloem.analysis.mcmc_stones import bayes_factors as compared
+    from phloem.cli.streams import print_table, report_console
+
+    found = compared(files)
+    table = Table(title="Models, the best first; natural logarithms", title_justify="left", pad_edge=False)
+    table.add_column("model", overflow="fold")
+    for name in ("log marginal likelihood", "s.e.", "log Bayes factor", "s.e.", "2 log BF", "probability"):
+        table.add_column(name, justify="right")
+    for m in found:
+        factor = (f"{m.log_bayes_factor:.2f}", f"{m.factor_error:.2f}", f"{2 * m.log_bayes_factor:.2f}")
+        table.add_row(m.model, f"{m.log:.2f}", f"{m.error:.2f}", *factor, f"{m.probability:.3g}")
+    print_table(report_console(), table)

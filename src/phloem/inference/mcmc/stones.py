@@ -1,0 +1,122 @@
+"""Marginal likelihoods by stepping stones: power posteriors prior · likelihood^β, and what they add up to.
+
+Xie, Lewis, Fan, Kuo and Chen 2011 (Systematic Biology 60:150), as MrBayes 3.2 has it: β_k = (k/K)^(1/shape),
+quantiles of Beta(shape, 1), visited from K - 1 down to 0. Which of them a generation belongs to follows from
+its number, so an analysis is resumed as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.errors import InputError
+from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.settings import ChainSettings
+from phloem.summary.trace import mixing
+
+LEAST_SAMPLES = 10  # of a run at a stone
+
+# Which power a generation samples at.
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """powers: (K + 1,) from 1 down to 0; stone k is sampled at powers[k + 1] and leads up to powers[k].
+    first: generations at power 1, in which moves adapt. each: generations of a stone, left_out: of them, in
+    which moves adapt to it."""
+
+    powers: np.ndarray
+    first: int
+    each: int
+    left_out: int
+
+    def of(self, generation: int) -> tuple[float, bool, int]:
+        """The power that the generation after this one is sampled at, whether moves adapt, until when."""
+        if generation < self.first:
+            return 1.0, True, self.first
+        stone, within = divmod(generation - self.first, self.each)
+        start = self.first + stone * self.each
+        adapts = within < self.left_out
+        return float(self.powers[stone + 1]), adapts, start + (self.left_out if adapts else self.each)
+
+
+def ladder(settings: ChainSettings) -> Ladder:
+    """InputError where a stone has too few samples."""
+    n, every = settings.stones, settings.sample_every
+    each = settings.generations // (n + 1) // every * every
+    left_out = -(-int(settings.burn_in * each) // every) * every
+    if (each - left_out) // every < LEAST_SAMPLES:
+        raise InputError(
+            f"{settings.generations:,} generations, one sample every {every:,}, leave "
+            f"{(each - left_out) // every} samples at each of {n:,} stones; {LEAST_SAMPLES} are the least",
+            hint="Raise --generations, lower --sample-every, or ask for fewer stones.",
+        )
+    powers = (np.arange(n, -1, -1) / n) ** (1.0 / settings.stone_shape)
+    return Ladder(powers, settings.generations - n * each, each, left_out)
+
+
+def stretches(settings: ChainSettings, generation: int, n: int) -> Iterator[tuple[int, bool, float]]:
+    """The n generations after `generation` in pieces: how many, whether moves adapt, power."""
+    end, stones = generation + n, ladder(settings) if settings.stones else None
+    while generation < end:
+        if stones is not None:
+            power, adapts, until = stones.of(generation)
+        else:
+            power, adapts = 1.0, generation < settings.tuning
+            until = settings.tuning if adapts else end
+        until = min(until, end)
+        yield until - generation, adapts, power
+        generation = until
+
+
+# What the samples add up to.
+
+
+@dataclass(frozen=True)
+class Stone:
+    """power: sampled at; reaches: the power above. log_ratio: of the normalising constants of the two, error:
+    its standard error. log_likelihood: mean at the power. ess: smallest, of the likelihood's weights."""
+
+    power: float
+    reaches: float
+    log_ratio: float
+    error: float
+    log_likelihood: float
+    ess: float
+
+
+@dataclass(frozen=True)
+class MarginalLikelihood:
+    """log: the natural logarithm, of all runs together; error: its standard error. per_run: of each by
+    itself. stones: from power 1 down."""
+
+    log: float
+    error: float
+    per_run: tuple[float, ...]
+    stones: tuple[Stone, ...]
+
+
+def marginal_likelihood(samples: Sequence[Samples], settings: ChainSettings) -> MarginalLikelihood:
+    """Σ over stones of log E[L^(β' - β)], β' the power above; errors by the delta method with effective
+    sample sizes. Priors are normalised by being sampled, that of topologies included."""
+    stones, found, per_run = ladder(settings), [], np.zeros(len(samples))
+    for k in range(settings.stones):
+        begin = stones.first + k * stones.each + stones.left_out
+        end = begin + stones.each - stones.left_out
+        draws = np.stack(
+            [s.numbers[(s.generation > begin) & (s.generation <= end), 0] for s in samples]
+        )  # (runs, n) log-likelihoods
+        step = stones.powers[k] - stones.powers[k + 1]
+        largest = draws.max()
+        weights = np.exp(step * (draws - largest))
+        ess = float(mixing(weights[:, :, None])[0][0]) if np.ptp(weights) > 0 else float(weights.size)
+        ratio = float(np.log(weights.mean()) + step * largest)
+        error = float(weights.std(ddof=1) / weights.mean() / np.sqrt(ess))
+        per_run += np.log(weights.mean(axis=1)) + step * largest
+        power, reaches = float(stones.powers[k + 1]), float(stones.powers[k])
+        found.append(Stone(power, reaches, ratio, error, float(draws.mean()), ess))
+    total, error = sum(s.log_ratio for s in found), float(np.sqrt(sum(s.error**2 for s in found)))
+    return MarginalLikelihood(total, error, tuple(per_run.tolist()), tuple(found))

@@ -1,0 +1,113 @@
+"""`phloem mcmc --stepping-stone` and `phloem bayes-factors` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from phloem.analysis.mcmc_stones import bayes_factors
+from phloem.cli import build_app
+from phloem.errors import InputError
+from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.stones import ladder, stretches
+
+PRIMATES = Path(__file__).resolve().parents[3] / "examples/primates.nex"
+SHORT = ["--stepping-stone", "4", "--generations", "5000", "--sample-every", "20", "--chains", "1"]
+
+
+def command(*arguments: str):
+    return CliRunner().invoke(build_app(), list(arguments))
+
+
+def analysed(prefix: Path, model: str, *more: str):
+    return command("mcmc", str(PRIMATES), *SHORT, "--model", model, "--prefix", str(prefix), *more)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stones")
+    done = [analysed(folder / model, model) for model in ("JC", "GTR+G4")]
+    assert [result.exit_code for result in done] == [0, 0], done[0].output
+    return folder, done
+
+
+def test_the_estimate_its_table_and_its_files(finished):
+    folder, (jc, _) = finished
+    record = json.loads((folder / "JC.ss.json").read_text())
+    rows = [line.split("\t") for line in (folder / "JC.ss.tsv").read_text().splitlines()]
+    assert rows[0][3] == "log_ratio" and len(rows) == 5 and float(rows[-1][1]) == 0.0
+    total = sum(float(row[3]) for row in rows[1:])
+    assert total == pytest.approx(record["log_marginal_likelihood"], abs=1e-6)
+    assert f"Log marginal likelihood: {total:.3f}" in jc.stdout
+    names = {file.name for file in folder.iterdir() if file.name.startswith("JC.")}
+    assert names == {
+        *(f"JC.ss.run{r}.{kind}" for r in (1, 2) for kind in "pt"),
+        *(f"JC.ss.{rest}" for rest in ("tsv", "json", "ckp.npz", "ckp.run1.samples", "ckp.run2.samples")),
+    }
+    assert "no posterior sample" in (folder / "JC.ss.run1.p").read_text().splitlines()[0]
+
+
+def test_the_ladder_and_what_a_generation_belongs_to():
+    settings = ChainSettings(stones=4, generations=5000, sample_every=20)
+    found = ladder(settings)
+    assert (found.first, found.each, found.left_out) == (1000, 1000, 260)
+    assert np.allclose(found.powers, (np.arange(4, -1, -1) / 4) ** 2.5)
+    pieces = list(stretches(settings, 0, 5000))
+    assert [n for n, _, _ in pieces] == [1000] + [260, 740] * 4
+    assert [adapts for _, adapts, _ in pieces] == [True] + [True, False] * 4
+    assert pieces[-1][2] == 0.0 and pieces[1][2] == pieces[2][2] == 0.75**2.5
+    halves = [*stretches(settings, 0, 1130), *stretches(settings, 1130, 3870)]
+    assert [p for n, _, p in halves for _ in range(n)] == [p for n, _, p in pieces for _ in range(n)]
+
+
+def test_models_are_compared_the_best_first(finished):
+    folder, _ = finished
+    files = [str(folder / f"{model}.ss.json") for model in ("JC", "GTR+G4")]
+    best, other = bayes_factors(files)
+    assert best.model.startswith("GTR") and best.log_bayes_factor == 0.0
+    assert other.log_bayes_factor == pytest.approx(other.log - best.log) and other.log_bayes_factor < -300
+    assert best.probability + other.probability == pytest.approx(1)
+    assert other.factor_error == pytest.approx(np.hypot(best.error, other.error))
+    shown = command("bayes-factors", *files)
+    assert shown.exit_code == 0 and re.search(r"GTR.*\n.*JC", shown.stdout)
+
+
+def test_different_data_and_other_files_are_refused(finished):
+    folder, _ = finished
+    assert analysed(folder / "part", "JC", "--sites", "1-400").exit_code == 0
+    file = str(folder / "JC.ss.json")
+    with pytest.raises(InputError, match="different data"):
+        bayes_factors([file, str(folder / "part.ss.json")])
+    with pytest.raises(InputError, match="no record of a stepping-stone"):
+        bayes_factors([file, str(PRIMATES)])
+    with pytest.raises(InputError, match="Bayes factor"):
+        bayes_factors([file])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--stepping-stone", "-3"], "step"),
+        (["--generations", "1000"], "10 are the least"),
+        (["--until-converged"], "no until-converged"),
+        (["--prior-only"], "no prior-only"),
+        (["--stone-shape", "0"], "positive number"),
+    ],
+)
+def test_what_cannot_be_done_is_said(options, message, tmp_path):
+    result = analysed(tmp_path / "x", "JC", *options)
+    assert isinstance(result.exception, InputError) and re.search(message, str(result.exception))
+
+
+def test_a_finished_estimate_is_not_extended(finished):
+    folder, _ = finished
+    before = (folder / "JC.ss.tsv").read_text()
+    assert analysed(folder / "JC", "JC").exit_code == 0
+    assert (folder / "JC.ss.tsv").read_text() == before
+    result = analysed(folder / "JC", "JC", "--generations", "9000")
+    assert isinstance(result.exception, InputError) and "finished" in str(result.exception)
