@@ -27,6 +27,7 @@ COMMANDS = {
     "summarise": "phloem.cli.summarise:summarise",
     "simulate": "phloem.cli.simulate:simulate",
     "plan": "phloem.cli.plan:plan",
+    "examples": "phloem.cli.examples:examples",
     "page": "phloem.cli.page:page",
     "doctor": "phloem.cli.doctor:doctor",
 }

@@ -20,7 +20,8 @@ Answer = str | float | bool
 class Question:
     """An option of a command. kind: how it is asked; file: the name of one in the folder. usual: what the
     page begins with, None where the command decides; is_default: whether the command would do the same
-    without being told. choices: (value, what it means). further: asked only of those who want to know."""
+    without being told. choices: (value, what it means). further: asked only of those who want to know.
+    required: the command has no usual answer; the page proposes one for the kind of data."""
 
     option: str
     label: str
@@ -30,6 +31,7 @@ class Question:
     choices: tuple[tuple[str, str], ...] = ()
     further: bool = False
     is_default: bool = True
+    required: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ def arguments(
     words += kind.fixed
     for question in kind.questions:
         answer = answers.get(question.option, question.usual)
+        if question.required and not answer:
+            raise InputError(f"{kind.title} needs an answer to: {question.label}", hint="Choose one.")
         if question.option != "tree-file" and answer is not None and answer != "":
             words += _words(question, answer)
     for option, ending in kind.outputs:

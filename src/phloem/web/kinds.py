@@ -80,8 +80,8 @@ _SAMPLED = (
 _MODEL_HELP = "How letters change along a branch. Choose one, or write any model string of docs/models.md."
 
 
-def _model(choices: tuple[tuple[str, str], ...]) -> Question:
-    return Question("model", "Model", _MODEL_HELP, "text", "", choices)
+def _model(choices: tuple[tuple[str, str], ...], required: bool = False) -> Question:
+    return Question("model", "Model", _MODEL_HELP, "text", "", choices, required=required)
 
 
 _CONVERGED = Question(
@@ -176,7 +176,7 @@ KINDS: tuple[Kind, ...] = (
         ("alignment",),
         (
             Question("tree", "Tree", "None: BIONJ of the alignment.", "file", ""),
-            _model(_MODELS[2:4] + _MODELS[1:2] + _MODELS[4:]),
+            _model(_MODELS[1:], required=True),
             _DATATYPE,
             _CODE,
         ),

@@ -53,6 +53,7 @@ class Page:
             "look": (self.look, get),
             "overview": (self.overview, get),
             "quick-tree": (self.quick_tree, get),
+            "examples": (self.examples, change),
             "kinds": (self.kinds, get),
             "command": (self.command, change),
             "plan": (self.plan, change),
@@ -143,6 +144,16 @@ class Page:
             return {"tree": tree_record(tree), "command": shown(words)}
 
         return JSONResponse(await run_in_threadpool(found))
+
+    async def examples(self, request: Request) -> Response:
+        """The example data, written to the folder."""
+
+        def written() -> list[str]:
+            from phloem.analysis.examples import write_examples
+
+            return [Path(name).name for name in write_examples(str(self.folder.root))]
+
+        return JSONResponse(await run_in_threadpool(written), 201)
 
     async def kinds(self, request: Request) -> Response:
         return JSONResponse([asdict(kind) for kind in KINDS])

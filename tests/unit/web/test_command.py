@@ -97,6 +97,8 @@ def test_names_and_answers_are_never_options():
         ("mcmc", {"until-converged": "yes"}),
         ("mcmc", {"prior-only": True}),
         ("nj", {"distance": "miles"}),
+        ("fit", {}),
+        ("fit", {"model": ""}),
         ("ml", {"model": "GTR\n--redo"}),
         ("ml", {"model": "x" * 3000}),
         ("ml", {"model": ["GTR"]}),

@@ -136,3 +136,11 @@ def test_downloads_are_never_shown_as_pages(opened):
     answer = ask(app, "GET", "/api/files/page.nex", headers)
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"].startswith("attachment")
+
+
+def test_example_data_come_into_the_folder_once(opened):
+    app, headers, root = opened
+    assert ask(app, "POST", "/api/examples", headers).status == 201
+    assert "primates.nex" in {file.name for file in root.iterdir()}
+    again = ask(app, "POST", "/api/examples", headers)
+    assert again.status == 422 and "exists already" in again.text

@@ -5,6 +5,8 @@ import { address } from "./app.js";
 import { command, el, facts, say, show, trouble } from "./dom.js";
 
 const USUAL_MODELS = { dna: "GTR+F+G4", rna: "GTR+F+G4", protein: "LG+G4", codon: "GY94+F3X4" };
+// Models by what they are for.
+const PROTEIN = /^(LG|WAG)/, CODON = /^GY94/, ANY = /^MK/;
 const FORECAST = ["nj", "upgma", "ml", "fit", "mcmc"];
 
 export async function analysisForm(place, name, found, datatype) {
@@ -22,7 +24,7 @@ export async function analysisForm(place, name, found, datatype) {
 }
 
 function questions(body, kind, name, found, folder, datatype) {
-  const fields = kind.questions.map((one) => field(one, folder, datatype));
+  const fields = kind.questions.map((one) => field(fitted(one, found), folder, datatype));
   const answers = () => Object.fromEntries(fields.map((one) => [one.option, one.read()]));
   const line = el("div", {}), forecast = el("div", {}), problem = el("div", {});
   const asked = () => ({ kind: kind.name, file: name, answers: answers(), usual_model: USUAL_MODELS[found.datatype] });
@@ -63,6 +65,19 @@ function questions(body, kind, name, found, folder, datatype) {
   changed();
 }
 
+// A question with the models that are for these data, and one of them where the command has no usual one.
+function fitted(question, found) {
+  if (question.option !== "model") return question;
+  const kind = found.datatype;
+  const fits = (value) => {
+    if (PROTEIN.test(value)) return kind === "protein";
+    if (CODON.test(value)) return kind === "codon";
+    return ANY.test(value) || ["dna", "rna"].includes(kind);
+  };
+  const choices = question.choices.filter(([value]) => !value || fits(value));
+  return { ...question, choices, usual: question.required ? USUAL_MODELS[kind] ?? "MK+G4" : question.usual };
+}
+
 // Numbers and lists stand side by side, what needs a line has one.
 function arranged(fields) {
   const narrow = (one) => ["whole", "number", "choice", "file"].includes(one.kind);
@@ -94,7 +109,7 @@ function field(question, folder, datatype) {
     input = el("select", described, choices.map(([value, text]) => el("option", { value, selected: value === (usual ?? "") }, text)));
   } else if (question.kind === "text") {
     input = el("input", { ...described, value: usual ?? "", list: `${id}-list`, autocomplete: "off", spellcheck: "false",
-      placeholder: question.choices[0]?.[1] ?? "" });
+      placeholder: question.required ? "" : question.choices[0]?.[1] ?? "" });
     extra.push(el("datalist", { id: `${id}-list` }, question.choices.filter(([value]) => value)
       .map(([value, text]) => el("option", { value }, text))), meaning(input, question.choices));
   } else {

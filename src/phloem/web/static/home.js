@@ -1,6 +1,6 @@
 // The first view: drop a file, the files of the folder, the analyses.
 
-import { get, put } from "./api.js";
+import { get, post, put } from "./api.js";
 import { address } from "./app.js";
 import { el, number, say, show, table, trouble } from "./dom.js";
 
@@ -58,8 +58,20 @@ function files(found) {
     ["name", (f) => el("a", { href: address("file", f.name) }, f.name)],
     ["looks like", (f) => f.kind],
     ["size", (f) => size(f.size), true],
-  ], found) : el("p", { class: "quiet" }, "No data in this folder yet.");
+  ], found) : el("div", {}, el("p", { class: "quiet" }, "No data in this folder yet."),
+    el("p", {}, el("button", { type: "button", onclick: examples }, "Put example data here"), " ", el("code", {}, "phloem examples")));
   return el("section", {}, el("h2", {}, "Files in the folder"), rows);
+}
+
+async function examples(event) {
+  const place = event.target.parentElement;
+  try {
+    await post("examples");
+    say("Primates, carnivores and West Nile virus are in the folder.");
+    event.target.blur();
+  } catch (error) {
+    show(place, trouble(error));
+  }
 }
 
 function analyses(found) {

@@ -85,7 +85,7 @@ function state(place, job, memory, again) {
 function progressBar(job) {
   const p = job.progress;
   if (job.state !== "running") return null;
-  if (!p) return el("p", { class: "quiet" }, job.resumes ? "Starting. The very first run on a machine compiles for some seconds." : "Working …");
+  if (!p) return el("p", { class: "quiet" }, job.resumes ? "Starting. The first run after an installation compiles, which can take a minute or two." : "Working …");
   return el("div", {}, el("progress", { max: p.total, value: p.generation, "aria-label": "Generations" }),
     el("p", {}, `${number(p.generation)} of at most ${number(p.total)} generations, ${number(Math.round(p.speed))} chain-generations a second, `,
       `${duration(p.seconds_left)} left at most.`));
