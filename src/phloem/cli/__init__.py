@@ -21,6 +21,7 @@ COMMANDS = {
     "temporal-signal": "phloem.cli.temporal_signal:temporal_signal",
     "date": "phloem.cli.date:date",
     "ml": "phloem.cli.ml:ml",
+    "test-trees": "phloem.cli.tree_tests:test_trees",
     "mcmc": "phloem.cli.mcmc:mcmc",
     "time": "phloem.cli.time:time",
     "bayes-factors": "phloem.cli.bayes_factors:bayes_factors",

@@ -131,11 +131,16 @@ def refuse(model: Model) -> None:
             f"{model.name} is conditional on variable characters, which the search cannot do yet",
             hint="Search without +ASC, then fit this model: phloem likelihood --optimize --tree.",
         )
-    if not ModelPoint(model, _anywhere(model)).reversible:
+    if not root_is_free(model):
         raise ModelError(
             f"{model.name} is not reversible, and the search moves subtrees on unrooted trees",
             hint="Search under a reversible model, such as GTR+FO+G4.",
         )
+
+
+def root_is_free(model: Model) -> bool:
+    """Whether the likelihood is the same wherever the root is put, whatever the parameters are."""
+    return ModelPoint(model, _anywhere(model)).reversible
 
 
 def _anywhere(model: Model) -> dict[str, ParameterValue]:
@@ -154,7 +159,7 @@ def _usual_threads(entries: int) -> int:
     return usable_cores()[0] if entries > _MANY else 1
 
 
-def _with_lengths(tree: Tree) -> Tree:
+def with_lengths(tree: Tree) -> Tree:
     """Lengths that a file does not give are plain ones: all are fitted."""
     return replace(tree, lengths=np.where(np.isfinite(tree.lengths), np.maximum(tree.lengths, 0.0), 0.1))
 
@@ -213,14 +218,14 @@ class _Search:
     def climbed_once(self, start: Start) -> OptimizeResult:
         """Lengths, the model's numbers, moves, and both again."""
         self._values = self._model.start_values() | dict(start.values or {})
-        fit = self._refined(self._placed(_with_lengths(start.tree)))
+        fit = self._refined(self._placed(with_lengths(start.tree)))
         return self._refined(climb(self._messages, self._placed(fit.tree), self._settings.radius))
 
     def _climbed(self, start: Start) -> OptimizeResult:
         """From a start: lengths, the model's numbers from all their starts, moves, and all again."""
         self._values = self._model.start_values() | dict(start.values or {})
         starts = restarts(self._model.free) if start.values is None else ({},)
-        fit = self._refined(self._placed(_with_lengths(start.tree)), starts)
+        fit = self._refined(self._placed(with_lengths(start.tree)), starts)
         place = climb(self._messages, self._placed(fit.tree), self._settings.radius)
         fit = self._refined(place)
         place = climb(self._messages, self._placed(fit.tree), self._settings.radius)

@@ -1,0 +1,208 @@
+"""`phloem test-trees`: which of some trees an alignment rejects."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from phloem.analysis.ml import USUAL_MODEL
+from phloem.analysis.outputs import check_outputs, write_json
+from phloem.analysis.provenance import provenance
+from phloem.analysis.reading import DataOptions, alignment_of
+from phloem.data.alignment import Alignment
+from phloem.data.patterns import site_patterns
+from phloem.errors import STANDARD_INPUT, InputError, in_file
+from phloem.hardware.limits import require_threads
+from phloem.hardware.notice import on_first_compilation
+from phloem.io.output_file import write_file
+from phloem.io.trees import newick_text, read_trees, write_trees
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.tree.reroot import unroot
+from phloem.tree.splits import robinson_foulds
+from phloem.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from phloem.inference.ml.optimize import OptimizeResult
+    from phloem.inference.ml.tree_tests import TreeTests
+    from phloem.pruning.select import Selection
+
+REJECTED = 0.05
+_COLUMNS = ("bootstrap", "kh", "sh", "wsh", "elw", "au")
+
+
+@dataclass(frozen=True)
+class TreeTestsSettings(DataOptions):
+    """Everything that `phloem test-trees` can be told; field names are those of its options.
+
+    trees: a file of two or more. model: a model string, by default one for the kind of data.
+    replicates: of each of the ten scales of AU, and of the other tests. prefix: of the files written, by
+    default the alignment's name. gamma, threads, redo: as `phloem ml`.
+    """
+
+    trees: str
+    model: str | None = None
+    replicates: int = 10_000
+    prefix: str | None = None
+    seed: int = 1
+    threads: int | None = None
+    gamma: Literal["mean", "median"] = "mean"
+    redo: bool = False
+
+    @property
+    def inputs(self) -> list[str]:
+        """Files that will be read."""
+        return [*self.data_files, self.trees]
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Name → what is written there."""
+        name = "stdin" if self.alignment == STANDARD_INPUT else Path(self.alignment).name
+        prefix = self.prefix or name.removesuffix(".gz").rsplit(".", 1)[0]
+        if not Path(prefix).name or prefix.endswith(os.sep):
+            raise InputError("the prefix names a folder", file=prefix, hint="Add how the files' names begin.")
+        return {
+            f"{prefix}.tests.tsv": "a row a tree",
+            f"{prefix}.tests.nwk": "the trees with their branch lengths fitted",
+            f"{prefix}.sites.tsv": "log-likelihoods of sites, a row a site and a column a tree",
+            f"{prefix}.tests.json": "the whole result, for programs",
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class TreeTestsResult:
+    """tests: inference/ml/tree_tests.py. distances (n,): Robinson-Foulds, to the best. models: fitted."""
+
+    settings: TreeTestsSettings
+    tests: TreeTests
+    distances: np.ndarray
+    models: tuple[str, ...]
+    trees: tuple[str, ...]
+    seconds: float
+    provenance: dict[str, Any]
+
+    def to_json(self) -> dict[str, object]:
+        """A record of plain numbers, strings, lists and dictionaries."""
+        rows = []
+        for i, (model, tree) in enumerate(zip(self.models, self.trees)):
+            numbers = {name: column[i].item() for name, column in self.tests._asdict().items()}
+            rows.append(numbers | {"robinson_foulds": int(self.distances[i]), "model": model, "tree": tree})
+        return {
+            "trees": rows,
+            "seconds": self.seconds,
+            "settings": asdict(self.settings),
+            "provenance": self.provenance,
+        }
+
+    def lines(self) -> list[str]:
+        """The table within 80 columns; - marks what is rejected."""
+        tests = self.tests
+        head = f"{'tree':>4}{'log L':>13}{'behind':>9}{'RF':>5}" + "".join(f"{n:>7} " for n in _HEADS)
+        lines = [head]
+        for i in range(len(tests.log_likelihood)):
+            row = (
+                f"{i + 1:>4}{tests.log_likelihood[i]:>13.3f}{tests.difference[i]:>9.3f}{self.distances[i]:>5}"
+            )
+            for name in _COLUMNS:
+                value = float(getattr(tests, name)[i])
+                out = not tests.in_elw_set[i] if name == "elw" else value < REJECTED
+                row += f"{value:>7.3f}{'-' if out and name != 'bootstrap' else ' '}"
+            lines.append(row)
+        return [
+            *lines,
+            "- rejected at 5 % (ELW: not among the trees with 95 % of the weight). RF: branches",
+            "  that differ from the best tree's. boot: share of resampled data where it is best.",
+        ]
+
+
+_HEADS = ("boot", "KH", "SH", "wSH", "ELW", "AU")
+
+
+def run_tree_tests(
+    settings: TreeTestsSettings,
+    told: Callable[[str, float], None] | None = None,
+    compiling: Callable[[str], None] | None = None,
+) -> TreeTestsResult:
+    """Fit every tree's lengths and the model's free parameters on it, and test them together.
+
+    Errors: PhloemError of every kind.
+    """
+    from phloem.inference.ml.tree_tests import compare_trees
+
+    if compiling is not None:
+        on_first_compilation(compiling)
+    require_threads(settings.threads)
+    check_outputs(settings.files, settings.inputs, settings.redo)
+    alignment, trees = alignment_of(settings), list(read_trees(settings.trees))
+    if len(trees) < 2:
+        raise InputError("a test wants two trees at least", file=settings.trees, hint="Add trees.")
+    begin = time.perf_counter()
+    fits, by_site, selection = _fits(settings, alignment, trees, told)
+    patterns = site_patterns(alignment)
+    _, first = np.unique(patterns.site_pattern, return_index=True)
+    tests = compare_trees(by_site[:, first], patterns.weights, settings.replicates, settings.seed)
+    fitted = [fit.tree for fit in fits]
+    best = fitted[int(np.argmax(tests.log_likelihood))]
+    result = TreeTestsResult(
+        settings=settings,
+        tests=tests,
+        distances=np.array([robinson_foulds(tree, best) for tree in fitted]),
+        models=tuple(fit.model_text for fit in fits),
+        trees=tuple(newick_text([tree]).strip() for tree in fitted),
+        seconds=time.perf_counter() - begin,
+        provenance=provenance(settings.inputs, selection) | {"seed": settings.seed},
+    )
+    table, tree_file, site_file, record = settings.files
+    write_file(table, _table(result))
+    write_trees(tree_file, fitted)
+    write_file(site_file, _sites(by_site))
+    write_json(result.to_json(), record)
+    return result
+
+
+def _fits(
+    settings: TreeTestsSettings,
+    alignment: Alignment,
+    trees: Sequence[Tree],
+    told: Callable[[str, float], None] | None,
+) -> tuple[list[OptimizeResult], np.ndarray, Selection]:
+    """A fit of every tree, and (n, L) its log-likelihoods of sites."""
+    from phloem.inference.ml.optimize import optimize
+    from phloem.inference.ml.tree_search import root_is_free, with_lengths
+
+    text = settings.model or USUAL_MODEL.get(alignment.alphabet.kind, "MK+G4")
+    model, fits, rows = model_for_alignment(text, alignment, settings.gamma), [], []
+    free = root_is_free(model)
+    for i, tree in enumerate(trees):
+        with in_file(settings.trees):
+            own = with_lengths(unroot(tree) if free else tree)
+            likelihood = TreeLikelihood(
+                alignment, own, model, "cpu", threads=settings.threads, multifurcations=True
+            )
+        fits.append(optimize(likelihood))
+        rows.append(likelihood.site_log_likelihoods())
+        if told is not None:
+            told(f"tree {i + 1} of {len(trees)}", fits[-1].log_likelihood)
+    return fits, np.array(rows), likelihood.selection
+
+
+def _table(result: TreeTestsResult) -> str:
+    tests = result.tests._asdict()
+    lines = ["\t".join(("tree", *tests, "robinson_foulds"))]
+    for i, distance in enumerate(result.distances):
+        values = [column[i].item() for column in tests.values()]
+        cells = [f"{v:.6f}" if isinstance(v, float) else str(v).lower() for v in values]
+        lines.append("\t".join((str(i + 1), *cells, str(distance))))
+    return "\n".join(lines) + "\n"
+
+
+def _sites(by_site: np.ndarray) -> str:
+    head = "\t".join(("site", *(f"tree_{i + 1}" for i in range(len(by_site)))))
+    rows = ("\t".join((str(k + 1), *(f"{v:.10g}" for v in column))) for k, column in enumerate(by_site.T))
+    return "\n".join((head, *rows)) + "\n"

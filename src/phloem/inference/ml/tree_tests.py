@@ -1,0 +1,148 @@
+"""Tests of trees by resampled log-likelihoods of sites: KH, SH, weighted SH, ELW, AU.
+
+All take what every tree's sites are worth, resample sites (RELL; Kishino, Miyata and Hasegawa 1990), and ask
+whether a tree could be the best. Trees should be all that are plausible, or chosen without the data.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from phloem.errors import InputError
+
+SCALES = np.arange(5, 15) / 10.0  # of the number of sites, in the AU test
+_AT_A_TIME = 1 << 22  # draws held at once
+_STREAM = 4  # of random numbers
+_FEWEST = 5
+_CERTAIN = 0.95  # of the set of trees by expected weights
+
+
+class TreeTests(NamedTuple):
+    """Of n trees, each (n,). difference: of the log-likelihood from the best tree's. bootstrap: how often a
+    tree is the best of resampled sites. kh, sh, wsh, au: p-values, rejected below 0.05: Kishino and Hasegawa
+    1989 (one-sided, against the best tree, of the best one against the next), Shimodaira and Hasegawa 1999,
+    the same with differences divided by their standard errors, Shimodaira 2002. elw: expected likelihood
+    weights (Strimmer and Rambaut 2002), in_elw_set: whether among the best with 95 % of them."""
+
+    log_likelihood: np.ndarray
+    difference: np.ndarray
+    bootstrap: np.ndarray
+    kh: np.ndarray
+    sh: np.ndarray
+    wsh: np.ndarray
+    elw: np.ndarray
+    in_elw_set: np.ndarray
+    au: np.ndarray
+
+
+def compare_trees(sites: np.ndarray, weights: np.ndarray, replicates: int, seed: int) -> TreeTests:
+    """sites (n, P): log-likelihoods by pattern; weights (P,). Errors: InputError for fewer than two trees or
+    1,000 replicates."""
+    if len(sites) < 2:
+        raise InputError("a test of trees wants two at least", hint="Give more trees.")
+    if replicates < 1000:
+        raise InputError(f"{replicates} replicates of a test", hint="Give 1000 or more; 10000 is usual.")
+    rng = np.random.default_rng([seed, _STREAM])
+    values = sites @ weights
+    difference = values.max() - values
+    sums = resampled(sites, weights, 1.0, replicates, rng)
+    centred = sums - sums.mean(0)
+    sh, wsh = _shimodaira_hasegawa(centred, difference, sites, weights)
+    elw = _expected_weights(sums)
+    return TreeTests(
+        values, difference, _best_shares(sums), _kishino_hasegawa(centred, values), sh, wsh,
+        elw, _weighty(elw), approximately_unbiased(sites, weights, replicates, rng),
+    )  # fmt: skip
+
+
+def resampled(
+    sites: np.ndarray, weights: np.ndarray, scale: float, replicates: int, rng: np.random.Generator
+) -> np.ndarray:
+    """(R, n) log-likelihoods of as many resampled sites as scale times those of the data."""
+    total = weights.sum()
+    draws, share = max(1, round(scale * total)), weights / total
+    step = max(1, _AT_A_TIME // len(weights))
+    parts = [
+        rng.multinomial(draws, share, min(step, replicates - first)) @ sites.T
+        for first in range(0, replicates, step)
+    ]
+    return np.concatenate(parts)
+
+
+def _best_shares(sums: np.ndarray) -> np.ndarray:
+    """(n,) how often each is the best, shared among equals."""
+    best = sums >= sums.max(1, keepdims=True) - 1e-9
+    return (best / best.sum(1, keepdims=True)).mean(0)
+
+
+def _kishino_hasegawa(centred: np.ndarray, values: np.ndarray) -> np.ndarray:
+    best, p = int(np.argmax(values)), np.empty(len(values))
+    next_best = int(np.argsort(-values, kind="stable")[1])
+    for i in range(len(values)):
+        rival = best if i != best else next_best
+        p[i] = np.mean(centred[:, rival] - centred[:, i] >= values[rival] - values[i] - 1e-9)
+    return p
+
+
+def _shimodaira_hasegawa(
+    centred: np.ndarray, difference: np.ndarray, sites: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """p-values without and with differences divided by their standard errors."""
+    n = len(difference)
+    most = centred.max(1, keepdims=True)
+    plain = (most - centred >= difference - 1e-9).mean(0)
+    values, total = sites @ weights, weights.sum()
+    weighted = np.empty(n)
+    for i in range(n):
+        apart = sites - sites[i]
+        spread = (apart**2) @ weights - (apart @ weights) ** 2 / total
+        error = np.sqrt(np.maximum(spread * total / max(total - 1, 1), 0.0))
+        others = error > 1e-9
+        observed = np.max((values - values[i])[others] / error[others], initial=0.0)
+        drawn = np.max((centred - centred[:, i : i + 1])[:, others] / error[others], axis=1, initial=0.0)
+        weighted[i] = np.mean(drawn >= observed - 1e-9)
+    return plain, weighted
+
+
+def _expected_weights(sums: np.ndarray) -> np.ndarray:
+    shares = np.exp(sums - sums.max(1, keepdims=True))
+    return (shares / shares.sum(1, keepdims=True)).mean(0)
+
+
+def _weighty(weights: np.ndarray) -> np.ndarray:
+    """Which are the fewest that have _CERTAIN of the weight."""
+    order = np.argsort(-weights, kind="stable")
+    before = np.cumsum(weights[order]) - weights[order]
+    inside = np.zeros(len(weights), bool)
+    inside[order[before < _CERTAIN]] = True
+    return inside
+
+
+def approximately_unbiased(
+    sites: np.ndarray, weights: np.ndarray, replicates: int, rng: np.random.Generator
+) -> np.ndarray:
+    """(n,) p-values of the AU test (Shimodaira 2002, Syst. Biol. 51:492): from how the share of replicates in
+    which a tree is the best changes with the number of sites drawn."""
+    shares = np.array([_best_shares(resampled(sites, weights, r, replicates, rng)) for r in SCALES])
+    return np.array([au_p_value(own, SCALES, replicates) for own in shares.T])
+
+
+def au_p_value(shares: np.ndarray, scales: np.ndarray, replicates: int) -> float:
+    """1 - Φ(d - c), where the share at scale r is 1 - Φ(d √r + c / √r); d and c by weighted least squares of
+    the normal quantiles. Scales where a tree is the best, or is not, in fewer than _FEWEST replicates say
+    nothing; where fewer than three are left it is 1 or 0."""
+    times = shares * replicates
+    inside = (times >= _FEWEST) & (times <= replicates - _FEWEST)
+    if inside.sum() < 3:
+        return float(shares.mean() >= 0.5)
+    share, scale = shares[inside], scales[inside]
+    z = -ndtri(share)
+    density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+    weight = replicates * density**2 / (share * (1 - share))
+    root = np.sqrt(weight)
+    predictors = np.stack([np.sqrt(scale), 1 / np.sqrt(scale)], 1)
+    d, c = np.linalg.lstsq(predictors * root[:, None], z * root, rcond=None)[0]
+    return float(1 - ndtr(d - c))

@@ -1,0 +1,97 @@
+"""Tests of trees against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from phloem.analysis.tree_tests import TreeTestsSettings, run_tree_tests
+from phloem.errors import InputError
+from phloem.inference.ml.tree_tests import SCALES, au_p_value, compare_trees, resampled
+
+
+@pytest.fixture(scope="module")
+def sites():
+    rng = np.random.default_rng(1)
+    common = rng.normal(-4.0, 1.0, 60)
+    return common + rng.normal(0.0, 0.25, (4, 60)) - np.array([[0.0], [0.01], [0.04], [0.3]])
+
+
+WEIGHTS = np.random.default_rng(2).integers(1, 6, 60).astype(float)
+
+
+def by_hand(sites, seed, replicates):
+    """KH, SH and ELW replicate by replicate, from the same draws."""
+    rng = np.random.default_rng([seed, 4])
+    values, n = sites @ WEIGHTS, len(sites)
+    sums = resampled(sites, WEIGHTS, 1.0, replicates, rng)
+    means, order = sums.mean(0), np.argsort(-values)
+    kh, sh, elw = np.zeros(n), np.zeros(n), np.zeros(n)
+    for draw in sums:
+        centred, shares = draw - means, np.exp(draw - draw.max())
+        elw += shares / shares.sum() / replicates
+        for i in range(n):
+            rival = order[0] if i != order[0] else order[1]
+            kh[i] += centred[rival] - centred[i] >= values[rival] - values[i]
+            sh[i] += max(centred) - centred[i] >= values.max() - values[i]
+    return kh / replicates, sh / replicates, elw
+
+
+def test_definitions(sites):
+    found = compare_trees(sites, WEIGHTS, 1000, 5)
+    kh, sh, elw = by_hand(sites, 5, 1000)
+    np.testing.assert_allclose(found.kh, kh, atol=1e-12)
+    np.testing.assert_allclose(found.sh, sh, atol=1e-12)
+    np.testing.assert_allclose(found.elw, elw, atol=1e-12)
+    best = int(np.argmax(found.log_likelihood))
+    assert found.sh[best] == found.wsh[best] == 1 and found.difference[best] == 0
+    assert found.bootstrap.sum() == pytest.approx(1) == found.elw.sum()
+    assert (found.sh >= found.kh - 1e-12)[np.arange(4) != best].all() and found.au.argmax() == best
+    assert found.au[3] < 0.05 and not found.in_elw_set[3]
+    other, _, _ = by_hand(sites + 1e-3 * np.arange(4)[:, None], 5, 1000)
+    assert not np.allclose(found.kh, other, atol=1e-12)
+
+
+def test_a_draw_has_as_many_sites_as_its_scale_says():
+    ones = np.ones((1, 60))
+    for scale in SCALES:
+        sums = resampled(ones, WEIGHTS, float(scale), 7, np.random.default_rng(1))
+        assert (sums == round(scale * WEIGHTS.sum())).all()
+
+
+@pytest.mark.parametrize(("d", "c"), [(0.5, 0.3), (1.2, -0.4), (-0.3, 0.1), (1.0, 0.8)])
+def test_the_unbiased_p_value_of_shares_that_follow_its_law(d, c):
+    shares = 1 - ndtr(d * np.sqrt(SCALES) + c / np.sqrt(SCALES))
+    assert au_p_value(shares, SCALES, 10**8) == pytest.approx(1 - ndtr(d - c), abs=1e-6)
+    assert au_p_value(shares, SCALES[::-1], 10**8) != pytest.approx(1 - ndtr(d - c), abs=1e-3)
+
+
+def test_trees_that_are_never_or_always_the_best():
+    assert au_p_value(np.zeros(10), SCALES, 1000) == 0 and au_p_value(np.ones(10), SCALES, 1000) == 1
+    few = np.array([3e-4, 1e-4, *np.zeros(8)])  # three replicates of 10,000 tell nothing of a slope
+    assert au_p_value(few, SCALES, 10_000) == 0
+
+
+@pytest.mark.slow
+def test_p_values_of_equal_trees_are_spread_evenly():
+    """Trees that are equally good: AU rejects about as often as it says."""
+    rng, p = np.random.default_rng(6), []
+    for _ in range(40):
+        own = rng.normal(-4.0, 1.0, 300) + rng.normal(0.0, 0.3, (2, 300))
+        p.append(compare_trees(own, np.ones(300), 1000, 1).au[0])
+    assert 0.3 < np.mean(p) < 0.7 and np.mean(np.array(p) < 0.1) < 0.25
+
+
+def test_too_little_to_test(sites, tmp_path):
+    with pytest.raises(InputError, match="two at least"):
+        compare_trees(sites[:1], WEIGHTS, 1000, 1)
+    with pytest.raises(InputError, match="10 replicates"):
+        compare_trees(sites, WEIGHTS, 10, 1)
+    (tmp_path / "a.fasta").write_text(">a\nAC\n>b\nAC\n>c\nAG\n")
+    (tmp_path / "one.nwk").write_text("(a,b,c);")
+    settings = TreeTestsSettings(
+        str(tmp_path / "a.fasta"), str(tmp_path / "one.nwk"), prefix=str(tmp_path / "x")
+    )
+    with pytest.raises(InputError, match="wants two trees"):
+        run_tree_tests(settings)
