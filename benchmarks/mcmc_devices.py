@@ -97,8 +97,8 @@ def measure(problem: str, given) -> float:
     settings = ChainSettings(n_runs=1, n_chains=given.chains, sample_every=50, tuning_generations=0)
     start = starting_tree(alignment, "bionj", 1e-6).tree
     run = new_run(
-        0, [observations(a) for a in alignments], structure, settings, start_tree=start,
-        threads=given.threads, device=given.device,
+        0, [observations(a) for a in alignments], structure, settings, start, threads=given.threads,
+        device=given.device,
     )  # fmt: skip
     run, begun = advanced(run, 100), time.perf_counter()
     while time.perf_counter() - begun < given.seconds / 2:  # what is captured or grown at first

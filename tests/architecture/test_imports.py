@@ -66,12 +66,19 @@ _CPU = (
     "inference/mcmc/compiled/",
     "hardware/numba_compile",
 )
-_GPU = ("pruning/gpu/", "clustering/gpu/", "hardware/gpu_device", "hardware/triton_compile")
+_GPU = (
+    "pruning/gpu/",
+    "clustering/gpu/",
+    "hardware/gpu_device",
+    "hardware/torch_ranks",
+    "hardware/triton_compile",
+)
 CONFINED = {
     "numba": _CPU,
     "llvmlite": _CPU,
     "torch": (*_GPU, "interop/"),
     "triton": _GPU,
+    "mpi4py": ("hardware/ranks",),
     "jax": ("interop/",),
     "matplotlib": ("plot/",),
     "typer": ("cli/",),

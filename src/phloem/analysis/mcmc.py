@@ -32,18 +32,20 @@ from phloem.errors import InputError
 from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
+from phloem.hardware.ranks import Ranks, ranks
 from phloem.inference.mcmc.checkpoint import KEPT, stored_device
 from phloem.inference.mcmc.convergence import frozen_warnings, kept
 from phloem.inference.mcmc.move_table import chosen_moves
 from phloem.inference.mcmc.run import Device, Run
-from phloem.inference.mcmc.sampler import Progress, Sampled, sample
+from phloem.inference.mcmc.sampler import Progress, Sampled, Where, sample, threads_of
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
+from phloem.inference.mcmc.spread import shares, shares_text, useful_ranks
 from phloem.inference.mcmc.stones import ladder
 from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.likelihood.problem import engine_problem
 from phloem.pruning.calibration import on_calibration
-from phloem.pruning.gpu.cost import ChainPlan
+from phloem.pruning.gpu.cost import ChainPlan, advise_chains
 from phloem.pruning.interface import Problem
 from phloem.pruning.select import Selection, chains_on_cpu, chains_on_gpu, select_chains
 from phloem.summary.trace import trace_summary
@@ -99,17 +101,19 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     data = chain_input(settings)
     chains = replace(chains, priors=data.priors, constraints=data.constraints)
     _refuse_too_much(chains, len(data.taxa))
-    structure, selection = data.structure, _selection(settings, data)
+    selection = _selection(settings, data)
     device: Device = "gpu" if selection.engine == "gpu" else "cpu"
     settings = replace(settings, device=device)
     start = chain_start(settings.start, data.alignments[data.largest], chains.branch_length_bounds)
+    here = ranks()
+    ranks_a_run, divided = _divided(chains, data, here, device)
+    selection = replace(selection, reason=selection.reason + divided)
     if started is not None:
         started(data, start.origin, selection.reason)
-    observed = data.observed()
     make_room(prefix, files, settings.redo)
     identity = chain_identity(settings, data.model_text())
-    plain = data.plain_likelihood()
-    sampled = sample(observed, structure, chains, prefix, identity, progress, start.tree, plain, device)
+    here.broadcast((settings, ranks_a_run))
+    sampled = _sampled(settings, data, start, Where(device, here, ranks_a_run), identity, progress)
     if chains.stones:
         origin = provenance(settings.inputs, selection) | {"seed": chains.seed}
         where = data.model_text(), start.origin, _data_record(data, sampled.runs[0])
@@ -123,6 +127,28 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
     write_file(record, text + "\n", KEPT)
     return result
+
+
+def assist_mcmc() -> bool:
+    """Where this process is one of several, and not the first: do a share of what the first one is told to,
+    and return True. Errors as of run_mcmc."""
+    here = ranks()
+    if here.number == 0:
+        return False
+    settings, ranks_a_run = here.broadcast(None)
+    data = chain_input(settings)
+    start = chain_start(settings.start, data.alignments[data.largest], settings.chains.branch_length_bounds)
+    _sampled(settings, data, start, Where(settings.device, here, ranks_a_run), {})
+    return True
+
+
+def _sampled(
+    settings: McmcSettings, data: ChainInput, start: ChainStart, where: Where, identity: dict, progress=None
+) -> Sampled:
+    """What the chains draw, here and in other processes."""
+    chains = replace(settings.chains, priors=data.priors, constraints=data.constraints)
+    made_from = data.observed(), data.structure, chains, settings.file_prefix, identity, progress
+    return sample(*made_from, start.tree, data.plain_likelihood(), where)
 
 
 def look_at(settings: McmcSettings) -> tuple[ChainInput, str, str]:
@@ -174,6 +200,24 @@ def _selection(settings: McmcSettings, data: ChainInput) -> Selection:
             return chains_on_cpu(f"chosen: {why}", threads)
     plan = ChainPlan(chains.n_runs, chains.n_chains, chains.generations)
     return select_chains(settings.device, lambda: _problems(data), plan, chains.threads)
+
+
+def _divided(chains: ChainSettings, data: ChainInput, here: Ranks, device: Device) -> tuple[int, str]:
+    """Among how many processes the chains of a run are divided, and who has what, for people."""
+    if here.size == 1:
+        return 1, ""
+    useful, most = 1, -(-here.size // chains.n_runs)
+    if most > 1:
+        problems, threads = _problems(data), threads_of(chains, here)
+
+        def seconds(n_chains: int) -> float:
+            plan = ChainPlan(1, n_chains, chains.generations)
+            advice = advise_chains(problems, plan, min(threads, n_chains), [None] * len(problems))
+            return advice.gpu_seconds if device == "gpu" else advice.cpu_seconds
+
+        useful = useful_ranks(chains.n_chains, most, seconds)
+    given = shares(chains.n_runs, chains.n_chains, here.size, useful)
+    return useful, f"; {shares_text(given, here.how)}"
 
 
 def _only_on_cpu(chains: ChainSettings, data: ChainInput) -> str | None:

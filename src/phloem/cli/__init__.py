@@ -86,7 +86,11 @@ def main() -> None:
     """Entry point of the command `phloem`."""
     prepare_streams()
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # without phloem's own line
+    from phloem.analysis.processes import be_quiet, take_leave
+
+    kept = be_quiet()
     status = run()
+    take_leave(status, kept)
     atexit._run_exitfuncs()
     leave(status)
 
@@ -103,9 +107,11 @@ def run() -> int:
 
 
 def _status() -> int:
+    from phloem.analysis.processes import refuse_several
     from phloem.errors import PhloemError
 
     try:
+        refuse_several(next((word for word in sys.argv[1:] if word in COMMANDS), ""))
         build_app()()
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else int(left.code is not None)

@@ -45,6 +45,7 @@ BRANCH_PRIOR = typer.Option(
     help="On lengths in substitutions per site (of codons: per nucleotide); or exponential(10).",
 )
 DEVICE = typer.Option("auto", help="Where chains are evaluated; auto: a GPU where forecasts say it pays.")
+DEVICES = typer.Option(None, help="GPUs of this host, as in 0,1, or all: a process each; or cpu.")
 PRIOR = typer.Option(None, help="As in 'alpha=uniform(0.1,50)' or 'alpha{gene1}=…'; may be repeated.")
 PART = typer.Option(None, help="A part, 'MODEL, name = columns', instead of a file; may be repeated.")
 WITHOUT = typer.Option(None, help="Taxon to leave out; may be repeated.")
@@ -93,6 +94,7 @@ def mcmc(
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     device: Literal["auto", "cpu", "gpu"] = DEVICE,
+    devices: str | None = DEVICES,
     threads: int | None = typer.Option(None, help="Shared by runs and their chains; all cores if not given."),
     progress: str | None = PROGRESS,
     redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
@@ -102,15 +104,38 @@ def mcmc(
     A NEXUS file with a MRBAYES block describes its analysis itself; options stand before what it says. An
     interrupted analysis is resumed from its checkpoint when the same command is given again.
     """
-    analysis = _settings(dict(locals()))
+    analysis = _on_devices(devices, _settings(dict(locals())))
     if dry_run:
         _look(analysis)
+        return
+    if _assists():
         return
     result = _run(analysis, progress)
     if analysis.chains.stones:
         _show_stones(result)
     else:
         _show(result)
+
+
+def _on_devices(devices: str | None, settings: McmcSettings) -> McmcSettings:
+    """The settings on the devices asked for, in as many processes."""
+    from dataclasses import replace
+
+    from phloem.analysis.processes import use_devices
+
+    if devices is None:
+        return settings
+    device = use_devices(devices, settings.chains.n_runs * settings.chains.n_chains)
+    if settings.device not in ("auto", device):
+        raise InputError(f"--devices {devices} and --device {settings.device}", hint="Leave one out.")
+    return replace(settings, device=device)
+
+
+def _assists() -> bool:
+    """Whether this process had a share in what another one does and shows."""
+    from phloem.analysis.mcmc import assist_mcmc
+
+    return assist_mcmc()
 
 
 def _settings(options: dict[str, Any]) -> McmcSettings:
@@ -122,7 +147,7 @@ def _settings(options: dict[str, Any]) -> McmcSettings:
 
     options |= options.pop("data")
     file, option = options.pop("settings"), options.pop("mrbayes_block")
-    del options["dry_run"], options["progress"]
+    del options["dry_run"], options["progress"], options["devices"]
     source = options.pop("context").get_parameter_source
     given = {name: value for name, value in options.items() if source(name).name != "DEFAULT"}
     from_file = read_settings(file) if file is not None else {}

@@ -113,6 +113,6 @@ def test_log_prior_is_mrbayes_less_a_constant():
     state.values[:, :, place("relative_rates")] = 1 / 6
     state.values[:, :, place("frequencies")] = 0.25
     state.values[:, :, place("alpha")] = 1.0
-    again = new_run(0, observed, structure, run.settings, state=state, samples=run.samples)
+    again = new_run(0, observed, structure, run.settings, begin=state, samples=run.samples)
     log_topologies = float(np.log(np.arange(3, 20, 2)).sum())
     assert again.state.log_prior[0] - log_topologies == pytest.approx(42.62056, abs=2e-5)

@@ -58,7 +58,7 @@ def starts(primates, start: str, n_chains: int = 3):
     structure = structure_of_model(model_for_alignment("HKY+FO+G4", primates))
     tree = chain_start(start, primates, BOUNDS).tree
     chains = replace(SHORT, n_chains=n_chains)
-    return new_run(0, observations(primates), structure, chains, start_tree=tree).state
+    return new_run(0, observations(primates), structure, chains, tree).state
 
 
 def test_chains_start_near_the_tree_but_apart(primates):

@@ -106,9 +106,9 @@ class Guard:
     plain: Plain | None
     prefix: str | None
 
-    def check_chains(self, run: int, chains: list[Samples]) -> None:
-        """The present state of every chain of a run, by rank of heat. NumericalError where one is wrong."""
-        for rank, chain in enumerate(chains):
+    def check_chains(self, run: int, chains: Mapping[int, Samples]) -> None:
+        """The present state of chains of a run, by rank of heat. NumericalError where one is wrong."""
+        for rank, chain in chains.items():
             self._compare(run, rank, chain, 0)
 
     def check_samples(self, run: int, samples: Samples, first: int) -> None:

@@ -21,6 +21,7 @@ from phloem.inference.mcmc.records import (
 )
 from phloem.inference.mcmc.samples import Samples, TraceColumns, draw, extended, no_samples, trace_columns
 from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.spread import Swaps, own_state
 from phloem.inference.mcmc.stones import stretches
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.pruning.cpu.forest import Forest
@@ -41,7 +42,8 @@ class Run:
     """Records of one run; the arrays of state, shared and the forest's cells change in place, samples are
     replaced. forest: the cells of all chains. scratches: one a thread; what
     happens does not depend on their number. on_device: the chains' likelihood, where a GPU has it. downs:
-    where a move asks for gradients."""
+    where a move asks for gradients. swaps: where other ranks have chains of this run; records are then of
+    those here, and samples of the generations in which the cold chain is."""
 
     number: int
     settings: ChainSettings
@@ -55,6 +57,7 @@ class Run:
     samples: Samples
     on_device: DeviceChains | None = None
     downs: Downs | None = None
+    swaps: Swaps | None = None
 
     @property
     def generation(self) -> int:
@@ -70,61 +73,74 @@ def new_run(
     observed: Observations | Sequence[Observations],
     structure: ChainModel,
     settings: ChainSettings,
-    state=None,
-    samples=None,
-    start_tree: Tree | None = None,
+    begin: ChainState | Tree | None = None,
+    samples: Samples | None = None,
     threads: int = 1,
     device: Device = "cpu",
+    swaps: Swaps | None = None,
 ) -> Run:
-    """A run at its start, or where state and samples say that it was; its caches are filled.
+    """A run at its start, or where its state and samples say that it was; its caches are filled.
 
-    observed: of every part of structure, or of its only one. start_tree: one of their taxa, in their order,
-    that the chains start near; None for random trees. threads: that share the run's chains.
-    device: cpu, or gpu for the likelihood of all chains.
-    Raises NumericalError where the start has no finite log-likelihood.
+    observed: of every part of structure, or of its only one. begin: the state of all chains; or a tree of
+    their taxa, in their order, that the chains start near; None for random trees. threads: that share the
+    run's chains. device: cpu, or gpu for the likelihood of all chains. swaps: where other ranks have some of
+    the chains. Raises NumericalError where the start has no finite log-likelihood.
     """
     from phloem.inference.mcmc import start  # numba takes a third of a second to load
-    from phloem.inference.mcmc.compiled.run import REFRESH, advance
     from phloem.inference.mcmc.move_table import chosen_moves
 
     parts = as_parts(observed)
     moves = chosen_moves(structure, len(parts[0].taxa), settings.move_weights)
-    forest = start.chain_forest(parts, structure, settings, whole=device == "gpu")
+    here = range(settings.n_chains) if swaps is None else swaps.own
+    forest = start.chain_forest(parts, structure, settings, len(here), whole=device == "gpu")
     data = start.chain_data(forest, structure, settings, moves)
-    fresh = state is None
-    if fresh:
-        state = start.chain_state(data, structure, moves, settings, number, start_tree)
+    if fresh := not isinstance(begin, ChainState):
+        begin = start.chain_state(data, structure, moves, settings, number, begin)
+    state = begin if swaps is None else own_state(begin, here)
     there = settings.use_data and device == "gpu"
     rows = settings.sample_every if there else 0  # its helpers keep these arrays from one call to the next
-    shared = start.chain_shared(data, settings.n_chains, structure.n_sets, rows)
+    shared = start.chain_shared(data, len(here), structure.n_sets, rows)
     columns = trace_columns(structure, settings.priors)
-    useful = min(threads, settings.n_chains * len(forest.parts))
+    useful = min(threads, len(here) * len(forest.parts))
     if not there and sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
         useful = 1
     scratches = start.chain_scratches(forest, data, structure.n_sets, moves, useful)
-    run = Run(number, settings, moves, columns, forest, data, state, shared, scratches, samples)
+    if samples is None:
+        samples = no_samples(len(columns.names), state.parent.shape[2] - 1, len(structure.set_names))
+    run = Run(number, settings, moves, columns, forest, data, state, shared, scratches, samples, swaps=swaps)
     if data.moves.gradients.any():
         if device == "gpu":
             raise InputError(
                 "moves that ask for gradients are made on the CPU only", hint="Choose --device cpu."
             )
         run = replace(run, downs=start.chain_downs(forest, useful))
-    if there:
+    run = _evaluated(run, there)
+    return replace(run, samples=extended(samples, [draw(state, columns)])) if fresh and is_cold(run) else run
+
+
+def _evaluated(run: Run, on_device: bool) -> Run:
+    """The run with every chain's state evaluated from scratch."""
+    from phloem.inference.mcmc.compiled.run import REFRESH, advance
+
+    data, state, shared = run.data, run.state, run.shared
+    if on_device:
         from phloem.inference.mcmc.device import chains_on_device
 
-        more = (data, state, shared), scratches, settings.n_runs
-        run = replace(run, on_device=chains_on_device(forest, structure, *more))
+        more = (data, state, shared), run.scratches, run.settings.n_runs
+        run = replace(run, on_device=chains_on_device(run.forest, run.structure, *more))
     else:
-        if settings.use_data:
-            for chain in range(settings.n_chains):
+        if run.settings.use_data:
+            for chain in range(len(state.slot)):
                 _write_models(run, chain, int(state.slot[chain]), 0)
-        advance(data, state, shared, scratches[0], 1, REFRESH, -1, 0)
+        advance(data, state, shared, run.scratches[0], 1, REFRESH, -1, 0)
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
         raise NumericalError("a starting tree has no finite log-likelihood or prior density")
-    if fresh:
-        empty = no_samples(len(columns.names), state.parent.shape[2] - 1, len(structure.set_names))
-        run = replace(run, samples=extended(empty, [draw(state, columns)]))
     return run
+
+
+def is_cold(run: Run) -> bool:
+    """Whether the chain at temperature 1 is here."""
+    return bool((run.state.rank == 0).any())
 
 
 def as_parts(observed: Observations | Sequence[Observations]) -> tuple[Observations, ...]:
@@ -140,7 +156,7 @@ def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
     every, end, drawn = run.settings.sample_every, run.generation + n_generations, []
     while run.generation < end and not stopped():
         _advance(run, min(every - run.generation % every, end - run.generation))
-        if run.generation % every == 0:
+        if run.generation % every == 0 and is_cold(run):
             drawn.append(draw(run.state, run.columns))
     return replace(run, samples=extended(run.samples, drawn))
 
@@ -151,17 +167,41 @@ def _advance(run: Run, n_generations: int) -> None:
     heat = run.data.heat
     for n, tunes, power in stretches(run.settings, run.generation, n_generations):
         heat[:, LIKELIHOOD] = power * heat[:, PRIOR]
-        shared, task = run.shared, TUNE if tunes else SAMPLE
-        if run.on_device is None:
-            shared = shared._replace(pair=np.zeros((n, 2), np.int64), log_uniform=np.zeros(n))
-        _draw_swaps(run, shared.pair[:n], shared.log_uniform[:n])
-        if run.on_device is not None:
-            from phloem.inference.mcmc.device import work_on_device
-
-            work_on_device(run.on_device, run.structure, run.data, run.state, shared, n, task)
+        pair, log_uniform, task = np.full((n, 2), -1), np.zeros(n), TUNE if tunes else SAMPLE
+        _draw_swaps(run, pair, log_uniform)
+        if run.swaps is None:
+            _work_all(run, pair, log_uniform, task)
         else:
-            _work_on_cpu(run, shared, n, task)
+            _work_among_ranks(run, pair, log_uniform, task)
         run.state.generation[0] += n
+
+
+def _work_among_ranks(run: Run, pair: np.ndarray, log_uniform: np.ndarray, task: int) -> None:
+    """All chains here by a generation for every swap drawn, pausing where one of them may swap with a chain
+    of another rank."""
+    swaps = run.swaps
+    assert swaps is not None
+    local, pauses = swaps.local(pair)
+    begun = 0
+    for g in [*pauses.tolist(), None]:
+        end = len(pair) if g is None else g + 1
+        if end > begun:
+            _work_all(run, local[begun:end], log_uniform[begun:end], task)
+        if g is not None:
+            swaps.swap(run.state, run.data.heat, pair[g], log_uniform[g])
+        begun = end
+
+
+def _work_all(run: Run, pair: np.ndarray, log_uniform: np.ndarray, task: int) -> None:
+    """All chains here by a generation for every swap: (n, 2) chains, -1 where none may, and (n,) what
+    decides."""
+    if run.on_device is not None:
+        from phloem.inference.mcmc.device import work_on_device
+
+        run.shared.pair[: len(pair)], run.shared.log_uniform[: len(pair)] = pair, log_uniform
+        work_on_device(run.on_device, run.structure, run.data, run.state, run.shared, len(pair), task)
+    else:
+        _work_on_cpu(run, run.shared._replace(pair=pair, log_uniform=log_uniform), len(pair), task)
 
 
 def _draw_swaps(run: Run, pair: np.ndarray, log_uniform: np.ndarray) -> None:
@@ -189,7 +229,7 @@ def _work(run: Run, shared: ChainShared, n_generations: int, task: int, thread: 
     """One thread's part: compiled, but for models that only Python can evaluate."""
     from phloem.inference.mcmc.compiled.run import FINISHED, advance
 
-    resume, first = -1, thread * run.settings.n_chains // len(run.scratches)
+    resume, first = -1, thread * len(run.state.slot) // len(run.scratches)
     try:
         while True:
             resume = advance(

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from phloem.hardware.machine import usable_cores
+from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.checkpoint import KEPT, Checkpoint
 from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept
 from phloem.inference.mcmc.guard import Guard, Plain
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import Device, Run, advanced, as_parts, new_run
-from phloem.inference.mcmc.samples import Samples, draw
+from phloem.inference.mcmc.samples import Samples, draw, extended, no_samples, trace_columns
 from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.spread import Spread, Swaps, merged_samples, shares, whole_state
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.io.newick_text import newick_name
 from phloem.io.output_file import appended_text, replaced_text
@@ -117,6 +120,20 @@ class Sampled:
     resumed_at: int | None
 
 
+@dataclass(frozen=True)
+class Where:
+    """Where chains are: device of the likelihood; ranks, processes that all sample alike, among which runs
+    and chains are divided, those of a run among ranks_a_run at most."""
+
+    device: Device = "cpu"
+    ranks: Ranks = field(default_factory=Ranks)
+    ranks_a_run: int = 1 << 30
+
+    def spread(self, settings: ChainSettings) -> Spread:
+        given = shares(settings.n_runs, settings.n_chains, self.ranks.size, self.ranks_a_run)
+        return Spread(self.ranks, given)
+
+
 def sample(
     observed: Observations | Sequence[Observations],
     structure: ChainModel,
@@ -126,82 +143,125 @@ def sample(
     progress: Callable[[Progress], None] | None = None,
     start_tree: Tree | None = None,
     plain: Plain | None = None,
-    device: Device = "cpu",
+    where: Where | None = None,
 ) -> Sampled:
     """Run the chains to the end of settings.generations, or until they have converged.
 
     prefix: of the trace files and of the checkpoint; None keeps everything in memory. observed: of every part
     of structure. identity: what must be equal for a checkpoint to be resumed. Every run has a thread, or
-    several that share its chains where that pays; numbers do not depend on them. start_tree: see run.new_run;
-    a resumed analysis goes on from its checkpoint. plain: the likelihood that the guard compares with
-    (guard.plain_likelihood) where data are used; None compares nothing. device: of the likelihood of all
-    chains. Raises InputError for a checkpoint of another analysis, NumericalError where the guard stops the
-    chains."""
+    several that share its chains where that pays; numbers do not depend on them, nor on ranks. start_tree:
+    that the chains start near; a resumed analysis goes on from its checkpoint. plain: the likelihood
+    that the guard compares with (guard.plain_likelihood) where data are used; None compares nothing. Of
+    several ranks the first writes the files and has what comes out; the others' is without runs. Raises
+    InputError for a checkpoint of another analysis, NumericalError where the guard stops the chains."""
+    where, parts = where or Where(), as_parts(observed)
+    spread = where.spread(settings)
+    prefix = prefix if spread.ranks.number == 0 else None
     checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}) if prefix else None
     stored = checkpoint.load() if checkpoint else None
-    parts = as_parts(observed)
-    taxa, runs = parts[0].taxa, _new_runs(parts, structure, settings, stored, start_tree, device)
-    resumed_at = runs[0].generation if stored else None
-    names = ("LnL", "LnPr", *runs[0].columns.names)
-    guard = Guard(
-        parts, settings.n_chains, runs[0].columns.names, plain if settings.use_data else None, prefix
-    )
+    made_from = parts, structure, settings, start_tree, where.device
+    taxa, runs = parts[0].taxa, _new_runs(made_from, spread, stored or [])
+    names = ("LnL", "LnPr", *trace_columns(structure, settings.priors).names)
+    guard = Guard(parts, settings.n_chains, names[2:], plain if settings.use_data else None, prefix)
     for run in runs:
         guard.check_chains(run.number, _chains(run))
+    whole, runs = gathered(spread, runs, [samples for _, samples in stored or ()])
+    start = at = spread.ranks.broadcast(whole[0].generation if whole else 0)
     if checkpoint and not stored:
-        checkpoint.save(runs)  # before any trace file, so that whoever finds one finds both
-    written = [write_trace(prefix, run, taxa, 0) if prefix else 0 for run in runs]
-    begun, start = time.monotonic(), runs[0].generation
-    diagnosis = _diagnosis(runs, names, taxa, settings)
-    while runs[0].generation < settings.generations and not (settings.until_converged and diagnosis.met):
-        at = runs[0].generation
+        checkpoint.save(whole)  # before any trace file, so that whoever finds one finds both
+    written = [write_trace(prefix, run, taxa, 0) for run in whole] if prefix else []
+    begun = time.monotonic()
+    diagnosis = spread.ranks.broadcast(_diagnosis(whole, names, taxa, settings) if whole else None)
+    while at < settings.generations and not (settings.until_converged and diagnosis.met):
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
-        before = runs[0].samples.n
+        before = [run.samples for run in whole]
         report = _reporter(progress, runs, settings, begun, start, diagnosis)
-        runs = advance_all(advanced, runs, block, settings.threads or len(runs), report)
-        last = runs[0].generation >= settings.generations
+        runs = advance_all(advanced, runs, block, settings.threads or len(runs), report, spread.alone)
+        at += block
+        last = at >= settings.generations
         for run in runs:
-            guard.check_samples(run.number, run.samples, before)
-            guard.check_chains(run.number, _chains(run) if last else [])
+            guard.check_chains(run.number, _chains(run) if last else {})
+        whole, runs = gathered(spread, runs, before)
+        for run, former in zip(whole, before):
+            guard.check_samples(run.number, run.samples, former.n)
         if prefix and checkpoint:
-            checkpoint.save(runs)
-            written = [write_trace(prefix, run, taxa, n) for run, n in zip(runs, written)]
-        if settings.until_converged or last or progress is not None:
-            diagnosis = _diagnosis(runs, names, taxa, settings)
-    for run in runs:
-        if prefix:
-            close_trace(prefix, run)
-    done = (runs[0].generation - start) * settings.n_chains * settings.n_runs
-    return Sampled(tuple(runs), diagnosis, time.monotonic() - begun, done, resumed_at)
+            checkpoint.save(whole)
+            written = [write_trace(prefix, run, taxa, n) for run, n in zip(whole, written)]
+        if whole and (settings.until_converged or last or progress is not None):
+            diagnosis = _diagnosis(whole, names, taxa, settings)
+        diagnosis = spread.ranks.broadcast(diagnosis)
+    for run in whole if prefix else ():
+        close_trace(str(prefix), run)
+    done = (at - start) * settings.n_chains * settings.n_runs
+    return Sampled(tuple(whole), diagnosis, time.monotonic() - begun, done, start if stored else None)
 
 
-def _new_runs(parts, structure: ChainModel, settings: ChainSettings, stored, start_tree, device) -> list[Run]:
-    """Every run at its start, or where it is stored. What cores they leave over, their chains share."""
-    threads, runs = max(1, (settings.threads or usable_cores()[0]) // settings.n_runs), []
-    for r in range(settings.n_runs):
-        state, samples = stored[r] if stored else (None, None)
-        runs.append(new_run(r, parts, structure, settings, state, samples, start_tree, threads, device))
+def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:
+    """Every run of this rank at its start, or where it is stored. What cores they leave over, their chains
+    share."""
+    parts, structure, settings, start_tree, device = made_from
+    own, runs = spread.own, []
+    states = spread.ranks.broadcast([state for state, _ in stored])
+    threads = max(1, threads_of(settings, spread.ranks) // max(1, len(own.runs)))
+    for r in own.runs:
+        begin, swaps = states[r] if states else start_tree, None
+        samples = stored[r][1] if stored and spread.alone else None  # else rank 0 adds them
+        if len(own.chains) < settings.n_chains:
+            swaps = Swaps(spread.ranks, spread.among(r), own.chains)
+        runs.append(new_run(r, parts, structure, settings, begin, samples, threads, device, swaps))
     return runs
 
 
-def advance_all(advance: Callable, runs: list, block: int, threads: int, report: Callable[[], None]) -> list:
+def threads_of(settings: ChainSettings, ranks: Ranks) -> int:
+    """Of this process: as asked for, or the cores that it may use; what no launcher has divided, the
+    processes of this host share."""
+    cores = usable_cores()[0]
+    return settings.threads or (cores if cores < (os.cpu_count() or 1) else max(1, cores // ranks.local[1]))
+
+
+def gathered(spread: Spread, runs: list[Run], before: list[Samples]) -> tuple[list[Run], list[Run]]:
+    """All runs whole, with what was drawn of each `before` and since, on rank 0, none on others; and those of
+    this rank, which go on. Where there is one rank they are the same."""
+    if spread.alone:
+        return runs, runs
+    parts = spread.ranks.gather([(run.number, run.state, run.samples) for run in runs])
+    going = [replace(run, samples=_nothing_of(run.samples)) for run in runs]
+    if parts is None:
+        return [], going
+    whole = []
+    for r in range(runs[0].settings.n_runs):
+        states, drawn = zip(*((state, new) for rank in parts for n, state, new in rank if n == r))
+        samples = extended(before[r], [merged_samples(drawn)]) if before else merged_samples(drawn)
+        whole.append(replace(runs[0], number=r, state=whole_state(states), samples=samples))
+    return whole, going
+
+
+def _nothing_of(samples: Samples) -> Samples:
+    return no_samples(samples.numbers.shape[1] - 2, samples.parent.shape[1], samples.sets.shape[1])
+
+
+def advance_all(
+    advance: Callable, runs: list, block: int, threads: int, report: Callable[[], None], alone: bool = True
+) -> list:
     """Every run by `block` generations, in threads; an interrupt stops them at their next sample. advance:
-    (run, generations, whether to stop) → the run then."""
-    stop = threading.Event()
-    with ThreadPoolExecutor(min(len(runs), threads)) as pool:
-        futures = [pool.submit(advance, run, block, stop.is_set) for run in runs]
-        try:
-            while wait(futures, timeout=PROGRESS_SECONDS).not_done:
-                report()
-        except BaseException:
-            stop.set()
-            raise
-    return [future.result() for future in futures]
+    (run, generations, whether to stop) → the run then. alone: False where a thread may wait for another
+    process, which nobody waits for after an error."""
+    if not runs:
+        return []
+    stop, pool = threading.Event(), ThreadPoolExecutor(min(len(runs), threads))
+    futures = [pool.submit(advance, run, block, stop.is_set) for run in runs]
+    try:
+        while wait(futures, timeout=PROGRESS_SECONDS).not_done:
+            report()
+        return [future.result() for future in futures]
+    finally:
+        stop.set()
+        pool.shutdown(wait=alone)
 
 
-def _chains(run: Run) -> list[Samples]:
-    """The present state of every chain, by rank of heat."""
-    return [draw(run.state, run.columns, rank) for rank in range(run.settings.n_chains)]
+def _chains(run: Run) -> dict[int, Samples]:
+    """The present state of every chain here, by its rank of heat."""
+    return {rank: draw(run.state, run.columns, rank) for rank in sorted(run.state.rank.tolist())}
 
 
 def _reporter(
@@ -210,7 +270,7 @@ def _reporter(
     def report() -> None:
         if progress is None:
             return
-        slowest = min(run.generation for run in runs)
+        slowest = min((run.generation for run in runs), default=start)
         each = settings.n_chains * settings.n_runs
         speed = max(slowest - start, 0) * each / max(time.monotonic() - begun, 1e-9)
         left = (settings.generations - slowest) * each / speed if speed > 0 else float("nan")

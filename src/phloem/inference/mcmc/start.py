@@ -169,10 +169,14 @@ def _order(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def chain_forest(
-    observed: Sequence[Observations], structure: ChainModel, settings: ChainSettings, whole: bool = False
+    observed: Sequence[Observations],
+    structure: ChainModel,
+    settings: ChainSettings,
+    n_chains: int,
+    whole: bool = False,
 ) -> Forest:
-    """The cells of all chains and partitions, their models those of the starting numbers. whole: a cell a
-    part."""
+    """The cells of n_chains chains and all partitions, their models those of the starting numbers. whole: a
+    cell a part."""
     start, parts = structure.space.start(), list[Part]()
     for i, data in enumerate(observed):
         model, hidden = structure.site_model(i, start), np.zeros(data.codes.shape[1], bool)
@@ -183,7 +187,7 @@ def chain_forest(
             data.codes, sets, data.weights, hidden, model.process, model.length_class, first, settings.repeats
         )
         parts += [part] if whole else column_ranges(part, len(parts))
-    return Forest(parts, settings.n_chains)
+    return Forest(parts, n_chains)
 
 
 def chain_data(

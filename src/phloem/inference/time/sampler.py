@@ -124,7 +124,7 @@ def sample(
     resumed_at = runs[0].generation if stored else None
     guard = Guard((observed,), 1, runs[0].columns.names, plain if settings.use_data else None, prefix)
     for run in runs:
-        guard.check_chains(run.number, [draw(run.state, run.columns)])
+        guard.check_chains(run.number, {0: draw(run.state, run.columns)})
     if checkpoint and not stored:
         checkpoint.save(runs)
     written = [write_trace(prefix, run, 0) if prefix else 0 for run in runs]
@@ -139,7 +139,7 @@ def sample(
         last = runs[0].generation >= settings.generations
         for run in runs:
             guard.check_samples(run.number, run.samples, before)
-            guard.check_chains(run.number, [draw(run.state, run.columns)] if last else [])
+            guard.check_chains(run.number, {0: draw(run.state, run.columns)} if last else {})
         if prefix and checkpoint:
             checkpoint.save(runs)
             written = [write_trace(prefix, run, n) for run, n in zip(runs, written)]

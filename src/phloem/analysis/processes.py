@@ -1,0 +1,95 @@
+"""Several processes of one command (mpiexec, srun, --devices): which may, who speaks, how all end."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from typing import Literal
+
+from phloem.errors import InputError
+from phloem.hardware.machine import require_torch
+from phloem.hardware.ranks import Ranks, by_torch, launched, ranks, show_gpus, visible_gpus, where_text
+
+ALL, CPU = "all", "cpu"
+DIVIDED = ("mcmc",)  # commands whose work several processes divide
+_FIRST_SPEAKS = 2.0  # seconds, in which the first process says what others would say too
+
+
+def is_first() -> bool:
+    """Whether this process is the only one, or the one that speaks."""
+    return launched()[1] == 0
+
+
+def refuse_several(command: str) -> None:
+    """InputError where several processes were started for a command that one does alone."""
+    size, _ = launched()
+    if size > 1 and command and command not in DIVIDED:
+        raise InputError(
+            f"{size} processes were started for `phloem {command}`, which one process does alone",
+            hint=f"Start it without mpiexec or srun. {', '.join(DIVIDED)} is divided among processes.",
+        )
+
+
+def use_devices(text: str, n_useful: int) -> Literal["cpu", "gpu"]:
+    """What `--devices` asks for: cpu, all, or numbers of GPUs of this host as in 0,1.
+
+    Where there are several, and no launcher started this process, it is replaced by one that starts a
+    process a GPU, n_useful at most. InputError for a GPU that is not there.
+    """
+    if text == CPU:
+        return "cpu"
+    require_torch()
+    if by_torch():
+        return "gpu"  # the process before this one chose
+    there, wanted = visible_gpus(), text.split(",")
+    if text == ALL:
+        wanted = [str(i) for i in range(len(there))]
+    if not there:
+        raise InputError("--devices asks for GPUs, and there is none here", hint="Use --devices cpu.")
+    if not all(name.strip().isdigit() and int(name) < len(there) for name in wanted) or len(
+        set(map(int, wanted))
+    ) < len(wanted):
+        raise InputError(
+            f"--devices {text}: the GPUs here are {', '.join(map(str, range(len(there))))}, each named once",
+            hint="Write their numbers as in 0,1, or all, or cpu.",
+        )
+    if launched()[0] == 1:
+        chosen = [there[int(name)] for name in wanted][:n_useful]
+        show_gpus(chosen)
+        if len(chosen) > 1:
+            from phloem.hardware.torch_ranks import become_launcher
+
+            become_launcher(len(chosen), sys.argv[1:])
+    return "gpu"
+
+
+def be_quiet() -> io.StringIO | None:
+    """On all processes but the first: keep what would be printed, and return it."""
+    if is_first():
+        return None
+    kept = io.StringIO()
+    sys.stdout = sys.stderr = kept
+    return kept
+
+
+def take_leave(status: int, kept: io.StringIO | None) -> None:
+    """Of all processes at the end of the command. After an error in one of them none can go on: this returns
+    for a status of 0 only. kept: what this one would have said; it is said where the first one does not end
+    all meanwhile."""
+    if launched()[0] == 1:
+        return
+    if status == 0:
+        ranks().finish()
+        return
+    try:
+        here = ranks()  # before the pause: each waits here for the others
+    except InputError:  # which was said; none of them can talk
+        here = Ranks()
+    if kept is not None:
+        time.sleep(_FIRST_SPEAKS)
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+        said = kept.getvalue()
+        print(said[max(said.rfind("error:"), 0) :].rstrip(), file=sys.stderr)
+        print(f"  on {where_text()}; all processes end", file=sys.stderr)
+    here.abandon(status)

@@ -1,0 +1,57 @@
+"""Processes of one host that PyTorch's launcher started, talking by gloo; and how they are started."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+WAIT = timedelta(days=365)  # a block of generations takes as long as it takes; a dead process is noticed
+
+
+class TorchTalk:
+    """Talk of ranks.py, for every process that `torch.distributed.run` started."""
+
+    def __init__(self) -> None:
+        dist.init_process_group("gloo", timeout=WAIT)
+
+    def broadcast(self, what: Any) -> Any:
+        box = [what]
+        dist.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def gather(self, what: Any) -> list[Any] | None:
+        boxes = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
+        dist.gather_object(what, boxes, dst=0)
+        return boxes
+
+    def exchange(self, message: np.ndarray, partner: int) -> np.ndarray:
+        found = torch.empty(len(message), dtype=torch.float64)
+        work = [dist.isend(torch.from_numpy(message), partner), dist.irecv(found, partner)]
+        for one in work:
+            assert one is not None  # as it is outside the group
+            one.wait()
+        return found.numpy()
+
+    def finish(self) -> None:
+        dist.destroy_process_group()
+
+    def abort(self, status: int) -> None:
+        os._exit(status)  # the launcher ends the others
+
+
+def become_launcher(n_processes: int, arguments: Sequence[str]) -> NoReturn:
+    """Replace this process by PyTorch's launcher, of so many processes of phloem on this host."""
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n_processes),
+        "--no-python", sys.executable, "-m", "phloem", *arguments,
+    ]  # fmt: skip
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, command, {"OMP_NUM_THREADS": "1", **os.environ})  # else the launcher warns

@@ -1,0 +1,126 @@
+"""`phloem mcmc` under mpiexec and PyTorch's launcher: the same files, one voice, all end together."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PRIMATES = ROOT / "examples/primates.nex"
+SHORT = ("--generations", "2000", "--sample-every", "50", "--check-every", "500", "--device", "cpu")
+COMMAND = ("mcmc", str(PRIMATES), "--model", "GTR+I+G4", *SHORT)
+
+needs_mpi = pytest.mark.skipif(
+    shutil.which("mpiexec") is None or find_spec("mpi4py") is None, reason="needs mpiexec and mpi4py"
+)
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch's launcher")
+
+
+def environment() -> dict[str, str]:
+    more = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
+    }
+    return os.environ | more
+
+
+def mpi(size: int, *arguments: str) -> list[str]:
+    return ["mpiexec", "-n", str(size), sys.executable, "-m", "phloem", *arguments]
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("alone")
+    done = run([sys.executable, "-m", "phloem", *COMMAND, "--prefix", "x"], folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def check_same(folder: Path, alone: Path) -> None:
+    for name in ("x.run1.p", "x.run2.p", "x.run1.t", "x.run2.t", "x.con.tre"):
+        assert (folder / name).read_bytes() == (alone / name).read_bytes(), name
+
+
+@needs_torch
+def test_processes_of_pytorch_write_what_one_does(alone, tmp_path):
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    program = ["--no-python", sys.executable, "-m", "phloem", *COMMAND, "--prefix", "x"]
+    done = run([*launcher, *program], tmp_path)
+    assert done.returncode == 0, done.stderr
+    check_same(tmp_path, alone)
+    assert re.search(r"by\s+gloo", done.stdout)
+
+
+@needs_mpi
+def test_a_killed_process_ends_all_and_another_number_goes_on(alone, tmp_path):
+    longer = [*COMMAND, "--burn-in", "0", "--prefix", "x", "--generations", "200000"]  # no tuning
+    begun = subprocess.Popen(
+        mpi(4, *longer),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    trace, deadline = tmp_path / "x.run1.p", time.monotonic() + 120
+    while not (trace.exists() and len(trace.read_text().splitlines()) > 13) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    found = subprocess.run(
+        ["pgrep", "-P", str(begun.pid)], capture_output=True, text=True, check=True
+    ).stdout.split()
+    killed_at = time.monotonic()
+    os.kill(int(found[-1]), signal.SIGKILL)
+    said, _ = begun.communicate(timeout=60)
+    assert time.monotonic() - killed_at < 20 and begun.returncode != 0
+    assert re.search(r"rank 3 .*signal 9", said)
+    kept = len(trace.read_text().splitlines())
+    assert kept > 13
+    done = run(mpi(2, *longer[:-1], "6000"), tmp_path)
+    assert done.returncode == 0 and "resumed at generation" in done.stdout, done.stderr
+    assert done.stdout.count("model:") == 1 and re.search(r"2\s+processes", done.stdout)
+    again = run([sys.executable, "-m", "phloem", *longer[:-3], "y", *longer[-2:-1], "6000"], tmp_path)
+    assert again.returncode == 0, again.stderr
+    for name in ("run1.p", "run2.t"):
+        assert (tmp_path / f"x.{name}").read_bytes() == (tmp_path / f"y.{name}").read_bytes()
+
+
+@needs_mpi
+def test_an_error_is_said_once_and_ends_all(tmp_path):
+    done = run(mpi(2, *COMMAND, "--model", "GTRX"), tmp_path)
+    assert done.returncode != 0 and done.stderr.count("error: model string") == 1
+    done = run(mpi(2, "likelihood", str(PRIMATES)), tmp_path)
+    assert done.returncode != 0 and done.stderr.count("which one process does alone") == 1
+    assert "Start it without mpiexec" in done.stderr
+
+
+def test_processes_that_cannot_talk_are_told(tmp_path):
+    """A launcher's numbers, without its library: nobody works alone on what others work on, too."""
+    pretended = environment() | {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "phloem", *COMMAND],
+        cwd=tmp_path,
+        env=pretended,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2 and "4 processes were started" in done.stderr
+    assert list(tmp_path.iterdir()) == []
