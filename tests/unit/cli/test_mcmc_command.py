@@ -190,7 +190,7 @@ def test_nothing_is_printed_into_the_bar_of_progress(monkeypatch):
 
     monkeypatch.setattr(analysis, "run_mcmc", run)
     with pytest.raises(NumericalError):
-        command_line._run(analysis.McmcSettings("a.nex"))
+        command_line._run(analysis.McmcSettings("a.nex"), None)
     assert shown == ["told", "bar", "no bar"]
 
 
