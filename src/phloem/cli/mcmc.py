@@ -107,14 +107,9 @@ def mcmc(
     analysis = _on_devices(devices, _settings(dict(locals())))
     if dry_run:
         _look(analysis)
-        return
-    if _assists():
-        return
-    result = _run(analysis, progress)
-    if analysis.chains.stones:
-        _show_stones(result)
-    else:
-        _show(result)
+    elif not _assists():
+        result = _run(analysis, progress)
+        (_show_stones if analysis.chains.stones else _show)(result)
 
 
 def _on_devices(devices: str | None, settings: McmcSettings) -> McmcSettings:
