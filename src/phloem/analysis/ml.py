@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import time
 from collections.abc import Callable
@@ -9,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from phloem import __version__
 from phloem.analysis.likelihood import optimum_record, plain
 from phloem.analysis.ml_report import choice_record, choice_table, report_text
 from phloem.analysis.ml_supports import BranchSupports, supports_of
@@ -19,6 +22,7 @@ from phloem.data.alignment import Alignment
 from phloem.errors import STANDARD_INPUT, InputError, count_of
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
+from phloem.io.input_file import input_digest
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, read_trees, write_trees
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -27,6 +31,7 @@ from phloem.plot.terminal_tree import draw_tree
 if TYPE_CHECKING:
     from phloem.inference.ml.branch_tests import SupportSettings
     from phloem.inference.ml.model_choice import ChoiceSettings, ModelChoice
+    from phloem.inference.ml.search_state import Checkpoint
     from phloem.inference.ml.tree_search import SearchResult, Start
 
 USUAL_MODEL = {
@@ -173,9 +178,10 @@ def run_ml(
         choice = choose_model(alignment, start, of_choice, of_search, settings.gamma, told)
         text, start = choice.winner.text, _after_choice(start, choice)
         model = model_for_alignment(text, alignment, settings.gamma)
-    found = supports = drawn = tree = None
+    found = supports = drawn = tree = checkpoint = None
     if settings.searches and model is not None:
-        found = search_tree(alignment, model, start, of_search, told, of_supports)
+        checkpoint = _checkpoint(settings, text)
+        found = search_tree(alignment, model, start, of_search, told, of_supports, checkpoint)
         tree, fitted = found.optimum.tree, found.optimum.parameters
         if not found.optimum.converged:
             warnings.append("the last fit of lengths and parameters did not converge")
@@ -197,7 +203,21 @@ def run_ml(
         warnings=tuple(warnings),
     )
     _write(result)
+    if checkpoint is not None:
+        checkpoint.remove()
     return result
+
+
+def _checkpoint(settings: MlSettings, model: str) -> Checkpoint:
+    """Of this search: what decides its numbers is part of its identity, threads and supports are not."""
+    from phloem.inference.ml.search_state import Checkpoint
+
+    others = ("prefix", "threads", "redo", "alrt", "ufboot", "bnni", "bootstrap")
+    chosen = {k: v for k, v in asdict(settings).items() if k not in others}
+    files = [input_digest(file) for file in settings.inputs]
+    text = json.dumps([__version__, model, chosen, files], sort_keys=True, default=str)
+    identity = hashlib.sha256(text.encode()).hexdigest()
+    return Checkpoint(f"{settings.file_prefix}.checkpoint", identity, settings.redo)
 
 
 def _after_choice(start: Start, choice: ModelChoice) -> Start:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from phloem.hardware.machine import usable_cores
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
 from phloem.inference.ml.optimize import OptimizeResult, refine
 from phloem.inference.ml.search import Place, climb, fit_lengths, hilltop
+from phloem.inference.ml.search_state import Better, Checkpoint, SearchState
 from phloem.inference.ml.starts import Start as Values
 from phloem.inference.ml.starts import restarts
 from phloem.likelihood.problem import engine_problem
@@ -54,14 +55,6 @@ class SearchSettings:
                 raise InputError(f"{name} is {getattr(self, name)}", hint=f"Give {least} or more.")
 
 
-class Better(NamedTuple):
-    """A try that led to a better tree: its number, what it began from, and the log-likelihood."""
-
-    number: int
-    kind: Literal["parsimony", "shaken"]
-    log_likelihood: float
-
-
 @dataclass(frozen=True, eq=False)
 class SearchResult:
     """optimum: the best tree found, every length and parameter fitted. origin: of the tree that the first
@@ -94,15 +87,17 @@ def search_tree(
     settings: SearchSettings | None = None,
     told: Told | None = None,
     supports: SupportSettings | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> SearchResult:
     """Maximum likelihood over unrooted trees, branch lengths and the model's free parameters.
 
     told: called with what is being done and the best log-likelihood. Errors: InputError for fewer than three
     taxa, ModelError for models that the search cannot take (several sets of lengths, irreversible ones,
-    ascertainment).
+    ascertainment). checkpoint: is read first: a search that was killed goes on from there, and ends with the
+    same numbers as one that was not.
     """
     search = _Search(alignment, model, settings or SearchSettings(), told or (lambda *_: None))
-    return search.run(start or bionj_start(alignment), supports or SupportSettings())
+    return search.run(start or bionj_start(alignment), supports or SupportSettings(), checkpoint)
 
 
 def bionj_start(alignment: Alignment) -> Start:
@@ -191,26 +186,40 @@ class _Search:
         self._messages = DirectedMessages(*data, model.n_categories, settings.radius, threads)
         self._parsimony = Parsimony(alignment)
         self._values: dict[str, ParameterValue] = {}
-        self.hilltops: list[Place] = []
 
-    def run(self, start: Start, wanted: SupportSettings) -> SearchResult:
-        first = self._climbed(start)
-        self._told("first climb", first.log_likelihood)
-        best, tries, found = self._tried(first)
-        likelihood = self._likelihood(best.tree, best.parameters)
+    def run(self, start: Start, wanted: SupportSettings, checkpoint: Checkpoint | None) -> SearchResult:
+        state = checkpoint.read() if checkpoint is not None else None
+        if state is None:
+            state = self._begun(self._climbed(start))
+        self._told("first climb" if not state.tries else f"going on after try {state.tries}", state.first)
+        self._tried(state, checkpoint)
+        self._values = state.values
+        if state.found:
+            self._values = self._refined(state.place).parameters
+        likelihood = self._likelihood(tree_of(state.place.edges, self._alignment.taxa), self._values)
         last = refine(likelihood)
-        supports, selection = self._supports(last, wanted), likelihood.selection
-        value = first.log_likelihood
-        return SearchResult(last, start.origin, value, tries, tuple(found), selection, supports)
+        supports, selection = self._supports(last, state, wanted), likelihood.selection
+        return SearchResult(
+            last, start.origin, state.first, state.tries, tuple(state.found), selection, supports
+        )
 
-    def _supports(self, last: OptimizeResult, wanted: SupportSettings) -> dict[str, dict[bytes, float]]:
+    def _begun(self, first: OptimizeResult) -> SearchState:
+        """Before the first try."""
+        self._values = first.parameters
+        place = self._placed(first.tree)
+        key = topology_key(place.edges.back)
+        return SearchState(first.log_likelihood, place, self._values, {key}, [place])
+
+    def _supports(
+        self, last: OptimizeResult, state: SearchState, wanted: SupportSettings
+    ) -> dict[str, dict[bytes, float]]:
         """Of the branches of the final tree, under the final model."""
         if self._alignment.n_taxa == 3 or not (wanted.alrt or wanted.ufboot):
             return {}
         self._told("supports", last.log_likelihood)
         self._values = last.parameters
         best = self._placed(last.tree)
-        others = sorted(self.hilltops, key=lambda place: -place.log_likelihood)
+        others = sorted(state.hilltops, key=lambda place: -place.log_likelihood)
         hilltops = [best.edges, *(place.edges for place in others)]
         seed, radius = self._settings.seed, self._settings.radius
         return branch_supports(self._messages, self._weights, hilltops, wanted, seed, radius)
@@ -231,37 +240,38 @@ class _Search:
         place = climb(self._messages, self._placed(fit.tree), self._settings.radius)
         return self._refined(place)
 
-    def _tried(self, best: OptimizeResult) -> tuple[OptimizeResult, int, list[Better]]:
+    def _tried(self, state: SearchState, checkpoint: Checkpoint | None) -> None:
         """Climb from elsewhere until that has been in vain for long enough: in turn from a parsimonious tree
         and from the best one shaken."""
         if self._alignment.n_taxa == 3:
-            return best, 0, []
-        radius, tries, in_vain, found = self._settings.radius, 0, 0, list[Better]()
-        self._values = best.parameters
-        place = self._placed(best.tree)
-        top, self.hilltops = hilltop(self._messages, place, radius), [place]
-        known = {topology_key(place.edges.back)}
-        while in_vain < self._settings.patience:
-            tries, in_vain = tries + 1, in_vain + 1
-            kind: Literal["parsimony", "shaken"]
-            if tries % 2:
-                kind, edges = (
-                    "parsimony",
-                    half_edges(self._parsimony.tree(self._rng).tree, self._alignment.taxa),
-                )
+            return
+        if state.random:
+            self._rng.bit_generator.state = state.random
+        radius, self._values = self._settings.radius, state.values
+        self._messages.set_model(self._model.evaluate(self._values))
+        top = hilltop(self._messages, state.place, radius)
+        while state.in_vain < self._settings.patience:
+            state.tries, state.in_vain = state.tries + 1, state.in_vain + 1
+            kind: Literal["parsimony", "shaken"] = "parsimony" if state.tries % 2 else "shaken"
+            if kind == "parsimony":
+                edges = half_edges(self._parsimony.tree(self._rng).tree, self._alignment.taxa)
             else:
-                kind, edges = "shaken", top.shaken(self._rng, int(self._rng.integers(*_SHAKEN)))
-            other = climb(self._messages, fit_lengths(self._messages, edges, 0.5, most=3), radius, known)
-            if (key := topology_key(other.edges.back)) not in known:
-                known.add(key)
-                self.hilltops.append(other)
-            if other.log_likelihood > place.log_likelihood + _GAIN:
-                place = self._placed(self._refined(other).tree)
-                self.hilltops.append(place)
-                top, in_vain = hilltop(self._messages, place, radius), 0
-                found.append(Better(tries, kind, place.log_likelihood))
-            self._told(f"try {tries}", place.log_likelihood)
-        return self._refined(place) if found else best, tries, found
+                edges = top.shaken(self._rng, int(self._rng.integers(*_SHAKEN)))
+            begun = fit_lengths(self._messages, edges, 0.5, most=3)
+            other = climb(self._messages, begun, radius, state.known)
+            if (key := topology_key(other.edges.back)) not in state.known:
+                state.known.add(key)
+                state.hilltops.append(other)
+            if other.log_likelihood > state.place.log_likelihood + _GAIN:
+                state.place = self._placed(self._refined(other).tree)
+                state.values, state.in_vain = self._values, 0
+                state.hilltops.append(state.place)
+                top = hilltop(self._messages, state.place, radius)
+                state.found.append(Better(state.tries, kind, state.place.log_likelihood))
+            self._told(f"try {state.tries}", state.place.log_likelihood)
+            if checkpoint is not None:
+                state.random = dict(self._rng.bit_generator.state)
+                checkpoint.write(state, now=state.in_vain == self._settings.patience)
 
     def _placed(self, tree: Tree) -> Place:
         """A tree among the messages, under the numbers at hand, with its lengths fitted."""

@@ -139,12 +139,11 @@ def test_what_the_search_cannot_do_is_refused(simulated):
         SearchSettings(patience=-1)
 
 
-def test_every_interchange_gets_one_second_look(simulated, monkeypatch):
+def test_every_interchange_gets_one_second_look(simulated):
     search = _Search(simulated, model_for_alignment("JC", simulated), FEW, lambda *_: None)
     place = search._placed(starting_tree(simulated).tree)
     back, lengths = place.edges
     found = search._messages.regrafts(back, lengths, preorder(back), np.arange(12, len(back)), 1)
-    monkeypatch.setattr("phloem.inference.ml.search.LOOKS", 9)
 
     def topologies(rows) -> list[int]:
         keys = []
@@ -154,7 +153,7 @@ def test_every_interchange_gets_one_second_look(simulated, monkeypatch):
             keys.append(topology_key(edges.back))
         return keys
 
-    keys, every = topologies(worth_a_look(found, -np.inf)), topologies(range(len(found.scores)))
+    keys, every = topologies(worth_a_look(found, -np.inf, 9)), topologies(range(len(found.scores)))
     assert len(keys) == len(set(keys)) == 2 * (12 - 3) == len(set(every)) < len(every)
 
 

@@ -1,0 +1,127 @@
+"""Where a search stands between two tries, and the file from which a killed one goes on bit for bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from phloem.errors import InputError
+from phloem.inference.ml.search import Place
+from phloem.io.output_file import write_file
+from phloem.model.record import ParameterValue
+from phloem.tree.half_edges import HalfEdges
+
+_FORM = 1
+
+
+class Better(NamedTuple):
+    """A try that led to a better tree: its number, what it began from, and the log-likelihood."""
+
+    number: int
+    kind: Literal["parsimony", "shaken"]
+    log_likelihood: float
+
+
+@dataclass(eq=False)
+class SearchState:
+    """first: what the first climb reached. place: the best tree, under values, the model's numbers. tries,
+    in_vain: climbs from elsewhere, and how many since the last better tree. known: keys of topologies that
+    climbs ended on; hilltops: these trees. random: the state of the generator."""
+
+    first: float
+    place: Place
+    values: dict[str, ParameterValue]
+    known: set[int]
+    hilltops: list[Place]
+    tries: int = 0
+    in_vain: int = 0
+    found: list[Better] = field(default_factory=list)
+    random: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers; doubles are written so that they are read back as they are."""
+        return {
+            "first": self.first,
+            "place": _plain(self.place),
+            "values": {k: np.asarray(v).tolist() for k, v in self.values.items()},
+            "known": sorted(self.known),
+            "hilltops": [_plain(place) for place in self.hilltops],
+            "tries": self.tries,
+            "in_vain": self.in_vain,
+            "found": [list(better) for better in self.found],
+            "random": self.random,
+        }
+
+    @staticmethod
+    def from_json(record: dict[str, Any]) -> SearchState:
+        values = {k: np.array(v) if isinstance(v, list) else float(v) for k, v in record["values"].items()}
+        return SearchState(
+            record["first"],
+            _place(record["place"]),
+            values,
+            set(record["known"]),
+            [_place(one) for one in record["hilltops"]],
+            record["tries"],
+            record["in_vain"],
+            [Better(*one) for one in record["found"]],
+            record["random"],
+        )
+
+
+def _plain(place: Place) -> dict[str, Any]:
+    edges = place.edges
+    return {
+        "back": edges.back.tolist(),
+        "lengths": edges.lengths.tolist(),
+        "log_likelihood": place.log_likelihood,
+    }
+
+
+def _place(record: dict[str, Any]) -> Place:
+    edges = HalfEdges(np.array(record["back"], np.int64), np.array(record["lengths"], np.float64))
+    return Place(edges, record["log_likelihood"])
+
+
+class Checkpoint:
+    """A file with the state of a search. identity: of data and settings: another analysis's file is refused,
+    or overwritten where replace says so. seconds: between two times of writing."""
+
+    def __init__(self, path: str, identity: str, replace: bool = False, seconds: float = 10.0) -> None:
+        self.path, self._identity, self._replace, self._seconds = path, identity, replace, seconds
+        self._last = -np.inf
+
+    def read(self) -> SearchState | None:
+        """None where there is none; InputError for a file of something else."""
+        if not os.path.exists(self.path):
+            return None
+        try:
+            with open(self.path, encoding="utf-8") as stream:
+                record = json.load(stream)
+            same = record["form"] == _FORM and record["identity"] == self._identity
+            if same:
+                return SearchState.from_json(record["state"])
+        except (ValueError, KeyError, TypeError, UnicodeDecodeError):
+            pass
+        if self._replace:
+            return None
+        raise InputError(
+            "this checkpoint is of another analysis",
+            file=self.path,
+            hint="Give another --prefix, or --redo to begin anew.",
+        )
+
+    def write(self, state: SearchState, now: bool = False) -> None:
+        """If it is time, or now."""
+        if now or time.monotonic() - self._last >= self._seconds:
+            record = {"form": _FORM, "identity": self._identity, "state": state.to_json()}
+            write_file(self.path, json.dumps(record))
+            self._last = time.monotonic()
+
+    def remove(self) -> None:
+        if os.path.exists(self.path):
+            os.unlink(self.path)
