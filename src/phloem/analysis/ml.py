@@ -42,6 +42,7 @@ USUAL_MODEL = {
     "binary": "MK+G4",
 }
 
+_NOT_CONVERGED = "the last fit of lengths and parameters did not converge"
 AUTOMATIC, ONLY_CHOICE = ("auto", "mfp"), "mf"  # in place of a model, in any case; IQ-TREE's names
 
 
@@ -183,11 +184,10 @@ def run_ml(
         checkpoint = _checkpoint(settings, text)
         found = search_tree(alignment, model, start, of_search, told, of_supports, checkpoint)
         tree, fitted = found.optimum.tree, found.optimum.parameters
-        if not found.optimum.converged:
-            warnings.append("the last fit of lengths and parameters did not converge")
+        warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
         if replicates is not None:
-            count, gamma = _counted(told, found), settings.gamma
-            drawn = bootstrap_trees(alignment, text, fitted, replicates, of_search, gamma, count)
+            others = of_search, settings.gamma, _counted(told, found)
+            drawn = bootstrap_trees(alignment, text, fitted, replicates, *others)
         supports = supports_of(tree, found.supports, drawn)
     result = MlResult(
         settings=settings,
