@@ -24,22 +24,29 @@ class Traces:
 
 
 def read_traces(prefix: str) -> Traces | None:
-    """PREFIX.run1.p and so on; a last line that is not whole is left out. None before the first sample."""
+    """PREFIX.run1.p or PREFIX.run1.log, and so on; a last line that is not whole is left out. None before
+    the first sample."""
     names: tuple[str, ...] = ()
     generations: list[np.ndarray] = []
     values: list[np.ndarray] = []
-    while (path := Path(f"{prefix}.run{len(values) + 1}.p")).exists():
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-        if len(lines) < 2:
+    while (path := _trace_file(prefix, len(values) + 1)) is not None:
+        lines = [line for line in path.read_text(encoding="utf-8").split("\n")[:-1] if line[:1] not in "[#"]
+        if not lines:
             break
-        names = tuple(lines[1].split("\t"))
-        rows = [line.split("\t") for line in lines[2:]]
+        names = tuple(lines[0].split("\t"))
+        rows = [line.split("\t") for line in lines[1:]]
         table = np.array([row for row in rows if len(row) == len(names)], np.float64).reshape(-1, len(names))
         generations.append(table[:, 0])
         values.append(table[:, 1:])
     if not values:
         return None
     return Traces(names[1:], tuple(generations), tuple(values))
+
+
+def _trace_file(prefix: str, number: int) -> Path | None:
+    """That of `phloem mcmc` or of `phloem time`."""
+    both = (Path(f"{prefix}.run{number}.{ending}") for ending in ("p", "log"))
+    return next((path for path in both if path.exists()), None)
 
 
 def thinned_trace(traces: Traces, column: int, most: int) -> list[dict[str, list[float]]]:

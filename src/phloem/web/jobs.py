@@ -142,14 +142,17 @@ class Jobs:
             for job in [job for job, state in jobs if state == "waiting"][: max(room, 0)]:
                 self._start(job)
 
-    def go_on(self, name: str, anew: bool = False) -> Job:
-        """The same command again, which goes on from its checkpoint if it has any; anew: with --redo."""
+    def go_on(self, name: str, anew: bool = False, generations: str | None = None) -> Job:
+        """The same command again, which goes on from its checkpoint if it has any; anew: with --redo.
+        generations: instead of those asked for before."""
         with self._guard:
             job = self.job(name)
             if self.state(job) in ("running", "waiting"):
                 raise InputError("this analysis runs or waits already", hint="Stop it first.")
-            words = arguments(job.of, job.file, job.answers, job.prefix, redo=anew or not job.of.resumes)
-            self._save(replace(job, words=words, started=None, ended=None, status=None, stopped=False))
+            answers = job.answers | ({} if generations is None else {"generations": generations})
+            words = arguments(job.of, job.file, answers, job.prefix, redo=anew or not job.of.resumes)
+            fresh = replace(job, started=None, ended=None, status=None, stopped=False)
+            self._save(replace(fresh, words=words, answers=answers))
             self.start_waiting()
             return self.job(name)
 

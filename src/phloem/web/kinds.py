@@ -323,6 +323,7 @@ KINDS: tuple[Kind, ...] = (
         ".mcc.tre",
         ".json",
         resumes=True,
+        burn_in=0.2,
     ),
 )
 

@@ -197,8 +197,10 @@ class Page:
         return JSONResponse(told(self.jobs, job))
 
     async def go_on(self, request: Request) -> Response:
-        anew = bool((await _body(request)).get("anew"))
-        job = await run_in_threadpool(self.jobs.go_on, request.path_params["id"], anew)
+        asked = await _body(request)
+        more = None if asked.get("generations") is None else str(asked["generations"])
+        name, anew = request.path_params["id"], bool(asked.get("anew"))
+        job = await run_in_threadpool(self.jobs.go_on, name, anew, more)
         return JSONResponse(told(self.jobs, job))
 
     async def trace(self, request: Request) -> Response:
@@ -212,7 +214,7 @@ class Page:
             if traces is None:
                 return None
             which = min(int(column), len(traces.names) - 1) if column.isdecimal() else 0
-            burn_in = float(job.answers.get("burn-in") or 0.25)
+            burn_in = float(job.answers.get("burn-in") or job.of.burn_in)
             return {
                 "names": traces.names,
                 "column": which,

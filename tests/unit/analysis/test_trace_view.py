@@ -45,6 +45,14 @@ def test_a_line_that_is_being_written_is_left_out(tmp_path):
     assert read_traces(prefix).values[0].tolist() == [[-5.0, 1.0], [-4.0, 2.0]]
 
 
+def test_traces_of_dated_trees_are_read_too(tmp_path):
+    prefix = str(tmp_path / "x")
+    (tmp_path / "x.run1.log").write_text("# phloem\nstate\tLnL\trate\n0\t-5\t1\n200\t-4\t2\n")
+    found = read_traces(prefix)
+    assert found.names == ("LnL", "rate") and found.values[0].tolist() == [[-5, 1], [-4, 2]]
+    assert found.generations[0].tolist() == [0, 200]
+
+
 def test_plots_get_evenly_chosen_points(tmp_path):
     prefix = str(tmp_path / "x")
     trace_of(prefix, 1, [(k, k * 2.0, 0.0) for k in range(1001)])

@@ -110,6 +110,20 @@ def test_stop_and_go_on(root):
     wait_for(lambda: state(jobs, job.id) == "finished")
 
 
+def test_a_finished_analysis_goes_on_with_more(root):
+    jobs = jobs_of(root)
+    job = jobs.create("mcmc", "data.nex", {"generations": "5000"})
+    (root / "go").write_text("end")
+    wait_for(lambda: state(jobs, job.id) == "finished")
+    more = jobs.go_on(job.id, generations="9000")
+    assert more.words[more.words.index("--generations") + 1] == "9000" and "--redo" not in more.words
+    wait_for(lambda: state(jobs, job.id) == "finished")
+    for wrong in ("many", "1.5", "--redo"):
+        with pytest.raises(InputError):
+            jobs.go_on(job.id, generations=wrong)
+    assert state(jobs, job.id) == "finished"
+
+
 def test_what_has_no_checkpoint_starts_anew(root):
     jobs = jobs_of(root)
     first = jobs.create("ml", "data.nex", {})

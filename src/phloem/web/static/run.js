@@ -23,10 +23,10 @@ export async function run(place, id) {
       memory.head = true;
       show(parts.head, el("h1", {}, job.id), el("p", {}, `${job.title} of `, el("a", { href: address("file", job.file) }, job.file)));
     }
+    if (job.state !== "finished") memory.record = null;
+    else if (job.record?.endsWith(".json")) memory.record ??= await get("record", { file: job.record });
     state(parts.state, job, memory, again);
     log(parts.log, job);
-    if (job.state === "finished" && job.record?.endsWith(".json")) memory.record ??= await get("record", { file: job.record });
-    if (job.state !== "finished") memory.record = null;
     if (job.resumes) await watch(parts.watch, job, memory);
     if (job.state === "finished" && memory.shown !== job.ended) {
       memory.shown = job.ended;
@@ -64,7 +64,7 @@ function state(place, job, memory, again) {
   const act = (what, body) => async () => {
     try {
       await post(`analyses/${job.id}/${what}`, body);
-      memory.signature = null;
+      memory.signature = memory.record = null;
       memory.shown = undefined;
       await again();
     } catch (error) {
@@ -77,9 +77,18 @@ function state(place, job, memory, again) {
     job.state !== "finished" && el("button", { type: "button", onclick: act("go-on", { anew: true }) }, "Start anew"),
     el("a", { class: "button", href: `/api/analyses/${encodeURIComponent(job.id)}/zip`, download: `${job.id}.zip` }, "Download everything (zip)"),
   ];
+  if (job.resumes && job.state === "finished") buttons.push(...longer(memory, act));
   const spent = job.ended && job.started ? `, after ${duration(job.ended - job.started)}` : "";
   show(place, el("p", { role: "status" }, el("span", { class: `state ${job.state}` }, job.state), ` This analysis ${WORDS[job.state]}${spent}.`),
     progressBar(job), el("div", { class: "row" }, buttons), el("h3", {}, "The same as a command"), command(job.command));
+}
+
+// Where runs do not agree yet: the same analysis with more generations, from where it ended.
+function longer(memory, act) {
+  const done = memory.record?.settings?.chains?.generations ?? 0;
+  const input = el("input", { id: "more", inputmode: "numeric", size: "10", value: String(2 * done) });
+  return [el("label", { for: "more" }, "Generations in all"), input,
+    el("button", { type: "button", onclick: () => act("go-on", { generations: input.value })() }, "Go on with more")];
 }
 
 function progressBar(job) {
@@ -162,7 +171,9 @@ async function result(place, job, memory) {
 }
 
 function summary(record) {
-  const warnings = (record.warnings ?? []).map((text) => el("div", { class: "panel warn" }, text));
+  const short = record.convergence?.met === false
+    ? ["The runs do not agree well enough yet to be trusted: go on with more generations."] : [];
+  const warnings = [...short, ...(record.warnings ?? [])].map((text) => el("div", { class: "panel warn" }, text));
   const engine = record.provenance?.engine;
   const parameters = record.parameters && !Array.isArray(record.parameters) ? Object.entries(record.parameters) : [];
   return el("div", {}, warnings, facts([

@@ -17,9 +17,9 @@ export class Camera {
       this.radius = Math.max(Math.min(width, height) / 2 - Math.min(room, Math.min(width, height) * 0.24) - 4, 20);
       [this.x, this.y] = [width / 2, height / 2];
     } else {
-      this.sx = (width - 2 * PAD - room) / model.height;
+      this.sx = (width - 2 * PAD - room) / (model.height + model.before);
       this.sy = (height - 2 * PAD - 16) / model.rows;
-      [this.x, this.y] = [PAD + 6, PAD];
+      [this.x, this.y] = [PAD + 6 + model.before * this.sx, PAD];
     }
   }
 

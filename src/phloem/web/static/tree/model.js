@@ -23,6 +23,9 @@ export class TreeModel {
     this.far = Float64Array.from(this.depth); // of the deepest tip below
     for (let x = 0; x < n - 1; x++) this.far[this.parent[x]] = Math.max(this.far[this.parent[x]], this.far[x]);
     this.height = this.far[n - 1] || 1;
+    this.bars = Object.keys(this.intervals).find((key) => key.includes("height") && key.includes("HPD")) ?? null;
+    const oldest = this.bars ? Math.max(...this.intervals[this.bars].map((one) => one?.[1] ?? 0)) : 0;
+    this.before = this.timed ? Math.max(oldest - this.height, 0) : 0; // how far intervals reach above the root
     for (const name of ["rank", "low", "high", "first", "last"]) this[name] = new Float64Array(n);
     this.sortKey = this.size;
     this.place();

@@ -49,9 +49,8 @@ function switches(view) {
     view.shown[name] = now;
     view.redraw();
   };
-  const bars = Object.keys(model.intervals).some((key) => key.includes("height") && key.includes("HPD"));
   return el("span", { class: "row" }, toggle("Names", true, set("labels")),
-    model.support && toggle("Support", true, set("support")), bars && toggle("HPD bars", true, set("bars")));
+    model.support && toggle("Support", true, set("support")), model.bars && toggle("HPD bars", true, set("bars")));
 }
 
 function roots(view) {

@@ -83,10 +83,9 @@ export class TreeView {
 
   style(theme = this.theme?.matches ? "dark" : "light") {
     const { model } = this, tips = model.rows;
-    const bars = Object.keys(model.intervals).find((key) => key.includes("height") && key.includes("HPD"));
     return {
       theme, ink: ink("ink"), quiet: ink("quiet"), mark: ink("mark"), bar: ink("bar"), line: tips > 3000 ? 0.8 : 1.3,
-      prune: 0.8, labels: this.shown.labels, bars: this.shown.bars && model.timed ? bars : null,
+      prune: 0.8, labels: this.shown.labels, bars: this.shown.bars && model.timed ? model.bars : null,
       values: this.shown.support && model.support ? model.numbers[model.support] : null,
       steps: this.colour ? colourSteps(model, this.colour) : null, marked: this.options.marked, found: this.found,
     };
