@@ -31,6 +31,7 @@ LINES = {
     "date": ["t.nwk", "--dates", "d.tsv", "--intervals", "0"],
     "temporal-signal": ["t.nwk", "--dates", "d.tsv", "--permutations", "0"],
     "ml": ["a.fa", "--model", "JC"],
+    "test-trees": ["a.fa", "t.nwk", "--model", "JC"],
     "mcmc": ["a.fa", "--start", "t.nwk", "--generations", "100", "--sample-every", "2"],
     "time": ["a.fa", "--dates", "d.tsv", "--generations", "100", "--sample-every", "2"],
 }
@@ -148,7 +149,8 @@ PLACES = [
 @pytest.mark.parametrize(("command", "name"), [(c, n) for c in LINES for n in outputs_of(c)])
 @pytest.mark.parametrize(("place", "words"), PLACES)
 def test_places_are_looked_at_before_anything_is_computed(command, name, place, words, folder, monkeypatch):
-    for own in ("dir.svg", "dir.svg.json"):
+    folders = {"dir.svg", "dir.svg.json", "dir.svg.tests.json"}
+    for own in folders:
         (folder / own).mkdir()
     arguments = [option(name), place]
     if command == "simulate" and name == "out_tree":
@@ -158,7 +160,7 @@ def test_places_are_looked_at_before_anything_is_computed(command, name, place, 
     if name == "prefix":
         arguments.append("--redo")
     refused(called(command, *arguments), words)
-    assert {file.name for file in folder.iterdir()} == {"a.fa", "t.nwk", "d.tsv", "dir.svg", "dir.svg.json"}
+    assert {file.name for file in folder.iterdir()} == {"a.fa", "t.nwk", "d.tsv"} | folders
 
 
 def test_one_result_on_standard_output(folder):
