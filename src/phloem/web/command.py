@@ -38,7 +38,8 @@ class Question:
 class Kind:
     """An analysis. takes: what its file is. outputs: options whose files are named PREFIX plus an ending; the
     option "prefix" names them all. tree, record: endings of the tree to show and of the record, which is
-    written last. resumes: whether the same command goes on with a killed run. burn_in: share of the samples
+    written last. resumes: whether the same command goes on with a killed run. samples: whether it writes
+    traces. burn_in: share of the samples
     that its summaries leave out, where nothing is asked."""
 
     name: str
@@ -53,6 +54,7 @@ class Kind:
     fixed: tuple[str, ...] = ()
     file_option: str | None = None
     resumes: bool = False
+    samples: bool = False
     burn_in: float = 0.25
 
 

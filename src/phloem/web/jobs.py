@@ -248,6 +248,7 @@ def told(jobs: Jobs, job: Job) -> dict[str, Any]:
         "command": job.command,
         "state": jobs.state(job),
         "resumes": job.of.resumes,
+        "samples": job.of.samples,
         "created": job.created,
         "started": job.started,
         "ended": job.ended,

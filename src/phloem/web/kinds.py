@@ -167,6 +167,7 @@ KINDS: tuple[Kind, ...] = (
         (("prefix", ""),),
         ".tree",
         ".report",
+        resumes=True,
     ),
     Kind(
         "fit",
@@ -232,6 +233,7 @@ KINDS: tuple[Kind, ...] = (
         ".json",
         fixed=("--mrbayes-block", "ignore"),
         resumes=True,
+        samples=True,
     ),
     Kind(
         "signal",
@@ -323,6 +325,7 @@ KINDS: tuple[Kind, ...] = (
         ".mcc.tre",
         ".json",
         resumes=True,
+        samples=True,
         burn_in=0.2,
     ),
 )

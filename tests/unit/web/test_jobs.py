@@ -126,7 +126,7 @@ def test_a_finished_analysis_goes_on_with_more(root):
 
 def test_what_has_no_checkpoint_starts_anew(root):
     jobs = jobs_of(root)
-    first = jobs.create("ml", "data.nex", {})
+    first = jobs.create("nj", "data.nex", {})
     jobs.stop(first.id)
     wait_for(lambda: state(jobs, first.id) == "stopped")
     assert "--redo" in jobs.go_on(first.id).words and "--redo" not in first.words

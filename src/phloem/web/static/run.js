@@ -27,7 +27,7 @@ export async function run(place, id) {
     else if (job.record?.endsWith(".json")) memory.record ??= await get("record", { file: job.record });
     state(parts.state, job, memory, again);
     log(parts.log, job);
-    if (job.resumes) await watch(parts.watch, job, memory);
+    if (job.samples) await watch(parts.watch, job, memory);
     if (job.state === "finished" && memory.shown !== job.ended) {
       memory.shown = job.ended;
       await result(parts.result, job, memory);
@@ -77,7 +77,7 @@ function state(place, job, memory, again) {
     job.state !== "finished" && el("button", { type: "button", onclick: act("go-on", { anew: true }) }, "Start anew"),
     el("a", { class: "button", href: `/api/analyses/${encodeURIComponent(job.id)}/zip`, download: `${job.id}.zip` }, "Download everything (zip)"),
   ];
-  if (job.resumes && job.state === "finished") buttons.push(...longer(memory, act));
+  if (job.samples && job.state === "finished") buttons.push(...longer(memory, act));
   const spent = job.ended && job.started ? `, after ${duration(job.ended - job.started)}` : "";
   show(place, el("p", { role: "status" }, el("span", { class: `state ${job.state}` }, job.state), ` This analysis ${WORDS[job.state]}${spent}.`),
     progressBar(job), el("div", { class: "row" }, buttons), el("h3", {}, "The same as a command"), command(job.command));
@@ -94,7 +94,7 @@ function longer(memory, act) {
 function progressBar(job) {
   const p = job.progress;
   if (job.state !== "running") return null;
-  if (!p) return el("p", { class: "quiet" }, job.resumes ? "Starting. The first run after an installation compiles, which can take a minute or two." : "Working …");
+  if (!p) return el("p", { class: "quiet" }, job.samples ? "Starting. The first run after an installation compiles, which can take a minute or two." : "Working …");
   return el("div", {}, el("progress", { max: p.total, value: p.generation, "aria-label": "Generations" }),
     el("p", {}, `${number(p.generation)} of at most ${number(p.total)} generations, ${number(Math.round(p.speed))} chain-generations a second, `,
       `${duration(p.seconds_left)} left at most.`));
