@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpu.random_problems import random_case
-from phloem.pruning.gpu.cost import advise
+from phloem.pruning.gpu.cost import ChainPlan, advise, advise_chains
 
 
 def test_small_problems_stay_on_the_cpu():
@@ -30,3 +30,18 @@ def test_more_cores_and_fewer_columns_favour_the_cpu():
         ascertained=problem.ascertained[:400],
     )
     assert advise([part], 2).gpu_seconds < advise([problem], 2).gpu_seconds
+
+
+def test_parts_of_one_layout_share_launches():
+    """Fifty parts cost one latency; of two layouts they cost two (the control)."""
+    problem = random_case(12, 50, 4, 4).problem
+    other, plan = replace(problem, n_categories=3), ChainPlan(1, 4, 10_000)
+
+    def seconds(*problems):
+        return advise_chains(problems, plan, 2, [None] * len(problems)).gpu_seconds
+
+    one, two = seconds(problem), seconds(problem, problem)
+    assert two < 1.5 * one and two < seconds(problem, other)
+    assert seconds(*[problem] * 50) < 8 * one
+    many = advise([problem] * 50, 2)
+    assert many.gpu_seconds < 2 * advise([problem], 2).gpu_seconds

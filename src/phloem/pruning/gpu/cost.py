@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.pruning.interface import Problem
+from phloem.pruning.tree_data import layout_key
 
 # Loading PyTorch and the kernels takes seconds: a gradient that is faster than this is not worth them.
 WORTH_SECONDS = 5e-3
@@ -59,11 +60,11 @@ def advise(problems: Sequence[Problem], cores: int, speeds: Speeds | None = None
     return Advice(use, gpu, cpu, reason if use else f"{reason}, too little to load the GPU's libraries for")
 
 
-# Chains of Metropolis' rule (docs/gpu.md): of the operations of a gradient, those of a proposal; of a level
-# of both passes, that of the way up; seconds of a chain besides, and on a GPU those of the host for a column.
-# Sampling moves to a GPU for more than LOADING_SECONDS in all.
-OF_GRADIENT, OF_LEVEL = 0.2, 0.4
-CHAIN_SECONDS, COLUMN_SECONDS = 5e-6, 1e-9
+# Chains of Metropolis' rule (docs/gpu.md): of the operations of a gradient, those of a proposal; of a call,
+# and of a level of both passes, those of the way up; seconds of a chain besides, and on a GPU those of the
+# host for a part of a chain and for a column. Sampling moves to a GPU for more than LOADING_SECONDS in all.
+OF_GRADIENT, OF_CALL, OF_LEVEL = 0.2, 0.6, 0.4
+CHAIN_SECONDS, CELL_SECONDS, COLUMN_SECONDS = 5e-6, 1.65e-6, 0.3e-9
 LOADING_SECONDS = 10.0
 
 
@@ -82,15 +83,18 @@ def advise_chains(
     """Compare the engines for chains over the parts of an alignment; seconds are of a generation of all
     chains. cores: what the CPU may use. speeds: for every part, measured with as many cores, or None."""
     chains, on_cpu, on_gpu = plan.n_runs * plan.n_chains, 0.0, 0.0
+    latencies: dict[tuple, float] = {}  # parts of one layout share launches
     for problem, measured in zip(problems, speeds):
         known = measured or ASSUMED[problem.state_sets.shape[1] <= 4]
         n_states, flop = problem.state_sets.shape[1], OF_GRADIENT * gradient_flop(problem)
         columns = flop / OF_GRADIENT / (6.0 * n_states**2 * problem.n_categories)
-        each = flop / known.gpu_flop + COLUMN_SECONDS * columns
-        latency = known.call_seconds + OF_LEVEL * known.level_seconds * tree_levels(problem)
-        on_gpu += plan.n_runs * latency + chains * each
+        each = flop / known.gpu_flop + COLUMN_SECONDS * columns + CELL_SECONDS
+        latencies[layout_key(problem)] = (
+            OF_CALL * known.call_seconds + OF_LEVEL * known.level_seconds * tree_levels(problem)
+        )
+        on_gpu += chains * each
         on_cpu += chains * flop / (known.cpu_flop * (1 if measured else cores))
-    on_gpu += chains * CHAIN_SECONDS
+    on_gpu += plan.n_runs * sum(latencies.values())
     on_cpu += chains * CHAIN_SECONDS / min(cores, chains)
     use = on_cpu > 2 * on_gpu
     source = "as measured here" if all(speeds) else "by assumed speeds"

@@ -67,13 +67,14 @@ class ParameterSums:
         models = [forest.models[2 * h + trees.model_in[v, h]] for h, v in zip(chains.tolist(), version)]
         what = self._adjoints(len(chains))
         sums, derivatives = self._done(what, all(m is None or has_real_eigensystems(m) for m in models))
-        gradients = {}
+        at, named = [], []
         for k, (h, v, model) in enumerate(zip(chains.tolist(), version, models)):
             if model is not None:
                 lengths = trees.lengths[v, h, : model.n_length_classes]
-                at = lengths if len(lengths) > 1 else lengths[0], model, derivatives[h]
-                gradients[h] = read_sums(sums[k], what, k, at)
-        return gradients
+                at.append((lengths if len(lengths) > 1 else lengths[0], model, derivatives[h]))
+                named.append((k, h))
+        gradients = read_sums(sums, what, [k for k, _ in named], at)
+        return dict(zip((h for _, h in named), gradients))
 
     def _describe(self, chains: np.ndarray, version: np.ndarray) -> None:
         """Write what the launches are about."""

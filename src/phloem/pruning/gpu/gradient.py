@@ -70,8 +70,8 @@ def site_model_gradients(
     # A graph keeps the memory of what it makes on the way: only where that is little.
     small = len(branch_blocks(what)) == 1
     found = (batch.replayed((on_device,), sums) if small else sums()).cpu().numpy()
-    at = zip(np.asarray(lengths, np.float64), models, derivatives)
-    return [read_sums(row, what, k, own) for k, (row, own) in enumerate(zip(found, at))]
+    at = list(zip(np.asarray(lengths, np.float64), models, derivatives))
+    return read_sums(found, what, range(len(at)), at)
 
 
 def parameter_sums(what: Adjoints, arrays: Tensors, numbers: Tensors, on_device: bool) -> torch.Tensor:
@@ -96,30 +96,42 @@ def parameter_sums(what: Adjoints, arrays: Tensors, numbers: Tensors, on_device:
 
 
 def read_sums(
-    found: np.ndarray, what: Adjoints, tree: int, at: tuple[np.ndarray, SiteModel, np.ndarray]
-) -> SiteModelGradient:
-    """The gradient of one of the trees from its row of parameter_sums. at: its lengths (N,) or (K, N), model
-    and derivatives D (B, C)."""
-    lengths, model, derivatives = at
-    s, c, lengths = len(model.invariant_frequencies), model.n_categories, lengths[..., :-1]
-    width = what.width
-    ends = np.cumsum([c * width, width, c, 1])
-    frequencies, of_invariant, weights, invariant, rest = np.split(found, ends)
-    by_category = frequencies.reshape(c, width)[:, :s]
-    if len(rest):
-        matrices = list(rest.reshape(-1, width, width)[:, :s, :s])
-    else:
-        matrices = _without_eigensystems(what, tree, lengths, model)
-    return SiteModelGradient(
-        processes=tuple(
-            ProcessGradient(matrices[k], by_category[model.process == k].sum(0))
-            for k in range(len(model.processes))
-        ),
-        rates=np.einsum("cx,xc->c", model.by_category(lengths), derivatives),
-        weights=weights,
-        invariant=float(invariant[0]),
-        invariant_frequencies=of_invariant[:s],
-    )
+    found: np.ndarray,
+    what: Adjoints,
+    trees: Sequence[int],
+    at: Sequence[tuple[np.ndarray, SiteModel, np.ndarray]],
+) -> list[SiteModelGradient]:
+    """The gradients of some trees from the rows of parameter_sums. at: of each its lengths (N,) or (K, N),
+    model and derivatives D (B, C)."""
+    found = found[trees]
+    c, w = what.times.shape[2], what.width
+    ends = np.cumsum([c * w, w, c, 1])
+    frequencies, of_invariant, weights, invariant, rest = np.split(found, ends, axis=1)
+    by_category, matrices = frequencies.reshape(-1, c, w), rest.reshape(len(found), -1, w, w)
+    summed, rates = by_category.sum(1), _by_rates(at)
+    gradients = []
+    for k, (lengths, model, _) in enumerate(at):
+        s, n = len(model.invariant_frequencies), len(model.processes)
+        shares = [summed[k]] if n == 1 else [by_category[k, model.process == j].sum(0) for j in range(n)]
+        own = matrices[k, :n, :s, :s] if rest.size else _without_eigensystems(what, trees[k], lengths, model)
+        gradients.append(
+            SiteModelGradient(
+                processes=tuple(ProcessGradient(m, f[:s]) for m, f in zip(own, shares)),
+                rates=rates[k],
+                weights=weights[k],
+                invariant=float(invariant[k, 0]),
+                invariant_frequencies=of_invariant[k, :s],
+            )
+        )
+    return gradients
+
+
+def _by_rates(at: Sequence[tuple[np.ndarray, SiteModel, np.ndarray]]) -> np.ndarray | list[np.ndarray]:
+    """(n, C) d log L / d rate: Σ over branches of length · D."""
+    if all(model.n_length_classes == 1 for _, model, _ in at):
+        lengths, derivatives = np.array([own[:-1] for own, _, _ in at]), np.array([d for *_, d in at])
+        return (lengths[:, None] @ derivatives)[:, 0]
+    return [np.einsum("cx,xc->c", model.by_category(own[..., :-1]), d) for own, model, d in at]
 
 
 def branch_blocks(what: Adjoints) -> list[np.ndarray]:
@@ -132,7 +144,8 @@ def branch_blocks(what: Adjoints) -> list[np.ndarray]:
 def _without_eigensystems(
     what: Adjoints, tree: int, lengths: np.ndarray, model: SiteModel
 ) -> list[np.ndarray]:
-    """d Q of every process, by the host. lengths: without the root's."""
+    """d Q of every process, by the host."""
+    lengths = lengths[..., :-1]
     s = len(model.invariant_frequencies)
     total = [np.zeros((s, s)) for _ in model.processes]
     for nodes in branch_blocks(what):
