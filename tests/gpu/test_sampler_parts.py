@@ -69,8 +69,10 @@ def test_parts_on_a_device(parts, linkage):
     on_cpu = advanced(new_run(0, observed, structure, SETTINGS), 9)
     np.testing.assert_allclose(whole.samples.numbers, on_cpu.samples.numbers, rtol=1e-9, atol=1e-9)
     half = advanced(run_of(observed, structure), 6)
-    resumed = run_of(observed, structure, SETTINGS, half.state, half.samples)
+    resumed = run_of(observed, structure, SETTINGS, half.state, half.samples, threads=2)
+    assert len(resumed.on_device.groups) == 2  # a thread has a chain, with all its parts
     assert np.array_equal(advanced(resumed, 3).samples.numbers, whole.samples.numbers)
+    resumed.on_device.dismiss(resumed.shared)
 
 
 def test_the_likelihood_of_parts_and_its_gradient():

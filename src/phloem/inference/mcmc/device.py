@@ -107,16 +107,17 @@ def _layouts(parts: Sequence[Part]) -> list[list[int]]:
 
 
 def _are_small(parts: Sequence[Part]) -> bool:
-    """Whether a chain leaves most of a GPU idle, by the steps of its whole tree: then threads with chains of
-    their own pay. In one launch chains of large data fill up what others leave, and none waits for another's
-    launch (docs/gpu.md has the measurements)."""
+    """Whether a chain's parts leave most of a GPU idle, by the steps of its whole tree: then threads with
+    chains of their own pay, and so they do where the host has many parts to list. In one launch chains of
+    large data fill up what others leave, and none waits for another's launch (docs/gpu.md has the
+    measurements)."""
     from phloem.pruning.gpu.step_schedule import tiling
 
     steps = 0
     for part in parts:
         sizes, (n_tips, n_patterns) = tiling(part.state_sets.shape[1], "float64"), part.tip_codes.shape
         steps += 2 * n_tips * -(-n_patterns // sizes.post_tile) * sizes.chunks * len(part.process)
-    return steps <= SMALL_TREE
+    return steps <= SMALL_TREE * len(parts)
 
 
 def _group(

@@ -38,6 +38,14 @@ class Adjoints(NamedTuple):
     ascertained: bool
 
 
+def branch_gradients(derivatives: np.ndarray, models: Sequence[SiteModel]) -> np.ndarray:
+    """(H, N) branch_gradient of trees with one set of branch lengths. derivatives: (H, B, C)."""
+    rates = np.array([model.rates for model in models])
+    found = np.zeros((derivatives.shape[0], derivatives.shape[1] + 1))
+    np.matmul(derivatives, rates[:, :, None], out=found[:, :-1, None])
+    return found
+
+
 def branch_gradient(derivatives: np.ndarray, model: SiteModel) -> np.ndarray:
     """d log L / d length from D (B, C): (N,), or (K, N) where the model has K sets of lengths; root 0."""
     if model.n_length_classes == 1:

@@ -55,18 +55,23 @@ class ModelNumbers:
 
     def load(self, lengths: np.ndarray, models: list[SiteModel]) -> None:
         """Start the copy of lengths, and of the models where they are other objects than last time."""
-        for i, model in enumerate(models):
-            if model.n_length_classes == 1:
-                np.multiply(lengths[i][:, None], model.rates, out=self.host["times"][i])
-            else:
+        if lengths.ndim == 2:  # one set of branch lengths
+            rates = np.array([model.rates for model in models])
+            np.multiply(lengths[:, :, None], rates[:, None], out=self.host["times"])
+        else:
+            for i, model in enumerate(models):
                 np.multiply(model.by_category(lengths[i]).T, model.rates, out=self.host["times"][i])
-        changed = [i for i, m in enumerate(models) if m is not self._models[i]]
+        changed = self.others(models)
         for i in changed:
             self._set_model(i, models[i])
         if changed:
-            self.all_real = all(has_real_eigensystems(model) for model in models)
+            self.all_real = all([has_real_eigensystems(model) for model in models])
         n = len(self._host) if changed else self._n_times
         self._device[:n].copy_(self._host[:n], non_blocking=True)
+
+    def others(self, models: list[SiteModel]) -> list[int]:
+        """The numbers of those that are not what was loaded last."""
+        return [i for i, model in enumerate(models) if model is not self._models[i]]
 
     def _set_model(self, i: int, model: SiteModel) -> None:
         host = self.host

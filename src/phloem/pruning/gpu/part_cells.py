@@ -10,7 +10,7 @@ from phloem.hardware.gpu_device import find_device, memory_errors
 from phloem.model.record import SiteModel
 from phloem.pruning.gpu.blocks import forecast_layout_bytes
 from phloem.pruning.gpu.evaluator import free_bytes
-from phloem.pruning.gpu.gradient import branch_gradient, site_model_gradients
+from phloem.pruning.gpu.gradient import branch_gradients, site_model_gradients
 from phloem.pruning.gpu.layout import TreeLayout
 from phloem.pruning.gpu.models import has_real_eigensystems
 from phloem.pruning.gpu.step_schedule import tiling
@@ -74,7 +74,7 @@ class GpuPartCells:
             if parameters:
                 with memory_errors():
                     by_model = site_model_gradients(batch, at, of)
-            by_length = map(branch_gradient, batch.derivatives(), of)
+            by_length = branch_gradients(batch.derivatives(), of)
             found += map(EngineGradient, values.tolist(), by_length, by_model)
         return found
 

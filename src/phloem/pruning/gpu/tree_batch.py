@@ -59,6 +59,7 @@ class GpuBatch:
         self.n_nodes, self.n_chains = 2 * len(problem.tip_codes) - 1, len(self.layouts)
         dtype = torch.float64 if problem.precision == "float64" else torch.float32
         self.numbers = self._room_for_models(1)
+        self._shape: tuple[int, ...] = ()  # of the last lengths that were all right
         self.launch = Launcher(self, dtype)
         self._graphs: dict[tuple[str, bool], Callable[[], None] | None] = {}
         self._sums: dict[tuple[bool], tuple[torch.cuda.CUDAGraph, torch.Tensor] | None] = {}
@@ -76,11 +77,13 @@ class GpuBatch:
 
         NumericalError where a length is not finite.
         """
-        for own, model in zip(lengths, models):
-            require_shape(own, model, self.n_nodes)
+        for i in self.numbers.others(models) if lengths.shape == self._shape else range(len(models)):
+            require_shape(lengths[i], models[i], self.n_nodes)
+        self._shape = lengths.shape
         _require_finite(lengths)
-        if any([len(model.processes) > self.numbers.n_processes for model in models]):
-            self.numbers = self._room_for_models(max(len(model.processes) for model in models))
+        n_processes = max([len(model.processes) for model in models])
+        if n_processes > self.numbers.n_processes:
+            self.numbers = self._room_for_models(n_processes)
             self.forget_graphs()
         self.numbers.load(lengths, models)
         return self.numbers.all_real
