@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_options import command_line
 from phloem.analysis.mcmc_record import McmcSettings, settings_record
 from phloem.errors import InputError
@@ -76,8 +77,7 @@ def finish_stones(
         numbers = (s.power, s.reaches, s.log_ratio, s.error, s.log_likelihood, s.ess)
         lines.append("\t".join([str(number), *(f"{x:.10g}" for x in numbers)]))
     write_file(f"{settings.file_prefix}.tsv", "\n".join(lines) + "\n", KEPT)
-    text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
-    write_file(Path(f"{settings.file_prefix}.json"), text + "\n", KEPT)
+    write_file(Path(f"{settings.file_prefix}.json"), json_text(result.to_json()), KEPT)
     return result
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -24,10 +24,14 @@ class ProgressFile:
     other files that the sampler writes (InputError).
     """
 
-    def __init__(self, path: str | None, inputs: Sequence[str], others: Iterable[str] = ()) -> None:
-        if path is not None:
-            check_outputs([path, *others], inputs, redo=True)
-        self._path, self._next = path, 0.0
+    def __init__(self, path: str | None, inputs: Sequence[str]) -> None:
+        self._path, self._inputs, self._next = path, inputs, 0.0
+
+    def check(self, others: Callable[[], Iterable[str]]) -> None:
+        """Before anything is written. others: names of the sampler's files, of which there are sensibly many
+        only when its settings were looked at."""
+        if self._path is not None:
+            check_outputs([self._path, *others()], self._inputs, redo=True)
 
     def tell(self, now: Progress) -> None:
         """NaN becomes null."""

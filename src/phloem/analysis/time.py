@@ -257,11 +257,11 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult:
     was_finished = record.exists() and not settings.redo
     if was_finished:
         settings = _extended(settings, record)
+    _refuse_too_much(settings.chains, 4)
     files = output_files(prefix, settings.chains.n_runs, settings.summary_tree)
     check_outputs(files, settings.inputs, settings.redo or state_path(prefix).exists())
     remove_partial(files)
     _refuse_short(settings.chains)
-    _refuse_too_much(settings.chains, 4)
     data = time_input(settings)
     _refuse_too_much(settings.chains, len(data.model.taxa))
     if started is not None:

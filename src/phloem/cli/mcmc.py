@@ -178,11 +178,12 @@ def _run(settings: McmcSettings, progress: str | None) -> Any:
     from phloem.cli.streams import message_console
 
     console = message_console(live=True)
-    files = output_files(settings.file_prefix, settings.chains.n_runs, settings.chains.stones)
-    written = ProgressFile(progress, settings.inputs, files)
+    written = ProgressFile(progress, settings.inputs)
     bar, report = chain_progress(console, settings.chains.generations, written.tell)
 
     def begin(*chosen) -> None:
+        prefix, chains = settings.file_prefix, settings.chains
+        written.check(lambda: output_files(prefix, chains.n_runs, chains.stones))
         _introduce(settings, *chosen)
         bar.start()  # only now: what goes to standard output would stand in its line
 

@@ -102,11 +102,13 @@ def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult:
     from phloem.cli.streams import message_console
 
     console = message_console(live=True)
-    files = output_files(settings.file_prefix, settings.chains.n_runs)
-    written = ProgressFile(progress, settings.inputs, files)
+    written = ProgressFile(progress, settings.inputs)
     bar, report = chain_progress(console, settings.chains.generations, written.tell)
 
     def begin(data: TimeInput) -> None:
+        written.check(
+            lambda: output_files(settings.file_prefix, settings.chains.n_runs, settings.summary_tree)
+        )
         _introduce(settings, data)
         bar.start()  # only now: what goes to standard output would stand in its line
 

@@ -84,8 +84,8 @@ def test_progress_is_no_input(tmp_path):
     path = tmp_path / "a.nex"
     path.write_text("#NEXUS")
     with pytest.raises(InputError, match="input"):
-        ProgressFile(str(path), [str(path)])
+        ProgressFile(str(path), [str(path)]).check(list)
     with pytest.raises(InputError, match="two outputs"):
-        ProgressFile(str(tmp_path / "x.json"), [], [str(tmp_path / "x.json")])
+        ProgressFile(str(tmp_path / "x.json"), []).check(lambda: [str(tmp_path / "x.json")])
     ProgressFile(None, []).tell(Progress(1, 2, 3.0, 4.0, None))
     assert path.read_text() == "#NEXUS"

@@ -109,6 +109,8 @@ class ChainSettings:
     def __post_init__(self) -> None:
         if self.stones:
             self._check_stones()
+        elif self.stone_shape != ChainSettings.stone_shape:
+            raise InputError("stone_shape is of a stepping-stone analysis", hint="Add --stepping-stone.")
         for name in ("n_runs", "n_chains", "generations", "sample_every", "check_every", "swap_every"):
             require_count(name.removeprefix("n_"), getattr(self, name))  # as the options are called
         require_threads(self.threads)

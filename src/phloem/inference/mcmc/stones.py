@@ -55,6 +55,11 @@ def ladder(settings: ChainSettings) -> Ladder:
             hint="Raise --generations, lower --sample-every, or ask for fewer stones.",
         )
     powers = (np.arange(n, -1, -1) / n) ** (1.0 / settings.stone_shape)
+    if not (np.diff(powers) < 0).all():
+        raise InputError(
+            f"a ladder of {n:,} stones of shape {settings.stone_shape:g} has equal powers",
+            hint="The usual shape is 0.4.",
+        )
     return Ladder(powers, settings.generations - n * each, each, left_out)
 
 
