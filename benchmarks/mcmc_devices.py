@@ -1,6 +1,8 @@
 """Chain-generations a second of `phloem mcmc`'s chains, one run, on a CPU's threads or a GPU.
 
     python benchmarks/mcmc_devices.py [--device gpu] [--threads N] [--chains 4] [--seconds 6] [PROBLEM ...]
+    mpiexec -n 2 python benchmarks/mcmc_devices.py …                            # its chains on two processes
+    python -m torch.distributed.run --standalone --nproc-per-node 2 benchmarks/mcmc_devices.py --device gpu …
 
 Every move, prior, swap and sample (one in 50 generations) included; chains start near the BIONJ tree.
 At the end each last sample is compared with the NumPy reference; where it differs nothing is printed and
@@ -27,10 +29,12 @@ from phloem.data.alignment import Alignment
 from phloem.data.alphabet import alphabet
 from phloem.data.genetic_code import CODONS, genetic_code
 from phloem.density.parameterisation import PartModel
+from phloem.hardware.ranks import ranks
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.spread import Swaps, shares
 from phloem.inference.mcmc.structure import ChainModel, structure_of_model, structure_of_parts
 from phloem.likelihood.model_for_alignment import model_for_alignment, model_for_alphabet
 from phloem.likelihood.simulation import simulate_alignment
@@ -96,17 +100,24 @@ def measure(problem: str, given) -> float:
     alignment = max(alignments, key=lambda a: a.n_sites)
     settings = ChainSettings(n_runs=1, n_chains=given.chains, sample_every=50, tuning_generations=0)
     start = starting_tree(alignment, "bionj", 1e-6).tree
+    here = ranks()
+    among = tuple(share.chains for share in shares(1, given.chains, here.size, here.size))
+    swaps = None if here.size == 1 else Swaps(here, among, among[here.number])
     run = new_run(
         0, [observations(a) for a in alignments], structure, settings, start, threads=given.threads,
-        device=given.device,
+        device=given.device, swaps=swaps,
     )  # fmt: skip
-    run, begun = advanced(run, 100), time.perf_counter()
-    while time.perf_counter() - begun < given.seconds / 2:  # what is captured or grown at first
-        run = advanced(run, 50)
-    before, begun = run.generation, time.perf_counter()
-    while time.perf_counter() - begun < given.seconds:
-        run = advanced(run, 50)
-    speed = (run.generation - before) * given.chains / (time.perf_counter() - begun)
+    run = advanced(run, 100)
+    here.gather(0)
+    begun, run = time.perf_counter(), advanced(run, 100)
+    generations = here.broadcast(int(given.seconds / (time.perf_counter() - begun) * 2) * 50 + 50)
+    run = advanced(run, generations // 100 * 50)  # what is captured or grown at first
+    here.gather(0)
+    begun, run = time.perf_counter(), advanced(run, generations)
+    here.gather(0)
+    speed = generations * given.chains / (time.perf_counter() - begun)
+    if not run.samples.n:  # another process had the cold chain
+        return speed
     expected = plain_likelihood(alignments, structure)(
         *run.samples.tree_and_numbers(run.samples.n - 1, run.columns.names)
     )
@@ -127,9 +138,11 @@ def main() -> int:
     for problem in given.problems:
         speed = measure(problem, given)
         where = f"{given.device}, {given.threads} thread(s)"
-        print(
-            f"{problem:24} {where:17} {given.chains:3} chains {speed:12,.0f} chain-generations/s", flush=True
-        )
+        where += f", {ranks().size} processes" * (ranks().size > 1)
+        what = f"{problem:24} {where:17} {given.chains:3} chains {speed:12,.0f} chain-generations/s"
+        if ranks().number == 0:
+            print(what, flush=True)
+    ranks().finish()
     return 0
 
 
