@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 
 from phloem.density import clocks
+from phloem.density.deviations import CHANGES, MEDIAN
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.uniform import Uniform
@@ -25,15 +26,16 @@ from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.run import advanced, new_run
-from phloem.inference.time.settings import TimeSettings, TreeModel
+from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
 from phloem.inference.time.structure import time_model
 from phloem.model.grammar import parse_model
 from phloem.model.transition import transition_matrices
 from phloem.tree.dated import DatedTree, dated_tree, random_dated_tree
 
 pytestmark = pytest.mark.slow
-N_TIPS, N_SITES, N_DRAWS, REPLICATES = 10, 200, 31, 320
-EVERY, WARM_UP = 500, 15_000  # generations between draws, which must be nearly independent, and before
+N_TIPS, N_SITES, N_DRAWS = 10, 200, 31
+REPLICATES = {"strict": 320, "ucln": 320, "skygrid": 320, "bd": 320, "shrinkage": 80}  # of others 160
+EVERY = 500  # generations between draws, which must be nearly independent; thirty times as many before
 TAXA = tuple(f"t{i}" for i in range(N_TIPS))
 TIPS = np.array([0.0, 0.0, 0.3, 0.5, 0.9, 1.0, 1.4, 1.7, 2.0, 2.0])
 MODEL = parse_model("JC", datatype="dna")
@@ -41,15 +43,62 @@ RATE, SIZE = LogNormal(np.log(0.1), 0.4), LogNormal(np.log(2.0), 0.4)
 SPREAD, SPACING = LogNormal(np.log(0.8), 0.4), 2.0
 
 
+def no_differences(rng, numbers, tree):
+    return np.ones(len(tree.parent)), {}
+
+
+def log_normal(rng, numbers, tree):
+    s = clocks.log_spread(clocks.BY_CV, numbers["clock_cv"])
+    return np.exp(s * rng.normal(size=len(tree.parent)) - s * s / 2), {}
+
+
+def gamma_rates(rng, numbers, tree):
+    shape = numbers["clock_cv"] ** -2
+    return rng.gamma(shape, 1 / shape, len(tree.parent)), {}
+
+
+def of_own(rng, numbers, tree):
+    """The branches to the first two and the one above them."""
+    rates = np.ones(len(tree.parent))
+    rates[[0, 1, tree.parent[0]]] = numbers["clock_ratio(own)"]
+    return rates, {}
+
+
+def handed_down(tree, changes):
+    """From changes of log rates to rates whose mean over the tree is 1."""
+    log_rate = np.zeros(len(changes))
+    for x in tree.order[-2::-1]:
+        log_rate[x] = log_rate[tree.parent[x]] + changes[x]
+    time = tree.heights[tree.parent[:-1]] - tree.heights[:-1]
+    return np.exp(log_rate) * time.sum() / (np.exp(log_rate[:-1]) * time).sum()
+
+
+def few_changes(rng, numbers, tree):
+    changes, n = np.zeros(len(tree.parent)), len(tree.parent) - 1
+    k = n + 1
+    while k > n:
+        k = rng.poisson(CHANGES)
+    changes[rng.permutation(n)[:k]] = np.log(rng.gamma(0.5, 2.0, k))
+    return handed_down(tree, changes), {"rate_changes": k}
+
+
+def small_changes(rng, numbers, tree):
+    size = rng.gamma(4.0, size=len(tree.parent)) ** 4 / MEDIAN
+    return handed_down(tree, numbers["clock_scale"] * rng.choice([-1, 1], len(size)) * size), {}
+
+
 @dataclass(frozen=True)
 class Case:
     """tree: the model. drawn: rng → numbers by name and a tree from the prior. planted: what an error does to
-    the compiled sampler's constants."""
+    the compiled sampler's constants. dated: tips have dates. relative: (rng, numbers, tree) → every branch's
+    rate over the clock's, and numbers that follow. every: generations between draws."""
 
     tree: TreeModel
     drawn: Callable[[np.random.Generator], tuple[dict[str, float], DatedTree]]
     planted: Callable
     dated: bool = True
+    relative: Callable = no_differences
+    every: int = EVERY
 
 
 def of_constant_size(rng):
@@ -61,6 +110,19 @@ def of_constant_size(rng):
 def of_branches(rng):
     numbers, tree = of_constant_size(rng)
     return numbers | {"clock_cv": rng.lognormal(np.log(0.8), 0.4)}, tree
+
+
+def of_a_clade(rng):
+    """Trees in which the first two are neighbours, whose clock has its own rate."""
+    while True:
+        numbers, tree = of_constant_size(rng)
+        if tree.parent[0] == tree.parent[1]:
+            return numbers | {"clock_ratio(own)": rng.lognormal(0.0, 1.0)}, tree
+
+
+def of_small_changes(rng):
+    numbers, tree = of_constant_size(rng)
+    return numbers | {"clock_scale": rng.lognormal(np.log(0.02), 0.5)}, tree
 
 
 def of_cells(rng):
@@ -120,6 +182,10 @@ def joined_twice(g, x, settings, by_height, by_number):
     return of_constant(g, x, settings, by_height, by_number) - joinings * np.log(x[0])
 
 
+def wrong_coalescent(data):
+    return data._replace(tree_density=by_address.TREE_PRIOR.address(joined_twice))
+
+
 def joined_twice_in_cells(g, x, settings, by_height, by_number):
     """The same in the cells of a skygrid."""
     value = of_grid(g, x, settings, by_height, by_number)
@@ -134,12 +200,13 @@ CASES = {
     "strict": Case(
         TreeModel(priors={"clock_rate": RATE, "pop_size": SIZE}),
         of_constant_size,
-        lambda data: data._replace(tree_density=by_address.TREE_PRIOR.address(joined_twice)),
+        wrong_coalescent,
     ),
     "ucln": Case(
         TreeModel(clock="ucln", priors={"clock_rate": RATE, "pop_size": SIZE, "clock_cv": SPREAD}),
         of_branches,
         lambda data: data._replace(clock=data.clock._replace(kind=clocks.BY_LOG)),
+        relative=log_normal,
     ),
     "skygrid": Case(
         TreeModel(
@@ -150,6 +217,38 @@ CASES = {
         ),
         of_cells,
         lambda data: data._replace(tree_density=by_address.TREE_PRIOR.address(joined_twice_in_cells)),
+    ),
+    "ucgd": Case(
+        TreeModel(clock="ucgd", priors={"clock_rate": RATE, "pop_size": SIZE, "clock_cv": SPREAD}),
+        of_branches,
+        wrong_coalescent,
+        relative=gamma_rates,
+    ),
+    "local": Case(
+        TreeModel(
+            clock="local",
+            priors={"clock_rate": RATE, "pop_size": SIZE},
+            clades=(Clade("own", TAXA[:2], clock=True),),
+        ),
+        of_a_clade,
+        lambda data: data._replace(clock=data.clock._replace(member=data.clock.member[:, ::-1].copy())),
+        relative=of_own,
+    ),
+    "random": Case(
+        TreeModel(clock="random", priors={"clock_rate": RATE, "pop_size": SIZE}),
+        of_constant_size,
+        wrong_coalescent,
+        relative=few_changes,
+    ),
+    "shrinkage": Case(
+        TreeModel(
+            clock="shrinkage",
+            priors={"clock_rate": RATE, "pop_size": SIZE, "clock_scale": LogNormal(np.log(0.02), 0.5)},
+        ),
+        of_small_changes,
+        wrong_coalescent,
+        relative=small_changes,
+        every=3 * EVERY,  # its scale mixes slowly
     ),
     "bd": Case(
         TreeModel(
@@ -202,16 +301,14 @@ def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, n
     bounds = np.stack([tips, tips], axis=1)
     for replicate in range(n_replicates):
         numbers, tree = case.drawn(rng)
-        rates = np.full(2 * N_TIPS - 1, numbers["clock_rate"])
-        if "clock_cv" in numbers:
-            s = clocks.log_spread(clocks.BY_CV, numbers["clock_cv"])
-            rates *= np.exp(s * rng.normal(size=len(rates)) - s * s / 2)
+        rates, more = case.relative(rng, numbers, tree)
+        rates, numbers = rates * numbers["clock_rate"], numbers | more
         time = np.append(tree.heights[tree.parent[:-1]] - tree.heights[:-1], 0.0)
         observed = evolved(tree, rates * time, rng)
         model = time_model(structure, case.tree, TAXA, bounds, float("nan"))
         settings = TimeSettings(
-            seed=replicate, n_runs=1, generations=WARM_UP + N_DRAWS * EVERY, sample_every=EVERY,
-            tuning_generations=WARM_UP,
+            seed=replicate, n_runs=1, generations=(30 + N_DRAWS) * case.every, sample_every=case.every,
+            tuning_generations=30 * case.every,
         )  # fmt: skip
         run = new_run(0, observed, model, settings)
         if planted is not None:
@@ -236,7 +333,7 @@ def p_value(rank: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", CASES)
 def test_ranks_are_uniform(name):
-    found = ranks(CASES[name], REPLICATES, seed=5)
+    found = ranks(CASES[name], REPLICATES.get(name, 160), seed=5)
     assert set(found) >= {
         "root",
         "length",
@@ -252,5 +349,5 @@ def test_ranks_are_uniform(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_planted_error_is_seen(name):
-    found = ranks(CASES[name], 80, seed=5, planted=CASES[name].planted)
+    found = ranks(CASES[name], 140 if name == "local" else 80, seed=5, planted=CASES[name].planted)
     assert min(p_value(rank) for rank in found.values()) < 1e-6

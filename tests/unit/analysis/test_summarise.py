@@ -12,6 +12,7 @@ import pytest
 from phloem.analysis.summarise import SummariseSettings, run_summarise
 from phloem.errors import InputError
 from phloem.io.trees import read_tree, read_tree_sample, write_trees
+from phloem.summary.clade_trees import clade_tree
 from phloem.summary.splits import split_frequency_deviation
 from phloem.summary.trees import consensus_tree, maximum_clade_credibility
 from phloem.tree.random import yule
@@ -58,6 +59,17 @@ def test_the_kinds_of_summary_differ(loose_runs):
     """Negative control: what is compared above is not the same for all of them."""
     found = {kind: splits_of(run_summarise(SummariseSettings(loose_runs, kind)).tree) for kind in KINDS}
     assert found["majority"] < found["allcompat"] and found["mcc"] != found["majority"]
+
+
+@pytest.mark.parametrize("kind", ["hipstr", "ccd"])
+def test_trees_of_clades(kind, loose_runs):
+    samples = [read_tree_sample(run, 0.25) for run in loose_runs]
+    found = run_summarise(SummariseSettings(loose_runs, kind, middle="median"))
+    assert splits_of(found.tree) == splits_of(clade_tree(samples, kind, "median"))
+    if kind == "ccd":  # the control: with so loose runs no sampled tree is as good
+        assert splits_of(found.tree) != splits_of(maximum_clade_credibility(samples))
+    with pytest.raises(InputError, match="rooted, binary"):
+        run_summarise(SummariseSettings(RUNS, kind))
 
 
 def test_heights_of_rooted_trees(tmp_path):

@@ -1,0 +1,90 @@
+"""What clocks and tree priors a model may have, which numbers these bring, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phloem.density import clocks
+from phloem.density.terms.log_normal import LogNormal
+from phloem.density.tree_priors.tree_prior import LEVEL
+from phloem.errors import InputError
+from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.time.move_table import chosen_moves
+from phloem.inference.time.run import _there
+from phloem.inference.time.settings import Clade, TreeModel
+from phloem.inference.time.structure import CLOCKS, time_model
+from phloem.model.grammar import parse_model
+
+TAXA = tuple("abcde")
+OWN = Clade("own", ("a", "b"), clock=True)
+NUMBERS = {
+    "strict": [],
+    "ucln": ["clock_cv"],
+    "ucgd": ["clock_cv"],
+    "local": ["clock_ratio(own)"],
+    "random": [],
+    "shrinkage": ["clock_scale"],
+}
+MOVES = {
+    "strict": set(),
+    "ucln": {"branch_deviation", "spread_centred", "hamilton_dates"},
+    "ucgd": {"branch_deviation", "spread_centred", "hamilton_dates"},
+    "local": set(),
+    "random": {"jump_flip", "jump_walk", "jump_swap"},
+    "shrinkage": {"branch_deviation", "spread_centred", "jump_swap", "deviation_scaler"},
+}
+
+
+def model_of(clock="strict", **more):
+    clades = more.pop("clades", (OWN,) if clock == "local" else ())
+    structure = structure_of_model(parse_model("JC", datatype="dna"), 10)
+    tree = TreeModel(clock=clock, clades=clades, **more)
+    bounds = np.repeat([[0.0], [0.0], [1.0], [2.0], [2.5]], 2, axis=1)
+    return time_model(structure, tree, TAXA, bounds, float("nan"))
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_clocks_bring_their_numbers_and_moves(clock):
+    model = model_of(clock)
+    assert list(model.space.elements)[: 2 + len(NUMBERS[clock])] == [
+        "clock_rate",
+        *NUMBERS[clock],
+        "pop_size",
+    ]
+    moves = {m.name for m in chosen_moves(model.space, model.fixed, _there(model), None)[0]}
+    of_clocks = set().union(*MOVES.values())
+    assert moves & of_clocks == MOVES[clock]
+    held = {m.name for m in chosen_moves(model.space, {"clock_cv", "clock_scale"}, _there(model), None)[0]}
+    assert not any("multiplier" in name for name in held if name.startswith(("clock_cv", "clock_scale")))
+
+
+def test_names_are_of_kinds():
+    assert model_of("ucln", clock_sd="log").clock == clocks.BY_LOG
+    assert {model_of(name).clock for name in CLOCKS} == {*range(7)} - {clocks.BY_LOG}
+
+
+def test_a_level_takes_a_density():
+    model = model_of(prior="skygrid", pieces=3, priors={LEVEL: LogNormal(0.0, 1.0)})
+    assert model.parameters.settings[1] == 1.0
+    assert [model.space.place(p.block) for p in model.priors if p.block == LEVEL] == [slice(1, 2)]
+    assert model_of(prior="skygrid", pieces=3).parameters.settings[1] == 0.0
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        ({"clock": "local", "clades": ()}, "need a clade"),
+        ({"clock": "ucln", "clades": (OWN,)}, "has a clock of its own"),
+        ({"clock": "relaxed"}, "clock"),
+        ({"pieces": 4}, "no --pieces"),
+        ({"prior": "skyride", "pieces": 4}, "no --pieces"),
+        ({"prior": "skyline", "pieces": 9}, "9 population sizes"),
+        ({"prior": "skyline", "pieces": 3, "priors": {LEVEL: 2.0}}, "takes a density"),
+        ({"priors": {LEVEL: LogNormal(0.0, 1.0)}}, "there is no 'pop_size_1'"),
+        ({"priors": {"clock_cv": 0.1}}, "there is no 'clock_cv'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(more, message):
+    with pytest.raises(InputError, match=message):
+        model_of(**more)
