@@ -72,8 +72,8 @@ def arguments(
     words = [kind.command]
     first = answers.get("tree-file")
     if first:
-        words.append(_plain_file(str(first)))
-    words += [kind.file_option, _plain_file(file)] if kind.file_option else [_plain_file(file)]
+        words.append(plain_file(str(first)))
+    words += [kind.file_option, plain_file(file)] if kind.file_option else [plain_file(file)]
     words += kind.fixed
     for question in kind.questions:
         answer = answers.get(question.option, question.usual)
@@ -82,11 +82,12 @@ def arguments(
         if question.option != "tree-file" and answer is not None and answer != "":
             words += _words(question, answer)
     for option, ending in kind.outputs:
-        words += [f"--{option}", _plain_file(prefix + ending)]
+        words += [f"--{option}", plain_file(prefix + ending)]
     return [*words, "--redo"] if redo else words
 
 
-def _plain_file(name: str) -> str:
+def plain_file(name: str) -> str:
+    """The name as no command takes it for an option or for standard input."""
     return f"./{name}" if name.startswith("-") else name
 
 
@@ -106,7 +107,7 @@ def _words(question: Question, answer: Answer) -> list[str]:
     if question.kind == "choice" and answer not in dict(question.choices):
         raise InputError(f"{question.label} cannot be '{answer}'", hint="Choose one of the list.")
     if question.kind == "file":
-        return [option, _plain_file(answer)]
+        return [option, plain_file(answer)]
     return [f"{option}={answer}"] if answer.startswith("-") else [option, answer]
 
 

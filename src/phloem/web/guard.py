@@ -47,9 +47,10 @@ class Guard:
         self._name = f"phloem_{secrets.token_hex(4)}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-            return
+        if scope["type"] != "http":
+            return  # there are no sockets here
         headers = _headers(scope)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         opened = bool(given) and scope["method"] == "GET" and scope["path"] == "/" and self._is_token(given)

@@ -21,7 +21,7 @@ from starlette.staticfiles import StaticFiles
 
 from phloem import __version__
 from phloem.errors import InputError, PhloemError
-from phloem.web.command import arguments, shown
+from phloem.web.command import arguments, plain_file, shown
 from phloem.web.folder import Folder, FolderError
 from phloem.web.jobs import Jobs, told
 from phloem.web.kinds import BY_NAME, KINDS
@@ -167,7 +167,7 @@ class Page:
         """The forecast of `phloem plan` for what is asked."""
         asked = await _body(request)
         kind, file, answers = self._asked(asked)
-        words = ["plan", file]
+        words = ["plan", plain_file(file)]
         if kind.command in ("nj", "upgma"):
             words += ["--method", kind.command, "--bootstrap", str(answers.get("bootstrap") or 0)]
         elif "model" in {q.option for q in kind.questions}:
@@ -288,7 +288,7 @@ class Page:
         """The name that a request gives, of a file that may be read; the process works in the folder."""
         name = request.query_params.get(key, "")
         self.folder.path(name)
-        return name
+        return plain_file(name)
 
     def _asked(self, asked: dict[str, Any]):
         """(kind, file, answers) of a request, whose files may be read."""

@@ -144,3 +144,15 @@ def test_example_data_come_into_the_folder_once(opened):
     assert "primates.nex" in {file.name for file in root.iterdir()}
     again = ask(app, "POST", "/api/examples", headers)
     assert again.status == 422 and "exists already" in again.text
+
+
+def test_a_file_called_as_an_option_or_standard_input_is_a_file(opened):
+    app, headers, root = opened
+    for name in ("-", "--help"):
+        (root / f"{name}.fasta").write_bytes(FASTA)
+        found = ask(app, "GET", f"/api/look?file={quote(name)}.fasta", headers)
+        assert found.status == 200 and json.loads(found.text)["taxa"] == 4
+    (root / "-").write_bytes(FASTA)
+    assert ask(app, "GET", "/api/look?file=-", headers).status == 200
+    planned = ask(app, "GET", "/api/quick-tree?file=--help.fasta", headers)
+    assert json.loads(planned.text)["command"] == "phloem nj ./--help.fasta"

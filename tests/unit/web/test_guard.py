@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 import phloem.web.guard
@@ -118,7 +120,17 @@ def test_a_header_that_is_there_twice_fits_nothing():
     async def send(message):
         told.append(message)
 
-    import asyncio
-
     asyncio.run(guard(twice, None, send))
     assert told[0]["status"] == 403
+
+
+def test_nothing_but_requests_comes_in():
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append(scope["type"])
+
+    guard = Guard(app)
+    for kind in ("websocket", "lifespan"):
+        asyncio.run(guard({"type": kind}, None, None))
+    assert seen == ["lifespan"]
