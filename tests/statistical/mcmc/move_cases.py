@@ -19,7 +19,13 @@ from phloem.inference.mcmc.compiled.random import below, multiplied, uniform
 from phloem.inference.mcmc.compiled.unrooted import hang, internal_branch, unroot
 from phloem.inference.mcmc.move_table import TOPOLOGY, Move
 from phloem.inference.mcmc.moves.leapfrog import STEPS, leapfrog
-from phloem.inference.mcmc.records import ParsimonyRoom
+from phloem.inference.mcmc.records import (
+    OF_INTERVAL,
+    OF_POSITIVE,
+    OF_SIMPLEX,
+    Joint,
+    ParsimonyRoom,
+)
 from phloem.inference.mcmc.start import random_tree, stream
 from phloem.pruning.cpu.cell_memory import Part
 
@@ -79,6 +85,21 @@ SUPPORTS = {
 RATE = 5.0  # of the exponential distribution of branch lengths
 LOW, HIGH = 1e-8, 100.0
 NONE = Numbers(lambda rng: np.ones(1), lambda x: 0.0, LOW, HIGH)
+JOINT = Joint(
+    np.array([0, 4, 6]),
+    np.array([4, 2, 1]),
+    np.array([OF_SIMPLEX, OF_POSITIVE, OF_INTERVAL]),
+    np.array([[1e-6, 1.0], [1e-3, 200.0], [0.0, 0.9999]]),
+    np.tril(np.random.default_rng(3).normal(size=(7, 7))) + np.eye(7),
+)
+SUPPORTS["numbers"] = Numbers(
+    lambda rng: np.concatenate(
+        [rng.dirichlet(np.ones(4)), rng.exponential(size=2) + 1e-3, rng.uniform(0, 0.9999, 1)]
+    ),
+    lambda x: -float(x[4:6].sum()),
+    LOW,
+    HIGH,
+)
 
 
 def drawn(rng: np.random.Generator, numbers: Numbers) -> State:
@@ -97,8 +118,8 @@ def proposed(move: Move, case: Case, state: State, words: np.ndarray, numbers: N
     unroot(parent, left, right, N_TIPS, adjacency, edge)
     p = Proposal(
         N_TIPS, words, case.tuning, numbers.low, numbers.high, case.p_extend, new.numbers, new.lengths,
-        below(words, 2), left, right, state.beside, adjacency, edge, np.zeros(8), 0,
-        np.zeros((2, N_NODES)), np.zeros((2, N_NODES)), CHARACTERS,
+        below(words, 2), left, right, state.beside, adjacency, edge, np.zeros(16), 0,
+        np.zeros((2, N_NODES)), np.zeros((2, N_NODES)), CHARACTERS, JOINT,
     )  # fmt: skip
     ratio = 0.0
     for turn in range(max(move.gradients, 1)):
@@ -281,6 +302,7 @@ CASES = {
     "spr": Case(1.0, SCALED),
     "tbr": Case(1.0, SCALED),
     "parsimony_spr": Case(1.0, SCALED),
+    "joint_normal": Case(0.5, SCALED),
     "simplex_dirichlet": Case(10.0, SCALED),
     "simplex_slider": Case(0.5, instead(trade_and_renormalise, trade_shares_of_the_first)),
     "multiplier": Case(1.5, SCALED),

@@ -154,6 +154,19 @@ def test_alpha_and_p_invariable_follow_their_priors():
     assert ks_p_value(samples.numbers[:, 2 + names.index("pinvar")], stats.uniform()) > ACCEPT
 
 
+def test_all_numbers_together_follow_their_priors():
+    """By the move of all of them, learnt covariance and all; heated chains have another scale."""
+    weights = {"joint_normal": 3, "branch_multiplier": 1}
+    names, samples = prior_draws(
+        3, 5000, gtr(p_invariable=True), move_weights=weights, sample_every=200, n_chains=2, heating=0.5
+    )
+    draws = {name: samples.numbers[:, 2 + i] for i, name in enumerate(names)}
+    laws = {"alpha": stats.expon(), "pinvar": stats.uniform(), "pi(A)": stats.beta(1, 3)}
+    laws |= {"r(A<->G)": stats.beta(1, 5), "r(G<->T)": stats.beta(1, 5), "TL": stats.gamma(1, scale=10)}
+    for name, law in laws.items():
+        assert ks_p_value(draws[name], law) > ACCEPT, name
+
+
 def two_parts():
     """Three quarters of the sites have free rates, the others hidden states that switch on and off."""
     models = [parse_model(text, datatype="dna") for text in ("JC+R3", "JC+COV")]

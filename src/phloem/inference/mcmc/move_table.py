@@ -13,18 +13,18 @@ from phloem.errors import InputError
 from phloem.inference.mcmc import moves
 from phloem.inference.mcmc.structure import ChainModel
 
-LENGTHS, TOPOLOGY = ("lengths",), ("topology",)
+LENGTHS, TOPOLOGY, NUMBERS = ("lengths",), ("topology",), ("numbers",)
 
 
 @dataclass(frozen=True)
 class Move:
     """A way to change a chain's state. A file of the folder `moves` that defines MOVE is all it takes.
 
-    name: that of the file, or, of a move of numbers, what stands after the block's name. on: LENGTHS, one set
-    of branch lengths, chosen uniformly; TOPOLOGY, with all sets of lengths; or the supports of blocks of
-    numbers (density.space.Block) that have such a move. propose: a plain function of a Proposal
-    (compiled/dispatch.py), which it changes, → log Hastings ratio, -inf for an impossible proposal; the
-    sampler compiles it. weight: relative, as MrBayes 3.2.7a's relprob.
+    name: that of the file, or, of a move of one block, what stands after the block's name. on: LENGTHS, one
+    set of branch lengths, chosen uniformly; TOPOLOGY, with all sets of lengths; NUMBERS, all blocks of
+    numbers and all lengths; or the supports of blocks of numbers (density.space.Block) that have such a move.
+    propose: a plain function of a Proposal (compiled/dispatch.py), which it changes, → log Hastings ratio,
+    -inf for an impossible proposal; the sampler compiles it. weight: relative, as MrBayes 3.2.7a's relprob.
     tuning: a number of the move's own at the start (a width in log space, a window, a Dirichlet's count per
     entry; SPR and TBR: the width of the multipliers that go with them). target: acceptance aimed at while
     tuning, 0: not tuned. bounds: of tuning. narrows: a larger tuning makes smaller steps. gradients: how many
@@ -70,6 +70,8 @@ def available_moves(structure: ChainModel, n_tips: int) -> tuple[ChainMove, ...]
     found = [ChainMove(m.name, kind, m, m.weight) for kind, m in known if m.on == LENGTHS]
     if n_tips > 3:
         found += [ChainMove(m.name, kind, m, m.weight) for kind, m in known if m.on == TOPOLOGY]
+    if structure.space.blocks:
+        found += [ChainMove(m.name, kind, m, m.weight) for kind, m in known if m.on == NUMBERS]
     for number, block in enumerate(structure.space.blocks):
         found += [
             ChainMove(f"{block.name}_{m.name}", kind, m, m.weight, number)

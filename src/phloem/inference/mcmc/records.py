@@ -19,7 +19,10 @@ from phloem.pruning.cpu.cell_records import CellScratch
 PRIOR, LIKELIHOOD = range(2)
 
 # what a move is of (MoveTable.on)
-OF_LENGTHS, OF_TOPOLOGY, OF_NUMBERS = range(3)
+OF_LENGTHS, OF_TOPOLOGY, OF_NUMBERS, OF_ALL_NUMBERS = range(4)
+
+# where the numbers of a block lie (Joint.support)
+OF_SIMPLEX, OF_POSITIVE, OF_REAL, OF_INTERVAL = range(4)
 
 # what the compiled loop can do itself when numbers of a partition's model change (Recipes.kind)
 BY_MODEL, COMPILED = range(2)
@@ -55,10 +58,10 @@ class Recipes(NamedTuple):
 
 class MoveTable(NamedTuple):
     """The moves of a model's chains. kind: (M,) number among the registered moves (compiled/dispatch.py). on:
-    (M,) OF_LENGTHS, OF_TOPOLOGY or OF_NUMBERS. block: (M,) the block of numbers it is of. cumulative: (M,) of
-    the weights, ends at 1. target: (M,) acceptance aimed at while tuning (0: not tuned). bounds: (M, 2) of
-    the tuning parameter. narrows: (M,) uint8, 1 where a larger one makes smaller steps. gradients: (M,) how
-    many it asks for."""
+    (M,) OF_LENGTHS, OF_TOPOLOGY, OF_NUMBERS or OF_ALL_NUMBERS. block: (M,) the block of numbers it is of.
+    cumulative: (M,) of the weights, ends at 1. target: (M,) acceptance aimed at while tuning (0: not tuned).
+    bounds: (M, 2) of the tuning parameter. narrows: (M,) uint8, 1 where a larger one makes smaller steps.
+    gradients: (M,) how many it asks for."""
 
     kind: np.ndarray
     on: np.ndarray
@@ -70,6 +73,17 @@ class MoveTable(NamedTuple):
     gradients: np.ndarray
 
 
+class Joint(NamedTuple):
+    """The blocks of numbers, for the move of all of them. first, size, support: (blocks,) int64; bounds:
+    (blocks, 2); factor: (d, d), the lower one of the covariance learnt, that of ChainState."""
+
+    first: np.ndarray
+    size: np.ndarray
+    support: np.ndarray
+    bounds: np.ndarray
+    factor: np.ndarray
+
+
 class ChainData(NamedTuple):
     """What never changes during a run.
 
@@ -79,7 +93,7 @@ class ChainData(NamedTuple):
     where each lies in the numbers; block_bounds: (blocks, 2). moves. p_extend: of extending SPR and TBR.
     heat: (H, 2) by rank, the powers of PRIOR and LIKELIHOOD: both are the inverse temperature, but for chains
     that sample a power posterior. splits: (n,) uint64, keys of sets of tips, without tip 0, that every tree
-    must have below some node.
+    must have below some node. joint: of the move of all numbers; its factor is replaced by that of the state.
     """
 
     n_tips: int
@@ -98,6 +112,7 @@ class ChainData(NamedTuple):
     p_extend: float
     heat: np.ndarray
     splits: np.ndarray
+    joint: Joint
 
 
 class ChainState(NamedTuple):
@@ -109,6 +124,7 @@ class ChainState(NamedTuple):
     place in the heat ladder. rng: (H, 4) uint64 and swap_rng: (4,) uint64, states of xoshiro256++. tuning:
     (H, M) by rank and move. tried, accepted: (H, M) since the start; batch_tried, batch_accepted: since the
     last tuning. swaps_tried, swaps_accepted: (H, H) by rank. generation: (1,).
+    looks: (1,), mean: (H, d) by rank, covariance, factor: (d, d): what was learnt (learning.py).
     """
 
     parent: np.ndarray
@@ -131,6 +147,10 @@ class ChainState(NamedTuple):
     swaps_tried: np.ndarray
     swaps_accepted: np.ndarray
     generation: np.ndarray
+    looks: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+    factor: np.ndarray
 
 
 class ChainShared(NamedTuple):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from phloem.errors import InputError, NumericalError
+from phloem.inference.mcmc.learning import EVERY as LOOK_EVERY
+from phloem.inference.mcmc.learning import learn
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import (
     LIKELIHOOD,
@@ -163,8 +165,9 @@ def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
 
 def _advance(run: Run, n_generations: int) -> None:
     from phloem.inference.mcmc.compiled.run import SAMPLE, TUNE
+    from phloem.inference.mcmc.move_table import NUMBERS
 
-    heat = run.data.heat
+    heat, learns = run.data.heat, any(move.move.on == NUMBERS for move in run.moves)
     for n, tunes, power in stretches(run.settings, run.generation, n_generations):
         heat[:, LIKELIHOOD] = power * heat[:, PRIOR]
         pair, log_uniform, task = np.full((n, 2), -1), np.zeros(n), TUNE if tunes else SAMPLE
@@ -174,6 +177,8 @@ def _advance(run: Run, n_generations: int) -> None:
         else:
             _work_among_ranks(run, pair, log_uniform, task)
         run.state.generation[0] += n
+        if tunes and learns and run.generation % LOOK_EVERY == 0:
+            learn(run.data, run.state)
 
 
 def _work_among_ranks(run: Run, pair: np.ndarray, log_uniform: np.ndarray, task: int) -> None:

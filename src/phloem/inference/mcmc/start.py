@@ -8,21 +8,28 @@ from typing import NamedTuple
 
 import numpy as np
 
+from phloem.density.space import Space
 from phloem.density.terms.compiled.dispatch import block_table, length_table
 from phloem.errors import InputError
 from phloem.inference.mcmc.characters import parsimony_room
 from phloem.inference.mcmc.constraints import Splits, constrained_tree, has_splits, split_keys
-from phloem.inference.mcmc.move_table import LENGTHS, TOPOLOGY, ChainMove
+from phloem.inference.mcmc.move_table import LENGTHS, NUMBERS, TOPOLOGY, ChainMove
 from phloem.inference.mcmc.priors import length_bounds, number_priors, start_values
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import (
+    OF_ALL_NUMBERS,
+    OF_INTERVAL,
     OF_LENGTHS,
     OF_NUMBERS,
+    OF_POSITIVE,
+    OF_REAL,
+    OF_SIMPLEX,
     OF_TOPOLOGY,
     ChainData,
     ChainScratch,
     ChainShared,
     ChainState,
+    Joint,
     MoveTable,
     ParsimonyRoom,
 )
@@ -215,12 +222,29 @@ def chain_data(
         p_extend=settings.p_extend,
         heat=np.repeat(1.0 / (1.0 + settings.heating * np.arange(settings.n_chains))[:, None], 2, axis=1),
         splits=split_keys(settings.constraints, n_tips),
+        joint=_joint(space),
     )
+
+
+SUPPORTS = {"simplex": OF_SIMPLEX, "positive": OF_POSITIVE, "real": OF_REAL}
+
+
+def _joint(space: Space) -> Joint:
+    """Of all blocks; steps of a tenth until something is learnt."""
+    support = np.array([SUPPORTS.get(b.support, OF_INTERVAL) for b in space.blocks], np.int64)
+    size = np.diff(space.offsets)
+    d = int(size.sum() - (support == OF_SIMPLEX).sum()) + 1
+    bounds = np.array([[b.lower, b.upper] for b in space.blocks]).reshape(-1, 2)
+    return Joint(space.offsets[:-1].copy(), size, support, bounds, 0.1 * np.eye(d))
 
 
 def move_arrays(moves: Sequence[ChainMove]) -> MoveTable:
     """The moves as the compiled loop reads them."""
-    on: dict[tuple[str, ...], int] = {LENGTHS: OF_LENGTHS, TOPOLOGY: OF_TOPOLOGY}
+    on: dict[tuple[str, ...], int] = {
+        LENGTHS: OF_LENGTHS,
+        TOPOLOGY: OF_TOPOLOGY,
+        NUMBERS: OF_ALL_NUMBERS,
+    }
     cumulative = np.cumsum([m.weight for m in moves])
     cumulative = cumulative / cumulative[-1]
     cumulative[-1] = 1.0
@@ -288,6 +312,10 @@ def chain_state(
         swaps_tried=swaps[0],
         swaps_accepted=swaps[1],
         generation=np.zeros(1, np.int64),
+        looks=np.zeros(1, np.int64),
+        mean=np.zeros((n_chains, len(data.joint.factor))),
+        covariance=np.zeros_like(data.joint.factor),
+        factor=data.joint.factor.copy(),
     )
 
 
@@ -359,7 +387,7 @@ def _chain_scratch(forest: Forest, data: ChainData, n_sets: int, characters: Par
         stack=np.zeros(n, np.int64),
         branch=np.zeros(n, np.int64),
         kept=np.zeros((n_sets, n)),
-        shares=np.zeros(max(3, int(data.block_size.max(initial=0)))),
+        shares=np.zeros(max(3, 2 * len(data.joint.factor), int(data.block_size.max(initial=0)))),
         square=np.zeros(square),
         vectors=np.zeros(square),
         parsimony=ParsimonyRoom(*(array.copy() for array in characters)),

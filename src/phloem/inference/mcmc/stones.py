@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.errors import InputError
+from phloem.inference.mcmc.learning import EVERY as LOOK_EVERY
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.summary.trace import mixing
@@ -64,7 +65,8 @@ def ladder(settings: ChainSettings) -> Ladder:
 
 
 def stretches(settings: ChainSettings, generation: int, n: int) -> Iterator[tuple[int, bool, float]]:
-    """The n generations after `generation` in pieces: how many, whether moves adapt, power."""
+    """The n generations after `generation` in pieces: how many, whether moves adapt, power. While they adapt
+    a piece ends where chains are looked at (learning.py)."""
     end, stones = generation + n, ladder(settings) if settings.stones else None
     while generation < end:
         if stones is not None:
@@ -72,6 +74,8 @@ def stretches(settings: ChainSettings, generation: int, n: int) -> Iterator[tupl
         else:
             power, adapts = 1.0, generation < settings.tuning
             until = settings.tuning if adapts else end
+        if adapts:
+            until = min(until, (generation // LOOK_EVERY + 1) * LOOK_EVERY)
         until = min(until, end)
         yield until - generation, adapts, power
         generation = until

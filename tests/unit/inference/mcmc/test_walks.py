@@ -12,10 +12,11 @@ from phloem.inference.mcmc.characters import parsimony_room
 from phloem.inference.mcmc.compiled.dispatch import Proposal
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
 from phloem.inference.mcmc.move_table import registered
-from phloem.inference.mcmc.records import ParsimonyRoom
+from phloem.inference.mcmc.records import Joint, ParsimonyRoom
 from phloem.inference.mcmc.start import random_tree, stream
 from phloem.pruning.cpu.cell_memory import Part
 
+JOINT = Joint(*(np.zeros(0, np.int64) for _ in range(3)), np.zeros((0, 2)), np.zeros((1, 1)))
 NO_STRETCH = 1e-13  # then lengths are only permuted and name the proposal
 
 
@@ -24,7 +25,7 @@ def propose(move: str, adjacency, edge, lengths, n_tips: int, rng, p_extend: flo
     given = n_tips, rng, NO_STRETCH, 1e-8, 100.0, p_extend, np.zeros(0), lengths, 0, none, none, 0
     room, still = np.zeros(0), np.zeros((1, 0))
     return registered()[move].propose(
-        Proposal(*given, adjacency, edge, room, 0, still, still, characters(n_tips))
+        Proposal(*given, adjacency, edge, room, 0, still, still, characters(n_tips), JOINT)
     )
 
 

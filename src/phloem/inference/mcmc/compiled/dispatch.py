@@ -16,7 +16,7 @@ from phloem.inference.mcmc import (
     move_table,
     moves,  # noqa: F401
 )
-from phloem.inference.mcmc.records import ParsimonyRoom
+from phloem.inference.mcmc.records import Joint, ParsimonyRoom
 
 
 class Proposal(NamedTuple):
@@ -28,7 +28,7 @@ class Proposal(NamedTuple):
     left, right: (N,) children, -1 at tips; beside: the root's child beside tip 0, whose own branch has length
     0 and stays so, as tip 0 has it. adjacency, edge: (N, 3) of compiled/unrooted.py, for a move of the
     topology, which permutes there. room: (n,) floats to work in.
-    parsimony: the characters, of moves that they guide.
+    parsimony: the characters, of moves that they guide. joint: the blocks, of a move of all numbers.
     Of a move that asks for gradients, and is called with each: turn: 0, 1, …; slope: (G, N) derivatives of
     the log density of log lengths, at the chain's temperature and at the lengths that the turn before left
     behind; momentum: (G, N) stays from turn to turn.
@@ -53,6 +53,7 @@ class Proposal(NamedTuple):
     slope: np.ndarray
     momentum: np.ndarray
     parsimony: ParsimonyRoom
+    joint: Joint
 
 
 def _compiled(function, **options) -> Any:

@@ -8,7 +8,7 @@ from phloem.hardware.numba_compile import merged
 from phloem.inference.mcmc.compiled.dispatch import Proposal, propose_kind
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
-from phloem.inference.mcmc.records import OF_LENGTHS, OF_NUMBERS, OF_TOPOLOGY
+from phloem.inference.mcmc.records import OF_ALL_NUMBERS, OF_LENGTHS, OF_NUMBERS, OF_TOPOLOGY, Joint
 from phloem.pruning.cpu.cell_records import OTHER_BELOW, OTHER_CHILDREN, OTHER_TIPS
 
 
@@ -34,17 +34,22 @@ def propose(data, state, shared, scratch, h, move):
     on, s, root, rng = data.moves.on[move], 1 - state.slot[h], 2 * data.n_tips - 2, state.rng[h]
     lengths, left, right = state.lengths[h, s], state.left[h, s], state.right[h, s]
     first, size, low, high, chosen = 0, 0, data.length_bounds[0], data.length_bounds[1], 0
-    if on == OF_NUMBERS:
+    if on == OF_ALL_NUMBERS:
+        size = state.values.shape[2]
+    elif on == OF_NUMBERS:
         block = data.moves.block[move]
         first, size = data.block_first[block], data.block_size[block]
         low, high = data.block_bounds[block, 0], data.block_bounds[block, 1]
     elif on == OF_LENGTHS and lengths.shape[0] > 1:
         chosen = below(rng, lengths.shape[0])
+    joint = Joint(
+        data.joint.first, data.joint.size, data.joint.support, data.joint.bounds, state.factor
+    )  # fmt: skip
     proposal = Proposal(
         data.n_tips, rng, state.tuning[state.rank[h], move], low, high, data.p_extend,
         state.values[h, s, first : first + size], lengths, chosen, left, right,
         left[root] if right[root] == 0 else right[root], scratch.adjacency, scratch.edge, scratch.shares,
-        shared.turn[h], shared.slope[h], shared.momentum[h], scratch.parsimony,
+        shared.turn[h], shared.slope[h], shared.momentum[h], scratch.parsimony, joint,
     )  # fmt: skip
     if on == OF_TOPOLOGY:
         unroot(state.parent[h, s], left, right, data.n_tips, scratch.adjacency, scratch.edge)

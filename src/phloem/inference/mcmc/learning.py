@@ -1,0 +1,54 @@
+"""What chains learn of their own distribution while moves adapt: how numbers vary together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.inference.mcmc.records import (
+    OF_POSITIVE,
+    OF_REAL,
+    OF_SIMPLEX,
+    ChainData,
+    ChainState,
+)
+from phloem.inference.mcmc.records import PRIOR as HEAT
+
+EVERY = 25  # generations between two looks at the chains
+LONGEST = 300  # looks after which older ones are forgotten
+OWN = 0.1  # share of every coordinate's own variance beside the covariance
+
+
+def coordinates(data: ChainData, values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """(d,) unbounded coordinates of a chain's numbers (n,), blocks in their order, and the log of the sum of
+    all lengths (G, N): what moves/joint_normal.py steps in."""
+    joint, found = data.joint, []
+    for first, size, support, (low, high) in zip(joint.first, joint.size, joint.support, joint.bounds):
+        x = values[first : first + size]
+        if support == OF_SIMPLEX:
+            found.append(np.log(x[:-1] / x[-1]))
+        elif support == OF_POSITIVE:
+            found.append(np.log(x))
+        elif support == OF_REAL:
+            found.append(x)
+        else:
+            found.append(np.log((x - low) / (high - x)))
+    return np.concatenate([*found, [np.log(lengths.sum())]])
+
+
+def learn(data: ChainData, state: ChainState) -> None:
+    """One look at every chain of a run: means by rank, one covariance, and from it the factor that
+    joint_normal uses. Deviations of a chain at inverse temperature β count β^½ times, as those of a normal
+    distribution heated so are larger. state.looks, mean, covariance and factor change in place."""
+    n = int(state.looks[0])
+    gain, n_chains = max(1.0 / (n + 1), 1.0 / LONGEST), len(state.slot)
+    spread = np.zeros_like(state.covariance)
+    for h in range(n_chains):
+        rank, slot = state.rank[h], state.slot[h]
+        away = coordinates(data, state.values[h, slot], state.lengths[h, slot]) - state.mean[rank]
+        state.mean[rank] += gain * away
+        spread += data.heat[rank, HEAT] * (1.0 - gain) * np.outer(away, away)
+    state.covariance[:] += gain * (spread / n_chains - state.covariance)
+    state.looks[0] = n + 1
+    if (n + 1) % 10 == 0 and (n + 1) * n_chains > 2 * len(spread):
+        own = np.diag(np.diag(state.covariance) * OWN + 1e-10)
+        state.factor[:] = np.linalg.cholesky((1.0 - OWN) * state.covariance + own)

@@ -1,0 +1,74 @@
+"""What chains learn while moves adapt, and that they learn nothing afterwards."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from phloem.inference.mcmc.learning import EVERY, LONGEST, OWN, coordinates, learn
+from phloem.inference.mcmc.records import OF_INTERVAL, OF_POSITIVE, OF_REAL, OF_SIMPLEX, Joint
+from phloem.inference.mcmc.run import advanced, new_run
+from phloem.inference.mcmc.settings import ChainSettings
+from statistical.mcmc.prior_sampling import gtr, no_data
+
+JOINT = Joint(
+    np.array([0, 3, 5, 6]), np.array([3, 2, 1, 1]), np.array([OF_SIMPLEX, OF_POSITIVE, OF_INTERVAL, OF_REAL]),
+    np.array([[1e-6, 1.0], [1e-3, 200.0], [0.0, 2.0], [-50.0, 50.0]]), np.eye(7),
+)  # fmt: skip
+LENGTHS = np.array([[0.1, 0.2, 0.7, 0.0, 0.0]])
+
+
+def test_coordinates_are_unbounded_and_in_the_order_of_the_blocks():
+    values = np.array([0.2, 0.3, 0.5, 2.0, 3.0, 0.5, -4.0])
+    found = coordinates(SimpleNamespace(joint=JOINT), values, LENGTHS)
+    assert np.allclose(found, [*np.log([0.4, 0.6, 2.0, 3.0, 1 / 3]), -4.0, 0.0])
+
+
+def looks(heat: float, n: int):
+    """After n looks at one chain, and the coordinates it had."""
+    rng, d = np.random.default_rng(1), 7
+    data = SimpleNamespace(joint=JOINT, heat=np.full((1, 2), heat))
+    state = SimpleNamespace(
+        slot=np.zeros(1, int), rank=np.zeros(1, int), values=np.zeros((1, 2, 7)), mean=np.zeros((1, d)),
+        lengths=np.zeros((1, 2, 1, 5)), looks=np.zeros(1, int), covariance=np.zeros((d, d)), factor=np.eye(d),
+    )  # fmt: skip
+    seen = []
+    for _ in range(n):
+        shares, common = rng.dirichlet(np.full(3, 9.0)), rng.normal()
+        state.values[0, 0] = [*shares, *np.exp(common + 0.1 * rng.normal(size=2)), rng.uniform(0, 2), common]
+        state.lengths[0, 0] = rng.exponential(size=(1, 5))
+        seen.append(coordinates(data, state.values[0, 0], state.lengths[0, 0]))
+        learn(data, state)
+    return state, np.array(seen)
+
+
+def test_mean_covariance_and_factor_are_those_of_what_was_seen():
+    state, seen = looks(1.0, LONGEST - 10)
+    wanted = np.cov(seen.T, ddof=0)
+    assert np.allclose(state.mean[0], seen.mean(0)) and np.allclose(state.covariance, wanted)
+    mixed = (1 - OWN) * wanted + np.diag(OWN * np.diag(wanted))
+    assert np.allclose(state.factor @ state.factor.T, mixed, atol=1e-8)
+    assert abs(state.covariance[2, 3]) > 0.5  # control: something varies together
+
+
+def test_heated_chains_count_less_and_old_looks_are_forgotten():
+    state, seen = looks(0.5, LONGEST - 10)
+    assert np.allclose(state.covariance, 0.5 * np.cov(seen.T, ddof=0))
+    state, seen = looks(1.0, 3 * LONGEST)
+    assert not np.allclose(state.mean[0], seen.mean(0), atol=1e-3)
+
+
+@pytest.mark.parametrize("weights", [None, {"alpha_multiplier": 1}])
+def test_nothing_is_learnt_after_the_tuning_nor_without_the_move(weights):
+    settings = ChainSettings(
+        use_data=False, n_runs=1, n_chains=2, generations=4000, sample_every=100, tuning_generations=1010,
+        move_weights=weights,
+    )  # fmt: skip
+    run = advanced(new_run(0, no_data(5), gtr(), settings), 1200)
+    assert run.state.looks[0] == (1000 // EVERY if weights is None else 0)
+    before = run.state.factor.copy()
+    run = advanced(run, 2000)
+    assert np.array_equal(before, run.state.factor)
+    assert (weights is None) == (not np.array_equal(before, 0.1 * np.eye(len(before))))
