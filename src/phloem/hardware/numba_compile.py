@@ -17,6 +17,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
 from numba.core.datamodel import models
+from numba.core.errors import LoweringError
 from numba.core.imputils import lower_constant
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, register_model, typeof_impl
@@ -88,9 +89,20 @@ class _ForPython(_Dispatcher):
         _functions.append(dispatcher)
         return dispatcher
 
+    @cached_property
+    def pointed(self) -> Any:
+        """What is called by its address."""
+        dispatcher = _ForPointers(self.py_func, {**self.settings, "no_cpython_wrapper": True})
+        _functions.append(dispatcher)
+        return dispatcher
+
     @property
     def _numba_type_(self) -> Any:
         return _PartType(self.inside)
+
+
+class _ForPointers(_Dispatcher):
+    suffix = ".pointed"
 
 
 class _PartType(types.Dispatcher):  # type: ignore[misc]
@@ -186,38 +198,61 @@ def merged(function: Callable) -> Any:
 
 
 class ByAddress:
-    """Compiled functions of one signature, of which a caller knows the addresses: what calls them is compiled
-    once, without them, and they are when they are used. examples: of the arguments; they return float64.
+    """A kind of compiled function that others call by its address, given as a number: these are compiled
+    without it, once for whatever they will call, and it is compiled when it is used, once for all of them.
 
-    call: (address, (arguments…)) → float64, in compiled code, an intrinsic.
+    arguments: Numba's types, or examples; all return float64. `call` is for compiled code, call(address,
+    (argument, …)): what has another type than was said is converted, or does not compile.
     """
 
-    def __init__(self, *examples: Any) -> None:
-        result, kinds = types.float64, tuple(numba.typeof(one) for one in examples)
-        self._kinds, self._compiled = kinds, {}  # type: ignore[var-annotated]
+    def __init__(self, *arguments: Any) -> None:
+        returns, self._made = types.float64, {}  # type: ignore[var-annotated]
+        kinds = tuple(one if isinstance(one, types.Type) else numba.typeof(one) for one in arguments)
+        self._kinds = kinds
 
         @intrinsic
-        def call(typing_context: Any, address: Any, arguments: Any) -> Any:
+        def call(typing_context: Any, address: Any, given: Any) -> Any:
             def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-                function = context.call_conv.get_function_type(result, kinds).as_pointer()
-                called = builder.inttoptr(values[0], function)
-                given = cgutils.unpack_tuple(builder, values[1])
-                return context.call_conv.call_function(builder, called, result, kinds, given)[1]
+                fields = _converted(context, builder, values[1], signature.args[1], kinds)
+                convention, missing = context.call_conv, cgutils.is_null(builder, values[0])
+                with cgutils.if_unlikely(builder, missing):
+                    convention.return_user_exc(builder, RuntimeError, ("nothing is at this address",))
+                kind = convention.get_function_type(returns, kinds)
+                function = builder.inttoptr(values[0], kind.as_pointer())
+                status, value = convention.call_function(builder, function, returns, kinds, fields)
+                with cgutils.if_unlikely(builder, status.is_error):
+                    convention.return_status_propagate(builder, status)
+                return value
 
-            if tuple(arguments) != kinds:
-                raise TypeError(f"a function of {kinds} was given {arguments}")
-            return result(types.int64, arguments), generate
+            return returns(types.int64, given), generate
 
         self.call = call
 
     def address(self, function: Callable) -> int:
-        """Where the compiled form of a plain function is; it stays there while the process lives."""
-        if function not in self._compiled:
-            self._compiled[function] = uncounted(function, no_cpython_wrapper=True)
-        dispatcher = self._compiled[function]
+        """Of the machine code of a compiled, or plain, function, made or loaded now; it stays there while the
+        process lives."""
+        if function not in self._made:
+            self._made[function] = function if isinstance(function, _ForPython) else uncounted(function)
+        dispatcher = self._made[function].pointed
         dispatcher.compile(self._kinds)
         own = dispatcher.overloads[self._kinds]
         return int(own.library.get_pointer_to_function(own.fndesc.llvm_func_name))
+
+
+def _converted(context: Any, builder: Any, value: Any, have: Any, want: Any) -> list:
+    """The fields of a tuple as other types, records in them field by field."""
+    fields = []
+    for i, (one, other) in enumerate(zip(tuple(have), tuple(want), strict=True)):
+        field = builder.extract_value(value, i)
+        if one != other and isinstance(one, types.BaseTuple) and isinstance(other, types.BaseTuple):
+            inner = _converted(context, builder, field, one, other)
+            field = context.make_tuple(builder, other, inner)
+        elif one != other:
+            if context.typing_context.can_convert(one, other) is None:
+                raise LoweringError(f"what is called by its address wants {other}, not {one}")
+            field = context.cast(builder, field, one, other)
+        fields.append(field)
+    return fields
 
 
 class OneOf:

@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
+from numba.core import types
 from numba.core.caching import IndexDataCacheFile
+from numba.core.errors import LoweringError
 
 from phloem.hardware import numba_compile as door
 from phloem.pruning.cpu import schedule
@@ -138,3 +141,25 @@ def test_parts_of_another_process_are_found_on_disk(tmp_path):
         )  # fmt: skip
         found.append(run.stdout.split("\n")[:3])
     assert found == [["4", "0", "too large"], ["8", "1", "too large"], ["8", "0", "too large"]]
+
+
+def test_a_caller_by_address_is_compiled_without_what_it_calls():
+    """Another type than was said does not compile; an address that nobody wrote is an error."""
+    doubles = door.ByAddress(types.int64[::1], types.boolean)
+    call = doubles.call
+
+    @door.compiled(cache=False)
+    def sum_of(x, positive):
+        return float(x.sum()) if positive else -float(x.sum())
+
+    @door.compiled(cache=False)
+    def through(address, x):
+        return call(address, (x, True)) + 2 * call(address, (x, False))
+
+    numbers = np.arange(4)
+    assert through(doubles.address(sum_of), numbers) == -6.0
+    assert not sum_of.inside.overloads and len(sum_of.pointed.overloads) == 1
+    with pytest.raises(RuntimeError, match="nothing is at this address"):
+        through(0, numbers)
+    with pytest.raises(LoweringError, match="by its address wants"):
+        through(doubles.address(sum_of), np.arange(4.0)[::2].reshape(2, 1))

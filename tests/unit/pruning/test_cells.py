@@ -11,7 +11,8 @@ from conformance.cells import part_of, trees_of
 from gpu.random_problems import random_case
 from oracle.small_problems import named_arrays, random_mixture
 from phloem.inference.mcmc.compiled.propose import mark_moved
-from phloem.pruning.cpu.cell import propose_cell, settle_cell
+from phloem.pruning.cpu.cell import settle_cell
+from phloem.pruning.cpu.cell_loops import PROPOSE, propose_cell
 from phloem.pruning.cpu.cell_records import ForestTrees, ProposedTree
 from phloem.pruning.cpu.chain_state import tip_keys
 from phloem.pruning.cpu.forest import Forest
@@ -57,6 +58,7 @@ class Chain:
         self.case, self.keys = case, None
         self.forest = Forest([part_of(case.problem, case.model)], 1)
         self.forest.set_model(0, 0, 1, case.model)
+        self.forest.provide(PROPOSE)
         self.scratch = self.forest.scratch()
         self.trees = trees_of(case.problem.left, case.problem.right, case.lengths)
         self.value = self.propose(self.trees, everything=True, model_changed=True)

@@ -163,9 +163,8 @@ class ChainShared(NamedTuple):
     be set, and whether it was accepted; status (H,) int64, of preparing it; fields (L, 13) int64, see
     run_device.write_model and cell_of; crew: int64, of the threads that share them (run_device.py). stop:
     (1,) int64, 1: another thread has failed. Of a proposal under way: moved (H, N) uint8, reordered,
-    everything (H,): see cell_records.ProposedTree and cell.propose_cell; next_cell (H,) that no thread has
-    taken, cells_done (H,)
-    and cell_values (H, cells). Of moves that ask for gradients: turn (H,)
+    everything (H,): see cell_records.ProposedTree and cell_loops.propose_cell; next_cell (H,) that no thread
+    has taken, cells_done (H,) and cell_values (H, cells). Of moves that ask for gradients: turn (H,)
     int64, slope, momentum (H, G, N), as in dispatch.Proposal."""
 
     keys: np.ndarray

@@ -35,6 +35,7 @@ from phloem.inference.mcmc.records import (
 )
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ChainModel
+from phloem.pruning.cpu.cell_loops import GRADIENT, PROPOSE
 from phloem.pruning.cpu.cell_memory import Part, column_ranges, down_arrays, down_scratch, pre_order_vectors
 from phloem.pruning.cpu.cell_records import DownArrays, DownScratch
 from phloem.pruning.cpu.column_classes import tip_keys
@@ -183,7 +184,7 @@ def chain_forest(
     whole: bool = False,
 ) -> Forest:
     """The cells of n_chains chains and all partitions, their models those of the starting numbers. whole: a
-    cell a part."""
+    cell a part, for a device, which computes their likelihoods itself."""
     start, parts = structure.space.start(), list[Part]()
     for i, data in enumerate(observed):
         model, hidden = structure.site_model(i, start), np.zeros(data.codes.shape[1], bool)
@@ -194,7 +195,10 @@ def chain_forest(
             data.codes, sets, data.weights, hidden, model.process, model.length_class, first, settings.repeats
         )
         parts += [part] if whole else column_ranges(part, len(parts))
-    return Forest(parts, n_chains)
+    forest = Forest(parts, n_chains)
+    if settings.use_data and not whole:
+        forest.provide(PROPOSE)
+    return forest
 
 
 def chain_data(
@@ -366,6 +370,7 @@ class Downs:
 def chain_downs(forest: Forest, n_threads: int) -> Downs:
     """Ways down of all cells, each with memory of its own: threads have different chains at one time."""
     memory = [[down_arrays(part, pre_order_vectors([part])) for part in forest.parts] for _ in forest.cells]
+    forest.provide(GRADIENT)
     table = np.array([[[address_of(array) for array in own] for own in chain] for chain in memory], np.int64)
     return Downs(table, memory, [down_scratch(forest.parts) for _ in range(n_threads)])
 

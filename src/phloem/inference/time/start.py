@@ -32,6 +32,7 @@ from phloem.inference.time.records import (
 )
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.structure import CLOCK_RATE, CLOCK_SPREAD, TimeModel
+from phloem.pruning.cpu.cell_loops import EVALUATE, GRADIENT
 from phloem.pruning.cpu.cell_memory import (
     Part,
     column_ranges,
@@ -87,6 +88,8 @@ def time_data(
     free = np.array([b.name not in model.fixed for b in space.blocks])
     calibrations, ages = model.calibrations()
     first = space.place(model.parameters.blocks[0].name).start
+    if settings.use_data:
+        cells.forest.provide(EVALUATE, GRADIENT)
     return TimeData(
         n_tips=model.n_tips,
         use_data=int(settings.use_data),

@@ -52,30 +52,21 @@ FOUR_STATES, ANY_STATES = ((0,) * 4, FOUR), ((0,) * (VECTOR_BYTES // 8), ANY)
 """What types say of a cell: the lanes and the layout of its Shape."""
 
 
-@merged
-def propose_cell(numbers, addresses, tree, model_changed, everything, scratch):
-    """Log-likelihood of a cell at a proposed tree, recomputing only what differs from its accepted state.
-
-    numbers, addresses: the cell's rows of the tables. model_changed: whether the proposal's slot of the model
-    holds other numbers than the accepted one. everything: trust no cache (a start, a checkpoint).
-    """
+@uncounted
+def propose(numbers, addresses, tree, model_changed, everything, kind, scratch):
+    """cell_calls.propose_cell. kind: FOUR_STATES or ANY_STATES."""
     slot = int64_at(addresses[SLOT], (2,))
     slot[1] = 1 - slot[0] if model_changed else slot[0]
     count = list_changes(numbers, addresses, tree, model_changed, everything, scratch)
-    if cell_numbers(numbers).padded == 4:
-        pass_up(numbers, addresses, tree, count, FOUR_STATES, scratch)
-        value = sites_at_tip(numbers, addresses, tree, FOUR_STATES, scratch)
-    else:
-        pass_up(numbers, addresses, tree, count, ANY_STATES, scratch)
-        value = sites_at_tip(numbers, addresses, tree, ANY_STATES, scratch)
+    pass_up(numbers, addresses, tree, count, kind, scratch)
+    value = sites_at_tip(numbers, addresses, tree, kind, scratch)
     float64_at(addresses[LOG_LIKELIHOOD], (2,))[1] = value
     return value
 
 
 @uncounted
-def evaluate_cell(numbers, addresses, tree, model_changed, everything, kind, scratch):
-    """propose_cell for trees of any form; it keeps the log-likelihoods of the patterns. kind: FOUR_STATES or
-    ANY_STATES."""
+def evaluate(numbers, addresses, tree, model_changed, everything, kind, scratch):
+    """cell_calls.evaluate_cell."""
     slot, n = int64_at(addresses[SLOT], (2,)), cell_numbers(numbers)
     slot[1] = 1 - slot[0] if model_changed else slot[0]
     count = list_changes(numbers, addresses, tree, model_changed, everything, scratch)

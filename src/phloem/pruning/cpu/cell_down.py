@@ -12,8 +12,6 @@ import numpy as np
 from phloem.hardware.numba_compile import merged, uncounted
 from phloem.pruning.cpu.adjoint import branch_derivative, message_derivative
 from phloem.pruning.cpu.cell import (
-    ANY_STATES,
-    FOUR_STATES,
     cell_sweep,
     class_row,
     node_beside_tip,
@@ -61,28 +59,9 @@ from phloem.pruning.cpu.storage import float64_at, int32_at, int64_at, uint8_at
 from phloem.pruning.cpu.transition import transition, transpose
 
 
-@merged
-def gradient_cell(numbers, addresses, down, tree, which, parameters, scratch, room):
-    """Log-likelihood of a cell's state, and its derivatives into the regions of cell_records.DownArrays.
-
-    numbers, addresses, down: the cell's rows of the tables. which: 0, the accepted state, whose tree and
-    lengths `tree` holds (not between a proposal and its settling: both write the same spare regions); 1, the
-    proposal just evaluated. parameters: also by the model's numbers.
-    """
-    if cell_numbers(numbers).padded == 4:
-        value = gradient_of(
-            numbers, addresses, down, tree, which, parameters, FOUR_STATES, scratch, room
-        )  # fmt: skip
-    else:
-        value = gradient_of(
-            numbers, addresses, down, tree, which, parameters, ANY_STATES, scratch, room
-        )  # fmt: skip
-    return value
-
-
 @uncounted
-def gradient_of(numbers, addresses, down, tree, which, parameters, kind, scratch, room):
-    """gradient_cell. kind: FOUR_STATES or ANY_STATES."""
+def gradient(numbers, addresses, down, tree, which, parameters, kind, scratch, room):
+    """cell_calls.gradient_cell. kind: FOUR_STATES or ANY_STATES."""
     lay_out(numbers, addresses, down, tree, which, room)
     root_messages(numbers, addresses, tree, which, kind, scratch, room)
     value = sites_at_root(numbers, addresses, tree, room.messages_at, which, kind, scratch)

@@ -1,23 +1,122 @@
-"""What threads do with the cells of a forest: each takes the next one, until there is none."""
+"""What loops ask of cells, and what threads do with the cells of a forest.
+
+Loops find what they call by an address in the cell's row of numbers: so they are compiled once, whatever
+cells they will meet, and of the code for four states and for any number of them only what a forest needs is
+compiled, once for all loops. Forest.provide writes the addresses.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from numba.core import types
 
-from phloem.hardware.numba_compile import merged, uncounted
-from phloem.pruning.cpu.cell import evaluate_cell, settle_cell
-from phloem.pruning.cpu.cell_down import gradient_of
-from phloem.pruning.cpu.cell_records import ForestTrees, ProposedTree
+from phloem.hardware.numba_compile import ByAddress, merged, uncounted
+from phloem.pruning.cpu.cell import ANY_STATES, FOUR_STATES, evaluate, propose, settle_cell
+from phloem.pruning.cpu.cell_down import gradient
+from phloem.pruning.cpu.cell_records import CellNumbers, CellScratch, DownScratch, ForestTrees, ProposedTree
+from phloem.pruning.cpu.records import EigenScratch, Scratch
 from phloem.pruning.cpu.schedule import next_task
+
+# columns of the table of numbers behind those of CellNumbers
+PROPOSE, EVALUATE, GRADIENT = range(len(CellNumbers._fields), len(CellNumbers._fields) + 3)
+
+_I, _F, _II, _FF = types.int64[::1], types.float64[::1], types.int64[:, ::1], types.float64[:, ::1]
+_BOOL = types.boolean
+
+
+def _record(kind, *fields):
+    return types.NamedTuple(fields, kind)
+
+
+_TREE = _record(ProposedTree, _I, _I, _I, _I, types.int64, types.uint8[::1], _FF, _FF)
+_KERNEL = _record(Scratch, _F, _F, _F, _F, _F, _I, _F, _F)
+_SCRATCH = _record(CellScratch, _KERNEL, _F, _I, _F, _F, _F, _I, _I, _II, _BOOL[::1])
+_EIGEN = _record(EigenScratch, *[_F] * 8)
+_DOWN = _record(DownScratch, _I, _I, _FF, _II, _I, _F, _EIGEN)
+
+_value = ByAddress(_I, _I, _TREE, _BOOL, _BOOL, _SCRATCH)
+_slopes = ByAddress(_I, _I, _I, _TREE, types.int64, _BOOL, _SCRATCH, _DOWN)
+_call_value, _call_slopes = _value.call, _slopes.call
+
+
+@uncounted
+def propose_four(numbers, addresses, tree, model_changed, everything, scratch):
+    return propose(numbers, addresses, tree, model_changed, everything, FOUR_STATES, scratch)
+
+
+@uncounted
+def propose_any(numbers, addresses, tree, model_changed, everything, scratch):
+    return propose(numbers, addresses, tree, model_changed, everything, ANY_STATES, scratch)
+
+
+@uncounted
+def evaluate_four(numbers, addresses, tree, model_changed, everything, scratch):
+    return evaluate(numbers, addresses, tree, model_changed, everything, FOUR_STATES, scratch)
+
+
+@uncounted
+def evaluate_any(numbers, addresses, tree, model_changed, everything, scratch):
+    return evaluate(numbers, addresses, tree, model_changed, everything, ANY_STATES, scratch)
+
+
+@uncounted
+def gradient_four(numbers, addresses, down, tree, which, parameters, scratch, room):
+    return gradient(numbers, addresses, down, tree, which, parameters, FOUR_STATES, scratch, room)
+
+
+@uncounted
+def gradient_any(numbers, addresses, down, tree, which, parameters, scratch, room):
+    return gradient(numbers, addresses, down, tree, which, parameters, ANY_STATES, scratch, room)
+
+
+_MEANT = {
+    PROPOSE: (_value, propose_four, propose_any),
+    EVALUATE: (_value, evaluate_four, evaluate_any),
+    GRADIENT: (_slopes, gradient_four, gradient_any),
+}
+
+
+def address_of_code(column: int, four: bool) -> int:
+    """Of what a column of the table of numbers stands for, for cells of four states or of any others."""
+    kind, for_four, for_any = _MEANT[column]
+    return kind.address(for_four if four else for_any)
+
+
+@merged
+def propose_cell(numbers, addresses, tree, model_changed, everything, scratch):
+    """Log-likelihood of a cell at a proposed tree, which hangs from tip 0, recomputing only what differs from
+    its accepted state.
+
+    numbers, addresses: the cell's rows of the tables. model_changed: whether the proposal's slot of the model
+    holds other numbers than the accepted one. everything: trust no cache (a start, a checkpoint).
+    """
+    return _call_value(numbers[PROPOSE], (numbers, addresses, tree, model_changed, everything, scratch))
+
+
+@merged
+def evaluate_cell(numbers, addresses, tree, model_changed, everything, scratch):
+    """propose_cell for trees of any form; it keeps the log-likelihoods of the patterns."""
+    return _call_value(numbers[EVALUATE], (numbers, addresses, tree, model_changed, everything, scratch))
+
+
+@merged
+def gradient_cell(numbers, addresses, down, tree, which, parameters, scratch, room):
+    """Log-likelihood of a cell's state, and its derivatives into the regions of cell_records.DownArrays.
+
+    numbers, addresses, down: the cell's rows of the tables. which: 0, the accepted state, whose tree and
+    lengths `tree` holds (not between a proposal and its settling: both write the same spare regions); 1, the
+    proposal just evaluated. parameters: also by the model's numbers.
+    """
+    return _call_slopes(numbers[GRADIENT], (numbers, addresses, down, tree, which, parameters, scratch, room))
 
 
 class Work(NamedTuple):
     """What threads do. cells: (n,) chain · L + part, in the order in which they are taken; numbers,
     addresses, downs: the tables, (H, L, ·); trees, and old_lengths (H, G, N); everything (H,), other_models
-    (H, L), moved (N,): as cell.propose_cell has them; settle: evaluate, and take the proposals over at once;
-    which: whose gradient, see cell_down.gradient_cell; parameters: also by the models' numbers. values:
+    (H, L), moved (N,): as propose_cell has them; settle: evaluate, and take the proposals over at once;
+    which: whose gradient, see gradient_cell; parameters: also by the models' numbers. values:
     (H, L), out."""
 
     cells: np.ndarray
@@ -45,27 +144,27 @@ def _tree(work, h):
 
 
 @merged
-def _evaluate(work, h, i, tree, kind, scratch):
+def _evaluate(work, h, i, tree, scratch):
     own, at = work.numbers[h, i], work.addresses[h, i]
     everything, other = work.everything[h] != 0, work.other_models[h, i] != 0
-    work.values[h, i] = evaluate_cell(own, at, tree, other, everything, kind, scratch)
+    work.values[h, i] = evaluate_cell(own, at, tree, other, everything, scratch)
     if work.settle:
         settle_cell(own, at)
 
 
 @uncounted
-def evaluate_cells(counter, work, kind, scratch):
-    """What one thread does: it takes the next cell and evaluates it. kind: cell.FOUR_STATES or ANY_STATES."""
+def evaluate_cells(counter, work, scratch):
+    """What one thread does: it takes the next cell and evaluates it."""
     while True:
         task = next_task(counter)
         if task >= len(work.cells):
             break
         h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
-        _evaluate(work, h, i, _tree(work, h), kind, scratch)
+        _evaluate(work, h, i, _tree(work, h), scratch)
 
 
 @uncounted
-def gradient_cells(counter, work, kind, scratch, room):
+def gradient_cells(counter, work, scratch, room):
     """Its gradient, after an evaluation if that is to be settled, while the messages are in the cache."""
     while True:
         task = next_task(counter)
@@ -74,7 +173,7 @@ def gradient_cells(counter, work, kind, scratch, room):
         h, i = work.cells[task] // work.numbers.shape[1], work.cells[task] % work.numbers.shape[1]
         own, at, tree = work.numbers[h, i], work.addresses[h, i], _tree(work, h)
         if work.settle:
-            _evaluate(work, h, i, tree, kind, scratch)
-        work.values[h, i] = gradient_of(
-            own, at, work.downs[h, i], tree, work.which, work.parameters, kind, scratch, room
+            _evaluate(work, h, i, tree, scratch)
+        work.values[h, i] = gradient_cell(
+            own, at, work.downs[h, i], tree, work.which, work.parameters, scratch, room
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from phloem.errors import NumericalError
 from phloem.model.record import ProcessGradient, SiteModel, SiteModelGradient
-from phloem.pruning.cpu.cell import ANY_STATES, FOUR_STATES, settle_cell
+from phloem.pruning.cpu.cell import settle_cell
 from phloem.pruning.cpu.cell_branches import (
     Curve,
     branch_coefficients,
@@ -19,7 +19,14 @@ from phloem.pruning.cpu.cell_branches import (
     new_curve,
 )
 from phloem.pruning.cpu.cell_insertions import INSERTION_ENTRIES, insertion_sites
-from phloem.pruning.cpu.cell_loops import Work, evaluate_cells, gradient_cells
+from phloem.pruning.cpu.cell_loops import (
+    EVALUATE,
+    GRADIENT,
+    Work,
+    address_of_code,
+    evaluate_cells,
+    gradient_cells,
+)
 from phloem.pruning.cpu.cell_memory import (
     Part,
     cell_arrays,
@@ -96,7 +103,7 @@ class Forest:
                     own = chain[part.model_of]._asdict()
                     chain[i] = chain[i]._replace(**{name: own[name] for name in MODEL_FIELDS})
         self.part_of = np.cumsum([part.model_of < 0 for part in parts]) - 1
-        row = [cell_sizes(part, hangs) for part in parts]
+        row = [[*cell_sizes(part, hangs), 0, 0, 0] for part in parts]
         self.numbers = np.array([row] * n_chains, np.int64)
         self.addresses = np.array(
             [[[address_of(array) for array in cell] for cell in chain] for chain in self.cells], np.int64
@@ -143,7 +150,7 @@ class Forest:
         mask (H,) take no part, and their values are the accepted ones.
 
         What did not change is not computed again; under another topology, and at first, everything is.
-        Not for trees that hang: their chains are evaluated in a compiled loop (cell.propose_cell).
+        Not for trees that hang: their chains are evaluated in a compiled loop (cell_loops.propose_cell).
         """
         self._require_kept()
         work = self._changed(self._work(trees, mask), fresh=False)
@@ -255,7 +262,7 @@ class Forest:
         return total
 
     def _with_messages(self, chain: int, trees: ForestTrees | None) -> tuple[ForestTrees, int]:
-        """Of a chain's state; which: as in cell_down.gradient_cell."""
+        """Of a chain's state; which: as in cell_loops.gradient_cell."""
         which = int(trees is None and self._proposed is not None)
         self.gradient(np.arange(len(self.cells)) == chain, trees=trees)
         now = trees or self._proposed or self._accepted
@@ -299,26 +306,31 @@ class Forest:
         )
 
     def _run(self, work: Work, gradient: bool) -> None:
-        """Share the cells of four states among the threads, then the others."""
+        """Share the cells among the threads."""
         while len(self._scratch) < self._team.threads:
             self._scratch.append((cell_scratch(self.parts), down_scratch(self.parts)))
             if not self._keeps:
                 messages, q = message_arrays(self.parts), pre_order_vectors(self.parts)
                 self._passing.append((*messages.values(), q))
-        four = self._four[work.cells % len(self.parts)]
+        if gradient:
+            self.provide(GRADIENT)
+        if work.settle or not gradient:
+            self.provide(EVALUATE)
         run = gradient_cells if gradient else evaluate_cells
-        for kind, chosen in ((FOUR_STATES, four), (ANY_STATES, ~four)):
-            if chosen.any():
-                cells = work.cells[chosen]
-                self._team.run(
-                    lambda counter, thread, kind=kind, cells=cells: run(  # type: ignore[misc]
-                        counter,
-                        self._of_thread(work._replace(cells=cells), thread),
-                        kind,
-                        *self._scratch[thread][: 1 + gradient],
-                    ),
-                    len(cells),
-                )
+        self._team.run(
+            lambda counter, thread: run(
+                counter, self._of_thread(work, thread), *self._scratch[thread][: 1 + gradient]
+            ),
+            len(work.cells),
+        )
+
+    def provide(self, *columns: int) -> None:
+        """Let compiled loops ask this of the cells: cell_loops.PROPOSE, EVALUATE, GRADIENT."""
+        for column in columns:
+            for four in (True, False):
+                here = self._four == four
+                if here.any() and not self.numbers[0, here, column].all():
+                    self.numbers[:, here, column] = address_of_code(column, four)
 
     def _of_thread(self, work: Work, thread: int) -> Work:
         """With the tables of a thread: all but the first have messages of their own where none are kept."""

@@ -9,8 +9,7 @@ from phloem.hardware.numba_compile import compiled, merged, uncounted
 from phloem.inference.mcmc.compiled.propose import begin, propose
 from phloem.inference.mcmc.compiled.run import chain_prior
 from phloem.inference.mcmc.records import LIKELIHOOD, PRIOR
-from phloem.pruning.cpu.cell import propose_cell
-from phloem.pruning.cpu.cell_down import gradient_cell
+from phloem.pruning.cpu.cell_loops import gradient_cell, propose_cell
 from phloem.pruning.cpu.cell_records import D_LENGTHS, ProposedTree, cell_numbers
 from phloem.pruning.cpu.storage import float64_at
 

@@ -17,7 +17,8 @@ from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, mark_moved, propose
 from phloem.inference.mcmc.compiled.random import below, uniform
 from phloem.inference.mcmc.records import COMPILED, KIND, LIKELIHOOD, OF_TOPOLOGY, PRIOR
-from phloem.pruning.cpu.cell import propose_cell, settle_cell
+from phloem.pruning.cpu.cell import settle_cell
+from phloem.pruning.cpu.cell_loops import propose_cell
 from phloem.pruning.cpu.cell_records import ProposedTree
 from phloem.pruning.cpu.schedule import exchange, fetch_add, give_way, read_shared
 

@@ -21,8 +21,8 @@ from phloem.inference.mcmc.records import (
 )
 from phloem.inference.time.compiled.density import add_number_slopes, prior_of
 from phloem.inference.time.records import LAST_LIKELIHOOD
-from phloem.pruning.cpu.cell import ANY_STATES, FOUR_STATES, evaluate_cell, settle_cell
-from phloem.pruning.cpu.cell_down import gradient_cell
+from phloem.pruning.cpu.cell import settle_cell
+from phloem.pruning.cpu.cell_loops import evaluate_cell, gradient_cell
 from phloem.pruning.cpu.cell_records import (
     D_FREQUENCIES,
     D_INVARIANT,
@@ -88,10 +88,7 @@ def evaluate(data, state, scratch, model_changed, reordered, everything):
     )  # fmt: skip
     for cell in range(data.numbers.shape[0]):
         own, at = data.numbers[cell], data.addresses[cell]
-        if cell_numbers(own).padded == 4:
-            total += evaluate_cell(own, at, tree, model_changed, everything, FOUR_STATES, scratch.cell)
-        else:
-            total += evaluate_cell(own, at, tree, model_changed, everything, ANY_STATES, scratch.cell)
+        total += evaluate_cell(own, at, tree, model_changed, everything, scratch.cell)
     return total
 
 
@@ -212,7 +209,7 @@ def add_alpha_slope(data, row, n_categories, by_rate, rates, scratch):
 class Wanted(NamedTuple):
     """What assess is asked for. likelihood: whether it changed, or its slopes are wanted; of the proposal
     (proposed), else of the accepted state, of which the proposal's slot is a copy. model_changed, reordered,
-    everything: as cell_records.ProposedTree and cell.evaluate_four have them. slopes: derivatives of all."""
+    everything: as cell_records.ProposedTree and cell_loops have them. slopes: derivatives of all."""
 
     likelihood: bool
     proposed: bool
