@@ -39,7 +39,7 @@ from phloem.inference.mcmc.move_table import chosen_moves
 from phloem.inference.mcmc.run import Device, Run
 from phloem.inference.mcmc.sampler import Progress, Sampled, Where, sample, threads_of
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
-from phloem.inference.mcmc.spread import shares, shares_text, useful_ranks
+from phloem.inference.mcmc.spread import SWAP_SECONDS, shares, shares_text, useful_ranks
 from phloem.inference.mcmc.stones import ladder
 from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
@@ -215,7 +215,7 @@ def _divided(chains: ChainSettings, data: ChainInput, here: Ranks, device: Devic
             advice = advise_chains(problems, plan, min(threads, n_chains), [None] * len(problems))
             return advice.gpu_seconds if device == "gpu" else advice.cpu_seconds
 
-        useful = useful_ranks(chains.n_chains, most, seconds)
+        useful = useful_ranks(chains.n_chains, most, seconds, SWAP_SECONDS[device])
     given = shares(chains.n_runs, chains.n_chains, here.size, useful)
     return useful, f"; {shares_text(given, here.how)}"
 

@@ -28,7 +28,9 @@ OF_HEATS = ("tuning", "tried", "accepted", "batch_tried", "batch_accepted")
 COUNTS = ("swaps_tried", "swaps_accepted")
 OF_ALL = ("swap_rng", "generation")
 
-SWAP_SECONDS = 1e-4  # of a pause for a swap with another process
+# Of a generation in which chains may swap with those of another process (docs/clusters.md): they pause, and
+# on a GPU what was under way comes to its end.
+SWAP_SECONDS = {"cpu": 2e-4, "gpu": 5e-4}
 
 
 @dataclass(frozen=True)

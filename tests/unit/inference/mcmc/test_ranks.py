@@ -128,7 +128,9 @@ def test_who_has_what():
 
 
 def test_chains_are_divided_where_that_saves_more_than_swaps_cost():
-    assert useful_ranks(4, 4, lambda n: 1e-6 * n) == 1
-    assert useful_ranks(4, 4, lambda n: 1e-2 * n) == 4
-    assert useful_ranks(4, 3, lambda n: 1e-2 * n) == 2  # a third rank would not shorten the largest share
-    assert useful_ranks(64, 2, lambda n: 1e-3 + 1e-9 * n) == 1
+    assert useful_ranks(4, 4, lambda n: 1e-6 * n, 1e-4) == 1
+    assert useful_ranks(4, 4, lambda n: 1e-2 * n, 1e-4) == 4
+    assert (
+        useful_ranks(4, 3, lambda n: 1e-2 * n, 1e-4) == 2
+    )  # a third rank would not shorten the largest share
+    assert useful_ranks(64, 2, lambda n: 1e-3 + 1e-9 * n, 1e-4) == 1
