@@ -25,6 +25,7 @@ Content = Literal["alignment", "matrix", "trees", "dates"]
 MOST_GROUPS = 50  # of identical sequences that are listed
 _CHARACTERS = re.compile(r"begin\s+(data|characters)\b", re.IGNORECASE)
 _TREES = re.compile(r"begin\s+trees\b", re.IGNORECASE)
+_COMMENTS = re.compile(r"^(?:\[[^\]]*\]\s*)+")  # of a Newick file, before its tree
 _HEAD = 1 << 16
 _WARNINGS = threading.Lock()  # Python's list of warnings is one for all threads
 
@@ -93,7 +94,7 @@ def content_of(path: str) -> Content:
     head = first_bytes(path, _HEAD).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     if head[:6].lower() == "#nexus":
         return "trees" if _TREES.search(head) and not _CHARACTERS.search(head) else "alignment"
-    if head.startswith(("(", "[&")):
+    if _COMMENTS.sub("", head).startswith("("):
         return "trees"
     if path.lower().endswith((".tsv", ".csv", ".txt")) and _is_narrow(head):
         return "dates"

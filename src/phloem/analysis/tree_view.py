@@ -51,7 +51,8 @@ def rooted(tree: Tree, root: RootChoice) -> Tree:
 
 def tree_record(tree: Tree, n_trees: int = 1) -> dict[str, object]:
     """Plain lists. numbers: annotation → a value a node, None where it has none; intervals: the same with
-    (lower, upper). support: the first of the usual annotations, or labels that are numbers."""
+    (lower, upper). support: the first of the usual annotations, or labels that are numbers;
+    written: those labels as they stand, where there are any."""
     n = tree.n_nodes
     numbers: dict[str, list[float | None]] = {}
     intervals: dict[str, list[list[float] | None]] = {}
@@ -62,9 +63,9 @@ def tree_record(tree: Tree, n_trees: int = 1) -> dict[str, object]:
             elif is_interval(value):
                 intervals.setdefault(key, [None] * n)[node] = [_short(v) for v in value]  # type: ignore
     labels = tree.labels or (None,) * n
-    if any(is_support(label) for label in labels):
-        numbers["label"] = [_short(str(label)) if is_support(label) else None for label in labels]
-    usual = ("label", *SUPPORT_KEYS)
+    supports = [str(label) if is_support(label) else None for label in labels]
+    numbers |= _of_labels(supports)
+    usual = ("label", "label 1", *SUPPORT_KEYS)
     return {
         "names": list(tree.taxa),
         "parent": tree.parent.tolist(),
@@ -72,9 +73,22 @@ def tree_record(tree: Tree, n_trees: int = 1) -> dict[str, object]:
         "labels": [label if label is not None and not is_support(label) else None for label in labels],
         "numbers": numbers,
         "intervals": intervals,
+        "written": supports if any(supports) else None,
         "support": next((key for key in usual if key in numbers), None),
         "rooted": tree.rooted,
         "trees": n_trees,
+    }
+
+
+def _of_labels(supports: Sequence[str | None]) -> dict[str, list[float | None]]:
+    """The numbers of labels such as 95, or 99.1/95 of two kinds, by which of them it is."""
+    parts = [None if label is None else label.split("/") for label in supports]
+    most = max((len(one) for one in parts if one), default=0)
+    return {
+        "label" if most == 1 else f"label {k + 1}": [
+            _short(one[k]) if one and len(one) > k else None for one in parts
+        ]
+        for k in range(most)
     }
 
 

@@ -151,7 +151,21 @@ KINDS: tuple[Kind, ...] = (
         "ml",
         ("alignment",),
         (
-            _model(_MODELS),
+            _model((*_MODELS, ("auto", "auto: compare many models and take the best by BIC; takes longer"))),
+            Question(
+                "alrt",
+                "SH-aLRT replicates",
+                "A quick test of every branch, 1000 is usual; 80 % and more is firm. 0: none.",
+                "whole",
+                0,
+            ),
+            Question(
+                "ufboot",
+                "Ultrafast bootstrap replicates",
+                "1000 or more; 95 % and more is firm. 0: none.",
+                "whole",
+                0,
+            ),
             _SEED,
             Question(
                 "patience",
@@ -291,7 +305,11 @@ KINDS: tuple[Kind, ...] = (
                 "Whether all branches change at one rate.",
                 "choice",
                 "strict",
-                (("strict", "strict: one rate"), ("ucln", "relaxed: every branch its own, log-normal")),
+                (
+                    ("strict", "strict: one rate"),
+                    ("ucln", "relaxed: every branch its own, log-normal"),
+                    ("ucgd", "relaxed: every branch its own, gamma"),
+                ),
             ),
             Question(
                 "tree-prior",

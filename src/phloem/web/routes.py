@@ -171,7 +171,9 @@ class Page:
         if kind.command in ("nj", "upgma"):
             words += ["--method", kind.command, "--bootstrap", str(answers.get("bootstrap") or 0)]
         elif "model" in {q.option for q in kind.questions}:
-            words += ["--model", str(answers.get("model") or asked.get("usual_model") or "GTR+F+G4")]
+            usual = str(asked.get("usual_model") or "MK+G4")
+            model = str(answers.get("model") or usual)
+            words += ["--model", usual if model == "auto" else model]
         else:
             raise InputError(f"{kind.title} takes seconds and has no forecast")
         if answers.get("datatype"):

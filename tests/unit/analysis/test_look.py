@@ -60,6 +60,8 @@ def test_warnings_of_readers_are_told(tmp_path):
         ("a.dist", "3\na 0 1 2\nb 1 0 3\nc 2 3 0\n", "matrix"),
         ("a.csv", ",a,b,c,d\na,0,1,2,1\nb,1,0,3,1\nc,2,3,0,1\nd,1,1,1,0\n", "matrix"),
         ("a.nwk", "((a:1,b:2):1,c:3);", "trees"),
+        ("a.tree", "[branch labels: SH-aLRT/UFBoot]\n((a:1,b:2)99/95:1,c:3);", "trees"),
+        ("b.nwk", "[&R] ((a:1,b:2):1,c:3);", "trees"),
         ("a.tre", "#NEXUS\nbegin trees;\ntree one = [&R] ((a:1,b:2):1,c:3);\nend;\n", "trees"),
         ("a.tsv", "name\tdate\na\t2001.5\nb\t2002\nc\t2003\nd\t2004\n", "dates"),
         ("a.txt", "a 2001\nb 2002\nc 2003\nd 2004\n", "dates"),

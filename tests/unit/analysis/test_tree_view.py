@@ -47,6 +47,14 @@ def test_numeric_labels_are_support_and_names_are_names():
     assert "apes" in record["labels"] and record["lengths"][0] is None
 
 
+def test_labels_of_two_supports_are_two_numbers():
+    record = tree_record(parse_trees("((a,b)99.1/95,(c,d)80/7,e);")[0])
+    assert sorted(v for v in record["numbers"]["label 1"] if v is not None) == [80, 99.1]
+    assert sorted(v for v in record["numbers"]["label 2"] if v is not None) == [7, 95]
+    assert record["support"] == "label 1" and "99.1/95" in record["written"]
+    assert record["labels"] == [None] * 8 and tree_record(parse_trees("((a,b),c);")[0])["written"] is None
+
+
 def test_roots(file):
     tree, _ = read_view(file)
     middle, _ = read_view(file, 0, RootChoice("midpoint"))

@@ -72,7 +72,7 @@ function fitted(question, found) {
   const fits = (value) => {
     if (PROTEIN.test(value)) return kind === "protein";
     if (CODON.test(value)) return kind === "codon";
-    return ANY.test(value) || ["dna", "rna"].includes(kind);
+    return ANY.test(value) || value === "auto" || ["dna", "rna"].includes(kind);
   };
   const choices = question.choices.filter(([value]) => !value || fits(value));
   return { ...question, choices, usual: question.required ? USUAL_MODELS[kind] ?? "MK+G4" : question.usual };

@@ -5,7 +5,7 @@ export class TreeModel {
     const n = record.parent.length;
     Object.assign(this, {
       n, tips: record.names.length, names: record.names, labels: record.labels, rooted: record.rooted,
-      numbers: record.numbers, intervals: record.intervals, support: record.support,
+      numbers: record.numbers, intervals: record.intervals, support: record.support, written: record.written,
       parent: Int32Array.from(record.parent), collapsed: new Set(), ladderized: true,
     });
     this.timed = record.lengths.slice(0, n - 1).every((length) => length !== null);

@@ -102,6 +102,10 @@ function bar(pen, camera, style, x, y, top) {
 
 function value(style, drawn, x, px, py) {
   const number = style.values[x];
+  if (typeof number === "string") {
+    drawn.names.push([px, py, number, 10, style.quiet, "end"]);
+    return;
+  }
   if (number !== null && number !== undefined) {
     drawn.names.push([px, py, number > 1 ? String(Math.round(number)) : String(+number.toPrecision(3)), 10, style.quiet, "end"]);
   }

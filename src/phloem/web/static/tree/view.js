@@ -86,7 +86,7 @@ export class TreeView {
     return {
       theme, ink: ink("ink"), quiet: ink("quiet"), mark: ink("mark"), bar: ink("bar"), line: tips > 3000 ? 0.8 : 1.3,
       prune: 0.8, labels: this.shown.labels, bars: this.shown.bars && model.timed ? model.bars : null,
-      values: this.shown.support && model.support ? model.numbers[model.support] : null,
+      values: this.shown.support && model.support ? model.written ?? model.numbers[model.support] : null,
       steps: this.colour ? colourSteps(model, this.colour) : null, marked: this.options.marked, found: this.found,
     };
   }
