@@ -57,11 +57,11 @@ def shares(n_runs: int, n_chains: int, size: int, ranks_a_run: int) -> tuple[Sha
     return tuple(found)
 
 
-def useful_ranks(n_chains: int, most: int, seconds: Callable[[int], float]) -> int:
+def useful_ranks(n_chains: int, most: int, seconds: Callable[[int], float], swap_seconds: float) -> int:
     """Among how many ranks a run's chains are best divided. seconds: of a generation of so many chains on one
     rank; where there are several, each generation is as long as the largest share, and a swap."""
     times = {
-        k: seconds(-(-n_chains // k)) + (k > 1) * SWAP_SECONDS for k in range(1, min(most, n_chains) + 1)
+        k: seconds(-(-n_chains // k)) + (k > 1) * swap_seconds for k in range(1, min(most, n_chains) + 1)
     }
     return min(times, key=lambda k: (times[k], k))
 
