@@ -35,16 +35,23 @@ def coordinates(data: ChainData, values: np.ndarray, lengths: np.ndarray) -> np.
     return np.concatenate([*found, [np.log(lengths.sum())]])
 
 
-def learn(data: ChainData, state: ChainState) -> None:
+def looked_at(data: ChainData, state: ChainState) -> np.ndarray:
+    """(H, 1 + d): of every chain in the state its rank of heat and its coordinates."""
+    slots = enumerate(state.slot)
+    found = [coordinates(data, state.values[h, slot], state.lengths[h, slot]) for h, slot in slots]
+    return np.column_stack([state.rank, found])
+
+
+def learn(data: ChainData, state: ChainState, seen: np.ndarray) -> None:
     """One look at every chain of a run: means by rank, one covariance, and from it the factor that
     joint_normal uses. Deviations of a chain at inverse temperature β count β^½ times, as those of a normal
-    distribution heated so are larger. state.looks, mean, covariance and factor change in place."""
-    n = int(state.looks[0])
-    gain, n_chains = max(1.0 / (n + 1), 1.0 / LONGEST), len(state.slot)
-    spread = np.zeros_like(state.covariance)
-    for h in range(n_chains):
-        rank, slot = state.rank[h], state.slot[h]
-        away = coordinates(data, state.values[h, slot], state.lengths[h, slot]) - state.mean[rank]
+    distribution heated so are larger. seen: of all chains, as looked_at gives it, those of other processes
+    too. state.looks, mean, covariance and factor change in place."""
+    n, n_chains = int(state.looks[0]), len(seen)
+    gain, spread = max(1.0 / (n + 1), 1.0 / LONGEST), np.zeros_like(state.covariance)
+    for row in seen:
+        rank = int(row[0])
+        away = row[1:] - state.mean[rank]
         state.mean[rank] += gain * away
         spread += data.heat[rank, HEAT] * (1.0 - gain) * np.outer(away, away)
     state.covariance[:] += gain * (spread / n_chains - state.covariance)

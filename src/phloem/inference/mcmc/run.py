@@ -11,7 +11,7 @@ import numpy as np
 
 from phloem.errors import InputError, NumericalError
 from phloem.inference.mcmc.learning import EVERY as LOOK_EVERY
-from phloem.inference.mcmc.learning import learn
+from phloem.inference.mcmc.learning import learn, looked_at
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import (
     LIKELIHOOD,
@@ -178,7 +178,8 @@ def _advance(run: Run, n_generations: int) -> None:
             _work_among_ranks(run, pair, log_uniform, task)
         run.state.generation[0] += n
         if tunes and learns and run.generation % LOOK_EVERY == 0:
-            learn(run.data, run.state)
+            seen = looked_at(run.data, run.state)
+            learn(run.data, run.state, seen if run.swaps is None else run.swaps.shared(seen))
 
 
 def _work_among_ranks(run: Run, pair: np.ndarray, log_uniform: np.ndarray, task: int) -> None:

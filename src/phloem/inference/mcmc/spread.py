@@ -26,7 +26,7 @@ OF_CHAINS = (
 )  # fmt: skip
 OF_HEATS = ("tuning", "tried", "accepted", "batch_tried", "batch_accepted")
 COUNTS = ("swaps_tried", "swaps_accepted")
-OF_ALL = ("swap_rng", "generation")
+OF_ALL = ("swap_rng", "generation", "looks", "mean", "covariance", "factor")
 
 # Of a generation in which chains may swap with those of another process (docs/clusters.md): they pause, and
 # on a GPU what was under way comes to its end.
@@ -144,6 +144,20 @@ class Swaps:
         here = np.isin(pair, self.own)
         local = np.where(np.all(here, axis=1, keepdims=True), pair - self.own.start, -1)
         return local, np.flatnonzero(here[:, 0] != here[:, 1])
+
+    def shared(self, rows: np.ndarray) -> np.ndarray:
+        """What each rank says of its chains, (chains there, m), together, in the order of chains."""
+        most = max(map(len, self.among))
+        message = np.zeros((most, rows.shape[1]))
+        message[: len(rows)] = rows
+        found = []
+        for rank, chains in enumerate(self.among):  # pairs of ranks meet in the same order everywhere
+            if chains == self.own:
+                found.append(rows)
+            elif chains:
+                told = self.ranks.exchanged(message.ravel(), rank).reshape(message.shape)
+                found.append(told[: len(chains)])
+        return np.concatenate(found)
 
     def swap(self, state: ChainState, heat: np.ndarray, pair: np.ndarray, log_uniform: float) -> None:
         """Exchange temperatures of a chain here and one elsewhere, or not, as in one process."""

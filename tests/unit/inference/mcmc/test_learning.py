@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from phloem.inference.mcmc.learning import EVERY, LONGEST, OWN, coordinates, learn
+from phloem.inference.mcmc.learning import EVERY, LONGEST, OWN, coordinates, learn, looked_at
 from phloem.inference.mcmc.records import OF_INTERVAL, OF_POSITIVE, OF_REAL, OF_SIMPLEX, Joint
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
@@ -40,7 +40,7 @@ def looks(heat: float, n: int):
         state.values[0, 0] = [*shares, *np.exp(common + 0.1 * rng.normal(size=2)), rng.uniform(0, 2), common]
         state.lengths[0, 0] = rng.exponential(size=(1, 5))
         seen.append(coordinates(data, state.values[0, 0], state.lengths[0, 0]))
-        learn(data, state)
+        learn(data, state, looked_at(data, state))
     return state, np.array(seen)
 
 

@@ -82,6 +82,12 @@ def test_what_stays_behind_with_a_chain_is_seen(alone, monkeypatch):
     assert not same(alone, sampled(4))
 
 
+def test_learning_from_own_chains_alone_is_seen(alone, monkeypatch):
+    """The error planted: how numbers vary together is learnt from the chains of one process."""
+    monkeypatch.setattr(spread.Swaps, "shared", lambda self, rows: rows)
+    assert not same(alone, sampled(4))
+
+
 def test_another_decision_is_seen(alone, monkeypatch):
     """The error planted: swaps between ranks are decided by other numbers than those within one."""
     right = spread.Swaps.swap
