@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_data import ChainInput, chain_input, taxon_of
 from phloem.analysis.mcmc_options import command_line
 from phloem.analysis.mcmc_record import (
@@ -124,8 +124,7 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     unit = f"#NEXUS\n[Branch lengths: {result.length_unit}]\n"
     tree = nexus_text([result.consensus]).replace("#NEXUS\n", unit, 1)
     write_file(f"{prefix}.con.tre", tree, KEPT)
-    text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
-    write_file(record, text + "\n", KEPT)
+    write_file(record, json_text(result.to_json()), KEPT)
     return result
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from phloem.analysis.json_record import plain
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.reading import DataOptions, reading_identity
 from phloem.clustering.starting_tree import starting_tree
@@ -171,7 +171,7 @@ class McmcResult:
             for n in ("mean", "sd", "hpd_low", "hpd_high", "ess", "ess_tail", "r_hat", "mcse")
         }
         rows = [
-            {"name": name} | {c: _plain(v[i]) for c, v in columns.items()} for i, name in enumerate(p.names)
+            {"name": name} | {c: plain(v[i]) for c, v in columns.items()} for i, name in enumerate(p.names)
         ]
         return {
             "finished": True,
@@ -180,11 +180,11 @@ class McmcResult:
             "data": self.data,
             "branch_lengths": self.length_unit,
             "parameters": rows,
-            "convergence": {name: _plain(value) for name, value in asdict(self.diagnosis).items()},
+            "convergence": {name: plain(value) for name, value in asdict(self.diagnosis).items()},
             "acceptance": {
                 n: dict(zip(("tried", "accepted", "tuning"), v)) for n, v in self.acceptance.items()
             },
-            "swaps_between_neighbouring_ranks": [_plain(x) for x in self.swaps],
+            "swaps_between_neighbouring_ranks": [plain(x) for x in self.swaps],
             "warnings": list(self.warnings),
             "seconds": self.seconds,
             "chain_generations_per_second": self.speed,
@@ -201,11 +201,6 @@ def settings_record(settings: McmcSettings) -> dict[str, Any]:
     found = asdict(settings)
     found["chains"]["priors"]["branch_lengths"] = length_prior_text(settings.chains.priors.branch_lengths)
     return found
-
-
-def _plain(value):
-    value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # The files of an analysis: what they are called, and whether it may go on from them or replace them.

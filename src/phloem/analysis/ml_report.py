@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from phloem.analysis.json_record import plain
 from phloem.analysis.likelihood import optimum_record
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def choice_record(choice: ModelChoice) -> dict[str, object]:
                 "fitted_model": c.fit.model_text,
                 "log_likelihood": c.fit.log_likelihood,
                 **{k: v for k, v in optimum_record(c.fit).items() if k in ("free_numbers", *by)},
-                **{f"{name}_weight": _plain(weights[name][i]) for name in by},
+                **{f"{name}_weight": plain(weights[name][i]) for name in by},
             }
             for i, c in enumerate(choice.candidates)
         ],
@@ -183,9 +184,5 @@ def _cell(value: object) -> str:
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def _plain(value: float) -> float | None:
-    return value if np.isfinite(value) else None
-
-
 def _finite(least: Criteria) -> dict[str, float | None]:
-    return {name: _plain(value) for name, value in least._asdict().items()}
+    return {name: plain(value) for name, value in least._asdict().items()}

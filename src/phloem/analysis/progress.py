@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 
-import numpy as np
-
+from phloem.analysis.json_record import plain
 from phloem.analysis.outputs import check_outputs
 from phloem.inference.mcmc.sampler import Progress
 from phloem.io.output_file import write_file
@@ -37,13 +35,8 @@ class ProgressFile:
         """NaN becomes null."""
         if self._path is None or time.monotonic() < self._next:
             return
-        record = {name: _plain(value) for name, value in asdict(now).items() if name != "diagnosis"}
+        record = {name: plain(value) for name, value in asdict(now).items() if name != "diagnosis"}
         found = None if now.diagnosis is None else asdict(now.diagnosis)
-        record["convergence"] = found and {name: _plain(value) for name, value in found.items()}
+        record["convergence"] = found and {name: plain(value) for name, value in found.items()}
         write_file(self._path, json.dumps(record, allow_nan=False) + "\n")
         self._next = time.monotonic() + SECONDS
-
-
-def _plain(value: object) -> object:
-    value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -10,6 +10,7 @@ import numpy as np
 
 from phloem.analysis.dated_input import DatedInput, DatedTreeOptions, read_dated_tree, shown_dates
 from phloem.analysis.draw import check_picture_name, save_drawing
+from phloem.analysis.json_record import plain
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.dates import shown_year
@@ -93,17 +94,13 @@ class TemporalSignal:
             "residual_mean_square": found.residual_mean_square,
             "outliers": [name for name, far in zip(names, found.outliers) if far],
             "randomisation": {
-                name: asdict(test) | {"observed": _plain(test.observed), "mean": _plain(test.mean)}
+                name: asdict(test) | {"observed": plain(test.observed), "mean": plain(test.mean)}
                 for name, test in (("tips", self.of_tips), ("clusters", self.of_clusters))
                 if test is not None
             },
             "settings": asdict(self.settings),
             "provenance": self.provenance | {"seed": self.settings.seed},
         }
-
-
-def _plain(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def run_temporal_signal(settings: TemporalSignalSettings, progress: Progress | None = None) -> TemporalSignal:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from phloem.analysis.json_record import plain
 from phloem.summary.trace import trace_summary
 
 LEAST_DRAWS = 4  # a run, for a summary
@@ -69,11 +69,6 @@ def running_summary(traces: Traces, burn_in: float) -> list[dict[str, object]]:
     p = trace_summary(traces.names, np.stack([values[first:n] for values in traces.values]))
     columns = ("mean", "sd", "hpd_low", "hpd_high", "ess", "r_hat")
     return [
-        {"name": name} | {column: _plain(getattr(p, column)[i]) for column in columns}
+        {"name": name} | {column: plain(getattr(p, column)[i]) for column in columns}
         for i, name in enumerate(p.names)
     ]
-
-
-def _plain(value: float) -> float | None:
-    value = float(value)
-    return value if math.isfinite(value) else None
