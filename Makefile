@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow lint docs bench clean
+# West Nile virus by codons, as docs/time-trees.md says; goes on where it was stopped.
+WNV ?= wnv-output/wnv
+.PHONY: demo wnv test test-slow lint docs bench clean
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -32,6 +34,16 @@ demo: $(VENV)/.installed
 	@mkdir -p demo-output
 	$(BIN)/phloem mcmc examples/primates.nex --model GTR+G4 --generations 500000 --seed 1 \
 	  --prefix demo-output/primates --redo
+
+wnv: $(VENV)/.installed
+	@mkdir -p $(dir $(WNV))
+	$(BIN)/phloem time examples/west_nile.fasta.gz --datatype codon --sites 1-11028 --stop-codons mask \
+	  --ambiguity missing --dates examples/west_nile.dates.tsv --model GY94+FO+G4 --gamma median \
+	  --clock ucln --clock-sd cv --tree-prior skyline --pieces 10 \
+	  --prior clock_rate='exponential(3)' --prior clock_cv='exponential(1)' --prior kappa=jeffreys \
+	  --prior omega=jeffreys --prior alpha='exponential(2)' --prior frequencies='dirichlet(1)' \
+	  --until-converged --generations 100000000 --sample-every 500 --check-every 20000 \
+	  --device auto --prefix $(WNV)
 
 test: $(TEST_READY)
 	$(BIN)/python -m pytest -m 'not slow' -n 2

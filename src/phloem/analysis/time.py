@@ -14,23 +14,26 @@ from phloem.analysis.mcmc_data import DEFAULT_MODELS
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import DataOptions, alignment_of, reading_identity
+from phloem.analysis.time_files import output_files, write_past
+from phloem.analysis.time_start import time_origin, time_selection
 from phloem.data.alignment import Alignment
 from phloem.data.dates import TipDates
 from phloem.density.parameterisation import PartModel
-from phloem.errors import STANDARD_INPUT, DeviceError, InputError
+from phloem.errors import STANDARD_INPUT, InputError
 from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
-from phloem.inference.mcmc.checkpoint import KEPT, samples_path, state_path
+from phloem.inference.mcmc.checkpoint import KEPT, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress
 from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
+from phloem.inference.time.draws import past
 from phloem.inference.time.sampler import (
     Sampled,
     first_kept,
-    paths,
     plain_time_likelihood,
     sample,
     warnings_of,
@@ -43,7 +46,7 @@ from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.pruning.select import Selection
-from phloem.summary.clade_trees import SUMMARY_TREES, tree_of_clades
+from phloem.summary.clade_trees import tree_of_clades
 from phloem.summary.trace import TraceSummary, trace_summary
 from phloem.tree.tree import Tree
 
@@ -58,8 +61,8 @@ ROOT = "root"
 @dataclass(frozen=True)
 class TimeTreeSettings(DataOptions):
     """One analysis. dates: a table of names and dates, None where all taxa are of one time. model, gamma,
-    prefix, redo: as of `phloem mcmc`. tree: clock, tree prior, priors. clade: "name=taxon,taxon,…", known
-    from then on by its name, as root is; monophyletic: names of those that must be clades; clock_clade:
+    prefix, redo, device: as of `phloem mcmc`. tree: clock, tree prior, priors. clade: "name=taxon,taxon,…",
+    known from then on by its name, as root is; monophyletic: names of those that must be clades; clock_clade:
     of those with clocks of their own, or "name=taxon,taxon,…"; calibrate: "name=density" of its age.
     summary_tree: of summary.clade_trees.tree_of_clades. chains: what the sampler does."""
 
@@ -73,6 +76,7 @@ class TimeTreeSettings(DataOptions):
     prior: tuple[str, ...] = ()
     prefix: str | None = None
     redo: bool = False
+    device: Literal["auto", "cpu", "gpu"] = "auto"
     gamma: Literal["mean", "median"] = "mean"
     summary_tree: Literal["mcc", "hipstr", "ccd"] = "mcc"
     chains: TimeSettings = field(default_factory=TimeSettings)
@@ -239,7 +243,7 @@ def _require(clades: dict[str, Clade], name: str) -> None:
 def run_time(
     settings: TimeTreeSettings,
     progress: Callable[[Progress], None] | None = None,
-    started: Callable[[TimeInput], None] | None = None,
+    started: Callable[[TimeInput, str], None] | None = None,
     compiling: Callable[[str], None] | None = None,
 ) -> TimeResult:
     """Sample, summarise, write; an interrupted analysis is resumed, a finished one goes on where more
@@ -264,37 +268,28 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult:
     _refuse_short(settings.chains)
     data = time_input(settings)
     _refuse_too_much(settings.chains, len(data.model.taxa))
+    selection = time_selection(settings, data)
+    device: Device = "gpu" if selection.engine == "gpu" else "cpu"
+    settings = replace(settings, device=device)
+    origin = time_origin(settings, data)
     if started is not None:
-        started(data)
+        started(data, selection.reason)
     for file in [*files, str(report_path(prefix))] if settings.redo else ():
         Path(file).unlink(missing_ok=True)
     observed = observations(data.alignment, data.model.engine.unseen)
     plain = plain_time_likelihood(data.alignment, data.model)
-    sampled = sample(
-        observed, data.model, settings.chains, prefix, _identity(settings, data), progress, plain
-    )
-    result = _summarised(settings, data, sampled, files)
+    identity = _identity(settings, data)
+    sampled = sample(observed, data.model, settings.chains, prefix, identity, progress, plain, origin, device)
+    result = _summarised(settings, data, sampled, selection, files)
     if was_finished and sampled.generations == 0:
         return replace(result, was_finished=True)
     write_file(f"{prefix}.{settings.summary_tree}.tre", nexus_text([result.tree]), KEPT)
+    first = first_kept(sampled.runs[0])
+    draws = [run.samples for run in sampled.runs]
+    write_past(prefix, past(sampled.runs[0].columns, draws, first), data.model.youngest)
     text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
     write_file(record, text + "\n", KEPT)
     return result
-
-
-def output_files(prefix: str, n_runs: int, tree: str = "mcc") -> dict[str, str]:
-    """File name → what it holds."""
-    files = {}
-    for r in range(n_runs):
-        log, trees = paths(prefix, r)
-        files[str(log)] = f"trace of run {r + 1} (Tracer)"
-        files[str(trees)] = f"dated trees of run {r + 1} with rates (FigTree)"
-    files[f"{prefix}.{tree}.tre"] = f"{SUMMARY_TREES[tree]} with ages (FigTree)"
-    files[f"{prefix}.json"] = "settings, provenance, summary"
-    files[str(state_path(prefix))] = "checkpoint, to resume from"
-    for r in range(n_runs):
-        files[str(samples_path(prefix, r))] = f"samples of run {r + 1}, of the checkpoint"
-    return files
 
 
 def _extended(settings: TimeTreeSettings, record: Path) -> TimeTreeSettings:
@@ -359,6 +354,7 @@ def _identity(settings: TimeTreeSettings, data: TimeInput) -> dict[str, Any]:
         "dates": input_digest(settings.dates) if settings.dates else None,
         "model": data.model.engine.parts[0].model.text(),
         "gamma": settings.gamma,
+        "device": settings.device,
         "tree": _tree_text(tree),
         **reading_identity(settings),
         **chains,
@@ -366,7 +362,7 @@ def _identity(settings: TimeTreeSettings, data: TimeInput) -> dict[str, Any]:
 
 
 def _summarised(
-    settings: TimeTreeSettings, data: TimeInput, sampled: Sampled, files: dict[str, str]
+    settings: TimeTreeSettings, data: TimeInput, sampled: Sampled, selection: Selection, files: dict[str, str]
 ) -> TimeResult:
     runs, first = sampled.runs, first_kept(sampled.runs[0])
     draws = np.stack([run.samples.numbers[first:] for run in runs])
@@ -374,9 +370,6 @@ def _summarised(
     tried = np.sum([run.state.tried for run in runs], axis=0)
     accepted = np.sum([run.state.accepted for run in runs], axis=0)
     tuning = np.mean([run.state.tuning for run in runs], axis=0)
-    threads = settings.chains.threads or usable_cores()[0]
-    reason = "the engine's kernels and gradients in a compiled loop, a thread a run"
-    selection = Selection("cpu", threads, "float64", reason, _no_evaluator)
     return TimeResult(
         settings=settings,
         model=data.model.engine.parts[0].model.text(),
@@ -394,7 +387,3 @@ def _summarised(
         files=files,
         provenance=provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
     )
-
-
-def _no_evaluator(_problem):
-    raise DeviceError("the sampler evaluates its chains itself")

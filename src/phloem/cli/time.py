@@ -16,6 +16,7 @@ PRIOR = typer.Option(None, help="As in 'kappa=lognormal(1,1.25)'; may be repeate
 CLADE = typer.Option(None, help="A set of taxa, apes=Homo,Pan,Gorilla, whose age is told; may be repeated.")
 MONOPHYLETIC = typer.Option(None, help="Name of a --clade that must be one; may be repeated.")
 CLOCK_CLADE = typer.Option(None, help="A clade with its own clock, of --clock local: a name, or name=A,B,C.")
+DEVICE = typer.Option("auto", help="Where likelihoods are found; auto: a GPU where forecasts say it pays.")
 CALIBRATE = typer.Option(None, help="Age of a clade or root: 'apes=normal(15,2)'; may be repeated.")
 
 
@@ -51,6 +52,10 @@ def time(
         False, "--until-converged", help="Stop at ASDSF < 0.01, every ESS > 200, every R-hat < 1.01."
     ),
     runs: int = typer.Option(2, help="Independent runs from random trees, to compare with each other."),
+    start: Literal["random", "lsd"] = typer.Option(
+        "random", help="Trees to start from; lsd: one by neighbour joining, dated by least squares."
+    ),
+    device: Literal["auto", "cpu", "gpu"] = DEVICE,
     seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),
     sample_every: int = typer.Option(200, help="Generations between samples."),
     check_every: int = typer.Option(50_000, help="Generations between checkpoints."),
@@ -105,11 +110,11 @@ def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult:
     written = ProgressFile(progress, settings.inputs)
     bar, report = chain_progress(console, settings.chains.generations, written.tell)
 
-    def begin(data: TimeInput) -> None:
+    def begin(data: TimeInput, device: str) -> None:
         written.check(
             lambda: output_files(settings.file_prefix, settings.chains.n_runs, settings.summary_tree)
         )
-        _introduce(settings, data)
+        _introduce(settings, data, device)
         bar.start()  # only now: what goes to standard output would stand in its line
 
     try:
@@ -121,7 +126,7 @@ def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult:
         bar.stop()
 
 
-def _introduce(settings: TimeTreeSettings, data: TimeInput) -> None:
+def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None:
     from textwrap import fill
 
     from phloem.cli.mcmc import show_line
@@ -156,7 +161,9 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput) -> None:
     if together:
         show_line(f"clades:  monophyletic {', '.join(together)}")
     until = "until converged, at most " if c.until_converged else ""
-    show_line(f"chains:  {c.n_runs} runs, seed {c.seed}, {until}{c.generations:,} generations, random trees")
+    origin = "random trees" if c.start == "random" else "a tree dated by least squares"
+    show_line(f"chains:  {c.n_runs} runs, seed {c.seed}, {until}{c.generations:,} generations, {origin}")
+    show_line(fill(f"device:  {device}", terminal_width(), subsequent_indent=" " * 9))
     if not c.use_data:
         show_line("data:    ignored; this samples the prior")
 
@@ -164,7 +171,7 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput) -> None:
 def _show(result: TimeResult) -> None:
     from rich.text import Text
 
-    from phloem.analysis.time import SUMMARY_TREES
+    from phloem.analysis.time_files import SUMMARY_TREES
     from phloem.cli.mcmc import parameter_table, show_convergence, show_line
     from phloem.cli.streams import print_table, report_console
     from phloem.plot.terminal_tree import draw_tree

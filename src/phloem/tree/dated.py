@@ -60,11 +60,16 @@ def dated_tree(parent: np.ndarray, heights: np.ndarray) -> DatedTree:
 def with_tip_heights(tree: Tree, heights: np.ndarray, shortest: float) -> DatedTree:
     """A rooted binary tree in units of time with these heights (T,) of its tips: inner nodes keep theirs, or
     are lifted until every branch is at least `shortest` long."""
-    own = node_heights(tree)
-    own[: tree.n_tips] = heights
-    for x in range(tree.n_nodes - 1):
-        own[tree.parent[x]] = max(own[tree.parent[x]], own[x] + shortest)
-    return dated_tree(tree.parent, own)
+    return lifted_tree(tree.parent, np.append(heights, node_heights(tree)[tree.n_tips :]), shortest)
+
+
+def lifted_tree(parent: np.ndarray, heights: np.ndarray, shortest: float) -> DatedTree:
+    """From parents (N,), which come after their children, and heights (N,), of which those of inner nodes are
+    raised until every branch is at least `shortest` long."""
+    own = np.array(heights, np.float64)
+    for x in range(len(own) - 1):
+        own[parent[x]] = max(own[parent[x]], own[x] + shortest)
+    return dated_tree(parent, own)
 
 
 def random_dated_tree(

@@ -85,16 +85,16 @@ def set_lengths(run, s):
 
 def refresh(run) -> float:
     """log likelihood + log prior of the accepted state, from nothing."""
-    run.scratch.done[:] = 0, -1, 0
+    run.scratch.done[:] = 0, -1, 0, 0
     advance(run.data, run.state, run.scratch, 1, REFRESH)
     return float(run.state.log_likelihood[0] + run.state.log_prior[0])
 
 
 def step(run):
     """Coordinates (D,) at the end of one step, slopes there, and which of them the move changes."""
-    run.scratch.done[:] = 0, -1, 0
+    run.scratch.done[:] = 0, -1, 0, 0
     advance(run.data, run.state, run.scratch, 1, SAMPLE)
-    return run.scratch.y.copy(), run.scratch.slope.copy(), np.flatnonzero(run.scratch.scale > 0.0)
+    return run.scratch.y.copy(), run.scratch.slope + run.scratch.kick, np.flatnonzero(run.scratch.scale > 0.0)
 
 
 def density_at(run, y, which, lengths):

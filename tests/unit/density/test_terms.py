@@ -29,6 +29,7 @@ from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.families import FAMILIES, KIND
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
+from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal
 from phloem.density.terms.term import TOPOLOGY, BlockPrior, LengthPrior
 from phloem.density.terms.two_exponentials import TwoExponentials
@@ -45,6 +46,7 @@ OTHERS = [
     GammaDirichlet(3.0, 2.0, 1.5, 0.5),
     InverseGammaDirichlet(4.0, 1.5, 0.7, 2.0),
     LogNormal(-1.0, 0.3),
+    LogUniform(1e-4, 30.0),
     Normal(3.0, 0.2),
     TwoExponentials(3.0, 0.5),
     Uniform(-2.0, 0.5),
@@ -147,6 +149,9 @@ def mass(family) -> float:
             1,
             epsabs=1e-9,
         )[0]
+    if isinstance(family, LogUniform):
+        ends = np.log([family.lower, family.upper])
+        return integrate.quad(lambda u: density(np.exp(u)) * np.exp(u), *ends)[0]
     if family.domain == "positive":
         return integrate.quad(lambda u: density(np.exp(u)) * np.exp(u), -60, 8, limit=500, points=[-8, 2])[0]
     if family.domain == "unit":
@@ -246,6 +251,7 @@ def test_lengths_of_tips_branches_are_told_by_the_topology():
         (lambda: Dirichlet((1.0, float("nan"))), "dirichlet needs positive numbers"),
         (lambda: Dirichlet((1.0, 2.0)).log_density(np.full(3, 1 / 3)), "2 concentrations for 3 entries"),
         (lambda: Uniform(1.0, 1.0), "uniform needs two finite numbers"),
+        (lambda: LogUniform(2.0, 1.0), "smaller number first"),
     ],
 )
 def test_wrong_numbers_are_refused(wrong, message):

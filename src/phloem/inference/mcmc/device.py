@@ -67,7 +67,7 @@ class DeviceChains:
 
 SMALL_TREE, MOST_GROUPS = 2_000, 8
 STREAMS = 8  # forests of a group that the GPU may work on at the same time
-_python_launches = Lock()  # captures do not bear another's
+launches_of_python = Lock()  # captures do not bear another's
 
 
 def chains_on_device(
@@ -124,34 +124,44 @@ def _group(
     place: tuple[int, ...], parts: Sequence[Part], layouts: list[list[int]], state: ChainState
 ) -> Group:
     from phloem.hardware.gpu_device import own_stream
-    from phloem.pruning.gpu.forest import GpuForest
 
-    n_tips, (k, first, end, beside) = len(parts[0].tip_codes), place
-    numbers: list[np.ndarray] = []
-    sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    for h in range(first, end):
-        number = _ordered(state.order[h, state.slot[h]], n_tips)
-        node = np.empty_like(number)
-        node[number] = np.arange(len(number))
-        numbers.append(node)
-        for side, children in zip(sides, (state.left, state.right)):
-            side.append(number[children[h, state.slot[h]][node[n_tips:]]])
-    left, right = np.stack(sides[0]), np.stack(sides[1])
+    k, first, end, beside = place
+    trees = [
+        (state.order[h, s], state.left[h, s], state.right[h, s])
+        for h, s in zip(range(first, end), state.slot[first:end])
+    ]
     streams = [own_stream() for _ in range(min(len(layouts), STREAMS))]
     forests, on_stream = [], tuple(streams[i % len(streams)] for i in range(len(layouts)))
     for of, on in zip(layouts, on_stream):
-        own, each = [parts[i] for i in of], np.repeat(np.arange(len(left)), len(of))
-        problems = [_problem(part, left, right) for part in own]
         with on():
-            forest = GpuForest(
-                problems * len(left), left[each], right[each],
-                n_sets=max(int(part.length_class.max()) for part in own) + 1,
-                n_processes=max(int(part.process.max()) for part in own) + 1,
-                lazy=True, beside=beside * len(streams),
-            )  # fmt: skip
-        _rename(forest, np.stack(numbers)[each])
-        forests.append(forest)
+            forests.append(forest_of([parts[i] for i in of], trees, beside * len(streams)))
     return Group(k, first, end, tuple(forests), on_stream)
+
+
+def forest_of(parts: Sequence[Part], trees: Sequence[tuple[np.ndarray, ...]], beside: int) -> GpuForest:
+    """Chains over parts of one layout, all parts of a chain side by side. trees: of every chain (N,) nodes
+    from the tips up, left and right children. beside: forests that the GPU works on at the same time."""
+    from phloem.pruning.gpu.forest import GpuForest
+
+    n_tips, numbers = len(parts[0].tip_codes), []
+    sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    for order, *both in trees:
+        number = _ordered(order, n_tips)
+        node = np.empty_like(number)
+        node[number] = np.arange(len(number))
+        numbers.append(node)
+        for side, children in zip(sides, both):
+            side.append(number[children[node[n_tips:]]])
+    left, right, each = np.stack(sides[0]), np.stack(sides[1]), np.repeat(np.arange(len(trees)), len(parts))
+    problems = [_problem(part, left, right) for part in parts]
+    forest = GpuForest(
+        problems * len(left), left[each], right[each],
+        n_sets=max(int(part.length_class.max()) for part in parts) + 1,
+        n_processes=max(int(part.process.max()) for part in parts) + 1,
+        lazy=True, beside=beside,
+    )  # fmt: skip
+    _rename(forest, np.stack(numbers)[each])
+    return forest
 
 
 def _ordered(order: np.ndarray, n_tips: int) -> np.ndarray:
@@ -285,7 +295,7 @@ def _serve(there: DeviceChains, run: tuple, group: Group) -> None:
             else:
                 for forest, on_stream in zip(forests, group.on_stream):
                     if forest.change.counts.any() and not forest.chains.trees.pending.any():
-                        with _python_launches, on_stream():
+                        with launches_of_python, on_stream():
                             forest.evaluate()
                 resume = SETTLE
     except BaseException:

@@ -10,6 +10,7 @@ from phloem.density import clocks
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.records import TimeState
 from phloem.inference.time.structure import TimeModel
+from phloem.summary.through_time import ThroughTime, ages_of, grid_sizes, skyline_sizes, through_time
 from phloem.tree.dated import DatedTree
 from phloem.tree.tree import lengths_of_heights
 
@@ -72,6 +73,30 @@ def draw(state: TimeState, columns: Columns) -> Samples:
         lengths[None],
         np.stack([heights, rates])[None],
     )
+
+
+def past(columns: Columns, draws: list[Samples], first: int, n: int = 200) -> ThroughTime:
+    """Lineages, and population sizes where the tree prior has them, of all runs from a sample on."""
+    model, names = columns.model, ("LnL", "LnPr", *columns.names)
+    heights = np.concatenate([samples.sets[first:, HEIGHTS] for samples in draws])
+    numbers = np.concatenate([samples.numbers[first:] for samples in draws])
+    ages, prior = ages_of(heights, n), model.tree_prior.name
+
+    def of(beginning: str) -> np.ndarray:
+        return numbers[:, [i for i, name in enumerate(names) if name.startswith(beginning)]]
+
+    sizes = None
+    if prior in ("constant", "exponential"):
+        growth = of("growth_rate") if prior == "exponential" else 0.0
+        sizes = of("pop_size") * np.exp(-growth * ages)
+    elif prior in ("skyline", "skyride"):  # a skyride's groups have a joining each
+        own = of("pop_size")
+        groups = of("group_size") if prior == "skyline" else np.ones_like(own)
+        sizes = skyline_sizes(heights, own, groups, ages)
+    elif prior in ("skygrid", "skygrid-linear"):
+        spacing = float(model.parameters.settings[0])
+        sizes = grid_sizes(of("pop_size"), spacing, ages, prior == "skygrid-linear")
+    return through_time(heights, sizes, n)
 
 
 def _age(model: TimeModel, clade, tree: DatedTree) -> float:

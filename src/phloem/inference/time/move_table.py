@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from phloem.density import clocks
-from phloem.density.space import Space
 from phloem.errors import InputError
 from phloem.inference.mcmc.moves import multiplier, simplex_dirichlet, simplex_slider, slider
 from phloem.inference.time import moves
-from phloem.inference.time.records import OF_DATES, OF_HAMILTON, OF_NUMBERS, OF_TREE, MoveTable
+from phloem.inference.time.records import OF_DATES, OF_HAMILTON, OF_MODEL, OF_NUMBERS, OF_TREE, MoveTable
+from phloem.inference.time.structure import TimeModel
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Move:
     with a density everywhere), "spread" (a factor of them, not fixed),
     "jumps" (deviations most of which are 0), "inherited" (by branches below), "peaked" (at 0), "rate" (of the
     clock, not fixed), "dates" (tips of uncertain ones), "groups" (of joinings). holds: whether distances may
-    be held in its stead (compiled/run.py).
+    be held in its stead (compiled/run.py). free: the likelihood never changes.
     """
 
     name: str
@@ -40,7 +40,33 @@ class Move:
     bounds: tuple[float, float] = (0.0, 0.0)
     needs: str = ""
     holds: bool = False
+    free: bool = False
     narrows: bool = False
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Microseconds, roughly, of a proposal's likelihood, of its gradient, and of a move that leaves it
+    alone."""
+
+    likelihood: float
+    gradient: float
+    prior: float
+
+    @property
+    def of_free(self) -> float:
+        """How much more often free moves are made: the more the others cost, the less they are noticed."""
+        return min(30.0, max(1.0, 0.5 * self.likelihood / self.prior))
+
+    @property
+    def of_dates(self) -> float:
+        """The same of trajectories that ask for no likelihood, of several hundred steps each."""
+        return min(4.0, max(1.0, 0.003 * self.gradient / self.prior))
+
+    @property
+    def of_joint(self) -> float:
+        """The same of trajectories that ask for its gradient."""
+        return min(1.0, max(0.4, 10.0 * self.likelihood / self.gradient))
 
 
 @dataclass(frozen=True)
@@ -67,6 +93,8 @@ NUMBER_MOVES: tuple[Any, ...] = (multiplier.MOVE, slider.MOVE, simplex_dirichlet
 JOINT_MOVE = Move("hamilton", lambda p: 0.0, 1.5)
 DATES_MOVE = Move("hamilton_dates", lambda p: 0.0, 1.5, needs="rates")
 OFTEN = {"clock_scale": 16.0}  # what no Hamiltonian step moves together with its deviations
+MODEL_MOVE = Move("hamilton_model", lambda p: 0.0, 0.2, needs="model")
+SELDOM = 0.05  # of numbers that have Hamiltonian moves of their own
 _HELD = 0.5  # how often distances are held, of moves for which that may be
 
 
@@ -78,13 +106,13 @@ def registered() -> Mapping[str, Move]:
 
 
 def chosen_moves(
-    space: Space,
-    fixed: Collection[str],
+    model: TimeModel,
     there: Mapping[str, bool],
     weights: Mapping[str, float] | None,
+    costs: Costs,
 ) -> tuple[list[ChainMove], list[float]]:
-    """The moves of a chain and their weights: all that can change something, or those that weights names.
-    fixed: blocks that stay. there: what moves may need (Move.needs)."""
+    """The moves of a chain and their weights, by what they cost: all that can change something, or those that
+    weights names. there: what moves may need (Move.needs)."""
     found = [
         ChainMove(move.name, kind, OF_TREE, move)
         for kind, move in enumerate(registered().values())
@@ -93,8 +121,10 @@ def chosen_moves(
     found += [ChainMove("hamilton", 0, OF_HAMILTON, JOINT_MOVE)]
     if there["held"]:
         found += [ChainMove("hamilton_dates", 0, OF_DATES, DATES_MOVE)]
-    for number, block in enumerate(space.blocks):
-        for m in OF_SUPPORT[block.support] if block.name not in fixed else ():
+    if there["model"]:
+        found += [ChainMove("hamilton_model", 0, OF_MODEL, MODEL_MOVE)]
+    for number, block in enumerate(model.space.blocks):
+        for m in OF_SUPPORT[block.support] if block.name not in model.fixed else ():
             kind = len(registered()) + NUMBER_MOVES.index(m)
             width = 0.2 * max(float(np.abs(block.start).max()), 1.0) if block.support == "real" else m.tuning
             weight = 0.5 * block.size**0.5 * OFTEN.get(block.name, 1.0)
@@ -103,13 +133,24 @@ def chosen_moves(
                 own = Move(m.name, m.propose, 0.5, width, m.target, (1e-9, 1e9))
             found.append(ChainMove(f"{block.name}_{m.name}", kind, OF_NUMBERS, own, number))
     if weights is None:
-        return found, [m.move.weight for m in found]
+        return found, [_weight(m, model, there, costs) for m in found]
     names = [m.name for m in found]
     for name in weights:
         if name not in names:
             raise InputError(f"no move '{name}' here", hint=f"Choose among {', '.join(names)}.")
     kept = [m for m in found if weights.get(m.name, 0.0) > 0.0]
     return kept, [weights[m.name] for m in kept]
+
+
+def _weight(m: ChainMove, model: TimeModel, there: Mapping[str, bool], costs: Costs) -> float:
+    """Of a move, by what it costs."""
+    if m.on == OF_NUMBERS:
+        name = model.space.blocks[m.block].name
+        if name in [block.name for block in model.parameters.blocks]:
+            return m.move.weight * costs.of_free
+        return m.move.weight * (SELDOM if there["model"] and name in model.of_substitution else 1.0)
+    factor = {OF_DATES: costs.of_dates, OF_HAMILTON: costs.of_joint}
+    return m.move.weight * (costs.of_free if m.move.free else factor.get(m.on, 1.0))
 
 
 def move_arrays(chosen: Sequence[ChainMove], weights: Sequence[float], clock: int) -> MoveTable:

@@ -18,27 +18,34 @@ from phloem.inference.mcmc.records import Recipes
 from phloem.pruning.cpu.cell_records import CellScratch, DownScratch
 
 # what a move is of (MoveTable.on)
-OF_TREE, OF_NUMBERS, OF_HAMILTON, OF_DATES = range(4)
+OF_TREE, OF_NUMBERS, OF_HAMILTON, OF_DATES, OF_MODEL = range(5)
 # supports of blocks; FIXED: whatever their support is, they stay as they are
 POSITIVE, UNIT, INTERVAL, REAL, SIMPLEX, FIXED = range(6)
-# rows of TimeState.steps: which Hamiltonian moves; and its columns
-JOINT, DATES = range(2)
+# rows of TimeState.steps: which Hamiltonian moves, in the order of OF_HAMILTON, …; and its columns
+JOINT, DATES, MODEL = range(3)
 LOG_STEP, LOG_MEAN, SHORTFALL, COUNT, CENTRE = range(5)
 # what was evaluated last (TimeScratch.last): the tree's part of the prior, the prior, the likelihood
 LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD = range(3)
-# TimeScratch.done: moves done in this call, the one under way (-1: none), whether its model is waited for;
-# pending: its log Hastings ratio (then that of acceptance), whether branches and topology changed
-MOVES, MOVE, WAITING = range(3)
-RATIO, TOUCHED, TOPOLOGY = range(3)
+# TimeScratch.done: moves done in this call, the one under way (-1: none), what the caller is waited for,
+# whether moves adapt;
+# pending: its log Hastings ratio (then that of acceptance), whether branches and topology changed; of a
+# trajectory which step of how many is done, how many of them make one of the likelihood's, how long one is,
+# the energy at the start, and the log Jacobian where it is
+MOVES, MOVE, WAITING, ADAPTS = range(4)
+NOTHING, FOR_MODEL, FOR_LIKELIHOOD = range(3)
+RATIO, TOUCHED, TOPOLOGY, STEP, STEPS, INNER, LENGTH, ENERGY, JACOBIAN = range(9)
+# TimeScratch.asked, of a device: a value of the proposal, with another model, another topology, of
+# everything; slopes, by the model's numbers, too; and whether what it proposes since is to be taken over
+PROPOSED, OTHER_MODEL, REORDERED, EVERYTHING, SLOPES, PARAMETERS, TAKEN = range(7)
 # rows of the scales that a table of clades holds
 OF_HEIGHT, OF_RATE = range(2)
 
 
 class Blocks(NamedTuple):
     """first, size: (b,) int64 of the numbers; coordinate: (b,) int64 first of the coordinates; support: (b,)
-    int64; low, high: (b,) bounds; in_dates: (b,) uint8, 1 for those that do not touch the likelihood where
-    distances are held: of the clock and of the tree prior; in_joint: (b,) uint8, 1 for those that the joint
-    Hamiltonian move changes: all that compiled code knows the slope of."""
+    int64; low, high: (b,) bounds; taken: (3, b) uint8, 1 where a Hamiltonian move changes them: JOINT all
+    that compiled code knows the slope of (but for MODEL's where that is a move of its own), DATES those of
+    the clock and of the tree prior, MODEL those of the substitution model."""
 
     first: np.ndarray
     size: np.ndarray
@@ -46,8 +53,7 @@ class Blocks(NamedTuple):
     support: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    in_dates: np.ndarray
-    in_joint: np.ndarray
+    taken: np.ndarray
 
 
 class Clock(NamedTuple):
@@ -87,22 +93,23 @@ class MoveTable(NamedTuple):
 class TimeData(NamedTuple):
     """What never changes during a run.
 
-    use_data: 0 samples the prior. numbers, addresses, downs: (L, ·) tables of the cells
-    (pruning/cpu/cell_records.py). recipes: of the substitution model, from its own numbers (e,);
-    model_from: (e,) int64 which of the chain's numbers each is, -1: a reference rate of 1;
-    model_moves: 1 where the joint move changes some of them. tree_density:
+    use_data: 0 samples the prior. on_device: 1 where the caller finds likelihoods (device.py). numbers,
+    addresses, downs: (L, ·) tables of the cells (pruning/cpu/cell_records.py). recipes: of the substitution
+    model, from its own numbers (e,); model_from: (e,) int64 which of the chain's numbers each is, -1: a
+    reference rate of 1; model_moves: (3,) uint8, which Hamiltonian moves change some of them. tree_density:
     address of the tree prior's; tree_first, tree_size: its numbers; tree_settings. tip_bounds: (T, 2) of
-    heights; moving: int64, tips whose dates are sampled. path: length of a trajectory; most_steps: of
-    one."""
+    heights; moving: int64, tips whose dates are sampled. path: length of a trajectory; most_steps: of the
+    likelihood in one."""
 
     n_tips: int
     use_data: int
+    on_device: int
     numbers: np.ndarray
     addresses: np.ndarray
     downs: np.ndarray
     recipes: Recipes
     model_from: np.ndarray
-    model_moves: int
+    model_moves: np.ndarray
     blocks: Blocks
     priors: PriorTable
     clock: Clock
@@ -126,9 +133,9 @@ class TimeState(NamedTuple):
     heights, deviations (2, N); lengths (2, 1, N) in substitutions; values (2, n); groups (2, K) int64.
     log_likelihood, log_prior, log_tree: (1,), the latter a part of the prior. rng: (4,). tuning, tried,
     accepted, batch_tried, batch_accepted: (M,). generation: (1,).
-    steps: (2, 5) of the two Hamiltonian moves, see above. clade: (E,) uint64 keys, 0: free. seen (E,), mean,
+    steps: (3, 5) of the Hamiltonian moves, see above. clade: (E,) uint64 keys, 0: free. seen (E,), mean,
     square (2, E): since the last window began; variance (2, E): in use, 0: not known; usual (2,): where it is
-    not. number_seen (1,), number_mean, number_square, number_variance (m,). diverged: (2,) int64 trajectories
+    not. number_seen (1,), number_mean, number_square, number_variance (m,). diverged: (3,) int64 trajectories
     that left their range, and diverged_at (N,) at which node the slope was largest then."""
 
     parent: np.ndarray
@@ -169,11 +176,12 @@ class TimeState(NamedTuple):
 class TimeScratch(NamedTuple):
     """What a run works in. cell, down: of the likelihood. keys, new_keys: (N,) uint64 of sets of tips below;
     moved: (N,) uint8; engine: (2, e) the model's numbers, accepted and proposed. anchors (N,). y, momentum,
-    slope, scale: (D,) of a trajectory. by_height, by_deviation (N,), by_value (n,): derivatives. counts (2,
-    N), ancestors (C,) int64; ages (C,): of calibrations. edges, stack (N,) int64, spots (N,): of moves. room:
+    slope, kick, scale: (D,) of a trajectory: slope that of the prior, kick the likelihood's. by_length (N,):
+    the likelihood's derivatives. by_height, by_deviation (N,), by_value (n,): derivatives. counts (2, N),
+    ancestors (C,) int64; ages (C,): of calibrations. edges, stack (N,) int64, spots (N,): of moves. room:
     (max(n, 8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its eigensystem. last: (3,)
-    what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under
-    way, see above."""
+    what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under way, asked:
+    what the caller is to find, see above."""
 
     cell: CellScratch
     down: DownScratch
@@ -185,7 +193,9 @@ class TimeScratch(NamedTuple):
     y: np.ndarray
     momentum: np.ndarray
     slope: np.ndarray
+    kick: np.ndarray
     scale: np.ndarray
+    by_length: np.ndarray
     by_height: np.ndarray
     by_deviation: np.ndarray
     by_value: np.ndarray
@@ -203,3 +213,4 @@ class TimeScratch(NamedTuple):
     last: np.ndarray
     done: np.ndarray
     pending: np.ndarray
+    asked: np.ndarray

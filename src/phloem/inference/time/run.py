@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from phloem.density import clocks
 from phloem.errors import NumericalError
 from phloem.inference.mcmc.recipes import Observations
+from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.samples import Samples, extended, no_samples
 from phloem.inference.time.draws import Columns, draw, trace_columns
 from phloem.inference.time.move_table import ChainMove, chosen_moves
 from phloem.inference.time.records import (
     CENTRE,
     COUNT,
+    FOR_MODEL,
     LOG_MEAN,
     LOG_STEP,
+    NOTHING,
     SHORTFALL,
+    WAITING,
     TimeData,
     TimeScratch,
     TimeState,
 )
 from phloem.inference.time.settings import TimeSettings
-from phloem.inference.time.start import Cells, time_cells, time_data, time_scratch, time_state
+from phloem.inference.time.start import (
+    Cells,
+    Origin,
+    likelihood_costs,
+    time_cells,
+    time_data,
+    time_scratch,
+    time_state,
+)
 from phloem.inference.time.structure import CLOCK_RATE, CLOCK_SPREAD, TimeModel
-from phloem.tree.dated import DatedTree
+
+if TYPE_CHECKING:
+    from phloem.inference.time.device import DeviceLikelihood
 
 WINDOWS = (0.1, 0.2, 0.35, 0.6, 0.9)
 """Shares of the warm-up at which a window of learning ends: its scales are then used, and another begins."""
@@ -34,7 +50,8 @@ PRIOR_DRAWS = 5.0  # how many draws the usual variance counts as
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Records of one run; arrays of state, scratch and cells change in place, samples are replaced."""
+    """Records of one run; arrays of state, scratch and cells change in place, samples are replaced.
+    on_device: its likelihood, where a GPU has it."""
 
     number: int
     settings: TimeSettings
@@ -46,6 +63,7 @@ class Run:
     state: TimeState
     scratch: TimeScratch
     samples: Samples
+    on_device: DeviceLikelihood | None = None
 
     @property
     def generation(self) -> int:
@@ -58,25 +76,34 @@ def new_run(
     model: TimeModel,
     settings: TimeSettings,
     stored: tuple[TimeState, Samples] | None = None,
-    tree: DatedTree | None = None,
+    origin: Origin | None = None,
+    device: Device = "cpu",
 ) -> Run:
-    """A run at its start, or where it was stored; its caches are filled. tree: to start from, else random.
+    """A run at its start, or where it was stored; its caches are filled. origin: what it starts from, else
+    random. device: where its likelihood is.
 
     Raises NumericalError where the start has no finite log-likelihood or prior."""
-    from phloem.inference.time.compiled.run import REFRESH, advance
+    from phloem.inference.time.compiled.run import REFRESH
 
-    moves, weights = chosen_moves(model.space, model.fixed, _there(model), settings.move_weights)
-    cells = time_cells(observed, model)
-    data = time_data(cells, model, settings, moves, weights)
+    there_on_device = device == "gpu" and settings.use_data
+    cells = time_cells(observed, model, whole=there_on_device)
+    there = _there(model) | {"model": cells.apart}
+    costs = likelihood_costs(cells.forest.parts, there_on_device)
+    moves, weights = chosen_moves(model, there, settings.move_weights, costs)
+    data = time_data(cells, model, settings, moves, weights)._replace(on_device=int(there_on_device))
     columns = trace_columns(model)
-    state = stored[0] if stored else time_state(model, settings, moves, number, tree)
+    state = stored[0] if stored else time_state(model, settings, moves, number, origin)
     samples = stored[1] if stored else no_samples(len(columns.names), state.parent.shape[1], 2)
     run = Run(
         number, settings, model, tuple(moves), columns, cells, data, state,
         time_scratch(cells, data, state), samples,
     )  # fmt: skip
     _write_model(run, int(state.slot[0]), proposed=False)
-    advance(data, state, run.scratch, 1, REFRESH)
+    if there_on_device:
+        from phloem.inference.time.device import DeviceLikelihood
+
+        run = replace(run, on_device=DeviceLikelihood(model, cells, state, settings.n_runs))
+    _turns(run, 1, REFRESH)
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
         raise NumericalError("a starting tree has no finite log-likelihood or prior density")
     return run if stored else replace(run, samples=extended(samples, [draw(state, columns)]))
@@ -116,14 +143,26 @@ def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
 
 
 def _advance(run: Run, n: int) -> None:
-    from phloem.inference.time.compiled.run import FINISHED, LEARN, SAMPLE, TUNE, advance
+    from phloem.inference.time.compiled.run import LEARN, SAMPLE, TUNE
 
     task = TUNE if run.generation < run.settings.tuning else SAMPLE
     task = LEARN if run.generation < WINDOWS[-1] * run.settings.tuning else task
-    run.scratch.done[:] = 0, -1, 0
-    while advance(run.data, run.state, run.scratch, n, task) != FINISHED:
-        _write_model(run, 1 - int(run.state.slot[0]), proposed=True)
+    _turns(run, n, task)
     run.state.generation[0] += n
+
+
+def _turns(run: Run, n: int, task: int) -> None:
+    """n moves of the compiled loop, and what it waits for."""
+    from phloem.inference.time.compiled.run import FINISHED, advance
+
+    done, there = run.scratch.done, run.on_device
+    done[:] = 0, -1, NOTHING, 0
+    with nullcontext() if there is None else there.on_stream():
+        while advance(run.data, run.state, run.scratch, n, task) != FINISHED:
+            if done[WAITING] == FOR_MODEL:
+                _write_model(run, 1 - int(run.state.slot[0]), proposed=True)
+            elif there is not None:
+                there.answer(run.data, run.state, run.scratch)
 
 
 def _write_model(run: Run, slot: int, proposed: bool) -> None:

@@ -15,12 +15,14 @@ from phloem.inference.mcmc.checkpoint import KEPT, Checkpoint
 from phloem.inference.mcmc.convergence import ENOUGH_TRIES, Diagnosis, diagnose
 from phloem.inference.mcmc.guard import Guard, Plain, plain_likelihood
 from phloem.inference.mcmc.recipes import Observations
+from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress, advance_all
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.draws import HEIGHTS, RATES, draw
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
 from phloem.inference.time.run import Run, advanced, new_run
 from phloem.inference.time.settings import TimeSettings
+from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel
 from phloem.io.newick_text import newick_name
 from phloem.io.output_file import appended_text, replaced_text
@@ -111,16 +113,20 @@ def sample(
     identity: dict | None = None,
     progress: Callable[[Progress], None] | None = None,
     plain: Plain | None = None,
+    origin: Origin | None = None,
+    device: Device = "cpu",
 ) -> Sampled:
     """Run the chains to the end of settings.generations, or until they have converged; arguments and errors
-    as of inference.mcmc.sampler.sample. Every run has a thread."""
+    as of inference.mcmc.sampler.sample; origin: of all runs, None for a random one each. Every run has a
+    thread."""
     runs: list[Run] = []
     checkpoint: Checkpoint | None = None
     if prefix:
         checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}, TimeState)
     stored = checkpoint.load() if checkpoint else None
     for r in range(settings.n_runs):
-        runs.append(new_run(r, observed, model, settings, stored[r] if stored else None))
+        there = stored[r] if stored else None
+        runs.append(new_run(r, observed, model, settings, there, origin, device))
     resumed_at = runs[0].generation if stored else None
     guard = Guard((observed,), 1, runs[0].columns.names, plain if settings.use_data else None, prefix)
     for run in runs:

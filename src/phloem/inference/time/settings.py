@@ -7,21 +7,25 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal
 from phloem.density.terms.term import Family
 from phloem.errors import InputError, require_count, require_seed
 from phloem.hardware.limits import require_threads
 from phloem.inference.mcmc.settings import OF_NUMBERS, Convergence, parse_density
 
-FAMILIES = OF_NUMBERS | {"normal": (Normal, 2)}
+Start = Literal["random", "lsd"]
+FAMILIES = OF_NUMBERS | {"normal": (Normal, 2), "loguniform": (LogUniform, 2)}
 CTMC = "ctmc"
 
 
 def parse_family(text: str) -> Family | str | float:
-    """A density as users write it: lognormal(-7,1), exponential(3) (its rate), ctmc; or a number, for what is
-    fixed. InputError if it is none."""
+    """A density as users write it: lognormal(-7,1), exponential(3) (its rate), jeffreys (1 / x between wide
+    limits), ctmc; or a number, for what is fixed. InputError if it is none."""
     if text.strip().lower() == CTMC:
         return CTMC
+    if text.strip().lower() == "jeffreys":
+        return LogUniform()
     with suppress(ValueError):
         return float(text)
     found = parse_density(text, FAMILIES)
@@ -29,7 +33,8 @@ def parse_family(text: str) -> Family | str | float:
         raise InputError(
             f"'{text[:60]}' is no density",
             hint="Write lognormal(mean of the logarithm, its sd), normal(mean,sd), exponential(rate), gamma("
-            "shape,rate), uniform(low,high), beta(a,b), dirichlet(a); ctmc for the clock, or a number.",
+            "shape,rate), uniform(low,high), loguniform(low,high), jeffreys, beta(a,b), dirichlet(a); ctmc "
+            "for the clock, or a number.",
         )
     return found
 
@@ -70,7 +75,8 @@ class TimeSettings:
     share of the generations in which moves adapt and scales are learnt, which summaries leave out, at most
     most_warm_up of them; tuning_generations: exactly so many. check_every: generations between checkpoints,
     and looks at convergence. use_data: False samples the prior. path: length of Hamiltonian trajectories, in
-    scales; most_steps: of one. move_weights: None for all, else name → weight.
+    scales; most_steps: of one. start: from a "random" tree, or that of "lsd": neighbour joining's, its nodes
+    dated by least squares. move_weights: None for all, else name → weight.
     """
 
     seed: int = 1
@@ -87,6 +93,7 @@ class TimeSettings:
     path: float = 1.6
     most_steps: int = 40
     threads: int | None = None
+    start: Start = "random"
     move_weights: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:

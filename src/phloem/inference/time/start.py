@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +11,10 @@ from phloem.density import clocks, deviations, local_clocks
 from phloem.density.terms.compiled.dispatch import block_table
 from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import Observations, recipes_of
-from phloem.inference.mcmc.records import COMPILED, KIND
+from phloem.inference.mcmc.records import COMPILED, KIND, Recipes
 from phloem.inference.mcmc.start import START, stream
 from phloem.inference.time.compiled import by_address
-from phloem.inference.time.move_table import ChainMove, move_arrays
+from phloem.inference.time.move_table import ChainMove, Costs, move_arrays
 from phloem.inference.time.records import (
     CENTRE,
     FIXED,
@@ -49,19 +50,31 @@ from phloem.tree.dated import DatedTree, random_dated_tree
 SUPPORT = {"positive": POSITIVE, "unit": UNIT, "interval": INTERVAL, "real": REAL, "simplex": SIMPLEX}
 START_STEP, START_SCALE = 0.1, 0.1
 ENTRIES_A_NODE = 512  # of the table of clades
+MANY_NUMBERS = 16  # coordinates of a substitution model that has Hamiltonian moves of its own
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """What chains start from: a tree, and the rate of its clock."""
+
+    tree: DatedTree
+    rate: float
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The likelihood of a chain: its forest, and memory of the way down, which the tables point to."""
+    """The likelihood of a chain: its forest, and memory of the way down, which the tables point to; recipes:
+    of its model. apart: whether that has so many numbers that they are not in the joint Hamiltonian move."""
 
+    recipes: Recipes
+    apart: bool
     forest: Forest
     downs: np.ndarray
     memory: list[DownArrays]
 
 
-def time_cells(observed: Observations, model: TimeModel) -> Cells:
-    """The cells of one chain, their models those of the starting numbers."""
+def time_cells(observed: Observations, model: TimeModel, whole: bool = False) -> Cells:
+    """The cells of one chain, their models those of the starting numbers. whole: one for all columns."""
     site_model = model.engine.site_model(0, model.engine.space.start())
     hidden = np.zeros(observed.codes.shape[1], bool)
     hidden[: observed.n_hidden] = True
@@ -71,34 +84,54 @@ def time_cells(observed: Observations, model: TimeModel) -> Cells:
         raise InputError(
             "classes of sites with branch lengths of their own have no dates", hint="Leave +H out."
         )
-    forest = Forest(column_ranges(part, 0), 1, hangs=False)
+    forest = Forest([part] if whole else column_ranges(part, 0), 1, hangs=False)
     memory = [down_arrays(own, pre_order_vectors([own])) for own in forest.parts]
     downs = np.array([[address_of(array) for array in own] for own in memory], np.int64)
-    return Cells(forest, downs, memory)
+    recipes = recipes_of(model.engine)
+    free = sum(b.n_coordinates for b in model.space.blocks if b.name in model.of_substitution - model.fixed)
+    apart = bool(recipes.rows[0, KIND] == COMPILED) and free >= MANY_NUMBERS
+    return Cells(recipes, apart, forest, downs, memory)
+
+
+def likelihood_costs(parts: Sequence[Part], on_device: bool) -> Costs:
+    """From sizes alone, so that a chain's moves are the same on every machine. A third of the patterns are
+    taken to be distinct below a node, and the path of a proposal to be that of a random tree."""
+    n_tips = len(parts[0].tip_codes)
+    path, likelihood, gradient = 2.0 + 1.5 * np.log2(n_tips), 0.0, 0.0
+    for part in parts:
+        s, c = part.state_sets.shape[1], len(part.process)
+        node = part.tip_codes.shape[1] / 3 * c * (2.0 + 0.04 * s * s) / 1000.0
+        likelihood += path * node
+        gradient += n_tips * (3.0 * node + 6e-5 * c * s**3)
+    if on_device:
+        likelihood, gradient = 100.0, 250.0 + gradient / 150.0
+    return Costs(likelihood, gradient, 1.0 + 0.12 * n_tips)
 
 
 def time_data(
     cells: Cells, model: TimeModel, settings: TimeSettings, moves: list[ChainMove], weights: list[float]
 ) -> TimeData:
     """Constants of a run."""
-    space, recipes = model.space, recipes_of(model.engine)
+    space, recipes = model.space, cells.recipes
     compiled = recipes.rows[0, KIND] == COMPILED
-    names = {b.name for b in model.engine.space.blocks} | {"kappa"}
-    of_model = np.array([b.name in names for b in space.blocks])
+    of_model = np.array([b.name in model.of_substitution for b in space.blocks])
     free = np.array([b.name not in model.fixed for b in space.blocks])
     calibrations, ages = model.calibrations()
     first = space.place(model.parameters.blocks[0].name).start
     if settings.use_data:
         cells.forest.provide(EVALUATE, GRADIENT)
+    joint = free & (~of_model | (compiled and not cells.apart))
+    taken = np.stack([joint, free & ~of_model, free & of_model & cells.apart])
     return TimeData(
         n_tips=model.n_tips,
         use_data=int(settings.use_data),
+        on_device=0,
         numbers=cells.forest.numbers[0],
         addresses=cells.forest.addresses[0],
         downs=cells.downs,
         recipes=recipes,
         model_from=model.model_from,
-        model_moves=int(compiled and (of_model & free).any()),
+        model_moves=(taken & of_model).any(axis=1).astype(np.uint8),
         blocks=Blocks(
             first=space.offsets[:-1].copy(),
             size=np.diff(space.offsets),
@@ -106,8 +139,7 @@ def time_data(
             support=np.where(free, [SUPPORT[b.support] for b in space.blocks], FIXED).astype(np.int64),
             low=np.array([b.lower for b in space.blocks], np.float64),
             high=np.array([b.upper for b in space.blocks], np.float64),
-            in_dates=(free & ~of_model).astype(np.uint8),
-            in_joint=(free & (~of_model | compiled)).astype(np.uint8),
+            taken=taken.astype(np.uint8),
         ),
         priors=block_table(space, model.priors),
         clock=_clock(model),
@@ -162,14 +194,16 @@ def starting_tree(model: TimeModel, rng: np.random.Generator) -> DatedTree:
 
 
 def time_state(
-    model: TimeModel, settings: TimeSettings, moves: list[ChainMove], run: int, tree: DatedTree | None
+    model: TimeModel, settings: TimeSettings, moves: list[ChainMove], run: int, origin: Origin | None
 ) -> TimeState:
-    """A tree, random or the given, and the numbers' starting values."""
+    """A tree and the clock's rate of the origin, or a random tree; the numbers' starting values."""
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(run, START)))
-    tree = starting_tree(model, rng) if tree is None else tree
+    tree = starting_tree(model, rng) if origin is None else origin.tree
     n, m = 2 * model.n_tips - 1, model.space.n_coordinates
     entries = ENTRIES_A_NODE * n
     values, lengths = model.space.start(), np.zeros((2, 1, n))
+    if origin is not None and CLOCK_RATE not in model.fixed:
+        values[model.space.place(CLOCK_RATE)] = origin.rate
     rate = float(values[model.space.place(CLOCK_RATE)][0])
     clocks.set_lengths(clocks.STRICT, rate, 0.0, tree.parent, tree.heights, np.zeros(n), lengths[0, 0])
     deviations = np.zeros((2, n))
@@ -179,7 +213,7 @@ def time_state(
     k, parts = model.parameters.n_groups, np.zeros(0, np.int64)
     if k:
         parts = np.diff(np.round(np.linspace(0, model.n_tips - 1, k + 1))).astype(np.int64)
-    steps = np.zeros((2, 5))
+    steps = np.zeros((3, 5))
     steps[:, [LOG_STEP, LOG_MEAN]], steps[:, CENTRE] = np.log(START_STEP), np.log(10 * START_STEP)
     counts = [np.zeros(len(moves), np.int64) for _ in range(4)]
     return TimeState(
@@ -214,7 +248,7 @@ def time_state(
         number_mean=np.zeros(m),
         number_square=np.zeros(m),
         number_variance=np.full(m, START_SCALE**2),
-        diverged=np.zeros(2, np.int64),
+        diverged=np.zeros(3, np.int64),
         diverged_at=np.zeros(n, np.int64),
     )
 
@@ -232,7 +266,7 @@ def time_scratch(cells: Cells, data: TimeData, state: TimeState) -> TimeScratch:
     keys = np.zeros(n, np.uint64)
     keys[: data.n_tips] = tip_keys(data.n_tips)
     square = data.recipes.base.shape[1] ** 2
-    vectors = [np.zeros(2 * n + m) for _ in range(4)]
+    vectors = [np.zeros(2 * n + m) for _ in range(5)]
     return TimeScratch(
         cell=cells.forest.scratch(),
         down=down_scratch(cells.forest.parts),
@@ -244,7 +278,9 @@ def time_scratch(cells: Cells, data: TimeData, state: TimeState) -> TimeScratch:
         y=vectors[0],
         momentum=vectors[1],
         slope=vectors[2],
-        scale=vectors[3],
+        kick=vectors[3],
+        scale=vectors[4],
+        by_length=np.zeros(n),
         by_height=np.zeros(n),
         by_deviation=np.zeros(n),
         by_value=np.zeros(state.values.shape[1]),
@@ -260,6 +296,7 @@ def time_scratch(cells: Cells, data: TimeData, state: TimeState) -> TimeScratch:
         square=np.zeros(square),
         vectors=np.zeros(square),
         last=np.zeros(3),
-        done=np.array([0, -1, 0]),
-        pending=np.zeros(3),
+        done=np.array([0, -1, 0, 0]),
+        pending=np.zeros(9),
+        asked=np.zeros(7, np.int64),
     )

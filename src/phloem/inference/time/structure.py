@@ -68,6 +68,11 @@ class TimeModel:
     def n_tips(self) -> int:
         return len(self.taxa)
 
+    @property
+    def of_substitution(self) -> frozenset[str]:
+        """Names of the substitution model's blocks."""
+        return frozenset(_plain(b.name) for b in self.engine.space.blocks)
+
     def engine_values(self, values: np.ndarray) -> np.ndarray:
         """(e,) the substitution model's numbers, shares summing to 1, from the chain's (n,)."""
         known = np.append(values, 1.0)[self.model_from]

@@ -129,10 +129,16 @@ def _known_ages(data, state, scratch, slot):
 
 
 @merged
-def add_number_slopes(data, values, by_value):
-    """Add derivatives of the numbers' own priors, by differences: a row of the table at a time."""
-    table = data.priors
+def add_number_slopes(data, values, which, by_value):
+    """Add derivatives of the own priors of the numbers that a Hamiltonian move changes, by differences: a row
+    of the table at a time."""
+    table, blocks = data.priors, data.blocks
     for r in range(table.kind.shape[0]):
+        b = 0
+        while b + 1 < blocks.first.shape[0] and blocks.first[b + 1] <= table.first[r]:
+            b += 1
+        if blocks.taken[which, b] == 0:
+            continue
         here = values[table.first[r] : table.first[r] + table.size[r]]
         numbers = table.numbers[table.numbers_first[r] : table.numbers_first[r + 1]]
         for i in range(here.shape[0]):

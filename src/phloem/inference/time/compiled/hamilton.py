@@ -1,9 +1,16 @@
 """Hamiltonian dynamics of everything but the topology, and of dates where distances are held.
 
 The joint move has as coordinates z of heights, ε of branch rates and all numbers, and asks the likelihood
-for its gradient at every step. The other holds every branch length in substitutions (density/clocks.py), so
-that the data are constant: z and the numbers of clock and tree prior, at the cost of the prior alone.
-Alternating them interweaves the two parametrisations (Yu and Meng 2011, J. Comput. Graph. Stat. 20:531).
+for its gradient. Another holds every branch length in substitutions (density/clocks.py), so that the data are
+constant: z and the numbers of clock and tree prior, at the cost of the prior alone. Alternating them
+interweaves the two parametrisations (Yu and Meng 2011, J. Comput. Graph. Stat. 20:531). Where a substitution
+model has many numbers, they have a move of their own.
+
+The slope of a coalescent jumps where two events change places, most where a group of a skyline ends: the
+error of a trajectory is then of the first order in its steps, which must be a hundred times shorter than the
+likelihood asks for. So one step of the likelihood's force holds `inner` steps of the prior's, which cost
+microseconds (multiple time steps: Tuckerman, Berne and Martyna 1992, J. Chem. Phys. 97:1990; Neal 2011,
+5.5.1).
 
 Leapfrog (Neal 2011, Handbook of MCMC, chapter 5) with a random number of steps and a scale for every
 coordinate. Scales are functions of the topology, by the clade below, and of what was learnt before sampling
@@ -30,16 +37,23 @@ from phloem.inference.time.compiled.density import log_spread
 from phloem.inference.time.records import (
     CENTRE,
     COUNT,
+    DATES,
+    INNER,
     JOINT,
+    LENGTH,
     LOG_MEAN,
     LOG_STEP,
+    MODEL,
     OF_HEIGHT,
     OF_RATE,
     SHORTFALL,
+    STEP,
+    STEPS,
 )
 
 WORST = 1000.0  # energy error of a trajectory that has left its range
-TARGET = 0.8  # acceptance aimed at
+TARGET, OF_KINKS = 0.8, 0.6  # acceptance aimed at; where errors are of the first order in a step
+OUTER, MOST_INNER = 0.15, 100  # a step of the likelihood's force, in scales; and of the prior's in one
 
 set_anchors = uncounted(heights.set_anchors)
 to_ratios = uncounted(heights.to_ratios)
@@ -74,7 +88,9 @@ def set_scales(data, state, scratch, which):
         at = clade_entry(state, scratch.keys[x])
         known = at >= 0 and state.clade[at] == scratch.keys[x]
         for row in (OF_HEIGHT, OF_RATE):
-            there = with_rates and state.parent[slot, x] >= 0 if row == OF_RATE else x >= data.n_tips
+            there = with_rates and state.parent[slot, x] >= 0
+            if row == OF_HEIGHT:
+                there = which != MODEL and x >= data.n_tips
             variance = state.usual[row]
             if known and state.variance[row, at] > 0.0:
                 variance = state.variance[row, at]
@@ -83,7 +99,7 @@ def set_scales(data, state, scratch, which):
     for b in range(blocks.first.shape[0]):
         end = blocks.coordinate[b + 1] if b + 1 < blocks.first.shape[0] else state.number_variance.shape[0]
         for i in range(blocks.coordinate[b], end):
-            moves = blocks.in_joint[b] != 0 if which == JOINT else blocks.in_dates[b] != 0
+            moves = blocks.taken[which, b] != 0
             scale[2 * n + i] = math.sqrt(state.number_variance[i]) if moves else 0.0
 
 
@@ -100,31 +116,49 @@ def begin_trajectory(data, state, scratch, which):
     set_scales(data, state, scratch, which)
     for i in range(y.shape[0]):
         momentum[i] = normal(state.rng) if scratch.scale[i] > 0.0 else 0.0
+        scratch.kick[i] = 0.0
         energy += 0.5 * momentum[i] * momentum[i]
     return energy
 
 
 @merged
-def number_of_steps(data, state, which, step):
-    """Random, so that no trajectory comes back to where it began."""
-    count = int(data.path * (0.5 + uniform(state.rng)) / step + 0.5)
-    return max(1, min(count, data.most_steps))
+def plan_trajectory(data, state, scratch, which, step):
+    """How many steps of a length, at random, so that no trajectory comes back to where it began; and how many
+    of them make one of the likelihood's."""
+    pending, inner = scratch.pending, 1
+    if which != MODEL:
+        inner = max(1, min(int(OUTER / step), MOST_INNER))
+    wanted = data.path * (0.5 + uniform(state.rng)) / step
+    outer = max(1, min(int(wanted / inner + 0.5), data.most_steps))
+    pending[STEP], pending[STEPS], pending[INNER], pending[LENGTH] = 0, inner * outer, inner, step
 
 
 @merged
-def leap(scratch, step):
+def is_whole(pending, which):
+    """Whether the likelihood acts at this step."""
+    return which != DATES and pending[STEP] % pending[INNER] == 0
+
+
+@merged
+def leap(scratch, which):
     """Half a step of the momenta and a whole one of the coordinates."""
+    pending = scratch.pending
+    step = pending[LENGTH]
+    outer = step * pending[INNER] if is_whole(pending, which) else 0.0
     for i in range(scratch.y.shape[0]):
-        scratch.momentum[i] += 0.5 * step * scratch.scale[i] * scratch.slope[i]
+        scratch.momentum[i] += 0.5 * scratch.scale[i] * (step * scratch.slope[i] + outer * scratch.kick[i])
         scratch.y[i] += step * scratch.scale[i] * scratch.momentum[i]
+    pending[STEP] += 1
 
 
 @merged
-def land(scratch, step):
+def land(scratch, which):
     """The other half; returns the energy of the momenta."""
-    energy = 0.0
+    pending, energy = scratch.pending, 0.0
+    step = pending[LENGTH]
+    outer = step * pending[INNER] if is_whole(pending, which) else 0.0
     for i in range(scratch.y.shape[0]):
-        scratch.momentum[i] += 0.5 * step * scratch.scale[i] * scratch.slope[i]
+        scratch.momentum[i] += 0.5 * scratch.scale[i] * (step * scratch.slope[i] + outer * scratch.kick[i])
         energy += 0.5 * scratch.momentum[i] * scratch.momentum[i]
     return energy
 
@@ -143,11 +177,14 @@ def branches(data, state, scratch):
 @merged
 def place(data, state, scratch, which, proposed):
     """Write the point of the coordinates scratch.y into the proposal's slot, unless that holds it (proposed:
-    False, the start); returns the log Jacobian, -inf where a branch lasts no time."""
+    False, the start); returns the log Jacobian, -inf where a branch lasts no time. Branch lengths are written
+    where the likelihood acts."""
     new, n, clock, y = 1 - state.slot[0], state.parent.shape[1], data.clock, scratch.y
     parent, left, heights_ = state.parent[new], state.left[new], state.heights[new]
     values = state.values[new] if proposed else scratch.room
     total = from_coordinates(data.blocks, y[2 * n :], values)
+    if which == MODEL:
+        return total if total == total else -math.inf
     where = heights_ if proposed else scratch.spots
     total += from_ratios(left, parent, state.order[new], scratch.anchors, y[:n], where)
     if proposed and total > -math.inf:
@@ -158,10 +195,11 @@ def place(data, state, scratch, which, proposed):
             for x in range(n):
                 deviations[x] = y[n + x]
             lengths = state.lengths[new, 0]
-            if clock.along == 0:
-                possible = set_lengths(clock.kind, rate, s, parent, heights_, deviations, lengths)
-            else:
-                possible = lengths_along(clock.along, (branches(data, state, scratch), lengths)) > 0.0
+            if is_whole(scratch.pending, which):
+                if clock.along == 0:
+                    possible = set_lengths(clock.kind, rate, s, parent, heights_, deviations, lengths)
+                else:
+                    possible = lengths_along(clock.along, (branches(data, state, scratch), lengths)) > 0.0
         else:
             for x in range(n - 1):
                 possible = possible and heights_[parent[x]] > heights_[x]
@@ -174,40 +212,52 @@ def place(data, state, scratch, which, proposed):
 
 @merged
 def add_slopes(data, state, scratch, which):
-    """From what assess left to the slope (D,) by coordinates in scratch.slope. Returns what the log density
+    """From what prior_of and the likelihood left to slopes by coordinates: of the prior and the Jacobian in
+    scratch.slope (D,), and where the likelihood acts its own in scratch.kick. Returns what the log density
     gains besides: where distances are held, that of the deviations is one of distances."""
     new, n, clock, extra = 1 - state.slot[0], state.parent.shape[1], data.clock, 0.0
     parent, heights_, values = state.parent[new], state.heights[new], state.values[new]
-    deviations, slope = state.deviations[new], scratch.slope
+    deviations, spare = state.deviations[new], scratch.spots
     by_height, by_deviation, by_value = scratch.by_height, scratch.by_deviation, scratch.by_value
     rate, spread = values[clock.rate], values[clock.spread] if clock.spread >= 0 else 0.0
     s, by_rate, by_s = log_spread(clock.kind, spread), 0.0, 0.0
-    if which != JOINT:
+    if which == DATES:
         extra, by_rate, by_s = held_by_distances(
             clock.kind, s, parent, heights_, deviations, by_deviation, by_height
         )
-    elif data.use_data != 0 and clock.along != 0:
-        own = by_value[clock.rate : clock.rate + clock.size]
-        given = (
-            branches(data, state, scratch),
-            state.lengths[new, 0],
-            slope[:n],
-            by_height,
-            by_deviation,
-            own,
-        )
-        pull_back_along(clock.pull_back, given)
-    elif data.use_data != 0:
-        by_rate, by_s = pull_back_lengths(
-            clock.kind, rate, s, parent, heights_, deviations, slope[:n], by_height, by_deviation
-        )
-    by_value[clock.rate] += by_rate / rate
-    if clock.spread >= 0:
-        by_value[clock.spread] += by_s * spread_slope(clock.kind, spread, s)
-    pull_back(state.left[new], parent, state.order[new], scratch.anchors, heights_, by_height)
-    for x in range(n):
-        slope[x], slope[n + x] = by_height[x], by_deviation[x]
-    pull_back_numbers(data.blocks, values, by_value, slope[2 * n :])
+    likelihood = is_whole(scratch.pending, which) and data.use_data != 0
+    for part in range(2 if likelihood else 1):  # of the prior, then of all
+        if part == 1:
+            for x in range(n):
+                by_height[x] = spare[x]
+            by_length = scratch.by_length
+            if clock.along != 0:
+                own = by_value[clock.rate : clock.rate + clock.size]
+                point = branches(data, state, scratch)
+                pull_back_along(
+                    clock.pull_back, (point, state.lengths[new, 0], by_length, by_height, by_deviation, own)
+                )
+            else:
+                by_rate, by_s = pull_back_lengths(
+                    clock.kind, rate, s, parent, heights_, deviations, by_length, by_height, by_deviation
+                )
+            for i in range(scratch.by_engine.shape[0]):
+                if data.model_from[i] >= 0:
+                    by_value[data.model_from[i]] += scratch.by_engine[i]
+        elif likelihood:
+            for x in range(n):
+                spare[x] = by_height[x]
+        by_value[clock.rate] += by_rate / rate
+        if clock.spread >= 0:
+            by_value[clock.spread] += by_s * spread_slope(clock.kind, spread, s)
+        slope = scratch.kick if part == 1 else scratch.slope
+        pull_back(state.left[new], parent, state.order[new], scratch.anchors, heights_, by_height)
+        for x in range(n):
+            slope[x], slope[n + x] = by_height[x], by_deviation[x]
+        pull_back_numbers(data.blocks, values, by_value, slope[2 * n :])
+    if likelihood:
+        for i in range(scratch.kick.shape[0]):
+            scratch.kick[i] -= scratch.slope[i]
     return extra
 
 
@@ -216,21 +266,27 @@ def end_trajectory(data, state, scratch, which, change, tuning):
     """Count a trajectory that left its range (change: -inf), and adapt the step while tuning."""
     n, worst = state.parent.shape[1], data.n_tips
     if tuning:
-        adapt_step(state.steps[which], min(1.0, math.exp(min(change, 0.0))))
+        target = OF_KINKS if scratch.pending[INNER] > 1 else TARGET
+        adapt_step(state.steps[which], target, min(1.0, math.exp(min(change, 0.0))))
     elif not change > -math.inf:
         for x in range(data.n_tips, n):
-            if abs(scratch.slope[x]) * scratch.scale[x] > abs(scratch.slope[worst]) * scratch.scale[worst]:
+            if _force(scratch, x) > _force(scratch, worst):
                 worst = x
         state.diverged[which] += 1
         state.diverged_at[worst] += 1
 
 
+@merged
+def _force(scratch, i):
+    return abs(scratch.slope[i] + scratch.kick[i]) * scratch.scale[i]
+
+
 @uncounted
-def adapt_step(steps, acceptance):
+def adapt_step(steps, target, acceptance):
     """Dual averaging towards the target (Hoffman and Gelman 2014, J. Mach. Learn. Res. 15:1593)."""
     steps[COUNT] += 1.0
     m = steps[COUNT]
-    steps[SHORTFALL] += (TARGET - acceptance - steps[SHORTFALL]) / (m + 10.0)
+    steps[SHORTFALL] += (target - acceptance - steps[SHORTFALL]) / (m + 10.0)
     steps[LOG_STEP] = steps[CENTRE] - math.sqrt(m) / 0.05 * steps[SHORTFALL]
     weight = m**-0.75
     steps[LOG_MEAN] = weight * steps[LOG_STEP] + (1.0 - weight) * steps[LOG_MEAN]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from phloem.hardware.numba_compile import merged
+from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.model import discrete_gamma, model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import mark_moved
 from phloem.inference.mcmc.records import (
@@ -20,7 +20,16 @@ from phloem.inference.mcmc.records import (
     SHARES,
 )
 from phloem.inference.time.compiled.density import add_number_slopes, prior_of
-from phloem.inference.time.records import LAST_LIKELIHOOD
+from phloem.inference.time.records import (
+    EVERYTHING,
+    LAST_LIKELIHOOD,
+    OTHER_MODEL,
+    PARAMETERS,
+    PROPOSED,
+    REORDERED,
+    SLOPES,
+    TAKEN,
+)
 from phloem.pruning.cpu.cell import settle_cell
 from phloem.pruning.cpu.cell_loops import evaluate_cell, gradient_cell
 from phloem.pruning.cpu.cell_records import (
@@ -93,18 +102,11 @@ def evaluate(data, state, scratch, model_changed, reordered, everything):
 
 
 @merged
-def settle(data):
-    """Take the proposal of every cell over."""
-    for cell in range(data.numbers.shape[0]):
-        settle_cell(data.numbers[cell], data.addresses[cell])
-
-
-@merged
-def slopes(data, state, scratch, proposed, parameters, by_length):
-    """Log-likelihood, and its derivatives by branch lengths into by_length (N,), and, with parameters, by the
-    numbers of the chain, added to scratch.by_value. proposed: of the proposal that was evaluated last (1), or
-    of the accepted state, which the proposal's slot holds a copy of (0)."""
-    old, new, total = state.slot[0], 1 - state.slot[0], 0.0
+def slopes(data, state, scratch, proposed, parameters):
+    """Log-likelihood, and its derivatives by branch lengths into scratch.by_length, and, with parameters, by
+    the model's numbers into scratch.by_engine, else 0. proposed: of the proposal that was evaluated last (1),
+    or of the accepted state, which the proposal's slot holds a copy of (0)."""
+    old, new, total, by_length = state.slot[0], 1 - state.slot[0], 0.0, scratch.by_length
     tree = ProposedTree(
         state.left[new], state.right[new], state.parent[new], state.order[new], 0, scratch.moved,
         state.lengths[new], state.lengths[old],
@@ -122,16 +124,12 @@ def slopes(data, state, scratch, proposed, parameters, by_length):
             for x in range(by_length.shape[0]):
                 by_length[x] += by_class[k, x]
         if parameters:
-            _add_model_slopes(data, own, at, down, scratch, proposed)
-    if parameters:
-        for i in range(scratch.by_engine.shape[0]):
-            if data.model_from[i] >= 0:
-                scratch.by_value[data.model_from[i]] += scratch.by_engine[i]
+            add_model_slopes(data, own, at, down, scratch, proposed)
     return total
 
 
-@merged
-def _add_model_slopes(data, numbers, addresses, down, scratch, proposed):
+@uncounted
+def add_model_slopes(data, numbers, addresses, down, scratch, proposed):
     """From derivatives by a model's matrices and rates to those by its numbers, in scratch.by_engine."""
     row, n = data.recipes.rows[0], cell_numbers(numbers)
     slot = int64_at(addresses[SLOT], (2,))[proposed]
@@ -209,7 +207,9 @@ def add_alpha_slope(data, row, n_categories, by_rate, rates, scratch):
 class Wanted(NamedTuple):
     """What assess is asked for. likelihood: whether it changed, or its slopes are wanted; of the proposal
     (proposed), else of the accepted state, of which the proposal's slot is a copy. model_changed, reordered,
-    everything: as cell_records.ProposedTree and cell_loops have them. slopes: derivatives of all."""
+    everything: as cell_records.ProposedTree and cell_loops have them. slopes: derivatives of all that
+    the Hamiltonian move `which` changes; parameters: of the likelihood by the model's numbers, too. answered:
+    the likelihood is in scratch.last, and its derivatives where slopes would write them."""
 
     likelihood: bool
     proposed: bool
@@ -217,28 +217,56 @@ class Wanted(NamedTuple):
     reordered: bool
     everything: bool
     slopes: bool
+    which: int
+    parameters: bool
+    answered: bool
 
 
 @merged
 def assess(data, state, scratch, wanted):
     """Log prior + log-likelihood of the proposal's slot, -inf outside; the parts in scratch.last. With slopes
     also derivatives: by heights and numbers of the priors in scratch.by_height and by_value, of the
-    likelihood by lengths in scratch.slope (N,), by numbers added to by_value."""
+    likelihood as slopes leaves them. Where the caller is to find the likelihood, scratch.asked says what of
+    it, and nan is returned."""
     new, likelihood = 1 - state.slot[0], state.log_likelihood[0]
     prior = prior_of(data, state, scratch, new)
     if prior > -math.inf:
         if wanted.slopes:
-            add_number_slopes(data, state.values[new], scratch.by_value)
+            add_number_slopes(data, state.values[new], wanted.which, scratch.by_value)
+            set_engine_numbers(data, state.values[new], scratch.engine[1])
         if wanted.likelihood and data.use_data != 0:
-            if wanted.proposed:
-                likelihood = evaluate(
-                    data, state, scratch, wanted.model_changed, int(wanted.reordered), wanted.everything
-                )
-            if wanted.slopes:
-                by_length = scratch.slope[: state.parent.shape[1]]
-                likelihood = slopes(
-                    data, state, scratch, int(wanted.proposed), data.model_moves != 0, by_length
-                )
+            if wanted.answered:
+                likelihood = scratch.last[LAST_LIKELIHOOD]
+            elif data.on_device != 0:
+                ask(scratch.asked, wanted)
+                return math.nan
+            else:
+                if wanted.proposed:
+                    likelihood = evaluate(
+                        data, state, scratch, wanted.model_changed, int(wanted.reordered), wanted.everything
+                    )
+                if wanted.slopes:
+                    likelihood = slopes(data, state, scratch, int(wanted.proposed), wanted.parameters)
         prior += likelihood
     scratch.last[LAST_LIKELIHOOD] = likelihood
     return prior if prior < math.inf else -math.inf  # what overflows, or is no number, is no state to be in
+
+
+@merged
+def ask(asked, wanted):
+    """Say what of the likelihood is wanted."""
+    asked[PROPOSED], asked[OTHER_MODEL] = wanted.proposed, wanted.model_changed
+    asked[REORDERED], asked[EVERYTHING] = wanted.reordered, wanted.everything
+    asked[SLOPES], asked[PARAMETERS] = wanted.slopes, wanted.parameters
+
+
+@merged
+def settle(data, scratch, model_changed):
+    """Take the proposal of every cell over; or tell the caller to do that, before anything else is asked."""
+    if data.on_device != 0:
+        scratch.asked[TAKEN] = 1
+        slot = int64_at(data.addresses[0][SLOT], (2,))
+        slot[0] = 1 - slot[0] if model_changed else slot[0]
+    else:
+        for cell in range(data.numbers.shape[0]):
+            settle_cell(data.numbers[cell], data.addresses[cell])

@@ -21,12 +21,13 @@ from phloem.inference.time.compiled.hamilton import (
     begin_trajectory,
     branches,
     end_trajectory,
+    is_whole,
     land,
     leap,
     learn_scales,
     lengths_along,
-    number_of_steps,
     place,
+    plan_trajectory,
     set_lengths,
 )
 from phloem.inference.time.compiled.likelihood import (
@@ -40,7 +41,12 @@ from phloem.inference.time.compiled.likelihood import (
     settle,
 )
 from phloem.inference.time.records import (
-    DATES,
+    ADAPTS,
+    ENERGY,
+    FOR_LIKELIHOOD,
+    FOR_MODEL,
+    INNER,
+    JACOBIAN,
     JOINT,
     LAST_LIKELIHOOD,
     LAST_PRIOR,
@@ -49,11 +55,14 @@ from phloem.inference.time.records import (
     LOG_STEP,
     MOVE,
     MOVES,
-    OF_DATES,
+    NOTHING,
     OF_HAMILTON,
     OF_NUMBERS,
     OF_TREE,
+    OTHER_MODEL,
     RATIO,
+    STEP,
+    STEPS,
     TOPOLOGY,
     TOUCHED,
     WAITING,
@@ -100,61 +109,65 @@ def advance(data, state, scratch, n_moves, task):
     """Go on until so many moves are done since scratch.done[MOVES] was 0. task: SAMPLE; TUNE: adapt moves and
     steps, which only burn-in may; LEARN: and scales; REFRESH: one evaluation of the accepted state that
     trusts no cache, at a start and from a checkpoint (models that only Python can make must be written).
-    Returns FINISHED, or WAITS: the caller must write the model of the proposal, which is kept, and call
-    again.
+    Returns FINISHED, or WAITS for what scratch.done[WAITING] says and call again: FOR_MODEL, the caller must
+    write the model of the proposal, which is kept; FOR_LIKELIHOOD, it must answer scratch.asked.
 
-    Every turn of the loop evaluates one point: a proposal, or a step of a trajectory, the k-th of count.
+    Every turn of the loop evaluates one point: a proposal, or a step of a trajectory.
     """
     done, pending, tuning, fresh = scratch.done, scratch.pending, task != SAMPLE, task == REFRESH
-    k, count, step, energy, jacobian, which = -1, 0, 0.0, 0.0, 0.0, JOINT
+    done[ADAPTS] = tuning
     while done[MOVES] < n_moves:
-        move, waited, model, possible = done[MOVE], done[WAITING] != 0, SAME, True
+        move, waited, model, possible = done[MOVE], done[WAITING], SAME, True
+        done[WAITING] = NOTHING
         if move < 0:
             move = _draw(data, state) if not fresh else 0
-            done[MOVE], k = move, -1
+            done[MOVE], pending[STEPS] = move, 0
             begin(state)
         on = data.moves.on[move] if not fresh else OF_TREE
-        by_steps = on in (OF_HAMILTON, OF_DATES)
-        if by_steps:
-            k += 1
-            if k == 0:
-                which = JOINT if on == OF_HAMILTON else DATES
-                energy = begin_trajectory(data, state, scratch, which)
-                step = math.exp(state.steps[which, LOG_STEP if tuning else LOG_MEAN])
-                count = number_of_steps(data, state, which, step)
-            else:
-                leap(scratch, step)
-            jacobian = place(data, state, scratch, which, k > 0)
-            possible = jacobian > -math.inf
-            pending[TOUCHED], pending[TOPOLOGY] = which == JOINT, False
-        elif not waited:
-            possible = _prepare(data, state, scratch, move, fresh)
-        if possible and not waited:
-            sort_by_height(state.heights[1 - state.slot[0]], state.order[1 - state.slot[0]])
-            if on == OF_TREE:
-                topology = mark_topology(data, state, scratch)
-                pending[TOUCHED] = pending[TOUCHED] != 0.0 or topology
-                pending[TOPOLOGY] = topology or fresh
-            if data.use_data != 0 and (fresh or on == OF_NUMBERS or (on == OF_HAMILTON and k > 0)):
-                model = propose_model(data, state, scratch, fresh)
-                if model == BY_CALLER:
-                    done[WAITING] = 1
-                    return WAITS
-        changed, value = waited or model == WRITTEN, -math.inf
+        by_steps = on >= OF_HAMILTON
+        which = on - OF_HAMILTON if by_steps else JOINT
+        if waited == NOTHING:
+            possible = _go_on(data, state, scratch, which) if by_steps else True
+            if not by_steps:
+                possible = _prepare(data, state, scratch, move, fresh)
+            if possible:
+                sort_by_height(state.heights[1 - state.slot[0]], state.order[1 - state.slot[0]])
+                if on == OF_TREE:
+                    topology = mark_topology(data, state, scratch)
+                    pending[TOUCHED] = pending[TOUCHED] != 0.0 or topology
+                    pending[TOPOLOGY] = topology or fresh
+                by_model = on == OF_NUMBERS or (by_steps and pending[TOUCHED] != 0.0 and pending[STEP] > 0)
+                if data.use_data != 0 and (fresh or by_model):
+                    model = propose_model(data, state, scratch, fresh)
+                    if model == BY_CALLER:
+                        done[WAITING] = FOR_MODEL
+                        return WAITS
+        start = by_steps and pending[STEP] == 0.0
+        changed, value = waited == FOR_MODEL or model == WRITTEN, -math.inf
+        if waited == FOR_LIKELIHOOD:
+            changed = scratch.asked[OTHER_MODEL] != 0
         touched = pending[TOUCHED] != 0.0 or changed
         if possible:
-            wanted = Wanted(touched, k != 0, changed, pending[TOPOLOGY] != 0.0, fresh, by_steps)
+            wanted = Wanted(
+                touched, not start, changed, pending[TOPOLOGY] != 0.0, fresh, by_steps,
+                which, by_steps and data.model_moves[which] != 0, waited == FOR_LIKELIHOOD,
+            )  # fmt: skip
             value = assess(data, state, scratch, wanted)
+            if value != value:
+                done[WAITING] = FOR_LIKELIHOOD
+                return WAITS
         if by_steps:
             pending[RATIO] = -math.inf
             if value > -math.inf:
-                value += jacobian + add_slopes(data, state, scratch, which)
-                if k == 0:
-                    energy -= value
+                value += pending[JACOBIAN] + add_slopes(data, state, scratch, which)
+                if start:
+                    pending[ENERGY] -= value
                     continue
-                change = energy + value - land(scratch, step)
+                change = pending[ENERGY] + value - land(scratch, which)
+                if pending[STEP] % pending[INNER] != 0.0:
+                    continue
                 if change > -WORST:
-                    if k < count:
+                    if pending[STEP] < pending[STEPS]:
                         continue
                     pending[RATIO] = change
             end_trajectory(data, state, scratch, which, pending[RATIO], tuning)
@@ -165,14 +178,30 @@ def advance(data, state, scratch, n_moves, task):
             taken = math.log(uniform(state.rng)) < pending[RATIO]
         if taken:
             if data.use_data != 0 and touched:
-                settle(data)
+                settle(data, scratch, changed)
             _take(state, scratch, pending[TOPOLOGY] != 0.0)
-        done[MOVES], done[MOVE], done[WAITING] = done[MOVES] + 1, -1, 0
+        done[MOVES], done[MOVE] = done[MOVES] + 1, -1
         if not fresh:
             _count(data, state, move, taken, tuning)
             if task == LEARN and on == OF_HAMILTON:
                 learn_scales(data, state, scratch)
     return FINISHED
+
+
+@merged
+def _go_on(data, state, scratch, which):
+    """Begin a trajectory, or take its next step; False where that leads nowhere."""
+    pending, begun = scratch.pending, scratch.pending[STEPS] > 0.0
+    if begun:
+        leap(scratch, which)
+    else:
+        energy = begin_trajectory(data, state, scratch, which)
+        step = math.exp(state.steps[which, LOG_STEP if scratch.done[ADAPTS] != 0 else LOG_MEAN])
+        plan_trajectory(data, state, scratch, which, step)
+        pending[ENERGY] = energy
+    pending[JACOBIAN] = place(data, state, scratch, which, begun)
+    pending[TOUCHED], pending[TOPOLOGY] = is_whole(pending, which), False
+    return pending[JACOBIAN] > -math.inf
 
 
 @merged

@@ -21,4 +21,4 @@ def group_size(p):
     return 0.0
 
 
-MOVE = Move("group_size", group_size, 20, needs="groups")
+MOVE = Move("group_size", group_size, 20, needs="groups", free=True)

@@ -72,4 +72,4 @@ def _log_likelihood(p, size, b, n):
     return value - (n - b + 1) * math.log(other) - (p.spots[n] - p.spots[b]) / other
 
 
-MOVE = Move("skyline_boundary", skyline_boundary, 12, needs="groups")
+MOVE = Move("skyline_boundary", skyline_boundary, 12, needs="groups", free=True)

@@ -30,4 +30,4 @@ def spread_centred(p):
     return log_m + n * math.log(s / new)
 
 
-MOVE = Move("spread_centred", spread_centred, 4, 0.5, 0.3, (1e-3, 20.0), needs="spread")
+MOVE = Move("spread_centred", spread_centred, 4, 0.5, 0.3, (1e-3, 20.0), needs="spread", free=True)

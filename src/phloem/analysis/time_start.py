@@ -1,0 +1,77 @@
+"""Where the chains of a dated analysis run, and what they start from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phloem.clustering.starting_tree import starting_tree
+from phloem.data.patterns import site_patterns
+from phloem.dating.least_squares import DatingSettings, date_tree
+from phloem.errors import InputError
+from phloem.hardware.machine import usable_cores
+from phloem.inference.mcmc.checkpoint import stored_device
+from phloem.inference.time.run import Origin
+from phloem.likelihood.problem import engine_problem
+from phloem.pruning.gpu.cost import ChainPlan
+from phloem.pruning.select import Selection, chains_on_cpu, chains_on_gpu, select_chains
+from phloem.tree.dated import lifted_tree
+from phloem.tree.layout import tree_layout
+from phloem.tree.random import uniform_unrooted
+
+if TYPE_CHECKING:
+    from phloem.analysis.time import TimeInput, TimeTreeSettings
+    from phloem.pruning.interface import Problem
+
+SHORTEST = 1e-3  # branches of a start by least squares, in shares of the tree's typical age over the taxa
+
+
+def time_selection(settings: TimeTreeSettings, data: TimeInput) -> Selection:
+    """Where the likelihoods are found, and why: as of phloem mcmc, whose forecasts these are. A checkpoint is
+    gone on with where it was made."""
+    chains = settings.chains
+    there = None if settings.redo else stored_device(settings.file_prefix)
+    threads = chains.threads or usable_cores()[0]
+    if settings.device == "auto" and there == "gpu" and chains.use_data:
+        return chains_on_gpu("chosen: the checkpoint was made on one")
+    why = "the checkpoint was made on one" if there == "cpu" else None
+    if settings.device == "gpu" and not chains.use_data:
+        raise InputError("a prior needs no likelihood, so no GPU", hint="Leave --device out.")
+    if not chains.use_data:
+        why = "a prior needs no likelihood"
+    elif any(p.real_eigen is None for p in _model(data).processes):
+        why = "matrices without a real eigensystem are made there"
+    if settings.device == "auto" and why is not None:
+        return chains_on_cpu(f"chosen: {why}", threads)
+    plan = ChainPlan(chains.n_runs, 1, chains.generations)
+    return select_chains(settings.device, lambda: [_problem(data)], plan, chains.threads)
+
+
+def _model(data: TimeInput):
+    engine = data.model.engine
+    return engine.site_model(0, engine.space.start())
+
+
+def _problem(data: TimeInput) -> Problem:
+    """On a random tree: it has more distinct columns than a good one."""
+    taxa = data.alignment.taxa
+    tree = replace(uniform_unrooted(len(taxa), np.random.default_rng(1)), taxa=taxa)
+    part = data.model.engine.parts[0].model
+    return engine_problem(site_patterns(data.alignment), part, tree_layout(tree, taxa).children)
+
+
+def time_origin(settings: TimeTreeSettings, data: TimeInput) -> Origin | None:
+    """The tree and the rate that all chains start from; None for random ones. By least squares: the tree of
+    the alignment's distances (neighbour joining), its root and dates those that fit best."""
+    if settings.chains.start == "random":
+        return None
+    if data.dates is None:
+        raise InputError("least-squares dates need dates", hint="Add --dates FILE, or leave --start out.")
+    model, tree = data.model, starting_tree(data.alignment, "nj").tree
+    found = date_tree(tree, data.dates, DatingSettings(sites=data.alignment.n_sites))
+    heights = model.youngest - found.years
+    heights[: model.n_tips] = model.tip_bounds.mean(axis=1)
+    dated = lifted_tree(found.tree.parent, heights, SHORTEST * model.scale.time / model.n_tips)
+    return Origin(dated, found.rate / model.engine.parts[0].site_length)

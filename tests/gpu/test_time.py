@@ -1,0 +1,112 @@
+"""Dated chains on a device: the reference's likelihood at every sample, the CPU's walk, exact resume."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from phloem.data.alphabet import alphabet
+from phloem.density.parameterisation import PartModel
+from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
+from phloem.inference.time.records import LAST_LIKELIHOOD, TAKEN
+from phloem.inference.time.run import advanced, new_run
+from phloem.inference.time.sampler import plain_time_likelihood
+from phloem.inference.time.settings import TimeSettings, TreeModel
+from phloem.inference.time.structure import time_model
+from phloem.io.alignment import read_alignment
+from phloem.likelihood.model_for_alignment import model_for_alignment
+
+pytestmark = pytest.mark.slow  # the sampler of dated trees compiles for a minute
+OFTEN = ("hamilton", "narrow_exchange", "subtree_slide")
+SELDOM = (
+    "hamilton_dates", "wilson_balding", "node_height", "up_down", "branch_deviation", "pop_size_multiplier",
+    "clock_rate_multiplier",
+)  # fmt: skip
+WEIGHTS = dict.fromkeys(OFTEN, 2.0) | dict.fromkeys(SELDOM, 1.0)  # the usual ones depend on the device
+# No tuning: it begins with steps so long that rounding grows.
+SETTINGS = TimeSettings(sample_every=4, tuning_generations=0, most_steps=2, move_weights=WEIGHTS)
+
+
+def case(text: str, datatype: str, folder):
+    rng, states = np.random.default_rng(4), alphabet(datatype).states
+    rows = ["".join(rng.choice(list(states[:5]), 8)) for _ in range(6)]
+    file = folder / "data.fasta"
+    file.write_text("".join(f">t{i}\n{row}\n" for i, row in enumerate(rows)))
+    alignment = read_alignment(file, datatype=datatype)
+    model = model_for_alignment(text, alignment)
+    engine = structure_of_parts([PartModel("all", model, alignment.n_sites, sites_per_character(model))])
+    heights = np.repeat(np.array([0.0, 0.1, 0.5, 0.5, 1.0, 1.3])[:, None], 2, axis=1)
+    tree = TreeModel("ucln", prior="skyline", pieces=2)
+    return alignment, time_model(engine, tree, alignment.taxa, heights, 2000.0), observations(alignment)
+
+
+def largest_error(run, alignment) -> float:
+    """Of the log-likelihoods of all samples, from those of the NumPy reference from scratch."""
+    plain, samples = plain_time_likelihood(alignment, run.model), run.samples
+    names = ("LnL", "LnPr", *run.columns.names)
+    expected = [
+        plain(samples.parent[i], samples.sets[i], dict(zip(names, samples.numbers[i])))
+        for i in range(samples.n)
+    ]
+    return float(np.abs(samples.numbers[:, 0] / expected - 1.0).max())
+
+
+@pytest.mark.parametrize(
+    ("text", "datatype"), [("HKY+FO+G4", "dna"), ("HKY+R2", "dna"), ("LG+FO", "protein")]
+)
+def test_chains_on_a_device(text, datatype, tmp_path):
+    alignment, model, observed = case(text, datatype, tmp_path)
+    of_model = [b.name for b in model.engine.space.blocks if b.support == "simplex"][-1]
+    settings = replace(SETTINGS, move_weights=WEIGHTS | {f"{of_model}_dirichlet": 2.0})
+    whole = advanced(new_run(0, observed, model, settings, device="gpu"), 48)
+    assert whole.state.accepted.sum() > 5
+    assert largest_error(whole, alignment) < 1e-9
+    on_cpu = advanced(new_run(0, observed, model, settings), 48)
+    np.testing.assert_allclose(whole.samples.numbers, on_cpu.samples.numbers, rtol=1e-7, atol=1e-7)
+    settings = replace(settings, tuning_generations=16)
+    whole, half = (advanced(new_run(0, observed, model, settings, device="gpu"), n) for n in (32, 12))
+    resumed = new_run(0, observed, model, settings, (half.state, half.samples), device="gpu")
+    assert np.array_equal(advanced(resumed, 20).samples.numbers, whole.samples.numbers)
+
+
+def test_trajectories_of_the_model_alone(tmp_path, monkeypatch):
+    """Amino acids with free frequencies have Hamiltonian moves of their own: the CPU's, to rounding."""
+    _, model, observed = case("LG+FO", "protein", tmp_path)
+    settings = TimeSettings(
+        sample_every=2, tuning_generations=0, most_steps=3, move_weights={"hamilton_model": 1.0}
+    )
+    found = [advanced(new_run(0, observed, model, settings, device=d), 6) for d in ("gpu", "cpu")]
+    assert found[0].state.accepted.sum() > 0
+    np.testing.assert_allclose(found[0].samples.numbers, found[1].samples.numbers, rtol=1e-9, atol=1e-9)
+
+
+def test_a_wrong_value_is_seen(tmp_path):
+    """The control: answers that are one in a million off."""
+    alignment, model, observed = case("HKY+FO+G4", "dna", tmp_path)
+    run = new_run(0, observed, model, SETTINGS, device="gpu")
+    answer = run.on_device.answer
+
+    def errs(data, state, scratch):
+        answer(data, state, scratch)
+        scratch.last[LAST_LIKELIHOOD] *= 1.0 + 1e-6
+
+    run.on_device.answer = errs
+    assert largest_error(advanced(run, 48), alignment) > 1e-7
+
+
+def test_a_proposal_that_is_not_settled_is_seen(tmp_path):
+    """The control of what the loop decided: where accepted lengths are forgotten, values are of others."""
+    alignment, model, observed = case("HKY+FO+G4", "dna", tmp_path)
+    lengths_only = replace(SETTINGS, move_weights={"branch_deviation": 1.0})
+    run = new_run(0, observed, model, lengths_only, device="gpu")
+    answer = run.on_device.answer
+
+    def forgets(data, state, scratch):
+        scratch.asked[TAKEN] = 0
+        answer(data, state, scratch)
+
+    run.on_device.answer = forgets
+    assert largest_error(advanced(run, 48), alignment) > 1e-6
