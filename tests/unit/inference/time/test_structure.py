@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from phloem.density.terms.log_normal import LogNormal
 from phloem.density.tree_priors.tree_prior import LEVEL
 from phloem.errors import InputError
 from phloem.inference.mcmc.structure import structure_of_model
-from phloem.inference.time.move_table import chosen_moves
+from phloem.inference.time.move_table import Costs, chosen_moves
 from phloem.inference.time.run import _there
 from phloem.inference.time.settings import Clade, TreeModel
 from phloem.inference.time.structure import CLOCKS, time_model
@@ -52,10 +54,12 @@ def test_clocks_bring_their_numbers_and_moves(clock):
         *NUMBERS[clock],
         "pop_size",
     ]
-    moves = {m.name for m in chosen_moves(model.space, model.fixed, _there(model), None)[0]}
+    there, costs = _there(model) | {"model": False}, Costs(10.0, 100.0, 1.0)
+    moves = {m.name for m in chosen_moves(model, there, None, costs)[0]}
     of_clocks = set().union(*MOVES.values())
     assert moves & of_clocks == MOVES[clock]
-    held = {m.name for m in chosen_moves(model.space, {"clock_cv", "clock_scale"}, _there(model), None)[0]}
+    fixed = replace(model, fixed=frozenset({"clock_cv", "clock_scale"}))
+    held = {m.name for m in chosen_moves(fixed, there, None, costs)[0]}
     assert not any("multiplier" in name for name in held if name.startswith(("clock_cv", "clock_scale")))
 
 
