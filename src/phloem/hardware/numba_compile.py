@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import re
+import time
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
@@ -26,6 +27,7 @@ from phloem.hardware.notice import compilation_begins
 
 _functions: list[Any] = []
 _PACKAGE = Path(__file__).parents[1]
+_HERE, _BEGAN, _late = _PACKAGE, time.time(), set[Path]()
 _IMPORT = re.compile(r"^from phloem\.?([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
@@ -294,10 +296,14 @@ def _cache_on_disk(dispatcher: Any, suffix: str) -> None:
     Numba looks at a function's own file only, yet compiled code holds the functions and constants of other
     files that it called: after an upgrade, or an edit, it would go on running the old ones. The stamp stands
     in the version too, which Numba reads first: an index of other sources may name records of modules that
-    are gone, and must not be unpickled.
+    are gone, and must not be unpickled. Where a file is newer than this process, which may run what it was
+    before an upgrade, nothing is kept: it would lie there under the stamp of the new one.
     """
+    digest = _sources_digest(Path(dispatcher.py_func.__code__.co_filename))
+    if _late:
+        return
     dispatcher.enable_caching()
-    cache, digest = dispatcher._cache, _sources_digest(Path(dispatcher.py_func.__code__.co_filename))
+    cache = dispatcher._cache
     cache._cache_file = IndexDataCacheFile(cache.cache_path, cache._impl.filename_base + suffix, digest)
     cache._cache_file._version = f"{numba.__version__} {digest}"
 
@@ -318,6 +324,8 @@ def _sources_digest(file: Path) -> str:
 def _read(file: Path) -> tuple[bytes, list[Path]]:
     """A file's bytes and the files of phloem it may import; of a folder that it imports, all files."""
     text, imported = file.read_bytes(), []
+    if file.stat().st_mtime > _BEGAN and _HERE in file.parents:
+        _late.add(file)
     for module, names in _IMPORT.findall(text.decode()):
         folder = _PACKAGE.joinpath(*module.split(".")) if module else _PACKAGE
         imported.append(folder.with_suffix(".py"))
