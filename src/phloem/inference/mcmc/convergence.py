@@ -56,7 +56,8 @@ def diagnose(
     ess, r_hat = mixing(np.concatenate([draws, presence], axis=2))
     which = [*names, *labels]
     if not (np.isfinite(ess).any() and np.isfinite(r_hat).any()):
-        return Diagnosis(generation, n_draws, asdsf, np.nan, np.nan, "nothing moves", False)
+        why = "too few samples" if np.ptp(draws, axis=1).any() else "nothing moves"
+        return Diagnosis(generation, n_draws, asdsf, np.nan, np.nan, why, False)
     worst = int(np.nanargmin(ess))
     met = bool(
         np.nanmin(ess) > thresholds.ess

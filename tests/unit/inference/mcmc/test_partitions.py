@@ -265,11 +265,12 @@ def test_a_wrong_recipe_shows(plant, monkeypatch):
 def test_a_part_that_reads_the_other_ones_columns_shows(monkeypatch):
     right = start.chain_forest
 
-    def wrong(observed, structure, settings, whole):
+    def wrong(observed, structure, settings, n_chains, whole):
         return right(
             [observed[0], replace(observed[1], codes=observed[1].codes[::-1].copy())],
             structure,
             settings,
+            n_chains,
             whole,
         )
 
@@ -280,8 +281,8 @@ def test_a_part_that_reads_the_other_ones_columns_shows(monkeypatch):
 def test_a_part_that_reads_the_other_ones_lengths_shows(monkeypatch):
     right, column = start.chain_forest, CellNumbers._fields.index("first_lengths")
 
-    def wrong(observed, structure, settings, whole):
-        forest = right(observed, structure, settings, whole)
+    def wrong(observed, structure, settings, n_chains, whole):
+        forest = right(observed, structure, settings, n_chains, whole)
         assert forest.numbers[:, :, column].tolist() == [[0, 1]] * 2
         forest.numbers[:, 1, column] = 0
         return forest
