@@ -103,7 +103,9 @@ def test_the_alpha_move():
 )
 def test_the_posterior_moves_away_from_mrbayes(move, generations):
     observed, structure = primates()
-    usual = {m.name: m.weight for m in move_table.chosen_moves(structure, len(observed.taxa), None)}
+    chosen = move_table.chosen_moves(structure, len(observed.taxa), None)
+    # joint_normal moves all numbers, rightly and so well that it covers what a wrong move of some does
+    usual = {m.name: m.weight for m in chosen if m.name != "joint_normal"}
     summary, _, _ = posterior(generations, move_weights=wrong(usual, move, factor=-1.0))
     assert max(abs(v) for v in z_scores(summary).values()) > LARGEST_Z
 
