@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -165,8 +167,9 @@ def sample(
     guard = Guard(parts, settings.n_chains, names[2:], plain if settings.use_data else None, prefix)
     for run in runs:
         guard.check_chains(run.number, _chains(run))
+    start = at = spread.ranks.broadcast(max((int(s.generation[0]) for s, _ in stored or ()), default=0))
+    runs = [advanced(run, at - run.generation) for run in runs]  # one may have been stopped before others
     whole, runs = gathered(spread, runs, [samples for _, samples in stored or ()])
-    start = at = spread.ranks.broadcast(whole[0].generation if whole else 0)
     if checkpoint and not stored:
         checkpoint.save(whole)  # before any trace file, so that whoever finds one finds both
     written = [write_trace(prefix, run, taxa, 0) for run in whole] if prefix else []
@@ -176,7 +179,12 @@ def sample(
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
         before = [run.samples for run in whole]
         report = _reporter(progress, runs, settings, begun, start, diagnosis)
-        runs = advance_all(advanced, runs, block, settings.threads or len(runs), report, spread.alone)
+        try:
+            runs = advance_all(advanced, runs, block, settings.threads or len(runs), report, spread.alone)
+        except Stopped as stopped:
+            if checkpoint:
+                checkpoint.save(stopped.runs)
+            raise
         at += block
         last = at >= settings.generations
         for run in runs:
@@ -243,20 +251,52 @@ def _nothing_of(samples: Samples) -> Samples:
 def advance_all(
     advance: Callable, runs: list, block: int, threads: int, report: Callable[[], None], alone: bool = True
 ) -> list:
-    """Every run by `block` generations, in threads; an interrupt stops them at their next sample. advance:
-    (run, generations, whether to stop) → the run then. alone: False where a thread may wait for another
-    process, which nobody waits for after an error."""
+    """Every run by `block` generations, in threads; an interrupt, SIGTERM or SIGHUP stop each at its next
+    sample (Stopped). advance: (run, generations, whether to stop) → the run then. alone: False where a thread
+    may wait for another process, which nobody waits for after an error."""
     if not runs:
         return []
     stop, pool = threading.Event(), ThreadPoolExecutor(min(len(runs), threads))
     futures = [pool.submit(advance, run, block, stop.is_set) for run in runs]
     try:
-        while wait(futures, timeout=PROGRESS_SECONDS).not_done:
-            report()
+        with _asked_to_end():
+            while wait(futures, timeout=PROGRESS_SECONDS).not_done:
+                report()
         return [future.result() for future in futures]
+    except KeyboardInterrupt:
+        stop.set()
+        if alone:
+            raise Stopped([future.result() for future in futures]) from None
+        raise
     finally:
         stop.set()
         pool.shutdown(wait=alone)
+
+
+class Stopped(KeyboardInterrupt):
+    """An interrupt, after which each run has come to a sample, not all to the same generation. runs: as they
+    are then."""
+
+    def __init__(self, runs: list) -> None:
+        super().__init__()
+        self.runs = runs
+
+
+@contextmanager
+def _asked_to_end() -> Iterator[None]:
+    """Meanwhile a request to end, as batch systems send it and terminals that go away, is an interrupt. Where
+    one is ignored (nohup) or dealt with already, it stays so."""
+    asked = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        asked = []  # only that one may say what a signal does
+    usual = [one for one in asked if signal.getsignal(one) is signal.SIG_DFL]
+    for one in usual:
+        signal.signal(one, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for one in usual:
+            signal.signal(one, signal.SIG_DFL)
 
 
 def _chains(run: Run) -> dict[int, Samples]:

@@ -16,7 +16,7 @@ from phloem.inference.mcmc.convergence import ENOUGH_TRIES, Diagnosis, diagnose
 from phloem.inference.mcmc.guard import Guard, Plain, plain_likelihood
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import Device
-from phloem.inference.mcmc.sampler import Progress, advance_all
+from phloem.inference.mcmc.sampler import Progress, Stopped, advance_all
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.draws import HEIGHTS, RATES, draw
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
@@ -127,21 +127,27 @@ def sample(
     for r in range(settings.n_runs):
         there = stored[r] if stored else None
         runs.append(new_run(r, observed, model, settings, there, origin, device))
-    resumed_at = runs[0].generation if stored else None
+    start = max(run.generation for run in runs)
+    runs = [advanced(run, start - run.generation) for run in runs]  # one may have been stopped before others
     guard = Guard((observed,), 1, runs[0].columns.names, plain if settings.use_data else None, prefix)
     for run in runs:
         guard.check_chains(run.number, {0: draw(run.state, run.columns)})
     if checkpoint and not stored:
         checkpoint.save(runs)
     written = [write_trace(prefix, run, 0) if prefix else 0 for run in runs]
-    begun, start = time.monotonic(), runs[0].generation
+    begun = time.monotonic()
     diagnosis = diagnosis_of(runs)
     while runs[0].generation < settings.generations and not (settings.until_converged and diagnosis.met):
         at = runs[0].generation
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
         before = runs[0].samples.n
         report = _reporter(progress, runs, begun, start, diagnosis)
-        runs = advance_all(advanced, runs, block, settings.threads or usable_cores()[0], report)
+        try:
+            runs = advance_all(advanced, runs, block, settings.threads or usable_cores()[0], report)
+        except Stopped as stopped:
+            if checkpoint:
+                checkpoint.save(stopped.runs)
+            raise
         last = runs[0].generation >= settings.generations
         for run in runs:
             guard.check_samples(run.number, run.samples, before)
@@ -154,7 +160,7 @@ def sample(
     for run in runs if prefix else ():
         close_trace(str(prefix), run)
     done = (runs[0].generation - start) * settings.n_runs
-    return Sampled(tuple(runs), diagnosis, time.monotonic() - begun, done, resumed_at)
+    return Sampled(tuple(runs), diagnosis, time.monotonic() - begun, done, start if stored else None)
 
 
 def _reporter(progress, runs: list[Run], begun: float, start: int, diagnosis: Diagnosis):
