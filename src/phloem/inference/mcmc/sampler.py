@@ -179,12 +179,8 @@ def sample(
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
         before = [run.samples for run in whole]
         report = _reporter(progress, runs, settings, begun, start, diagnosis)
-        try:
-            runs = advance_all(advanced, runs, block, settings.threads or len(runs), report, spread.alone)
-        except Stopped as stopped:
-            if checkpoint:
-                checkpoint.save(stopped.runs)
-            raise
+        keep = checkpoint.save if checkpoint and spread.alone else None
+        runs = advance_all(advanced, runs, block, settings.threads or len(runs), report, keep, spread.alone)
         at += block
         last = at >= settings.generations
         for run in runs:
@@ -249,11 +245,18 @@ def _nothing_of(samples: Samples) -> Samples:
 
 
 def advance_all(
-    advance: Callable, runs: list, block: int, threads: int, report: Callable[[], None], alone: bool = True
+    advance: Callable,
+    runs: list,
+    block: int,
+    threads: int,
+    report: Callable[[], None],
+    keep: Callable[[list], None] | None = None,
+    alone: bool = True,
 ) -> list:
-    """Every run by `block` generations, in threads; an interrupt, SIGTERM or SIGHUP stop each at its next
-    sample (Stopped). advance: (run, generations, whether to stop) → the run then. alone: False where a thread
-    may wait for another process, which nobody waits for after an error."""
+    """Every run by `block` generations, in threads. An interrupt, SIGTERM or SIGHUP stop each at its next
+    sample, not all at the same generation; keep is told the runs then. advance: (run, generations, whether to
+    stop) → the run then. alone: False where a thread may wait for another process, which nobody waits for
+    after an error."""
     if not runs:
         return []
     stop, pool = threading.Event(), ThreadPoolExecutor(min(len(runs), threads))
@@ -265,21 +268,12 @@ def advance_all(
         return [future.result() for future in futures]
     except KeyboardInterrupt:
         stop.set()
-        if alone:
-            raise Stopped([future.result() for future in futures]) from None
+        if keep is not None:
+            keep([future.result() for future in futures])
         raise
     finally:
         stop.set()
         pool.shutdown(wait=alone)
-
-
-class Stopped(KeyboardInterrupt):
-    """An interrupt, after which each run has come to a sample, not all to the same generation. runs: as they
-    are then."""
-
-    def __init__(self, runs: list) -> None:
-        super().__init__()
-        self.runs = runs
 
 
 @contextmanager

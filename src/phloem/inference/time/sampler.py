@@ -16,7 +16,7 @@ from phloem.inference.mcmc.convergence import ENOUGH_TRIES, Diagnosis, diagnose
 from phloem.inference.mcmc.guard import Guard, Plain, plain_likelihood
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import Device
-from phloem.inference.mcmc.sampler import Progress, Stopped, advance_all
+from phloem.inference.mcmc.sampler import Progress, advance_all
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.draws import HEIGHTS, RATES, draw
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
@@ -142,12 +142,8 @@ def sample(
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
         before = runs[0].samples.n
         report = _reporter(progress, runs, begun, start, diagnosis)
-        try:
-            runs = advance_all(advanced, runs, block, settings.threads or usable_cores()[0], report)
-        except Stopped as stopped:
-            if checkpoint:
-                checkpoint.save(stopped.runs)
-            raise
+        keep = checkpoint.save if checkpoint else None
+        runs = advance_all(advanced, runs, block, settings.threads or usable_cores()[0], report, keep)
         last = runs[0].generation >= settings.generations
         for run in runs:
             guard.check_samples(run.number, run.samples, before)
