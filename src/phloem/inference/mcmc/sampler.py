@@ -150,11 +150,10 @@ def sample(
     """Run the chains to the end of settings.generations, or until they have converged.
 
     prefix: of the trace files and of the checkpoint; None keeps everything in memory. observed: of every part
-    of structure. identity: what must be equal for a checkpoint to be resumed. Every run has a thread, or
-    several that share its chains where that pays; numbers do not depend on them, nor on ranks. start_tree:
-    that the chains start near; a resumed analysis goes on from its checkpoint. plain: the likelihood
-    that the guard compares with (guard.plain_likelihood) where data are used; None compares nothing. Of
-    several ranks the first writes the files and has what comes out; the others' is without runs. Raises
+    of structure. identity: what must be equal for a checkpoint to be resumed. Numbers depend neither on
+    threads nor on ranks. start_tree: that the chains start near; a resumed analysis goes on from its
+    checkpoint. plain: the likelihood that the guard compares with (guard.plain_likelihood) where data are
+    used; None compares nothing. Of several ranks the first writes the files and has what comes out. Raises
     InputError for a checkpoint of another analysis, NumericalError where the guard stops the chains."""
     where, parts = where or Where(), as_parts(observed)
     spread = where.spread(settings)
@@ -173,18 +172,17 @@ def sample(
     if checkpoint and not stored:
         checkpoint.save(whole)  # before any trace file, so that whoever finds one finds both
     written = [write_trace(prefix, run, taxa, 0) for run in whole] if prefix else []
-    begun = time.monotonic()
     diagnosis = spread.ranks.broadcast(_diagnosis(whole, names, taxa, settings) if whole else None)
+    begun = time.monotonic()
     while at < settings.generations and not (settings.until_converged and diagnosis.met):
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
         before = [run.samples for run in whole]
         report = _reporter(progress, runs, settings, begun, start, diagnosis)
         keep = checkpoint.save if checkpoint and spread.alone else None
         runs = advance_all(advanced, runs, block, settings.threads or len(runs), report, keep, spread.alone)
-        at += block
-        last = at >= settings.generations
-        for run in runs:
-            guard.check_chains(run.number, _chains(run) if last else {})
+        last = (at := at + block) >= settings.generations
+        for run in runs if last else ():
+            guard.check_chains(run.number, _chains(run))
         whole, runs = gathered(spread, runs, before)
         for run, former in zip(whole, before):
             guard.check_samples(run.number, run.samples, former.n)
@@ -196,8 +194,8 @@ def sample(
         diagnosis = spread.ranks.broadcast(diagnosis)
     for run in whole if prefix else ():
         close_trace(str(prefix), run)
-    done = (at - start) * settings.n_chains * settings.n_runs
-    return Sampled(tuple(whole), diagnosis, time.monotonic() - begun, done, start if stored else None)
+    seconds, done = time.monotonic() - begun, (at - start) * settings.n_chains * settings.n_runs
+    return Sampled(tuple(whole), diagnosis, seconds, done, start if stored else None)
 
 
 def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:
