@@ -17,7 +17,7 @@ from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.density.parameterisation import LengthLinkage
 from phloem.errors import STANDARD_INPUT, InputError, shown_file
-from phloem.inference.mcmc.checkpoint import samples_path, state_path
+from phloem.inference.mcmc.checkpoint import checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.sampler import paths
@@ -218,10 +218,7 @@ def output_files(prefix: str, n_runs: int, stones: int = 0) -> dict[str, str]:
     else:
         files[f"{prefix}.con.tre"] = "consensus tree with clade probabilities"
     files[f"{prefix}.json"] = "settings, provenance, summary"
-    files[str(state_path(prefix))] = "checkpoint, to resume from"
-    for r in range(n_runs):
-        files[str(samples_path(prefix, r))] = f"samples of run {r + 1}, of the checkpoint"
-    return files
+    return files | checkpoint_files(prefix, n_runs)
 
 
 def as_extension(settings: McmcSettings) -> McmcSettings:

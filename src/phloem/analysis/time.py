@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from phloem.analysis.json_record import json_text, plain
 from phloem.analysis.mcmc_data import DEFAULT_MODELS
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
@@ -125,7 +126,7 @@ class TimeResult:
         """Plain numbers, strings, lists and dictionaries; NaN becomes None."""
         p = self.parameters
         columns = ("mean", "sd", "hpd_low", "hpd_high", "ess", "ess_tail", "r_hat", "mcse")
-        rows = [{"name": n} | {c: _plain(getattr(p, c)[i]) for c in columns} for i, n in enumerate(p.names)]
+        rows = [{"name": n} | {c: plain(getattr(p, c)[i]) for c in columns} for i, n in enumerate(p.names)]
         settings = asdict(replace(self.settings, tree=TreeModel()))
         settings["tree"] = _tree_text(self.settings.tree)
         settings["chains"]["tuning_generations"] = self.settings.chains.tuning
@@ -133,7 +134,7 @@ class TimeResult:
             "finished": True,
             "model": self.model,
             "parameters": rows,
-            "convergence": {n: _plain(v) for n, v in asdict(self.diagnosis).items()},
+            "convergence": {n: plain(v) for n, v in asdict(self.diagnosis).items()},
             "acceptance": {
                 n: dict(zip(("tried", "accepted", "tuning"), v)) for n, v in self.acceptance.items()
             },
@@ -145,11 +146,6 @@ class TimeResult:
             "settings": settings,
             "provenance": self.provenance,
         }
-
-
-def _plain(value):
-    value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _tree_text(tree: TreeModel) -> dict[str, object]:
@@ -287,8 +283,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult:
     first = first_kept(sampled.runs[0])
     draws = [run.samples for run in sampled.runs]
     write_past(prefix, past(sampled.runs[0].columns, draws, first), data.model.youngest)
-    text = json.dumps(result.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
-    write_file(record, text + "\n", KEPT)
+    write_file(record, json_text(result.to_json()), KEPT)
     return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.inference.mcmc.checkpoint import KEPT, samples_path, state_path
+from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files
 from phloem.inference.time.sampler import paths
 from phloem.io.output_file import write_file
 from phloem.plot.pictures import svg_text
@@ -24,10 +24,7 @@ def output_files(prefix: str, n_runs: int, tree: str = "mcc") -> dict[str, str]:
     files[f"{prefix}.past.tsv"] = "lineages and population sizes through time"
     files[f"{prefix}.past.svg"] = "the same as a picture"
     files[f"{prefix}.json"] = "settings, provenance, summary"
-    files[str(state_path(prefix))] = "checkpoint, to resume from"
-    for r in range(n_runs):
-        files[str(samples_path(prefix, r))] = f"samples of run {r + 1}, of the checkpoint"
-    return files
+    return files | checkpoint_files(prefix, n_runs)
 
 
 def write_past(prefix: str, past: ThroughTime, youngest: float) -> None:

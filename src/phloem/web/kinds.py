@@ -91,6 +91,9 @@ _CONVERGED = Question(
     "switch",
     True,
 )
+_GENERATIONS = Question(
+    "generations", "Generations", "At most so many, if it stops when converged.", "whole", 1_000_000
+)
 _RUNS = Question("runs", "Independent runs", "Two or more, or nothing tells whether they agree.", "whole", 2)
 _CHECK = Question(
     "check-every",
@@ -209,13 +212,7 @@ KINDS: tuple[Kind, ...] = (
         (
             _model(_SAMPLED),
             _CONVERGED,
-            Question(
-                "generations",
-                "Generations",
-                "At most so many, if it stops when converged.",
-                "whole",
-                1_000_000,
-            ),
+            _GENERATIONS,
             _RUNS,
             Question(
                 "chains", "Chains a run", "One samples; the others, heated, help it across.", "whole", 4
@@ -326,13 +323,7 @@ KINDS: tuple[Kind, ...] = (
                 ),
             ),
             _CONVERGED,
-            Question(
-                "generations",
-                "Generations",
-                "At most so many, if it stops when converged.",
-                "whole",
-                1_000_000,
-            ),
+            _GENERATIONS,
             _RUNS,
             _SEED,
             _CHECK,

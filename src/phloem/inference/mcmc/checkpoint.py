@@ -163,6 +163,14 @@ def samples_path(prefix: str, number: int) -> Path:
     return Path(f"{prefix}.ckp.run{number + 1}.samples")
 
 
+def checkpoint_files(prefix: str, n_runs: int) -> dict[str, str]:
+    """File name → what it holds."""
+    files = {str(state_path(prefix)): "checkpoint, to resume from"}
+    for r in range(n_runs):
+        files[str(samples_path(prefix, r))] = f"samples of run {r + 1}, of the checkpoint"
+    return files
+
+
 def _row(n_columns: int, n_nodes: int, n_sets: int) -> np.dtype:
     """One sample on the disk, the fields of Samples one after the other."""
     return np.dtype(

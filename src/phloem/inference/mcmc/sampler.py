@@ -173,11 +173,11 @@ def sample(
         checkpoint.save(whole)  # before any trace file, so that whoever finds one finds both
     written = [write_trace(prefix, run, taxa, 0) for run in whole] if prefix else []
     diagnosis = spread.ranks.broadcast(_diagnosis(whole, names, taxa, settings) if whole else None)
-    begun = time.monotonic()
+    begun, chains = time.monotonic(), (settings.n_chains * settings.n_runs, settings.generations)
     while at < settings.generations and not (settings.until_converged and diagnosis.met):
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
         before = [run.samples for run in whole]
-        report = _reporter(progress, runs, settings, begun, start, diagnosis)
+        report = reporter(progress, runs, chains, (begun, start), diagnosis)
         keep = checkpoint.save if checkpoint and spread.alone else None
         runs = advance_all(advanced, runs, block, settings.threads or len(runs), report, keep, spread.alone)
         last = (at := at + block) >= settings.generations
@@ -194,7 +194,7 @@ def sample(
         diagnosis = spread.ranks.broadcast(diagnosis)
     for run in whole if prefix else ():
         close_trace(str(prefix), run)
-    seconds, done = time.monotonic() - begun, (at - start) * settings.n_chains * settings.n_runs
+    seconds, done = time.monotonic() - begun, (at - start) * chains[0]
     return Sampled(tuple(whole), diagnosis, seconds, done, start if stored else None)
 
 
@@ -296,17 +296,21 @@ def _chains(run: Run) -> dict[int, Samples]:
     return {rank: draw(run.state, run.columns, rank) for rank in sorted(run.state.rank.tolist())}
 
 
-def _reporter(
-    progress, runs: list[Run], settings: ChainSettings, begun: float, start: int, diagnosis: Diagnosis
-):
+def reporter(
+    progress: Callable[[Progress], None] | None, runs: list, chains: tuple[int, int],
+    since: tuple[float, int], diagnosis: Diagnosis,
+) -> Callable[[], None]:  # fmt: skip
+    """What tells how far the runs are. chains: of all runs, and their generations; since: when, and at which
+    generation, sampling began."""
+    (each, total), (begun, start) = chains, since
+
     def report() -> None:
         if progress is None:
             return
         slowest = min((run.generation for run in runs), default=start)
-        each = settings.n_chains * settings.n_runs
         speed = max(slowest - start, 0) * each / max(time.monotonic() - begun, 1e-9)
-        left = (settings.generations - slowest) * each / speed if speed > 0 else float("nan")
-        progress(Progress(slowest, settings.generations, speed, left, diagnosis))
+        left = (total - slowest) * each / speed if speed > 0 else float("nan")
+        progress(Progress(slowest, total, speed, left, diagnosis))
 
     return report
 

@@ -9,14 +9,14 @@ random numbers are its own, so what comes out does not depend on the number of r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 
 import numpy as np
 
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.records import ChainState
-from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.samples import Samples, extended
 
 # Fields of ChainState by what their first axis is. Those of a heat travel with it from chain to chain;
 # counts of swaps add up over ranks; the rest is the same on all.
@@ -124,9 +124,9 @@ def merged_samples(parts: Sequence[Samples]) -> Samples:
     """What several ranks drew of one run, each while it had the cold chain, in the order of generations."""
     if len(parts) == 1:
         return parts[0]
-    names = ("generation", "numbers", "parent", "lengths", "sets")
-    order = np.argsort(np.concatenate([part.generation for part in parts]), kind="stable")
-    return Samples(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in names))
+    joined = extended(parts[0], list(parts[1:]))
+    order = np.argsort(joined.generation, kind="stable")
+    return Samples(*(getattr(joined, field.name)[order] for field in fields(joined)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from phloem.data.alphabet import Alphabet
@@ -99,52 +99,52 @@ def _matrices() -> tuple[str, ...]:
     return ("LG", *names)
 
 
+def _listed(names: Sequence[str], bases_of: Callable[[str], list[Base]]) -> list[Base]:
+    """Of every name its bases, whole models last."""
+    found = [[Base(name, whole=True)] if _whole(name) else bases_of(name) for name in names]
+    return sorted((base for of_name in found for base in of_name), key=lambda b: b.whole)
+
+
 def _nucleotides(names: Sequence[str], frequencies: Sequence[str] | None) -> list[Base]:
-    known, result = nucleotide_names(), list[Base]()
-    for name in names:
-        if _whole(name):
-            result.append(Base(name, whole=True))
-            continue
+    known = nucleotide_names()
+
+    def bases(name: str) -> list[Base]:
         family = known.get(name.upper())
         if family is None:
             raise _unknown(name, (*_FREE, *_EQUAL))
-        suffixes = ("FQ",) if family.equal else tuple(frequencies or ("F",))
-        for suffix in suffixes:
-            text = family.canonical if family.equal else f"{family.canonical}+{suffix}"
-            result.append(Base(text, family.code, suffix))
-    return sorted(result, key=lambda b: (b.whole, -b.n_rates, b.frequencies == "FQ"))
+        if family.equal:
+            return [Base(family.canonical, family.code, "FQ")]
+        return [Base(f"{family.canonical}+{s}", family.code, s) for s in tuple(frequencies or ("F",))]
+
+    return sorted(_listed(names, bases), key=lambda b: (b.whole, -b.n_rates, b.frequencies == "FQ"))
 
 
 def _proteins(names: Sequence[str], frequencies: Sequence[str] | None) -> list[Base]:
-    result = []
-    for name in names:
-        if _whole(name):
-            result.append(Base(name, whole=True))
-            continue
-        known = families("protein", (), None)
+    known = families("protein", (), None)
+
+    def bases(name: str) -> list[Base]:
         if name.upper() not in known:
             raise _unknown(name, _matrices())
         own = known[name.upper()].built_in is not None
         suffixes = tuple(frequencies or (("", "F") if own else ("F",)))
-        result += [Base(_joined(known[name.upper()].canonical, s), "", s) for s in suffixes]
-    return sorted(result, key=lambda b: b.whole)
+        return [Base(_joined(known[name.upper()].canonical, s), "", s) for s in suffixes]
+
+    return _listed(names, bases)
 
 
 def _others(names: Sequence[str], frequencies: Sequence[str], alphabet: Alphabet) -> list[Base]:
     from phloem.likelihood.model_for_alignment import codon_table
 
     known = families(alphabet.kind, tuple(alphabet.states), codon_table(alphabet))
-    result = []
-    for name in names:
-        if _whole(name):
-            result.append(Base(name, whole=True))
-            continue
+
+    def bases(name: str) -> list[Base]:
         family = known.get(name.upper())
         if family is None:
             raise _unknown(name, [f.canonical for f in known.values()])
         allowed = [s for s in frequencies if s == "" or s.upper() in family.allowed_frequencies]
-        result += [Base(_joined(family.canonical, s), "", s) for s in allowed]
-    return sorted(result, key=lambda b: b.whole)
+        return [Base(_joined(family.canonical, s), "", s) for s in allowed]
+
+    return _listed(names, bases)
 
 
 def _joined(name: str, suffix: str) -> str:

@@ -16,7 +16,7 @@ from phloem.inference.mcmc.convergence import ENOUGH_TRIES, Diagnosis, diagnose
 from phloem.inference.mcmc.guard import Guard, Plain, plain_likelihood
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import Device
-from phloem.inference.mcmc.sampler import Progress, advance_all
+from phloem.inference.mcmc.sampler import Progress, advance_all, reporter
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.draws import HEIGHTS, RATES, draw
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
@@ -135,13 +135,13 @@ def sample(
     if checkpoint and not stored:
         checkpoint.save(runs)
     written = [write_trace(prefix, run, 0) if prefix else 0 for run in runs]
-    begun = time.monotonic()
+    begun, chains = time.monotonic(), (settings.n_runs, settings.generations)
     diagnosis = diagnosis_of(runs)
     while runs[0].generation < settings.generations and not (settings.until_converged and diagnosis.met):
         at = runs[0].generation
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
         before = runs[0].samples.n
-        report = _reporter(progress, runs, begun, start, diagnosis)
+        report = reporter(progress, runs, chains, (begun, start), diagnosis)
         keep = checkpoint.save if checkpoint else None
         runs = advance_all(advanced, runs, block, settings.threads or usable_cores()[0], report, keep)
         last = runs[0].generation >= settings.generations
@@ -157,18 +157,6 @@ def sample(
         close_trace(str(prefix), run)
     done = (runs[0].generation - start) * settings.n_runs
     return Sampled(tuple(runs), diagnosis, time.monotonic() - begun, done, start if stored else None)
-
-
-def _reporter(progress, runs: list[Run], begun: float, start: int, diagnosis: Diagnosis):
-    def report() -> None:
-        if progress is None:
-            return
-        slowest, total = min(run.generation for run in runs), runs[0].settings.generations
-        speed = max(slowest - start, 0) * len(runs) / max(time.monotonic() - begun, 1e-9)
-        left = (total - slowest) * len(runs) / speed if speed > 0 else float("nan")
-        progress(Progress(slowest, total, speed, left, diagnosis))
-
-    return report
 
 
 def first_kept(run: Run) -> int:

@@ -18,6 +18,17 @@ def sibling(p, x):
 
 
 @uncounted
+def chosen_jump(p):
+    """One of the branches whose deviation is not 0, uniformly; -1 where there is none."""
+    n = 0
+    for x in range(p.heights.shape[0] - 1):
+        if p.deviations[x] != 0.0:
+            p.edges[n] = x
+            n += 1
+    return p.edges[below(p.rng, n)] if n > 0 else -1
+
+
+@uncounted
 def replace_child(p, q, old, new):
     """Let q have new where it had old."""
     if p.left[q] == old:

@@ -6,7 +6,7 @@ import math
 
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below
-from phloem.inference.time.compiled.edit import sibling
+from phloem.inference.time.compiled.edit import chosen_jump, sibling
 from phloem.inference.time.move_table import Move
 
 
@@ -28,14 +28,9 @@ def _neighbours(p, x, first):
 def jump_swap(p):
     """One of the deviations that are not 0, uniformly, changes places with that of a neighbouring branch,
     uniformly: log Hastings ratio log(neighbours of the one / of the other)."""
-    n = 0
-    for x in range(p.heights.shape[0] - 1):
-        if p.deviations[x] != 0.0:
-            p.edges[n] = x
-            n += 1
-    if n == 0:
+    x = chosen_jump(p)
+    if x < 0:
         return -math.inf
-    x = p.edges[below(p.rng, n)]
     there = _neighbours(p, x, 0)
     y = p.stack[below(p.rng, there)]
     back = _neighbours(p, y, 0)
