@@ -7,6 +7,7 @@ import pytest
 
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet
+from phloem.errors import NumericalError
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.pruning.cpu import evaluator as cpu
 from phloem.pruning.cpu import regions
@@ -143,4 +144,8 @@ def test_a_match_that_keeps_too_much_is_seen(monkeypatch):
     likelihood.log_likelihood()
     proposed = nni_neighbours(tree)[3]
     monkeypatch.setattr(regions, "match_clades", forgets_one)
-    assert likelihood.propose(tree=proposed) != make(proposed).log_likelihood()
+    try:
+        found = likelihood.propose(tree=proposed)
+    except NumericalError:
+        found = -np.inf  # what nobody has computed may be zero, and the likelihood says so
+    assert found != make(proposed).log_likelihood()
