@@ -31,7 +31,7 @@ from phloem.plot.terminal_tree import draw_tree
 if TYPE_CHECKING:
     from phloem.inference.ml.branch_tests import SupportSettings
     from phloem.inference.ml.model_choice import ChoiceSettings, ModelChoice
-    from phloem.inference.ml.search_state import Checkpoint
+    from phloem.inference.ml.search_state import Checkpoint, Told
     from phloem.inference.ml.tree_search import SearchResult, Start
 
 USUAL_MODEL = {
@@ -148,7 +148,7 @@ def _search_record(found: SearchResult, tree: str) -> dict[str, object]:
 
 def run_ml(
     settings: MlSettings,
-    told: Callable[[str, float], None] | None = None,
+    told: Told | None = None,
     compiling: Callable[[str], None] | None = None,
 ) -> MlResult:
     """Read, choose a model if asked to, search, write the files.
@@ -164,7 +164,7 @@ def run_ml(
     require_threads(settings.threads)
     of_choice, of_supports = _choice_settings(settings), _support_settings(settings)
     replicates = _replicates(settings)
-    files = _files(settings)
+    files = output_files(settings)
     check_outputs(files, settings.inputs, settings.redo)
     alignment = alignment_of(settings)
     given, warnings = _start(settings)
@@ -186,7 +186,7 @@ def run_ml(
         tree, fitted = found.optimum.tree, found.optimum.parameters
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
         if replicates is not None:
-            others = of_search, settings.gamma, _counted(told, found)
+            others = of_search, settings.gamma, _counted(told, found, replicates)
             drawn = bootstrap_trees(alignment, text, fitted, replicates, *others)
         supports = supports_of(tree, found.supports, drawn)
     result = MlResult(
@@ -227,10 +227,19 @@ def _after_choice(start: Start, choice: ModelChoice) -> Start:
     return replace(start, tree=fit.tree, origin=origin, values=fit.parameters)
 
 
-def _counted(told: Callable[[str, float], None] | None, found: SearchResult) -> Callable[[int, int], None]:
+def _counted(
+    told: Told | None, found: SearchResult, replicates: int | Literal["auto"]
+) -> Callable[[int, int], None]:
     """What a bootstrap tells."""
-    value = found.optimum.log_likelihood
-    return lambda k, most: None if told is None else told(f"bootstrap {k} of {most}", value)
+    from phloem.inference.ml.search_state import Doing
+
+    def tell(k: int, most: int) -> None:
+        left: Literal["about", "at most"] = "at most" if replicates == "auto" else "about"
+        if told is not None:
+            doing = Doing("bootstrap", k, most, f"bootstrap {k} of {most}", left)
+            told(doing, found.optimum.log_likelihood)
+
+    return tell
 
 
 def _support_settings(settings: MlSettings) -> SupportSettings:
@@ -263,8 +272,8 @@ def _write(result: MlResult) -> None:
         write_trees(f"{prefix}.bootstrap.nwk", supports.replicates)
     if result.choice is not None:
         write_file(f"{prefix}.models.tsv", choice_table(result.choice))
-    write_json(result.to_json(), f"{prefix}.json")
     write_file(f"{prefix}.report", report_text(result))
+    write_json(result.to_json(), f"{prefix}.json")  # last: with it all is there
 
 
 def _provenance(settings: MlSettings, found: SearchResult | None) -> dict[str, Any]:
@@ -310,7 +319,8 @@ def _listed(text: str | None) -> tuple[str, ...] | None:
     return tuple(name.strip() for name in names)
 
 
-def _files(settings: MlSettings) -> dict[str, str]:
+def output_files(settings: MlSettings) -> dict[str, str]:
+    """File name → what it holds. Errors: InputError for a prefix that names no files."""
     prefix = settings.file_prefix
     if not Path(prefix).name or prefix.endswith(os.sep):
         raise InputError("the prefix names a folder", file=prefix, hint="Add how the files' names begin.")

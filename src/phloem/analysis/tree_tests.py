@@ -30,6 +30,7 @@ from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
     from phloem.inference.ml.optimize import OptimizeResult
+    from phloem.inference.ml.search_state import Told
     from phloem.inference.ml.tree_tests import TreeTests
     from phloem.pruning.select import Selection
 
@@ -126,7 +127,7 @@ _HEADS = ("boot", "KH", "SH", "wSH", "ELW", "AU")
 
 def run_tree_tests(
     settings: TreeTestsSettings,
-    told: Callable[[str, float], None] | None = None,
+    told: Told | None = None,
     compiling: Callable[[str], None] | None = None,
 ) -> TreeTestsResult:
     """Fit every tree's lengths and the model's free parameters on it, and test them together.
@@ -170,10 +171,11 @@ def _fits(
     settings: TreeTestsSettings,
     alignment: Alignment,
     trees: Sequence[Tree],
-    told: Callable[[str, float], None] | None,
+    told: Told | None,
 ) -> tuple[list[OptimizeResult], np.ndarray, Selection]:
     """A fit of every tree, and (n, L) its log-likelihoods of sites."""
     from phloem.inference.ml.optimize import optimize
+    from phloem.inference.ml.search_state import Doing
     from phloem.inference.ml.tree_search import root_is_free, with_lengths
 
     text = settings.model or USUAL_MODEL.get(alignment.alphabet.kind, "MK+G4")
@@ -188,7 +190,8 @@ def _fits(
         fits.append(optimize(likelihood))
         rows.append(likelihood.site_log_likelihoods())
         if told is not None:
-            told(f"tree {i + 1} of {len(trees)}", fits[-1].log_likelihood)
+            doing = Doing("trees", i + 1, len(trees), f"tree {i + 1} of {len(trees)}", "about")
+            told(doing, fits[-1].log_likelihood)
     return fits, np.array(rows), likelihood.selection
 
 

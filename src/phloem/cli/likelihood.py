@@ -41,6 +41,9 @@ def likelihood(
         False, "--optimize", help="Fit branch lengths and parameters without a value."
     ),
     out_tree: str | None = typer.Option(None, help="Write the tree with fitted branch lengths here."),
+    progress: str | None = typer.Option(
+        None, help="With --optimize: file that says as JSON, every second, how far the fit is."
+    ),
     redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
     engine: Literal["auto", "reference", "cpu", "gpu"] = typer.Option("auto", help="Where to compute."),
     precision: Literal["float64", "float32"] = typer.Option(
@@ -71,13 +74,26 @@ def likelihood(
 
 def _computed(options: dict[str, Any], messages) -> LikelihoodResult | PartitionedResult:
     from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
+    from phloem.analysis.outputs import STDOUT
     from phloem.analysis.partitioned_likelihood import run_partitioned_likelihood
+    from phloem.analysis.progress import ProgressFile
+    from phloem.errors import InputError
 
     run = run_likelihood if options["partitions"] is None else run_partitioned_likelihood
+    path, settings = options.pop("progress"), LikelihoodSettings(**options)
+    if path is not None and not settings.optimize:
+        raise InputError("--progress is of a fit", hint="Add --optimize, or leave it out.")
+    written = ProgressFile(path, settings.inputs)
+    written.check(lambda: [file for file in (settings.out_tree, settings.json) if file not in (None, STDOUT)])
     with messages.status("computing …") as status:
+
+        def told(n: int, value: float) -> None:
+            status.update(f"fitting: evaluation {n}, log-likelihood {value:.4f}")
+            written.tell_fit(n, value)
+
         return run(
-            LikelihoodSettings(**options),
-            progress=lambda n, value: status.update(f"fitting: evaluation {n}, log-likelihood {value:.4f}"),
+            settings,
+            progress=told,
             compiling=messages.print,
             measuring=lambda: messages.print("measuring this machine's engines, once for this kind of data"),
         )

@@ -54,21 +54,28 @@ def ml(
     seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),
     threads: int | None = typer.Option(None, help="Threads; chosen by problem size if not given."),
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
+    progress: str | None = typer.Option(
+        None, help="File that says as JSON, every second, how far the search is."
+    ),
     redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
 ) -> None:
     """Maximum-likelihood tree: topology, branch lengths and the model's free parameters."""
     options = dict(locals())
-    del options["data"]
-    from phloem.analysis.ml import MlSettings, run_ml
+    del options["data"], options["progress"]
+    from phloem.analysis.ml import MlSettings, output_files, run_ml
+    from phloem.analysis.progress import ProgressFile
 
     require_stdout()
-    messages = message_console(live=True)
+    messages, settings = message_console(live=True), MlSettings(**data, **options)
+    written = ProgressFile(progress, settings.inputs)
+    written.check(lambda: output_files(settings))
     with messages.status("reading …") as status:
-        result = run_ml(
-            MlSettings(**data, **options),
-            told=lambda what, value: status.update(f"{what}: log-likelihood {value:.4f}"),
-            compiling=messages.print,
-        )
+
+        def told(what: Any, value: float) -> None:
+            status.update(f"{what}: log-likelihood {value:.4f}")
+            written.tell_step(what, value)
+
+        result = run_ml(settings, told, messages.print)
     _show(result)
 
 

@@ -33,7 +33,7 @@ def alignment(tmp_path, monkeypatch):
 def test_the_three_files_tell_one_result(alignment):
     told = []
     settings = MlSettings(alignment, model="JC", patience=1)
-    result = run_ml(settings, told=lambda what, value: told.append(what))
+    result = run_ml(settings, told=lambda what, value: told.append(str(what)))
     assert list(result.files) == ["small.tree", "small.json", "small.report"]
     record = json.loads(Path("small.json").read_text())
     data, tree = read_alignment(alignment), read_tree("small.tree")

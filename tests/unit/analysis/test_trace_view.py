@@ -1,18 +1,11 @@
-"""Traces of a sampler that still runs, and the file that says how far it is."""
+"""Traces of a sampler that still runs."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
 
-import phloem.analysis.progress
-from phloem.analysis.progress import ProgressFile
 from phloem.analysis.trace_view import read_traces, running_summary, thinned_trace
-from phloem.errors import InputError
-from phloem.inference.mcmc.convergence import Diagnosis
-from phloem.inference.mcmc.sampler import Progress
 from phloem.summary.trace import trace_summary
 
 
@@ -58,34 +51,3 @@ def test_plots_get_evenly_chosen_points(tmp_path):
     trace_of(prefix, 1, [(k, k * 2.0, 0.0) for k in range(1001)])
     found = thinned_trace(read_traces(prefix), 0, 101)[0]
     assert found["x"] == [10.0 * k for k in range(101)] and found["y"][-1] == 2000
-
-
-def test_progress_is_written_once_a_second_and_has_no_nan(tmp_path, monkeypatch):
-    path = tmp_path / "p.json"
-    now = [0.0]
-    monkeypatch.setattr(phloem.analysis.progress.time, "monotonic", lambda: now[0])
-    written = ProgressFile(str(path), [])
-    diagnosis = Diagnosis(500, 10, float("nan"), 3.0, 1.2, "alpha", False)
-    written.tell(Progress(500, 1000, 20.0, float("nan"), diagnosis))
-    told = json.loads(path.read_text())
-    assert told["generation"] == 500 and told["seconds_left"] is None
-    assert told["convergence"]["asdsf"] is None and told["convergence"]["ess"] == 3.0
-    now[0] = 0.5
-    written.tell(Progress(600, 1000, 20.0, 1.0, None))
-    assert json.loads(path.read_text())["generation"] == 500
-    now[0] = 1.5
-    written.tell(Progress(700, 1000, 20.0, 1.0, None))
-    assert json.loads(path.read_text()) == {
-        "generation": 700, "total": 1000, "speed": 20.0, "seconds_left": 1.0, "convergence": None,
-    }  # fmt: skip
-
-
-def test_progress_is_no_input(tmp_path):
-    path = tmp_path / "a.nex"
-    path.write_text("#NEXUS")
-    with pytest.raises(InputError, match="input"):
-        ProgressFile(str(path), [str(path)]).check(list)
-    with pytest.raises(InputError, match="two outputs"):
-        ProgressFile(str(tmp_path / "x.json"), []).check(lambda: [str(tmp_path / "x.json")])
-    ProgressFile(None, []).tell(Progress(1, 2, 3.0, 4.0, None))
-    assert path.read_text() == "#NEXUS"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from itertools import combinations
@@ -72,11 +73,22 @@ def refused(result, words: str) -> None:
     assert words in str(result.exception)
 
 
-@pytest.mark.parametrize("command", ["mcmc", "time"])
+@pytest.mark.parametrize("command", ["mcmc", "time", "ml"])
 def test_progress_replaces_no_other_file(command, folder):
     refused(called(command, "--prefix", "x", "--progress", "x.json"), "two outputs would be this file")
     refused(called(command, "--prefix", "x", "--progress", "a.fa"), "input")
     assert {file.name for file in folder.iterdir()} == {"a.fa", "t.nwk", "d.tsv"}
+
+
+def test_progress_of_a_fit(folder):
+    of_fit = ["--optimize", "--json", "x.json", "--out-tree", "x.tre"]
+    for name, words in (("x.json", "two outputs"), ("x.tre", "two outputs"), ("t.nwk", "input")):
+        refused(called("likelihood", *of_fit, "--progress", name), words)
+    refused(called("likelihood", "--progress", "p.json"), "--progress is of a fit")
+    assert called("likelihood", "--optimize", "--progress", "p.json").exit_code == 0
+    told = json.loads((folder / "p.json").read_text())
+    assert told["stage"] == "fit" and told["total"] is None and told["seconds_left"] is None
+    assert told["log_likelihood"] < 0
 
 
 def test_every_command_that_writes_is_looked_at():

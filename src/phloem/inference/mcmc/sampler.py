@@ -101,13 +101,15 @@ PROGRESS_SECONDS = 0.2
 @dataclass(frozen=True)
 class Progress:
     """generation: of the slowest run; of `total` at most. speed: chain-generations a second, all chains of
-    all runs. seconds_left: to total. diagnosis: the last look at convergence, if any."""
+    all runs. seconds_left: to total. diagnosis: the last look at convergence, if any. moves: name → (times
+    the cold chains tried it, share that was accepted), those tried."""
 
     generation: int
     total: int
     speed: float
     seconds_left: float
     diagnosis: Diagnosis | None
+    moves: dict[str, tuple[int, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,9 +312,21 @@ def reporter(
         slowest = min((run.generation for run in runs), default=start)
         speed = max(slowest - start, 0) * each / max(time.monotonic() - begun, 1e-9)
         left = (total - slowest) * each / speed if speed > 0 else float("nan")
-        progress(Progress(slowest, total, speed, left, diagnosis))
+        progress(Progress(slowest, total, speed, left, diagnosis, accepted_shares(runs)))
 
     return report
+
+
+def accepted_shares(runs: Sequence) -> dict[str, tuple[int, float]]:
+    """Of the cold chains that are here, as Progress.moves has them."""
+    if not runs:
+        return {}
+    tried, accepted = (
+        np.sum([np.atleast_2d(getattr(run.state, name))[0] for run in runs], axis=0)
+        for name in ("tried", "accepted")
+    )
+    of_moves = zip(runs[0].moves, tried, accepted)
+    return {move.name: (int(n), float(a / n)) for move, n, a in of_moves if n}
 
 
 def _diagnosis(runs: list[Run], names, taxa, settings: ChainSettings) -> Diagnosis:

@@ -7,7 +7,7 @@ that is too bad already is not fitted (`Skipped`): the larger model bounds its l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -18,6 +18,7 @@ from phloem.errors import InputError
 from phloem.inference.ml.criteria import Criteria, criteria
 from phloem.inference.ml.model_sets import MOST_CLASSES, Base, bases, exchangeabilities, rate_names
 from phloem.inference.ml.optimize import OptimizeResult, refine
+from phloem.inference.ml.search_state import Doing, Told
 from phloem.inference.ml.starts import Start, one_class_more, restarts
 from phloem.inference.ml.tree_search import SearchSettings, climbed_once, refuse
 from phloem.inference.ml.tree_search import Start as TreeStart
@@ -34,8 +35,6 @@ _CLOSE = 3.0  # rivals whose fits are brought to their end
 _GLANCE, _ENOUGH = 0.3, 0.005  # log units: steps that gain less end a start's fit, and a round of a model's
 _SETTLED = 0.05  # log units: a round that gains less ends a model's fit
 _FEW_STEPS = 12
-
-Told = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
@@ -227,7 +226,7 @@ class _Choice:
         if len(starts) > 1:
             refine(likelihood, starts, np.inf, _FEW_STEPS, _GLANCE)
         fit = refine(likelihood, tolerance=_SETTLED, least_gain=_ENOUGH)
-        self._told(text, fit.log_likelihood)
+        self._told(Doing("models", len(self.found) + 1, None, text), fit.log_likelihood)
         return self._keep(base, rates, fit)
 
     def _neighbour(self, base: Base, rates: str) -> OptimizeResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +18,24 @@ from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges
 
 _FORM = 1
+
+
+class Doing(NamedTuple):
+    """What a search, a choice of models or a test of trees is at, for whoever waits. stage: in words, one for
+    all its steps. done, total: of these, total None where nobody knows. step: which one, in words. left:
+    what steps that take as long as those before say of the end; None where steps are of unlike length."""
+
+    stage: str
+    done: int = 0
+    total: int | None = None
+    step: str = ""
+    left: Literal["about", "at most", "at least"] | None = None
+
+    def __str__(self) -> str:
+        return self.step or self.stage
+
+
+Told = Callable[[Doing, float], None]  # and the best log-likelihood
 
 
 class Better(NamedTuple):

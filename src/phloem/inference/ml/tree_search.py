@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,7 +18,7 @@ from phloem.hardware.machine import usable_cores
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
 from phloem.inference.ml.optimize import OptimizeResult, refine
 from phloem.inference.ml.search import Place, climb, fit_lengths, hilltop
-from phloem.inference.ml.search_state import Better, Checkpoint, SearchState
+from phloem.inference.ml.search_state import Better, Checkpoint, Doing, SearchState, Told
 from phloem.inference.ml.starts import Start as Values
 from phloem.inference.ml.starts import restarts
 from phloem.likelihood.problem import engine_problem
@@ -35,8 +35,6 @@ _COARSE = 15  # steps of a fit between climbs
 _SHAKEN = 3, 9  # moves of a shake: at least, less than
 _MANY = 100_000  # characters at the tips
 _GAIN = 0.01  # log units that count as another, better tree
-
-Told = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
@@ -191,7 +189,10 @@ class _Search:
         state = checkpoint.read() if checkpoint is not None else None
         if state is None:
             state = self._begun(self._climbed(start))
-        self._told("first climb" if not state.tries else f"going on after try {state.tries}", state.first)
+        self._told(
+            self._doing(state, f"going on after try {state.tries}" if state.tries else "first climb"),
+            state.first,
+        )
         self._tried(state, checkpoint)
         self._values = state.values
         if state.found:
@@ -202,6 +203,10 @@ class _Search:
         return SearchResult(
             last, start.origin, state.first, state.tries, tuple(state.found), selection, supports
         )
+
+    def _doing(self, state: SearchState, step: str) -> Doing:
+        """Tries in vain of those that end the search, which a better tree begins anew."""
+        return Doing("search", state.in_vain, self._settings.patience, step, "at least")
 
     def _begun(self, first: OptimizeResult) -> SearchState:
         """Before the first try."""
@@ -216,7 +221,7 @@ class _Search:
         """Of the branches of the final tree, under the final model."""
         if self._alignment.n_taxa == 3 or not (wanted.alrt or wanted.ufboot):
             return {}
-        self._told("supports", last.log_likelihood)
+        self._told(Doing("supports"), last.log_likelihood)
         self._values = last.parameters
         best = self._placed(last.tree)
         others = sorted(state.hilltops, key=lambda place: -place.log_likelihood)
@@ -235,8 +240,10 @@ class _Search:
         self._values = self._model.start_values() | dict(start.values or {})
         starts = restarts(self._model.free) if start.values is None else ({},)
         fit = self._refined(self._placed(with_lengths(start.tree)), starts)
+        self._told(Doing("first climb", 1, 3), fit.log_likelihood)
         place = climb(self._messages, self._placed(fit.tree), self._settings.radius)
         fit = self._refined(place)
+        self._told(Doing("first climb", 2, 3), fit.log_likelihood)
         place = climb(self._messages, self._placed(fit.tree), self._settings.radius)
         return self._refined(place)
 
@@ -268,7 +275,7 @@ class _Search:
                 state.hilltops.append(state.place)
                 top = hilltop(self._messages, state.place, radius)
                 state.found.append(Better(state.tries, kind, state.place.log_likelihood))
-            self._told(f"try {state.tries}", state.place.log_likelihood)
+            self._told(self._doing(state, f"try {state.tries}"), state.place.log_likelihood)
             if checkpoint is not None:
                 state.random = dict(self._rng.bit_generator.state)
                 checkpoint.write(state, now=state.in_vain == self._settings.patience)

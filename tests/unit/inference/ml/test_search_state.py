@@ -9,7 +9,7 @@ import pytest
 
 from phloem.errors import InputError
 from phloem.inference.ml.branch_tests import SupportSettings
-from phloem.inference.ml.search_state import Checkpoint
+from phloem.inference.ml.search_state import Checkpoint, Doing
 from phloem.inference.ml.tree_search import SearchSettings, search_tree
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.simulation import simulate_alignment
@@ -31,8 +31,8 @@ def hard():
 
 
 def searched(data, checkpoint=None, kill_after: str | None = None):
-    def told(what: str, value: float) -> None:
-        if what == kill_after:
+    def told(what: Doing, value: float) -> None:
+        if str(what) == kill_after:
             raise Killed
 
     model = model_for_alignment("HKY+FQ+G4", data)
