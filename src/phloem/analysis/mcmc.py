@@ -27,6 +27,7 @@ from phloem.analysis.mcmc_record import (
 from phloem.analysis.mcmc_stones import StonesResult, finish_stones
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
+from phloem.analysis.split_tables import write_split_tables
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
 from phloem.hardware.limits import require_memory, require_time
@@ -41,6 +42,7 @@ from phloem.inference.mcmc.sampler import Progress, Sampled, Where, sample, thre
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
 from phloem.inference.mcmc.spread import SWAP_SECONDS, shares, shares_text, useful_ranks
 from phloem.inference.mcmc.stones import ladder
+from phloem.inference.mcmc.trace_files import analysis_id
 from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.likelihood.problem import engine_problem
@@ -48,6 +50,7 @@ from phloem.pruning.calibration import on_calibration
 from phloem.pruning.gpu.cost import ChainPlan, advise_chains
 from phloem.pruning.interface import Problem
 from phloem.pruning.select import Selection, chains_on_cpu, chains_on_gpu, select_chains
+from phloem.summary.splits import SplitTable, split_table
 from phloem.summary.trace import trace_summary
 from phloem.summary.trees import consensus_tree
 from phloem.tree.layout import tree_layout
@@ -118,12 +121,16 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
         origin = provenance(settings.inputs, selection) | {"seed": chains.seed}
         where = data.model_text(), start.origin, _data_record(data, sampled.runs[0])
         return finish_stones(settings, where, sampled, files, origin)
-    result = _summarised(settings, data, start, sampled, selection, files)
+    first = kept(sampled.runs[0].samples, chains.burn_in, chains.tuning)
+    table = split_table([run.samples.tree_sample(data.taxa, first) for run in sampled.runs])
+    result = _summarised(settings, data, start, sampled, table, selection, files)
     if was_finished and sampled.chain_generations == 0:
-        return replace(result, was_finished=True)
+        there = {file: what for file, what in files.items() if Path(file).exists()}
+        return replace(result, was_finished=True, files=there)
     unit = f"#NEXUS\n[Branch lengths: {result.length_unit}]\n"
     tree = nexus_text([result.consensus]).replace("#NEXUS\n", unit, 1)
     write_file(f"{prefix}.con.tre", tree, KEPT)
+    write_split_tables(prefix, table, f"[ID: {analysis_id(chains.seed)}]", KEPT)
     write_file(record, json_text(result.to_json()), KEPT)
     return result
 
@@ -244,15 +251,13 @@ def _problems(data: ChainInput) -> list[Problem]:
 
 
 def _summarised(
-    settings, data: ChainInput, start: ChainStart, sampled: Sampled, selection, files
+    settings, data: ChainInput, start: ChainStart, sampled: Sampled, table: SplitTable, selection, files
 ) -> McmcResult:
     runs, chains = sampled.runs, settings.chains
     first = kept(runs[0].samples, chains.burn_in, chains.tuning)
     draws = np.stack([run.samples.numbers[first:] for run in runs])
     summary = trace_summary(("LnL", "LnPr", *runs[0].columns.names), draws)
-    consensus = consensus_tree(
-        [run.samples.tree_sample(data.taxa, first) for run in runs], settings.consensus
-    )
+    consensus = consensus_tree(table, settings.consensus)
     if settings.outgroup is not None:
         consensus = unroot(root_at_outgroup(consensus, taxon_of(settings.outgroup, data.taxa), 1.0))
     tried = np.sum([run.state.tried[0] for run in runs], axis=0)

@@ -13,6 +13,7 @@ import numpy as np
 from phloem.analysis.json_record import plain
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.reading import DataOptions, reading_identity
+from phloem.analysis.split_tables import SPLIT_TABLES
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.density.parameterisation import LengthLinkage
@@ -20,9 +21,9 @@ from phloem.errors import STANDARD_INPUT, InputError, shown_file
 from phloem.inference.mcmc.checkpoint import checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
-from phloem.inference.mcmc.sampler import paths
 from phloem.inference.mcmc.settings import ChainSettings, length_prior_text
 from phloem.inference.mcmc.start import START_LENGTH, n_interchanges
+from phloem.inference.mcmc.trace_files import history_path, paths
 from phloem.io.input_file import input_digest
 from phloem.io.trees import read_tree
 from phloem.summary.trace import TraceSummary
@@ -216,7 +217,9 @@ def output_files(prefix: str, n_runs: int, stones: int = 0) -> dict[str, str]:
     if stones:
         files[f"{prefix}.tsv"] = "every stone: power, ratio of constants, standard error"
     else:
+        files[str(history_path(prefix))] = "acceptance and agreement of the runs, by generation"
         files[f"{prefix}.con.tre"] = "consensus tree with clade probabilities"
+        files |= {f"{prefix}.{ending}": what for ending, what in SPLIT_TABLES.items()}
     files[f"{prefix}.json"] = "settings, provenance, summary"
     return files | checkpoint_files(prefix, n_runs)
 

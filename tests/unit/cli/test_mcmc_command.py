@@ -17,6 +17,7 @@ from phloem.io.trees import read_tree
 PRIMATES = Path(__file__).resolve().parents[3] / "examples/primates.nex"
 SHORT = ["--generations", "6000", "--sample-every", "50", "--check-every", "3000"]
 FILES = {"x.run1.p", "x.run1.t", "x.run2.p", "x.run2.t", "x.con.tre", "x.json", "x.ckp.npz"}
+FILES |= {"x.mcmc", "x.parts", "x.tstat", "x.vstat"}
 FILES |= {"x.ckp.run1.samples", "x.ckp.run2.samples"}
 
 

@@ -1,4 +1,4 @@
-"""All runs of an analysis: threads, checkpoints, trace files as MrBayes has them, progress, stopping."""
+"""All runs of an analysis: threads, checkpoints, trace files, progress, stopping."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.ranks import Ranks
-from phloem.inference.mcmc.checkpoint import KEPT, Checkpoint
+from phloem.inference.mcmc.checkpoint import Checkpoint
 from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept
 from phloem.inference.mcmc.guard import Guard, Plain
 from phloem.inference.mcmc.recipes import Observations
@@ -25,75 +24,8 @@ from phloem.inference.mcmc.samples import Samples, draw, extended, no_samples, t
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.spread import Spread, Swaps, merged_samples, shares, whole_state
 from phloem.inference.mcmc.structure import ChainModel
-from phloem.io.newick_text import newick_name
-from phloem.io.output_file import appended_text, replaced_text
+from phloem.inference.mcmc.trace_files import TraceFiles
 from phloem.tree.tree import Tree
-
-# PREFIX.run1.p and PREFIX.run1.t as MrBayes writes them, so that sump, sumt, Tracer and FigTree read
-# them.
-
-
-def paths(prefix: str, number: int) -> tuple[Path, Path]:
-    """The .p and the .t file of run `number` (from 0)."""
-    return Path(f"{prefix}.run{number + 1}.p"), Path(f"{prefix}.run{number + 1}.t")
-
-
-def analysis_id(seed: int) -> int:
-    """A number that ties the files of an analysis together, from its seed."""
-    return int(np.random.SeedSequence(seed).generate_state(1)[0]) or 1
-
-
-def write_trace(prefix: str, run: Run, taxa: tuple[str, ...], done: int) -> int:
-    """Write samples done … n of a run, headers first if done is 0; returns n.
-
-    On a resume done is 0: the files are replaced from the checkpoint, so a line cut by a kill is gone.
-    """
-    p_path, t_path = paths(prefix, run.number)
-    identity, unit = f"[ID: {analysis_id(run.settings.seed)}]", run.columns.structure.length_unit
-    columns = "\t".join(["Gen", "LnL", "LnPr", *run.columns.names])
-    powers = " [Power posteriors of stepping stones: no posterior sample]" if run.settings.stones else ""
-    p_header = f"{identity} [TL: {unit}]{powers}\n{columns}\n"
-    t_header = _tree_header(f"{identity}\n[Branch lengths: {unit}]{powers}", taxa)
-    for path, header, line in ((p_path, p_header, _numbers_line), (t_path, t_header, _tree_line)):
-        with appended_text(path, KEPT) if done else replaced_text(path, kept=KEPT) as file:
-            file.write("" if done else header)
-            file.writelines(line(run.samples, i) for i in range(done, run.samples.n))
-    return run.samples.n
-
-
-def _numbers_line(samples: Samples, i: int) -> str:
-    numbers = "\t".join(f"{x:.10e}" for x in samples.numbers[i])
-    return f"{samples.generation[i]}\t{numbers}\n"
-
-
-def _tree_line(samples: Samples, i: int) -> str:
-    newick = _newick(samples.parent[i], samples.lengths[i])
-    return f"   tree gen.{samples.generation[i]} = [&U] {newick};\n"
-
-
-def close_trace(prefix: str, run: Run) -> None:
-    """End the TREES block."""
-    with appended_text(paths(prefix, run.number)[1], KEPT) as t_file:
-        t_file.write("end;\n")
-
-
-def _tree_header(comments: str, taxa: tuple[str, ...]) -> str:
-    names = ",\n".join(f"      {i + 1:2d} {newick_name(name)}" for i, name in enumerate(taxa))
-    return f"#NEXUS\n{comments}\n[Param: tree]\nbegin trees;\n   translate\n{names};\n"
-
-
-def _newick(parent: np.ndarray, lengths: np.ndarray) -> str:
-    """The tree in numbers from 1, without its semicolon."""
-    n_tips = (len(parent) + 2) // 2
-    inside: list[list[str]] = [[] for _ in parent]
-    for x in range(len(parent) - 1):
-        text = str(x + 1) if x < n_tips else f"({','.join(inside[x])})"
-        inside[parent[x]].append(f"{text}:{lengths[x]:.10e}")
-    return f"({','.join(inside[-1])})"
-
-
-# All runs of an analysis: threads, checkpoints, trace files, progress, stopping.
-
 
 PROGRESS_SECONDS = 0.2
 
@@ -153,10 +85,9 @@ def sample(
 
     prefix: of the trace files and of the checkpoint; None keeps everything in memory. observed: of every part
     of structure. identity: what must be equal for a checkpoint to be resumed. Numbers depend neither on
-    threads nor on ranks. start_tree: that the chains start near; a resumed analysis goes on from its
-    checkpoint. plain: the likelihood that the guard compares with (guard.plain_likelihood) where data are
-    used; None compares nothing. Of several ranks the first writes the files and has what comes out. Raises
-    InputError for a checkpoint of another analysis, NumericalError where the guard stops the chains."""
+    threads nor on ranks. start_tree: that the chains start near, unless they go on from a checkpoint. plain:
+    what the guard compares with (guard.plain_likelihood), if anything. Of several ranks the first writes and
+    has what comes out. InputError: a checkpoint of another analysis; NumericalError: the guard stops."""
     where, parts = where or Where(), as_parts(observed)
     spread = where.spread(settings)
     prefix = prefix if spread.ranks.number == 0 else None
@@ -173,8 +104,8 @@ def sample(
     whole, runs = gathered(spread, runs, [samples for _, samples in stored or ()])
     if checkpoint and not stored:
         checkpoint.save(whole)  # before any trace file, so that whoever finds one finds both
-    written = [write_trace(prefix, run, taxa, 0) for run in whole] if prefix else []
     diagnosis = spread.ranks.broadcast(_diagnosis(whole, names, taxa, settings) if whole else None)
+    files = TraceFiles(prefix, taxa, whole, diagnosis.asdsf) if prefix else None
     begun, chains = time.monotonic(), (settings.n_chains * settings.n_runs, settings.generations)
     while at < settings.generations and not (settings.until_converged and diagnosis.met):
         block = min(settings.check_every - at % settings.check_every, settings.generations - at)
@@ -188,14 +119,15 @@ def sample(
         whole, runs = gathered(spread, runs, before)
         for run, former in zip(whole, before):
             guard.check_samples(run.number, run.samples, former.n)
-        if prefix and checkpoint:
+        if checkpoint:
             checkpoint.save(whole)
-            written = [write_trace(prefix, run, taxa, n) for run, n in zip(whole, written)]
-        if whole and (settings.until_converged or last or progress is not None):
+        if whole and (files or settings.until_converged or last or progress is not None):
             diagnosis = _diagnosis(whole, names, taxa, settings)
+        if files:
+            files.add(whole, diagnosis.asdsf)
         diagnosis = spread.ranks.broadcast(diagnosis)
-    for run in whole if prefix else ():
-        close_trace(str(prefix), run)
+    if files:
+        files.close(whole)
     seconds, done = time.monotonic() - begun, (at - start) * chains[0]
     return Sampled(tuple(whole), diagnosis, seconds, done, start if stored else None)
 

@@ -44,7 +44,8 @@ def run_here(prefix, settings: ChainSettings):
 
 
 def traces(folder: Path, name: str) -> list[str]:
-    return [(folder / f"{name}.run{r}.{kind}").read_text() for r in (1, 2) for kind in "pt"]
+    history = [] if name.endswith(".ss") else [(folder / f"{name}.mcmc").read_text()]
+    return history + [(folder / f"{name}.run{r}.{kind}").read_text() for r in (1, 2) for kind in "pt"]
 
 
 def test_a_resumed_run_continues_bit_for_bit(tmp_path):
@@ -94,6 +95,9 @@ def test_a_killed_process_resumes_bit_for_bit(model, generations, tmp_path):
     assert not (tmp_path / f"killed{ending}.json").exists(), "the run ended before it could be killed"
     with open(trace, "a") as stream:
         stream.write("   tree gen.99 = [&U] ((1:0.1,2")  # what a kill in the middle of a line leaves
+    if not ending:
+        with open(tmp_path / "killed.mcmc", "a") as stream:
+            stream.write(f"{generations}\t0.123\tNA\n{generations // 10}\t0.1")  # of no checkpoint
     done = subprocess.run(
         [*command, "--prefix", "killed"], cwd=tmp_path, check=True, capture_output=True, text=True
     )
@@ -157,7 +161,9 @@ class Killed(BaseException):
 
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-STEPS = (3 + 2 * 2 + 3) + 4 * 3 + 2 * (2 * 2 + 3 + 4) + 2  # files opened, flushed, renamed by the run below
+STEPS = (
+    (3 + 2 * 2 + 3) + 4 * 3 + 3 + 2 * (2 * 2 + 3 + 4 + 1) + 2
+)  # files opened, flushed, renamed by the run below
 
 
 @pytest.mark.parametrize("deadly", range(STEPS))

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from golden.test_mrbayes_sumt import assert_same_tables
 from phloem import read_alignment
+from phloem.analysis.split_tables import write_split_tables
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import new_run
 from phloem.inference.mcmc.sampler import sample
@@ -18,8 +20,10 @@ from phloem.inference.mcmc.samples import renumbered
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.start import random_tree
 from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.mcmc.trace_files import begin_history, history_path
 from phloem.io.trees import read_tree_sample
 from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.summary.splits import split_table
 from phloem.summary.trees import consensus_tree
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -70,7 +74,7 @@ def test_trees_and_numbers_come_back(finished):
 def test_mrbayes_reads_them(finished):
     if shutil.which("mb") is None:
         pytest.skip("MrBayes is not installed")
-    result, folder, _ = finished
+    result, folder, taxa = finished
     shutil.copy(PRIMATES, folder / "primates.nex")
     (folder / "read.nex").write_text(
         "begin mrbayes;\n set autoclose=yes nowarn=yes;\n execute primates.nex;\n"
@@ -83,6 +87,46 @@ def test_mrbayes_reads_them(finished):
     first = int(0.25 * 201)
     mean = np.mean([run.samples.numbers[first:, 2].mean() for run in result.runs])
     assert float(rows["TL"]) == pytest.approx(mean, rel=1e-3)
+    table = split_table([run.samples.tree_sample(taxa, first) for run in result.runs])
+    write_split_tables(str(folder / "ours"), table)
+    for ending in ("parts", "tstat", "vstat"):
+        assert_same_tables(folder / f"ours.{ending}", folder / f"primates.{ending}")
+
+
+def test_acceptance_and_agreement_by_generation(finished):
+    result, folder, _ = finished
+    lines = (folder / "primates.mcmc").read_text().splitlines()
+    rows = [line for line in lines if not line.startswith("[")]
+    names, last = rows[0].split("\t"), rows[-1].split("\t")
+    assert lines[0] == (folder / "primates.run1.p").read_text().split(" [TL")[0]
+    assert [row.split("\t")[0] for row in rows[1:]] == ["10000", "20000"]
+    assert {len(row.split("\t")) for row in rows} == {len(names)} and len(set(names)) == len(names)
+    found = dict(zip(names, last))
+    assert float(found["AvgStdDev(s)"]) == pytest.approx(result.diagnosis.asdsf, abs=1e-6)
+    for run in result.runs:
+        state, number = run.state, run.number + 1
+        place = [move.name for move in run.moves].index("alpha_multiplier")
+        share = state.accepted[0, place] / state.tried[0, place]
+        assert float(found[f"multiplier(alpha)$acc_run{number}"]) == pytest.approx(share, abs=1e-6)
+        tuning = state.tuning[0, place]
+        assert float(found[f"multiplier(alpha)$tuning_run{number}"]) == pytest.approx(tuning, rel=1e-6)
+        swaps = state.swaps_accepted[1, 3] / state.swaps_tried[1, 3]
+        assert float(found[f"Swap(2<>4)$acc({number})"]) == pytest.approx(swaps, abs=1e-6)
+    assert {"nni(Tau)$acc_run1", "branch_multiplier(V)$acc_run2", "joint_normal(all)$acc_run1"} < set(names)
+
+
+def test_rows_of_what_is_done_again_go(finished):
+    """A former file's rows up to the checkpoint stay as they are; later ones and damaged ones do not."""
+    result, folder, _ = finished
+    path = history_path(str(folder / "primates"))
+    whole = path.read_text()
+    head, first, last = whole.rpartition("AvgStdDev(s)\n")[0], *whole.splitlines()[-2:]
+    path.write_text(f"{head}AvgStdDev(s)\n{first}\n15000\t0.1\nnonsense\n20000\t0.2\n90000\t0.3\n1")
+    begin_history(str(folder / "primates"), result.runs, result.diagnosis.asdsf)
+    assert path.read_text() == whole
+    path.write_text(f"of another program\n{first}\n")
+    begin_history(str(folder / "primates"), result.runs, result.diagnosis.asdsf)
+    assert path.read_text() == whole.replace(f"{first}\n", "") and last in whole
 
 
 def test_renumbering_keeps_the_tree():
