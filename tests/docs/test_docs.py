@@ -12,25 +12,18 @@ from pathlib import Path
 import pytest
 import typer
 
+from docs.pages import EVERY_PAGE, ROOT, SHELL, blocks_of, name_of
 from phloem.cli import build_app
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "examples" / "README.md", *(ROOT / "docs").rglob("*.md")])
-_FENCED = re.compile(r"^```(?:bash|sh|console)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def command_lines(text: str) -> list[list[str]]:
     """The words of every `phloem …` line in blocks of code; lines that end in a backslash go on."""
     found = []
-    for block in _FENCED.findall(text):
-        for line in block.replace("\\\n", " ").splitlines():
+    for block in blocks_of(text):
+        for line in block.commands() if block.language in SHELL else []:
             for part in re.split(r"&&|[|;]\s", line):
-                part = part.strip().removeprefix("$ ").strip()
-                if part.startswith("phloem "):
-                    try:
-                        found.append(shlex.split(part, comments=True))
-                    except ValueError:
-                        found.append(["phloem", part])
+                if part.strip().startswith("phloem "):
+                    found.append(shlex.split(part, comments=True))
     return found
 
 
@@ -50,7 +43,7 @@ def mistakes(words: list[str]) -> list[str]:
     return [f"{words[1]} has no option {name}" for name in given if name not in known | {"--help", "-h"}]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=name_of)
 def test_command_lines_are_those_of_the_program(page):
     wrong = [
         (" ".join(words), found) for words in command_lines(page.read_text()) if (found := mistakes(words))
@@ -62,7 +55,7 @@ def test_a_wrong_command_line_is_seen():
     text = "```\nphloem nj a.fasta \\\n  --distances k80 # no\nx && phloem no-such y\n"
     text += "phloem nj --distance k80\n```\n"
     assert [len(mistakes(words)) for words in command_lines(text)] == [1, 1, 0]
-    assert sum(len(command_lines(page.read_text())) for page in PAGES) > 60
+    assert sum(len(command_lines(page.read_text())) for page in EVERY_PAGE) > 60
 
 
 def built(folder: Path, out: Path) -> subprocess.CompletedProcess:
