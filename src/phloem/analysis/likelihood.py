@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from phloem.analysis.model_file import file_of_model, model_of
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import DataOptions, alignment_of
@@ -18,7 +19,6 @@ from phloem.density.parameterisation import LengthLinkage
 from phloem.errors import InputError, in_file
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.trees import newick_text, read_trees, write_trees
-from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import Gradient
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.pruning.calibration import on_calibration
@@ -35,11 +35,11 @@ class LikelihoodSettings(DataOptions):
     """Everything that `phloem likelihood` can be told; field names are those of its options.
 
     tree: a file; without one the BIONJ tree of the alignment's distances is taken
-    (distance.starting_tree). model: a model string; with partitions, that of the subsets to which their file
-    gives none. linkage, link: what parts share (analysis/partitioned_likelihood.py); without partitions as
-    they are. gamma: what +G means where the model string does not say. optimize: fit branch lengths and
-    parameters without a value on this topology. out_tree, json: where the fitted tree and the record go (- is
-    for the caller to print); an existing file is replaced only with redo.
+    (distance.starting_tree). model: a model string, or @FILE (model_file.py); with partitions, that of the
+    subsets to which their file gives none. linkage, link: what parts share (partitioned_likelihood.py);
+    without partitions as they are. gamma: what +G means where the model string does not say. optimize: fit
+    branch lengths and parameters without a value on this topology. out_tree, json: where the fitted tree and
+    the record go (- is for the caller to print); an existing file is replaced only with redo.
     """
 
     tree: str | None
@@ -60,7 +60,7 @@ class LikelihoodSettings(DataOptions):
     @property
     def inputs(self) -> list[str]:
         """Files that will be read."""
-        return [*self.data_files, *([self.tree] if self.tree is not None else [])]
+        return [*self.data_files, *file_of_model(self.model), *([self.tree] if self.tree is not None else [])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +234,7 @@ def build_likelihood(settings: LikelihoodSettings, alignment: Alignment, tree: T
     """The likelihood that the settings describe, nothing evaluated yet."""
     if settings.model is None:
         raise InputError("no model is given", hint="Add --model, such as --model GTR+F+G4.")
-    model = model_for_alignment(settings.model, alignment, settings.gamma)
+    model = model_of(settings.model, alignment, settings.gamma)
     with in_file(settings.tree):
         return TreeLikelihood(
             alignment,

@@ -10,11 +10,13 @@ import numpy as np
 
 from phloem.analysis.json_record import plain
 from phloem.analysis.likelihood import optimum_record
+from phloem.inference.ml.identical import listed
 
 if TYPE_CHECKING:
     from phloem.analysis.ml import MlResult
     from phloem.inference.ml.criteria import Criteria
     from phloem.inference.ml.model_choice import Candidate, Criterion, ModelChoice
+    from phloem.inference.ml.tree_search import SearchResult
 
 NAMES = {"bic": "BIC", "aicc": "AICc", "aic": "AIC"}
 _LISTED = 20  # models in the table for people
@@ -30,6 +32,7 @@ def report_text(result: MlResult) -> str:
         f"  {data['taxa']} taxa, {data['sites']:,} sites, {data['datatype']}, {data['states']} states",
         f"seconds: {result.seconds:.2f}, seed {result.settings.seed}",
         "",
+        *identical_lines(result),
         *(choice_lines(result.choice) if result.choice is not None else []),
         *_search_lines(result),
         *(f"warning: {warning}" for warning in result.warnings),
@@ -55,15 +58,46 @@ def _search_lines(result: MlResult) -> list[str]:
         f"tree length: {optimum.branch_lengths.sum():.6f} substitutions per site",
         "",
         "search:",
-        *_wrapped(f"from {found.origin}: {found.first:.4f}"),
+        *start_lines(found),
         f"  {found.tries} tries from elsewhere, {len(found.found)} led to a better tree",
         *(f"  try {b.number} ({b.kind}): {b.log_likelihood:.4f}" for b in found.found),
+        *difficulty_lines(found),
         "",
         result.drawing,
         "",
         *support_lines(result),
         "The tree is unrooted: where it is drawn from carries no information.",
     ]
+
+
+def identical_lines(result: MlResult) -> list[str]:
+    """Which sequences were kept out of the search."""
+    groups = result.rows.groups()
+    if not groups:
+        return []
+    head = f"{result.rows.n_copies} identical sequences were kept out of the search, and put back:"
+    return [head, *(line for one in listed(groups) for line in _wrapped(one)), ""]
+
+
+def start_lines(found: SearchResult) -> list[str]:
+    """What every search began from, and reached."""
+    lines = []
+    for number, one in enumerate(found.starts, 1):
+        ahead = f"start {number}, " if len(found.starts) > 1 else ""
+        end = f", in the end {one.log_likelihood:.4f}" if len(found.starts) > 1 else ""
+        lines += _wrapped(f"{ahead}from {one.origin}: {one.first:.4f}{end}")
+    return lines
+
+
+def difficulty_lines(found: SearchResult) -> list[str]:
+    """How much independent climbs agree."""
+    hard = found.difficulty
+    if hard is None:
+        return []
+    return _wrapped(
+        f"difficulty {hard.value:.2f} (0 to 1): {hard.climbs} independent climbs ended on {hard.topologies} "
+        f"trees, {hard.plausible} of them plausible, {100 * hard.distance:.0f} % of branches apart"
+    )
 
 
 def support_lines(result: MlResult) -> list[str]:

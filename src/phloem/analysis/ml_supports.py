@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from phloem.inference.ml.identical import Distinct
 from phloem.tree.sample import sample_of_trees
 from phloem.tree.splits import sample_splits, split_members
 from phloem.tree.tree import Tree
@@ -44,10 +45,14 @@ class BranchSupports:
 
 
 def supports_of(
-    tree: Tree, by_split: Mapping[str, Mapping[bytes, float]], replicates: Sequence[Tree] | None
+    tree: Tree,
+    by_split: Mapping[str, Mapping[bytes, float]],
+    replicates: Sequence[Tree] | None,
+    rows: Distinct,
 ) -> BranchSupports | None:
     """by_split: name → share by split's bytes. replicates: trees of the standard bootstrap, None without one;
-    they give BOOTSTRAP and TRANSFER. None if nothing was asked for, or the tree has no inner branch."""
+    they give BOOTSTRAP and TRANSFER. None if nothing was asked for. All are of the distinct sequences; copies
+    are put back then, and the branches that only tell them apart from others have no support."""
     from phloem.inference.ml.bootstrap import split_shares, transfer_expectation
 
     branches = np.arange(tree.n_tips, tree.n_nodes - 1)
@@ -60,9 +65,15 @@ def supports_of(
         columns[BOOTSTRAP] = [found.get(s.tobytes(), 0.0) for s in splits]
         columns[TRANSFER] = transfer_expectation(splits, replicates).tolist()
     shares = np.array(list(columns.values())).T.reshape(len(branches), len(columns))
-    labels: list[str | None] = [None] * tree.n_nodes
-    for x, row in zip(branches.tolist(), shares):
-        labels[x] = "/".join(f"{100 * share:.1f}".removesuffix(".0") for share in row)
-    return BranchSupports(
-        tuple(columns), replace(tree, labels=tuple(labels)), branches, shares, replicates or ()
-    )
+    places: list[str | None] = [None] * tree.n_nodes
+    for k, x in enumerate(branches.tolist()):
+        places[x] = str(k)
+    whole = rows.put_back(replace(tree, labels=tuple(places)))
+    at = {int(label): x for x, label in enumerate(whole.labels or ()) if label is not None}
+    labels: list[str | None] = [None] * whole.n_nodes
+    for k, row in enumerate(shares):
+        labels[at[k]] = "/".join(f"{100 * share:.1f}".removesuffix(".0") for share in row)
+    nodes = np.array([at[k] for k in range(len(branches))], np.int64)
+    labelled = replace(whole, labels=tuple(labels))
+    trees = [rows.put_back(one) for one in replicates or ()]
+    return BranchSupports(tuple(columns), labelled, nodes, shares, trees)

@@ -16,6 +16,7 @@ from phloem.analysis.likelihood import (
     tree_warnings,
     trees_of,
 )
+from phloem.analysis.model_file import model_of
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import Part, parts_of
@@ -24,7 +25,6 @@ from phloem.density.parameterisation import LengthLinkage, Linkage
 from phloem.errors import InputError, in_file
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.trees import newick_text, write_trees
-from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.partitioned import PartitionedGradient, PartitionedLikelihood
 from phloem.likelihood.parts import in_part
 from phloem.model.model import Model
@@ -197,7 +197,7 @@ def _models(parts: Sequence[Part], settings: LikelihoodSettings) -> dict[str, Mo
                 hint="Write one for it in the partition file, or add --model.",
             )
         with in_part(part.name):
-            models[part.name] = model_for_alignment(part.model_text, part.alignment, settings.gamma)
+            models[part.name] = model_of(part.model_text, part.alignment, settings.gamma)
     return models
 
 

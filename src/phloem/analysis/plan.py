@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from phloem.analysis.model_file import model_of
 from phloem.analysis.reading import DataOptions, Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
@@ -18,7 +19,6 @@ from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.ml.optimize import restarts
 from phloem.io.trees import read_tree
-from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.parts import in_part
 from phloem.likelihood.problem import engine_problem
 from phloem.model.model import Model
@@ -112,7 +112,7 @@ def run_plan(
         with in_part(part.name) if len(parts) > 1 else nullcontext():
             if part.model_text is None:
                 raise InputError("it has no model", hint="Write one in the partition file, or add --model.")
-            model = model_for_alignment(part.model_text, part.alignment)
+            model = model_of(part.model_text, part.alignment)
             problem = engine_problem(site_patterns(part.alignment), model, children, settings.precision)
             plans.append(_plan(part, model, problem, settings))
             problems.append(replace(problem, precision="float64"))

@@ -42,9 +42,19 @@ class ProgressFile:
         del record["diagnosis"]
         self._write(record)
 
-    def tell_step(self, doing: Doing, log_likelihood: float) -> None:
+    def teller(self, show: Callable[[str], None]) -> Callable[[Doing, float], None]:
+        """Tells the file, and a line of the terminal."""
+
+        def told(doing: Doing, log_likelihood: float) -> None:
+            left = self.tell_step(doing, log_likelihood)
+            end = "" if left is None else f", {doing.left} {in_words(left)} left"
+            show(f"{doing}: log-likelihood {log_likelihood:.4f}{end}")
+
+        return told
+
+    def tell_step(self, doing: Doing, log_likelihood: float) -> float | None:
         """Of a search or a fit: steps a second since its stage began, where they are alike, and how long the
-        others take if all take as long. A new stage is written at once."""
+        others take if all take as long, which is returned. A new stage is written at once."""
         now, begins = time.monotonic(), doing.stage != self._stage
         if begins:
             self._stage, self._since, self._steps = doing.stage, now, 0
@@ -56,6 +66,7 @@ class ProgressFile:
         told = doing._asdict() | {"step": str(doing), "left": None if left is None else doing.left}
         numbers = {"log_likelihood": log_likelihood, "speed": speed, "seconds_left": left}
         self._write(told | numbers, at_once=begins)
+        return left
 
     def tell_fit(self, evaluation: int, log_likelihood: float) -> None:
         """Of a fit, which ends when nobody knows."""
@@ -68,3 +79,10 @@ class ProgressFile:
             return
         write_file(self._path, json.dumps(plain(record), allow_nan=False) + "\n")
         self._next = time.monotonic() + SECONDS
+
+
+def in_words(seconds: float) -> str:
+    """About so long."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from phloem.analysis.model_file import file_of_model, model_string
 from phloem.analysis.outputs import STDOUT, check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.alignment import Alignment
@@ -39,12 +40,13 @@ _ENDINGS: dict[str, Format] = {".phy": "phylip", ".phylip": "phylip", ".nex": "n
 class SimulationSettings:
     """Everything that `phloem simulate` can be told.
 
-    model: a model string with all its values. sites: characters (codons, for a codon model). tree: a file, or
-    None for a random tree of `tips` tips. shape: yule and coalescent trees are ultrametric and `height` deep
-    (0.5 substitutions per site), uniform ones unrooted with exponential lengths of mean `mean_length` (0.1).
-    datatype: None for that of the model's name. states: number of states of standard data. out: None keeps
-    the alignment in memory; format None goes by the ending of out, else FASTA. out_tree: where a random tree
-    goes, None: beside out as .nwk. json: where the record goes. redo: replace files that exist.
+    model: a model string with all its values, or @FILE (model_file.py). sites: characters (codons, for a
+    codon model). tree: a file, or None for a random tree of `tips` tips. shape: yule and coalescent trees are
+    ultrametric and `height` deep (0.5 substitutions per site), uniform ones unrooted with exponential lengths
+    of mean `mean_length` (0.1). datatype: None for that of the model's name. states: number of states of
+    standard data. out: None keeps the alignment in memory; format None goes by the ending of out, else FASTA.
+    out_tree: where a random tree goes, None: beside out as .nwk. json: where the record goes. redo: replace
+    files that exist.
     """
 
     model: str
@@ -106,8 +108,9 @@ def run_simulation(settings: SimulationSettings) -> SimulationResult:
 
     Errors: InputError and ModelError; see simulate_alignment.
     """
+    inputs = [*([] if settings.tree is None else [settings.tree]), *file_of_model(settings.model)]
+    settings = replace(settings, model=model_string(settings.model))
     _check(settings)
-    inputs = [] if settings.tree is None else [settings.tree]
     printable = [settings.out or STDOUT, settings.json]
     check_outputs([settings.tree_file], inputs, settings.redo, printable)
     states = _alphabet(settings)

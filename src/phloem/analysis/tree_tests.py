@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from phloem.analysis.ml import USUAL_MODEL
+from phloem.analysis.ml_settings import FitSettings
+from phloem.analysis.model_file import model_of
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
-from phloem.analysis.reading import DataOptions, alignment_of
+from phloem.analysis.reading import alignment_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
-from phloem.errors import STANDARD_INPUT, InputError, in_file
+from phloem.errors import InputError, in_file
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, read_trees, write_trees
-from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.tree.reroot import unroot
 from phloem.tree.splits import robinson_foulds
@@ -39,35 +37,24 @@ _COLUMNS = ("bootstrap", "kh", "sh", "wsh", "elw", "au")
 
 
 @dataclass(frozen=True)
-class TreeTestsSettings(DataOptions):
+class TreeTestsSettings(FitSettings):
     """Everything that `phloem test-trees` can be told; field names are those of its options.
 
-    trees: a file of two or more. model: a model string, by default one for the kind of data.
-    replicates: of each of the ten scales of AU, and of the other tests. prefix: of the files written, by
-    default the alignment's name. gamma, threads, redo: as `phloem ml`.
+    trees: a file of two or more. replicates: of each of the ten scales of AU, and of the other tests.
     """
 
     trees: str
-    model: str | None = None
     replicates: int = 10_000
-    prefix: str | None = None
-    seed: int = 1
-    threads: int | None = None
-    gamma: Literal["mean", "median"] = "mean"
-    redo: bool = False
 
     @property
     def inputs(self) -> list[str]:
         """Files that will be read."""
-        return [*self.data_files, self.trees]
+        return [*super().inputs, self.trees]
 
     @property
     def files(self) -> dict[str, str]:
         """Name → what is written there."""
-        name = "stdin" if self.alignment == STANDARD_INPUT else Path(self.alignment).name
-        prefix = self.prefix or name.removesuffix(".gz").rsplit(".", 1)[0]
-        if not Path(prefix).name or prefix.endswith(os.sep):
-            raise InputError("the prefix names a folder", file=prefix, hint="Add how the files' names begin.")
+        prefix = self.file_prefix
         return {
             f"{prefix}.tests.tsv": "a row a tree",
             f"{prefix}.tests.nwk": "the trees with their branch lengths fitted",
@@ -176,10 +163,10 @@ def _fits(
     """A fit of every tree, and (n, L) its log-likelihoods of sites."""
     from phloem.inference.ml.optimize import optimize
     from phloem.inference.ml.search_state import Doing
-    from phloem.inference.ml.tree_search import root_is_free, with_lengths
+    from phloem.inference.ml.tree_search import root_is_free
+    from phloem.inference.ml.tree_starts import with_lengths
 
-    text = settings.model or USUAL_MODEL.get(alignment.alphabet.kind, "MK+G4")
-    model, fits, rows = model_for_alignment(text, alignment, settings.gamma), [], []
+    model, fits, rows = model_of(settings.model, alignment, settings.gamma), [], []
     free = root_is_free(model)
     for i, tree in enumerate(trees):
         with in_file(settings.trees):

@@ -26,7 +26,7 @@ def likelihood(
         None,
         "--model",
         "-m",
-        help="Model string, such as 'HKY{3.5}+F+G4{0.5}'; of parts, where they have none.",
+        help="Model string, such as 'HKY{3.5}+F+G4{0.5}', or @FILE; of parts, where they have none.",
     ),
     linkage: Literal["linked", "proportional", "unlinked"] = typer.Option(
         "linked", help="Branch lengths of parts: the same, the same times a rate a part, or a part's own."

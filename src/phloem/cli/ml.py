@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 _ROWS = 8  # of the table of models
 
+# What commands that fit trees share (analysis/ml_settings.FitSettings).
+MODEL_HELP = "Such as GTR+F+I+G4; by default GTR+F+G4, LG+G4, GY94+F3X4 or MK+G4; @FILE: of a PREFIX.model."
+PREFIX = typer.Option(None, "--prefix", "-p", help="Of the files written; the alignment's name.")
+SEED = typer.Option(1, help="Same seed, same numbers, whatever the number of threads.")
+THREADS = typer.Option(None, help="Threads; chosen by problem size if not given.")
+GAMMA = typer.Option("mean", help="Rates of +G categories: means or medians.")
+REDO = typer.Option(False, "--redo", help="Replace files that exist.")
+
 
 @takes_data()
 def ml(
@@ -23,8 +31,7 @@ def ml(
         None,
         "--model",
         "-m",
-        help="Such as GTR+F+I+G4; by default GTR+F+G4, LG+G4, GY94+F3X4 or MK+G4. auto (MFP): the best by "
-        "the criterion; MF: choose, without a search.",
+        help=f"{MODEL_HELP} auto (MFP): the best by the criterion; MF: choose, without a search.",
     ),
     model_set: str | None = typer.Option(
         None, help="With --model auto: families to choose from, such as HKY,GTR or LG,WAG,LG4X,C20."
@@ -38,8 +45,9 @@ def ml(
     tree: str | None = typer.Option(
         None, "--tree", "-t", help="Newick or NEXUS tree to begin from; else BIONJ of the alignment."
     ),
-    prefix: str | None = typer.Option(
-        None, "--prefix", "-p", help="Of the files written; the alignment's name."
+    prefix: str | None = PREFIX,
+    keep_identical: bool = typer.Option(
+        False, "--keep-identical", help="Search with all of several equal sequences, not with one."
     ),
     alrt: int = typer.Option(0, help="Replicates of SH-aLRT, such as 1000."),
     ufboot: int = typer.Option(0, help="Replicates of the ultrafast bootstrap, 1000 or more."),
@@ -49,32 +57,31 @@ def ml(
     bootstrap: str | None = typer.Option(
         None, help="Replicates of the standard bootstrap (with TBE), or auto: until they agree."
     ),
-    radius: int = typer.Option(5, help="Nodes that a subtree is moved at most."),
-    patience: int = typer.Option(10, help="Tries in a row without a better tree that end the search."),
-    seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),
-    threads: int | None = typer.Option(None, help="Threads; chosen by problem size if not given."),
-    gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
-    progress: str | None = typer.Option(
-        None, help="File that says as JSON, every second, how far the search is."
+    starts: int = typer.Option(
+        1, help="Searches: of BIONJ or --tree, then in turn of parsimonious and of random trees."
     ),
-    redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
+    radius: int = typer.Option(5, help="Nodes that a subtree is moved at most."),
+    patience: int = typer.Option(10, help="Tries in a row without a better tree that end a search."),
+    picture: str | None = typer.Option(None, help="Draw the tree: .svg, .png or .pdf file."),
+    progress: str | None = typer.Option(None, help="File that says how far it is, as JSON, every second."),
+    seed: int = SEED,
+    threads: int | None = THREADS,
+    gamma: Literal["mean", "median"] = GAMMA,
+    redo: bool = REDO,
 ) -> None:
     """Maximum-likelihood tree: topology, branch lengths and the model's free parameters."""
     options = dict(locals())
     del options["data"], options["progress"]
-    from phloem.analysis.ml import MlSettings, output_files, run_ml
+    from phloem.analysis.ml import run_ml
+    from phloem.analysis.ml_settings import MlSettings
     from phloem.analysis.progress import ProgressFile
 
     require_stdout()
     messages, settings = message_console(live=True), MlSettings(**data, **options)
     written = ProgressFile(progress, settings.inputs)
-    written.check(lambda: output_files(settings))
+    written.check(lambda: settings.files)
     with messages.status("reading …") as status:
-
-        def told(what: Any, value: float) -> None:
-            status.update(f"{what}: log-likelihood {value:.4f}")
-            written.tell_step(what, value)
-
+        told = written.teller(status.update)
         result = run_ml(settings, told, messages.print)
     _show(result)
 
@@ -82,7 +89,7 @@ def ml(
 def _show(result: MlResult) -> None:
     from rich.text import Text
 
-    from phloem.analysis.ml_report import choice_lines, support_lines
+    from phloem.analysis.ml_report import choice_lines, difficulty_lines, start_lines, support_lines
 
     console, found = report_console(), result.found
     console.print(f"{result.data['taxa']} taxa, {result.data['sites']:,} sites, {result.data['datatype']}")
@@ -95,9 +102,14 @@ def _show(result: MlResult) -> None:
         console.print(Text(f"fitted model: {optimum.model_text}"), soft_wrap=True)
         console.print(Text.assemble("log-likelihood: ", (f"{optimum.log_likelihood:.6f}", "bold")))
         console.print(f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}")
-        console.print(Text(f"from {found.origin}: {found.first:.4f}"))
+        if result.rows.n_copies:
+            console.print(f"{result.rows.n_copies} identical sequences kept out of the search and put back")
+        for line in start_lines(found):
+            console.print(Text(line.removeprefix("  ")))
         better = len(found.found)
         console.print(f"{found.tries} tries from elsewhere, {better} led to a better tree")
+        for line in difficulty_lines(found):
+            console.print(Text(line.removeprefix("  ")))
     for line in support_lines(result):
         console.print(Text(line))
     console.print(f"{result.seconds:.2f} seconds")

@@ -11,7 +11,7 @@ from phloem.cli.data_options import GENETIC_CODE
 
 def simulate(
     tree: str | None = typer.Argument(None, help="Newick or NEXUS tree with branch lengths; else --tips."),
-    model: str = typer.Option(..., "--model", "-m", help="With all its values, as 'HKY{3.5}+FQ+G4{0.5}'."),
+    model: str = typer.Option(..., "--model", "-m", help="With all values, as 'HKY{3.5}+FQ+G4{0.5}'; @FILE."),
     sites: int = typer.Option(..., "--sites", "-n", help="Number of sites; of codons for a codon model."),
     seed: int = typer.Option(1, help="Same seed, same tree, same alignment."),
     tips: int | None = typer.Option(None, help="Draw a random tree of so many tips."),

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import typer
 
 from phloem.cli.data_options import takes_data
+from phloem.cli.ml import GAMMA, MODEL_HELP, PREFIX, REDO, SEED, THREADS
 from phloem.cli.streams import message_console, report_console, require_stdout
 
 
@@ -14,23 +15,20 @@ from phloem.cli.streams import message_console, report_console, require_stdout
 def test_trees(
     data: dict[str, Any],
     trees: str = typer.Argument(..., help="Newick or NEXUS file of two trees or more; lengths are fitted."),
-    model: str | None = typer.Option(
-        None, "--model", "-m", help="Such as GTR+F+I+G4; by default GTR+F+G4, LG+G4, GY94+F3X4 or MK+G4."
-    ),
+    model: str | None = typer.Option(None, "--model", "-m", help=MODEL_HELP),
     replicates: int = typer.Option(10_000, help="Of resampled sites, for each of AU's ten scales."),
-    prefix: str | None = typer.Option(
-        None, "--prefix", "-p", help="Of the files written; the alignment's name."
-    ),
-    seed: int = typer.Option(1, help="Same seed, same numbers."),
-    threads: int | None = typer.Option(None, help="Threads; chosen by problem size if not given."),
-    gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
-    redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
+    prefix: str | None = PREFIX,
+    seed: int = SEED,
+    threads: int | None = THREADS,
+    gamma: Literal["mean", "median"] = GAMMA,
+    redo: bool = REDO,
 ) -> None:
     """Test trees against each other: KH, SH, weighted SH, expected likelihood weights, AU."""
     options = dict(locals())
     del options["data"]
     from rich.text import Text
 
+    from phloem.analysis.progress import ProgressFile
     from phloem.analysis.tree_tests import TreeTestsSettings, run_tree_tests
 
     require_stdout()
@@ -38,7 +36,7 @@ def test_trees(
     with messages.status("reading …") as status:
         result = run_tree_tests(
             TreeTestsSettings(**data, **options),
-            told=lambda what, value: status.update(f"{what}: log-likelihood {value:.4f}"),
+            told=ProgressFile(None, ()).teller(status.update),
             compiling=messages.print,
         )
     console = report_console()

@@ -152,6 +152,28 @@ class TreeLikelihood:
         hidden = np.exp(by_pattern[self._problem.ascertained]).sum()
         return by_pattern[self._patterns.site_pattern] - np.log1p(-hidden)
 
+    def site_categories(self) -> np.ndarray:
+        """(C + 1, L) posterior probability that a site is of each category, or invariable (last).
+
+        A category's likelihood is that of the model in which all sites are of it.
+        """
+        self.log_likelihood()
+        state, evaluator = self._accepted, self._evaluator
+        whole, whole_model = evaluator.site_log_likelihoods(), state.point.site_model
+        shares = np.zeros((whole_model.n_categories + 1, len(whole)))
+        for c, weight in enumerate(whole_model.weights.tolist()):
+            if weight > 0:
+                only = (np.arange(whole_model.n_categories) == c).astype(np.float64)
+                evaluator.log_likelihood(state.effective(), replace(whole_model, weights=only, invariant=0.0))
+                shares[c] = weight * np.exp(evaluator.site_log_likelihoods() - whole)
+        shares[-1] = np.maximum(1.0 - shares.sum(0), 0.0) if whole_model.invariant > 0 else 0.0
+        self._evaluated = False
+        return shares[:, self._patterns.site_pattern]
+
+    def site_rates(self) -> np.ndarray:
+        """(L,) posterior mean rates of sites, invariable ones at 0 (Yang and Wang 1995, Genetics 139:993)."""
+        return self._accepted.point.site_model.rates @ self.site_categories()[:-1]
+
     def gradient(self, parameters: bool = True) -> Gradient:
         """Derivatives with respect to everything, in one backward pass; parameters=False: branches only."""
         state = self._ready()

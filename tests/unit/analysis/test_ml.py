@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from phloem.analysis.ml import MlSettings, run_ml
+from phloem.analysis.ml import run_ml
+from phloem.analysis.ml_settings import MlSettings
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
 from phloem.io.trees import read_tree, read_trees
@@ -34,7 +35,7 @@ def test_the_three_files_tell_one_result(alignment):
     told = []
     settings = MlSettings(alignment, model="JC", patience=1)
     result = run_ml(settings, told=lambda what, value: told.append(str(what)))
-    assert list(result.files) == ["small.tree", "small.json", "small.report"]
+    assert list(result.files) == ["small.tree", "small.model", "small.sites", "small.json", "small.report"]
     record = json.loads(Path("small.json").read_text())
     data, tree = read_alignment(alignment), read_tree("small.tree")
     value = TreeLikelihood(data, tree, record["model"], engine="reference").log_likelihood()
@@ -64,7 +65,7 @@ def test_names_that_no_file_can_have(alignment):
 def test_a_model_is_chosen_and_searched_with(alignment):
     settings = MlSettings(alignment, model="auto", model_set="JC,HKY", rate_set="E,G", patience=0)
     result = run_ml(settings)
-    assert list(result.files) == ["small.tree", "small.models.tsv", "small.json", "small.report"]
+    assert {"small.tree", "small.models.tsv", "small.model", "small.json"} < set(result.files)
     record = json.loads(Path("small.json").read_text())
     chosen = record["model_choice"]
     assert chosen["winner"] == result.choice.winner.text and record["model"].startswith(
@@ -114,3 +115,72 @@ def test_supports_on_the_tree_and_in_the_record(alignment):
 def test_supports_that_cannot_be(alignment, given):
     with pytest.raises(InputError):
         run_ml(MlSettings(alignment, **({"model": "JC"} | given)))
+
+
+def test_identical_sequences_are_put_back(alignment):
+    copies = f">f\n{ROWS[1]}\n>g\n{ROWS[1]}\n>h\n{ROWS[4]}\n"
+    Path("more.fasta").write_text(Path(alignment).read_text() + copies)
+    result = run_ml(MlSettings("more.fasta", model="F81+F", patience=1, alrt=100, bootstrap="2"))
+    record, tree = json.loads(Path("more.json").read_text()), read_tree("more.tree")
+    assert record["identical_sequences"] == {"b": ["f", "g"], "e": ["h"]} and tree.n_tips == 8
+    value = TreeLikelihood(read_alignment("more.fasta"), tree, record["model"], engine="reference")
+    assert value.log_likelihood() == pytest.approx(record["log_likelihood"], rel=1e-12)
+    assert record["optimum"]["free_numbers"] == 7 + 3  # of five sequences; frequencies of all eight
+    assert len(record["supports"]["branches"]) == len(result.supports.shares) == 2
+    assert sum(label is not None for label in tree.labels) == 2
+    assert all(one.n_tips == 8 for one in read_trees("more.bootstrap.nwk"))
+    assert "f, g identical to b" in Path("more.report").read_text()
+    with_all = run_ml(MlSettings("more.fasta", model="F81+F", patience=0, keep_identical=True, prefix="all"))
+    assert with_all.found.optimum.log_likelihood == pytest.approx(record["log_likelihood"], abs=1e-4)
+    assert with_all.found.optimum.n_free == 13 + 3
+
+
+def test_too_few_sequences_are_distinct(alignment):
+    Path("two.fasta").write_text(">a\nACGT\n>b\nACGT\n>c\nACGA\n")
+    with pytest.raises(InputError, match="only 2 are distinct"):
+        run_ml(MlSettings("two.fasta", model="JC"))
+
+
+def test_the_model_feeds_back_and_counted_numbers_count(alignment):
+    first = run_ml(MlSettings(alignment, model="HKY+F+G4", gamma="median", patience=0))
+    again = run_ml(MlSettings(alignment, model="@small.model", prefix="again", tree="small.tree", patience=0))
+    assert again.found.optimum.log_likelihood == pytest.approx(first.found.optimum.log_likelihood, abs=1e-4)
+    assert again.found.optimum.model_text == first.found.optimum.model_text
+    assert first.found.optimum.n_free == 7 + 3 + 2 and again.found.optimum.n_free == 7 + 3
+    text = Path("small.model").read_text()
+    Path("uncounted.model").write_text(text.replace('counted = ["frequencies"]', "counted = []"))
+    plain = run_ml(MlSettings(alignment, model="@uncounted.model", prefix="plain", patience=0))
+    assert plain.found.optimum.n_free == 7
+    for spoilt in (
+        ('["frequencies"]', "oops"),
+        ('"frequencies"', '"omega"'),
+        ("model =", "modl ="),
+        ("\n", "\nnew = 1\n"),
+    ):
+        Path("spoilt.model").write_text(text.replace(*spoilt))
+        with pytest.raises(InputError):
+            run_ml(MlSettings(alignment, model="@spoilt.model", prefix="out"))
+
+
+def test_several_starts_a_picture_and_progress(alignment):
+    given = MlSettings(alignment, model="JC", patience=2, starts=3, picture="t.svg")
+    told = []
+    result = run_ml(given, lambda what, value: told.append((what.stage, what.done, what.total)))
+    assert ("search", 6, 6) in told
+    record = json.loads(Path("small.json").read_text())
+    assert [one["origin"].split()[0] for one in record["starts"]] == ["BIONJ", "parsimony,", "a"]
+    assert max(one["log_likelihood"] for one in record["starts"]) <= record["log_likelihood"] + 1e-6
+    assert 0 <= record["difficulty"]["value"] <= 1 and record["difficulty"]["climbs"] >= 5
+    assert "<svg" in Path("t.svg").read_text() and "t.svg" in result.files
+    for wrong in ({"picture": "t.jpg"}, {"picture": alignment}, {"starts": 0}):
+        with pytest.raises(InputError):
+            run_ml(MlSettings(alignment, **({"model": "JC", "prefix": "x"} | wrong)))
+
+
+def test_sites_sum_to_the_whole(alignment):
+    result = run_ml(MlSettings(alignment, model="JC+G4", patience=0))
+    rows = [line.split("\t") for line in Path("small.sites").read_text().splitlines()]
+    assert rows[0] == ["site", "log_likelihood", "rate"] and len(rows) == 1 + 18
+    total = sum(float(row[1]) for row in rows[1:])
+    assert total == pytest.approx(result.found.optimum.log_likelihood, abs=1e-6)
+    assert float(rows[4][2]) >= float(rows[1][2])  # the fourth column varies, the first does not

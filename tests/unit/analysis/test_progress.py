@@ -7,7 +7,7 @@ import json
 import pytest
 
 import phloem.analysis.progress
-from phloem.analysis.progress import ProgressFile
+from phloem.analysis.progress import ProgressFile, in_words
 from phloem.errors import InputError
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.sampler import Progress
@@ -85,3 +85,16 @@ def test_a_new_stage_is_told_at_once_and_counts_anew(tmp_path, clock):
     found = told(tmp_path, clock, [*search, (0.1, Doing("supports")), (0.1, Doing("supports", 1))])
     assert [one["stage"] for one in found] == ["search"] * 3 + ["supports"] * 2
     assert found[2]["seconds_left"] == 20 and found[3]["speed"] is None and found[4]["done"] == 0
+
+
+def test_a_line_for_the_terminal(clock):
+    lines: list[str] = []
+    tell = ProgressFile(None, []).teller(lines.append)
+    for k in (1, 2):
+        clock[0] += 30
+        tell(Doing("search", k, 9, f"try {k}", "at least"), -1.5)
+    assert lines == [
+        "try 1: log-likelihood -1.5000",
+        "try 2: log-likelihood -1.5000, at least 4 min left",
+    ]
+    assert in_words(99) == "99 s" and in_words(8000) == "2.2 h"

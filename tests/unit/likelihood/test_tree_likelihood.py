@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -253,3 +255,22 @@ def test_what_is_no_number_of_threads_is_refused(engine, threads):
 def test_lengths_that_are_no_numbers_are_refused(lengths):
     with pytest.raises(InputError, match="branch length"):
         likelihood().set(branch_lengths=lengths)
+
+
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
+def test_rates_of_sites_are_the_means_of_their_categories(engine):
+    l = likelihood(engine=engine)
+    model = l._accepted.point.site_model
+    plain, whole = MODEL.split("+I")[0], np.exp(l.site_log_likelihoods())
+    shares = []
+    for rate, weight in zip(model.rates, model.weights):
+        scaled = tree()
+        scaled = replace(scaled, lengths=scaled.lengths * rate)
+        alone = TreeLikelihood(dna(), scaled, plain, engine="reference").site_log_likelihoods()
+        shares.append(weight * np.exp(alone) / whole)
+    found = l.site_categories()
+    np.testing.assert_allclose(found[:-1], shares, rtol=1e-9)
+    np.testing.assert_allclose(found.sum(0), 1.0, rtol=1e-9)
+    np.testing.assert_allclose(l.site_rates(), model.rates @ np.array(shares), rtol=1e-9)
+    assert np.exp(l.site_log_likelihoods()) == pytest.approx(whole)  # the model is the whole one again
+    assert np.ptp(l.site_rates()) > 0.1

@@ -6,7 +6,7 @@ Replicate k of seed s is the same alone or among others, on any number of thread
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -14,7 +14,9 @@ import numpy as np
 from phloem.clustering.parsimony import Parsimony
 from phloem.data.alignment import Alignment
 from phloem.errors import InputError
-from phloem.inference.ml.tree_search import SearchSettings, Start, climbed_once
+from phloem.inference.ml.identical import Distinct, distinct
+from phloem.inference.ml.tree_search import SearchSettings, climbed_once
+from phloem.inference.ml.tree_starts import Start
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.record import ParameterValue
 from phloem.tree.splits import split_members, tree_splits
@@ -37,17 +39,20 @@ def bootstrap_trees(
     settings: SearchSettings,
     gamma: Literal["mean", "median"] = "mean",
     told: Told | None = None,
+    rows: Distinct | None = None,
 ) -> list[Tree]:
     """Of every replicate a parsimonious tree of a random order of taxa, climbed once under the model, whose
     free numbers are fitted again, from values on, and whose counted ones are counted again.
 
     replicates: a number, or "auto": by AT_ONCE until `distance_of_halves` is below ENOUGH, at most MOST.
+    rows: identical sequences of the alignment, which the trees are without.
     """
     automatic = replicates == "auto"
     most = MOST if isinstance(replicates, str) else replicates
+    one = _Replicate(alignment, model, values, settings, gamma, rows or distinct(alignment, apart=True))
     trees: list[Tree] = []
     for k in range(most):
-        trees.append(_one(alignment, model, values, settings, gamma, k))
+        trees.append(one.tree(k))
         if told is not None:
             told(k + 1, most)
         if automatic and (k + 1) % AT_ONCE == 0:
@@ -57,25 +62,31 @@ def bootstrap_trees(
     return trees
 
 
-def _one(
-    alignment: Alignment,
-    text: str,
-    values: Mapping[str, ParameterValue],
-    settings: SearchSettings,
-    gamma: Literal["mean", "median"],
-    k: int,
-) -> Tree:
-    rng = np.random.default_rng([settings.seed, _STREAM, 0, k])
-    columns = rng.integers(0, alignment.n_sites, alignment.n_sites)
-    drawn = replace(alignment, codes=np.ascontiguousarray(alignment.codes[:, columns]))
-    try:
-        model = model_for_alignment(text, drawn, gamma)
-        start = Start(Parsimony(drawn).tree(rng).tree, "", {p.name: values[p.name] for p in model.free})
-        return climbed_once(drawn, model, start, settings).tree
-    except InputError as error:
-        raise InputError(
-            f"in bootstrap replicate {k + 1}: {error.message}", file=error.file, hint=error.hint
-        ) from None
+@dataclass(frozen=True, eq=False)
+class _Replicate:
+    alignment: Alignment
+    text: str
+    values: Mapping[str, ParameterValue]
+    settings: SearchSettings
+    gamma: Literal["mean", "median"]
+    rows: Distinct
+
+    def tree(self, k: int) -> Tree:
+        """Number k, from 0; frequencies are counted in all sequences."""
+        rng = np.random.default_rng([self.settings.seed, _STREAM, 0, k])
+        data = self.alignment
+        columns = rng.integers(0, data.n_sites, data.n_sites)
+        drawn = replace(data, codes=np.ascontiguousarray(data.codes[:, columns]))
+        try:
+            model = model_for_alignment(self.text, drawn, self.gamma)
+            searched = self.rows.rows_of(drawn)
+            values = {p.name: self.values[p.name] for p in model.free}
+            start = Start(Parsimony(searched).tree(rng).tree, "", values)
+            return climbed_once(searched, model, start, self.settings).tree
+        except InputError as error:
+            raise InputError(
+                f"in bootstrap replicate {k + 1}: {error.message}", file=error.file, hint=error.hint
+            ) from None
 
 
 def presence(trees: Sequence[Tree]) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ from phloem.inference.ml.optimize import OptimizeResult, refine
 from phloem.inference.ml.search_state import Doing, Told
 from phloem.inference.ml.starts import Start, one_class_more, restarts
 from phloem.inference.ml.tree_search import SearchSettings, climbed_once, refuse
-from phloem.inference.ml.tree_search import Start as TreeStart
+from phloem.inference.ml.tree_starts import Start as TreeStart
 from phloem.likelihood.model_for_alignment import ModelReader
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.model import Model
@@ -115,14 +115,16 @@ def choose_model(
     start: TreeStart,
     settings: ChoiceSettings | None = None,
     search: SearchSettings | None = None,
-    gamma: Literal["mean", "median"] = "mean",
+    reader: ModelReader | None = None,
     told: Told | None = None,
 ) -> ModelChoice:
     """Fit models on one tree, that of a climb from the start, and order them by the criterion.
 
-    Errors: as model_sets.bases, and for models that a search cannot take as tree_search.
+    reader: of the models' names; by default one that counts in the alignment. Errors: as model_sets.bases,
+    and for models that a search cannot take as tree_search.
     """
-    choice = _Choice(alignment, settings or ChoiceSettings(), search or SearchSettings(), gamma)
+    reads = reader or ModelReader(alignment)
+    choice = _Choice(alignment, settings or ChoiceSettings(), search or SearchSettings(), reads)
     return choice.run(start, told or (lambda *_: None))
 
 
@@ -131,7 +133,7 @@ class _Choice:
     alignment: Alignment
     settings: ChoiceSettings
     search: SearchSettings
-    gamma: Literal["mean", "median"]
+    reader: ModelReader
     found: dict[str, Candidate] = field(default_factory=dict)
     skipped: dict[str, Skipped] = field(default_factory=dict)
 
@@ -139,13 +141,13 @@ class _Choice:
         settings = self.settings
         rates = rate_names(settings.rates)
         tried = bases(self.alignment.alphabet, settings.families, settings.frequencies)
-        self._reader, self._told = ModelReader(self.alignment, self.gamma), told
-        models = [self._reader(b.text) for b in tried]
+        self._told = told
+        models = [self.reader(b.text) for b in tried]
         for model in models:
             refuse(model)
         general = tried[0]
         first = "" if general.whole else _suffix("G4" if "G4" in rates else rates[0])
-        fit = climbed_once(self.alignment, self._reader(general.text + first), start, self.search)
+        fit = climbed_once(self.alignment, self.reader(general.text + first), start, self.search)
         self._near = fit
         self._keep(general, first, fit)
         ladder = [""] if general.whole else self._ladder(general, rates)
@@ -218,9 +220,9 @@ class _Choice:
         text = base.text + rates
         if text in self.found:
             return self.found[text]
-        model, near = self._reader(text), self._neighbour(base, rates)
+        model, near = self.reader(text), self._neighbour(base, rates)
         likelihood = TreeLikelihood(self.alignment, near.tree, model, "cpu", threads=self.search.threads or 1)
-        inherited = _inherited(model, self._reader(near.model_text), near.parameters)
+        inherited = _inherited(model, self.reader(near.model_text), near.parameters)
         likelihood.set(parameters=model.start_values() | inherited)
         starts = self._starts(model, base, inherited)
         if len(starts) > 1:
@@ -266,7 +268,7 @@ class _Choice:
         best = {x: min(c.by(x) for c in self.found.values()) for x in CRITERIA}
         for c in list(self.found.values()):
             if any(c.by(x) <= best[x] + _CLOSE for x in CRITERIA):
-                model = self._reader(c.text)
+                model = self.reader(c.text)
                 likelihood = TreeLikelihood(
                     self.alignment, c.fit.tree, model, "cpu", threads=self.search.threads or 1
                 )

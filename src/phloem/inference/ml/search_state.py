@@ -15,9 +15,17 @@ from phloem.errors import InputError
 from phloem.inference.ml.search import Place
 from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
-from phloem.tree.half_edges import HalfEdges
+from phloem.tree.half_edges import HalfEdges, topology_key
 
-_FORM = 1
+_FORM = 2
+
+
+class Ended(NamedTuple):
+    """A search: where it began, what its first climb reached, and its best tree's log-likelihood."""
+
+    origin: str
+    first: float
+    log_likelihood: float
 
 
 class Doing(NamedTuple):
@@ -48,28 +56,55 @@ class Better(NamedTuple):
 
 @dataclass(eq=False)
 class SearchState:
-    """first: what the first climb reached. place: the best tree, under values, the model's numbers. tries,
-    in_vain: climbs from elsewhere, and how many since the last better tree. known: keys of topologies that
-    climbs ended on; hilltops: these trees. random: the state of the generator."""
+    """first: what the first climb reached, from origin. place: the best tree of this start, under values, the
+    model's numbers. tries, in_vain: climbs from elsewhere, and how many since the last better tree. known:
+    keys of topologies that climbs ended on; hilltops: these trees; ends: keys of those that climbs from
+    starts and parsimonious trees reached. ended: earlier starts; best, best_values: of them. random: the
+    generator's state."""
 
     first: float
     place: Place
     values: dict[str, ParameterValue]
     known: set[int]
     hilltops: list[Place]
+    ends: list[int]
+    origin: str
+    ended: list[Ended] = field(default_factory=list)
+    best: Place | None = None
+    best_values: dict[str, ParameterValue] = field(default_factory=dict)
     tries: int = 0
     in_vain: int = 0
     found: list[Better] = field(default_factory=list)
     random: dict[str, Any] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """The search from this start has ended: it counts, and its tree, if it is the best of all."""
+        self.ended.append(Ended(self.origin, self.first, self.place.log_likelihood))
+        if self.best is None or self.place.log_likelihood > self.best.log_likelihood:
+            self.best, self.best_values = self.place, self.values
+
+    def meet(self, place: Place, independent: bool) -> None:
+        """A climb ended here; independent: it did not begin near another hilltop."""
+        key = topology_key(place.edges.back)
+        if key not in self.known:
+            self.known.add(key)
+            self.hilltops.append(place)
+        if independent:
+            self.ends.append(key)
 
     def to_json(self) -> dict[str, Any]:
         """Plain numbers; doubles are written so that they are read back as they are."""
         return {
             "first": self.first,
             "place": _plain(self.place),
-            "values": {k: np.asarray(v).tolist() for k, v in self.values.items()},
+            "values": _plain_values(self.values),
             "known": sorted(self.known),
             "hilltops": [_plain(place) for place in self.hilltops],
+            "ends": self.ends,
+            "origin": self.origin,
+            "ended": [list(one) for one in self.ended],
+            "best": None if self.best is None else _plain(self.best),
+            "best_values": _plain_values(self.best_values),
             "tries": self.tries,
             "in_vain": self.in_vain,
             "found": [list(better) for better in self.found],
@@ -78,18 +113,30 @@ class SearchState:
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> SearchState:
-        values = {k: np.array(v) if isinstance(v, list) else float(v) for k, v in record["values"].items()}
         return SearchState(
             record["first"],
             _place(record["place"]),
-            values,
+            _values(record["values"]),
             set(record["known"]),
             [_place(one) for one in record["hilltops"]],
+            record["ends"],
+            record["origin"],
+            [Ended(*one) for one in record["ended"]],
+            None if record["best"] is None else _place(record["best"]),
+            _values(record["best_values"]),
             record["tries"],
             record["in_vain"],
             [Better(*one) for one in record["found"]],
             record["random"],
         )
+
+
+def _plain_values(values: dict[str, ParameterValue]) -> dict[str, Any]:
+    return {k: np.asarray(v).tolist() for k, v in values.items()}
+
+
+def _values(record: dict[str, Any]) -> dict[str, ParameterValue]:
+    return {k: np.array(v) if isinstance(v, list) else float(v) for k, v in record.items()}
 
 
 def _plain(place: Place) -> dict[str, Any]:

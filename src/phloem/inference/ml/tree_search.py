@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from phloem.clustering.parsimony import Parsimony
-from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError, ModelError
@@ -18,9 +17,17 @@ from phloem.hardware.machine import usable_cores
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
 from phloem.inference.ml.optimize import OptimizeResult, refine
 from phloem.inference.ml.search import Place, climb, fit_lengths, hilltop
-from phloem.inference.ml.search_state import Better, Checkpoint, Doing, SearchState, Told
+from phloem.inference.ml.search_state import Better, Checkpoint, Doing, Ended, SearchState, Told
 from phloem.inference.ml.starts import Start as Values
 from phloem.inference.ml.starts import restarts
+from phloem.inference.ml.tree_starts import (
+    Difficulty,
+    Start,
+    bionj_start,
+    difficulty,
+    further_start,
+    with_lengths,
+)
 from phloem.likelihood.problem import engine_problem
 from phloem.likelihood.state import ModelPoint
 from phloem.likelihood.tree_likelihood import TreeLikelihood
@@ -40,42 +47,48 @@ _GAIN = 0.01  # log units that count as another, better tree
 @dataclass(frozen=True)
 class SearchSettings:
     """radius: nodes that a subtree moves at most. patience: tries in a row without a better tree that end the
-    search. seed: of all random choices. threads: None lets phloem choose; they change no number."""
+    search. starts: searches, each from a tree of its own. seed: of all random choices. threads: None lets
+    phloem choose; they change no number."""
 
     radius: int = 5
     patience: int = 10
+    starts: int = 1
     seed: int = 1
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("radius", 1), ("patience", 0)):
+        for name, least in (("radius", 1), ("patience", 0), ("starts", 1)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} is {getattr(self, name)}", hint=f"Give {least} or more.")
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """optimum: the best tree found, every length and parameter fitted. origin: of the tree that the first
-    climb began from; first: what it reached. tries: climbs from elsewhere; found: those that led to a better
-    tree. supports: branch_tests.branch_supports."""
+    """optimum: the best tree found, every length and parameter fitted; likelihood: stands there. starts: the
+    searches, the first of the tree given. tries: climbs from elsewhere; found: those that led to a better
+    tree of their search. difficulty: None of too few climbs. supports: branch_tests.branch_supports."""
 
     optimum: OptimizeResult
-    origin: str
-    first: float
+    likelihood: TreeLikelihood
+    starts: tuple[Ended, ...]
     tries: int
     found: tuple[Better, ...]
-    selection: Selection
+    difficulty: Difficulty | None
     supports: dict[str, dict[bytes, float]]
 
+    @property
+    def origin(self) -> str:
+        """Of the tree that the first climb began from."""
+        return self.starts[0].origin
 
-@dataclass(frozen=True, eq=False)
-class Start:
-    """A tree to begin from and how it came about; a file's tree may lack lengths. values: of the model's
-    parameters, near their optimum; without them those are sought from all their starts."""
+    @property
+    def first(self) -> float:
+        """What the first climb reached."""
+        return self.starts[0].first
 
-    tree: Tree
-    origin: str = "the tree given"
-    values: Mapping[str, ParameterValue] | None = None
+    @property
+    def selection(self) -> Selection:
+        return self.likelihood.selection
 
 
 def search_tree(
@@ -89,19 +102,14 @@ def search_tree(
 ) -> SearchResult:
     """Maximum likelihood over unrooted trees, branch lengths and the model's free parameters.
 
-    told: called with what is being done and the best log-likelihood. Errors: InputError for fewer than three
-    taxa, ModelError for models that the search cannot take (several sets of lengths, irreversible ones,
-    ascertainment). checkpoint: is read first: a search that was killed goes on from there, and ends with the
-    same numbers as one that was not.
+    Searches after the first (settings.starts) begin from tree_starts.further_start and the numbers at hand;
+    they share what they know of hilltops. told: called with what is being done. Errors: InputError for fewer
+    than three taxa, ModelError for models that the search cannot take (several sets of lengths, irreversible
+    ones, ascertainment). checkpoint: is read first: a search that was killed goes on from there, and ends
+    with the same numbers as one that was not.
     """
     search = _Search(alignment, model, settings or SearchSettings(), told or (lambda *_: None))
     return search.run(start or bionj_start(alignment), supports or SupportSettings(), checkpoint)
-
-
-def bionj_start(alignment: Alignment) -> Start:
-    """BIONJ's tree, or a tree of few changes where there are no distances."""
-    made = starting_tree(alignment)
-    return Start(made.tree, made.origin)
 
 
 def climbed_once(
@@ -152,11 +160,6 @@ def _usual_threads(entries: int) -> int:
     return usable_cores()[0] if entries > _MANY else 1
 
 
-def with_lengths(tree: Tree) -> Tree:
-    """Lengths that a file does not give are plain ones: all are fitted."""
-    return replace(tree, lengths=np.where(np.isfinite(tree.lengths), np.maximum(tree.lengths, 0.0), 0.1))
-
-
 class _Search:
     """The alignment's messages, and the numbers of the model as they are at the moment."""
 
@@ -188,32 +191,60 @@ class _Search:
     def run(self, start: Start, wanted: SupportSettings, checkpoint: Checkpoint | None) -> SearchResult:
         state = checkpoint.read() if checkpoint is not None else None
         if state is None:
-            state = self._begun(self._climbed(start))
-        self._told(
-            self._doing(state, f"going on after try {state.tries}" if state.tries else "first climb"),
-            state.first,
-        )
+            fit = self._climbed(start)
+            state = SearchState(fit.log_likelihood, *self._arrived(fit), set(), [], [], start.origin)
+            state.meet(state.place, independent=True)
+        self._tell("first climb" if not state.tries else f"going on after try {state.tries}", state)
         self._tried(state, checkpoint)
-        self._values = state.values
+        while len(state.ended) + 1 < self._settings.starts:
+            self._begin_again(state)
+            self._tried(state, checkpoint)
+        state.close()
+        place, self._values = state.best or state.place, state.best_values
         if state.found:
-            self._values = self._refined(state.place).parameters
-        likelihood = self._likelihood(tree_of(state.place.edges, self._alignment.taxa), self._values)
+            self._values = self._refined(place).parameters
+        likelihood = self._likelihood(tree_of(place.edges, self._alignment.taxa), self._values)
         last = refine(likelihood)
-        supports, selection = self._supports(last, state, wanted), likelihood.selection
-        return SearchResult(
-            last, start.origin, state.first, state.tries, tuple(state.found), selection, supports
-        )
+        self._values = last.parameters
+        hard = self._difficulty(state)
+        supports = self._supports(last, state, wanted)
+        searched = tuple(state.ended), state.tries, tuple(state.found)
+        return SearchResult(last, likelihood, *searched, hard, supports)
 
-    def _doing(self, state: SearchState, step: str) -> Doing:
-        """Tries in vain of those that end the search, which a better tree begins anew."""
-        return Doing("search", state.in_vain, self._settings.patience, step, "at least")
+    def _arrived(self, fit: OptimizeResult) -> tuple[Place, dict[str, ParameterValue]]:
+        self._values = fit.parameters
+        return self._placed(fit.tree), self._values
 
-    def _begun(self, first: OptimizeResult) -> SearchState:
-        """Before the first try."""
-        self._values = first.parameters
-        place = self._placed(first.tree)
-        key = topology_key(place.edges.back)
-        return SearchState(first.log_likelihood, place, self._values, {key}, [place])
+    def _begin_again(self, state: SearchState) -> None:
+        """The next search, from the numbers of the best one."""
+        state.close()
+        number = len(state.ended) + 1
+        seed = self._settings.seed
+        start = further_start(self._alignment, self._parsimony, number, state.best_values, seed)
+        self._tell(f"start {number}, first climb", state)
+        fit = self._climbed(start)
+        state.first, state.origin, state.in_vain = fit.log_likelihood, start.origin, 0
+        state.place, state.values = self._arrived(fit)
+        state.meet(state.place, independent=True)
+
+    def _tell(self, what: str, state: SearchState) -> None:
+        """The best value so far, and tries in vain of those that end the search, which a better tree begins
+        anew."""
+        patience = self._settings.patience
+        done, total = patience * len(state.ended) + state.in_vain, patience * self._settings.starts
+        best = max([state.place.log_likelihood, *(one.log_likelihood for one in state.ended)])
+        self._told(Doing("search", done, total, what, "at least"), best)
+
+    def _difficulty(self, state: SearchState) -> Difficulty | None:
+        """Of the trees on which independent climbs ended, under the final numbers."""
+        self._messages.set_model(self._model.evaluate(self._values))
+        places = {topology_key(place.edges.back): place for place in state.hilltops}
+        sites: dict[int, np.ndarray] = {}
+        for key in dict.fromkeys(state.ends):
+            fit_lengths(self._messages, places[key].edges.copy(), 0.1)
+            sites[key] = self._messages.sites()
+        ends = [places[key].edges for key in state.ends]
+        return difficulty(ends, np.array([sites[key] for key in state.ends]), self._weights)
 
     def _supports(
         self, last: OptimizeResult, state: SearchState, wanted: SupportSettings
@@ -222,7 +253,6 @@ class _Search:
         if self._alignment.n_taxa == 3 or not (wanted.alrt or wanted.ufboot):
             return {}
         self._told(Doing("supports"), last.log_likelihood)
-        self._values = last.parameters
         best = self._placed(last.tree)
         others = sorted(state.hilltops, key=lambda place: -place.log_likelihood)
         hilltops = [best.edges, *(place.edges for place in others)]
@@ -266,16 +296,14 @@ class _Search:
                 edges = top.shaken(self._rng, int(self._rng.integers(*_SHAKEN)))
             begun = fit_lengths(self._messages, edges, 0.5, most=3)
             other = climb(self._messages, begun, radius, state.known)
-            if (key := topology_key(other.edges.back)) not in state.known:
-                state.known.add(key)
-                state.hilltops.append(other)
+            state.meet(other, independent=kind == "parsimony")
             if other.log_likelihood > state.place.log_likelihood + _GAIN:
                 state.place = self._placed(self._refined(other).tree)
                 state.values, state.in_vain = self._values, 0
                 state.hilltops.append(state.place)
                 top = hilltop(self._messages, state.place, radius)
                 state.found.append(Better(state.tries, kind, state.place.log_likelihood))
-            self._told(self._doing(state, f"try {state.tries}"), state.place.log_likelihood)
+            self._tell(f"try {state.tries}", state)
             if checkpoint is not None:
                 state.random = dict(self._rng.bit_generator.state)
                 checkpoint.write(state, now=state.in_vain == self._settings.patience)

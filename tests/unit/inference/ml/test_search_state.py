@@ -16,7 +16,7 @@ from phloem.likelihood.simulation import simulate_alignment
 from phloem.model.grammar import parse_model
 from phloem.tree.random import uniform_unrooted
 
-SETTINGS, WANTED = SearchSettings(patience=4, seed=3, threads=1), SupportSettings(ufboot=1000)
+SETTINGS, WANTED = SearchSettings(patience=3, starts=2, seed=3, threads=1), SupportSettings(ufboot=1000)
 
 
 class Killed(Exception):
@@ -41,11 +41,13 @@ def searched(data, checkpoint=None, kill_after: str | None = None):
 
 def numbers(result) -> tuple:
     best = result.optimum
-    return best.log_likelihood, best.branch_lengths.tolist(), result.tries, result.found, result.supports
+    ends = result.supports, result.starts, result.difficulty
+    return best.log_likelihood, best.branch_lengths.tolist(), result.tries, result.found, *ends
 
 
 def test_killed_searches_end_as_others_do(hard, tmp_path):
     whole = numbers(searched(hard))
+    assert len(whole[5]) == 2 and whole[2] >= 6
     path = str(tmp_path / "x.checkpoint")
     for after in ("try 2", "try 5"):
         with pytest.raises(Killed):
@@ -66,8 +68,9 @@ def test_another_analysis_is_refused_or_replaced(tmp_path):
     for text in (
         "no JSON",
         "{}",
-        '{"form": 1, "identity": "theirs", "state": {}}',
-        '{"form": 1, "identity": "mine"}',
+        '{"form": 2, "identity": "theirs", "state": {}}',
+        '{"form": 1, "identity": "mine", "state": {}}',
+        '{"form": 2, "identity": "mine"}',
     ):
         path.write_text(text)
         with pytest.raises(InputError, match="another analysis"):

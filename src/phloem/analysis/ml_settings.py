@@ -1,0 +1,176 @@
+"""What `phloem ml` and `phloem test-trees` can be told, and the files that follow from it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from phloem.analysis.draw import check_picture_name
+from phloem.analysis.model_file import file_of_model
+from phloem.analysis.reading import DataOptions
+from phloem.errors import STANDARD_INPUT, InputError, count_of
+
+if TYPE_CHECKING:
+    from phloem.inference.ml.branch_tests import SupportSettings
+    from phloem.inference.ml.model_choice import ChoiceSettings
+
+AUTOMATIC, ONLY_CHOICE = ("auto", "mfp"), "mf"  # in place of a model, in any case; IQ-TREE's names
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings(DataOptions):
+    """What commands that fit trees share; field names are those of their options.
+
+    model: a model string, @FILE for the numbers of a PREFIX.model, None for the usual one of the data.
+    prefix: what the names of the files written begin with; by default the alignment's name. gamma: what +G
+    means where the model string does not say. Existing files are replaced only with redo.
+    """
+
+    model: str | None = None
+    prefix: str | None = None
+    seed: int = 1
+    threads: int | None = None
+    gamma: Literal["mean", "median"] = "mean"
+    redo: bool = False
+
+    @property
+    def inputs(self) -> list[str]:
+        """Files that will be read."""
+        return [*self.data_files, *file_of_model(self.model)]
+
+    @property
+    def file_prefix(self) -> str:
+        """What the names of all files written begin with; InputError for one that no file can have."""
+        name = "stdin" if self.alignment == STANDARD_INPUT else Path(self.alignment).name
+        prefix = self.prefix or name.removesuffix(".gz").rsplit(".", 1)[0]
+        if not Path(prefix).name or prefix.endswith(os.sep):
+            raise InputError("the prefix names a folder", file=prefix, hint="Add how the files' names begin.")
+        return prefix
+
+
+@dataclass(frozen=True, kw_only=True)
+class MlSettings(FitSettings):
+    """Everything that `phloem ml` can be told; field names are those of its options.
+
+    model: also of AUTOMATIC, the best by the criterion (inference/ml/model_choice.py), ONLY_CHOICE without a
+    search. model_set, rate_set, frequency_set: separated by commas; with criterion and most_classes they say
+    what is chosen from. tree: a file with a tree to begin from. starts, radius, patience:
+    inference/ml/tree_search.py. keep_identical: search with all sequences, equal ones too. picture: a file
+    for the tree, .svg, .png or .pdf.
+    """
+
+    model_set: str | None = None
+    rate_set: str | None = None
+    frequency_set: str | None = None
+    criterion: Literal["bic", "aicc", "aic"] = "bic"
+    most_classes: int = 10
+    tree: str | None = None
+    starts: int = 1
+    radius: int = 5
+    patience: int = 10
+    keep_identical: bool = False
+    alrt: int = 0
+    ufboot: int = 0
+    bnni: bool = False
+    bootstrap: str | None = None
+    picture: str | None = None
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the model is to be chosen."""
+        return (self.model or "").lower() in (*AUTOMATIC, ONLY_CHOICE)
+
+    @property
+    def searches(self) -> bool:
+        return (self.model or "").lower() != ONLY_CHOICE
+
+    @property
+    def inputs(self) -> list[str]:
+        """Files that will be read."""
+        return [*super().inputs, *([self.tree] if self.tree is not None else [])]
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Name → what is written there. InputError for a picture of no known kind, or of no tree."""
+        prefix = self.file_prefix
+        files = {f"{prefix}.tree": "the tree, in substitutions per site"} if self.searches else {}
+        if self.bootstrap:
+            files[f"{prefix}.bootstrap.nwk"] = "trees of resampled sites"
+        if self.automatic:
+            files[f"{prefix}.models.tsv"] = "all models that were compared"
+        if self.searches:
+            files[f"{prefix}.model"] = f"the model with its numbers, for --model @{prefix}.model"
+            files[f"{prefix}.sites"] = "log-likelihood and rate of every site"
+        if self.picture is not None:
+            check_picture_name(self.picture)
+            if not self.searches:
+                raise InputError("a picture is of a tree, and --model MF searches none", hint=_SEARCH)
+            files[self.picture] = "the tree drawn from the middle of its longest path"
+        return files | {
+            f"{prefix}.json": "the whole result, for programs",
+            f"{prefix}.report": "the same, for people",
+        }
+
+
+_SEARCH = "Say --model auto."
+
+
+def choice_settings(settings: MlSettings) -> ChoiceSettings | None:
+    """None where the model is given; InputError for options that would then not be obeyed."""
+    from phloem.inference.ml.model_choice import ChoiceSettings
+
+    usual = MlSettings(settings.alignment)
+    if not settings.automatic:
+        for name in ("model_set", "rate_set", "frequency_set", "criterion", "most_classes"):
+            if getattr(settings, name) != getattr(usual, name):
+                raise InputError(
+                    f"--{name.replace('_', '-')} is about the choice of a model, and one is given",
+                    hint="Add --model auto, or leave it out.",
+                )
+        return None
+    return ChoiceSettings(
+        _listed(settings.model_set),
+        _listed(settings.frequency_set),
+        _listed(settings.rate_set),
+        settings.criterion,
+        settings.most_classes,
+    )
+
+
+def _listed(text: str | None) -> tuple[str, ...] | None:
+    """Names between commas, those in braces left alone."""
+    if text is None:
+        return None
+    names, depth = [""], 0
+    for c in text:
+        depth += (c == "{") - (c == "}")
+        if c == "," and depth == 0:
+            names.append("")
+        else:
+            names[-1] += c
+    if not all(name.strip() for name in names):
+        raise InputError(f"an empty name in '{text}'", hint="Separate names by single commas.")
+    return tuple(name.strip() for name in names)
+
+
+def support_settings(settings: MlSettings) -> SupportSettings:
+    """InputError for numbers of replicates that mean nothing, and where no tree is searched."""
+    from phloem.inference.ml.branch_tests import SupportSettings
+
+    wanted = SupportSettings(settings.alrt, settings.ufboot, settings.bnni)
+    if not settings.searches and (settings.alrt or settings.ufboot or settings.bootstrap):
+        raise InputError("supports are of a tree, and --model MF searches none", hint=_SEARCH)
+    return wanted
+
+
+def replicates_of(settings: MlSettings) -> int | Literal["auto"] | None:
+    if settings.bootstrap is None:
+        return None
+    if settings.bootstrap.lower() == "auto":
+        return "auto"
+    number = count_of(settings.bootstrap)
+    if not 1 <= number <= 100_000:
+        raise InputError(f"--bootstrap {settings.bootstrap}", hint="Give a number of replicates, or auto.")
+    return number

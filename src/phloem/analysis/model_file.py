@@ -1,0 +1,98 @@
+"""PREFIX.model: a model with its numbers, written by `phloem ml`, and read where `--model @FILE` is said."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from phloem import __version__
+from phloem.data.alignment import Alignment
+from phloem.errors import InputError, in_file
+from phloem.io.input_file import read_input
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.model.model import Model
+
+USUAL_MODEL = {
+    "dna": "GTR+F+G4",
+    "rna": "GTR+F+G4",
+    "protein": "LG+G4",
+    "codon": "GY94+F3X4",
+    "binary": "MK+G4",
+}
+_NAMES = {"model", "family", "counted"}
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """model: a string with all numbers. family: the same without those that were fitted or counted.
+    counted: parameters whose values were counted in the data: information criteria count them."""
+
+    model: str
+    family: str
+    counted: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        return (
+            f"# phloem {__version__}. --model @FILE takes these numbers as they are, and fits none of them.\n"
+            f"model = {json.dumps(self.model)}\n"
+            f"family = {json.dumps(self.family)}\n"
+            f"counted = {json.dumps(list(self.counted))}\n"
+        )
+
+
+def file_of_model(given: str | None) -> list[str]:
+    """The file that a --model names, if any."""
+    return [given[1:]] if given is not None and given.startswith("@") else []
+
+
+def model_string(given: str) -> str:
+    """The one given, or that of the file that @FILE names."""
+    return _read(given[1:]).model if given.startswith("@") else given
+
+
+def usual_model(kind: str) -> str:
+    """Of a kind of data, where nobody names one."""
+    return USUAL_MODEL.get(kind, "MK+G4")
+
+
+def model_of(given: str | None, alignment: Alignment, gamma: Literal["mean", "median"] = "mean") -> Model:
+    """The model of a string, of the file that @FILE names, or the usual one of the data.
+
+    Errors: ModelError; InputError with the file.
+    """
+    if given is None or not given.startswith("@"):
+        return model_for_alignment(given or usual_model(alignment.alphabet.kind), alignment, gamma)
+    found = _read(given[1:])
+    with in_file(given[1:]):
+        model = model_for_alignment(found.model, alignment, gamma)
+        unknown = [name for name in found.counted if name not in {p.name for p in model.parameters}]
+        if unknown:
+            raise InputError(f"{model.name} has no parameter '{unknown[0]}'", hint="Mend 'counted'.")
+    counted = tuple(replace(p, counted=p.counted or p.name in found.counted) for p in model.parameters)
+    return replace(model, parameters=counted)
+
+
+def model_file_of(model: Model, text: str) -> ModelFile:
+    """Of a fitted model. text: with all its numbers."""
+    return ModelFile(text, model.name, tuple(p.name for p in model.parameters if p.counted))
+
+
+def _read(path: str) -> ModelFile:
+    try:
+        record = tomllib.loads(bytes(read_input(path)).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"this is no model file: {error}", file=path, hint=_HINT) from None
+    counted = record.get("counted", [])
+    if not isinstance(record.get("model"), str) or not _are_names(counted) or set(record) - _NAMES:
+        raise InputError("this is no model file", file=path, hint=_HINT)
+    return ModelFile(record["model"], str(record.get("family", "")), tuple(counted))
+
+
+_HINT = 'Name the PREFIX.model that phloem ml wrote: model = "…" and counted = […].'
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, Iterable) and all(isinstance(one, str) for one in value)
