@@ -170,6 +170,17 @@ def _have_dates(taxa: tuple[str, ...]) -> bool:
     return bool(np.isfinite(dates.middle).all() and np.ptp(dates.middle) > 0)
 
 
+def table_of_dates(path: str, datatype: str | None = None) -> str:
+    """The sampling dates that the names of an alignment carry, as a table that every command reads."""
+    with _WARNINGS, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dates = dates_from_names(read_alignment(path, datatype).taxa)
+    rows = zip(dates.names, dates.lower.tolist(), dates.upper.tolist())
+    return (
+        "\n".join(["name\tearliest\tlatest", *(f"{name}\t{a:.10g}\t{b:.10g}" for name, a, b in rows)]) + "\n"
+    )
+
+
 def overview(path: str, rows: int, columns: int, datatype: str | None = None) -> Overview:
     """At most rows × columns characters of an alignment, evenly chosen."""
     with _WARNINGS, warnings.catch_warnings():

@@ -53,10 +53,24 @@ def thinned_trace(traces: Traces, column: int, most: int) -> list[dict[str, list
     """For every run generations and values of a column, at most so many, evenly chosen."""
     found = []
     for generations, values in zip(traces.generations, traces.values):
-        n = len(generations)
-        chosen = np.unique(np.linspace(0, max(n - 1, 0), min(n, most)).round().astype(np.int64))
+        chosen = _chosen(len(generations), most)
         found.append({"x": generations[chosen].tolist(), "y": values[chosen, column].tolist()})
     return found
+
+
+def running_means(traces: Traces, column: int, burn_in: float, most: int) -> list[dict[str, list[float]]]:
+    """For every run the mean of a column over all samples since its burn-in, at most so many points."""
+    found = []
+    for generations, values in zip(traces.generations, traces.values):
+        first = int(burn_in * len(generations))
+        means = np.cumsum(values[first:, column]) / np.arange(1, len(values) - first + 1)
+        chosen = _chosen(len(means), most)
+        found.append({"x": generations[first:][chosen].tolist(), "y": means[chosen].tolist()})
+    return found
+
+
+def _chosen(n: int, most: int) -> np.ndarray:
+    return np.unique(np.linspace(0, max(n - 1, 0), min(n, most)).round().astype(np.int64))
 
 
 def running_summary(traces: Traces, burn_in: float) -> list[dict[str, object]]:

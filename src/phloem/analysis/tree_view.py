@@ -14,6 +14,7 @@ from phloem.analysis.draw import at_midpoint, check_annotations, save_picture
 from phloem.errors import InputError
 from phloem.io.trees import newick_text, nexus_text, read_trees
 from phloem.plot.drawing import SUPPORT_KEYS, DrawSettings, is_interval, is_number
+from phloem.summary.clade_trees import SUMMARY_TREES
 from phloem.tree.match import match_taxa
 from phloem.tree.reroot import is_support, root_at_branch, root_at_outgroup, unroot
 from phloem.tree.tree import Tree
@@ -49,10 +50,24 @@ def rooted(tree: Tree, root: RootChoice) -> Tree:
     return tree
 
 
-def tree_record(tree: Tree, n_trees: int = 1) -> dict[str, object]:
+def youngest_date(tree: Tree, path: str) -> float | None:
+    """The date of the youngest tip: of annotations, as `phloem date` writes them; else of the table of times
+    beside it, as `phloem time` does. None where it is not known."""
+    dates = [tree.annotations.get(node, {}).get("date") for node in range(tree.n_tips)]
+    known = [float(date) for date in dates if is_number(date)]  # type: ignore[arg-type]
+    if len(known) == tree.n_tips:
+        return max(known)
+    table = Path(f"{path.rsplit('.', 2)[0]}.past.tsv")
+    if not path.endswith(tuple(f".{kind}.tre" for kind in SUMMARY_TREES)) or not table.is_file():
+        return None
+    head, first = (line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()[:2])
+    return float(first[head.index("date")]) if "date" in head else None
+
+
+def tree_record(tree: Tree, n_trees: int = 1, youngest: float | None = None) -> dict[str, object]:
     """Plain lists. numbers: annotation → a value a node, None where it has none; intervals: the same with
     (lower, upper). support: the first of the usual annotations, or labels that are numbers;
-    written: those labels as they stand, where there are any."""
+    written: those labels as they stand, where there are any. youngest: youngest_date."""
     n = tree.n_nodes
     numbers: dict[str, list[float | None]] = {}
     intervals: dict[str, list[list[float] | None]] = {}
@@ -76,6 +91,7 @@ def tree_record(tree: Tree, n_trees: int = 1) -> dict[str, object]:
         "written": supports if any(supports) else None,
         "support": next((key for key in usual if key in numbers), None),
         "rooted": tree.rooted,
+        "youngest": youngest,
         "trees": n_trees,
     }
 

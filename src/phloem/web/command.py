@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from phloem.errors import InputError
@@ -18,26 +18,30 @@ Answer = str | float | bool
 
 @dataclass(frozen=True)
 class Question:
-    """An option of a command. kind: how it is asked; file: the name of one in the folder. usual: what the
-    page begins with, None where the command decides; is_default: whether the command would do the same
-    without being told. choices: (value, what it means). further: asked only of those who want to know.
-    required: the command has no usual answer; the page proposes one for the kind of data."""
+    """An option of a command. kind: how it is asked; file: the name of one in the folder; lines: several
+    answers, one a line, each of which is the option once more. usual: what the page begins with, None where
+    the command decides; is_default: whether the command would do the same without being told. choices:
+    (value, what it means). further: asked only of those who want to know. required: the command has no usual
+    answer; the page proposes one for the kind of data. place: of an argument, before or after the file of the
+    analysis. suits: of a file, what it looks like; the page proposes what does."""
 
     option: str
     label: str
     help: str
-    kind: Literal["choice", "text", "whole", "number", "switch", "file"] = "text"
+    kind: Literal["choice", "text", "whole", "number", "switch", "file", "lines"] = "text"
     usual: Answer | None = None
     choices: tuple[tuple[str, str], ...] = ()
     further: bool = False
     is_default: bool = True
     required: bool = False
+    place: Literal["option", "before", "after"] = "option"
+    suits: Literal["", "tree", "table"] = ""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """An analysis. takes: what its file is. outputs: options whose files are named PREFIX plus an ending; the
-    option "prefix" names them all. tree, record: endings of the tree to show and of the record, which is
+    """An analysis. takes: what its file holds. outputs: options whose files are named PREFIX plus an ending;
+    "prefix" names them all. tree, record: endings of the tree to show and of the record, which is
     written last. resumes: whether the same command goes on with a killed run. samples: whether it writes
     traces. burn_in: share of the samples
     that its summaries leave out, where nothing is asked."""
@@ -46,7 +50,7 @@ class Kind:
     title: str
     plain: str
     command: str
-    takes: tuple[Literal["alignment", "matrix", "tree"], ...]
+    takes: tuple[Literal["alignment", "matrix", "trees"], ...]
     questions: tuple[Question, ...]
     outputs: tuple[tuple[str, str], ...]
     tree: str
@@ -69,18 +73,16 @@ def arguments(
     for option in answers:
         if option not in asked:
             raise InputError(f"'{option}' is not asked for {kind.title}", hint="Reload the page.")
-    words = [kind.command]
-    first = answers.get("tree-file")
-    if first:
-        words.append(plain_file(str(first)))
-    words += [kind.file_option, plain_file(file)] if kind.file_option else [plain_file(file)]
-    words += kind.fixed
+    given: dict[str, list[str]] = {"before": [], "after": [], "option": []}
     for question in kind.questions:
         answer = answers.get(question.option, question.usual)
         if question.required and not answer:
             raise InputError(f"{kind.title} needs an answer to: {question.label}", hint="Choose one.")
-        if question.option != "tree-file" and answer is not None and answer != "":
-            words += _words(question, answer)
+        if answer is not None and answer != "":
+            words = _words(question, answer)
+            given[question.place] += words if question.place == "option" else words[1:]
+    own = [kind.file_option, plain_file(file)] if kind.file_option else [plain_file(file)]
+    words = [kind.command, *given["before"], *own, *given["after"], *kind.fixed, *given["option"]]
     for option, ending in kind.outputs:
         words += [f"--{option}", plain_file(prefix + ending)]
     return [*words, "--redo"] if redo else words
@@ -102,6 +104,10 @@ def _words(question: Question, answer: Answer) -> list[str]:
         text = _number(question, answer)
         is_usual = question.usual is not None and text == f"{question.usual:.15g}"
         return [] if is_usual and question.is_default else [option, text]
+    if question.kind == "lines" and isinstance(answer, str):
+        lines = [line.strip() for line in answer.splitlines() if line.strip()]
+        single = replace(question, kind="text")
+        return [word for line in lines for word in _words(single, line)]
     if not isinstance(answer, str) or len(answer) > 2000 or not answer.isprintable():
         raise InputError(f"{question.label} is a line of text", hint="Shorten it.")
     if question.kind == "choice" and answer not in dict(question.choices):

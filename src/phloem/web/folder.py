@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from phloem.analysis.outputs import replaced_file
+from phloem.analysis.outputs import replaced_file, write_file
 from phloem.errors import InputError
 
 MOST_LISTED = 500
@@ -99,6 +99,16 @@ class Folder:
                     stream.write(chunk)
         except InputError as error:
             raise FolderError(REFUSED, error.message, error.hint or "Choose another folder.") from None
+
+    def keep(self, name: str, text: str) -> str:
+        """Write a small file that was made here; one that says the same is kept. Its name."""
+        target = self.root / name
+        if os.path.lexists(target):
+            if target.is_file() and self.path(name).read_text(encoding="utf-8") == text:
+                return name
+            raise FolderError(TAKEN, f"'{name}' exists already, and says something else", "Rename that file.")
+        write_file(target, text)
+        return name
 
     def _too_large(self) -> FolderError:
         most = f"{self.most_upload / 2**20:,.0f} MiB"

@@ -54,6 +54,12 @@ class Job:
         return BY_NAME[self.kind]
 
     @property
+    def inputs(self) -> list[str]:
+        """Files that it reads, relative to the root."""
+        asked = [(q, str(self.answers.get(q.option) or "")) for q in self.of.questions if q.kind == "file"]
+        return [self.file, *(name for q, name in asked if name and name not in dict(q.choices))]
+
+    @property
     def command(self) -> str:
         return shown(self.words)
 
@@ -63,7 +69,7 @@ class Job:
 
     @property
     def record(self) -> str:
-        return self.prefix + self.of.record
+        return self.prefix + (".ss.json" if self.answers.get("stepping-stone") else self.of.record)
 
 
 @dataclass
@@ -133,6 +139,11 @@ class Jobs:
         if job.stopped:
             return "stopped"
         return "failed" if (job.status or 0) > 0 or "\nerror: " in f"\n{self.log(job)}" else "interrupted"
+
+    def ahead(self, job: Job) -> int:
+        """How many have their turn before one that waits."""
+        others = (one for one in self.all() if one.created < job.created)
+        return sum(self.state(one) in ("running", "waiting") for one in others)
 
     def start_waiting(self) -> None:
         """Start what waits, the oldest first, as far as there is room."""
@@ -240,13 +251,15 @@ def told(jobs: Jobs, job: Job) -> dict[str, Any]:
         f"{job.id}/{path.name}" for path in (jobs.root / job.id).iterdir()
         if path.is_file() and path.name not in (RECORD, LOCK) and not path.name.endswith(".part")
     )  # fmt: skip
+    state = jobs.state(job)
     return {
         "id": job.id,
         "kind": job.kind,
         "title": job.of.title,
         "file": job.file,
         "command": job.command,
-        "state": jobs.state(job),
+        "state": state,
+        "ahead": jobs.ahead(job) if state == "waiting" else 0,
         "resumes": job.of.resumes,
         "samples": job.of.samples,
         "created": job.created,

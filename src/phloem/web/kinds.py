@@ -1,128 +1,112 @@
-"""What the page can start, in plain words: every analysis with its questions."""
+"""What the page can start: every analysis, what it asks, and what it writes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
+from phloem.web import dated_questions as dated
+from phloem.web import questions as q
 from phloem.web.command import Kind, Question
 
-_SEED = Question("seed", "Seed", "The same seed gives the same numbers.", "whole", 1, further=True)
-_DATATYPE = Question(
-    "datatype",
-    "Kind of data",
-    "What the letters are; the file says it, or it is guessed.",
-    "choice",
-    "",
-    (
-        ("", "as the file says, else guessed"),
-        ("dna", "DNA"),
-        ("rna", "RNA"),
-        ("protein", "amino acids"),
-        ("codon", "DNA that codes for proteins, read in codons"),
-        ("binary", "absent or present (0, 1)"),
-        ("standard", "characters with a few states (morphology)"),
-    ),
-    further=True,
-)
-_CODE = Question(
-    "genetic-code",
-    "Genetic code",
-    "NCBI's number, for codons: 1 standard, 2 vertebrate mitochondria.",
-    "whole",
-    further=True,
-)
-_DISTANCE = Question(
-    "distance",
-    "Distance",
-    "How differences are turned into expected substitutions.",
-    "choice",
-    "",
-    (
-        ("", "usual for the kind of data"),
-        ("p", "p: share of sites that differ, uncorrected"),
-        ("jc69", "JC69: every substitution equally likely"),
-        ("k80", "K80: transitions apart from transversions"),
-        ("f84", "F84: also unequal base frequencies"),
-        ("tn93", "TN93: two kinds of transitions, unequal frequencies"),
-        ("logdet", "LogDet: frequencies that drift apart"),
-        ("poisson", "Poisson: for proteins, all changes alike"),
-        ("kimura", "Kimura: for proteins, from observed changes"),
-    ),
-)
-_BOOTSTRAP = Question(
-    "bootstrap",
-    "Bootstrap replicates",
-    "Resamples the sites to say how firm each clade is. 0: none.",
-    "whole",
-    0,
-)
-_MODELS = (
-    ("", "usual for the kind of data"),
-    ("JC", "JC: all changes alike, equal frequencies (DNA)"),
-    ("HKY+F+G4", "HKY+F+G4: transitions apart, frequencies of the data, sites of four speeds (DNA)"),
-    ("GTR+F+G4", "GTR+F+G4: six rates, frequencies of the data, sites of four speeds (DNA)"),
-    ("GTR+F+I+G4", "GTR+F+I+G4: the same with sites that never change (DNA)"),
-    ("LG+G4", "LG+G4: exchange of amino acids as seen in many proteins, four speeds"),
-    ("WAG+G4", "WAG+G4: the same from globular proteins"),
-    ("GY94+F3X4", "GY94+F3X4: codons; ω tells selection on amino acids"),
-    ("MK+G4", "MK+G4: any characters, all changes alike"),
-)
-_SAMPLED = (
-    ("", "usual for the kind of data"),
-    ("JC", "JC: all changes alike, equal frequencies (DNA)"),
-    ("HKY+G4", "HKY+G4: transitions apart, frequencies estimated, sites of four speeds (DNA)"),
-    ("GTR+G4", "GTR+G4: six rates, frequencies estimated, sites of four speeds (DNA)"),
-    ("GTR+I+G4", "GTR+I+G4: the same with sites that never change (DNA)"),
-    ("LG+G4", "LG+G4: exchange of amino acids as seen in many proteins, four speeds"),
-    ("GY94+F3X4", "GY94+F3X4: codons; ω tells selection on amino acids"),
-    ("MK+G4", "MK+G4: any characters, all changes alike"),
-)
-_MODEL_HELP = "How letters change along a branch. Choose one, or write any model string of docs/models.md."
-
-
-def _model(choices: tuple[tuple[str, str], ...], required: bool = False) -> Question:
-    return Question("model", "Model", _MODEL_HELP, "text", "", choices, required=required)
-
-
-_CONVERGED = Question(
-    "until-converged",
-    "Stop when converged",
-    "Ends when independent runs agree: ASDSF < 0.01, every ESS > 200, every R-hat < 1.01.",
-    "switch",
-    True,
-)
-_GENERATIONS = Question(
-    "generations", "Generations", "At most so many, if it stops when converged.", "whole", 1_000_000
-)
-_RUNS = Question("runs", "Independent runs", "Two or more, or nothing tells whether they agree.", "whole", 2)
-_CHECK = Question(
-    "check-every",
-    "Generations between looks",
-    "How often files, checkpoint and this page are brought up to date.",
-    "whole",
-    20_000,
-    further=True,
-    is_default=False,
-)
-_DEVICE = Question(
-    "device",
-    "Device",
-    "Where the work is done; auto asks forecasts.",
-    "choice",
-    "",
-    (("", "auto"), ("cpu", "processor"), ("gpu", "graphics card")),
-    further=True,
-)
-_DATES = Question(
-    "dates",
-    "Table of dates",
-    "A file of names and sampling dates. None: dates come from the names.",
-    "file",
-    "",
-)
-
 _TREE_OUT = (("out", ".tre"), ("json", ".json"))
+_SAMPLED_OUT = (("prefix", ""), ("progress", ".progress.json"))
 _BOTH: tuple[Literal["alignment", "matrix"], ...] = ("alignment", "matrix")
+_OF_ALIGNMENT = (q.DATATYPE, q.CODE, q.SITES)
+
+
+_JOINING = q.choice(
+    "method",
+    "Method",
+    "How clusters are joined.",
+    ("", "neighbour joining"),
+    ("bionj", "BIONJ: weighs distances by how sure they are"),
+    ("unj", "UNJ: all distances alike"),
+)
+_LINKAGE = q.choice(
+    "method",
+    "Method",
+    "How far two clusters are from each other.",
+    ("", "UPGMA: the mean over pairs of taxa"),
+    ("wpgma", "WPGMA: the mean over the two parts"),
+    ("single", "single linkage: the nearest pair"),
+    ("complete", "complete linkage: the farthest pair"),
+)
+
+_ML = (
+    q.model((*q.MODELS, ("auto", "auto: compare many models and take the best; takes longer"))),
+    q.whole(
+        "alrt",
+        "SH-aLRT replicates",
+        "A quick test of every branch, 1000 is usual; 80 % and more is firm. 0: none.",
+        0,
+    ),
+    q.whole("ufboot", "Ultrafast bootstrap replicates", "1000 or more; 95 % and more is firm. 0: none.", 0),
+    Question(
+        "bootstrap",
+        "Bootstrap replicates",
+        "The standard one, a search each; auto: until they agree.",
+        "text",
+        "",
+        (("", "none"), ("auto", "until they agree")),
+    ),
+    q.SEED,
+    q.whole("patience", "Patience", "Tries without a better tree that end the search.", 10, True),
+    q.whole("radius", "Radius", "Nodes that a subtree is moved at most.", 5, True),
+    replace(q.TREE, label="Tree to begin from", further=True),
+    q.choice(
+        "criterion",
+        "Criterion",
+        "With the model auto: what decides.",
+        ("", "BIC"),
+        ("aicc", "AICc"),
+        ("aic", "AIC"),
+    ),
+    q.line("model-set", "Models to compare", "With the model auto: families such as HKY,GTR.", "all"),
+    Question(
+        "bnni",
+        "Refine replicates",
+        "With the ultrafast bootstrap: climb with every replicate's own weights.",
+        "switch",
+        False,
+        further=True,
+    ),
+)
+_MCMC = (
+    q.model(q.SAMPLED),
+    q.CONVERGED,
+    q.GENERATIONS,
+    q.RUNS,
+    q.whole("chains", "Chains a run", "One samples; the others, heated, help it across.", 4),
+    q.SEED,
+    q.whole("sample-every", "Generations between samples", "Of trees and parameters.", 500, True),
+    Question("burn-in", "Burn-in", "Share of samples that is left out.", "number", 0.25, further=True),
+    q.CHECK,
+    q.whole(
+        "stepping-stone",
+        "Stepping stones",
+        "Such as 50: the marginal likelihood, to compare models by. None: a posterior.",
+        None,
+        True,
+    ),
+    q.line("outgroup", "Outgroup", "A taxon that the consensus is rooted by.", "none"),
+    q.choice(
+        "consensus",
+        "Consensus",
+        "Splits of more than half of the trees, or all that fit.",
+        ("", "majority"),
+        ("allcompat", "all that are compatible"),
+    ),
+    q.lines("constraint", "Constraints", "Groups that all trees have, one a line: 'apes: Homo, Pan'."),
+    q.PRIORS,
+    q.PARTITIONS,
+    q.LINKAGE,
+    q.LINK,
+    q.DEVICE,
+)
+_BEFORE = replace(q.TREE, option="tree-file", place="before")
+_SIGNAL_OUT = (("out-tree", ".tre"), ("table", ".tsv"), ("picture", ".svg"), ("json", ".json"))
+_DATE_OUT = (("out", ".tre"), ("table", ".tsv"), ("json", ".json"))
 
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -131,7 +115,7 @@ KINDS: tuple[Kind, ...] = (
         "A quick tree from pairwise distances, without a molecular clock. Seconds.",
         "nj",
         _BOTH,
-        (_DISTANCE, _BOOTSTRAP, _SEED, _DATATYPE, _DEVICE),
+        (q.DISTANCE, q.BOOTSTRAP, _JOINING, q.SEED, q.DATATYPE, q.SITES, q.DEVICE),
         _TREE_OUT,
         ".tre",
         ".json",
@@ -142,7 +126,7 @@ KINDS: tuple[Kind, ...] = (
         "A tree whose tips are equally far from the root. Right only where all lineages change at one rate.",
         "upgma",
         _BOTH,
-        (_DISTANCE, _BOOTSTRAP, _SEED, _DATATYPE, _DEVICE),
+        (q.DISTANCE, q.BOOTSTRAP, _LINKAGE, q.SEED, q.DATATYPE, q.SITES, q.DEVICE),
         _TREE_OUT,
         ".tre",
         ".json",
@@ -153,37 +137,10 @@ KINDS: tuple[Kind, ...] = (
         "The tree under which the data are most probable: the usual choice for one tree.",
         "ml",
         ("alignment",),
-        (
-            _model((*_MODELS, ("auto", "auto: compare many models and take the best by BIC; takes longer"))),
-            Question(
-                "alrt",
-                "SH-aLRT replicates",
-                "A quick test of every branch, 1000 is usual; 80 % and more is firm. 0: none.",
-                "whole",
-                0,
-            ),
-            Question(
-                "ufboot",
-                "Ultrafast bootstrap replicates",
-                "1000 or more; 95 % and more is firm. 0: none.",
-                "whole",
-                0,
-            ),
-            _SEED,
-            Question(
-                "patience",
-                "Patience",
-                "Tries without a better tree that end the search.",
-                "whole",
-                10,
-                further=True,
-            ),
-            _DATATYPE,
-            _CODE,
-        ),
-        (("prefix", ""),),
+        (*_ML, *_OF_ALIGNMENT),
+        _SAMPLED_OUT,
         ".tree",
-        ".report",
+        ".json",
         resumes=True,
     ),
     Kind(
@@ -192,13 +149,8 @@ KINDS: tuple[Kind, ...] = (
         "Branch lengths and model parameters at their likeliest, the topology kept.",
         "likelihood",
         ("alignment",),
-        (
-            Question("tree", "Tree", "None: BIONJ of the alignment.", "file", ""),
-            _model(_MODELS[1:], required=True),
-            _DATATYPE,
-            _CODE,
-        ),
-        (("out-tree", ".tre"), ("json", ".json")),
+        (q.TREE, q.model(q.MODELS[1:], required=True), q.PARTITIONS, q.LINKAGE, q.LINK, *_OF_ALIGNMENT),
+        (("out-tree", ".tre"), ("json", ".json"), ("progress", ".progress.json")),
         ".tre",
         ".json",
         fixed=("--optimize",),
@@ -209,37 +161,8 @@ KINDS: tuple[Kind, ...] = (
         "Trees and parameters as often as they are probable, so that every clade gets a probability.",
         "mcmc",
         ("alignment",),
-        (
-            _model(_SAMPLED),
-            _CONVERGED,
-            _GENERATIONS,
-            _RUNS,
-            Question(
-                "chains", "Chains a run", "One samples; the others, heated, help it across.", "whole", 4
-            ),
-            _SEED,
-            Question(
-                "sample-every",
-                "Generations between samples",
-                "Of trees and parameters.",
-                "whole",
-                500,
-                further=True,
-            ),
-            Question(
-                "burn-in",
-                "Burn-in",
-                "Share of the first samples that summaries leave out.",
-                "number",
-                0.25,
-                further=True,
-            ),
-            _CHECK,
-            _DATATYPE,
-            _CODE,
-            _DEVICE,
-        ),
-        (("prefix", ""), ("progress", ".progress.json")),
+        (*_MCMC, *_OF_ALIGNMENT),
+        _SAMPLED_OUT,
         ".con.tre",
         ".json",
         fixed=("--mrbayes-block", "ignore"),
@@ -252,19 +175,8 @@ KINDS: tuple[Kind, ...] = (
         "Distances from the root against sampling dates: look at this before a time tree is made.",
         "temporal-signal",
         ("alignment",),
-        (
-            _DATES,
-            Question(
-                "permutations",
-                "Permutations",
-                "Of the dates, to test whether the slope is chance.",
-                "whole",
-                1000,
-                further=True,
-            ),
-            _DATATYPE,
-        ),
-        (("out-tree", ".tre"), ("table", ".tsv"), ("picture", ".svg"), ("json", ".json")),
+        (*dated.SIGNAL, q.DATATYPE),
+        _SIGNAL_OUT,
         ".tre",
         ".json",
         file_option="--alignment",
@@ -275,8 +187,8 @@ KINDS: tuple[Kind, ...] = (
         "Dates of all nodes by least squares on one tree, with intervals. Seconds.",
         "date",
         ("alignment",),
-        (Question("tree-file", "Tree", "None: BIONJ of the alignment.", "file", ""), _DATES, _DATATYPE),
-        (("out", ".tre"), ("table", ".tsv"), ("json", ".json")),
+        (_BEFORE, *dated.DATE, q.DATATYPE),
+        _DATE_OUT,
         ".tre",
         ".json",
         file_option="--alignment",
@@ -287,55 +199,120 @@ KINDS: tuple[Kind, ...] = (
         "Dated trees in proportion to how probable they are: ages with intervals, rates, population sizes.",
         "time",
         ("alignment",),
-        (
-            Question(
-                "dates",
-                "Table of dates",
-                "A file of names and sampling dates. None: all of one time.",
-                "file",
-                "",
-            ),
-            _model(_SAMPLED),
-            Question(
-                "clock",
-                "Clock",
-                "Whether all branches change at one rate.",
-                "choice",
-                "strict",
-                (
-                    ("strict", "strict: one rate"),
-                    ("ucln", "relaxed: every branch its own, log-normal"),
-                    ("ucgd", "relaxed: every branch its own, gamma"),
-                ),
-            ),
-            Question(
-                "tree-prior",
-                "Tree prior",
-                "What trees are expected before the data are seen.",
-                "choice",
-                "constant",
-                (
-                    ("constant", "one population of constant size"),
-                    ("exponential", "a growing population"),
-                    ("skyline", "a population whose size changes in steps"),
-                    ("yule", "species that only split"),
-                    ("bd", "species that split and die out"),
-                ),
-            ),
-            _CONVERGED,
-            _GENERATIONS,
-            _RUNS,
-            _SEED,
-            _CHECK,
-            _DATATYPE,
-            _CODE,
-        ),
-        (("prefix", ""), ("progress", ".progress.json")),
+        (*dated.TIME, *_OF_ALIGNMENT),
+        _SAMPLED_OUT,
         ".mcc.tre",
         ".json",
         resumes=True,
         samples=True,
         burn_in=0.2,
+    ),
+    Kind(
+        "tests",
+        "Test trees",
+        "Which of several trees the data reject: KH, SH, AU and expected likelihood weights.",
+        "test-trees",
+        ("alignment",),
+        (
+            replace(q.TREE, option="trees", label="Trees", help="Two or more.", place="after", required=True),
+            q.model(q.MODELS),
+            q.whole("replicates", "Replicates", "Of resampled sites.", 10_000, True),
+            q.SEED,
+            *_OF_ALIGNMENT,
+        ),
+        (("prefix", ""),),
+        ".tests.nwk",
+        ".tests.json",
+    ),
+    Kind(
+        "distances",
+        "Distances",
+        "How far every two sequences are apart, as a table for other programs.",
+        "distances",
+        ("alignment",),
+        (q.DISTANCE, q.DATATYPE, q.SITES, q.DEVICE),
+        (("out", ".tsv"), ("json", ".json")),
+        "",
+        ".json",
+    ),
+    Kind(
+        "summary",
+        "One tree of many",
+        "A consensus of sampled trees, or the best of them, with how often each clade was there.",
+        "summarise",
+        ("trees",),
+        (
+            replace(q.TREE, option="second", label="Trees of a second run", help="None: one.", place="after"),
+            q.choice(
+                "tree",
+                "Which tree",
+                "How many become one.",
+                ("", "majority-rule consensus"),
+                ("allcompat", "consensus with all compatible clades"),
+                ("mcc", "maximum clade credibility"),
+                ("hipstr", "the best of sampled clades, in sampled pairs"),
+                ("ccd", "the best of sampled clades, in any pairs"),
+                further=False,
+            ),
+            Question("burn-in", "Burn-in", "Share of the first trees that is left out.", "number", 0.25),
+            q.choice(
+                "middle",
+                "Lengths",
+                "Of branches, or heights of nodes.",
+                ("", "mean"),
+                ("median", "median"),
+                ("common-ancestor", "of common ancestors"),
+                ("keep", "as in the sampled tree"),
+            ),
+        ),
+        (("out", ".tre"),),
+        ".tre",
+        ".tre",
+    ),
+    Kind(
+        "signal-tree",
+        "Is there a clock?",
+        "Distances from the root against sampling dates: look at this before the tree is dated.",
+        "temporal-signal",
+        ("trees",),
+        (*dated.SIGNAL, q.whole("sites", "Sites", "That the lengths rest on.", None, True)),
+        _SIGNAL_OUT,
+        ".tre",
+        ".json",
+    ),
+    Kind(
+        "date-tree",
+        "Date this tree",
+        "Dates of all nodes by least squares, with intervals. Seconds.",
+        "date",
+        ("trees",),
+        (*dated.DATE, q.whole("sites", "Sites", "That the lengths rest on.", None, True)),
+        _DATE_OUT,
+        ".tre",
+        ".json",
+    ),
+    Kind(
+        "simulate",
+        "Simulate data",
+        "An alignment that evolved along this tree, to try methods on.",
+        "simulate",
+        ("trees",),
+        (
+            Question(
+                "model",
+                "Model",
+                "With all its values, as HKY{3.5}+FQ+G4{0.5}.",
+                "text",
+                "JC",
+                (("JC", "all changes alike"), ("HKY{3.5}+FQ+G4{0.5}", "transitions apart, four speeds")),
+                required=True,
+            ),
+            Question("sites", "Sites", "How many.", "whole", 1000, is_default=False, required=True),
+            q.SEED,
+        ),
+        (("out", ".fasta"), ("json", ".json")),
+        "",
+        ".json",
     ),
 )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.analysis.look import content_of, look_at, overview
+from phloem.analysis.look import content_of, look_at, overview, table_of_dates
 from phloem.errors import InputError
+from phloem.io.date_table import read_dates
 
 FASTA = ">a\nACGTN-\n>b\nACGTRC\n>c\nATGTAC\n>d\nATGTAC\n>e\nACCTA?\n"
 
@@ -86,3 +87,16 @@ def test_the_overview_is_the_alignment_where_it_fits_and_evenly_chosen_else(tmp_
     part = overview(path, 3, 2)
     assert part.taxa.tolist() == [0, 2, 4] and part.sites.tolist() == [0, 5]
     assert np.array_equal(part.codes, whole.codes[np.ix_(part.taxa, part.sites)])
+
+
+def test_the_dates_of_names_as_a_table_are_the_same_dates(tmp_path):
+    file, table = tmp_path / "a.fasta", tmp_path / "a.tsv"
+    file.write_text(">a|2001.5\nACGT\n>b|2003-07\nACGA\n>c|1999-01-02\nACGC\n")
+    table.write_text(table_of_dates(str(file)))
+    dates = read_dates(str(table))
+    assert dates.names == ("a|2001.5", "b|2003-07", "c|1999-01-02")
+    assert dates.lower[0] == dates.upper[0] == 2001.5
+    assert dates.lower[1] == pytest.approx(2003 + 181 / 365) and dates.upper[1] > dates.lower[1] + 0.08
+    file.write_text(">a\nACGT\n>b|2003\nACGA\n")
+    with pytest.raises(InputError):
+        table_of_dates(str(file))

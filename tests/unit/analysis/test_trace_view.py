@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.analysis.trace_view import read_traces, running_summary, thinned_trace
+from phloem.analysis.trace_view import read_traces, running_means, running_summary, thinned_trace
 from phloem.summary.trace import trace_summary
 
 
@@ -51,3 +51,14 @@ def test_plots_get_evenly_chosen_points(tmp_path):
     trace_of(prefix, 1, [(k, k * 2.0, 0.0) for k in range(1001)])
     found = thinned_trace(read_traces(prefix), 0, 101)[0]
     assert found["x"] == [10.0 * k for k in range(101)] and found["y"][-1] == 2000
+
+
+def test_running_means_are_of_all_samples_since_the_burn_in(tmp_path):
+    prefix, draws = str(tmp_path / "x"), np.random.default_rng(2).normal(size=400)
+    trace_of(prefix, 1, [(10 * k, x, 0.0) for k, x in enumerate(draws)])
+    traces = read_traces(prefix)
+    whole, few = (running_means(traces, 0, 0.25, most)[0] for most in (1000, 30))
+    wanted = [draws[100 : k + 1].mean() for k in range(100, 400)]
+    assert whole["y"] == pytest.approx(wanted) and whole["x"] == [10.0 * k for k in range(100, 400)]
+    assert few["y"][-1] == pytest.approx(wanted[-1]) and len(few["y"]) == 30
+    assert running_means(traces, 0, 0.0, 1000)[0]["y"][-1] != pytest.approx(wanted[-1])  # the control

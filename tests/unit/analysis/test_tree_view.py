@@ -16,6 +16,7 @@ from phloem.analysis.tree_view import (
     exported,
     read_view,
     tree_record,
+    youngest_date,
 )
 from phloem.errors import InputError
 from phloem.io.trees import newick_text, parse_trees, read_trees
@@ -120,3 +121,17 @@ def test_exports_that_are_none(file):
         exported(tree, "exe", PictureChoice())
     with pytest.raises(InputError, match="colour"):
         exported(tree, "svg", PictureChoice(None, "nothing"))
+
+
+def test_the_youngest_date_is_that_of_the_tips_or_of_the_table_beside_the_tree(tmp_path):
+    dated = parse_trees("(a[&date=2001.5]:1,(b[&date=2003.25]:2,c[&date=1999]:1):1);")[0]
+    assert youngest_date(dated, "x.tre") == 2003.25
+    plain = parse_trees("(a:1,(b[&date=2003.25]:2,c:1):1);")[0]
+    assert youngest_date(plain, "x.tre") is None
+    tree, table = str(tmp_path / "x.mcc.tre"), tmp_path / "x.past.tsv"
+    assert youngest_date(plain, tree) is None
+    table.write_text("age\tdate\tlineages\n0\t1994.5\t1\n1\t1993.5\t2\n")
+    assert youngest_date(plain, tree) == 1994.5
+    assert youngest_date(plain, str(tmp_path / "x.con.tre")) is None
+    table.write_text("age\tlineages\n0\t1\n")
+    assert youngest_date(plain, tree) is None

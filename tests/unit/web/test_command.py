@@ -31,7 +31,7 @@ def differences(kind: Kind) -> list[str]:
         if option not in known:
             found.append(f"{kind.name}: no option {option}")
     for question in kind.questions:
-        if question.option == "tree-file":
+        if question.place != "option":
             continue
         if question.option not in known:
             found.append(f"{kind.name}: no option {question.option}")
@@ -41,6 +41,8 @@ def differences(kind: Kind) -> list[str]:
             if question.usual != default:
                 found.append(f"{kind.name}: {question.option} is {default} by default")
         allowed = typing.get_args(known[question.option].annotation)
+        if (question.kind == "lines") != ("list" in str(known[question.option].annotation)):
+            found.append(f"{kind.name}: {question.option} is asked once and taken often, or so")
         if question.kind == "choice" and isinstance(next(iter(allowed), None), str):
             wrong = [value for value, _ in question.choices if value and value not in allowed]
             found += [f"{kind.name}: {question.option} cannot be {value}" for value in wrong]
@@ -59,7 +61,8 @@ def test_a_question_that_no_command_answers_is_seen():
     for planted in (
         replace(mcmc.questions[2], option="generation"),
         replace(mcmc.questions[2], usual=5),
-        replace(mcmc.questions[-1], choices=(("tpu", "?"),)),
+        replace(BY_NAME["nj"].questions[-1], choices=(("tpu", "?"),)),
+        replace(mcmc.questions[2], kind="lines"),
     ):
         assert len(differences(replace(mcmc, questions=(planted,)))) == 1
 
@@ -112,3 +115,19 @@ def test_answers_that_do_not_fit_are_refused(name, answers):
 def test_a_tree_to_date_stands_first():
     words = arguments(BY_NAME["date"], "a.fasta", {"tree-file": "t.tre", "dates": "d.tsv"}, "p/a")
     assert words[:4] == ["date", "t.tre", "--alignment", "a.fasta"] and words[4:6] == ["--dates", "d.tsv"]
+
+
+def test_a_second_argument_stands_after_the_first():
+    words = arguments(BY_NAME["tests"], "a.fasta", {"trees": "-t.tre"}, "p/a")
+    assert words[:3] == ["test-trees", "a.fasta", "./-t.tre"] and words[-2:] == ["--prefix", "p/a"]
+    with pytest.raises(InputError, match="needs an answer"):
+        arguments(BY_NAME["tests"], "a.fasta", {}, "p/a")
+
+
+def test_several_answers_are_the_option_several_times():
+    asked = {"clade": "apes=A,B\n\n  --root=C,D ", "calibrate": ""}
+    words = arguments(BY_NAME["time"], "a.fasta", asked, "p/a")
+    assert words[words.index("--clade") + 1] == "apes=A,B" and "--clade=--root=C,D" in words
+    assert "--calibrate" not in words
+    with pytest.raises(InputError):
+        arguments(BY_NAME["time"], "a.fasta", {"clade": "a\0b"}, "p/a")

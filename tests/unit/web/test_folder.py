@@ -156,3 +156,38 @@ def test_a_file_called_as_an_option_or_standard_input_is_a_file(opened):
     assert ask(app, "GET", "/api/look?file=-", headers).status == 200
     planned = ask(app, "GET", "/api/quick-tree?file=--help.fasta", headers)
     assert json.loads(planned.text)["command"] == "phloem nj ./--help.fasta"
+
+
+def test_the_table_of_dates_is_made_once(opened):
+    app, headers, root = opened
+    body = b'{"file": "a.b.fasta"}'
+    (root / "a.b.fasta").write_text(">a_2001\nACGT\n>b_2003\nACGA\n")
+    for _ in range(2):  # one that says the same is kept
+        made = ask(app, "POST", "/api/dates-of-names", headers, body)
+        assert made.status == 201 and json.loads(made.text) == {"name": "a.b.dates.tsv"}
+    assert (
+        root / "a.b.dates.tsv"
+    ).read_text() == "name\tearliest\tlatest\na_2001\t2001\t2001\nb_2003\t2003\t2003\n"
+    (root / "a.b.dates.tsv").write_text("mine")
+    assert ask(app, "POST", "/api/dates-of-names", headers, body).status == 409
+    assert (root / "a.b.dates.tsv").read_text() == "mine"
+    outside = root.parent / "mine.tsv"
+    outside.write_text("mine")
+    (root / "a.b.dates.tsv").unlink()
+    (root / "a.b.dates.tsv").symlink_to(outside)
+    assert ask(app, "POST", "/api/dates-of-names", headers, body).status == 403
+    assert outside.read_text() == "mine"
+
+
+def test_new_questions_about_files_stay_inside_too(opened):
+    app, headers, root = opened
+    (root.parent / "d.tsv").write_text("a\t2001\n")
+    (root / "a.fasta").write_bytes(FASTA)
+    for target in ("quick-signal?file=../d.tsv", "quick-signal?file=a.fasta&dates=../d.tsv"):
+        assert ask(app, "GET", f"/api/{target}", headers).status == 403
+    asked = {"kind": "time", "file": "a.fasta", "answers": {"dates": "../d.tsv"}}
+    assert ask(app, "POST", "/api/command", headers, json.dumps(asked).encode()).status == 403
+    fit = {"kind": "fit", "file": "a.fasta", "answers": {"model": "JC", "partitions": "declared"}}
+    assert ask(app, "POST", "/api/command", headers, json.dumps(fit).encode()).status == 200
+    fit["answers"]["partitions"] = "../d.tsv"
+    assert ask(app, "POST", "/api/command", headers, json.dumps(fit).encode()).status == 403

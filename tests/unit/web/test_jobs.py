@@ -137,6 +137,7 @@ def test_one_waits_for_the_other(root):
     jobs = jobs_of(root)
     first, second, third = (jobs.create("mcmc", "data.nex", {}) for _ in range(3))
     assert [state(jobs, job.id) for job in (first, second, third)] == ["running", "waiting", "waiting"]
+    assert [told(jobs, jobs.job(job.id))["ahead"] for job in (first, second, third)] == [0, 1, 2]
     jobs.stop(second.id)
     (root / "go").write_text("end")
     wait_for(lambda: state(jobs, third.id) == "finished")
@@ -167,3 +168,16 @@ def test_names_of_files_make_plain_folders(root):
     assert jobs.create("nj", "my data; rm *.fasta.gz", {}).id == "my_data_rm.nj-1"
     assert jobs.create("nj", "..fasta", {}).id == "data.nj-1"
     assert jobs.create("nj", "ä.fasta", {}).id == "data.nj-2"
+
+
+def test_stepping_stones_have_a_record_of_their_own(root):
+    jobs = jobs_of(root, at_once=0)
+    assert jobs.create("mcmc", "a.nex", {"stepping-stone": "50"}).record == "a.mcmc-1/a.ss.json"
+    assert jobs.create("mcmc", "a.nex", {"stepping-stone": ""}).record == "a.mcmc-2/a.json"
+
+
+def test_inputs_are_all_files_that_are_read(root):
+    jobs = jobs_of(root, at_once=0)
+    assert jobs.create("fit", "a.nex", {"tree": "t.nwk", "model": "JC"}).inputs == ["a.nex", "t.nwk"]
+    declared = {"partitions": "declared", "model": "JC"}
+    assert jobs.create("fit", "a.nex", declared).inputs == ["a.nex"]

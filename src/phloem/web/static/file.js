@@ -18,7 +18,7 @@ export async function file(place, name) {
     try {
       const found = await get("look", { file: name, datatype });
       if (found.content === "alignment") await alignment(body, name, found, datatype, look, views);
-      else if (found.content === "trees") trees(body, name, found);
+      else if (found.content === "trees") await trees(body, name, found, views);
       else if (found.content === "matrix") await matrix(body, name, found, views);
       else table_(body, name, found);
     } catch (error) {
@@ -97,9 +97,12 @@ async function matrix(body, name, found, views) {
   await firstTree(quick, name, undefined, found, views);
 }
 
-function trees(body, name, found) {
-  show(body, warnings(found), facts([["Trees", number(found.trees)], ["Taxa", number(found.taxa)]]),
-    el("p", {}, el("a", { class: "button", href: address("tree", name) }, "Look at the tree")));
+async function trees(body, name, found, views) {
+  const picture = el("section", {}), form = el("section", {});
+  show(body, warnings(found), facts([["Trees", number(found.trees)], ["Taxa", number(found.taxa)]]), picture,
+    el("p", {}, el("a", { class: "button", href: address("tree", name) }, "Tree on a page of its own")), form);
+  analysisForm(form, name, found).catch((error) => show(form, trouble(error)));
+  views.push(new TreeView(picture, await get("tree", { file: name }), { file: name, height: 420 }));
 }
 
 function table_(body, name, found) {

@@ -2,12 +2,14 @@
 
 import { get, post } from "./api.js";
 import { address } from "./app.js";
-import { command, el, facts, say, show, trouble } from "./dom.js";
+import { command, el, facts, number, say, show, trouble } from "./dom.js";
+import { clockPlot } from "./plot.js";
 
 const USUAL_MODELS = { dna: "GTR+F+G4", rna: "GTR+F+G4", protein: "LG+G4", codon: "GY94+F3X4" };
 // Models by what they are for.
 const PROTEIN = /^(LG|WAG)/, CODON = /^GY94/, ANY = /^MK/;
 const FORECAST = ["nj", "upgma", "ml", "fit", "mcmc"];
+const DATED = ["date", "time"]; // before which the clock is looked at
 
 export async function analysisForm(place, name, found, datatype) {
   const [kinds, folder] = await Promise.all([get("kinds"), get("folder")]);
@@ -24,9 +26,9 @@ export async function analysisForm(place, name, found, datatype) {
 }
 
 function questions(body, kind, name, found, folder, datatype) {
-  const fields = kind.questions.map((one) => field(fitted(one, found), folder, datatype));
+  const fields = kind.questions.map((one) => field(fitted(one, kind, found), folder, datatype));
   const answers = () => Object.fromEntries(fields.map((one) => [one.option, one.read()]));
-  const line = el("div", {}), forecast = el("div", {}), problem = el("div", {});
+  const line = el("div", {}), forecast = el("div", {}), problem = el("div", {}), clock = el("section", {});
   const asked = () => ({ kind: kind.name, file: name, answers: answers(), usual_model: USUAL_MODELS[found.datatype] });
   const start = async () => {
     button.disabled = true;
@@ -44,7 +46,7 @@ function questions(body, kind, name, found, folder, datatype) {
   const form = el("form", { class: "panel", onsubmit: (event) => {
     event.preventDefault();
     start();
-  } }, el("h3", {}, kind.title), el("p", { class: "help" }, kind.plain), arranged(fields.filter((one) => !one.further)),
+  } }, el("h3", {}, kind.title), el("p", { class: "help" }, kind.plain), clock, arranged(fields.filter((one) => !one.further)),
   further.length > 0 && el("details", {}, el("summary", {}, "More options"), arranged(further)),
   el("h3", {}, "The same as a command"), line, forecast, problem, el("div", { class: "row" }, button));
   let turn = 0;
@@ -63,26 +65,85 @@ function questions(body, kind, name, found, folder, datatype) {
   form.addEventListener("input", changed);
   show(body, form);
   changed();
+  const dates = fields.find((one) => one.option === "dates");
+  if (DATED.includes(kind.name) && dates) firstTheClock(clock, name, found, datatype, dates);
+}
+
+// Before a time tree: whether there is a clock, from the dates that are chosen, else from those in the names.
+function firstTheClock(place, name, found, datatype, dates) {
+  const plot = el("div", {}), text = el("div", {}), needed = dates.input.dataset.none !== "names";
+  show(place, text, plot);
+  const told = () => {
+    const table = dates.input.value;
+    if (table || (found.names_have_dates && !needed)) return look(table);
+    return show(text, found.names_have_dates && el("div", { class: "panel" },
+      el("p", {}, "The names carry sampling dates. This analysis reads them from a table:"),
+      el("p", {}, el("button", { type: "button", onclick: make }, "Put the dates of the names into a table"))));
+  };
+  const make = async () => {
+    try {
+      const made = await post("dates-of-names", { file: name, datatype });
+      if (![...dates.input.options].some((one) => one.value === made.name)) dates.input.append(el("option", { value: made.name }, made.name));
+      dates.input.value = made.name;
+      dates.input.dispatchEvent(new Event("input", { bubbles: true }));
+    } catch (error) {
+      show(text, trouble(error));
+    }
+  };
+  const look = async (table) => {
+    show(text, el("p", { class: "quiet", role: "status" }, "Looking for a clock …"));
+    try {
+      const { rows, record, command: used } = await get("quick-signal", { file: name, dates: table, datatype });
+      if (dates.input.value !== table || !place.isConnected) return;
+      const p = record.randomisation?.tips?.p_value;
+      show(text, el("h3", {}, "Is there a clock?"), el("p", { class: "help" },
+        `Distance from the root against sampling date: R² ${number(record.r_squared, 2)}`,
+        p === undefined ? "" : `, p = ${number(p, 2)} by permuted dates`,
+        ". Points that rise along the line say that dates and rates can be told; red ones lie far from it. ", el("code", {}, used)));
+      clockPlot(plot, rows, record);
+    } catch (error) {
+      if (dates.input.value === table) show(text, trouble(error)), show(plot);
+    }
+  };
+  dates.input.addEventListener("input", () => {
+    show(plot);
+    told();
+  });
+  told();
 }
 
 // A question with the models that are for these data, and one of them where the command has no usual one.
-function fitted(question, found) {
-  if (question.option !== "model") return question;
-  const kind = found.datatype;
+function fitted(question, kind, found) {
+  if (question.option === "dates") return { ...question, none: kind.name === "time" ? "present" : "names" };
+  if (question.option !== "model" || found.content !== "alignment") return question;
+  const data = found.datatype;
   const fits = (value) => {
-    if (PROTEIN.test(value)) return kind === "protein";
-    if (CODON.test(value)) return kind === "codon";
-    return ANY.test(value) || value === "auto" || ["dna", "rna"].includes(kind);
+    if (PROTEIN.test(value)) return data === "protein";
+    if (CODON.test(value)) return data === "codon";
+    return ANY.test(value) || value === "auto" || ["dna", "rna"].includes(data);
   };
-  const choices = question.choices.filter(([value]) => !value || fits(value));
-  return { ...question, choices, usual: question.required ? USUAL_MODELS[kind] ?? "MK+G4" : question.usual };
+  const choices = question.choices.filter(([value]) => !value || fits(value))
+    .map(([value, text]) => [value, value ? text : `${usualOf(kind, found.datatype)}, the usual one for these data`]);
+  return { ...question, choices, usual: question.required ? USUAL_MODELS[data] ?? "MK+G4" : question.usual };
 }
 
-// Numbers and lists stand side by side, what needs a line has one.
+// The model that a command takes if none is asked for.
+function usualOf(kind, datatype) {
+  const usual = USUAL_MODELS[datatype] ?? "MK+G4";
+  return kind.samples && ["dna", "rna"].includes(datatype) ? "GTR+G4" : usual;
+}
+
+// In their order; numbers and lists that follow each other stand side by side, what needs a line has one.
 function arranged(fields) {
   const narrow = (one) => ["whole", "number", "choice", "file"].includes(one.kind);
-  return [...fields.filter((one) => !narrow(one)).map((one) => one.node),
-    el("div", { class: "numbers" }, fields.filter(narrow).map((one) => one.node))];
+  const groups = [];
+  for (const one of fields) {
+    const last = groups.at(-1);
+    if (!narrow(one)) groups.push(one.node);
+    else if (last?.className === "numbers") last.append(one.node);
+    else groups.push(el("div", { class: "numbers" }, one.node));
+  }
+  return groups;
 }
 
 async function foresee(place, asked, current) {
@@ -105,8 +166,10 @@ function field(question, folder, datatype) {
     input = el("input", { ...described, type: "checkbox", checked: Boolean(usual) });
     read = () => input.checked;
   } else if (question.kind === "choice" || question.kind === "file") {
-    const choices = question.kind === "file" ? [["", "none"], ...folder.files.map((one) => [one.name, one.name])] : question.choices;
-    input = el("select", described, choices.map(([value, text]) => el("option", { value, selected: value === (usual ?? "") }, text)));
+    const choices = question.kind === "file" ? filesFor(question, folder) : question.choices;
+    input = el("select", { ...described, "data-none": question.none }, choices.map(([value, text]) => el("option", { value, selected: value === (usual ?? "") }, text)));
+  } else if (question.kind === "lines") {
+    input = el("textarea", { ...described, rows: "2", spellcheck: "false" });
   } else if (question.kind === "text") {
     input = el("input", { ...described, value: usual ?? "", list: `${id}-list`, autocomplete: "off", spellcheck: "false",
       placeholder: question.required ? "" : question.choices[0]?.[1] ?? "" });
@@ -118,8 +181,17 @@ function field(question, folder, datatype) {
   const label = el("label", { for: id }, question.label);
   const text = el("span", { class: "help", id: help }, question.help);
   const parts = question.kind === "switch" ? [input, label, text] : [label, input, ...extra, text];
-  return { option: question.option, kind: question.kind, further: question.further, read,
+  return { option: question.option, kind: question.kind, further: question.further, input, read,
     node: el("div", { class: `question ${question.kind}` }, parts) };
+}
+
+// The files that suit a question first, then all others.
+function filesFor(question, folder) {
+  const trees = folder.analyses.map((one) => one.tree).filter(Boolean).map((name) => ({ name, kind: "tree" }));
+  const all = [...folder.files, ...(question.suits === "tree" ? trees : [])];
+  const suits = (one) => !question.suits || one.kind === question.suits;
+  const ordered = [...all.filter(suits), ...all.filter((one) => !suits(one))];
+  return [["", "none"], ...question.choices, ...ordered.map((one) => [one.name, one.name])];
 }
 
 // In words what the model in a field is.

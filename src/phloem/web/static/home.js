@@ -2,7 +2,7 @@
 
 import { get, post, put } from "./api.js";
 import { address } from "./app.js";
-import { el, number, say, show, table, trouble } from "./dom.js";
+import { duration, el, number, say, show, table, trouble } from "./dom.js";
 
 export async function home(place) {
   const problems = el("div", {});
@@ -80,7 +80,16 @@ function analyses(found) {
     ["name", (a) => el("a", { href: address("run", a.id) }, a.id)],
     ["what", (a) => a.title],
     ["state", (a) => el("span", { class: `state ${a.state}` }, a.state)],
+    ["", (a) => far(a)],
   ], found));
+}
+
+// How far an analysis is, in a few words.
+function far({ state, progress: p, ahead }) {
+  if (state === "waiting") return ahead ? `${number(ahead)} before it` : "next";
+  if (state !== "running" || !p) return "";
+  if (p.generation !== undefined) return `${Math.floor(100 * p.generation / p.total)} %, ${duration(p.seconds_left)} left at most`;
+  return p.step;
 }
 
 export function size(bytes) {

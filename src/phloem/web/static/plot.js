@@ -14,9 +14,33 @@ export function ticks(low, high, most) {
   return found;
 }
 
-function frame(place, label, xs, ys, names) {
+// Draw now, and again when the place gets another width or the colours change, as long as it is shown.
+function kept(place, draw) {
+  place.draw = draw;
+  draw();
+  if (place.watched) return;
+  place.watched = true;
+  let width = place.clientWidth;
+  const theme = matchMedia("(prefers-color-scheme: dark)");
+  const again = () => place.isConnected ? place.draw() : theme.removeEventListener("change", again);
+  theme.addEventListener("change", again);
+  new ResizeObserver(() => {
+    if (place.clientWidth === width) return;
+    width = place.clientWidth;
+    again();
+  }).observe(place);
+}
+
+// Round numbers between powers of ten, as their logarithms.
+function powers(low, high) {
+  const steps = high - low > 3 ? [1] : [1, 2, 5], found = [];
+  for (let k = Math.floor(low); k <= high; k++) found.push(...steps.map((m) => k + Math.log10(m)));
+  return found.filter((one) => one >= low && one <= high);
+}
+
+function frame(place, label, xs, ys, names, logarithmic = false) {
   const canvas = place.querySelector("canvas") ?? el("canvas", { role: "img" });
-  if (!canvas.isConnected) show(place, canvas);
+  if (canvas.parentElement !== place) place.prepend(canvas);
   canvas.setAttribute("aria-label", label);
   const width = Math.max(place.clientWidth || 600, 240), ratio = devicePixelRatio || 1;
   canvas.width = width * ratio;
@@ -36,8 +60,8 @@ function frame(place, label, xs, ys, names) {
     line(pen, px(tick), TOP, px(tick), HEIGHT - BOTTOM);
   }
   pen.textAlign = "right";
-  for (const tick of ticks(y0, y1, 5)) {
-    pen.fillText(number(tick, 6), LEFT - 6, py(tick) + 4);
+  for (const tick of logarithmic ? powers(y0, y1) : ticks(y0, y1, 5)) {
+    pen.fillText(number(logarithmic ? 10 ** tick : tick, logarithmic ? 2 : 6), LEFT - 6, py(tick) + 4);
     line(pen, LEFT, py(tick), width - RIGHT, py(tick));
   }
   pen.textAlign = "center";
@@ -67,49 +91,100 @@ function range(values) {
   return low === high ? [low - 1, high + 1] : [low, high];
 }
 
-// series: [{x, y}] of the runs; the y axis is that of the values after the burn-in.
-export function linePlot(place, { series, x, y, burnIn }) {
-  const late = series.flatMap((one) => one.y.slice(Math.floor(burnIn * one.y.length)));
-  const last = series.map((one) => number(one.y.at(-1), 7)).join(", ");
-  const f = frame(place, `Trace of ${y} in ${series.length} runs; last values ${last}`, series.flatMap((one) => one.x), late, [x, y]);
-  f.pen.fillStyle = ink("panel");
-  f.pen.globalAlpha = 0.7;
-  f.pen.fillRect(LEFT, TOP, burnIn * (f.width - LEFT - RIGHT), HEIGHT - BOTTOM - TOP);
-  f.pen.globalAlpha = 1;
+function clipped(f, draw) {
   f.pen.save();
   f.pen.beginPath();
   f.pen.rect(LEFT, TOP, f.width - LEFT - RIGHT, HEIGHT - BOTTOM - TOP);
   f.pen.clip();
-  series.forEach((one, k) => {
-    f.pen.strokeStyle = ink(RUNS[k % RUNS.length]);
-    f.pen.beginPath();
-    one.x.forEach((at, i) => f.pen.lineTo(f.px(at), f.py(one.y[i])));
-    f.pen.stroke();
-  });
+  draw();
   f.pen.restore();
-  const key = place.querySelector(".legend") ?? place.appendChild(el("div", { class: "legend" }));
-  show(key, series.map((_, k) => {
+}
+
+function path(f, xs, ys) {
+  f.pen.beginPath();
+  xs.forEach((at, i) => f.pen.lineTo(f.px(at), f.py(ys[i])));
+}
+
+function key(place, count, more) {
+  const found = place.querySelector(".legend") ?? place.appendChild(el("div", { class: "legend" }));
+  show(found, Array.from({ length: count }, (_, k) => {
     const mark = el("i", { "aria-hidden": "true" });
     mark.style.background = ink(RUNS[k % RUNS.length]);
     return el("span", {}, mark, `run ${k + 1}`);
-  }), el("span", {}, "shaded: burn-in, left out of summaries"));
+  }), more && el("span", {}, more));
+}
+
+// series: [{x, y}] of the runs; the y axis is that of the values after the burn-in, which is shaded.
+export function linePlot(place, { series, x, y, burnIn = 0, title }) {
+  const late = series.flatMap((one) => one.y.slice(Math.floor(burnIn * one.y.length)));
+  const last = series.map((one) => number(one.y.at(-1), 7)).join(", ");
+  const label = `${title} of ${y} in ${series.length} runs; last values ${last}`;
+  kept(place, () => {
+    const f = frame(place, label, series.flatMap((one) => one.x), late, [x, y]);
+    f.pen.fillStyle = ink("line");
+    f.pen.globalAlpha = 0.4;
+    f.pen.fillRect(LEFT, TOP, burnIn * (f.width - LEFT - RIGHT), HEIGHT - BOTTOM - TOP);
+    f.pen.globalAlpha = 1;
+    clipped(f, () => series.forEach((one, k) => {
+      f.pen.strokeStyle = ink(RUNS[k % RUNS.length]);
+      path(f, one.x, one.y);
+      f.pen.stroke();
+    }));
+    key(place, series.length, burnIn ? "shaded: burn-in, left out of summaries" : "");
+  });
+}
+
+// A median with its interval: xs, and rows of (median, low, high); logarithmic: the y axis.
+export function bandPlot(place, { xs, rows, x, y, logarithmic }) {
+  const scale = logarithmic ? (v) => Math.log10(Math.max(v, 1e-300)) : (v) => v;
+  const [middle, low, high] = [0, 1, 2].map((k) => rows.map((row) => scale(row[k])));
+  const last = rows[0].map((v) => number(v)).join(", ");
+  const label = `${y} against ${x}; at ${number(xs[0], 6)} median, low and high ${last}`;
+  kept(place, () => {
+    const f = frame(place, label, xs, [...low, ...high], [x, y], logarithmic);
+    clipped(f, () => {
+      path(f, [...xs, ...xs.toReversed()], [...low, ...high.toReversed()]);
+      f.pen.fillStyle = ink("bar");
+      f.pen.globalAlpha = 0.35;
+      f.pen.fill();
+      f.pen.globalAlpha = 1;
+      f.pen.strokeStyle = ink("run1");
+      f.pen.lineWidth = 2;
+      path(f, xs, middle);
+      f.pen.stroke();
+    });
+  });
 }
 
 // points: [{x, y, odd, name}]; line: through (at, 0) with a slope.
 export function scatterPlot(place, { points, x, y, line: slope }) {
-  const xs = points.map((p) => p.x), ys = points.map((p) => p.y);
-  if (slope && slope.slope > 0) xs.push(slope.at), ys.push(0);
-  const f = frame(place, `${points.length} tips: ${y} against ${x}`, xs, ys, [x, y]);
-  if (slope && slope.slope > 0) {
-    f.pen.strokeStyle = ink("strong");
-    line(f.pen, f.px(f.x0), f.py((f.x0 - slope.at) * slope.slope), f.px(f.x1), f.py((f.x1 - slope.at) * slope.slope));
-  }
-  f.pen.textAlign = "left";
-  for (const point of points) {
-    f.pen.fillStyle = ink(point.odd ? "mark" : "run1");
-    f.pen.beginPath();
-    f.pen.arc(f.px(point.x), f.py(point.y), 3, 0, 7);
-    f.pen.fill();
-    if (point.odd) f.pen.fillText(point.name, f.px(point.x) + 6, f.py(point.y) + 4);
-  }
+  const xs = points.map((p) => p.x), ys = points.map((p) => p.y), rises = slope && slope.slope > 0;
+  if (rises) xs.push(slope.at), ys.push(0);
+  const odd = points.filter((p) => p.odd).map((p) => p.name);
+  const label = `${points.length} tips: ${y} against ${x}${odd.length ? `; outliers ${odd.join(", ")}` : ""}`;
+  kept(place, () => {
+    const f = frame(place, label, xs, ys, [x, y]);
+    if (rises) {
+      f.pen.strokeStyle = ink("strong");
+      line(f.pen, f.px(f.x0), f.py((f.x0 - slope.at) * slope.slope), f.px(f.x1), f.py((f.x1 - slope.at) * slope.slope));
+    }
+    for (const point of points) {
+      f.pen.fillStyle = ink(point.odd ? "mark" : "run1");
+      f.pen.beginPath();
+      f.pen.arc(f.px(point.x), f.py(point.y), 3, 0, 7);
+      f.pen.fill();
+      f.pen.textAlign = f.px(point.x) > f.width * 0.6 ? "right" : "left";
+      if (point.odd) f.pen.fillText(point.name, f.px(point.x) + (f.pen.textAlign === "left" ? 6 : -6), f.py(point.y) + 4);
+    }
+  });
+}
+
+// What `phloem temporal-signal` found: its table as rows with a head, and its record.
+export function clockPlot(place, rows, record) {
+  const [head, ...tips] = rows;
+  const [date, distance, outlier, name] = ["date", "distance", "outlier", "name"].map((one) => head.indexOf(one));
+  const points = tips.filter((tip) => tip[date] !== "").map((tip) => ({
+    x: Number(tip[date]), y: Number(tip[distance]), odd: tip[outlier] === "yes", name: tip[name] }));
+  scatterPlot(place, { points, x: "sampling date", y: "distance from the root",
+    line: record?.root_year ? { at: record.root_year, slope: record.rate } : null });
 }

@@ -1,17 +1,16 @@
-// One analysis: how far it is, whether runs agree, what it wrote.
+// One analysis: how far it is, what can be done with it, and its log.
 
-import { fileUrl, get, post } from "./api.js";
+import { get, post } from "./api.js";
 import { address } from "./app.js";
-import { command, duration, el, facts, number, show, table, trouble } from "./dom.js";
-import { linePlot, scatterPlot } from "./plot.js";
-import { TreeView } from "./tree/view.js";
+import { command, duration, el, number, show, trouble } from "./dom.js";
+import { result } from "./result.js";
+import { watch } from "./watch.js";
 
 const WORDS = {
   waiting: "waits for its turn", running: "runs", finished: "is finished", stopped: "was stopped",
   failed: "failed", interrupted: "was interrupted: its process ended before it was done",
 };
 const POLL_MS = 1500;
-const WANTED = { asdsf: 0.01, ess: 200, r_hat: 1.01 };
 
 export async function run(place, id) {
   const parts = Object.fromEntries(["head", "state", "result", "watch", "log"].map((name) => [name, el("section", {})]));
@@ -93,11 +92,29 @@ function longer(memory, act) {
 
 function progressBar(job) {
   const p = job.progress;
+  if (job.state === "waiting") return el("p", {}, job.ahead ? `${number(job.ahead)} before it.` : "It is the next.");
   if (job.state !== "running") return null;
-  if (!p) return el("p", { class: "quiet" }, job.samples ? "Starting. The first run after an installation compiles, which can take a minute or two." : "Working …");
-  return el("div", {}, el("progress", { max: p.total, value: p.generation, "aria-label": "Generations" }),
-    el("p", {}, `${number(p.generation)} of at most ${number(p.total)} generations, ${number(Math.round(p.speed))} chain-generations a second, `,
-      `${duration(p.seconds_left)} left at most.`));
+  if (!p) return el("p", { class: "quiet" }, "Working … The first run after an installation compiles, which can take a minute.");
+  return el("div", {}, el("progress", { max: p.total ?? 1, value: p.total ? p.generation ?? p.done : undefined, "aria-label": "How far it is" }),
+    el("p", {}, p.generation === undefined ? stage(p) : generations(p)));
+}
+
+function generations(p) {
+  return `${number(p.generation)} of at most ${number(p.total)} generations, ${number(Math.round(p.speed))} chain-generations a second, `
+    + `${duration(p.seconds_left)} left at most.`;
+}
+
+const UNITS = { search: "tries", bootstrap: "replicates", models: "models", fit: "evaluations", trees: "trees" };
+
+// Of a search or a fit: what it is at, the best so far, and the time left where that means something.
+export function stage(p) {
+  const at = { search: p.total && `${number(p.done)} of ${number(p.total)} tries in a row without a better tree`,
+    models: `${number(p.done)} models fitted` }[p.stage];
+  const speed = p.speed && `${number(p.speed, 2)} ${UNITS[p.stage] ?? "steps"} a second`;
+  const left = p.left && { "at least": `${duration(p.seconds_left)} left if none is better`, "at most": `${duration(p.seconds_left)} left at most`,
+    about: `about ${duration(p.seconds_left)} left` }[p.left];
+  const where = p.step === p.stage && p.total ? `${p.stage}, step ${number(p.done)} of ${number(p.total)}` : p.step;
+  return `${[where, at, `log-likelihood ${number(p.log_likelihood, 9)}`, speed, left].filter(Boolean).join("; ")}.`;
 }
 
 function log(place, job) {
@@ -109,101 +126,4 @@ function log(place, job) {
   }
   show(place, el("details", { open: job.state === "failed" }, el("summary", {}, "What the command printed"),
     el("pre", { class: "log", tabindex: "0" }, job.log)));
-}
-
-async function watch(place, job, memory) {
-  const found = await get(`analyses/${job.id}/trace`, { column: memory.column });
-  if (!found) return;
-  const signature = JSON.stringify([found.runs.map((one) => one.x.at(-1)), memory.column, job.state]);
-  if (signature === memory.traced) return;
-  memory.traced = signature;
-  if (!memory.chooser) {
-    memory.chooser = el("select", { id: "column", onchange: async () => {
-      memory.column = memory.chooser.selectedIndex;
-      await watch(place, job, memory);
-    } }, found.names.map((name) => el("option", {}, name)));
-    memory.plot = el("div", {});
-    memory.agreement = el("div", {});
-    memory.numbers = el("div", {});
-    show(place, el("h2", {}, "Do the runs agree?"), memory.agreement, el("h2", {}, "Trace"),
-      el("div", { class: "row" }, el("label", { for: "column" }, "Number"), memory.chooser), memory.plot,
-      el("h2", {}, "Parameters"), memory.numbers);
-  }
-  linePlot(memory.plot, { series: found.runs, x: "generation", y: found.names[found.column], burnIn: found.burn_in });
-  agreement(memory.agreement, memory.record?.convergence ?? job.progress?.convergence);
-  numbers(memory.numbers, found.summary);
-}
-
-function agreement(place, c) {
-  if (!c) return show(place, el("p", { class: "quiet" }, "Too few samples yet."));
-  const good = (ok) => (ok ? "met" : "not yet");
-  return show(place, table("Agreement of runs", [
-    ["measure", (r) => r[0]], ["now", (r) => number(r[1]), true], ["wanted", (r) => r[2], true], ["", (r) => r[3]]], [
-    ["ASDSF: how far clade frequencies of the runs lie apart", c.asdsf, `< ${WANTED.asdsf}`, good(c.asdsf !== null && c.asdsf < WANTED.asdsf)],
-    [`Smallest ESS: independent samples (${c.limiting})`, c.ess && Math.round(c.ess), `> ${WANTED.ess}`, good(c.ess > WANTED.ess)],
-    ["Largest R-hat: spread between runs over that within", c.r_hat, `< ${WANTED.r_hat}`, good(c.r_hat !== null && c.r_hat < WANTED.r_hat)],
-  ]));
-}
-
-function numbers(place, rows) {
-  if (!rows.length) return show(place, el("p", { class: "quiet" }, "Too few samples yet."));
-  return show(place, table("Parameters", [
-    ["parameter", (r) => r.name], ["mean", (r) => number(r.mean, 5), true], ["sd", (r) => number(r.sd, 3), true],
-    ["95% HPD", (r) => `${number(r.hpd_low, 5)} … ${number(r.hpd_high, 5)}`, true],
-    ["ESS", (r) => (r.ess === null ? "–" : String(Math.round(r.ess))), true], ["R-hat", (r) => number(r.r_hat, 5), true]], rows));
-}
-
-async function result(place, job, memory) {
-  const record = memory.record;
-  const picture = el("div", {});
-  show(place, el("h2", {}, "Result"), record && summary(record), signal(job, record),
-    job.tree && el("h3", {}, "Tree"), picture,
-    job.tree && el("p", {}, el("a", { class: "button", href: address("tree", job.tree) }, "Tree on a page of its own")),
-    record?.acceptance && moves(record),
-    el("details", {}, el("summary", {}, `Files (${job.files.length})`),
-      el("ul", {}, job.files.map((name) => el("li", {}, el("a", { href: fileUrl(name), download: "" }, name))))));
-  for (const plot of place.querySelectorAll("[data-table]")) {
-    get("record", { file: plot.dataset.table }).then((rows) => clockPlot(plot, rows, record)).catch((error) => show(plot, trouble(error)));
-  }
-  if (!job.tree) return;
-  memory.view?.close();
-  memory.view = new TreeView(picture, await get("tree", { file: job.tree }), { file: job.tree });
-}
-
-function summary(record) {
-  const short = record.convergence?.met === false
-    ? ["The runs do not agree well enough yet to be trusted: go on with more generations."] : [];
-  const warnings = [...short, ...(record.warnings ?? [])].map((text) => el("div", { class: "panel warn" }, text));
-  const engine = record.provenance?.engine;
-  const parameters = record.parameters && !Array.isArray(record.parameters) ? Object.entries(record.parameters) : [];
-  return el("div", {}, warnings, facts([
-    ["Model", record.model],
-    ["Log-likelihood", record.log_likelihood === undefined ? null : number(record.log_likelihood, 10)],
-    ["AIC, BIC", record.optimum ? `${number(record.optimum.aic, 8)}, ${number(record.optimum.bic, 8)}` : null],
-    ["Distances", record.distances?.distance ?? null],
-    ["Rate", record.rate === undefined ? null : `${number(record.rate)} substitutions per site and year`],
-    ["Root", record.root_year ? number(record.root_year, 7) : null],
-    ["R²", record.r_squared === undefined ? null : number(record.r_squared)],
-    ["Where", engine ? engine.reason : null]]),
-  parameters.length > 0 && table("Parameters", [["parameter", (r) => r[0]], ["value", (r) => number(r[1], 6), true]], parameters));
-}
-
-function moves(record) {
-  return el("details", {}, el("summary", {}, "How often proposals were accepted"), table("Moves", [
-    ["move", (r) => r[0]], ["tried", (r) => number(r[1].tried), true],
-    ["accepted", (r) => `${(100 * r[1].accepted).toFixed(1)} %`, true]], Object.entries(record.acceptance)));
-}
-
-function signal(job) {
-  const file = job.kind === "signal" && job.files.find((name) => name.endsWith(".tsv"));
-  return file ? el("div", {}, el("h3", {}, "Distance from the root against sampling date"), el("div", { "data-table": file })) : null;
-}
-
-function clockPlot(place, rows, record) {
-  const [head, ...tips] = rows;
-  const [date, distance, outlier, name] = ["date", "distance", "outlier", "name"].map((one) => head.indexOf(one));
-  const points = tips.filter((tip) => tip[date] !== "").map((tip) => ({
-    x: Number(tip[date]), y: Number(tip[distance]), odd: tip[outlier] === "yes", name: tip[name] }));
-  scatterPlot(place, { points, x: "sampling date", y: "distance from the root",
-    line: record?.root_year ? { at: record.root_year, slope: record.rate } : null });
 }

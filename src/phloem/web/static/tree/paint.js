@@ -1,6 +1,8 @@
 // Draws a tree. A clade that is less than a pixel wide is one stroke, and what lies outside is not visited: a
 // picture costs what can be seen of it, not what the tree has.
 
+import { ticks } from "../plot.js";
+
 const SCALE = {
   light: [[68, 1, 84], [59, 82, 139], [33, 145, 140], [84, 168, 70], [214, 150, 10]],
   dark: [[178, 140, 235], [110, 160, 230], [70, 190, 175], [140, 215, 120], [250, 210, 80]],
@@ -54,7 +56,9 @@ class Strokes {
 export function paint(pen, camera, style) {
   const drawn = { strokes: new Strokes(style), names: [], last: -Infinity, visited: 0 };
   (camera.shape === "circular" ? circular : rectangular)(pen, camera, style, drawn);
-  if (camera.model.timed && camera.shape !== "circular") scaleBar(pen, camera, style);
+  if (camera.model.timed && camera.shape !== "circular" && !style.bare) {
+    (camera.model.begin === null ? scaleBar : timeAxis)(pen, camera, style);
+  }
   return drawn.visited;
 }
 
@@ -170,6 +174,20 @@ function outside(camera, inner, rim, low, high) {
   const xs = corners.map(([r, a]) => camera.x + r * Math.cos(a)), ys = corners.map(([r, a]) => camera.y + r * Math.sin(a));
   return Math.max(...xs) + bulge < 0 || Math.min(...xs) - bulge > camera.width
     || Math.max(...ys) + bulge < 0 || Math.min(...ys) - bulge > camera.height;
+}
+
+// Years, or ages before the present, along the foot, as far as the tree reaches.
+function timeAxis(pen, camera, style) {
+  const { model } = camera, y = pen.height - 20, first = Math.max(camera.across(-model.before), 0);
+  const last = Math.min(camera.across(model.height), camera.width);
+  const year = (x) => model.begin + (x - camera.x) / camera.sx;
+  pen.lines([first, y, last, y], style.quiet, 1);
+  for (const tick of last > first ? ticks(year(first), year(last), (last - first) / 90) : []) {
+    const x = camera.across(tick - model.begin);
+    pen.lines([x, y, x, y + 4], style.quiet, 1);
+    pen.text(x, y + 11, String(+Math.abs(tick).toPrecision(8)), 11, style.quiet, "middle");
+  }
+  if (model.youngest === null) pen.text(last + 8, y, "age", 11, style.quiet);
 }
 
 function scaleBar(pen, camera, style) {

@@ -52,7 +52,7 @@ export class CanvasPen {
     const { context } = this;
     context.fillStyle = colour;
     context.font = `${size}px system-ui, sans-serif`;
-    context.textAlign = align;
+    context.textAlign = align === "middle" ? "center" : align;
     context.textBaseline = "middle";
     if (!angle) {
       context.fillText(text, x, y);

@@ -15,7 +15,7 @@ const STEP = 60, FACTOR = 1.25;
 
 // Pixels in which all names can be read, where that fits.
 function tallEnough(model) {
-  return Math.min(Math.max(12 * model.tips + 60, 360), 1000);
+  return Math.min(Math.max(12 * model.tips + 60, 360), 1600);
 }
 
 export class TreeView {
