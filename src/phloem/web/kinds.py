@@ -52,6 +52,7 @@ _ML = (
     ),
     q.SEED,
     q.whole("patience", "Patience", "Tries without a better tree that end the search.", 10, True),
+    q.whole("starts", "Starts", "Searches from different trees, to see whether they find the same.", 1, True),
     q.whole("radius", "Radius", "Nodes that a subtree is moved at most.", 5, True),
     replace(q.TREE, label="Tree to begin from", further=True),
     q.choice(
