@@ -23,11 +23,12 @@ from phloem.analysis.mcmc_record import (
     check_files,
     make_room,
     output_files,
+    settings_record,
 )
-from phloem.analysis.mcmc_stones import StonesResult, finish_stones
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.split_tables import write_split_tables
+from phloem.analysis.stones import StonesResult, finish_stones
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
 from phloem.hardware.limits import require_memory, require_time
@@ -118,9 +119,16 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     here.broadcast((settings, ranks_a_run))
     sampled = _sampled(settings, data, start, Where(device, here, ranks_a_run), identity, progress)
     if chains.stones:
-        origin = provenance(settings.inputs, selection) | {"seed": chains.seed}
-        where = data.model_text(), start.origin, _data_record(data, sampled.runs[0])
-        return finish_stones(settings, where, sampled, files, origin)
+        told = {
+            "model": data.model_text(),
+            "start": start.origin,
+            "data": _data_record(data, sampled.runs[0]),
+            "command": command_line(settings),
+            "settings": settings_record(settings),
+            "provenance": provenance(settings.inputs, selection) | {"seed": chains.seed},
+        }
+        draws, took = [run.samples for run in sampled.runs], (sampled.seconds, sampled.chain_generations)
+        return finish_stones(draws, ladder(chains), prefix, told, (*took, sampled.resumed_at), files)
     first = kept(sampled.runs[0].samples, chains.burn_in, chains.tuning)
     table = split_table([run.samples.tree_sample(data.taxa, first) for run in sampled.runs])
     result = _summarised(settings, data, start, sampled, table, selection, files)

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 
-from phloem.analysis.json_record import json_text, plain
+from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_data import DEFAULT_MODELS
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
-from phloem.analysis.reading import DataOptions, alignment_of, reading_identity
-from phloem.analysis.time_files import output_files, write_past
+from phloem.analysis.reading import alignment_of
+from phloem.analysis.stones import StonesResult, finish_stones
+from phloem.analysis.time_record import (
+    TimeResult,
+    TimeTreeSettings,
+    as_extension,
+    output_files,
+    settings_record,
+    time_identity,
+    write_past,
+)
 from phloem.analysis.time_start import time_origin, time_selection
 from phloem.data.alignment import Alignment
 from phloem.data.dates import TipDates
 from phloem.density.parameterisation import PartModel
-from phloem.errors import STANDARD_INPUT, InputError
+from phloem.density.tree_priors.tree_prior import LEVEL
+from phloem.errors import InputError
 from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.checkpoint import KEPT, state_path
-from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import Device
@@ -42,14 +49,12 @@ from phloem.inference.time.sampler import (
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel, parse_family
 from phloem.inference.time.structure import TimeModel, time_model
 from phloem.io.date_table import read_dates
-from phloem.io.input_file import input_digest
 from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.pruning.select import Selection
 from phloem.summary.clade_trees import tree_of_clades
-from phloem.summary.trace import TraceSummary, trace_summary
-from phloem.tree.tree import Tree
+from phloem.summary.trace import trace_summary
 
 __all__ = ["TimeResult", "TimeSettings", "TimeTreeSettings", "TreeModel", "run_time"]
 
@@ -59,41 +64,6 @@ GENERATION_SECONDS = 1e-6  # of a run of few taxa without data, at least
 ROOT = "root"
 
 
-@dataclass(frozen=True)
-class TimeTreeSettings(DataOptions):
-    """One analysis. dates: a table of names and dates, None where all taxa are of one time. model, gamma,
-    prefix, redo, device: as of `phloem mcmc`. tree: clock, tree prior, priors. clade: "name=taxon,taxon,…",
-    known from then on by its name, as root is; monophyletic: names of those that must be clades; clock_clade:
-    of those with clocks of their own, or "name=taxon,taxon,…"; calibrate: "name=density" of its age.
-    summary_tree: of summary.clade_trees.tree_of_clades. chains: what the sampler does."""
-
-    dates: str | None = None
-    model: str | None = None
-    tree: TreeModel = field(default_factory=TreeModel)
-    clade: tuple[str, ...] = ()
-    monophyletic: tuple[str, ...] = ()
-    clock_clade: tuple[str, ...] = ()
-    calibrate: tuple[str, ...] = ()
-    prior: tuple[str, ...] = ()
-    prefix: str | None = None
-    redo: bool = False
-    device: Literal["auto", "cpu", "gpu"] = "auto"
-    gamma: Literal["mean", "median"] = "mean"
-    summary_tree: Literal["mcc", "hipstr", "ccd"] = "mcc"
-    chains: TimeSettings = field(default_factory=TimeSettings)
-
-    @property
-    def inputs(self) -> list[str]:
-        """Files that will be read."""
-        return [*self.data_files, *([self.dates] if self.dates else [])]
-
-    @property
-    def file_prefix(self) -> str:
-        """What the names of all files written begin with."""
-        name = "stdin" if self.alignment == STANDARD_INPUT else Path(self.alignment).name
-        return self.prefix or name.removesuffix(".gz").rsplit(".", 1)[0] + ".time"
-
-
 @dataclass(frozen=True, eq=False)
 class TimeInput:
     """What was read: the alignment, its dates if any, and the model of everything."""
@@ -101,64 +71,6 @@ class TimeInput:
     alignment: Alignment
     dates: TipDates | None
     model: TimeModel
-
-
-@dataclass(frozen=True, eq=False)
-class TimeResult:
-    """tree: that stands for the sample, median heights. parameters: all columns of the trace; the
-    rest as analysis.mcmc_record.McmcResult."""
-
-    settings: TimeTreeSettings
-    model: str
-    tree: Tree
-    parameters: TraceSummary
-    diagnosis: Diagnosis
-    acceptance: dict[str, tuple[int, float, float]]
-    warnings: tuple[str, ...]
-    seconds: float
-    speed: float
-    resumed_at: int | None
-    files: dict[str, str]
-    provenance: dict[str, Any]
-    was_finished: bool = False
-
-    def to_json(self) -> dict[str, object]:
-        """Plain numbers, strings, lists and dictionaries; NaN becomes None."""
-        p = self.parameters
-        columns = ("mean", "sd", "hpd_low", "hpd_high", "ess", "ess_tail", "r_hat", "mcse")
-        rows = [{"name": n} | {c: plain(getattr(p, c)[i]) for c in columns} for i, n in enumerate(p.names)]
-        settings = asdict(replace(self.settings, tree=TreeModel()))
-        settings["tree"] = _tree_text(self.settings.tree)
-        settings["chains"]["tuning_generations"] = self.settings.chains.tuning
-        return {
-            "finished": True,
-            "model": self.model,
-            "parameters": rows,
-            "convergence": {n: plain(v) for n, v in asdict(self.diagnosis).items()},
-            "acceptance": {
-                n: dict(zip(("tried", "accepted", "tuning"), v)) for n, v in self.acceptance.items()
-            },
-            "warnings": list(self.warnings),
-            "seconds": self.seconds,
-            "generations_per_second": self.speed,
-            "resumed_at": self.resumed_at,
-            "files": self.files,
-            "settings": settings,
-            "provenance": self.provenance,
-        }
-
-
-def _tree_text(tree: TreeModel) -> dict[str, object]:
-    """The model of the tree in plain words, which also tell whether a checkpoint is of this analysis."""
-    return {
-        "clock": tree.clock,
-        "clock_sd": tree.clock_sd,
-        "prior": tree.prior,
-        "pieces": tree.pieces,
-        "options": dict(tree.options),
-        "priors": {name: repr(family) for name, family in tree.priors.items()},
-        "clades": [repr(clade) for clade in tree.clades],
-    }
 
 
 # What is read.
@@ -241,9 +153,10 @@ def run_time(
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[TimeInput, str], None] | None = None,
     compiling: Callable[[str], None] | None = None,
-) -> TimeResult:
+) -> TimeResult | StonesResult:
     """Sample, summarise, write; an interrupted analysis is resumed, a finished one goes on where more
-    generations are asked for. Arguments and errors as of analysis.mcmc.run_mcmc."""
+    generations are asked for. With chains.stones the marginal likelihood is estimated instead. Arguments and
+    errors as of analysis.mcmc.run_mcmc."""
     if compiling is not None:
         on_first_compilation(compiling)
     lock = f"{settings.file_prefix}.lock"
@@ -252,18 +165,19 @@ def run_time(
         return _run_alone(settings, progress, started)
 
 
-def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult:
-    record, prefix = Path(f"{settings.file_prefix}.json"), settings.file_prefix
+def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | StonesResult:
+    record, prefix, chains = Path(f"{settings.file_prefix}.json"), settings.file_prefix, settings.chains
     was_finished = record.exists() and not settings.redo
     if was_finished:
-        settings = _extended(settings, record)
-    _refuse_too_much(settings.chains, 4)
-    files = output_files(prefix, settings.chains.n_runs, settings.summary_tree)
+        settings = as_extension(settings, record)
+    _refuse_too_much(chains, 4)
+    files = output_files(settings)
     check_outputs(files, settings.inputs, settings.redo or state_path(prefix).exists())
     remove_partial(files)
     _refuse_short(settings.chains)
     data = time_input(settings)
-    _refuse_too_much(settings.chains, len(data.model.taxa))
+    _refuse_improper(chains, data.model)
+    _refuse_too_much(chains, len(data.model.taxa))
     selection = time_selection(settings, data)
     device: Device = "gpu" if selection.engine == "gpu" else "cpu"
     settings = replace(settings, device=device)
@@ -274,8 +188,10 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult:
         Path(file).unlink(missing_ok=True)
     observed = observations(data.alignment, data.model.engine.unseen)
     plain = plain_time_likelihood(data.alignment, data.model)
-    identity = _identity(settings, data)
+    identity = time_identity(settings, data.model)
     sampled = sample(observed, data.model, settings.chains, prefix, identity, progress, plain, origin, device)
+    if chains.stones:
+        return _stones(settings, data, sampled, selection, files)
     result = _summarised(settings, data, sampled, selection, files)
     if was_finished and sampled.generations == 0:
         return replace(result, was_finished=True)
@@ -287,27 +203,38 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult:
     return result
 
 
-def _extended(settings: TimeTreeSettings, record: Path) -> TimeTreeSettings:
-    """A finished analysis goes on with the warm-up it had. InputError where less is asked for."""
-    try:
-        told = json.loads(record.read_text())["settings"]["chains"]
-        before, tuning = int(told["generations"]), int(told["tuning_generations"])
-    except (ValueError, KeyError, TypeError):
+def _stones(
+    settings: TimeTreeSettings, data: TimeInput, sampled: Sampled, selection: Selection, files: dict[str, str]
+) -> StonesResult:
+    model = data.model
+    told = {
+        "model": f"{model.engine.parts[0].model.text()}; {settings.tree.clock} clock; {settings.tree.prior}",
+        "start": settings.chains.start,
+        "data": {"taxa": data.alignment.n_taxa, "sites": data.alignment.n_sites},
+        "settings": settings_record(settings),
+        "provenance": provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
+    }
+    draws, took = [run.samples for run in sampled.runs], (sampled.seconds, sampled.generations)
+    ladder = settings.chains.ladder
+    return finish_stones(draws, ladder, settings.file_prefix, told, (*took, sampled.resumed_at), files)
+
+
+def _refuse_improper(chains: TimeSettings, model: TimeModel) -> None:
+    """InputError where the prior is sampled, and cannot be: it has no integral."""
+    given = LEVEL not in model.tree_prior.options or LEVEL in [p.block for p in model.priors]
+    root = any(c.age is not None and len(c.taxa) == model.n_tips for c in model.clades)
+    if (chains.stones or not chains.use_data) and not (given or root):
         raise InputError(
-            "this file is no record of an analysis",
-            file=str(record),
-            hint="Choose another --prefix, or replace it with --redo.",
-        ) from None
-    if settings.chains.generations < before or not state_path(settings.file_prefix).exists():
-        raise InputError(
-            f"this analysis is finished: {before:,} generations were asked for",
-            file=str(record),
-            hint="Ask for more --generations to go on, choose another --prefix, or replace it with --redo.",
+            f"the {model.tree_prior.name} leaves the level of its population sizes open, so that the prior "
+            "alone is no distribution",
+            hint=f"Give it a density, as in --prior '{LEVEL}=lognormal(2,1)', or calibrate the root.",
         )
-    return replace(settings, chains=replace(settings.chains, tuning_generations=tuning))
 
 
 def _refuse_short(chains: TimeSettings) -> None:
+    if chains.stones:
+        _ = chains.ladder  # which says how few
+        return
     left = (chains.generations - chains.tuning) // chains.sample_every
     if left < LEAST_SAMPLES:
         raise InputError(
@@ -328,32 +255,6 @@ def _refuse_too_much(chains: TimeSettings, n_taxa: int) -> None:
     require_memory(f"{n_samples:,} samples", n_samples * (200 + 28 * nodes), hint)
     work = chains.generations * chains.n_runs * GENERATION_SECONDS / (chains.threads or usable_cores()[0])
     require_time(f"{chains.generations:,} generations of {runs}", work, "Ask for fewer --generations.")
-
-
-def _identity(settings: TimeTreeSettings, data: TimeInput) -> dict[str, Any]:
-    """What decides the chains' numbers: all of it must agree for a checkpoint to be resumed."""
-    chains = asdict(settings.chains)
-    for name in ("threads", "generations", "until_converged", "check_every", "warm_up", "most_warm_up"):
-        del chains[name]
-    del chains["convergence"]
-    chains["tuning_generations"] = settings.chains.tuning
-    tree = replace(
-        settings.tree,
-        priors={p.block: p.family for p in data.model.priors}
-        | {name: float(data.model.space.block(name).start[0]) for name in data.model.fixed},
-        clades=data.model.clades,
-    )
-    return {
-        "kind": "dated trees",
-        "alignment": input_digest(settings.alignment),
-        "dates": input_digest(settings.dates) if settings.dates else None,
-        "model": data.model.engine.parts[0].model.text(),
-        "gamma": settings.gamma,
-        "device": settings.device,
-        "tree": _tree_text(tree),
-        **reading_identity(settings),
-        **chains,
-    }
 
 
 def _summarised(

@@ -22,7 +22,8 @@ from phloem.tree.layout import tree_layout
 from phloem.tree.random import uniform_unrooted
 
 if TYPE_CHECKING:
-    from phloem.analysis.time import TimeInput, TimeTreeSettings
+    from phloem.analysis.time import TimeInput
+    from phloem.analysis.time_record import TimeTreeSettings
     from phloem.pruning.interface import Problem
 
 SHORTEST = 1e-3  # branches of a start by least squares, in shares of the tree's typical age over the taxa

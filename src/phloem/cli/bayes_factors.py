@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 FILES = typer.Argument(
-    ..., help="PREFIX.ss.json of analyses of the same data, by phloem mcmc --stepping-stone."
+    ..., help="PREFIXes of analyses of the same data, by phloem mcmc or time --stepping-stone."
 )
 
 
@@ -13,7 +13,7 @@ def bayes_factors(files: list[str] = FILES) -> None:
     """Compare models: marginal likelihoods, Bayes factors against the best, probabilities."""
     from rich.table import Table
 
-    from phloem.analysis.mcmc_stones import bayes_factors as compared
+    from phloem.analysis.stones import bayes_factors as compared
     from phloem.cli.streams import print_table, report_console
 
     found = compared(files)
@@ -21,7 +21,9 @@ def bayes_factors(files: list[str] = FILES) -> None:
     table.add_column("model", overflow="fold")
     for name in ("log marginal likelihood", "s.e.", "log Bayes factor", "s.e.", "2 log BF", "probability"):
         table.add_column(name, justify="right")
+    names = [m.model for m in found]
     for m in found:
+        label = m.model if names.count(m.model) == 1 else f"{m.model} ({m.file})"
         factor = (f"{m.log_bayes_factor:.2f}", f"{m.factor_error:.2f}", f"{2 * m.log_bayes_factor:.2f}")
-        table.add_row(m.model, f"{m.log:.2f}", f"{m.error:.2f}", *factor, f"{m.probability:.3g}")
+        table.add_row(label, f"{m.log:.2f}", f"{m.error:.2f}", *factor, f"{m.probability:.3g}")
     print_table(report_console(), table)

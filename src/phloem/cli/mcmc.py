@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from phloem.analysis.mcmc import McmcResult, McmcSettings
     from phloem.analysis.mcmc_data import ChainInput
     from phloem.analysis.mcmc_record import Diagnosis, TraceSummary
-    from phloem.analysis.mcmc_stones import StonesResult
+    from phloem.analysis.stones import StonesResult
 
 MODEL = typer.Option(
     None, "--model", "-m", help="Such as GTR+I+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
@@ -109,7 +109,7 @@ def mcmc(
         _look(analysis)
     elif not _assists():
         result = _run(analysis, progress)
-        (_show_stones if analysis.chains.stones else _show)(result)
+        (show_stones if analysis.chains.stones else _show)(result)
 
 
 def _on_devices(devices: str | None, settings: McmcSettings) -> McmcSettings:
@@ -310,7 +310,8 @@ def _show(result: McmcResult) -> None:
         show_line(f"  {file}  {content}")
 
 
-def _show_stones(result: StonesResult) -> None:
+def show_stones(result: StonesResult) -> None:
+    """An estimate, how sure it is, and its files."""
     m = result.marginal
     runs = ", ".join(f"{x:.3f}" for x in m.per_run)
     show_line(f"\nLog marginal likelihood: {m.log:.3f}, standard error {m.error:.3f}")
@@ -325,7 +326,7 @@ def _show_stones(result: StonesResult) -> None:
     show_line("Files written:")
     for file, content in result.files.items():
         show_line(f"  {file}  {content}")
-    show_line(f"Compare models: phloem bayes-factors {result.settings.file_prefix}.json OTHER.ss.json")
+    show_line(f"Compare models: phloem bayes-factors {result.prefix}.json OTHER.ss.json")
 
 
 def show_convergence(d: Diagnosis, wanted: Any, console) -> None:

@@ -9,6 +9,7 @@ import typer
 from phloem.cli.data_options import takes_data
 
 if TYPE_CHECKING:
+    from phloem.analysis.stones import StonesResult
     from phloem.analysis.time import TimeInput, TimeResult, TimeTreeSettings
 
 
@@ -17,6 +18,7 @@ CLADE = typer.Option(None, help="A set of taxa, apes=Homo,Pan,Gorilla, whose age
 MONOPHYLETIC = typer.Option(None, help="Name of a --clade that must be one; may be repeated.")
 CLOCK_CLADE = typer.Option(None, help="A clade with its own clock, of --clock local: a name, or name=A,B,C.")
 DEVICE = typer.Option("auto", help="Where likelihoods are found; auto: a GPU where forecasts say it pays.")
+STEPPING_STONE = typer.Option(None, help="Stones, such as 50: estimate the marginal likelihood; 0: none.")
 CALIBRATE = typer.Option(None, help="Age of a clade or root: 'apes=normal(15,2)'; may be repeated.")
 
 
@@ -61,6 +63,8 @@ def time(
     check_every: int = typer.Option(50_000, help="Generations between checkpoints."),
     warm_up: float = typer.Option(0.2, help="Share in which moves adapt; summaries leave it out."),
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
+    stepping_stone: int | None = STEPPING_STONE,
+    stone_shape: float = typer.Option(0.4, help="Powers of the stones are quantiles of Beta(shape, 1)."),
     summary_tree: Literal["mcc", "hipstr", "ccd"] = typer.Option(
         "mcc", help="A sampled tree, or the best one of sampled clades, in sampled pairs or in any."
     ),
@@ -77,7 +81,7 @@ def time(
     """
     options = dict(locals())
     del options["progress"]
-    _show(_run(_settings(options), progress))
+    _show_any(_run(_settings(options), progress))
 
 
 def _settings(options: dict[str, Any]) -> TimeTreeSettings:
@@ -96,11 +100,12 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
     for name in ("prior", "clade", "monophyletic", "calibrate", "clock_clade"):
         options[name] = tuple(options[name] or ())
     options |= {"n_runs": options.pop("runs"), "use_data": not options.pop("prior_only")}
+    options["stones"] = options.pop("stepping_stone") or 0
     of_chains = {name: options.pop(name) for name in TimeSettings.__dataclass_fields__ if name in options}
     return TimeTreeSettings(**options, tree=tree, chains=TimeSettings(**of_chains))
 
 
-def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult:
+def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult | StonesResult:
     from phloem.analysis.progress import ProgressFile
     from phloem.analysis.time import output_files, run_time
     from phloem.cli.mcmc import chain_progress
@@ -111,9 +116,7 @@ def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult:
     bar, report = chain_progress(console, settings.chains.generations, written.tell)
 
     def begin(data: TimeInput, device: str) -> None:
-        written.check(
-            lambda: output_files(settings.file_prefix, settings.chains.n_runs, settings.summary_tree)
-        )
+        written.check(lambda: output_files(settings))
         _introduce(settings, data, device)
         bar.start()  # only now: what goes to standard output would stand in its line
 
@@ -162,16 +165,28 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
         show_line(f"clades:  monophyletic {', '.join(together)}")
     until = "until converged, at most " if c.until_converged else ""
     origin = "random trees" if c.start == "random" else "a tree dated by least squares"
-    show_line(f"chains:  {c.n_runs} runs, seed {c.seed}, {until}{c.generations:,} generations, {origin}")
+    over = f" over {c.stones:,} stepping stones" if c.stones else ""
+    length = f"{until}{c.generations:,} generations{over}"
+    show_line(f"chains:  {c.n_runs} runs, seed {c.seed}, {length}, {origin}")
     show_line(fill(f"device:  {device}", terminal_width(), subsequent_indent=" " * 9))
     if not c.use_data:
         show_line("data:    ignored; this samples the prior")
 
 
+def _show_any(result: TimeResult | StonesResult) -> None:
+    from phloem.analysis.stones import StonesResult
+    from phloem.cli.mcmc import show_stones
+
+    if isinstance(result, StonesResult):
+        show_stones(result)
+    else:
+        _show(result)
+
+
 def _show(result: TimeResult) -> None:
     from rich.text import Text
 
-    from phloem.analysis.time_files import SUMMARY_TREES
+    from phloem.analysis.time_record import SUMMARY_TREES
     from phloem.cli.mcmc import parameter_table, show_convergence, show_line
     from phloem.cli.streams import print_table, report_console
     from phloem.plot.terminal_tree import draw_tree

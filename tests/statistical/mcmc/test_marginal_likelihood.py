@@ -70,7 +70,7 @@ def estimate(rows: list[str], **changes):
     structure = structure_of_model(parse_model("JC", datatype="dna"))
     settings = ChainSettings(**SETTINGS | changes, priors=Priors(ExponentialPrior(RATE)))
     runs = sample(observed, structure, settings).runs
-    return marginal_likelihood([run.samples for run in runs], settings)
+    return marginal_likelihood([run.samples for run in runs], stones.ladder(settings))
 
 
 @pytest.mark.parametrize("rows", [THREE, FOUR])

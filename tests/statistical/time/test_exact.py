@@ -157,11 +157,10 @@ def test_sampled_dates_and_clades_that_must_be():
     assert close(sampled_["root_height"], mean[2], error[2])
 
 
-def ages_by_quadrature(tips, log_density):
-    """Mean height of the root over the three histories of three dated tips, by Gauss and Legendre."""
+def histories(tips):
+    """Points and weights of Gauss and Legendre over the three histories of three dated tips."""
     x, w = np.polynomial.legendre.leggauss(24)
     x, w = (x + 1) / 2, w / 2
-    mass = total = 0.0
     for a, b, c in ((0, 1, 2), (0, 2, 1), (1, 2, 0)):
         parent = np.array([0, 0, 0, 4, -1])
         parent[[a, b]], parent[c] = 3, 4
@@ -173,10 +172,16 @@ def ages_by_quadrature(tips, log_density):
             for low, weight in zip(lows, low_weights):
                 start = max(low, tips[c])
                 for high, other in zip(start + 3.0 * x / (1 - x), 3.0 * w / (1 - x) ** 2):
-                    tree = dated_tree(parent, np.array([*tips, low, high]))
-                    g = Genealogy(tree.heights, tree.order, 3, np.array([1, 1]))
-                    value = weight * other * np.exp(log_density(g))
-                    mass, total = mass + value, total + value * high
+                    yield dated_tree(parent, np.array([*tips, low, high])), weight * other
+
+
+def ages_by_quadrature(tips, log_density):
+    """Mean height of the root."""
+    mass = total = 0.0
+    for tree, weight in histories(tips):
+        g = Genealogy(tree.heights, tree.order, 3, np.array([1, 1]))
+        value = weight * np.exp(log_density(g))
+        mass, total = mass + value, total + value * tree.heights[-1]
     return total / mass
 
 

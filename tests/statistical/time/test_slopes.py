@@ -84,10 +84,10 @@ def set_lengths(run, s):
 
 
 def refresh(run) -> float:
-    """log likelihood + log prior of the accepted state, from nothing."""
+    """power · log likelihood + log prior of the accepted state, from nothing."""
     run.scratch.done[:] = 0, -1, 0, 0
     advance(run.data, run.state, run.scratch, 1, REFRESH)
-    return float(run.state.log_likelihood[0] + run.state.log_prior[0])
+    return float(run.scratch.power[0] * run.state.log_likelihood[0] + run.state.log_prior[0])
 
 
 def step(run):
@@ -139,6 +139,23 @@ CASES = [(clock, "constant") for clock in CLOCKS] + [("ucln", prior) for prior i
 @pytest.mark.parametrize("clock, prior", CASES)
 def test_slopes_of_the_joint_density(clock, prior):
     assert slope_error(run_of(clock, prior), JOINT) < 1e-6
+
+
+@pytest.mark.parametrize("clock", ["ucln", "random"])
+def test_slopes_of_a_power_of_the_likelihood(clock, monkeypatch):
+    run = run_of(clock, "constant")
+    run.scratch.power[0] = 0.3
+    assert slope_error(run, JOINT) < 1e-6
+    right = step
+
+    def whole(run):  # a step that forgets the power
+        run.scratch.power[0] = 1.0
+        found = right(run)
+        run.scratch.power[0] = 0.3
+        return found
+
+    monkeypatch.setitem(globals(), "step", whole)
+    assert slope_error(run, JOINT) > 1e-2
 
 
 @pytest.mark.parametrize("clock, sd", [("ucln", "cv"), ("ucln", "log"), ("ucgd", "cv")])

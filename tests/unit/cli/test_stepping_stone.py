@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from phloem.analysis.mcmc_stones import bayes_factors
+from phloem.analysis.stones import bayes_factors
 from phloem.cli import build_app
 from phloem.errors import InputError
 from phloem.inference.mcmc.settings import ChainSettings
@@ -78,6 +78,16 @@ def test_models_are_compared_the_best_first(finished):
     assert other.factor_error == pytest.approx(np.hypot(best.error, other.error))
     shown = command("bayes-factors", *files)
     assert shown.exit_code == 0 and re.search(r"GTR.*\n.*JC", shown.stdout)
+
+
+def test_prefixes_and_records_of_both_samplers_are_compared(finished):
+    folder, _ = finished
+    record = json.loads((folder / "JC.ss.json").read_text())
+    del record["settings"]["without"], record["settings"]["ordered"]  # which dated analyses do not have
+    record |= {"model": "JC; strict clock; yule", "log_marginal_likelihood": 0.0}
+    (folder / "dated.ss.json").write_text(json.dumps(record))
+    found = bayes_factors([str(folder / name) for name in ("JC", "dated", "GTR+G4.ss")])
+    assert [Path(one.file).name for one in found] == ["dated.ss.json", "GTR+G4.ss.json", "JC.ss.json"]
 
 
 def test_different_data_and_other_files_are_refused(finished):

@@ -107,10 +107,7 @@ class ChainSettings:
     stone_shape: float = 0.4
 
     def __post_init__(self) -> None:
-        if self.stones:
-            self._check_stones()
-        elif self.stone_shape != ChainSettings.stone_shape:
-            raise InputError("stone_shape is of a stepping-stone analysis", hint="Add --stepping-stone.")
+        check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
         for name in ("n_runs", "n_chains", "generations", "sample_every", "check_every", "swap_every"):
             require_count(name.removeprefix("n_"), getattr(self, name))  # as the options are called
         require_threads(self.threads)
@@ -124,23 +121,29 @@ class ChainSettings:
         if self.swap_seed is not None:
             require_seed(self.swap_seed)
 
-    def _check_stones(self) -> None:
-        require_count("stepping_stone", self.stones)
-        if not 0 < self.stone_shape < float("inf"):
-            raise InputError(f"the shape of the ladder is a positive number, not {self.stone_shape}")
-        for name, unwanted in (("until_converged", self.until_converged), ("prior_only", not self.use_data)):
-            if unwanted:
-                raise InputError(
-                    f"a stepping-stone analysis has no {name.replace('_', '-')}",
-                    hint=f"Leave --{name.replace('_', '-')} or --stepping-stone out.",
-                )
-
     @property
     def tuning(self) -> int:
         """Generations during which moves adapt."""
         if self.tuning_generations is not None:
             return self.tuning_generations
         return int(min(25_000, self.burn_in * self.generations))
+
+
+def check_stones(stones: int, shape: float, until_converged: bool, use_data: bool) -> None:
+    """InputError for what a stepping-stone analysis cannot be asked for, of any sampler."""
+    if not stones:
+        if shape != ChainSettings.stone_shape:
+            raise InputError("stone_shape is of a stepping-stone analysis", hint="Add --stepping-stone.")
+        return
+    require_count("stepping_stone", stones)
+    if not 0 < shape < float("inf"):
+        raise InputError(f"the shape of the ladder is a positive number, not {shape}")
+    for name, unwanted in (("until-converged", until_converged), ("prior-only", not use_data)):
+        if unwanted:
+            raise InputError(
+                f"a stepping-stone analysis has no {name}",
+                hint=f"Leave --{name} or --stepping-stone out.",
+            )
 
 
 def parse_length_prior(text: str) -> Family:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +22,22 @@ from phloem.summary.trace import mixing
 LEAST_SAMPLES = 10  # of a run at a stone
 
 # Which power a generation samples at.
+
+
+class Laddered(Protocol):
+    """Settings of a sampler, as mcmc.settings.ChainSettings has them. burn_in: the share of a stone's
+    generations in which moves adapt to it."""
+
+    @property
+    def stones(self) -> int: ...
+    @property
+    def stone_shape(self) -> float: ...
+    @property
+    def generations(self) -> int: ...
+    @property
+    def sample_every(self) -> int: ...
+    @property
+    def burn_in(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -44,10 +61,12 @@ class Ladder:
         return float(self.powers[stone + 1]), adapts, start + (self.left_out if adapts else self.each)
 
 
-def ladder(settings: ChainSettings) -> Ladder:
-    """InputError where a stone has too few samples."""
+def ladder(settings: Laddered, first: float = 0.0) -> Ladder:
+    """first: least share of the generations before the first stone, which has no less than any of them.
+    InputError where a stone has too few samples."""
     n, every = settings.stones, settings.sample_every
-    each = settings.generations // (n + 1) // every * every
+    left = settings.generations - int(first * settings.generations)
+    each = min(settings.generations // (n + 1), left // n) // every * every
     left_out = -(-int(settings.burn_in * each) // every) * every
     if (each - left_out) // every < LEAST_SAMPLES:
         raise InputError(
@@ -108,11 +127,11 @@ class MarginalLikelihood:
     stones: tuple[Stone, ...]
 
 
-def marginal_likelihood(samples: Sequence[Samples], settings: ChainSettings) -> MarginalLikelihood:
+def marginal_likelihood(samples: Sequence[Samples], stones: Ladder) -> MarginalLikelihood:
     """Σ over stones of log E[L^(β' - β)], β' the power above; errors by the delta method with effective
     sample sizes. Priors are normalised by being sampled, that of topologies included."""
-    stones, found, per_run = ladder(settings), [], np.zeros(len(samples))
-    for k in range(settings.stones):
+    found, per_run = [], np.zeros(len(samples))
+    for k in range(len(stones.powers) - 1):
         begin = stones.first + k * stones.each + stones.left_out
         end = begin + stones.each - stones.left_out
         draws = np.stack(

@@ -181,7 +181,7 @@ class TimeScratch(NamedTuple):
     ancestors (C,) int64; ages (C,): of calibrations. edges, stack (N,) int64, spots (N,): of moves. room:
     (max(n, 8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its eigensystem. last: (3,)
     what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under way, asked:
-    what the caller is to find, see above."""
+    what the caller is to find, see above. power: (1,) of the likelihood, 1 but for stepping stones."""
 
     cell: CellScratch
     down: DownScratch
@@ -214,3 +214,4 @@ class TimeScratch(NamedTuple):
     done: np.ndarray
     pending: np.ndarray
     asked: np.ndarray
+    power: np.ndarray

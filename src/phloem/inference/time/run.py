@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 WINDOWS = (0.1, 0.2, 0.35, 0.6, 0.9)
 """Shares of the warm-up at which a window of learning ends: its scales are then used, and another begins."""
+STONE_WINDOWS = (0.5,)
+"""The same, of those of a stone in which moves adapt."""
 PRIOR_DRAWS = 5.0  # how many draws the usual variance counts as
 
 
@@ -126,27 +128,60 @@ def _there(model: TimeModel) -> dict[str, bool]:
     }
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """Generations that are alike: the power of the likelihood, from when to when moves adapt, which windows
+    of learning end within that, and where the stretch ends."""
+
+    power: float
+    begin: int
+    adapts_until: int
+    windows: tuple[float, ...]
+    end: float
+
+    @property
+    def edges(self) -> list[int]:
+        """Where windows end."""
+        return [self.begin + int(share * (self.adapts_until - self.begin)) for share in self.windows]
+
+
+def stretch_after(settings: TimeSettings, generation: int) -> Stretch:
+    """That of the generation after this one."""
+    tuning = settings.tuning
+    if generation < tuning:
+        return Stretch(1.0, 0, tuning, WINDOWS, tuning)
+    if not settings.stones:
+        return Stretch(1.0, tuning, tuning, (), np.inf)
+    stones = settings.ladder
+    power, adapts, end = stones.of(generation)
+    if adapts:
+        return Stretch(power, end - stones.left_out, end, STONE_WINDOWS, end)
+    return Stretch(power, generation, generation, (), end)
+
+
 def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
     """The run after n_generations more, sampled on the way. stopped: asked at every sample; True gives up."""
     every, end, drawn = run.settings.sample_every, run.generation + n_generations, []
     while run.generation < end and not stopped():
-        until = min((run.generation // every + 1) * every, end)
-        tuning = run.settings.tuning
-        edges = [int(share * tuning) for share in (*WINDOWS, 1.0)]
-        until = min([until, *[edge for edge in edges if edge > run.generation]])
-        _advance(run, until - run.generation)
-        if run.generation in edges[:-1]:
+        here = stretch_after(run.settings, run.generation)
+        ahead = [edge for edge in (*here.edges, here.end) if edge > run.generation]
+        until = int(min((run.generation // every + 1) * every, end, *ahead))
+        if 0 < run.generation == here.begin < here.adapts_until:
+            seek_steps(run.state)
+        _advance(run, until - run.generation, here)
+        if run.generation in here.edges:
             end_window(run.state)
         if run.generation % every == 0:
             drawn.append(draw(run.state, run.columns))
     return replace(run, samples=extended(run.samples, drawn))
 
 
-def _advance(run: Run, n: int) -> None:
+def _advance(run: Run, n: int, here: Stretch) -> None:
     from phloem.inference.time.compiled.run import LEARN, SAMPLE, TUNE
 
-    task = TUNE if run.generation < run.settings.tuning else SAMPLE
-    task = LEARN if run.generation < WINDOWS[-1] * run.settings.tuning else task
+    task = TUNE if run.generation < here.adapts_until else SAMPLE
+    task = LEARN if here.windows and run.generation < here.edges[-1] else task
+    run.scratch.power[0] = here.power
     _turns(run, n, task)
     run.state.generation[0] += n
 
@@ -194,6 +229,11 @@ def end_window(state: TimeState) -> None:
         state.number_variance[:] = (n * learnt + PRIOR_DRAWS * 1e-3) / (n + PRIOR_DRAWS)
     for array in (seen, state.mean, state.square, state.number_seen, state.number_mean, state.number_square):
         array[:] = 0.0
+    seek_steps(state)
+
+
+def seek_steps(state: TimeState) -> None:
+    """Begin the search for lengths of Hamiltonian steps, from those in use."""
     for own in state.steps:
         step = own[LOG_MEAN]
         own[LOG_STEP], own[CENTRE] = step, step + np.log(2.0)

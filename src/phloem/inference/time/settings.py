@@ -12,7 +12,8 @@ from phloem.density.terms.normal import Normal
 from phloem.density.terms.term import Family
 from phloem.errors import InputError, require_count, require_seed
 from phloem.hardware.limits import require_threads
-from phloem.inference.mcmc.settings import OF_NUMBERS, Convergence, parse_density
+from phloem.inference.mcmc.settings import OF_NUMBERS, Convergence, check_stones, parse_density
+from phloem.inference.mcmc.stones import Ladder, ladder
 
 Start = Literal["random", "lsd"]
 FAMILIES = OF_NUMBERS | {"normal": (Normal, 2), "loguniform": (LogUniform, 2)}
@@ -76,7 +77,9 @@ class TimeSettings:
     most_warm_up of them; tuning_generations: exactly so many. check_every: generations between checkpoints,
     and looks at convergence. use_data: False samples the prior. path: length of Hamiltonian trajectories, in
     scales; most_steps: of one. start: from a "random" tree, or that of "lsd": neighbour joining's, its nodes
-    dated by least squares. move_weights: None for all, else name → weight.
+    dated by least squares. move_weights: None for all, else name → weight. stones, stone_shape: as of
+    mcmc.settings.ChainSettings; warm_up is then the share of the generations before the first stone, and of
+    every stone's.
     """
 
     seed: int = 1
@@ -95,6 +98,8 @@ class TimeSettings:
     threads: int | None = None
     start: Start = "random"
     move_weights: Mapping[str, float] | None = None
+    stones: int = 0
+    stone_shape: float = 0.4
 
     def __post_init__(self) -> None:
         for name in ("n_runs", "generations", "sample_every", "check_every", "most_steps"):
@@ -103,10 +108,23 @@ class TimeSettings:
         if not 0 <= self.warm_up < 1:
             raise InputError(f"warm_up is a share of the generations, 0 ≤ warm_up < 1, not {self.warm_up}")
         require_seed(self.seed)
+        check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
+
+    @property
+    def burn_in(self) -> float:
+        """The share of a stone in which moves adapt."""
+        return self.warm_up
+
+    @property
+    def ladder(self) -> Ladder:
+        """Of a stepping-stone analysis."""
+        return ladder(self, self.warm_up)
 
     @property
     def tuning(self) -> int:
-        """Generations of the warm-up."""
+        """Generations of the warm-up, of a stepping-stone analysis that before the first stone."""
+        if self.stones:
+            return self.ladder.first
         if self.tuning_generations is not None:
             return self.tuning_generations
         return int(min(self.most_warm_up, self.warm_up * self.generations))

@@ -299,4 +299,5 @@ def time_scratch(cells: Cells, data: TimeData, state: TimeState) -> TimeScratch:
         done=np.array([0, -1, 0, 0]),
         pending=np.zeros(9),
         asked=np.zeros(7, np.int64),
+        power=np.ones(1),
     )

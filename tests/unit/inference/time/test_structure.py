@@ -13,8 +13,8 @@ from phloem.density.tree_priors.tree_prior import LEVEL
 from phloem.errors import InputError
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.inference.time.move_table import Costs, chosen_moves
-from phloem.inference.time.run import _there
-from phloem.inference.time.settings import Clade, TreeModel
+from phloem.inference.time.run import _there, stretch_after
+from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
 from phloem.inference.time.structure import CLOCKS, time_model
 from phloem.model.grammar import parse_model
 
@@ -92,3 +92,41 @@ def test_a_level_takes_a_density():
 def test_what_does_not_fit_is_refused(more, message):
     with pytest.raises(InputError, match=message):
         model_of(**more)
+
+
+def test_what_the_generations_of_stones_are_for():
+    settings = TimeSettings(stones=4, generations=10_000, sample_every=20, warm_up=0.25)
+    ladder = settings.ladder
+    assert (ladder.first, ladder.each, ladder.left_out) == (2560, 1860, 480)  # a quarter, and what is left
+    assert settings.tuning == ladder.first
+    generation, found = 0, []
+    while generation < settings.generations:
+        here = stretch_after(settings, generation)
+        found.append(
+            (here.power, int(here.end) - generation, generation < here.adapts_until, len(here.windows))
+        )
+        generation = int(here.end)
+    powers = (np.arange(3, -1, -1) / 4) ** 2.5
+    expected = [(1.0, 2560, True, 5)]
+    for power in powers:
+        expected += [(power, 480, True, 1), (power, 1380, False, 0)]
+    assert found == expected
+    assert stretch_after(settings, 2560 + 100).edges == [2560 + 240]
+    usual = TimeSettings(generations=10_000, warm_up=0.25)
+    assert stretch_after(usual, 2499).adapts_until == 2500 > stretch_after(usual, 0).edges[-1]
+    assert stretch_after(usual, 2500).adapts_until == 2500 and stretch_after(usual, 2500).power == 1.0
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"stones": -1}, "step"),
+        ({"stones": 50, "generations": 1000}, "10 are the least"),
+        ({"stones": 5, "until_converged": True}, "no until-converged"),
+        ({"stones": 5, "use_data": False}, "no prior-only"),
+        ({"stone_shape": 0.3}, "stone_shape"),
+    ],
+)
+def test_stones_that_cannot_be(told, message):
+    with pytest.raises(InputError, match=message):
+        _ = TimeSettings(**told).ladder

@@ -224,10 +224,10 @@ class Wanted(NamedTuple):
 
 @merged
 def assess(data, state, scratch, wanted):
-    """Log prior + log-likelihood of the proposal's slot, -inf outside; the parts in scratch.last. With slopes
-    also derivatives: by heights and numbers of the priors in scratch.by_height and by_value, of the
-    likelihood as slopes leaves them. Where the caller is to find the likelihood, scratch.asked says what of
-    it, and nan is returned."""
+    """Log prior + power · log-likelihood of the proposal's slot, -inf outside; parts in scratch.last. With
+    slopes also derivatives: by heights and numbers of the priors in scratch.by_height and by_value, of the
+    likelihood as slopes leaves them, times its power. Where the caller is to find the likelihood,
+    scratch.asked says what of it, and nan is returned."""
     new, likelihood = 1 - state.slot[0], state.log_likelihood[0]
     prior = prior_of(data, state, scratch, new)
     if prior > -math.inf:
@@ -247,9 +247,20 @@ def assess(data, state, scratch, wanted):
                     )
                 if wanted.slopes:
                     likelihood = slopes(data, state, scratch, int(wanted.proposed), wanted.parameters)
-        prior += likelihood
+            if wanted.slopes:
+                weigh_slopes(scratch)
+        prior += scratch.power[0] * likelihood
     scratch.last[LAST_LIKELIHOOD] = likelihood
     return prior if prior < math.inf else -math.inf  # what overflows, or is no number, is no state to be in
+
+
+@merged
+def weigh_slopes(scratch):
+    """Derivatives of the likelihood to those of its power."""
+    for x in range(scratch.by_length.shape[0]):
+        scratch.by_length[x] *= scratch.power[0]
+    for i in range(scratch.by_engine.shape[0]):
+        scratch.by_engine[i] *= scratch.power[0]
 
 
 @merged

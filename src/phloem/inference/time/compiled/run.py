@@ -172,7 +172,7 @@ def advance(data, state, scratch, n_moves, task):
                     pending[RATIO] = change
             end_trajectory(data, state, scratch, which, pending[RATIO], tuning)
         elif value > -math.inf:
-            pending[RATIO] += value - state.log_likelihood[0] - state.log_prior[0]
+            pending[RATIO] += value - scratch.power[0] * state.log_likelihood[0] - state.log_prior[0]
         taken = fresh
         if not fresh and value > -math.inf:
             taken = math.log(uniform(state.rng)) < pending[RATIO]

@@ -4,46 +4,38 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from phloem.analysis.json_record import json_text
-from phloem.analysis.mcmc_options import command_line
-from phloem.analysis.mcmc_record import McmcSettings, settings_record
 from phloem.errors import InputError
 from phloem.inference.mcmc.checkpoint import KEPT
-from phloem.inference.mcmc.sampler import Sampled
-from phloem.inference.mcmc.stones import MarginalLikelihood, marginal_likelihood
+from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.stones import Ladder, MarginalLikelihood, marginal_likelihood
 from phloem.io.output_file import write_file
 
 
 @dataclass(frozen=True, eq=False)
 class StonesResult:
-    """marginal: the estimate, from what `settings` asked for. data: what was read. files: name → what it
-    holds. speed: chain-generations a second."""
+    """marginal: the estimate. prefix: of its files, name → what it holds. told: what else its record says:
+    model, data, settings. speed: chain-generations a second."""
 
-    settings: McmcSettings
-    model: str
-    start: str
-    data: dict[str, object]
     marginal: MarginalLikelihood
+    prefix: str
+    told: Mapping[str, Any]
     seconds: float
     speed: float
     resumed_at: int | None
     files: dict[str, str]
-    provenance: dict[str, Any]
-    command: str
 
     def to_json(self) -> dict[str, object]:
         """Plain numbers, strings, lists and dictionaries."""
         m = self.marginal
         return {
             "finished": True,
-            "model": self.model,
-            "start": self.start,
-            "data": self.data,
+            **self.told,
             "log_marginal_likelihood": m.log,
             "standard_error": m.error,
             "log_marginal_likelihood_of_runs": list(m.per_run),
@@ -52,32 +44,27 @@ class StonesResult:
             "chain_generations_per_second": self.speed,
             "resumed_at": self.resumed_at,
             "files": self.files,
-            "command": self.command,
-            "settings": settings_record(self.settings),
-            "provenance": self.provenance,
         }
 
 
 def finish_stones(
-    settings: McmcSettings,
-    where: tuple[str, str, dict],
-    sampled: Sampled,
+    samples: Sequence[Samples],
+    ladder: Ladder,
+    prefix: str,
+    told: Mapping[str, Any],
+    took: tuple[float, int, int | None],
     files: dict[str, str],
-    origin: dict,
 ) -> StonesResult:
-    """Estimate, and write table and record. where: the model's text, the start, what was read."""
-    marginal = marginal_likelihood([run.samples for run in sampled.runs], settings.chains)
-    speed = sampled.chain_generations / max(sampled.seconds, 1e-9)
-    result = StonesResult(
-        settings, *where, marginal, sampled.seconds, speed, sampled.resumed_at, files, origin,
-        command_line(settings),
-    )  # fmt: skip
+    """Estimate, and write table and record. took: seconds, chain-generations, where it was resumed."""
+    marginal = marginal_likelihood(samples, ladder)
+    seconds, done, resumed_at = took
+    result = StonesResult(marginal, prefix, told, seconds, done / max(seconds, 1e-9), resumed_at, files)
     lines = ["stone\tpower\treaches\tlog_ratio\tstandard_error\tmean_log_likelihood\tess"]
     for number, s in enumerate(marginal.stones, 1):
         numbers = (s.power, s.reaches, s.log_ratio, s.error, s.log_likelihood, s.ess)
         lines.append("\t".join([str(number), *(f"{x:.10g}" for x in numbers)]))
-    write_file(f"{settings.file_prefix}.tsv", "\n".join(lines) + "\n", KEPT)
-    write_file(Path(f"{settings.file_prefix}.json"), json_text(result.to_json()), KEPT)
+    write_file(f"{prefix}.tsv", "\n".join(lines) + "\n", KEPT)
+    write_file(Path(f"{prefix}.json"), json_text(result.to_json()), KEPT)
     return result
 
 
@@ -99,13 +86,15 @@ class ComparedModel:
 
 
 def bayes_factors(files: Sequence[str]) -> list[ComparedModel]:
-    """The records PREFIX.ss.json of several stepping-stone analyses of the same data, the best first.
+    """The records of several stepping-stone analyses of the same data, of trees with or without dates, the
+    best first. files: PREFIX.ss.json each, or PREFIX.
 
     Errors: InputError for a file that is none of these, for analyses of different data, and for fewer than
     two.
     """
     if len(files) < 2:
         raise InputError("one model alone has no Bayes factor", hint="Name two PREFIX.ss.json or more.")
+    files = [_file(name) for name in files]
     found = [(file, *_record(file)) for file in files]
     first = found[0][2]
     for file, _, data in found[1:]:
@@ -133,13 +122,20 @@ def bayes_factors(files: Sequence[str]) -> list[ComparedModel]:
     ]
 
 
+def _file(name: str) -> str:
+    """That a name or a prefix stands for."""
+    own = f"{name.removesuffix('.ss')}.ss.json"
+    return own if not Path(name).is_file() and Path(own).is_file() else name
+
+
 def _record(file: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """A record, and what says which data it is of."""
     try:
         record = json.loads(Path(file).read_text())
         size = {"taxa": record["data"]["taxa"], "sites": record["data"]["sites"]}
         settings = record["settings"]
-        kept = {name: settings[name] for name in ("without", "sites", "ambiguity", "ordered")}
+        kept = {name: settings[name] for name in ("sites", "ambiguity")}
+        kept |= {name: settings.get(name, usual) for name, usual in (("without", []), ("ordered", None))}
         digest = next(iter(record["provenance"]["files"].values()))["sha256"]  # the alignment's
         _ = record["log_marginal_likelihood"], record["standard_error"], record["model"]
     except FileNotFoundError:
@@ -148,6 +144,6 @@ def _record(file: str) -> tuple[dict[str, Any], dict[str, Any]]:
         raise InputError(
             "this file is no record of a stepping-stone analysis",
             file=file,
-            hint="Make one with phloem mcmc --stepping-stone 50: PREFIX.ss.json.",
+            hint="Make one with phloem mcmc or phloem time --stepping-stone 50: PREFIX.ss.json.",
         ) from None
     return record, size | kept | {"alignment": digest}

@@ -1,0 +1,220 @@
+"""What a dated analysis was told, its files, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from phloem.analysis.json_record import plain
+from phloem.analysis.reading import DataOptions, reading_identity
+from phloem.errors import STANDARD_INPUT, InputError
+from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
+from phloem.inference.mcmc.convergence import Diagnosis
+from phloem.inference.time.sampler import paths
+from phloem.inference.time.settings import TimeSettings, TreeModel
+from phloem.inference.time.structure import TimeModel
+from phloem.io.input_file import input_digest
+from phloem.io.output_file import write_file
+from phloem.plot.pictures import svg_text
+from phloem.plot.through_time_figure import Course, through_time_drawing
+from phloem.summary.clade_trees import SUMMARY_TREES
+from phloem.summary.through_time import ThroughTime
+from phloem.summary.trace import TraceSummary
+from phloem.tree.tree import Tree
+
+
+@dataclass(frozen=True)
+class TimeTreeSettings(DataOptions):
+    """One analysis. dates: a table of names and dates, None where all taxa are of one time. model, gamma,
+    prefix, redo, device: as of `phloem mcmc`. tree: clock, tree prior, priors. clade: "name=taxon,taxon,…",
+    known from then on by its name, as root is; monophyletic: names of those that must be clades; clock_clade:
+    of those with clocks of their own, or "name=taxon,taxon,…"; calibrate: "name=density" of its age.
+    summary_tree: of summary.clade_trees.tree_of_clades. chains: what the sampler does."""
+
+    dates: str | None = None
+    model: str | None = None
+    tree: TreeModel = field(default_factory=TreeModel)
+    clade: tuple[str, ...] = ()
+    monophyletic: tuple[str, ...] = ()
+    clock_clade: tuple[str, ...] = ()
+    calibrate: tuple[str, ...] = ()
+    prior: tuple[str, ...] = ()
+    prefix: str | None = None
+    redo: bool = False
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    gamma: Literal["mean", "median"] = "mean"
+    summary_tree: Literal["mcc", "hipstr", "ccd"] = "mcc"
+    chains: TimeSettings = field(default_factory=TimeSettings)
+
+    @property
+    def inputs(self) -> list[str]:
+        """Files that will be read."""
+        return [*self.data_files, *([self.dates] if self.dates else [])]
+
+    @property
+    def file_prefix(self) -> str:
+        """What the names of all files written begin with."""
+        name = "stdin" if self.alignment == STANDARD_INPUT else Path(self.alignment).name
+        own = self.prefix or name.removesuffix(".gz").rsplit(".", 1)[0] + ".time"
+        return f"{own}.ss" if self.chains.stones else own
+
+
+@dataclass(frozen=True, eq=False)
+class TimeResult:
+    """tree: that stands for the sample, median heights. parameters: all columns of the trace; the
+    rest as analysis.mcmc_record.McmcResult."""
+
+    settings: TimeTreeSettings
+    model: str
+    tree: Tree
+    parameters: TraceSummary
+    diagnosis: Diagnosis
+    acceptance: dict[str, tuple[int, float, float]]
+    warnings: tuple[str, ...]
+    seconds: float
+    speed: float
+    resumed_at: int | None
+    files: dict[str, str]
+    provenance: dict[str, Any]
+    was_finished: bool = False
+
+    def to_json(self) -> dict[str, object]:
+        """Plain numbers, strings, lists and dictionaries; NaN becomes None."""
+        p = self.parameters
+        columns = ("mean", "sd", "hpd_low", "hpd_high", "ess", "ess_tail", "r_hat", "mcse")
+        rows = [{"name": n} | {c: plain(getattr(p, c)[i]) for c in columns} for i, n in enumerate(p.names)]
+        return {
+            "finished": True,
+            "model": self.model,
+            "parameters": rows,
+            "convergence": {n: plain(v) for n, v in asdict(self.diagnosis).items()},
+            "acceptance": {
+                n: dict(zip(("tried", "accepted", "tuning"), v)) for n, v in self.acceptance.items()
+            },
+            "warnings": list(self.warnings),
+            "seconds": self.seconds,
+            "generations_per_second": self.speed,
+            "resumed_at": self.resumed_at,
+            "files": self.files,
+            "settings": settings_record(self.settings),
+            "provenance": self.provenance,
+        }
+
+
+def settings_record(settings: TimeTreeSettings) -> dict[str, Any]:
+    """Settings as plain numbers, strings, lists and dictionaries."""
+    found = asdict(replace(settings, tree=TreeModel()))
+    found["tree"] = _tree_text(settings.tree)
+    found["chains"]["tuning_generations"] = settings.chains.tuning
+    return found
+
+
+def _tree_text(tree: TreeModel) -> dict[str, object]:
+    """The model of the tree in plain words, which also tell whether a checkpoint is of this analysis."""
+    return {
+        "clock": tree.clock,
+        "clock_sd": tree.clock_sd,
+        "prior": tree.prior,
+        "pieces": tree.pieces,
+        "options": dict(tree.options),
+        "priors": {name: repr(family) for name, family in tree.priors.items()},
+        "clades": [repr(clade) for clade in tree.clades],
+    }
+
+
+def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any]:
+    """What decides the chains' numbers: all of it must agree for a checkpoint to be resumed."""
+    chains = asdict(settings.chains)
+    unnamed = ["threads", "until_converged", "check_every", "most_warm_up", "convergence"]
+    # of stones these say what is one; of others nothing, and older checkpoints do not name stones
+    unnamed += [] if settings.chains.stones else ["generations", "warm_up", "stones", "stone_shape"]
+    for name in unnamed:
+        del chains[name]
+    chains["tuning_generations"] = settings.chains.tuning
+    tree = replace(
+        settings.tree,
+        priors={p.block: p.family for p in model.priors}
+        | {name: float(model.space.block(name).start[0]) for name in model.fixed},
+        clades=model.clades,
+    )
+    return {
+        "kind": "dated trees",
+        "alignment": input_digest(settings.alignment),
+        "dates": input_digest(settings.dates) if settings.dates else None,
+        "model": model.engine.parts[0].model.text(),
+        "gamma": settings.gamma,
+        "device": settings.device,
+        "tree": _tree_text(tree),
+        **reading_identity(settings),
+        **chains,
+    }
+
+
+def as_extension(settings: TimeTreeSettings, record: Path) -> TimeTreeSettings:
+    """A finished analysis goes on with the warm-up it had, one over stones not at all: what its generations
+    were for depends on how many there are. InputError where less is asked for."""
+    try:
+        told = json.loads(record.read_text())["settings"]["chains"]
+        before, tuning = int(told["generations"]), int(told["tuning_generations"])
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            "this file is no record of an analysis",
+            file=str(record),
+            hint="Choose another --prefix, or replace it with --redo.",
+        ) from None
+    wanted, stones = settings.chains.generations, settings.chains.stones
+    another_end = wanted < before or (stones and wanted != before)
+    if another_end or not state_path(settings.file_prefix).exists():
+        more = "" if stones else "Ask for more --generations to go on, "
+        hint = f"{more}choose another --prefix, or replace it with --redo."
+        raise InputError(
+            f"this analysis is finished: {before:,} generations were asked for",
+            file=str(record),
+            hint=hint[0].upper() + hint[1:],
+        )
+    return replace(settings, chains=replace(settings.chains, tuning_generations=tuning))
+
+
+def output_files(settings: TimeTreeSettings) -> dict[str, str]:
+    """File name → what it holds."""
+    prefix, n_runs, stones, files = settings.file_prefix, settings.chains.n_runs, settings.chains.stones, {}
+    of = ", of power posteriors" if stones else ""
+    for r in range(n_runs):
+        log, trees = paths(prefix, r)
+        files[str(log)] = f"trace of run {r + 1} (Tracer){of}"
+        files[str(trees)] = f"dated trees of run {r + 1} with rates (FigTree){of}"
+    if stones:
+        files[f"{prefix}.tsv"] = "every stone: power, ratio of constants, standard error"
+    else:
+        files[f"{prefix}.{settings.summary_tree}.tre"] = (
+            f"{SUMMARY_TREES[settings.summary_tree]} with ages (FigTree)"
+        )
+        files[f"{prefix}.past.tsv"] = "lineages and population sizes through time"
+        files[f"{prefix}.past.svg"] = "the same as a picture"
+    files[f"{prefix}.json"] = "settings, provenance, summary"
+    return files | checkpoint_files(prefix, n_runs)
+
+
+def write_past(prefix: str, past: ThroughTime, youngest: float) -> None:
+    """PREFIX.past.tsv and PREFIX.past.svg; times are dates where there are any, else ages before the present,
+    negative in the picture."""
+    dated = bool(np.isfinite(youngest))
+    times, root = ((youngest if dated else 0.0) - of for of in (past.ages, past.root))
+    columns, names = [past.ages], ["age"]
+    if dated:
+        columns, names = [past.ages, times], ["age", "date"]
+    found = [Course("lineages", past.lineages, logarithmic=False)]
+    if past.sizes is not None:
+        found.insert(0, Course("population size", past.sizes, logarithmic=True))
+    for course in found:
+        name = course.name.replace(" ", "_")
+        names += [name, f"{name}_low", f"{name}_high"]
+        columns += list(course.values.T)
+    rows = ["\t".join(names), *("\t".join(f"{x:.8g}" for x in row) for row in np.stack(columns, 1))]
+    write_file(f"{prefix}.past.tsv", "\n".join(rows) + "\n", KEPT)
+    title = f"Through time: medians, and where {100 * past.mass:g}% of the draws are"
+    write_file(f"{prefix}.past.svg", svg_text(through_time_drawing(times, found, root, title)), KEPT)

@@ -1,0 +1,176 @@
+"""Marginal likelihoods of dated trees by stepping stones against quadrature, with planted errors; as a user
+has them, killed and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from phloem.analysis.stones import bayes_factors
+from phloem.data.alignment import alignment_from_sequences
+from phloem.data.alphabet import alphabet
+from phloem.density.terms.log_normal import LogNormal
+from phloem.density.tree_priors import constant
+from phloem.density.tree_priors.tree_prior import Genealogy
+from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.stones import Ladder, marginal_likelihood
+from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.time import run as run_module
+from phloem.inference.time.sampler import sample
+from phloem.inference.time.settings import TimeSettings, TreeModel
+from phloem.inference.time.structure import time_model
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from statistical.time.test_exact import histories
+from statistical.time.time_runs import nothing_observed
+
+pytestmark = pytest.mark.slow
+GOLDEN = Path(__file__).parents[2] / "golden" / "time_trees"
+THREE = json.loads((GOLDEN / "exact_quadrature_3taxa.json").read_text())
+CLASSES = {"xxx": "AAA", "xxy": "AAC", "xyx": "ACA", "yxx": "CAA"}
+SETTINGS = TimeSettings(seed=3, stones=16, generations=240_000, sample_every=20)
+
+
+def estimate(alignment, tips, tree: TreeModel):
+    structure = structure_of_model(model_for_alignment("JC", alignment, "median"), alignment.n_sites)
+    bounds = np.stack([tips, tips], axis=1)
+    model = time_model(structure, tree, alignment.taxa, bounds, float("nan"))
+    runs = sample(observations(alignment), model, SETTINGS).runs
+    return marginal_likelihood([run.samples for run in runs], SETTINGS.ladder)
+
+
+def dengue(case: str):
+    """An alignment with the patterns of a case, and its tips' heights."""
+    given = THREE[case]
+    columns = [CLASSES[kind] * n for kind, n in given["pattern_class_counts"].items()]
+    rows = {taxon: "".join(c[i::3] for c in columns) for i, taxon in enumerate(given["taxa"])}
+    return alignment_from_sequences(rows, alphabet("dna")), np.array(given["tip_heights"])
+
+
+TIPS = np.array([0.0, 0.7, 1.9])
+COUNTS = {"AAA": 50, "AAC": 7, "ACA": 4, "CAA": 3, "ACG": 2}
+SIZE, MIDDLE, SPREAD = 2.0, np.log(0.1), 0.6  # of the population; of the logarithm of the clock's rate
+
+
+def by_quadrature() -> float:
+    """Log marginal likelihood of COUNTS under JC, constant size, and a strict clock of log-normal rate."""
+    e, w = np.polynomial.hermite_e.hermegauss(20)
+    rates, weights = np.exp(MIDDLE + SPREAD * e), w / w.sum()
+    values = []
+    for tree, weight in histories(TIPS):
+        g = Genealogy(tree.heights, tree.order, 3, np.zeros(0, np.int64))
+        prior = constant.log_density(g, np.array([SIZE]), np.zeros(0))
+        length = tree.heights[tree.parent[:3]] - tree.heights[:3]
+        length[tree.parent[:3] == 4] += tree.heights[4] - tree.heights[3]  # from the younger joining
+        value = columns(np.exp(-4.0 / 3.0 * rates[:, None] * length))
+        values.append(np.log(weight) + prior + np.logaddexp.reduce(value + np.log(weights)))
+    return float(np.logaddexp.reduce(values))
+
+
+def columns(e) -> np.ndarray:
+    """(n,) log-likelihoods; e: (n, 3) of the branches of three tips."""
+    p = np.where(np.eye(4, dtype=bool), 0.25 + 0.75 * e[..., None, None], 0.25 - 0.25 * e[..., None, None])
+    total = np.zeros(len(e))
+    for column, count in COUNTS.items():
+        own = [p[:, k, :, "ACGT".index(x)] for k, x in enumerate(column)]
+        total += count * np.log(0.25 * np.prod(own, axis=0).sum(axis=-1))
+    return total
+
+
+def estimate_of_rates(clock="strict", **more):
+    rows = {f"t{k}": "".join(column[k] * n for column, n in COUNTS.items()) for k in range(3)}
+    priors = {"pop_size": SIZE, "clock_rate": LogNormal(float(MIDDLE), SPREAD)} | more
+    return estimate(alignment_from_sequences(rows, alphabet("dna")), TIPS, TreeModel(clock, priors=priors))
+
+
+@pytest.mark.parametrize("case", THREE)
+def test_three_dated_taxa_with_everything_held_against_quadrature(case):
+    tree = TreeModel(priors={"pop_size": THREE[case]["Ne"], "clock_rate": THREE[case]["rate"]})
+    found, exact = estimate(*dengue(case), tree), THREE[case]["log_marginal_likelihood"]
+    assert 0.0 < found.error < 0.1
+    assert abs(found.log - exact) < 4 * found.error
+    assert max(abs(one - exact) for one in found.per_run) < 6 * found.error
+
+
+def test_a_rate_that_is_sampled_against_quadrature():
+    found = estimate_of_rates()
+    assert 0.0 < found.error < 0.08
+    assert abs(found.log - by_quadrature()) < 4 * found.error
+
+
+def test_branch_rates_that_hardly_differ_change_little():
+    """A clock's spread that is held near 0 is a strict clock."""
+    found = estimate_of_rates("ucln", clock_cv=1e-3)
+    assert abs(found.log - by_quadrature()) < 4 * found.error
+
+
+def test_data_that_say_nothing_have_a_likelihood_of_one():
+    tree = TreeModel("ucln", priors={"clock_rate": LogNormal(0.0, 1.0)})
+    found = estimate(nothing_observed(3), TIPS, tree)
+    assert found.log == pytest.approx(0.0, abs=1e-12) and found.error == pytest.approx(0.0, abs=1e-12)
+
+
+def test_chains_at_the_wrong_power_are_noticed(monkeypatch):
+    """They sample one stone too high."""
+    right = Ladder.of
+
+    def one_too_high(ladder, generation):
+        power, adapts, until = right(ladder, generation)
+        k = int(np.argmin(abs(ladder.powers - power)))
+        return float(ladder.powers[max(k - 1, 0)]), adapts, until
+
+    monkeypatch.setattr(Ladder, "of", one_too_high)
+    found = estimate_of_rates()
+    assert abs(found.log - by_quadrature()) > 8 * found.error
+
+
+def test_chains_that_forget_the_power_are_noticed(monkeypatch):
+    right = run_module.stretch_after
+    monkeypatch.setattr(run_module, "stretch_after", lambda *of: replace(right(*of), power=1.0))
+    found = estimate_of_rates()
+    assert abs(found.log - by_quadrature()) > 8 * found.error
+
+
+def command(prefix: Path, *more: str) -> list[str]:
+    data = GOLDEN / "data"
+    return [
+        sys.executable, "-m", "phloem", "time", str(data / "dengue4.fasta"), "--dates",
+        str(data / "dengue4.dates.tsv"), "--model", "HKY+FO+G4", "--clock", "ucln", "--prefix", str(prefix),
+        "--stepping-stone", "8", "--generations", "60000", "--sample-every", "50",
+        "--check-every", "5000", *more,
+    ]  # fmt: skip
+
+
+def test_killed_and_resumed_and_compared(tmp_path):
+    subprocess.run(command(tmp_path / "whole"), check=True, capture_output=True)
+    prefix = tmp_path / "killed"
+    log = Path(f"{prefix}.ss.run1.log")
+    for lines in (60, 300, 900):  # of 1,200: before the first stone, between stones
+        process = subprocess.Popen(command(prefix), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and not (log.exists() and log.read_text().count("\n") > lines):
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    done = subprocess.run(command(prefix), check=True, capture_output=True, text=True)
+    assert "resumed at generation" in " ".join(done.stdout.split())
+    for kind in ("run1.log", "run1.trees", "run2.log", "run2.trees", "tsv"):
+        assert Path(f"{prefix}.ss.{kind}").read_text() == (tmp_path / f"whole.ss.{kind}").read_text()
+    names = {file.name for file in tmp_path.iterdir() if file.name.startswith("killed")}
+    of_runs = [f"run{r}.{kind}" for r in (1, 2) for kind in ("log", "trees")]
+    kept = ["tsv", "json", "ckp.npz", "ckp.run1.samples", "ckp.run2.samples"]
+    assert names - {"killed.ss.lock"} == {f"killed.ss.{rest}" for rest in (*of_runs, *kept)}
+    more = subprocess.run(command(prefix, "--generations", "80000"), capture_output=True, text=True)
+    assert more.returncode == 2 and "finished" in more.stderr
+    subprocess.run(command(tmp_path / "strict", "--clock", "strict"), check=True, capture_output=True)
+    best, other = bayes_factors([str(tmp_path / "strict"), f"{prefix}.ss"])
+    assert {best.model, other.model} == {
+        f"HKY+FO+G4; {clock} clock; constant" for clock in ("strict", "ucln")
+    }
