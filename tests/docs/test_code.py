@@ -29,6 +29,7 @@ NOT_RUN = {
     r"make (demo|test)$": "they make an environment; `.ci/run` does",
     r"mpiexec |srun |#SBATCH |module load": "tests/unit/cli/test_processes.py starts several processes",
     r"phloem mcmc \S+ --devices ": "it needs two GPUs",
+    r"phloem bayes-factors strict ucln": "tests/statistical/time/test_marginal_likelihood.py compares such",
     r"phloem page": "tests/unit/web and tests/browser start it",
 }
 ON_GPUS = "phloem.clustering.gpu"  # blocks of Python that are for them
