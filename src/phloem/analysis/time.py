@@ -21,6 +21,7 @@ from phloem.analysis.time_record import (
     output_files,
     settings_record,
     time_identity,
+    write_checks,
     write_past,
 )
 from phloem.analysis.time_start import time_origin, time_selection
@@ -39,6 +40,7 @@ from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress
 from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
 from phloem.inference.time.draws import past
+from phloem.inference.time.predictive import Check, predictive_checks
 from phloem.inference.time.sampler import (
     Sampled,
     first_kept,
@@ -177,6 +179,8 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
     _refuse_short(settings.chains)
     data = time_input(settings)
     _refuse_improper(chains, data.model)
+    if settings.predictive and data.model.engine.unseen:
+        raise InputError("columns that +ASC leaves unseen are not simulated", hint="Leave --predictive out.")
     _refuse_too_much(chains, len(data.model.taxa))
     selection = time_selection(settings, data)
     device: Device = "gpu" if selection.engine == "gpu" else "cpu"
@@ -193,7 +197,9 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
     if chains.stones:
         return _stones(settings, data, sampled, selection, files)
     result = _summarised(settings, data, sampled, selection, files)
-    if was_finished and sampled.generations == 0:
+    if settings.predictive:
+        write_checks(prefix, result.predictive)
+    if was_finished and sampled.generations == 0 and not settings.predictive:
         return replace(result, was_finished=True)
     write_file(f"{prefix}.{settings.summary_tree}.tre", nexus_text([result.tree]), KEPT)
     first = first_kept(sampled.runs[0])
@@ -261,6 +267,10 @@ def _summarised(
     settings: TimeTreeSettings, data: TimeInput, sampled: Sampled, selection: Selection, files: dict[str, str]
 ) -> TimeResult:
     runs, first = sampled.runs, first_kept(sampled.runs[0])
+    checks: tuple[Check, ...] = ()
+    if settings.predictive:
+        samples, n, seed = [run.samples for run in runs], settings.predictive, settings.chains.seed
+        checks = predictive_checks(runs[0].columns, samples, first, data.alignment, n, seed)
     draws = np.stack([run.samples.numbers[first:] for run in runs])
     trees = [run.samples.tree_sample(data.model.taxa, first) for run in runs]
     tried = np.sum([run.state.tried for run in runs], axis=0)
@@ -282,4 +292,5 @@ def _summarised(
         resumed_at=sampled.resumed_at,
         files=files,
         provenance=provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
+        predictive=checks,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -11,9 +12,10 @@ import numpy as np
 
 from phloem.analysis.json_record import plain
 from phloem.analysis.reading import DataOptions, reading_identity
-from phloem.errors import STANDARD_INPUT, InputError
+from phloem.errors import STANDARD_INPUT, InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
+from phloem.inference.time.predictive import Check
 from phloem.inference.time.sampler import paths
 from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.inference.time.structure import TimeModel
@@ -33,7 +35,8 @@ class TimeTreeSettings(DataOptions):
     prefix, redo, device: as of `phloem mcmc`. tree: clock, tree prior, priors. clade: "name=taxon,taxon,…",
     known from then on by its name, as root is; monophyletic: names of those that must be clades; clock_clade:
     of those with clocks of their own, or "name=taxon,taxon,…"; calibrate: "name=density" of its age.
-    summary_tree: of summary.clade_trees.tree_of_clades. chains: what the sampler does."""
+    summary_tree: of summary.clade_trees.tree_of_clades. predictive: how many data sets are simulated from the
+    draws, to be held against the data (inference/time/predictive.py). chains: what the sampler does."""
 
     dates: str | None = None
     model: str | None = None
@@ -48,7 +51,17 @@ class TimeTreeSettings(DataOptions):
     device: Literal["auto", "cpu", "gpu"] = "auto"
     gamma: Literal["mean", "median"] = "mean"
     summary_tree: Literal["mcc", "hipstr", "ccd"] = "mcc"
+    predictive: int = 0
     chains: TimeSettings = field(default_factory=TimeSettings)
+
+    def __post_init__(self) -> None:
+        if self.predictive:
+            require_count("predictive", self.predictive)
+            if self.chains.stones:
+                raise InputError(
+                    "a stepping-stone analysis has no posterior to predict from",
+                    hint="Leave --predictive or --stepping-stone out.",
+                )
 
     @property
     def inputs(self) -> list[str]:
@@ -65,8 +78,8 @@ class TimeTreeSettings(DataOptions):
 
 @dataclass(frozen=True, eq=False)
 class TimeResult:
-    """tree: that stands for the sample, median heights. parameters: all columns of the trace; the
-    rest as analysis.mcmc_record.McmcResult."""
+    """tree: that stands for the sample, median heights. parameters: all columns of the trace. predictive: of
+    simulated data sets, where they were asked for. The rest as analysis.mcmc_record.McmcResult."""
 
     settings: TimeTreeSettings
     model: str
@@ -80,6 +93,7 @@ class TimeResult:
     resumed_at: int | None
     files: dict[str, str]
     provenance: dict[str, Any]
+    predictive: tuple[Check, ...] = ()
     was_finished: bool = False
 
     def to_json(self) -> dict[str, object]:
@@ -91,6 +105,7 @@ class TimeResult:
             "finished": True,
             "model": self.model,
             "parameters": rows,
+            "predictive": [asdict(check) for check in self.predictive],
             "convergence": {n: plain(v) for n, v in asdict(self.diagnosis).items()},
             "acceptance": {
                 n: dict(zip(("tried", "accepted", "tuning"), v)) for n, v in self.acceptance.items()
@@ -195,8 +210,19 @@ def output_files(settings: TimeTreeSettings) -> dict[str, str]:
         )
         files[f"{prefix}.past.tsv"] = "lineages and population sizes through time"
         files[f"{prefix}.past.svg"] = "the same as a picture"
+        if settings.predictive:
+            files[f"{prefix}.predictive.tsv"] = "statistics of the data and of simulated ones"
     files[f"{prefix}.json"] = "settings, provenance, summary"
     return files | checkpoint_files(prefix, n_runs)
+
+
+def write_checks(prefix: str, checks: Sequence[Check]) -> None:
+    """PREFIX.predictive.tsv."""
+    lines = ["statistic\tdata\tsimulated\tlow\thigh\tp_larger"]
+    for c in checks:
+        numbers = (c.observed, c.mean, c.low, c.high, c.p)
+        lines.append("\t".join([c.name, *(f"{x:.8g}" for x in numbers)]))
+    write_file(f"{prefix}.predictive.tsv", "\n".join(lines) + "\n", KEPT)
 
 
 def write_past(prefix: str, past: ThroughTime, youngest: float) -> None:

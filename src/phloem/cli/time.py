@@ -19,6 +19,8 @@ MONOPHYLETIC = typer.Option(None, help="Name of a --clade that must be one; may 
 CLOCK_CLADE = typer.Option(None, help="A clade with its own clock, of --clock local: a name, or name=A,B,C.")
 DEVICE = typer.Option("auto", help="Where likelihoods are found; auto: a GPU where forecasts say it pays.")
 STEPPING_STONE = typer.Option(None, help="Stones, such as 50: estimate the marginal likelihood; 0: none.")
+SAMPLED = typer.Option(None, help="Share of the living that is sampled, of bd, bdss and fbd.")
+PREDICTIVE = typer.Option(0, help="Data sets simulated from the draws, to be held against the data.")
 CALIBRATE = typer.Option(None, help="Age of a clade or root: 'apes=normal(15,2)'; may be repeated.")
 
 
@@ -41,9 +43,7 @@ def time(
     ),
     pieces: int | None = typer.Option(None, help="Population sizes of a skyline or skygrid; 10."),
     cutoff: float | None = typer.Option(None, help="Age of the last point of a skygrid; the dates' span."),
-    sampled: float | None = typer.Option(
-        None, help="Share of the living that is sampled, of bd, bdss and fbd."
-    ),
+    sampled: float | None = SAMPLED,
     prior: list[str] | None = PRIOR,
     clade: list[str] | None = CLADE,
     monophyletic: list[str] | None = MONOPHYLETIC,
@@ -68,6 +68,7 @@ def time(
     summary_tree: Literal["mcc", "hipstr", "ccd"] = typer.Option(
         "mcc", help="A sampled tree, or the best one of sampled clades, in sampled pairs or in any."
     ),
+    predictive: int = PREDICTIVE,
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     threads: int | None = typer.Option(None, help="For the runs; all cores if not given."),
     progress: str | None = typer.Option(
@@ -199,6 +200,8 @@ def _show(result: TimeResult) -> None:
     print(draw_tree(result.tree, console.width))
     console.print()
     print_table(console, parameter_table(result.parameters, "Parameters; ages in the unit of the dates"))
+    if result.predictive:
+        print_table(console, _checks(result))
     show_convergence(result.diagnosis, result.settings.chains.convergence, console)
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
@@ -210,3 +213,19 @@ def _show(result: TimeResult) -> None:
         console.print("Files written:")
     for file, content in result.files.items():
         show_line(f"  {file}  {content}")
+
+
+def _checks(result: TimeResult):
+    from rich.table import Table
+
+    table = Table(
+        title=f"The data beside {result.settings.predictive:,} simulated from the draws; p: of a larger one",
+        title_justify="left",
+        pad_edge=False,
+    )
+    for name in ("statistic", "data", "simulated", "95% of them", "p"):
+        table.add_column(name, justify="left" if name == "statistic" else "right")
+    for c in result.predictive:
+        interval = f"{c.low:.5g} … {c.high:.5g}"
+        table.add_row(c.name, f"{c.observed:.5g}", f"{c.mean:.5g}", interval, f"{c.p:.3f}")
+    return table

@@ -1,0 +1,171 @@
+"""Posterior predictive checks: what the data would look like if the model were right, beside what they do.
+
+Gelman, Meng and Stern 1996 (Statistica Sinica 6:733). For draws of the posterior, an alignment is evolved
+down the drawn tree with the drawn numbers, and loses the characters that the data miss (Bollback 2002, Mol.
+Biol. Evol. 19:1171); and where the tree prior is a coalescent, a genealogy of the same tips is drawn from it,
+to be held against the drawn tree (Duchêne et al. 2019, Mol. Biol. Evol. 36:2608).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.data.alignment import Alignment
+from phloem.inference.mcmc.samples import Samples
+from phloem.inference.time.draws import HEIGHTS, RATES, Columns
+from phloem.inference.time.structure import TimeModel
+from phloem.likelihood.simulation import evolved_states
+from phloem.tree.tree import Tree
+
+STREAM = 0x9E  # of the random numbers, beside those of starts and chains
+MASS = 0.95
+SIMULATED = ("constant", "exponential", "skyline", "skyride", "skygrid")
+"""Tree priors that genealogies are drawn from."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """name: of a statistic. observed: of the data, or its mean over the drawn trees. mean, low, high: of the
+    simulated ones, their mean and central interval. p: probability that a simulated one is larger, ties
+    count half."""
+
+    name: str
+    observed: float
+    mean: float
+    low: float
+    high: float
+    p: float
+
+
+def predictive_checks(
+    columns: Columns, draws: Sequence[Samples], first: int, alignment: Alignment, n: int, seed: int
+) -> tuple[Check, ...]:
+    """Of n draws of all runs from sample `first` on, evenly chosen; of as many as there are at most."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM,)))
+    model, names = columns.model, ("LnL", "LnPr", *columns.names)
+    there = [(r, i) for r, samples in enumerate(draws) for i in range(first, samples.n)]
+    chosen = [there[k] for k in np.linspace(0, len(there) - 1, min(n, len(there))).astype(int)]
+    data = site_statistics(alignment.codes, alignment.alphabet.n_states)
+    found: dict[str, list[tuple[float, float]]] = {}
+    for r, i in chosen:
+        samples = draws[r]
+        numbers = dict(zip(names, samples.numbers[i]))
+        codes = _evolved(model, samples, i, numbers, alignment, rng)
+        for name, value in site_statistics(codes, alignment.alphabet.n_states).items():
+            found.setdefault(name, []).append((data[name], value))
+        if model.tree_prior.name in SIMULATED and not model.clades:
+            heights = samples.sets[i, HEIGHTS]
+            new = joinings(heights[: model.n_tips], waiting_of(model, numbers), rng)
+            pairs = zip(tree_statistics(heights, model.n_tips), tree_statistics(new, model.n_tips))
+            for name, pair in zip(("tree_length", "root_height"), pairs):
+                found.setdefault(name, []).append(pair)
+    return tuple(_check(name, np.array(pairs)) for name, pairs in found.items())
+
+
+def _check(name: str, pairs: np.ndarray) -> Check:
+    observed, new = pairs.T
+    low, high = np.quantile(new, [(1 - MASS) / 2, (1 + MASS) / 2])
+    p = float((new > observed).mean() + 0.5 * (new == observed).mean())
+    return Check(name, float(observed.mean()), float(new.mean()), float(low), float(high), p)
+
+
+def _evolved(
+    model: TimeModel, samples: Samples, i: int, numbers: Mapping[str, float], alignment: Alignment, rng
+) -> np.ndarray:
+    """(T, L) codes of a simulated alignment, in the order of the alignment's taxa."""
+    engine, parent, heights = model.engine, samples.parent[i].astype(np.int64), samples.sets[i, HEIGHTS]
+    lengths = np.zeros(len(parent))
+    lengths[:-1] = (heights[parent[:-1]] - heights[:-1]) * samples.sets[i, RATES, :-1]
+    site_model = engine.site_model(0, engine.values_of(numbers))
+    states = evolved_states(Tree(model.taxa, parent, lengths), lengths, site_model, alignment.n_sites, rng)[
+        : model.n_tips
+    ]
+    shown = np.asarray(engine.parts[0].model.observed_state)[states]
+    n_states = alignment.alphabet.n_states
+    return np.where(alignment.codes < n_states, shown, n_states)
+
+
+def site_statistics(codes: np.ndarray, n_states: int) -> dict[str, float]:
+    """codes: (T, L); those of n_states and more say nothing. Distinct columns; the multinomial log-likelihood
+    Σ n log(n / L) of them (Goldman 1993, J. Mol. Evol. 36:182); the share of columns that are constant; means
+    over columns of the number of states and of the probability that two taxa differ; and how much the taxa's
+    compositions differ, Σ (n - e)² / e."""
+    known = np.minimum(codes, n_states)
+    counts = np.stack([(known == s).sum(axis=0) for s in range(n_states)])  # (S, L)
+    seen = counts.sum(axis=0)
+    n_columns = np.unique(known, axis=1, return_counts=True)[1]
+    kinds, two = (counts > 0).sum(axis=0), seen > 1
+    alike = (counts * (counts - 1.0)).sum(axis=0)[two] / (seen * (seen - 1.0))[two]
+    own = np.stack([(known == s).sum(axis=1) for s in range(n_states)], axis=1).astype(float)  # (T, S)
+    expected = own.sum(axis=1, keepdims=True) * own.sum(axis=0) / max(own.sum(), 1.0)
+    apart = np.divide((own - expected) ** 2, expected, out=np.zeros_like(own), where=expected > 0)
+    return {
+        "distinct_columns": float(len(n_columns)),
+        "multinomial_log_likelihood": float((n_columns * np.log(n_columns / n_columns.sum())).sum()),
+        "constant_columns": float((kinds <= 1).mean()),
+        "states_a_column": float(kinds.mean()),
+        "differences": float(1.0 - alike.mean()) if two.any() else 0.0,
+        "composition": float(apart.sum()),
+    }
+
+
+# Genealogies of a coalescent.
+
+Waiting = Callable[[float, int, int, float], float]
+"""Height, pairs of lineages, which joining (from 0), a standard exponential number → how long until it."""
+
+
+def tree_statistics(heights: np.ndarray, n_tips: int) -> tuple[float, float]:
+    """Length and root height of a tree in time: the sum of lineages between events is its joinings' heights,
+    the root's twice, less the tips'."""
+    root = float(heights[n_tips:].max())
+    return float(heights[n_tips:].sum()) + root - float(heights[:n_tips].sum()), root
+
+
+def joinings(tips: np.ndarray, waiting: Waiting, rng: np.random.Generator) -> np.ndarray:
+    """(2T - 1,) heights of tips, then of the joinings of lineages that are drawn backwards in time."""
+    arriving, found, t, k = np.sort(tips).tolist()[::-1], list(tips), 0.0, 0
+    while arriving or k > 1:
+        pairs = k * (k - 1) // 2
+        after = t + waiting(t, pairs, len(found) - len(tips), rng.exponential()) if pairs else np.inf
+        if arriving and arriving[-1] <= after:
+            t, k = arriving.pop(), k + 1
+        else:
+            t, k = after, k - 1
+            found.append(t)
+    return np.array(found)
+
+
+def waiting_of(model: TimeModel, numbers: Mapping[str, float]) -> Waiting:
+    """Of a tree prior in SIMULATED at a draw's numbers."""
+    name = model.tree_prior.name
+    if name in ("constant", "exponential"):
+        size, growth = numbers["pop_size"], numbers.get("growth_rate", 0.0)
+        return lambda t, pairs, joining, e: _while_growing(size * np.exp(-growth * t), growth, e / pairs)
+    sizes = [value for key, value in numbers.items() if key.startswith("pop_size_")]
+    if name == "skygrid":
+        spacing = float(model.parameters.settings[0])
+        return lambda t, pairs, joining, e: _over_cells(np.array(sizes), spacing, t, e / pairs)
+    groups = [int(value) for key, value in numbers.items() if key.startswith("group_size_")]
+    of_joining = np.repeat(sizes, groups) if groups else np.array(sizes)
+    return lambda t, pairs, joining, e: of_joining[joining] * e / pairs
+
+
+def _while_growing(size: float, growth: float, area: float) -> float:
+    """How long until ∫ e^(growth s) / size ds is `area`; never, where the population was large enough."""
+    if abs(growth * size * area) < 1e-12:
+        return size * area
+    inside = 1.0 + growth * size * area
+    return float(np.log(inside) / growth) if inside > 0.0 else np.inf
+
+
+def _over_cells(sizes: np.ndarray, spacing: float, t: float, area: float) -> float:
+    """The same where sizes are constant in cells of a width, the last one open."""
+    now, cell = t, min(int(t / spacing), len(sizes) - 1)
+    while cell < len(sizes) - 1 and area * sizes[cell] > (cell + 1) * spacing - now:
+        area -= ((cell + 1) * spacing - now) / sizes[cell]
+        now, cell = (cell + 1) * spacing, cell + 1
+    return now + area * sizes[cell] - t
