@@ -10,10 +10,11 @@ import numpy as np
 from phloem.inference.ml.moves import Regraft, regraft_all
 from phloem.pruning.cpu.directed_messages import DirectedMessages, Regrafts
 from phloem.pruning.cpu.directed_regrafts import BEHIND, LEVEL, SIBLING
-from phloem.tree.half_edges import HalfEdges, preorder, topology_key
+from phloem.tree.half_edges import HalfEdges, node_of, preorder, topology_key
 
 SLACK = 15.0  # log units below the tree at hand, down to which a regraft gets a second look
 LOOKS = 3  # second looks a subtree
+NEAR = 2  # nodes from what was changed, up to which subtrees are moved again after a shake
 TEMPERATURE = 20.0  # log units; of the choice of moves that shake a tree
 SMALLEST_GAIN = 1e-3  # in log-likelihood
 
@@ -49,10 +50,39 @@ def climb(messages: DirectedMessages, place: Place, radius: int, known: Collecti
     return place
 
 
-def improving(messages: DirectedMessages, place: Place, radius: int) -> list[Regraft]:
-    """Regrafts that gain, by the second look that the best of every subtree get."""
+def climb_near(
+    messages: DirectedMessages, place: Place, radius: int, before: np.ndarray, known: Collection[int]
+) -> Place:
+    """climb, by moves of subtrees near what was changed last. before: `back` of a hilltop, a few moves away:
+    elsewhere nothing was to be gained there, and hardly anything is now."""
+    better: Place | None = place
+    while better is not None:
+        before, place = (place.edges.back if better is not place else before), better
+        if topology_key(place.edges.back) in known:
+            break
+        subtrees = near(place.edges.back, before)
+        better = _after(messages, place, improving(messages, place, radius, subtrees))
+    return place
+
+
+def near(back: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Half-edges of inner nodes within NEAR nodes of a branch that is not where it was before."""
+    n = (len(back) + 6) // 4
+    nodes = node_of(np.arange(len(back)), n)
+    close = np.zeros(2 * n - 2, bool)
+    close[nodes[np.flatnonzero(back != before)]] = True
+    for _ in range(NEAR):
+        close[nodes[back[close[nodes]]]] = True
+    return np.flatnonzero(close[nodes][n:]) + n
+
+
+def improving(
+    messages: DirectedMessages, place: Place, radius: int, subtrees: np.ndarray | None = None
+) -> list[Regraft]:
+    """Regrafts that gain, of some subtrees or all, by the second look that the best of every subtree get."""
     back, lengths = place.edges
-    subtrees = np.arange(place.edges.n_tips, len(back))
+    if subtrees is None:
+        subtrees = np.arange(place.edges.n_tips, len(back))
     found = messages.regrafts(back, lengths, preorder(back), subtrees, radius)
     rows = worth_a_look(found, place.log_likelihood - SLACK)
     fitted = messages.fitted(rows, found, back, lengths).found

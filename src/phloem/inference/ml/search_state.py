@@ -46,11 +46,15 @@ class Doing(NamedTuple):
 Told = Callable[[Doing, float], None]  # and the best log-likelihood
 
 
+Kind = Literal["parsimony", "shaken", "fused"]
+
+
 class Better(NamedTuple):
-    """A try that led to a better tree: its number, what it began from, and the log-likelihood."""
+    """A try that led to a better tree: its number, what it began from (fused: what it found was put into the
+    best tree), and the log-likelihood."""
 
     number: int
-    kind: Literal["parsimony", "shaken"]
+    kind: Kind
     log_likelihood: float
 
 

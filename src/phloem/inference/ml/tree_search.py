@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -15,9 +14,10 @@ from phloem.errors import InputError, ModelError
 from phloem.hardware.limits import require_memory
 from phloem.hardware.machine import usable_cores
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
+from phloem.inference.ml.fusion import fused
 from phloem.inference.ml.optimize import OptimizeResult, refine
-from phloem.inference.ml.search import Place, climb, fit_lengths, hilltop
-from phloem.inference.ml.search_state import Better, Checkpoint, Doing, Ended, SearchState, Told
+from phloem.inference.ml.search import Place, climb, climb_near, fit_lengths, hilltop
+from phloem.inference.ml.search_state import Better, Checkpoint, Doing, Ended, Kind, SearchState, Told
 from phloem.inference.ml.starts import Start as Values
 from phloem.inference.ml.starts import restarts
 from phloem.inference.ml.tree_starts import (
@@ -41,6 +41,7 @@ from phloem.tree.tree import Tree
 _COARSE = 15  # steps of a fit between climbs
 _SHAKEN = 3, 9  # moves of a shake: at least, less than
 _MANY = 100_000  # characters at the tips
+_FAR = 50.0  # log units below the best tree, where a hilltop is worth no second thought
 _GAIN = 0.01  # log units that count as another, better tree
 
 
@@ -289,14 +290,18 @@ class _Search:
         top = hilltop(self._messages, state.place, radius)
         while state.in_vain < self._settings.patience:
             state.tries, state.in_vain = state.tries + 1, state.in_vain + 1
-            kind: Literal["parsimony", "shaken"] = "parsimony" if state.tries % 2 else "shaken"
+            kind: Kind = "parsimony" if state.tries % 2 else "shaken"
             if kind == "parsimony":
                 edges = half_edges(self._parsimony.tree(self._rng).tree, self._alignment.taxa)
             else:
                 edges = top.shaken(self._rng, int(self._rng.integers(*_SHAKEN)))
             begun = fit_lengths(self._messages, edges, 0.5, most=3)
-            other = climb(self._messages, begun, radius, state.known)
+            if kind == "parsimony":
+                other = climb(self._messages, begun, radius, state.known)
+            else:
+                other = climb_near(self._messages, begun, radius, top.place.edges.back, state.known)
             state.meet(other, independent=kind == "parsimony")
+            other, kind = self._fused(state, other, kind)
             if other.log_likelihood > state.place.log_likelihood + _GAIN:
                 state.place = self._placed(self._refined(other).tree)
                 state.values, state.in_vain = self._values, 0
@@ -307,6 +312,17 @@ class _Search:
             if checkpoint is not None:
                 state.random = dict(self._rng.bit_generator.state)
                 checkpoint.write(state, now=state.in_vain == self._settings.patience)
+
+    def _fused(self, state: SearchState, other: Place, kind: Kind) -> tuple[Place, Kind]:
+        """The best of what a climb found, the best tree so far, and both in one, climbed on."""
+        if other.log_likelihood < state.place.log_likelihood - _FAR:
+            return other, kind
+        both = fused(self._messages, state.place, other, self._alignment.n_sites)
+        if both is None:
+            return other, kind
+        both = climb(self._messages, both, self._settings.radius, state.known)
+        state.meet(both, independent=False)
+        return (both, "fused") if both.log_likelihood > other.log_likelihood else (other, kind)
 
     def _placed(self, tree: Tree) -> Place:
         """A tree among the messages, under the numbers at hand, with its lengths fitted."""

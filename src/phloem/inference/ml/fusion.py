@@ -1,0 +1,123 @@
+"""Two hilltops into one tree: what the lower one resolves better is put into the higher one.
+
+In the manner of tree fusing (Goloboff 1999, Cladistics 15:415). Far parts of a tree are nearly independent,
+and climbs that start apart err in different parts; to put several right at once takes a search many tries.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from phloem.inference.ml.search import Place, fit_lengths
+from phloem.pruning.cpu.directed_messages import DirectedMessages
+from phloem.tree.build import tree_from_parents
+from phloem.tree.half_edges import HalfEdges, branch_splits, half_edges
+
+Branches = dict[int, float]  # tips beyond a branch, away from tip 0, as bits → length
+
+_GAIN = 0.01  # log units
+_SWEEPS = 2  # over all lengths, before a part's gain is read
+_MOST = 40  # parts that are tried
+
+
+class Exchange(NamedTuple):
+    """Branches of the donor that conflict with branches of the receiver, directly or through one another,
+    and with no others of either."""
+
+    taken: frozenset[int]
+    dropped: frozenset[int]
+
+
+def fused(messages: DirectedMessages, one: Place, other: Place, n_sites: int) -> Place | None:
+    """The better of two places with the parts of the other in it that gain; None if none does.
+
+    Every part is tried alone, then those that gained together. Lengths are fitted by few sweeps.
+    """
+    high, low = (one, other) if one.log_likelihood >= other.log_likelihood else (other, one)
+    kept, offered = branches(high.edges), branches(low.edges)
+    parts = exchanges(kept, offered, 0.1 / n_sites)
+    if not parts or (len(parts) == 1 and len(parts[0].dropped) > 1):
+        return None  # the other tree itself
+    found: list[tuple[float, Exchange, Place]] = []
+    for part in parts[:_MOST]:
+        place = _fitted(messages, kept, offered, [part])
+        if place.log_likelihood > high.log_likelihood + _GAIN:
+            found.append((place.log_likelihood, part, place))
+    if not found:
+        return None
+    best = max(found, key=lambda one: one[0])[2]
+    if len(found) > 1:
+        together = _fitted(messages, kept, offered, [part for _, part, _ in found])
+        best = together if together.log_likelihood > best.log_likelihood else best
+    return best
+
+
+def branches(edges: HalfEdges) -> Branches:
+    """All branches of a tree."""
+    order, splits = branch_splits(edges.back)
+    rows = (row.tobytes() for row in np.ascontiguousarray(splits).astype("<u8"))
+    return {int.from_bytes(row, "little"): float(edges.lengths[h]) for row, h in zip(rows, order.tolist())}
+
+
+def exchanges(kept: Branches, offered: Branches, least: float) -> list[Exchange]:
+    """The independent differences of two trees; branches below the least length say nothing."""
+    own = [x for x, length in kept.items() if x not in offered and length >= least]
+    new = [x for x, length in offered.items() if x not in kept and length >= least]
+    against = {x: [y for y in own if not compatible(x, y)] for x in new}
+    by_own: dict[int, list[int]] = {}
+    for x, conflicts in against.items():
+        for y in conflicts:
+            by_own.setdefault(y, []).append(x)
+    found, seen = [], set[int]()
+    for first in new:
+        if first in seen:
+            continue
+        taken, dropped, waiting = {first}, set[int](), [first]
+        while waiting:
+            for y in against[waiting.pop()]:
+                dropped.add(y)
+                further = [x for x in by_own[y] if x not in taken]
+                taken.update(further)
+                waiting += further
+        seen |= taken
+        found.append(Exchange(frozenset(taken), frozenset(dropped)))
+    return found
+
+
+def compatible(x: int, y: int) -> bool:
+    """Whether one tree can have both: tip 0 is in neither, so that one holds the other or they are apart."""
+    both = x & y
+    return both in (0, x, y)
+
+
+def _fitted(messages: DirectedMessages, kept: Branches, offered: Branches, parts: list[Exchange]) -> Place:
+    """The receiver without what conflicts with the parts, and with them."""
+    new = [x for part in parts for x in part.taken]
+    lengths = {x: length for x, length in kept.items() if all(compatible(x, y) for y in new)}
+    lengths |= {x: offered[x] for x in new}
+    return fit_lengths(messages, tree_of_branches(lengths), 0.01, most=_SWEEPS)
+
+
+def tree_of_branches(lengths: Branches) -> HalfEdges:
+    """The tree that has these branches, those of all tips among them; more than two ways on are resolved by
+    branches of length 0."""
+    ordered = sorted(lengths, key=int.bit_count)
+    everything = ordered[-1]  # beyond the branch of tip 0
+    n = everything.bit_length()
+    taxa = tuple(map(str, range(n)))
+    labels: list[str | None] = [taxa[0]]
+    parent, above = [-1], [lengths[everything]]
+    top = np.full(n, -1)  # of every tip, the largest branch so far that it is beyond
+    for x in ordered:
+        inside = [i for i, bit in enumerate(reversed(bin(x)[2:])) if bit == "1"]
+        node = len(labels)
+        labels.append(taxa[inside[0]] if len(inside) == 1 else None)
+        parent.append(-1)
+        above.append(lengths[x])
+        for child in set(top[inside].tolist()) - {-1}:
+            parent[child] = node
+        top[inside] = node
+    parent[0], above[-1] = len(labels) - 1, 0.0
+    return half_edges(tree_from_parents(labels, parent, above, taxa=taxa, rooted=False), taxa)
