@@ -212,7 +212,7 @@ def _selection(settings: McmcSettings, data: ChainInput) -> Selection:
         why = "the checkpoint was made on one" if there == "cpu" else _only_on_cpu(chains, data)
         if why is not None:
             return chains_on_cpu(f"chosen: {why}", threads)
-    plan = ChainPlan(chains.n_runs, chains.n_chains, chains.generations)
+    plan = ChainPlan(chains.n_runs, chains.n_chains, chains.expected_generations)
     return select_chains(settings.device, lambda: _problems(data), plan, chains.threads)
 
 
@@ -225,7 +225,7 @@ def _divided(chains: ChainSettings, data: ChainInput, here: Ranks, device: Devic
         problems, threads = _problems(data), threads_of(chains, here)
 
         def seconds(n_chains: int) -> float:
-            plan = ChainPlan(1, n_chains, chains.generations)
+            plan = ChainPlan(1, n_chains, chains.expected_generations)
             advice = advise_chains(problems, plan, min(threads, n_chains), [None] * len(problems))
             return advice.gpu_seconds if device == "gpu" else advice.cpu_seconds
 

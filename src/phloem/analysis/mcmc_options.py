@@ -15,9 +15,11 @@ from phloem.analysis.mrbayes import BlockAnalysis
 from phloem.analysis.reading import DataOptions
 from phloem.errors import InputError
 from phloem.inference.mcmc.settings import (
+    LONGEST,
     ChainSettings,
     Convergence,
     Priors,
+    chain_length,
     length_prior_text,
     parse_length_prior,
 )
@@ -32,6 +34,7 @@ _CHAINS = (
     "seed", "generations", "sample_every", "until_converged", "check_every", "burn_in", "heating", "threads",
     "swap_every", "swap_seed", "stone_shape",
 )  # fmt: skip
+_LENGTH = ("generations", "until_converged")
 _RENAMED = {"runs": "n_runs", "chains": "n_chains", "stepping_stone": "stones"}
 _CONVERGENCE = {"asdsf": "asdsf", "least_ess": "ess", "r_hat": "r_hat"}
 OPTION_NAMES = (
@@ -61,6 +64,8 @@ def mcmc_settings(options: Mapping[str, Any]) -> McmcSettings:
     convergence = Convergence(**{f: _number(n, given[n]) for n, f in _CONVERGENCE.items() if n in given})
     chains: dict[str, Any] = {name: given[name] for name in _CHAINS if name in given}
     chains |= {field: given[name] for name, field in _RENAMED.items() if name in given}
+    length = chain_length(chains.get("generations"), chains.get("until_converged"), chains.get("stones", 0))
+    chains |= dict(zip(_LENGTH, length))
     for name in ("burn_in", "heating", "stone_shape"):
         if name in chains:
             chains[name] = _number(name, chains[name])
@@ -69,6 +74,10 @@ def mcmc_settings(options: Mapping[str, Any]) -> McmcSettings:
     return McmcSettings(
         **own, chains=ChainSettings(**chains, use_data=use_data, priors=priors, convergence=convergence)
     )
+
+
+def _usual_length(chains: ChainSettings) -> int:
+    return LONGEST if chains.until_converged else ChainSettings.generations
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
@@ -146,8 +155,12 @@ def command_options(settings: McmcSettings) -> dict[str, Any]:
     chains, usual = settings.chains, McmcSettings("")
     found = {n: getattr(settings, n) for n in (*_DATA, *_OWN) if getattr(settings, n) != getattr(usual, n)}
     for name, field in {**{n: n for n in _CHAINS}, **_RENAMED}.items():
-        if getattr(chains, field) != getattr(usual.chains, field):
+        if name not in _LENGTH and getattr(chains, field) != getattr(usual.chains, field):
             found[name] = getattr(chains, field)
+    if not (chains.stones or chains.until_converged) or chains.generations != _usual_length(chains):
+        found["generations"] = chains.generations
+    if chains.until_converged and "generations" in found:
+        found["until_converged"] = True
     for name, field in _CONVERGENCE.items():
         if getattr(chains.convergence, field) != getattr(usual.chains.convergence, field):
             found[name] = getattr(chains.convergence, field)

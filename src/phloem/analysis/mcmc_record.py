@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from phloem.errors import STANDARD_INPUT, InputError, shown_file
 from phloem.inference.mcmc.checkpoint import checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
-from phloem.inference.mcmc.settings import ChainSettings, length_prior_text
+from phloem.inference.mcmc.settings import LONGEST, ChainSettings, length_prior_text
 from phloem.inference.mcmc.start import START_LENGTH, n_interchanges
 from phloem.inference.mcmc.trace_files import history_path, paths
 from phloem.io.input_file import input_digest
@@ -86,6 +86,18 @@ def start_identity(start: str) -> dict[str, str]:
 
 # What an analysis by `phloem mcmc` was told, and what came of it.
 
+UNTIL_CONVERGED = ChainSettings(generations=LONGEST, until_converged=True)
+"""What chains do of which nothing else is asked."""
+
+
+def length_text(chains: Any) -> str:
+    """How long the chains of either sampler run, for people."""
+    if chains.until_converged and chains.generations == LONGEST:
+        return "until converged"
+    until = "until converged, at most " if chains.until_converged else ""
+    over = f" over {chains.stones:,} stepping stones" if chains.stones else ""
+    return f"{until}{chains.generations:,} generations{over}"
+
 
 @dataclass(frozen=True)
 class McmcSettings(DataOptions):
@@ -101,7 +113,7 @@ class McmcSettings(DataOptions):
     or as MrBayes 3.2.7a computes it (analysis.mcmc_parts). outgroup: a taxon that the consensus hangs from.
     constraint: "name: taxon, taxon, …", splits that every tree has. consensus: which one is written.
     of_block: the file whose MRBAYES block says all this. told: what it says that is done otherwise.
-    chains: what the sampler does."""
+    chains: what the sampler does; as usual it stops when converged."""
 
     model: str | None = None
     linkage: LengthLinkage | None = None
@@ -121,7 +133,7 @@ class McmcSettings(DataOptions):
     consensus: ConsensusRule = "majority"
     of_block: str | None = None
     told: tuple[str, ...] = ()
-    chains: ChainSettings = field(default_factory=ChainSettings)
+    chains: ChainSettings = UNTIL_CONVERGED
 
     @property
     def inputs(self) -> list[str]:
@@ -228,14 +240,17 @@ def as_extension(settings: McmcSettings) -> McmcSettings:
     """The settings that carry a finished analysis of this prefix on, or as they are where there is none.
 
     Moves adapted in the first generations only; what those were stays as it was. As many generations as
-    before leave it as it is. InputError where less is asked for, or where the checkpoint is gone.
+    before leave it as it is. InputError where less is asked for than was drawn, or where the checkpoint is
+    gone.
     """
     record, chains = Path(f"{settings.file_prefix}.json"), settings.chains
     if not record.exists():
         return settings
     try:
-        told = json.loads(record.read_text())["settings"]["chains"]
+        found = json.loads(record.read_text())
+        told = found["settings"]["chains"]
         before = replace(chains, **{n: told[n] for n in ("generations", "burn_in", "tuning_generations")})
+        drawn = int(found["convergence"]["generation"]) if told["until_converged"] else before.generations
     except (ValueError, KeyError, TypeError):
         raise InputError(
             "this file is no record of an analysis",
@@ -244,14 +259,13 @@ def as_extension(settings: McmcSettings) -> McmcSettings:
         ) from None
     checkpoint = state_path(settings.file_prefix)
     another_end = (
-        chains.generations < before.generations
+        chains.generations < drawn
         or (chains.stones and chains.generations != before.generations)
-        or (chains.generations == before.generations and chains.burn_in != before.burn_in)
+        or (chains.generations in (before.generations, drawn) and chains.burn_in != before.burn_in)
     )
     if another_end or not checkpoint.exists():
         raise InputError(
-            f"this analysis is finished: {before.generations:,} generations were asked for, and a burn-in of "
-            f"{before.burn_in:g}",
+            f"this analysis is finished: it has {drawn:,} generations, and a burn-in of {before.burn_in:g}",
             file=str(record),
             hint="Choose another --prefix, or replace it with --redo."
             if chains.stones

@@ -38,6 +38,7 @@ from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress
+from phloem.inference.mcmc.settings import chain_length
 from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
 from phloem.inference.time.draws import past
 from phloem.inference.time.predictive import Check, predictive_checks
@@ -58,7 +59,7 @@ from phloem.pruning.select import Selection
 from phloem.summary.clade_trees import tree_of_clades
 from phloem.summary.trace import trace_summary
 
-__all__ = ["TimeResult", "TimeSettings", "TimeTreeSettings", "TreeModel", "run_time"]
+__all__ = ["TimeResult", "TimeSettings", "TimeTreeSettings", "TreeModel", "chain_length", "run_time"]
 
 LEAST_SAMPLES = 10
 RUN_BYTES = 40_000  # of a run, for each node: the table of clades

@@ -15,6 +15,7 @@ from phloem.analysis.reading import DataOptions, reading_identity
 from phloem.errors import STANDARD_INPUT, InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
+from phloem.inference.mcmc.settings import LONGEST
 from phloem.inference.time.predictive import Check
 from phloem.inference.time.sampler import paths
 from phloem.inference.time.settings import TimeSettings, TreeModel
@@ -27,6 +28,9 @@ from phloem.summary.clade_trees import SUMMARY_TREES
 from phloem.summary.through_time import ThroughTime
 from phloem.summary.trace import TraceSummary
 from phloem.tree.tree import Tree
+
+UNTIL_CONVERGED = TimeSettings(generations=LONGEST, until_converged=True)
+"""What chains do of which nothing else is asked."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class TimeTreeSettings(DataOptions):
     gamma: Literal["mean", "median"] = "mean"
     summary_tree: Literal["mcc", "hipstr", "ccd"] = "mcc"
     predictive: int = 0
-    chains: TimeSettings = field(default_factory=TimeSettings)
+    chains: TimeSettings = UNTIL_CONVERGED
 
     def __post_init__(self) -> None:
         if self.predictive:
@@ -173,8 +177,11 @@ def as_extension(settings: TimeTreeSettings, record: Path) -> TimeTreeSettings:
     """A finished analysis goes on with the warm-up it had, one over stones not at all: what its generations
     were for depends on how many there are. InputError where less is asked for."""
     try:
-        told = json.loads(record.read_text())["settings"]["chains"]
+        found = json.loads(record.read_text())
+        told = found["settings"]["chains"]
         before, tuning = int(told["generations"]), int(told["tuning_generations"])
+        if told["until_converged"]:
+            before = int(found["convergence"]["generation"])
     except (ValueError, KeyError, TypeError):
         raise InputError(
             "this file is no record of an analysis",
@@ -187,7 +194,7 @@ def as_extension(settings: TimeTreeSettings, record: Path) -> TimeTreeSettings:
         more = "" if stones else "Ask for more --generations to go on, "
         hint = f"{more}choose another --prefix, or replace it with --redo."
         raise InputError(
-            f"this analysis is finished: {before:,} generations were asked for",
+            f"this analysis is finished: it has {before:,} generations",
             file=str(record),
             hint=hint[0].upper() + hint[1:],
         )

@@ -46,7 +46,7 @@ def time_selection(settings: TimeTreeSettings, data: TimeInput) -> Selection:
         why = "matrices without a real eigensystem are made there"
     if settings.device == "auto" and why is not None:
         return chains_on_cpu(f"chosen: {why}", threads)
-    plan = ChainPlan(chains.n_runs, 1, chains.generations)
+    plan = ChainPlan(chains.n_runs, 1, chains.expected_generations)
     return select_chains(settings.device, lambda: [_problem(data)], plan, chains.threads)
 
 

@@ -35,8 +35,13 @@ DRY_RUN = typer.Option(False, "--dry-run", help="Say what would be done, as opti
 STEPPING_STONE = typer.Option(
     None, help="Stones, such as 50: estimate the marginal likelihood from so many power posteriors; 0: none."
 )
+GENERATIONS = typer.Option(
+    None, help="Of every chain: just so many; none: until converged (1,000,000 of stepping stones)."
+)
 UNTIL_CONVERGED = typer.Option(
-    False, "--until-converged", help="Stop at ASDSF < 0.01, every ESS > 200, every R-hat < 1.01."
+    False,
+    "--until-converged",
+    help="Stop at ASDSF < 0.01, every ESS > 200, every R-hat < 1.01; at --generations the latest.",
 )
 LEAST_ESS = typer.Option(200.0, help="Of --until-converged: every effective sample size above it.")
 CONSENSUS = typer.Option("majority", help="Consensus: splits of half the trees, or all that fit.")
@@ -72,7 +77,7 @@ def mcmc(
     settings: str | None = typer.Option(None, help="TOML file of options, as lines 'option = value'."),
     mrbayes_block: Literal["obey", "ignore"] = MRBAYES_BLOCK,
     dry_run: bool = DRY_RUN,
-    generations: int = typer.Option(1_000_000, help="Of every chain; with --until-converged at most."),
+    generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
     asdsf: float = typer.Option(0.01, help="Of --until-converged: deviation of split frequencies below it."),
     least_ess: float = LEAST_ESS,
@@ -179,7 +184,7 @@ def _run(settings: McmcSettings, progress: str | None) -> Any:
 
     console = message_console(live=True)
     written = ProgressFile(progress, settings.inputs)
-    bar, report = chain_progress(console, settings.chains.generations, written.tell)
+    bar, report = chain_progress(console, written.tell)
 
     def begin(*chosen) -> None:
         prefix, chains = settings.file_prefix, settings.chains
@@ -202,20 +207,20 @@ def _run(settings: McmcSettings, progress: str | None) -> Any:
         bar.stop()
 
 
-def chain_progress(console, total: int, written: Callable[[Any], None]):
+def chain_progress(console, written: Callable[[Any], None]):
     """A bar of the generations of all chains, not started yet, and what moves it (a sampler.Progress).
     written: is told the same."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
         BarColumn(16),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+        TextColumn("{task.fields[done]}"),
         TextColumn("{task.fields[speed]}"),
         TextColumn("{task.fields[agreement]}"),
         TimeRemainingColumn(compact=True),
     )
     bar = Progress(*columns, console=console, transient=True)
-    task = bar.add_task("", total=total, speed="", agreement="")
+    task = bar.add_task("", total=None, done="", speed="", agreement="")
 
     def report(now) -> None:
         asdsf = now.diagnosis.asdsf if now.diagnosis else float("nan")
@@ -224,6 +229,7 @@ def chain_progress(console, total: int, written: Callable[[Any], None]):
             task,
             completed=now.generation,
             total=now.total,
+            done=f"{now.generation:,}" + (f"/{now.total:,}" if now.total else ""),
             speed=f"{now.speed:,.0f} chain-gen/s",
             agreement=agreement,
         )
@@ -237,6 +243,7 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
 
     from phloem.analysis.mcmc_data import prior_text
     from phloem.analysis.mcmc_options import command_line
+    from phloem.analysis.mcmc_record import length_text
     from phloem.cli.streams import terminal_width
 
     c = settings.chains
@@ -260,7 +267,8 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
     prior = "prior:   " + prior_text(data.structure, data.priors)
     show_line(fill(prior, terminal_width(), subsequent_indent=" " * 9))
     show_line(
-        f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {c.heating:g}, seed {c.seed}, {_length(c)}"
+        f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {c.heating:g}, seed {c.seed}, "
+        f"{length_text(c)}"
     )
     show_line(f"start:   {start}")
     show_line(fill(f"device:  {device}", terminal_width(), subsequent_indent=" " * 9))
@@ -268,12 +276,6 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
         show_line("data:    ignored; this samples the prior")
     if settings.of_block:
         show_line(f"same as: {command_line(settings)}")
-
-
-def _length(chains) -> str:
-    until = "until converged, at most " if chains.until_converged else ""
-    over = f" over {chains.stones:,} stepping stones" if chains.stones else ""
-    return f"{until}{chains.generations:,} generations{over}"
 
 
 def show_line(text: str) -> None:
@@ -333,7 +335,8 @@ def show_convergence(d: Diagnosis, wanted: Any, console) -> None:
     """The last diagnosis beside what was wanted."""
     from rich.text import Text
 
-    verdict = "all thresholds met" if d.met else "thresholds not met: go on with more --generations"
+    needed = "" if d.forecast != d.forecast else f", about {_rounded(d.forecast):,} by what was drawn"
+    verdict = "all thresholds met" if d.met else f"thresholds not met: go on with more --generations{needed}"
     console.print(
         f"Average standard deviation of split frequencies: {d.asdsf:.6f}  (want < {wanted.asdsf:g})"
     )
@@ -347,6 +350,11 @@ def show_convergence(d: Diagnosis, wanted: Any, console) -> None:
             f"; {d.n_draws:,} samples a run after the burn-in, {d.generation:,} generations",
         )
     )
+
+
+def _rounded(generations: float) -> int:
+    """Two digits of a forecast."""
+    return int(float(f"{generations:.1e}"))
 
 
 def _r_hat(value: float) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from phloem.cli.data_options import takes_data
+from phloem.cli.mcmc import UNTIL_CONVERGED
 
 if TYPE_CHECKING:
     from phloem.analysis.stones import StonesResult
@@ -49,10 +50,10 @@ def time(
     monophyletic: list[str] | None = MONOPHYLETIC,
     calibrate: list[str] | None = CALIBRATE,
     prefix: str | None = typer.Option(None, "--prefix", "-p", help="Of the files written."),
-    generations: int = typer.Option(1_000_000, help="Moves of every run; with --until-converged at most."),
-    until_converged: bool = typer.Option(
-        False, "--until-converged", help="Stop at ASDSF < 0.01, every ESS > 200, every R-hat < 1.01."
+    generations: int | None = typer.Option(
+        None, help="Moves of every run: just so many; none: until converged."
     ),
+    until_converged: bool = UNTIL_CONVERGED,
     runs: int = typer.Option(2, help="Independent runs from random trees, to compare with each other."),
     start: Literal["random", "lsd"] = typer.Option(
         "random", help="Trees to start from; lsd: one by neighbour joining, dated by least squares."
@@ -87,7 +88,7 @@ def time(
 
 def _settings(options: dict[str, Any]) -> TimeTreeSettings:
     """The options of the command, sorted into the records of phloem.analysis.time."""
-    from phloem.analysis.time import TimeSettings, TimeTreeSettings, TreeModel
+    from phloem.analysis.time import TimeSettings, TimeTreeSettings, TreeModel, chain_length
 
     options |= options.pop("data")
     given = {"cutoff": options.pop("cutoff"), "sampled": options.pop("sampled")}
@@ -102,6 +103,8 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
         options[name] = tuple(options[name] or ())
     options |= {"n_runs": options.pop("runs"), "use_data": not options.pop("prior_only")}
     options["stones"] = options.pop("stepping_stone") or 0
+    length = chain_length(options["generations"], options["until_converged"] or None, options["stones"])
+    options["generations"], options["until_converged"] = length
     of_chains = {name: options.pop(name) for name in TimeSettings.__dataclass_fields__ if name in options}
     return TimeTreeSettings(**options, tree=tree, chains=TimeSettings(**of_chains))
 
@@ -114,7 +117,7 @@ def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult | Stone
 
     console = message_console(live=True)
     written = ProgressFile(progress, settings.inputs)
-    bar, report = chain_progress(console, settings.chains.generations, written.tell)
+    bar, report = chain_progress(console, written.tell)
 
     def begin(data: TimeInput, device: str) -> None:
         written.check(lambda: output_files(settings))
@@ -133,6 +136,7 @@ def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult | Stone
 def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None:
     from textwrap import fill
 
+    from phloem.analysis.mcmc_record import length_text
     from phloem.cli.mcmc import show_line
     from phloem.cli.streams import terminal_width
 
@@ -164,11 +168,8 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     together = [x.name for x in model.clades if x.together or x.clock]
     if together:
         show_line(f"clades:  monophyletic {', '.join(together)}")
-    until = "until converged, at most " if c.until_converged else ""
     origin = "random trees" if c.start == "random" else "a tree dated by least squares"
-    over = f" over {c.stones:,} stepping stones" if c.stones else ""
-    length = f"{until}{c.generations:,} generations{over}"
-    show_line(f"chains:  {c.n_runs} runs, seed {c.seed}, {length}, {origin}")
+    show_line(f"chains:  {c.n_runs} runs, seed {c.seed}, {length_text(c)}, {origin}")
     show_line(fill(f"device:  {device}", terminal_width(), subsequent_indent=" " * 9))
     if not c.use_data:
         show_line("data:    ignored; this samples the prior")

@@ -108,7 +108,7 @@ CONVERGED = Question(
     True,
 )
 GENERATIONS = Question(
-    "generations", "Generations", "At most so many, if it stops when converged.", "whole", 1_000_000
+    "generations", "Generations", "At most so many, if it stops when converged; none: no limit.", "whole"
 )
 RUNS = Question("runs", "Independent runs", "Two or more, or nothing tells whether they agree.", "whole", 2)
 CHECK = Question(

@@ -132,6 +132,33 @@ def test_a_finished_analysis_goes_on(tmp_path):
     assert again.exit_code == 0 and "was finished before" in again.stdout
 
 
+def test_a_converged_analysis_goes_on_from_where_it_ended(tmp_path):
+    """What nobody limited ended far before its limit: more generations than it has are an extension."""
+    prefix = tmp_path / "x"
+    easy = (
+        "--least-ess",
+        "1",
+        "--r-hat",
+        "3",
+        "--asdsf",
+        "1",
+        "--sample-every",
+        "20",
+        "--check-every",
+        "2000",
+    )
+    first = command("--model", "JC", "--prefix", str(prefix), *easy)
+    assert first.exit_code == 0, first.exception
+    drawn = json.loads(Path(f"{prefix}.json").read_text())["convergence"]["generation"]
+    assert 0 < drawn <= 20_000 and "all thresholds met" in first.stdout
+    again = command("--model", "JC", "--prefix", str(prefix), *easy)
+    assert again.exit_code == 0 and "was finished before" in again.stdout
+    fewer = command("--model", "JC", "--prefix", str(prefix), "--generations", "400", *easy)
+    assert isinstance(fewer.exception, InputError) and f"it has {drawn:,} generations" in str(fewer.exception)
+    more = command("--model", "JC", "--prefix", str(prefix), *easy, "--generations", str(drawn + 2000))
+    assert more.exit_code == 0 and f"resumed at generation {drawn:,}" in more.stdout, more.exception
+
+
 def test_a_checkpoint_decides_about_the_device(tmp_path, monkeypatch):
     """What a GPU began is not gone on with elsewhere, under auto either; a device asked for is used."""
     from phloem.analysis import mcmc as analysis
@@ -242,6 +269,40 @@ def test_what_a_dry_run_prints_is_a_settings_file_that_says_the_same(block, tmp_
     second = CliRunner().invoke(build_app(), ["mcmc", "--settings", "it.toml", "--dry-run"])
     assert second.exit_code == 0, second.exception
     assert second.stdout.split("The same as a settings file:")[1].strip() == toml
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "told"),
+    [
+        ([], "until converged", []),
+        (["--generations", "3000"], "3,000 generations", ["generations = 3000"]),
+        (
+            ["--generations", "3000", "--until-converged"],
+            "until converged, at most 3,000 generations",
+            ["generations = 3000", "until_converged = true"],
+        ),
+        (["--until-converged"], "until converged", []),
+        (["--stepping-stone", "5"], "1,000,000 generations over 5 stepping stones", ["stepping_stone = 5"]),
+    ],
+)
+def test_chains_run_until_converged_unless_told_how_long(block, tmp_path, options, words, told):
+    found = block("--mrbayes-block", "ignore", "--model", "MK", *options, "--dry-run")
+    assert found.exit_code == 0, found.exception
+    line = next(line for line in found.stdout.splitlines() if line.startswith("chains:"))
+    text = " ".join(found.stdout.split())
+    assert f"seed 1, {words} start:" in text, line
+    toml = found.stdout.split("The same as a settings file:")[1]
+    assert all(line in toml for line in told)
+    assert ("generations" in toml) == ("generations = 3000" in told)
+    (tmp_path / "it.toml").write_text(toml)
+    again = CliRunner().invoke(build_app(), ["mcmc", "--settings", "it.toml", "--dry-run"])
+    assert again.stdout.split("The same as a settings file:")[1].strip() == toml.strip()
+
+
+def test_an_end_that_nobody_says_is_asked_for(tmp_path):
+    (tmp_path / "it.toml").write_text(f'alignment = "{PRIMATES}"\nuntil_converged = false\n')
+    found = CliRunner().invoke(build_app(), ["mcmc", "--settings", str(tmp_path / "it.toml"), "--dry-run"])
+    assert isinstance(found.exception, InputError) and "says no end" in str(found.exception)
 
 
 def test_options_stand_before_the_block_and_it_is_told(block):

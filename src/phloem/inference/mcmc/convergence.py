@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import log, log1p
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from phloem.summary.trace import mixing
 class Diagnosis:
     """asdsf: average standard deviation of split frequencies, NaN for one run. ess: smallest bulk ESS,
     r_hat: largest R̂, over the trace's numbers and over splits of uncertain presence; limiting: what holds
-    the smallest ESS. met: whether every threshold holds. n_draws: a run, after the burn-in."""
+    the smallest ESS. met: whether every threshold holds. n_draws: a run, after the burn-in. forecast: the
+    generation at which they would hold if ESS goes on growing with the samples, R̂ - 1 falling as they grow,
+    and ASDSF as their root; NaN where too little is known."""
 
     generation: int
     n_draws: int
@@ -29,6 +32,20 @@ class Diagnosis:
     r_hat: float
     limiting: str
     met: bool
+    forecast: float = np.nan
+
+
+_LOOKS = 1 / log1p(0.05)
+
+
+def looks_at(generation: int, check_every: int, end: int) -> bool:
+    """Whether convergence is looked at there: early at every checkpoint, later where the run is some 5 %
+    longer than at the last look, so that looking costs a share of the sampling however long it is; and at the
+    end. It depends on the generation alone, so that a resumed run stops where an uninterrupted one does."""
+    if generation % check_every or generation >= end:
+        return generation >= end
+    before = generation - check_every
+    return before <= 0 or int(log(generation) * _LOOKS) > int(log(before) * _LOOKS)
 
 
 def kept(samples: Samples, burn_in: float, tuning: int) -> int:
@@ -50,7 +67,9 @@ def diagnose(
     table = split_table([s.tree_sample(taxa, first) for s in samples])
     asdsf = np.nan
     if len(samples) > 1:
-        asdsf = split_frequency_deviation(table, thresholds.min_split_frequency).average
+        often = float(table.probability[~table.trivial].max(initial=0.0))  # of a prior no split may be
+        least = min(thresholds.min_split_frequency, often / 2)
+        asdsf = split_frequency_deviation(table, least).average
     draws = np.stack([s.numbers[first:] for s in samples])
     presence, labels = split_presence(table, len(samples), n_draws, thresholds.min_split_frequency)
     ess, r_hat = mixing(np.concatenate([draws, presence], axis=2))
@@ -64,9 +83,26 @@ def diagnose(
         and np.nanmax(r_hat) < thresholds.r_hat
         and (len(samples) == 1 or asdsf < thresholds.asdsf)
     )
-    return Diagnosis(
+    found = Diagnosis(
         generation, n_draws, asdsf, float(np.nanmin(ess)), float(np.nanmax(r_hat)), which[worst], met
     )
+    return replace(found, forecast=_forecast(found, thresholds))
+
+
+def _forecast(now: Diagnosis, thresholds: Convergence) -> float:
+    """Diagnosis.forecast. A threshold of zero is never met."""
+    if now.met:
+        return float(now.generation)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        longer = np.array(
+            [
+                np.float64(thresholds.ess) / now.ess,
+                (now.r_hat - 1) / np.float64(thresholds.r_hat - 1),
+                (now.asdsf / np.float64(thresholds.asdsf)) ** 2,
+            ]
+        )
+    factor = float(np.nanmax(longer))
+    return now.generation * max(factor, 1.0) if np.isfinite(factor) and thresholds.r_hat > 1 else np.nan
 
 
 def split_presence(

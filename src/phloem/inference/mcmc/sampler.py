@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.checkpoint import Checkpoint
-from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept
+from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept, looks_at
 from phloem.inference.mcmc.guard import Guard, Plain
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import Device, Run, advanced, as_parts, new_run
@@ -32,12 +33,13 @@ PROGRESS_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Progress:
-    """generation: of the slowest run; of `total` at most. speed: chain-generations a second, all chains of
-    all runs. seconds_left: to total. diagnosis: the last look at convergence, if any. moves: name → (times
-    the cold chains tried it, share that was accepted), those tried."""
+    """generation: of the slowest run. total: where they end, or are expected to have converged; None while
+    nobody knows. speed: chain-generations a second, all chains of all runs. seconds_left: to total.
+    diagnosis: the last look at convergence, if any. moves: name → (times the cold chains tried it, share that
+    was accepted), those tried."""
 
     generation: int
-    total: int
+    total: int | None
     speed: float
     seconds_left: float
     diagnosis: Diagnosis | None
@@ -106,30 +108,32 @@ def sample(
         checkpoint.save(whole)  # before any trace file, so that whoever finds one finds both
     diagnosis = spread.ranks.broadcast(_diagnosis(whole, names, taxa, settings) if whole else None)
     files = TraceFiles(prefix, taxa, whole, diagnosis.asdsf) if prefix else None
-    begun, chains = time.monotonic(), (settings.n_chains * settings.n_runs, settings.generations)
-    while at < settings.generations and not (settings.until_converged and diagnosis.met):
-        block = min(settings.check_every - at % settings.check_every, settings.generations - at)
-        before = [run.samples for run in whole]
-        report = reporter(progress, runs, chains, (begun, start), diagnosis)
+    begun, each, stops = time.monotonic(), settings.n_chains * settings.n_runs, settings.until_converged
+    every, end = settings.check_every, settings.generations
+    while at < end and not (stops and diagnosis.met and looks_at(at, every, end)):
+        block, before = min(every - at % every, end - at), [run.samples for run in whole]
+        report = reporter(
+            progress, runs, (each, expected_end(settings, diagnosis)), (begun, start), diagnosis
+        )
         keep = checkpoint.save if checkpoint and spread.alone else None
         runs = advance_all(advanced, runs, block, settings.threads or len(runs), report, keep, spread.alone)
-        last = (at := at + block) >= settings.generations
-        for run in runs if last else ():
+        at += block
+        for run in runs if at >= end else ():
             guard.check_chains(run.number, _chains(run))
         whole, runs = gathered(spread, runs, before)
         for run, former in zip(whole, before):
             guard.check_samples(run.number, run.samples, former.n)
         if checkpoint:
             checkpoint.save(whole)
-        if whole and (files or settings.until_converged or last or progress is not None):
+        if (looked := looks_at(at, every, end)) and whole:
             diagnosis = _diagnosis(whole, names, taxa, settings)
         if files:
-            files.add(whole, diagnosis.asdsf)
+            files.add(whole, diagnosis.asdsf if looked else None)
         diagnosis = spread.ranks.broadcast(diagnosis)
     if files:
         files.close(whole)
-    seconds, done = time.monotonic() - begun, (at - start) * chains[0]
-    return Sampled(tuple(whole), diagnosis, seconds, done, start if stored else None)
+    done = tuple(whole), diagnosis, time.monotonic() - begun, (at - start) * each
+    return Sampled(*done, start if stored else None)
 
 
 def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:
@@ -231,10 +235,10 @@ def _chains(run: Run) -> dict[int, Samples]:
 
 
 def reporter(
-    progress: Callable[[Progress], None] | None, runs: list, chains: tuple[int, int],
+    progress: Callable[[Progress], None] | None, runs: list, chains: tuple[int, int | None],
     since: tuple[float, int], diagnosis: Diagnosis,
 ) -> Callable[[], None]:  # fmt: skip
-    """What tells how far the runs are. chains: of all runs, and their generations; since: when, and at which
+    """What tells how far the runs are. chains: of all runs, and Progress.total; since: when, and at which
     generation, sampling began."""
     (each, total), (begun, start) = chains, since
 
@@ -243,7 +247,7 @@ def reporter(
             return
         slowest = min((run.generation for run in runs), default=start)
         speed = max(slowest - start, 0) * each / max(time.monotonic() - begun, 1e-9)
-        left = (total - slowest) * each / speed if speed > 0 else float("nan")
+        left = (total - slowest) * each / speed if speed > 0 and total is not None else float("nan")
         progress(Progress(slowest, total, speed, left, diagnosis, accepted_shares(runs)))
 
     return report
@@ -259,6 +263,16 @@ def accepted_shares(runs: Sequence) -> dict[str, tuple[int, float]]:
     )
     of_moves = zip(runs[0].moves, tried, accepted)
     return {move.name: (int(n), float(a / n)) for move, n, a in of_moves if n}
+
+
+def expected_end(settings: Any, diagnosis: Diagnosis) -> int | None:
+    """The last generation, or the checkpoint before at which runs should have converged; None while nobody
+    knows. settings: of either sampler."""
+    if not settings.until_converged:
+        return settings.generations
+    if not np.isfinite(diagnosis.forecast):
+        return None
+    return min(settings.generations, -int(-diagnosis.forecast // settings.check_every) * settings.check_every)
 
 
 def _diagnosis(runs: list[Run], names, taxa, settings: ChainSettings) -> Diagnosis:

@@ -65,14 +65,30 @@ class Convergence:
                 raise InputError(f"the threshold of {name} is a number of 0 or more, not {value}")
 
 
+LONGEST = 100_000_000
+"""Generations at which a run that nobody limited gives up converging."""
+
+
+def chain_length(generations: int | None, until_converged: bool | None, stones: int) -> tuple[int, bool]:
+    """Generations, and whether chains end before where they have converged: of a number alone just so many,
+    of nothing until converged; stepping stones have a length of their own. InputError where nothing says an
+    end."""
+    if generations is not None or stones:
+        return generations or ChainSettings.generations, bool(until_converged)
+    if until_converged is False:
+        raise InputError("until_converged = false says no end", hint="Say how many generations.")
+    return LONGEST, True
+
+
 @dataclass(frozen=True)
 class ChainSettings:
     """What the chains do: n_runs independent runs of n_chains Metropolis-coupled chains.
 
-    generations: of every chain (the limit if until_converged). sample_every: generations between samples.
+    generations: of every chain, the limit if until_converged. sample_every: generations between samples.
     burn_in: fraction of the samples that summaries leave out. tuning_generations: moves adapt during the
     first ones only; None takes burn_in · generations, at most 25,000. heating: chain i runs at 1 / (1 +
-    heating · i). check_every: generations between two looks at convergence, and between checkpoints.
+    heating · i). check_every: generations between checkpoints, and between looks at convergence, which grow
+    rarer as the run gets longer (convergence.looks_at).
     swap_every: generations between two tries to swap; swap_seed: of their random numbers, None: the seed.
     constraints: numbers of the tips of every split that all trees must have.
     stones: 0 samples the posterior; else the marginal likelihood is estimated from so many power posteriors,
@@ -120,6 +136,11 @@ class ChainSettings:
         require_seed(self.seed)
         if self.swap_seed is not None:
             require_seed(self.swap_seed)
+
+    @property
+    def expected_generations(self) -> int:
+        """What a choice between devices reckons with: nobody knows when chains will have converged."""
+        return min(self.generations, ChainSettings.generations) if self.until_converged else self.generations
 
     @property
     def tuning(self) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from phloem.inference.mcmc.checkpoint import KEPT
+from phloem.inference.mcmc.convergence import looks_at
 from phloem.inference.mcmc.move_table import LENGTHS, NUMBERS, TOPOLOGY, ChainMove
 from phloem.inference.mcmc.run import Run
 from phloem.inference.mcmc.samples import Samples
@@ -97,17 +98,17 @@ def begin_history(prefix: str, runs: Sequence[Run], asdsf: float) -> None:
     path, head = history_path(prefix), _history_head(runs)
     before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     rows = before.removeprefix(head).splitlines() if before.startswith(head) else []
-    every, last = settings.check_every, at >= settings.generations
+    every, end = settings.check_every, settings.generations
     columns = head.splitlines()[-1].count("\t")
     kept = [
         row
         for row in rows
-        if 0 < _generation(row) < at and _generation(row) % every == 0 and row.count("\t") == columns
+        if 0 < _generation(row) < at and looks_at(_generation(row), every, end) and row.count("\t") == columns
     ]
     with replaced_text(path, kept=KEPT) as file:
         file.write(head)
         file.writelines(f"{row}\n" for row in kept)
-        if at and (at % every == 0 or last):
+        if at and looks_at(at, every, end):
             file.write(_history_line(runs, asdsf))
 
 
@@ -184,10 +185,10 @@ class TraceFiles:
         if self._has_history:
             begin_history(prefix, runs, asdsf)
 
-    def add(self, runs: Sequence[Run], asdsf: float) -> None:
-        """What was drawn since, and a row of the history."""
+    def add(self, runs: Sequence[Run], asdsf: float | None) -> None:
+        """What was drawn since, and where the runs were looked at a row of the history."""
         self._written = [write_trace(self._prefix, r, self._taxa, n) for r, n in zip(runs, self._written)]
-        if self._has_history:
+        if self._has_history and asdsf is not None:
             append_history(self._prefix, runs, asdsf)
 
     def close(self, runs: Sequence[Run]) -> None:

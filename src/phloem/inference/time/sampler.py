@@ -12,11 +12,11 @@ import numpy as np
 from phloem.data.alignment import Alignment
 from phloem.hardware.machine import usable_cores
 from phloem.inference.mcmc.checkpoint import KEPT, Checkpoint
-from phloem.inference.mcmc.convergence import ENOUGH_TRIES, Diagnosis, diagnose
+from phloem.inference.mcmc.convergence import ENOUGH_TRIES, Diagnosis, diagnose, looks_at
 from phloem.inference.mcmc.guard import Guard, Plain, plain_likelihood
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import Device
-from phloem.inference.mcmc.sampler import Progress, advance_all, reporter
+from phloem.inference.mcmc.sampler import Progress, advance_all, expected_end, reporter
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.draws import HEIGHTS, RATES, draw
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
@@ -135,23 +135,25 @@ def sample(
     if checkpoint and not stored:
         checkpoint.save(runs)
     written = [write_trace(prefix, run, 0) if prefix else 0 for run in runs]
-    begun, chains = time.monotonic(), (settings.n_runs, settings.generations)
+    begun = time.monotonic()
     diagnosis = diagnosis_of(runs)
-    while runs[0].generation < settings.generations and not (settings.until_converged and diagnosis.met):
-        at = runs[0].generation
-        block = min(settings.check_every - at % settings.check_every, settings.generations - at)
+    stops, every, end = settings.until_converged, settings.check_every, settings.generations
+    at = start
+    while at < end and not (stops and diagnosis.met and looks_at(at, every, end)):
+        block = min(every - at % every, end - at)
         before = runs[0].samples.n
-        report = reporter(progress, runs, chains, (begun, start), diagnosis)
+        goal = settings.n_runs, expected_end(settings, diagnosis)
+        report = reporter(progress, runs, goal, (begun, start), diagnosis)
         keep = checkpoint.save if checkpoint else None
         runs = advance_all(advanced, runs, block, settings.threads or usable_cores()[0], report, keep)
-        last = runs[0].generation >= settings.generations
+        last = (at := at + block) >= end
         for run in runs:
             guard.check_samples(run.number, run.samples, before)
             guard.check_chains(run.number, {0: draw(run.state, run.columns)} if last else {})
         if prefix and checkpoint:
             checkpoint.save(runs)
             written = [write_trace(prefix, run, n) for run, n in zip(runs, written)]
-        if settings.until_converged or last or progress is not None:
+        if looks_at(at, every, end):
             diagnosis = diagnosis_of(runs)
     for run in runs if prefix else ():
         close_trace(str(prefix), run)

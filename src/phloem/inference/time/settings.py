@@ -12,7 +12,7 @@ from phloem.density.terms.normal import Normal
 from phloem.density.terms.term import Family
 from phloem.errors import InputError, require_count, require_seed
 from phloem.hardware.limits import require_threads
-from phloem.inference.mcmc.settings import OF_NUMBERS, Convergence, check_stones, parse_density
+from phloem.inference.mcmc.settings import LONGEST, OF_NUMBERS, Convergence, check_stones, parse_density
 from phloem.inference.mcmc.stones import Ladder, ladder
 
 Start = Literal["random", "lsd"]
@@ -74,7 +74,8 @@ class TimeSettings:
 
     generations: moves of every chain (the limit if until_converged); sample_every: between samples. warm_up:
     share of the generations in which moves adapt and scales are learnt, which summaries leave out, at most
-    most_warm_up of them; tuning_generations: exactly so many. check_every: generations between checkpoints,
+    most_warm_up of them, and of a run that nobody limited as of one of 1,000,000; tuning_generations: exactly
+    so many. check_every: generations between checkpoints,
     and looks at convergence. use_data: False samples the prior. path: length of Hamiltonian trajectories, in
     scales; most_steps: of one. start: from a "random" tree, or that of "lsd": neighbour joining's, its nodes
     dated by least squares. move_weights: None for all, else name → weight. stones, stone_shape: as of
@@ -121,10 +122,15 @@ class TimeSettings:
         return ladder(self, self.warm_up)
 
     @property
+    def expected_generations(self) -> int:
+        """Of a run that nobody limited, those of one that was not told to converge."""
+        return TimeSettings.generations if self.generations == LONGEST else self.generations
+
+    @property
     def tuning(self) -> int:
         """Generations of the warm-up, of a stepping-stone analysis that before the first stone."""
         if self.stones:
             return self.ladder.first
         if self.tuning_generations is not None:
             return self.tuning_generations
-        return int(min(self.most_warm_up, self.warm_up * self.generations))
+        return int(min(self.most_warm_up, self.warm_up * self.expected_generations))

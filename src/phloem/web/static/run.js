@@ -100,8 +100,8 @@ function progressBar(job) {
 }
 
 function generations(p) {
-  return `${number(p.generation)} of at most ${number(p.total)} generations, ${number(Math.round(p.speed))} chain-generations a second, `
-    + `${duration(p.seconds_left)} left at most.`;
+  const end = p.total ? ` of about ${number(p.total)}` : "", left = p.total ? `, about ${duration(p.seconds_left)} left` : "";
+  return `${number(p.generation)}${end} generations, ${number(Math.round(p.speed))} chain-generations a second${left}.`;
 }
 
 const UNITS = { search: "tries", bootstrap: "replicates", models: "models", fit: "evaluations", trees: "trees" };

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from phloem.errors import InputError
-from phloem.inference.mcmc.convergence import diagnose, frozen_warnings, kept
+from phloem.inference.mcmc.convergence import (
+    Diagnosis,
+    _forecast,
+    diagnose,
+    frozen_warnings,
+    kept,
+    looks_at,
+)
 from phloem.inference.mcmc.move_table import chosen_moves
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import advanced, new_run
-from phloem.inference.mcmc.sampler import sample
+from phloem.inference.mcmc.sampler import expected_end, sample
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.settings import (
     ChainSettings,
@@ -21,6 +30,7 @@ from phloem.inference.mcmc.settings import (
 )
 from phloem.inference.mcmc.structure import ChainModel, structure_of_model
 from phloem.model.grammar import parse_model
+from phloem.tree.random import uniform_unrooted
 
 TAXA = ("a", "b", "c", "d")
 NAMES = ("LnL", "LnPr", "TL")
@@ -147,3 +157,50 @@ def test_swaps_are_tried_every_so_many_generations():
     assert swaps_tried(swap_every=101).sum() == 0
     assert not np.array_equal(swaps_tried(), swaps_tried(swap_seed=5))
     assert np.array_equal(swaps_tried(), swaps_tried(swap_seed=1))
+
+
+def test_a_forecast_goes_by_the_threshold_that_is_furthest_away():
+    """ESS grows with the samples, R-hat - 1 falls as they grow, ASDSF as their root."""
+    now = Diagnosis(1000, 100, 0.03, 50.0, 1.02, "TL", False)
+    assert _forecast(now, Convergence(ess=100, asdsf=1, r_hat=1.1)) == 2000
+    assert _forecast(now, Convergence(ess=1, asdsf=0.01, r_hat=1.1)) == pytest.approx(9000)
+    assert _forecast(now, Convergence(ess=1, asdsf=1, r_hat=1.01)) == pytest.approx(2000)
+    assert _forecast(replace(now, asdsf=np.nan), Convergence(ess=100, r_hat=1.1)) == 2000  # one run
+    assert np.isnan(_forecast(now, Convergence(ess=1, r_hat=1.0)))  # never met
+    found = verdict()
+    assert found.forecast == found.generation and verdict(shares=(0.8, 0.4)).forecast > found.generation
+    assert (
+        expected_end(ChainSettings(until_converged=True, check_every=300), replace(now, forecast=1000))
+        == 1200
+    )
+    assert (
+        expected_end(ChainSettings(generations=900, until_converged=True), replace(now, forecast=1000)) == 900
+    )
+    assert expected_end(ChainSettings(until_converged=True), now) is None
+    assert expected_end(ChainSettings(), now) == 1_000_000
+
+
+def test_looks_are_a_share_of_the_run_and_the_same_after_a_resume():
+    looks = [g for g in range(100, 1_000_001, 100) if looks_at(g, 100, 1_000_000)]
+    assert looks[:10] == list(range(100, 1001, 100)) and looks[-1] == 1_000_000
+    assert sum(looks) < 25 * 1_000_000 and max(np.diff(looks) / looks[:-1]) < 1 and len(looks) < 250
+    assert max(np.diff(looks)[20:] / np.array(looks)[20:-1]) < 0.11
+    assert not looks_at(150, 100, 1_000_000) and looks_at(150, 100, 150)
+
+
+def test_of_a_prior_the_rare_splits_count():
+    """No split is above the least frequency that data would make one; without them nothing would ever end."""
+    taxa = tuple("abcdefghijkl")
+    rng, trees = np.random.default_rng(1), []
+    for _ in range(2):
+        drawn = [uniform_unrooted(12, rng) for _ in range(2000)]
+        trees.append(np.array([tree.parent for tree in drawn], np.int32))
+    n = trees[0].shape[1]
+    runs = [
+        Samples(
+            np.arange(2000), rng.normal(size=(2000, 3)), parent, np.ones((2000, n)), np.zeros((2000, 0, n))
+        )
+        for parent in trees
+    ]
+    found = diagnose(runs, NAMES, taxa, 0, Convergence())
+    assert found.met and 0 < found.asdsf < 0.01
