@@ -150,7 +150,7 @@ def test_a_converged_analysis_goes_on_from_where_it_ended(tmp_path):
     first = command("--model", "JC", "--prefix", str(prefix), *easy)
     assert first.exit_code == 0, first.exception
     drawn = json.loads(Path(f"{prefix}.json").read_text())["convergence"]["generation"]
-    assert 0 < drawn <= 20_000 and "all thresholds met" in first.stdout
+    assert 0 < drawn < 100_000 and "all thresholds met" in first.stdout
     again = command("--model", "JC", "--prefix", str(prefix), *easy)
     assert again.exit_code == 0 and "was finished before" in again.stdout
     fewer = command("--model", "JC", "--prefix", str(prefix), "--generations", "400", *easy)
@@ -285,17 +285,15 @@ def test_what_a_dry_run_prints_is_a_settings_file_that_says_the_same(block, tmp_
         (["--stepping-stone", "5"], "1,000,000 generations over 5 stepping stones", ["stepping_stone = 5"]),
     ],
 )
-def test_chains_run_until_converged_unless_told_how_long(block, tmp_path, options, words, told):
-    found = block("--mrbayes-block", "ignore", "--model", "MK", *options, "--dry-run")
+def test_chains_run_until_converged_unless_told_how_long(tmp_path, options, words, told):
+    found = command("--model", "JC", *options, "--dry-run")
     assert found.exit_code == 0, found.exception
-    line = next(line for line in found.stdout.splitlines() if line.startswith("chains:"))
-    text = " ".join(found.stdout.split())
-    assert f"seed 1, {words} start:" in text, line
+    assert f"seed 1, {words} start:" in " ".join(found.stdout.split())
     toml = found.stdout.split("The same as a settings file:")[1]
     assert all(line in toml for line in told)
     assert ("generations" in toml) == ("generations = 3000" in told)
     (tmp_path / "it.toml").write_text(toml)
-    again = CliRunner().invoke(build_app(), ["mcmc", "--settings", "it.toml", "--dry-run"])
+    again = CliRunner().invoke(build_app(), ["mcmc", "--settings", str(tmp_path / "it.toml"), "--dry-run"])
     assert again.stdout.split("The same as a settings file:")[1].strip() == toml.strip()
 
 

@@ -95,9 +95,8 @@ def sample(
     prefix = prefix if spread.ranks.number == 0 else None
     checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}) if prefix else None
     stored = checkpoint.load() if checkpoint else None
-    made_from = parts, structure, settings, start_tree, where.device
-    taxa, runs = parts[0].taxa, _new_runs(made_from, spread, stored or [])
-    names = ("LnL", "LnPr", *trace_columns(structure, settings.priors).names)
+    runs = _new_runs((parts, structure, settings, start_tree, where.device), spread, stored or [])
+    taxa, names = parts[0].taxa, ("LnL", "LnPr", *trace_columns(structure, settings.priors).names)
     guard = Guard(parts, settings.n_chains, names[2:], plain if settings.use_data else None, prefix)
     for run in runs:
         guard.check_chains(run.number, _chains(run))
@@ -112,9 +111,8 @@ def sample(
     every, end = settings.check_every, settings.generations
     while at < end and not (stops and diagnosis.met and looks_at(at, every, end)):
         block, before = min(every - at % every, end - at), [run.samples for run in whole]
-        report = reporter(
-            progress, runs, (each, expected_end(settings, diagnosis)), (begun, start), diagnosis
-        )
+        goal = expected_end(settings, diagnosis)
+        report = reporter(progress, runs, (each, goal), (begun, start), diagnosis)
         keep = checkpoint.save if checkpoint and spread.alone else None
         runs = advance_all(advanced, runs, block, settings.threads or len(runs), report, keep, spread.alone)
         at += block

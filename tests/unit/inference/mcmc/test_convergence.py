@@ -183,7 +183,7 @@ def test_a_forecast_goes_by_the_threshold_that_is_furthest_away():
 def test_looks_are_a_share_of_the_run_and_the_same_after_a_resume():
     looks = [g for g in range(100, 1_000_001, 100) if looks_at(g, 100, 1_000_000)]
     assert looks[:10] == list(range(100, 1001, 100)) and looks[-1] == 1_000_000
-    assert sum(looks) < 25 * 1_000_000 and max(np.diff(looks) / looks[:-1]) < 1 and len(looks) < 250
+    assert sum(looks) < 25 * 1_000_000 and len(looks) < 250
     assert max(np.diff(looks)[20:] / np.array(looks)[20:-1]) < 0.11
     assert not looks_at(150, 100, 1_000_000) and looks_at(150, 100, 150)
 
