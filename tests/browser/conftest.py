@@ -9,11 +9,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 pytest.importorskip("starlette", reason="the page needs phloem[ui]")
 pytest.importorskip("selenium", reason="selenium drives the browser")
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -76,3 +81,104 @@ def chromium(tmp_path_factory):
     driver.set_script_timeout(60)
     yield driver
     driver.quit()
+
+
+class Visit:
+    """A browser on a page, with what people do there."""
+
+    def __init__(self, driver, server) -> None:
+        self.driver, self.server = driver, server
+        self.open()
+
+    def open(self) -> None:
+        self.driver.get("about:blank")
+        self.driver.get(self.server.url)
+        self.until("What do you have?")
+
+    def at(self, *names: str) -> None:
+        wanted = "#/" + "/".join(quote(name, safe="") for name in names)
+        self.driver.execute_script(
+            "if (location.hash === arguments[0]) dispatchEvent(new HashChangeEvent('hashchange'));"
+            "else location.hash = arguments[0]",
+            wanted,
+        )
+        self.until({"": "What do you have?", "compare": "Compare two trees"}.get(names[0], names[-1]))
+
+    @property
+    def text(self) -> str:
+        return self.driver.execute_script("return document.querySelector('main').innerText")
+
+    def until(self, words: str, seconds: float = 60) -> None:
+        def there(_):
+            text = self.text
+            assert "did not work" not in text or "did not work" in words, text
+            return words in text
+
+        try:
+            WebDriverWait(self.driver, seconds, 0.1).until(there)
+        except Exception as error:
+            raise AssertionError(f"no '{words}' in: {self.text}") from error
+
+    def all(self, css: str):
+        return self.driver.find_elements(By.CSS_SELECTOR, css)
+
+    def one(self, css: str, seconds: float = 30):
+        return WebDriverWait(self.driver, seconds, 0.1).until(lambda _: (self.all(css) or [None])[0])
+
+    def press(self, words: str) -> None:
+        def found(_):
+            return next((b for b in self.all("button, a.button") if b.text == words), None)
+
+        button = WebDriverWait(self.driver, 30, 0.1).until(found)
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+        button.click()
+
+    def drop(self, path: Path) -> None:
+        self.at("")
+        self.one("#pick").send_keys(str(path))
+
+    def start(self, kind: str, **answers: str) -> str:
+        """Fill in an analysis of the file that is shown; its name."""
+        self.driver.execute_script("arguments[0].click()", self.one(f"[data-kind={kind}]"))
+        self.driver.execute_script("for (const d of document.querySelectorAll('form details')) d.open = true")
+        for name, answer in answers.items():
+            field = self.one(f"#q-{name.replace('_', '-')}")
+            if field.get_attribute("type") == "checkbox":
+                if field.is_selected() != (answer == "yes"):
+                    self.driver.execute_script("arguments[0].click()", field)
+            else:
+                field.clear()
+                field.send_keys(answer)
+        self.driver.execute_script("arguments[0].click()", self.one("form button[type=submit]"))
+        WebDriverWait(self.driver, 30, 0.1).until(lambda _: "#/run/" in self.driver.current_url)
+        return self.driver.current_url.rpartition("/")[2]
+
+    def ink(self, css: str) -> int:
+        """How many pixels of a canvas are drawn on."""
+        self.one(css)
+        return self.driver.execute_async_script(
+            "const [css, done] = arguments; setTimeout(() => { const c = document.querySelector(css);"
+            "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let n = 0;"
+            "for (let k = 3; k < d.length; k += 4) n += d[k] > 0; done(n); }, 300)",
+            css,
+        )
+
+    def fetched(self, path: str) -> bytes:
+        return bytes(self.driver.execute_async_script(
+            "const [path, done] = arguments; fetch(path).then((r) => r.arrayBuffer())"
+            ".then((b) => done(Array.from(new Uint8Array(b))))", path))  # fmt: skip
+
+    def tab_to(self, css: str, press: str) -> None:
+        """By the keyboard alone: Tab until it has the focus, then a key."""
+        for _ in range(200):
+            here = self.driver.switch_to.active_element
+            if here == self.one(css):
+                here.send_keys(press)
+                return
+            here.send_keys(Keys.TAB)
+        raise AssertionError(f"Tab does not reach {css}")
+
+
+@pytest.fixture(scope="module")
+def visit(chromium, server):
+    return Visit(chromium, server)

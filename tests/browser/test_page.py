@@ -11,107 +11,14 @@ import sys
 import time
 import zipfile
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 import pytest
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import Select
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SECONDS = 240  # the first sampler compiles
-
-
-class Visit:
-    """A browser on a page, with what people do there."""
-
-    def __init__(self, driver, server) -> None:
-        self.driver, self.server = driver, server
-        self.open()
-
-    def open(self) -> None:
-        self.driver.get("about:blank")
-        self.driver.get(self.server.url)
-        self.until("What do you have?")
-
-    def at(self, *names: str) -> None:
-        wanted = "#/" + "/".join(quote(name, safe="") for name in names)
-        self.driver.execute_script(
-            "if (location.hash === arguments[0]) dispatchEvent(new HashChangeEvent('hashchange'));"
-            "else location.hash = arguments[0]",
-            wanted,
-        )
-        self.until({"": "What do you have?", "compare": "Compare two trees"}.get(names[0], names[-1]))
-
-    @property
-    def text(self) -> str:
-        return self.driver.execute_script("return document.querySelector('main').innerText")
-
-    def until(self, words: str, seconds: float = 60) -> None:
-        def there(_):
-            text = self.text
-            assert "did not work" not in text or "did not work" in words, text
-            return words in text
-
-        try:
-            WebDriverWait(self.driver, seconds, 0.1).until(there)
-        except Exception as error:
-            raise AssertionError(f"no '{words}' in: {self.text}") from error
-
-    def all(self, css: str):
-        return self.driver.find_elements(By.CSS_SELECTOR, css)
-
-    def one(self, css: str, seconds: float = 30):
-        return WebDriverWait(self.driver, seconds, 0.1).until(lambda _: (self.all(css) or [None])[0])
-
-    def press(self, words: str) -> None:
-        def found(_):
-            return next((b for b in self.all("button, a.button") if b.text == words), None)
-
-        button = WebDriverWait(self.driver, 30, 0.1).until(found)
-        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
-        button.click()
-
-    def drop(self, path: Path) -> None:
-        self.at("")
-        self.one("#pick").send_keys(str(path))
-
-    def start(self, kind: str, **answers: str) -> str:
-        """Fill in an analysis of the file that is shown; its name."""
-        self.driver.execute_script("arguments[0].click()", self.one(f"[data-kind={kind}]"))
-        self.driver.execute_script("for (const d of document.querySelectorAll('form details')) d.open = true")
-        for name, answer in answers.items():
-            field = self.one(f"#q-{name.replace('_', '-')}")
-            if field.get_attribute("type") == "checkbox":
-                if field.is_selected() != (answer == "yes"):
-                    self.driver.execute_script("arguments[0].click()", field)
-            else:
-                field.clear()
-                field.send_keys(answer)
-        self.driver.execute_script("arguments[0].click()", self.one("form button[type=submit]"))
-        WebDriverWait(self.driver, 30, 0.1).until(lambda _: "#/run/" in self.driver.current_url)
-        return self.driver.current_url.rpartition("/")[2]
-
-    def ink(self, css: str) -> int:
-        """How many pixels of a canvas are drawn on."""
-        self.one(css)
-        return self.driver.execute_async_script(
-            "const [css, done] = arguments; setTimeout(() => { const c = document.querySelector(css);"
-            "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let n = 0;"
-            "for (let k = 3; k < d.length; k += 4) n += d[k] > 0; done(n); }, 300)",
-            css,
-        )
-
-    def fetched(self, path: str) -> bytes:
-        return bytes(self.driver.execute_async_script(
-            "const [path, done] = arguments; fetch(path).then((r) => r.arrayBuffer())"
-            ".then((b) => done(Array.from(new Uint8Array(b))))", path))  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def visit(chromium, server):
-    return Visit(chromium, server)
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +41,9 @@ def test_from_a_file_to_a_posterior(visit, server, sampled):
     visit.until("Do the runs agree?")
     visit.until("Tree on a page of its own")
     assert visit.ink("canvas.tree") > 500
+    assert visit.ink("[data-plot=trace] canvas") > 500 and visit.ink("[data-plot=means] canvas") > 500
+    visit.driver.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+    assert "20 to 40 % is usual" in visit.text and "parsimony_spr" in visit.text
     for words in ("ASDSF", "R-hat", "alpha", "phloem mcmc primates.nex", "--generations 20000", "LnL"):
         assert words in visit.text
     assert "go on with more generations" in visit.text  # the runs are too short to agree
@@ -162,7 +72,11 @@ def test_a_matrix_becomes_a_upgma_tree(visit, tmp_path):
     matrix.write_text("4\nant 0 2 6 8\nbee 2 0 6 8\ncat 6 6 0 8\ndog 8 8 8 0\n")
     visit.drop(matrix)
     visit.until("Distance matrix of")
-    visit.start("upgma")
+    visit.one("[data-kind=upgma]")
+    visit.driver.execute_script("document.querySelector('main').focus()")
+    visit.tab_to("[data-kind=upgma]", Keys.ENTER)  # without a mouse
+    visit.until("Start UPGMA")
+    visit.tab_to("form button[type=submit]", Keys.SPACE)
     visit.until("is finished", 120)
     visit.until("Tree on a page of its own")
     assert visit.ink("canvas.tree") > 300
@@ -318,8 +232,16 @@ def test_two_trees_are_compared(visit, server):
     (server.folder / "two.nwk").write_text("((ant,cat),(bee,dog),eel);")
     visit.at("compare", "one.nwk", "two.nwk")
     visit.until("4 of 4")
+    assert visit.ink("canvas.tangle") > 500
+    label = visit.one("canvas.tangle").get_attribute("aria-label")
+    assert "of 5 taxa face to face" in label and "; 0 taxa" not in label
+    rows = [row.text for row in visit.all("main table tbody tr")]
+    assert len(rows) == 4 and rows[0].startswith("first") and rows[-1].startswith("second")
+    visit.driver.execute_script("arguments[0].click()", visit.all("main table button")[0])
+    visit.until("clade of 2 taxa")
     visit.at("compare", "one.nwk", "one.nwk")
     visit.until("topologies are the same")
+    assert "; 0 taxa" in visit.one("canvas.tangle").get_attribute("aria-label")
 
 
 def colour_scheme(visit, scheme: str, width: int) -> None:

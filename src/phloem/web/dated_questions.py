@@ -137,6 +137,10 @@ TIME = (
         ("ccd", "the best one of sampled clades, in any pairs"),
     ),
     whole("sample-every", "Generations between samples", "Of trees and parameters.", 200, True),
+    q.STONES,
+    whole(
+        "predictive", "Data sets to check by", "Simulated from the draws and held against the data.", 0, True
+    ),
     q.CHECK,
     q.DEVICE,
 )

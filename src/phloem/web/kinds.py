@@ -83,13 +83,7 @@ _MCMC = (
     q.whole("sample-every", "Generations between samples", "Of trees and parameters.", 500, True),
     Question("burn-in", "Burn-in", "Share of samples that is left out.", "number", 0.25, further=True),
     q.CHECK,
-    q.whole(
-        "stepping-stone",
-        "Stepping stones",
-        "Such as 50: the marginal likelihood, to compare models by. None: a posterior.",
-        None,
-        True,
-    ),
+    q.STONES,
     q.line("outgroup", "Outgroup", "A taxon that the consensus is rooted by.", "none"),
     q.choice(
         "consensus",

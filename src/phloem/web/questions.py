@@ -168,4 +168,11 @@ LINK = lines(
     "Linked parameters",
     "With a partition file: what parts share, one a line, such as alpha, or alpha:gene1,gene2.",
 )
+STONES = whole(
+    "stepping-stone",
+    "Stepping stones",
+    "Such as 50: the marginal likelihood, to compare models by. None: a posterior.",
+    None,
+    True,
+)
 PRIORS = lines("prior", "Priors", "Other than the usual ones, one a line, such as kappa=lognormal(1,1.25).")

@@ -62,7 +62,11 @@ function questions(body, kind, name, found, folder, datatype) {
       if (mine === turn) show(problem, trouble(error));
     }
   };
-  form.addEventListener("input", changed);
+  for (const kind of ["input", "change"]) form.addEventListener(kind, changed);
+  const [stones, until] = ["stepping-stone", "until-converged"].map((option) => fields.find((one) => one.option === option));
+  stones?.input.addEventListener("input", () => { // stones have a length of their own
+    if (stones.input.value.trim()) until.input.checked = false;
+  });
   show(body, form);
   changed();
   const dates = fields.find((one) => one.option === "dates");
@@ -73,8 +77,12 @@ function questions(body, kind, name, found, folder, datatype) {
 function firstTheClock(place, name, found, datatype, dates) {
   const plot = el("div", {}), text = el("div", {}), needed = dates.input.dataset.none !== "names";
   show(place, text, plot);
+  let asked = null;
   const told = () => {
     const table = dates.input.value;
+    if (table === asked) return undefined;
+    asked = table;
+    show(plot);
     if (table || (found.names_have_dates && !needed)) return look(table);
     return show(text, found.names_have_dates && el("div", { class: "panel" },
       el("p", {}, "The names carry sampling dates. This analysis reads them from a table:"),
@@ -105,10 +113,7 @@ function firstTheClock(place, name, found, datatype, dates) {
       if (dates.input.value === table) show(text, trouble(error)), show(plot);
     }
   };
-  dates.input.addEventListener("input", () => {
-    show(plot);
-    told();
-  });
+  for (const kind of ["input", "change"]) dates.input.addEventListener(kind, told);
   told();
 }
 

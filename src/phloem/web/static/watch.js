@@ -13,7 +13,7 @@ export async function watch(place, job, memory) {
   if (signature === memory.traced) return;
   memory.traced = signature;
   if (!memory.watched) {
-    memory.watched = Object.fromEntries(["agreement", "trace", "means", "numbers", "moves"].map((name) => [name, el("div", {})]));
+    memory.watched = Object.fromEntries(["agreement", "trace", "means", "numbers", "moves"].map((name) => [name, el("div", { "data-plot": name })]));
     const chooser = el("select", { id: "column", onchange: async () => {
       memory.column = chooser.selectedIndex;
       await watch(place, job, memory);
