@@ -40,14 +40,17 @@ CASES: dict[str, tuple[Path, dict]] = {
 }
 
 
-def started(name: str, generations: int, weights: dict[str, float], seed: int) -> tuple[list[Run], float]:
+def started(
+    name: str, generations: int, weights: dict[str, float], seed: int, usual: bool
+) -> tuple[list[Run], float]:
     """Both runs at their end, and the processor time of what followed the burn-in."""
     file, options = CASES[name]
     data = chain_input(mcmc_settings({"alignment": str(file), **options}))
     burn_in = generations // 5
     settings = ChainSettings(
-        seed=seed, priors=data.priors, generations=generations, sample_every=100, tuning_generations=burn_in
-    )
+        seed=seed, priors=data.priors, generations=generations, sample_every=100, tuning_generations=burn_in,
+        usual_weights=usual,
+    )  # fmt: skip
     if weights:
         usual = {m.name: m.weight for m in chosen_moves(data.structure, len(data.taxa), None)}
         settings = ChainSettings(**{**vars(settings), "move_weights": usual | weights})
@@ -59,7 +62,7 @@ def started(name: str, generations: int, weights: dict[str, float], seed: int) -
 
 
 def report(name: str, runs: list[Run], seconds: float, generations: int) -> None:
-    """Of a case: smallest ESS of a number and of a split, and the acceptance of the moves of topologies."""
+    """Of a case: smallest ESS of a number and of a split, and how often moves are tried and accepted."""
     first = int(np.searchsorted(runs[0].samples.generation, generations // 5, side="right"))
     n_tips = runs[0].data.n_tips
     taxa, n = tuple(map(str, range(n_tips))), runs[0].samples.n - first
@@ -68,8 +71,8 @@ def report(name: str, runs: list[Run], seconds: float, generations: int) -> None
     splits = mixing(presence)[0] if presence.shape[2] else np.zeros(1)
     splits = splits[np.isfinite(splits)] if np.isfinite(splits).any() else np.zeros(1)
     numbers = mixing(np.stack([run.samples.numbers[first:] for run in runs]))[0]
-    worst = int(np.nanargmin(numbers))
-    label = ("LnL", "LnPr", *runs[0].columns.names)[worst]
+    order, names = np.argsort(numbers), ("LnL", "LnPr", *runs[0].columns.names)
+    label = ", ".join(f"{names[i]} {numbers[i] / seconds:.1f}" for i in order[:4])
     spent = 2 * (generations - generations // 5) / 1e6
     deviation = split_frequency_deviation(table, 0.1).average
     print(
@@ -79,9 +82,11 @@ def report(name: str, runs: list[Run], seconds: float, generations: int) -> None
         f"numbers {np.nanmin(numbers) / seconds:7.2f} a CPU-s ({label}); {seconds:.0f} s"
     )
     tried, accepted = (sum(getattr(run.state, key)[0] for run in runs) for key in ("tried", "accepted"))
-    for move, n_tried, n_accepted in zip(runs[0].moves, tried, accepted):
-        if move.move.on == ("topology",):
-            print(f"           {move.name:16} {n_tried:9,} tried, {100 * n_accepted / max(n_tried, 1):.2f}%")
+    shares = np.mean([np.diff(run.state.cumulative, prepend=0.0) for run in runs], axis=0)
+    usual = sum(move.weight for move in runs[0].moves)
+    for move, n_tried, n_accepted, share in zip(runs[0].moves, tried, accepted, shares):
+        text = f"{100 * share:5.2f}% of proposals, usually {100 * move.weight / usual:5.2f}%, "
+        print(f"           {move.name:26} {text}accepted {100 * n_accepted / max(n_tried, 1):6.2f}%")
     sys.stdout.flush()
 
 
@@ -91,13 +96,14 @@ def main() -> int:
     parser.add_argument("--generations", type=int, default=500_000)
     parser.add_argument("--moves", default="")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--usual-weights", action="store_true", help="moves keep their usual weights")
     given = parser.parse_args()
     weights = {k: float(v) for k, _, v in (one.partition("=") for one in given.moves.split(",") if one)}
     for name in given.names:
         if not CASES[name][0].exists():
             print(f"{name}: {CASES[name][0]} is not there")
             continue
-        runs, seconds = started(name, given.generations, weights, given.seed)
+        runs, seconds = started(name, given.generations, weights, given.seed, given.usual_weights)
         report(name, runs, seconds, given.generations)
         if not all(correct(run) for run in runs):
             print("the chains' log-likelihoods are wrong: no figures", file=sys.stderr)

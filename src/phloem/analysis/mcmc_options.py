@@ -32,7 +32,7 @@ _OWN = (
 )  # fmt: skip
 _CHAINS = (
     "seed", "generations", "sample_every", "until_converged", "check_every", "burn_in", "heating", "threads",
-    "swap_every", "swap_seed", "stone_shape",
+    "swap_every", "swap_seed", "stone_shape", "usual_weights",
 )  # fmt: skip
 _LENGTH = ("generations", "until_converged")
 _RENAMED = {"runs": "n_runs", "chains": "n_chains", "stepping_stone": "stones"}

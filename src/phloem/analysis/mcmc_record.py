@@ -292,7 +292,7 @@ def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
 
 # What older checkpoints do not name: a checkpoint names it where it is not as usual.
 _NEW = ("part", "without", "ordered", "character_states", "asc", "constraint")
-_NEW_OF_CHAINS = ("swap_every", "swap_seed", "constraints", "stones", "stone_shape")
+_NEW_OF_CHAINS = ("swap_every", "swap_seed", "constraints", "stones", "stone_shape", "usual_weights")
 
 
 def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:

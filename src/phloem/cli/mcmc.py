@@ -51,6 +51,9 @@ BRANCH_PRIOR = typer.Option(
 )
 DEVICE = typer.Option("auto", help="Where chains are evaluated; auto: a GPU where forecasts say it pays.")
 DEVICES = typer.Option(None, help="GPUs of this host, as in 0,1, or all: a process each; or cpu.")
+USUAL_WEIGHTS = typer.Option(
+    False, "--usual-weights", help="Moves are tried as often as usual, not as burn-in shows that it pays."
+)
 PRIOR = typer.Option(None, help="As in 'alpha=uniform(0.1,50)' or 'alpha{gene1}=…'; may be repeated.")
 PART = typer.Option(None, help="A part, 'MODEL, name = columns', instead of a file; may be repeated.")
 WITHOUT = typer.Option(None, help="Taxon to leave out; may be repeated.")
@@ -92,6 +95,7 @@ def mcmc(
     burn_in: float = typer.Option(0.25, help="Share of the samples that summaries leave out."),
     consensus: Literal["majority", "allcompat"] = CONSENSUS,
     heating: float = typer.Option(0.1, help="Chain i runs at 1 / (1 + heating i)."),
+    usual_weights: bool = USUAL_WEIGHTS,
     branch_prior: str = BRANCH_PRIOR,
     prior: list[str] | None = PRIOR,
     stepping_stone: int | None = STEPPING_STONE,

@@ -82,7 +82,7 @@ def together(parent: np.ndarray) -> bool:
     return bool(parent[1] == parent[2])
 
 
-def ranks(n_replicates: int, seed: int, moves=MOVES) -> dict[str, np.ndarray]:
+def ranks(n_replicates: int, seed: int, moves: dict[str, float] | None = MOVES) -> dict[str, np.ndarray]:
     """Rank (0 … N_DRAWS, ties broken at random) of every true value among its posterior draws."""
     structure, rng = structure_of_model(MODEL), np.random.default_rng(seed)
     result: dict[str, list[int]] = {}
@@ -122,6 +122,13 @@ def p_value(rank: np.ndarray) -> float:
 def test_ranks_are_uniform():
     for name, rank in ranks(150, seed=5).items():
         assert p_value(rank) > 1e-3, (name, rank)
+
+
+@pytest.mark.slow
+def test_ranks_are_uniform_where_the_weights_of_moves_are_learnt():
+    """In the first 4,500 generations of every replicate, which are not among the draws."""
+    for name, rank in ranks(300, seed=11, moves=None).items():
+        assert p_value(rank) > 1e-3, name
 
 
 @pytest.mark.slow

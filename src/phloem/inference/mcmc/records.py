@@ -24,6 +24,11 @@ OF_LENGTHS, OF_TOPOLOGY, OF_NUMBERS, OF_ALL_NUMBERS = range(4)
 # where the numbers of a block lie (Joint.support)
 OF_SIMPLEX, OF_POSITIVE, OF_REAL, OF_INTERVAL = range(4)
 
+# first columns of ChainState.jumps, and rows of ChainState.seen
+PROPOSALS, WORK, STATISTICS = range(3)
+LOOKS, MEAN, SQUARES = range(3)
+JUMP_UNIT = 2.0**-20  # of squared jumps: whole numbers of it add up alike in every order
+
 # what the compiled loop can do itself when numbers of a partition's model change (Recipes.kind)
 BY_MODEL, COMPILED = range(2)
 # columns of Recipes.rows
@@ -59,18 +64,18 @@ class Recipes(NamedTuple):
 class MoveTable(NamedTuple):
     """The moves of a model's chains. kind: (M,) number among the registered moves (compiled/dispatch.py). on:
     (M,) OF_LENGTHS, OF_TOPOLOGY, OF_NUMBERS or OF_ALL_NUMBERS. block: (M,) the block of numbers it is of.
-    cumulative: (M,) of the weights, ends at 1. target: (M,) acceptance aimed at while tuning (0: not tuned).
+    target: (M,) acceptance aimed at while tuning (0: not tuned).
     bounds: (M, 2) of the tuning parameter. narrows: (M,) uint8, 1 where a larger one makes smaller steps.
-    gradients: (M,) how many it asks for."""
+    gradients: (M,) how many it asks for. parsimony: (M,) int64, 1 where it reads the characters."""
 
     kind: np.ndarray
     on: np.ndarray
     block: np.ndarray
-    cumulative: np.ndarray
     target: np.ndarray
     bounds: np.ndarray
     narrows: np.ndarray
     gradients: np.ndarray
+    parsimony: np.ndarray
 
 
 class Joint(NamedTuple):
@@ -125,6 +130,11 @@ class ChainState(NamedTuple):
     (H, M) by rank and move. tried, accepted: (H, M) since the start; batch_tried, batch_accepted: since the
     last tuning. swaps_tried, swaps_accepted: (H, H) by rank. generation: (1,).
     looks: (1,), mean: (H, d) by rank, covariance, factor: (d, d): what was learnt (learning.py).
+    cumulative: (M,) of the moves' shares of proposals, ends at 1. What decides them, of the cold chain while
+    moves adapt (weights.py): jumps: (M, 2 + K + S) whole numbers, of every move its proposals, their work,
+    the squared jumps of K statistics and the changes of S splits; watched: (S,) uint64, keys of those splits,
+    0: none; seen: (3, K + S), of statistics and splits the number of looks, means, and sums of squared
+    deviations from them.
     """
 
     parent: np.ndarray
@@ -151,6 +161,10 @@ class ChainState(NamedTuple):
     mean: np.ndarray
     covariance: np.ndarray
     factor: np.ndarray
+    cumulative: np.ndarray
+    jumps: np.ndarray
+    watched: np.ndarray
+    seen: np.ndarray
 
 
 class ChainShared(NamedTuple):
@@ -214,7 +228,7 @@ class ParsimonyRoom(NamedTuple):
 class ChainScratch(NamedTuple):
     """What one thread works in. cell: of the likelihood. adjacency, edge: (N, 3) int64, stack, branch: (N,)
     int64, of topology moves; kept: (G, N). shares: of simplex moves. square,
-    vectors: (S' · S',)."""
+    vectors: (S' · S',). keys: (2, N) uint64, with those of the tips."""
 
     cell: CellScratch
     adjacency: np.ndarray
@@ -226,3 +240,4 @@ class ChainScratch(NamedTuple):
     square: np.ndarray
     vectors: np.ndarray
     parsimony: ParsimonyRoom
+    keys: np.ndarray

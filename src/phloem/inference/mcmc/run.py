@@ -15,6 +15,7 @@ from phloem.inference.mcmc.learning import learn, looked_at
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import (
     LIKELIHOOD,
+    OF_TOPOLOGY,
     PRIOR,
     ChainData,
     ChainScratch,
@@ -165,9 +166,8 @@ def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
 
 def _advance(run: Run, n_generations: int) -> None:
     from phloem.inference.mcmc.compiled.run import SAMPLE, TUNE
-    from phloem.inference.mcmc.move_table import NUMBERS
 
-    heat, learns = run.data.heat, any(move.move.on == NUMBERS for move in run.moves)
+    heat = run.data.heat
     for n, tunes, power in stretches(run.settings, run.generation, n_generations):
         heat[:, LIKELIHOOD] = power * heat[:, PRIOR]
         pair, log_uniform, task = np.full((n, 2), -1), np.zeros(n), TUNE if tunes else SAMPLE
@@ -177,9 +177,30 @@ def _advance(run: Run, n_generations: int) -> None:
         else:
             _work_among_ranks(run, pair, log_uniform, task)
         run.state.generation[0] += n
-        if tunes and learns and run.generation % LOOK_EVERY == 0:
-            seen = looked_at(run.data, run.state)
-            learn(run.data, run.state, seen if run.swaps is None else run.swaps.shared(seen))
+        if tunes:
+            _learn(run)
+
+
+def _learn(run: Run) -> None:
+    """What chains learn while moves adapt, at the generation they have come to: how numbers vary together,
+    and how often to try each move, from the second quarter and then from the second half of the time."""
+    from phloem.inference.mcmc import weights
+    from phloem.inference.mcmc.move_table import NUMBERS
+
+    data, state, at = run.data, run.state, run.generation
+    shared = (lambda rows: rows) if run.swaps is None else run.swaps.shared
+    if at % LOOK_EVERY == 0 and any(move.move.on == NUMBERS for move in run.moves):
+        learn(data, state, shared(looked_at(data, state)))
+    if run.settings.learns_weights:
+        if at % weights.EVERY == 0:
+            weights.watch(state, shared(weights.looked_at_cold(data, state)))
+        quarter, half = (run.settings.tuning // k // weights.EVERY * weights.EVERY for k in (4, 2))
+        if at in (quarter, half, run.settings.tuning):
+            rows = np.zeros((len(state.rank), state.jumps.size))
+            rows[0] = state.jumps.ravel()
+            jumps = shared(rows).sum(0).reshape(state.jumps.shape)
+            usual = np.array([move.weight for move in run.moves]) if at > quarter else None
+            weights.learn_weights(state, usual, data.moves.on == OF_TOPOLOGY, jumps)
 
 
 def _work_among_ranks(run: Run, pair: np.ndarray, log_uniform: np.ndarray, task: int) -> None:

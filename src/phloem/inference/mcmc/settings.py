@@ -94,8 +94,10 @@ class ChainSettings:
     stones: 0 samples the posterior; else the marginal likelihood is estimated from so many power posteriors,
     at quantiles of Beta(stone_shape, 1) (inference/mcmc/stones.py).
     use_data: False samples the prior. repeats: work on distinct columns. move_weights: None takes MrBayes'
-    proportions, else move name → weight. p_extend: probability that the walk of extending SPR and
-    TBR goes on. branch_length_bounds: in substitutions per site.
+    proportions to begin with, else move name → weight. usual_weights: they stay so; False: they are learnt
+    while moves adapt (weights.py), but of stepping stones or where move_weights says them. p_extend:
+    probability that the walk of extending SPR and TBR goes on. branch_length_bounds: in substitutions per
+    site.
     """
 
     seed: int = 1
@@ -121,6 +123,7 @@ class ChainSettings:
     constraints: tuple[tuple[int, ...], ...] = ()
     stones: int = 0
     stone_shape: float = 0.4
+    usual_weights: bool = False
 
     def __post_init__(self) -> None:
         check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
@@ -148,6 +151,11 @@ class ChainSettings:
         if self.tuning_generations is not None:
             return self.tuning_generations
         return int(min(25_000, self.burn_in * self.generations))
+
+    @property
+    def learns_weights(self) -> bool:
+        """Whether moves' weights are learnt: of one posterior, and where none are given."""
+        return not self.usual_weights and self.move_weights is None and not self.stones
 
 
 def check_stones(stones: int, shape: float, until_converged: bool, use_data: bool) -> None:

@@ -19,14 +19,17 @@ from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.samples import Samples, extended
 
 # Fields of ChainState by what their first axis is. Those of a heat travel with it from chain to chain;
-# counts of swaps add up over ranks; the rest is the same on all.
+# counts of swaps and of moves' jumps add up over ranks; the rest is the same on all.
 OF_CHAINS = (
     "parent", "left", "right", "order", "lengths", "slot", "values", "log_likelihood", "log_prior", "rank",
     "rng",
 )  # fmt: skip
 OF_HEATS = ("tuning", "tried", "accepted", "batch_tried", "batch_accepted")
 COUNTS = ("swaps_tried", "swaps_accepted")
-OF_ALL = ("swap_rng", "generation", "looks", "mean", "covariance", "factor")
+SUMS = (*COUNTS, "jumps")
+OF_ALL = (
+    "swap_rng", "generation", "looks", "mean", "covariance", "factor", "cumulative", "watched", "seen",
+)  # fmt: skip
 
 # Of a generation in which chains may swap with those of another process (docs/clusters.md): they pause, and
 # on a GPU what was under way comes to its end.
@@ -101,9 +104,9 @@ def own_state(whole: ChainState, chains: range) -> ChainState:
     """The part of a run's state that a rank works on. Rows of heats that its chains do not have mean nothing;
     swaps are counted where the first chain is."""
     own = {name: getattr(whole, name)[chains.start : chains.stop].copy() for name in OF_CHAINS}
-    own |= {name: getattr(whole, name).copy() for name in (*OF_HEATS, *COUNTS, *OF_ALL)}
+    own |= {name: getattr(whole, name).copy() for name in (*OF_HEATS, *SUMS, *OF_ALL)}
     if chains.start > 0:
-        own |= {name: np.zeros_like(own[name]) for name in COUNTS}
+        own |= {name: np.zeros_like(own[name]) for name in SUMS}
     return ChainState(**own)
 
 
@@ -116,7 +119,7 @@ def whole_state(parts: Sequence[ChainState]) -> ChainState:
         whole[name] = getattr(parts[0], name).copy()
         for part in parts:
             whole[name][part.rank] = getattr(part, name)[part.rank]
-    whole |= {name: sum(getattr(part, name) for part in parts) for name in COUNTS}
+    whole |= {name: sum(getattr(part, name) for part in parts) for name in SUMS}
     return ChainState(**whole, **{name: getattr(parts[0], name) for name in OF_ALL})
 
 

@@ -35,6 +35,7 @@ from phloem.inference.mcmc.records import (
 )
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ChainModel
+from phloem.inference.mcmc.weights import cumulative_shares, nothing_seen
 from phloem.pruning.cpu.cell_loops import GRADIENT, PROPOSE
 from phloem.pruning.cpu.cell_memory import Part, column_ranges, down_arrays, down_scratch, pre_order_vectors
 from phloem.pruning.cpu.cell_records import DownArrays, DownScratch
@@ -249,18 +250,15 @@ def move_arrays(moves: Sequence[ChainMove]) -> MoveTable:
         TOPOLOGY: OF_TOPOLOGY,
         NUMBERS: OF_ALL_NUMBERS,
     }
-    cumulative = np.cumsum([m.weight for m in moves])
-    cumulative = cumulative / cumulative[-1]
-    cumulative[-1] = 1.0
     return MoveTable(
         kind=np.array([m.kind for m in moves], np.int64),
         on=np.array([on.get(m.move.on, OF_NUMBERS) for m in moves], np.int64),
         block=np.array([m.block for m in moves], np.int64),
-        cumulative=cumulative,
         target=np.array([m.move.target for m in moves]),
         bounds=np.array([m.move.bounds for m in moves]),
         narrows=np.array([m.move.narrows for m in moves], np.uint8),
         gradients=np.array([m.move.gradients for m in moves], np.int64),
+        parsimony=np.array([m.move.parsimony for m in moves], np.int64),
     )
 
 
@@ -320,6 +318,8 @@ def chain_state(
         mean=np.zeros((n_chains, len(data.joint.factor))),
         covariance=np.zeros_like(data.joint.factor),
         factor=data.joint.factor.copy(),
+        cumulative=cumulative_shares(np.array([m.weight for m in moves])),
+        **nothing_seen(n_moves, data.n_tips, len(data.joint.factor))._asdict(),
     )
 
 
@@ -396,4 +396,5 @@ def _chain_scratch(forest: Forest, data: ChainData, n_sets: int, characters: Par
         square=np.zeros(square),
         vectors=np.zeros(square),
         parsimony=ParsimonyRoom(*(array.copy() for array in characters)),
+        keys=np.tile(np.append(tip_keys(data.n_tips), np.zeros(data.n_tips - 1, np.uint64)), (2, 1)),
     )

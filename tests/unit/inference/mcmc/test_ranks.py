@@ -10,7 +10,7 @@ import pytest
 
 from phloem import read_alignment
 from phloem.hardware.ranks import Ranks
-from phloem.inference.mcmc import spread
+from phloem.inference.mcmc import spread, weights
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.records import ChainState
@@ -88,6 +88,22 @@ def test_learning_from_own_chains_alone_is_seen(alone, monkeypatch):
     assert not same(alone, sampled(4))
 
 
+def test_shares_of_moves_are_learnt_alike(monkeypatch):
+    """The error planted: what moves brought is that of the chains of one process."""
+    monkeypatch.setattr(weights, "LEAST_LOOKS", 2)
+    one, three = sampled(1), sampled(3)
+    usual = weights.cumulative_shares(np.array([move.weight for move in one.runs[0].moves]))
+    assert all(not np.allclose(run.state.cumulative, usual) for run in one.runs)
+    assert same(one, three)
+    right = spread.Swaps.shared
+
+    def shared(self, rows):
+        return rows if rows.shape[1] == one.runs[0].state.jumps.size else right(self, rows)
+
+    monkeypatch.setattr(spread.Swaps, "shared", shared)
+    assert not same(one, sampled(3))
+
+
 def test_another_decision_is_seen(alone, monkeypatch):
     """The error planted: swaps between ranks are decided by other numbers than those within one."""
     right = spread.Swaps.swap
@@ -107,7 +123,7 @@ def test_a_checkpoint_goes_on_on_another_number_of_ranks(alone, tmp_path):
 
 
 def test_every_field_of_a_state_is_told_what_it_is():
-    named = (*spread.OF_CHAINS, *spread.OF_HEATS, *spread.COUNTS, *spread.OF_ALL)
+    named = (*spread.OF_CHAINS, *spread.OF_HEATS, *spread.SUMS, *spread.OF_ALL)
     assert sorted(named) == sorted(ChainState._fields)
 
 

@@ -13,6 +13,7 @@ import math
 
 from phloem.density.terms.compiled.dispatch import log_prior
 from phloem.hardware.numba_compile import merged, uncounted
+from phloem.inference.mcmc.compiled.jumps import note_proposal
 from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, mark_moved, propose
 from phloem.inference.mcmc.compiled.random import below, uniform
@@ -129,7 +130,7 @@ def _step(data, state, shared, scratch, h, task):
         move, ratio = 0, 0.0
         if not refresh:
             u = uniform(state.rng[h])
-            while data.moves.cumulative[move] < u:
+            while state.cumulative[move] < u:
                 move += 1
             if data.moves.gradients[move] > 0:
                 shared.move[h] = move
@@ -156,6 +157,8 @@ def _step(data, state, shared, scratch, h, task):
         if not refresh:
             state.tried[rank, move] += 1
             state.accepted[rank, move] += taken
+            if task == TUNE and rank == 0:
+                note_proposal(data, state, shared, scratch, h, move, prior > -math.inf, taken)
             if task == TUNE and data.moves.target[move] > 0.0:
                 tune_move(data, state, rank, move, taken)
     return waits

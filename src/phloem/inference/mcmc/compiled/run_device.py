@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from phloem.hardware.numba_compile import merged, uncounted
+from phloem.inference.mcmc.compiled.jumps import ALIKE, note_jump
 from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, propose
 from phloem.inference.mcmc.compiled.random import uniform
@@ -87,7 +88,7 @@ def advance_group(data, state, shared, scratch, forests, group, resume):
         g = shared.swapped[first]
         for h in range(first, end):
             value = value_of(forests, shared.fields, h - first, state.log_likelihood[h])
-            settle_chain(data, state, shared, h, value, shared.crew[TASK])
+            settle_chain(data, state, shared, scratch, h, value, shared.crew[TASK])
             settle_parts(forests, shared.fields, h - first, shared.taken[h])
             exchange(shared.done, h, g + 1)
         if not swap_at(data, state, shared, group, g):
@@ -213,7 +214,7 @@ def propose_chain(data, state, shared, scratch, forests, numbers):
     h, k = numbers
     begin(state, h)
     u, move = uniform(state.rng[h]), 0
-    while data.moves.cumulative[move] < u:
+    while state.cumulative[move] < u:
         move += 1
     ratio = propose(data, state, shared, scratch, h, move)
     prior = -math.inf
@@ -297,7 +298,7 @@ def write_model(numbers, addresses, fields, change, k):
 
 
 @uncounted
-def settle_chain(data, state, shared, h, likelihood, task):
+def settle_chain(data, state, shared, scratch, h, likelihood, task):
     """Accept chain h's proposal or not, at its temperature; shared.taken[h] says which."""
     rank, move, ratio, prior = state.rank[h], shared.move[h], shared.ratio[h], shared.prior[h]
     taken = False
@@ -316,5 +317,7 @@ def settle_chain(data, state, shared, h, likelihood, task):
     shared.taken[h], shared.move[h] = taken, -1
     state.tried[rank, move] += 1
     state.accepted[rank, move] += taken
+    if task == TUNE and rank == 0:
+        note_jump(data, state, scratch, h, move, taken, ALIKE)
     if task == TUNE and data.moves.target[move] > 0.0:
         tune_move(data, state, rank, move, taken)
