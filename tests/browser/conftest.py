@@ -168,6 +168,24 @@ class Visit:
             "const [path, done] = arguments; fetch(path).then((r) => r.arrayBuffer())"
             ".then((b) => done(Array.from(new Uint8Array(b))))", path))  # fmt: skip
 
+    def colour_scheme(self, scheme: str, width: int) -> None:
+        self.driver.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        )
+        self.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
+        )
+
+    def problems(self) -> list[str]:
+        """What axe-core finds against WCAG 2 A and AA."""
+        from axe_selenium_python import Axe
+
+        axe = Axe(self.driver)
+        axe.inject()
+        found = axe.run(options={"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa"]}})
+        return [f"{one['id']}: {node['html'][:120]}" for one in found["violations"] for node in one["nodes"]]
+
     def tab_to(self, css: str, press: str) -> None:
         """By the keyboard alone: Tab until it has the focus, then a key."""
         for _ in range(200):

@@ -244,26 +244,6 @@ def test_two_trees_are_compared(visit, server):
     assert "; 0 taxa" in visit.one("canvas.tangle").get_attribute("aria-label")
 
 
-def colour_scheme(visit, scheme: str, width: int) -> None:
-    visit.driver.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    )
-    visit.driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
-    )
-
-
-def problems(visit) -> list[str]:
-    """What axe-core finds against WCAG 2 A and AA."""
-    from axe_selenium_python import Axe
-
-    axe = Axe(visit.driver)
-    axe.inject()
-    found = axe.run(options={"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa"]}})
-    return [f"{one['id']}: {node['html'][:120]}" for one in found["violations"] for node in one["nodes"]]
-
-
 @pytest.mark.parametrize(
     ("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 400), ("dark", 400)]
 )
@@ -276,23 +256,23 @@ def test_everyone_can_read_and_reach_it(visit, sampled, scheme, width):
         ("compare",),
     ]
     try:
-        colour_scheme(visit, scheme, width)
+        visit.colour_scheme(scheme, width)
         for view in views:
             visit.at(*view)
             if view[0] == "file":
                 visit.driver.execute_script("arguments[0].click()", visit.one("[data-kind=mcmc]"))
                 visit.until("phloem mcmc primates.nex")
             time.sleep(0.5)
-            assert problems(visit) == []
+            assert visit.problems() == []
             wide = visit.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, f"{view} is {wide} pixels wider than the window"
         visit.driver.execute_script(
             "document.querySelector('h1').style.color = document.body.style.background = '#777'"
         )
-        assert any("contrast" in one for one in problems(visit))  # the control
+        assert any("contrast" in one for one in visit.problems())  # the control
     finally:
         visit.driver.execute_script("document.body.removeAttribute('style')")
-        colour_scheme(visit, "light", 1280)
+        visit.colour_scheme("light", 1280)
 
 
 def test_it_is_there_at_once(visit, server):

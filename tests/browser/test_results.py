@@ -79,6 +79,11 @@ def test_a_dated_tree_has_an_axis_of_years_and_bars(visit, dated):
     assert svg.count("<polygon") == 2  # bars of both nodes
     visit.press("HPD bars")
     assert "<polygon" not in saved(visit, "svg").decode()
+    visit.press("HPD bars")
+    visit.press("Root at midpoint")  # heights and years are of the root of the file
+    time.sleep(0.5)
+    elsewhere = saved(visit, "svg").decode()
+    assert "<polygon" not in elsewhere and f">{years[0]}<" not in elsewhere and f">{years[0]}<" in svg
 
 
 def saved(visit, kind: str) -> bytes:
@@ -183,6 +188,33 @@ def test_a_tree_file_is_looked_at_and_can_be_analysed(visit, server):
     assert visit.ink("canvas.tree") > 300
     visit.driver.execute_script("arguments[0].click()", visit.one("[data-kind=summary]"))
     visit.until("phloem summarise some.nwk --out some.summary-1/some.tre")
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
+def test_everyone_can_read_and_reach_results(visit, server, dated, scheme, width):
+    (server.folder / "one.nwk").write_text("((ant,bee),(cat,dog),eel);")
+    (server.folder / "two.nwk").write_text("((ant,cat),(bee,dog),eel);")
+    try:
+        visit.colour_scheme(scheme, width)
+        for view, words in (
+            (("run", dated), "Through time"),
+            (("compare", "one.nwk", "two.nwk"), "Face to face"),
+        ):
+            visit.at(*view)
+            visit.until(words)
+            time.sleep(0.3)
+            visit.driver.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+            assert visit.problems() == []
+            wide = visit.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{view} is {wide} pixels wider than the window"
+        visit.at("file", "some.nwk")
+        visit.until("Date this tree")
+        visit.driver.execute_script("arguments[0].click()", visit.one("[data-kind=date-tree]"))
+        visit.until("phloem date some.nwk")
+        visit.driver.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+        assert visit.problems() == []
+    finally:
+        visit.colour_scheme("light", 1280)
 
 
 def test_no_script_failed(visit):

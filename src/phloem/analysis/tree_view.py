@@ -168,10 +168,12 @@ def compared(first: Tree, second: Tree) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class PictureChoice:
-    """How an exported picture looks: shape, and the annotation that colours the branches."""
+    """How an exported picture looks: shape, the annotation that colours the branches, and the year of the
+    youngest tip where lengths are years, for an axis of time."""
 
     shape: str | None = None
     colour: str | None = None
+    latest: float | None = None
 
 
 def exported(tree: Tree, form: str, picture: PictureChoice) -> bytes:
@@ -183,7 +185,7 @@ def exported(tree: Tree, form: str, picture: PictureChoice) -> bytes:
     if form not in ("pdf", "svg"):
         raise InputError(f"there is no export as '{form}'", hint="Choose newick, nexus, svg or pdf.")
     shape: Literal["rectangular", "circular"] = "circular" if picture.shape == "circular" else "rectangular"
-    settings = DrawSettings(shape=shape, colour_by=picture.colour)
+    settings = DrawSettings(shape=shape, colour_by=picture.colour, latest=picture.latest)
     check_annotations(tree, settings)
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / f"tree.{form}"

@@ -115,6 +115,8 @@ class Looking:
             from phloem.analysis.tree_view import tree_record, youngest_date
 
             tree, n_trees = self._tree(request, "file")
+            if _is_rerooted(request):  # heights and dates are of the other root
+                return tree_record(tree, n_trees) | {"rerooted": True}
             return tree_record(tree, n_trees, youngest_date(tree, self._file(request)))
 
         return JSONResponse(await run_in_threadpool(found))
@@ -132,11 +134,14 @@ class Looking:
         form = request.query_params.get("as", "newick")
 
         def made() -> bytes:
-            from phloem.analysis.tree_view import PictureChoice, exported
+            from phloem.analysis.tree_view import PictureChoice, exported, youngest_date
 
             tree, _ = self._tree(request, "file")
             asked = request.query_params
-            return exported(tree, form, PictureChoice(asked.get("shape"), asked.get("colour") or None))
+            latest = None if _is_rerooted(request) else youngest_date(tree, self._file(request))
+            return exported(
+                tree, form, PictureChoice(asked.get("shape"), asked.get("colour") or None, latest)
+            )
 
         kinds = {"newick": "nwk", "nexus": "nex", "pdf": "pdf", "svg": "svg"}
         stem = Path(self._file(request)).name.rsplit(".", 1)[0]
@@ -184,6 +189,10 @@ class Looking:
             message, _, hint = done.stderr.strip().removeprefix("error: ").partition("\n  hint: ")
             raise InputError(message or "the command failed", hint=hint or None)
         return done.stdout
+
+
+def _is_rerooted(request: Request) -> bool:
+    return request.query_params.get("root", "file") != "file"
 
 
 def rows_of(text: str) -> list[list[str]]:

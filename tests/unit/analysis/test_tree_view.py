@@ -135,3 +135,9 @@ def test_the_youngest_date_is_that_of_the_tips_or_of_the_table_beside_the_tree(t
     assert youngest_date(plain, str(tmp_path / "x.con.tre")) is None
     table.write_text("age\tlineages\n0\t1\n")
     assert youngest_date(plain, tree) is None
+
+
+def test_an_exported_dated_tree_has_years():
+    dated = parse_trees("(a:10,(b:20,c:15):10);")[0]
+    with_years, without = (exported(dated, "svg", PictureChoice(latest=x)).decode() for x in (2003.0, None))
+    assert ">1990<" in with_years and ">1990<" not in without

@@ -88,7 +88,9 @@ function analyses(found) {
 function far({ state, progress: p, ahead }) {
   if (state === "waiting") return ahead ? `${number(ahead)} before it` : "next";
   if (state !== "running" || !p) return "";
-  if (p.generation !== undefined) return `${Math.floor(100 * p.generation / p.total)} %, ${duration(p.seconds_left)} left at most`;
+  if (p.generation !== undefined) {
+    return p.total ? `${Math.floor(100 * p.generation / p.total)} %, about ${duration(p.seconds_left)} left` : `${number(p.generation)} generations`;
+  }
   return p.step;
 }
 

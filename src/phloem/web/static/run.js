@@ -84,8 +84,9 @@ function state(place, job, memory, again) {
 
 // Where runs do not agree yet: the same analysis with more generations, from where it ended.
 function longer(memory, act) {
-  const done = memory.record?.settings?.chains?.generations ?? 0;
-  const input = el("input", { id: "more", inputmode: "numeric", size: "10", value: String(2 * done) });
+  const c = memory.record?.convergence, done = c?.generation ?? memory.record?.settings?.chains?.generations ?? 0;
+  const enough = c?.forecast > done ? +c.forecast.toPrecision(2) : 2 * done; // by what was drawn, if that tells
+  const input = el("input", { id: "more", inputmode: "numeric", size: "10", value: String(enough) });
   return [el("label", { for: "more" }, "Generations in all"), input,
     el("button", { type: "button", onclick: () => act("go-on", { generations: input.value })() }, "Go on with more")];
 }

@@ -35,12 +35,13 @@ export async function watch(place, job, memory) {
 function agreement(place, c) {
   if (!c) return show(place, el("p", { class: "quiet" }, "Too few samples yet."));
   const good = (ok) => el("span", { class: ok ? "good" : "" }, ok ? "met" : "not yet");
+  const more = c.forecast && !c.met ? `By what was drawn, ${number(+c.forecast.toPrecision(2))} generations may be enough.` : "";
   return show(place, table("Agreement of runs", [
     ["measure", (r) => r[0]], ["now", (r) => number(r[1]), true], ["wanted", (r) => r[2], true], ["", (r) => r[3]]], [
     ["ASDSF: how far clade frequencies of the runs lie apart", c.asdsf, `< ${WANTED.asdsf}`, good(c.asdsf !== null && c.asdsf < WANTED.asdsf)],
     [`Smallest ESS: independent samples (${c.limiting})`, c.ess && Math.round(c.ess), `> ${WANTED.ess}`, good(c.ess > WANTED.ess)],
     ["Largest R-hat: spread between runs over that within", c.r_hat, `< ${WANTED.r_hat}`, good(c.r_hat !== null && c.r_hat < WANTED.r_hat)],
-  ]));
+  ]), more && el("p", { class: "help" }, more));
 }
 
 function numbers(place, rows) {

@@ -23,11 +23,11 @@ export class TreeModel {
     this.far = Float64Array.from(this.depth); // of the deepest tip below
     for (let x = 0; x < n - 1; x++) this.far[this.parent[x]] = Math.max(this.far[this.parent[x]], this.far[x]);
     this.height = this.far[n - 1] || 1;
-    this.bars = Object.keys(this.intervals).find((key) => key.includes("height") && /HPD|CI/.test(key)) ?? null;
+    this.bars = record.rerooted ? null : Object.keys(this.intervals).find((key) => key.includes("height") && /HPD|CI/.test(key)) ?? null;
     const oldest = this.bars ? Math.max(...this.intervals[this.bars].map((one) => one?.[1] ?? 0)) : 0;
     this.before = this.timed ? Math.max(oldest - this.height, 0) : 0; // how far intervals reach above the root
     // Where time is: the year at the root's depth 0, or minus the root's age where there are ages only.
-    const aged = this.bars || Object.keys(this.numbers).some((key) => key.startsWith("height"));
+    const aged = record.rerooted ? false : this.bars || Object.keys(this.numbers).some((key) => key.startsWith("height"));
     this.youngest = record.youngest ?? null;
     this.begin = !this.timed || !(aged || this.youngest !== null) ? null : (this.youngest ?? 0) - this.height;
     for (const name of ["rank", "low", "high", "first", "last"]) this[name] = new Float64Array(n);
