@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from phloem.data.alphabet import alphabet
+from phloem.inference.mcmc import weights
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import advanced, new_run
@@ -63,6 +64,24 @@ def test_threads_change_nothing(tmp_path):
     run = new_run(0, observed, structure, settings, threads=2, device="gpu")
     run.state.rng[2] += 1  # the control: other random numbers of one chain are seen
     assert not np.array_equal(advanced(run, 10).samples.numbers, found[0][0])
+
+
+def test_weights_of_moves_are_learnt_where_proposals_cost_alike(tmp_path, monkeypatch):
+    """In the second quarter and the second half of the tuning; and gone on with they are the same."""
+    monkeypatch.setattr(weights, "EVERY", 4)
+    monkeypatch.setattr(weights, "LEAST_LOOKS", 1)
+    _, structure, observed = case("JC", "dna", tmp_path)
+    settings = ChainSettings(n_chains=1, sample_every=8, tuning_generations=64)
+    run, found = new_run(0, observed, structure, settings, device="gpu"), []
+    for _ in range(9):
+        found.append((run.state.cumulative.copy(), run.state.jumps[:, :2].sum(0).tolist()))
+        run = advanced(run, 8)
+    assert found[1][1] == [8, 8] and found[2][1] == [0, 0] == found[8][1]
+    changed = [i for i in range(1, 9) if not np.array_equal(found[i][0], found[i - 1][0])]
+    assert changed == [4, 8] and np.array_equal(run.state.cumulative, found[8][0])
+    half = advanced(new_run(0, observed, structure, settings, device="gpu"), 40)
+    resumed = advanced(new_run(0, observed, structure, settings, half.state, half.samples, device="gpu"), 32)
+    assert np.array_equal(resumed.state.cumulative, run.state.cumulative)
 
 
 def test_a_wrong_model_on_the_device_is_seen(tmp_path):

@@ -106,12 +106,14 @@ def learn_weights(
     """Shares from what was seen since the last time, and begin anew; too little of it changes none. usual:
     (M,) the moves' weights, None: forget only; of_topology: (M,) bool; jumps: state.jumps, over all
     processes."""
-    enough = state.seen[LOOKS, 0] >= LEAST_LOOKS and (jumps[:, PROPOSALS] > 0).all()
-    if usual is not None and enough:
-        work = np.maximum(jumps[:, WORK], 1.0) / jumps[:, PROPOSALS]
+    tried = jumps[:, PROPOSALS]
+    if usual is not None and state.seen[LOOKS, 0] >= LEAST_LOOKS and tried.any():
+        usually = np.sum(jumps[:, WORK]) / np.sum(tried)  # of a move that was not tried once
+        work = np.where(tried > 0, jumps[:, WORK] / np.maximum(tried, 1.0), usually)
         rates, weights = mixing_rates(state, jumps, of_topology)
         least = np.where(of_topology, LEAST_OF_TOPOLOGY, LEAST_SHARE) * usual * work / np.sum(usual * work)
-        state.cumulative[:] = cumulative_shares(best_shares(rates, weights, usual * work, least) / work)
+        if rates.shape[1]:  # chains that stood still have taught nothing
+            state.cumulative[:] = cumulative_shares(best_shares(rates, weights, usual * work, least) / work)
     state.jumps[:], state.watched[:], state.seen[:] = 0, 0, 0
 
 

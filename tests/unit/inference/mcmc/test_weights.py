@@ -16,6 +16,7 @@ from phloem.inference.mcmc.weights import (
     LEAST_SHARE,
     best_shares,
     cumulative_shares,
+    learn_weights,
     mixing_rates,
     nothing_seen,
     watch,
@@ -148,6 +149,18 @@ def test_a_move_that_brings_nothing_falls_to_its_least_share():
     rates, weights = mixing_rates(state, jumps, of_topology)
     assert rates.shape == (3, d + 2) and rates[:, -1].tolist() == [0.0, 0.0, pytest.approx(2.0 / 1e6)]
     assert best_shares(rates, weights, np.ones(3), least)[2] > 0.5
+    jumps[1, [PROPOSALS, WORK]] = 0  # a move that was not tried has what is left to it
+    state.cumulative = np.zeros(3)
+    learn_weights(state, np.ones(3), of_topology, jumps.copy())
+    assert state.cumulative[1] - state.cumulative[0] == pytest.approx(LEAST_SHARE / 3)
+
+
+def test_chains_that_stood_still_teach_nothing():
+    state = SimpleNamespace(covariance=np.eye(2), **nothing_seen(3, N_TIPS, 2)._asdict())
+    state.cumulative, state.seen[LOOKS] = np.array([0.2, 0.4, 1.0]), 100
+    state.jumps[:, PROPOSALS], state.jumps[:, WORK] = 1000, 1e6
+    learn_weights(state, np.ones(3), np.array([False, False, True]), state.jumps.copy())
+    assert state.cumulative.tolist() == [0.2, 0.4, 1.0] and not state.jumps.any()
 
 
 def test_the_last_of_the_sums_is_one():
