@@ -27,6 +27,7 @@ from phloem.analysis.mcmc_record import (
 )
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
+from phloem.analysis.report import Report, ReportNumbers, report_html
 from phloem.analysis.split_tables import write_split_tables
 from phloem.analysis.stones import StonesResult, finish_stones
 from phloem.data.patterns import site_patterns
@@ -98,7 +99,9 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     settings = settings if settings.redo else as_extension(settings)
     prefix, chains = settings.file_prefix, settings.chains
     _refuse_too_much(chains, 4)
-    files = output_files(prefix, chains.n_runs, chains.stones)
+    if settings.report and chains.stones:
+        raise InputError("a stepping-stone analysis has no report", hint="Leave --report out.")
+    files = output_files(prefix, chains.n_runs, chains.stones, settings.report)
     check_files(settings, files)
     remove_partial(files)
     _refuse_short(chains)
@@ -132,6 +135,8 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     first = kept(sampled.runs[0].samples, chains.burn_in, chains.tuning)
     table = split_table([run.samples.tree_sample(data.taxa, first) for run in sampled.runs])
     result = _summarised(settings, data, start, sampled, table, selection, files)
+    if settings.report:
+        write_file(f"{prefix}.html", report_html(_report(result, sampled, table, first)), KEPT)
     if was_finished and sampled.chain_generations == 0:
         there = {file: what for file, what in files.items() if Path(file).exists()}
         return replace(result, was_finished=True, files=there)
@@ -297,6 +302,32 @@ def _summarised(
         | {"seed": chains.seed},
         command=command_line(settings),
     )
+
+
+def _report(result: McmcResult, sampled: Sampled, table: SplitTable, first: int) -> Report:
+    """What the page says of an analysis."""
+    chains, samples = result.settings.chains, [run.samples for run in sampled.runs]
+    numbers = ReportNumbers(
+        result.parameters,
+        [s.generation.astype(float) for s in samples],
+        [s.numbers for s in samples],
+        [first] * len(samples),
+    )
+    facts = [
+        ("data", result.settings.alignment),
+        ("model", result.model),
+        ("chains", f"{chains.n_runs} runs of {chains.n_chains}, heating {chains.heating:g}"),
+        ("generations", f"{samples[0].generation[-1]:,}, a sample every {chains.sample_every:,}"),
+        ("samples", f"{samples[0].n - first:,} a run after the burn-in"),
+        ("lengths", result.length_unit),
+        ("start", result.start),
+        ("command", result.command),
+    ]
+    kind = "Majority-rule consensus" + (", all compatible splits" * (result.settings.consensus != "majority"))
+    return Report(
+        f"phloem mcmc: {Path(result.settings.file_prefix).name}", facts, numbers, result.consensus, kind,
+        table, result.diagnosis, chains.convergence, result.warnings,
+    )  # fmt: skip
 
 
 def _data_record(data: ChainInput, run: Run) -> dict[str, object]:

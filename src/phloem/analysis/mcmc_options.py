@@ -28,7 +28,7 @@ _LISTS = ("link", "prior", "part", "without", "constraint")
 _DATA = tuple(f.name for f in fields(DataOptions))
 _OWN = (
     "model", "linkage", "link", "start", "device", "prefix", "redo", "gamma", "part", "without", "ordered",
-    "character_states", "asc", "outgroup", "constraint", "consensus",
+    "character_states", "asc", "outgroup", "constraint", "consensus", "report",
 )  # fmt: skip
 _CHAINS = (
     "seed", "generations", "sample_every", "until_converged", "check_every", "burn_in", "heating", "threads",

@@ -112,8 +112,8 @@ class McmcSettings(DataOptions):
     each character has its "own" number of states, or "all" that of the alphabet. asc: +ASC as Lewis has it,
     or as MrBayes 3.2.7a computes it (analysis.mcmc_parts). outgroup: a taxon that the consensus hangs from.
     constraint: "name: taxon, taxon, …", splits that every tree has. consensus: which one is written.
-    of_block: the file whose MRBAYES block says all this. told: what it says that is done otherwise.
-    chains: what the sampler does; as usual it stops when converged."""
+    of_block: the file whose MRBAYES block says all this. told: what it says that is done otherwise. report:
+    whether PREFIX.html is written. chains: what the sampler does; as usual it stops when converged."""
 
     model: str | None = None
     linkage: LengthLinkage | None = None
@@ -133,6 +133,7 @@ class McmcSettings(DataOptions):
     consensus: ConsensusRule = "majority"
     of_block: str | None = None
     told: tuple[str, ...] = ()
+    report: bool = False
     chains: ChainSettings = UNTIL_CONVERGED
 
     @property
@@ -219,7 +220,7 @@ def settings_record(settings: McmcSettings) -> dict[str, Any]:
 # The files of an analysis: what they are called, and whether it may go on from them or replace them.
 
 
-def output_files(prefix: str, n_runs: int, stones: int = 0) -> dict[str, str]:
+def output_files(prefix: str, n_runs: int, stones: int = 0, report: bool = False) -> dict[str, str]:
     """File name → what it holds, for every file that an analysis writes."""
     files, of = {}, ", of power posteriors" if stones else ""
     for r in range(n_runs):
@@ -232,6 +233,8 @@ def output_files(prefix: str, n_runs: int, stones: int = 0) -> dict[str, str]:
         files[str(history_path(prefix))] = "acceptance and agreement of the runs, by generation"
         files[f"{prefix}.con.tre"] = "consensus tree with clade probabilities"
         files |= {f"{prefix}.{ending}": what for ending, what in SPLIT_TABLES.items()}
+    if report:
+        files[f"{prefix}.html"] = "report: numbers, traces, tree, splits"
     files[f"{prefix}.json"] = "settings, provenance, summary"
     return files | checkpoint_files(prefix, n_runs)
 

@@ -60,7 +60,7 @@ def tstat_text(table: SplitTable, chosen: np.ndarray) -> str:
         p, of_runs = table.probability[split], table.frequency[:, split]
         numbers = [p, of_runs.std(ddof=1), of_runs.min(), of_runs.max()] if several else [p]
         runs = [str(table.n_runs)] if several else []
-        count = str(round(p * table.sample.n_trees))
+        count = str(round(p * table.counted.sum()))
         lines.append("\t".join([f"{number}\t", count, *(f"{x:.6e}" for x in numbers), *runs]))
     return "\n".join(lines) + "\n"
 

@@ -1,13 +1,17 @@
-"""Traces of a sampler that still runs, read from the files that it writes."""
+"""Traces of samplers, those that still run too, read from the files that they write."""
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from phloem.analysis.json_record import plain
+from phloem.errors import InputError
+from phloem.io.input_file import first_bytes, input_stream
 from phloem.summary.trace import trace_summary
 
 LEAST_DRAWS = 4  # a run, for a summary
@@ -26,21 +30,82 @@ class Traces:
 def read_traces(prefix: str) -> Traces | None:
     """PREFIX.run1.p or PREFIX.run1.log, and so on; a last line that is not whole is left out. None before
     the first sample."""
-    names: tuple[str, ...] = ()
-    generations: list[np.ndarray] = []
-    values: list[np.ndarray] = []
-    while (path := _trace_file(prefix, len(values) + 1)) is not None:
-        lines = [line for line in path.read_text(encoding="utf-8").split("\n")[:-1] if line[:1] not in "[#"]
-        if not lines:
+    found: list[tuple[tuple[str, ...], np.ndarray, np.ndarray]] = []
+    while (path := _trace_file(prefix, len(found) + 1)) is not None:
+        one = _read_columns(str(path))
+        if one is None:
             break
-        names = tuple(lines[0].split("\t"))
-        rows = [line.split("\t") for line in lines[1:]]
-        table = np.array([row for row in rows if len(row) == len(names)], np.float64).reshape(-1, len(names))
-        generations.append(table[:, 0])
-        values.append(table[:, 1:])
-    if not values:
+        found.append(one)
+    if not found:
         return None
-    return Traces(names[1:], tuple(generations), tuple(values))
+    return Traces(found[-1][0], tuple(g for _, g, _ in found), tuple(v for _, _, v in found))
+
+
+def read_trace_files(files: Sequence[str]) -> Traces:
+    """Traces of MrBayes, BEAST 1 and 2 and phloem, a file a run: the columns that all of them have and that
+    are numbers. InputError for a file that is no trace, and for files without a common column."""
+    found = []
+    for file in files:
+        one = _read_columns(file)
+        if one is None or not len(one[1]):
+            raise InputError("this trace has no sample yet", file=file, hint="Wait for the first ones.")
+        found.append(one)
+    common = [name for name in found[0][0] if all(name in names for names, _, _ in found)]
+    if not common:
+        told = f"{files[0]} and {files[-1]} have no column in common"
+        raise InputError(told, hint="Give runs of one analysis.")
+    values = [table[:, [names.index(name) for name in common]] for names, _, table in found]
+    numbers = [k for k in range(len(common)) if all(np.isfinite(table[:, k]).all() for table in values)]
+    return Traces(
+        tuple(common[k] for k in numbers),
+        tuple(generations for _, generations, _ in found),
+        tuple(np.ascontiguousarray(table[:, numbers]) for table in values),
+    )
+
+
+def is_trace(file: str) -> bool:
+    """Whether a file begins as a trace does: comments, then names with tabs between, no tree."""
+    lines = first_bytes(file, 1 << 16).decode("utf-8", "replace").splitlines()
+    if lines and lines[0].strip().upper() == "#NEXUS":
+        return False
+    head = next((line for line in lines if line.strip() and line[:1] not in "[#"), "")
+    return "\t" in head and "(" not in head.split("\t")[0]
+
+
+def _read_columns(file: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray] | None:
+    """Names, generations and the values of the other columns, NaN where a text is no number; None without a
+    row of names."""
+    names: tuple[str, ...] = ()
+    rows = array("d")
+    with input_stream(file) as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.strip() or line[:1] in b"[#":
+                continue
+            if not line.endswith(b"\n") and names:
+                break  # not whole yet
+            fields = line.rstrip(b"\r\n\t ").split(b"\t")
+            if not names:
+                names = tuple(field.decode("utf-8", "replace").strip() for field in fields)
+            elif len(fields) == len(names):
+                rows.extend(map(_number, fields))
+            elif names:
+                raise InputError(
+                    f"this row has {len(fields)} columns of {len(names)}",
+                    file=file,
+                    line=number,
+                    hint="Take it off, or name another file.",
+                )
+    if len(names) < 2:
+        return None
+    table = np.array(rows).reshape(-1, len(names))
+    return names[1:], table[:, 0].copy(), table[:, 1:]
+
+
+def _number(field: bytes) -> float:
+    try:
+        return float(field)
+    except ValueError:
+        return np.nan
 
 
 def _trace_file(prefix: str, number: int) -> Path | None:

@@ -25,6 +25,7 @@ COMMANDS = {
     "mcmc": "phloem.cli.mcmc:mcmc",
     "time": "phloem.cli.time:time",
     "bayes-factors": "phloem.cli.bayes_factors:bayes_factors",
+    "summarize": "phloem.cli.summarise:summarise",
     "summarise": "phloem.cli.summarise:summarise",
     "simulate": "phloem.cli.simulate:simulate",
     "plan": "phloem.cli.plan:plan",

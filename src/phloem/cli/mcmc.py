@@ -106,6 +106,7 @@ def mcmc(
     devices: str | None = DEVICES,
     threads: int | None = typer.Option(None, help="Shared by runs and their chains; all cores if not given."),
     progress: str | None = PROGRESS,
+    report: bool = typer.Option(False, "--report", help="PREFIX.html too: a page of numbers, traces, tree."),
     redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
 ) -> None:
     """Bayesian analysis: trees, branch lengths and parameters sampled by Metropolis-coupled MCMC.
@@ -192,7 +193,7 @@ def _run(settings: McmcSettings, progress: str | None) -> Any:
 
     def begin(*chosen) -> None:
         prefix, chains = settings.file_prefix, settings.chains
-        written.check(lambda: output_files(prefix, chains.n_runs, chains.stones))
+        written.check(lambda: output_files(prefix, chains.n_runs, chains.stones, settings.report))
         _introduce(settings, *chosen)
         bar.start()  # only now: what goes to standard output would stand in its line
 
@@ -341,9 +342,10 @@ def show_convergence(d: Diagnosis, wanted: Any, console) -> None:
 
     needed = "" if d.forecast != d.forecast else f", about {_rounded(d.forecast):,} by what was drawn"
     verdict = "all thresholds met" if d.met else f"thresholds not met: go on with more --generations{needed}"
-    console.print(
-        f"Average standard deviation of split frequencies: {d.asdsf:.6f}  (want < {wanted.asdsf:g})"
-    )
+    if d.asdsf == d.asdsf:  # there are several runs, with trees
+        console.print(
+            f"Average standard deviation of split frequencies: {d.asdsf:.6f}  (want < {wanted.asdsf:g})"
+        )
     console.print(
         f"Smallest ESS {d.ess:.0f} ({d.limiting}; want > {wanted.ess:g}), "
         f"largest R-hat {_r_hat(d.r_hat)} (want < {wanted.r_hat:g})"

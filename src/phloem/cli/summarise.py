@@ -1,4 +1,4 @@
-"""`phloem summarise`: a posterior sample of trees as one tree."""
+"""`phloem summarize`: what runs have sampled, trees and numbers, and whether they agree."""
 
 from __future__ import annotations
 
@@ -8,44 +8,63 @@ import typer
 
 
 def summarise(
-    files: list[str] = typer.Argument(..., help="Tree files of the runs, one a run; - is standard input."),  # noqa: B008
+    files: list[str] = typer.Argument(  # noqa: B008
+        ...,
+        help="Files of trees or traces, one a run, or what an analysis' files begin with; - is standard "
+        "input, trees.",
+    ),
     tree: Literal["majority", "allcompat", "mcc", "hipstr", "ccd"] = typer.Option(
         "majority",
         help="Majority-rule consensus, with all compatible clades, maximum clade credibility, or best of "
         "all sampled clades: in sampled pairs (hipstr), or in any (ccd).",
     ),
-    burn_in: float = typer.Option(0.25, help="Share of each run's trees that is left out, from the start."),
+    burn_in: float = typer.Option(0.25, help="Share of each run's samples that is left out, from the start."),
     middle: Literal["mean", "median", "common-ancestor", "keep"] = typer.Option(
         "mean", help="Branch lengths; of rooted mcc trees node heights. The last two are not for a consensus."
     ),
     mass: float = typer.Option(0.95, help="Of HPD intervals and of the credible set of topologies."),
     out: str | None = typer.Option(None, "--out", "-o", help="File for the tree, else standard output."),
-    redo: bool = typer.Option(False, "--redo", help="Replace the file if it exists."),
+    picture: str | None = typer.Option(None, help="Picture of the tree: .svg, .png or .pdf."),
+    tables: str | None = typer.Option(
+        None, help="Write NAME.parts, NAME.tstat and NAME.vstat as MrBayes' sumt does."
+    ),
+    report: str | None = typer.Option(None, help="Page of HTML: numbers, traces, tree, splits."),
+    redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
 ) -> None:
-    """Summarise sampled trees: a consensus or the tree of maximum clade credibility, and how runs agree."""
+    """Summarise samples of phloem, MrBayes and BEAST: trees, numbers, and how runs agree."""
     import sys
 
     from phloem.analysis.outputs import STDOUT
-    from phloem.analysis.summarise import SummariseSettings, run_summarise, summary_newick
+    from phloem.analysis.summarise import SummariseSettings, run_summarise, summary_newick, tree_lines
     from phloem.cli.streams import print_result, require_stdout
 
     out = None if out == STDOUT else out
     if out is None:
         require_stdout()
-    found = run_summarise(SummariseSettings(tuple(files), tree, burn_in, middle, mass, out, redo))
-    each = " + ".join(f"{n:,}" for n in found.per_run)
-    lines = [
-        f"{each} trees after {100 * burn_in:g}% burn-in",
-        f"{found.topologies:,} topologies; the {found.credible:,} most frequent hold {100 * mass:g}% of them",
-    ]
-    if found.deviation is not None:
-        lines.append(
-            f"split frequencies differ by {found.deviation.average:.4f} on average between runs (standard "
-            f"deviation of {found.deviation.n_splits:,} splits), at most {found.deviation.largest:.4f}"
-        )
-    for line in lines:
+    settings = SummariseSettings(
+        tuple(files), tree, burn_in, middle, mass, out, redo, picture, tables, report
+    )
+    found = run_summarise(settings)
+    for line in tree_lines(found, mass):
         print(line, file=sys.stderr)
-    if out is None:
+    if found.numbers is not None:
+        _show_numbers(found)
+    if found.tree is not None and out is None:
         print_result(summary_newick(found) + "\n")
-    else:
-        print(f"tree written to {out}", file=sys.stderr)
+    written = {"tree": out, "picture": picture, "report": report}
+    for what, file in written.items():
+        if file is not None:
+            print(f"{what} written to {file}", file=sys.stderr)
+
+
+def _show_numbers(found) -> None:
+    """The table of the trace and the verdict: the result where there is no tree, else beside it."""
+    from phloem.analysis.summarise import WANTED
+    from phloem.cli.mcmc import parameter_table, show_convergence
+    from phloem.cli.streams import message_console, print_table, report_console
+
+    console = report_console() if found.tree is None else message_console()
+    runs = len(found.numbers.values)
+    title = f"{found.draws:,} samples of each of {runs} runs" if runs > 1 else f"{found.draws:,} samples"
+    print_table(console, parameter_table(found.numbers.summary, title))
+    show_convergence(found.diagnosis, WANTED, console)

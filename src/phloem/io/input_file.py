@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, cast
 
 import numpy as np
 
@@ -84,6 +84,22 @@ def first_bytes(path: FilePath, size: int) -> bytes:
             try:
                 return (gzip.GzipFile(fileobj=opened) if packed else opened).read(size)
             except (OSError, EOFError, zlib.error) as error:
+                raise _damaged(error, file) from None
+
+
+@contextmanager
+def input_stream(path: FilePath) -> Iterator[BinaryIO]:
+    """A stream of the bytes of an input, unpacked where they are gzip, for what is too large to be held.
+    InputErrors as read_input."""
+    file = os.fspath(path)
+    with _explained(file):
+        _refuse_named_pipe(file)
+        with _opened(_stored(file)) as opened:
+            packed = opened.read(2) == _GZIP_MAGIC
+            opened.seek(0)
+            try:
+                yield cast(BinaryIO, gzip.GzipFile(fileobj=opened)) if packed else opened
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
                 raise _damaged(error, file) from None
 
 

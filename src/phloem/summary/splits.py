@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ class SplitTable:
     sample: all trees, run after run. run: (n,) the run of each tree. splits: (m, W) uint64, ascending.
     which: (n, N) int64, the split above each node, -1 at roots and absent nodes.
     frequency: (n_runs, m) share of each run's trees with the split. trivial: (m,) bool, in every tree.
+    counted: (n_runs,) how many trees frequencies are of: those of the sample, or more (counted_table).
     """
 
     sample: TreeSample
@@ -27,6 +28,7 @@ class SplitTable:
     which: np.ndarray
     frequency: np.ndarray
     trivial: np.ndarray
+    counted: np.ndarray
 
     @property
     def n_splits(self) -> int:
@@ -38,8 +40,8 @@ class SplitTable:
 
     @property
     def probability(self) -> np.ndarray:
-        """(m,) share of all trees, the runs pooled."""
-        return np.bincount(self.which[self.which >= 0], minlength=self.n_splits) / self.sample.n_trees
+        """(m,) share of all trees counted, the runs pooled."""
+        return np.rint(self.frequency * self.counted[:, None]).sum(axis=0) / self.counted.sum()
 
     @property
     def sizes(self) -> np.ndarray:
@@ -63,8 +65,41 @@ def split_table(samples: TreeSample | Sequence[TreeSample]) -> SplitTable:
     run = np.repeat(np.arange(len(runs)), [each.n_trees for each in runs])
     pair = np.broadcast_to(run[:, None], which.shape)[present] * len(splits) + inverse
     counts = np.bincount(pair, minlength=len(runs) * len(splits)).reshape(len(runs), -1)
-    frequency = counts / np.array([each.n_trees for each in runs])[:, None]
-    return SplitTable(sample, run, splits, which, frequency, is_trivial(splits, sample.n_tips, sample.rooted))
+    counted = np.array([each.n_trees for each in runs])
+    trivial = is_trivial(splits, sample.n_tips, sample.rooted)
+    return SplitTable(sample, run, splits, which, counts / counted[:, None], trivial, counted)
+
+
+class SplitCounts:
+    """Splits of trees that come in batches, counted by run. Memory grows with the distinct ones only."""
+
+    def __init__(self, n_runs: int) -> None:
+        self.splits = np.zeros((0, 0), np.uint64)
+        self.counts = np.zeros((n_runs, 0), np.int64)
+        self.n_trees = np.zeros(n_runs, np.int64)
+
+    def add(self, run: int, sample: TreeSample) -> None:
+        """Count a batch of a run's trees."""
+        bits = sample_splits(sample)
+        found, inverse = unique_splits(bits[sample.parent >= 0].reshape(-1, bits.shape[2]))
+        before = self.splits.reshape(-1, bits.shape[2])
+        self.splits, place = unique_splits(np.concatenate([before, found]))
+        counts = np.zeros((len(self.counts), len(self.splits)), np.int64)
+        counts[:, place[: len(before)]] = self.counts
+        counts[run, place[len(before) :]] += np.bincount(inverse)
+        self.counts = counts
+        self.n_trees[run] += sample.n_trees
+
+    def of(self, splits: np.ndarray) -> np.ndarray:
+        """(n_runs, m) counts of splits (m, W), all of which were counted."""
+        _, place = unique_splits(np.concatenate([self.splits, splits]))
+        return self.counts[:, place[len(self.splits) :]]
+
+
+def counted_table(samples: Sequence[TreeSample], counts: SplitCounts) -> SplitTable:
+    """The splits of some trees of every run, with their frequencies in all trees that were counted."""
+    table = split_table(samples)
+    return replace(table, frequency=counts.of(table.splits) / counts.n_trees[:, None], counted=counts.n_trees)
 
 
 @dataclass(frozen=True)

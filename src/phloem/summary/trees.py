@@ -109,8 +109,7 @@ def _tip_splits(table: SplitTable) -> np.ndarray:
 
 def _support_annotation(table: SplitTable, split: int) -> dict[str, object]:
     frequency = table.frequency[:, split]
-    per_run = np.bincount(table.run)
-    probability = float(frequency @ per_run / per_run.sum())
+    probability = float(np.rint(frequency * table.counted).sum() / table.counted.sum())
     values: dict[str, object] = {"prob": probability}
     if table.n_runs > 1:
         values["prob_stddev"] = float(frequency.std(ddof=1))

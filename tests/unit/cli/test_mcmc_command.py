@@ -70,6 +70,22 @@ def test_files_are_written(finished):
     assert record["branch_lengths"] == "expected substitutions per site"
 
 
+def test_a_finished_analysis_gets_its_report(finished, tmp_path):
+    """The same command with --report: nothing is sampled, one page more."""
+    _, folder = finished
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    done = command("--prefix", str(tmp_path / "x"), *SHORT, "--report")
+    assert done.exit_code == 0 and "was finished before" in done.stdout
+    page = (tmp_path / "x.html").read_text()
+    assert page.count("<svg") == 15 and "r(A&lt;-&gt;G)" in page and "phloem mcmc" in page
+    assert {file.name for file in tmp_path.iterdir()} == FILES | {"x.html"}
+    for file in FILES - {"x.ckp.npz"}:
+        assert (tmp_path / file).read_bytes() == (folder / file).read_bytes(), file
+    stones = command("--prefix", str(tmp_path / "s"), *SHORT, "--stepping-stone", "2", "--report")
+    assert isinstance(stones.exception, InputError) and "has no report" in str(stones.exception)
+
+
 def test_nothing_is_overwritten_without_redo(finished):
     _, folder = finished
     before = {file.name: file.read_bytes() for file in folder.iterdir()}

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from phloem.analysis.outputs import check_outputs
-from phloem.cli import build_app
+from phloem.cli import COMMANDS, build_app
 from phloem.errors import InputError
 
 FASTA = ">a\nACGTACGT\n>b\nACGTACGA\n>c\nACTTACGA\n>d\nACTTAGGA\n"
@@ -20,7 +20,7 @@ DATES = "a\t2001\nb\t2003\nc\t2002\nd\t2005\n"
 NEWICK = "(a:0.1,b:0.2,(c:0.15,d:0.3):0.1);\n"
 
 # Options that name files to be written, and the command lines that write them.
-OUTPUTS = {"out", "out_tree", "json", "picture", "prefix", "table"}
+OUTPUTS = {"out", "out_tree", "json", "picture", "prefix", "table", "report", "tables"}
 LINES = {
     "distances": ["a.fa"],
     "upgma": ["a.fa"],
@@ -28,7 +28,7 @@ LINES = {
     "draw": ["t.nwk"],
     "likelihood": ["a.fa", "--tree", "t.nwk", "--model", "JC", "--engine", "reference"],
     "simulate": ["t.nwk", "--model", "JC", "--sites", "9"],
-    "summarise": ["t.nwk", "--burn-in", "0"],
+    "summarize": ["t.nwk", "--burn-in", "0"],
     "date": ["t.nwk", "--dates", "d.tsv", "--intervals", "0"],
     "temporal-signal": ["t.nwk", "--dates", "d.tsv", "--permutations", "0"],
     "ml": ["a.fa", "--model", "JC"],
@@ -41,12 +41,12 @@ NAMES = {"picture": "x.svg", "draw": "x.svg"}  # that tell what is written; all 
 
 def outputs_of(command: str) -> list[str]:
     found = typer.main.get_command(build_app()).commands[command].params
-    return [p.name for p in found if p.name in OUTPUTS]
+    return [p.name for p in found if p.name in OUTPUTS and not p.is_flag]
 
 
 def written(command: str) -> list[str]:
     """Output options that one command line can have together."""
-    return [name for name in outputs_of(command) if name not in ("prefix", "out_tree")] + (
+    return [name for name in outputs_of(command) if name not in ("prefix", "tables", "out_tree")] + (
         ["out_tree"] if command == "likelihood" else []
     )
 
@@ -93,7 +93,8 @@ def test_progress_of_a_fit(folder):
 
 def test_every_command_that_writes_is_looked_at():
     commands = typer.main.get_command(build_app()).commands
-    assert {name for name in commands if outputs_of(name)} == LINES.keys()
+    assert COMMANDS["summarise"] == COMMANDS["summarize"]
+    assert {name for name in commands if outputs_of(name)} - {"summarise"} == LINES.keys()
     for command in commands.values():
         for parameter in command.params:
             text = (getattr(parameter, "help", None) or "").lower()
@@ -161,7 +162,7 @@ PLACES = [
 @pytest.mark.parametrize(("command", "name"), [(c, n) for c in LINES for n in outputs_of(c)])
 @pytest.mark.parametrize(("place", "words"), PLACES)
 def test_places_are_looked_at_before_anything_is_computed(command, name, place, words, folder, monkeypatch):
-    folders = {"dir.svg", "dir.svg.json", "dir.svg.tests.json"}
+    folders = {"dir.svg", "dir.svg.json", "dir.svg.tests.json", "dir.svg.parts"}
     for own in folders:
         (folder / own).mkdir()
     arguments = [option(name), place]
@@ -181,7 +182,7 @@ def test_one_result_on_standard_output(folder):
     refused(called("likelihood", "--optimize", "--out-tree", "-"), "called '-'")
     shown = called("simulate", "--out", "-")
     assert shown.exit_code == 0 and shown.stdout.startswith(">a\n")
-    assert called("summarise", "--out", "-").stdout.startswith("(")
+    assert called("summarize", "--out", "-").stdout.startswith("(")
     assert {file.name for file in folder.iterdir()} == {"a.fa", "t.nwk", "d.tsv"}
 
 

@@ -1,0 +1,122 @@
+"""Trees of a sampler's file in batches, for files that are too large to be held: a tree a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from phloem.errors import InputError
+from phloem.io.input_file import first_bytes, input_size, input_stream
+from phloem.io.source_text import SourceText, decode
+from phloem.io.trees import parse_trees
+from phloem.tree.match import match_taxa
+from phloem.tree.sample import TreeSample, sample_of_trees
+
+LARGE = 64 << 20  # bytes of a file that is read in batches
+LARGE_PACKED = 16 << 20
+BATCH = 8 << 20  # bytes of trees at a time
+
+_NOTES = re.compile(rb"\[&(?![RU]\])[^\]]*\]", re.IGNORECASE)  # but how a tree is rooted
+_BEGIN = re.compile(rb"\s*begin\s+trees\s*;", re.IGNORECASE)
+_TREE = re.compile(rb"\s*u?tree\b", re.IGNORECASE)
+_END = re.compile(rb"\s*end(block)?\s*;", re.IGNORECASE)
+
+
+def is_large(path: str) -> bool:
+    """Whether a file of trees is to be read in batches."""
+    packed = first_bytes(path, 2) == b"\x1f\x8b" or str(path).endswith(".gz")
+    return input_size(path) > (LARGE_PACKED if packed else LARGE)
+
+
+@dataclass(frozen=True)
+class TreeStream:
+    """A file with n_trees trees, a line each, NEXUS or Newick. head: what stands before the first one, b"" of
+    Newick; first_line: the number of lines of it."""
+
+    path: str
+    n_trees: int
+    head: bytes
+    first_line: int
+
+    def batches(self, first: int = 0) -> Iterator[tuple[int, TreeSample]]:
+        """The trees from number `first` on: the number of a batch's first tree, and the batch."""
+        taxa: tuple[str, ...] | None = None
+        held: list[bytes] = []
+        size, number, begun, at = 0, 0, first, 0
+        for line_number, line in _tree_lines(self.path, bool(self.head)):
+            number += 1
+            if number <= first:
+                continue
+            at = at or line_number
+            line = line if b"'" in line else _NOTES.sub(b"", line)  # annotations are not looked at
+            held.append(line)
+            size += len(line)
+            if size > BATCH or number == self.n_trees:
+                sample = self._sample(held, at, taxa)
+                taxa = sample.taxa
+                yield begun, sample
+                held, size, begun, at = [], 0, number, 0
+
+    def _sample(self, lines: list[bytes], line: int, taxa: tuple[str, ...] | None) -> TreeSample:
+        head = self.head
+        text = decode(head + b"".join(lines) + (b"end;\n" if head else b""), self.path)
+        try:
+            trees = parse_trees(SourceText(text, self.path))
+        except InputError as error:
+            before = self.first_line if head else 0
+            if error.line is not None and error.line > before:
+                error.line += line - before - 1
+            raise
+        if len(trees) != len(lines):
+            raise _not_a_tree_a_line(self.path)
+        return sample_of_trees(trees if taxa is None else [match_taxa(tree, taxa) for tree in trees])
+
+
+def tree_stream(path: str) -> TreeStream:
+    """Look through a file once. InputError for one without trees, or whose trees are not a line each."""
+    begins = first_bytes(path, 6).upper() == b"#NEXUS"
+    n_trees = sum(1 for _ in _tree_lines(path, begins))
+    if n_trees == 0:
+        raise InputError("this file contains no tree", file=path, hint="Give a file of sampled trees.")
+    head: list[bytes] = []
+    if begins:
+        with input_stream(path) as stream:
+            in_block = False
+            for line in stream:
+                in_block |= bool(_BEGIN.match(line))
+                if in_block and _TREE.match(line):
+                    break
+                head.append(line)
+    return TreeStream(path, n_trees, b"".join(head), len(head))
+
+
+def _tree_lines(path: str, nexus: bool) -> Iterator[tuple[int, bytes]]:
+    """Line number, from 1, and line of every tree."""
+    in_block, blocks = not nexus, 0
+    with input_stream(path) as stream:
+        for number, line in enumerate(stream, 1):
+            if nexus and _BEGIN.match(line):
+                in_block, blocks = True, blocks + 1
+                if blocks > 1:
+                    raise InputError(
+                        "a file this large has several blocks of trees",
+                        file=path,
+                        line=number,
+                        hint="Give each block a file of its own.",
+                    )
+            elif nexus and in_block and _END.match(line):
+                in_block = False
+            elif in_block and (_TREE.match(line) if nexus else line.strip()):
+                if not line.rstrip().endswith(b";"):
+                    raise _not_a_tree_a_line(path, number)
+                yield number, line if line.endswith(b"\n") else line + b"\n"
+
+
+def _not_a_tree_a_line(path: str, line: int | None = None) -> InputError:
+    return InputError(
+        "a file this large is read by lines, and this is no whole tree",
+        file=path,
+        line=line,
+        hint="Write a tree a line, as samplers do; take a line off that was cut short.",
+    )

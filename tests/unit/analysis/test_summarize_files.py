@@ -1,0 +1,234 @@
+"""`phloem summarize` on files of other programs: which are meant, traces, trees in batches, the report."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from phloem.analysis import tree_runs
+from phloem.analysis.summarise import SummariseSettings, run_summarise, sampled_files
+from phloem.analysis.trace_view import is_trace, read_trace_files
+from phloem.analysis.tree_runs import read_tree_runs
+from phloem.cli import build_app
+from phloem.errors import InputError
+from phloem.io import tree_stream
+from phloem.io.trees import read_tree, write_trees
+from phloem.summary.splits import split_frequency_deviation
+from phloem.tree.random import yule
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "mrbayes_sumt"
+RUNS = [str(GOLDEN / f"sample.run{k}.t") for k in (1, 2)]
+
+
+@pytest.fixture
+def in_batches(monkeypatch):
+    """Every file is read as a large one, some trees at a time."""
+    monkeypatch.setattr(tree_stream, "LARGE", 0)
+    monkeypatch.setattr(tree_stream, "LARGE_PACKED", 0)
+    monkeypatch.setattr(tree_stream, "BATCH", 3000)
+
+
+def same_tables(a, b) -> None:
+    assert a.sample.taxa == b.sample.taxa
+    for name in ("splits", "frequency", "trivial", "counted", "probability"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+def test_batches_give_the_same_table(in_batches, monkeypatch, tmp_path):
+    streamed = read_tree_runs(RUNS, 0.1)
+    packed = [str(tmp_path / f"{r}.t.gz") for r in (1, 2)]
+    for file, own in zip(packed, RUNS):
+        Path(file).write_bytes(gzip.compress(Path(own).read_bytes()))
+    from_packed = read_tree_runs(packed, 0.1)
+    monkeypatch.setattr(tree_stream, "LARGE", 1 << 30)
+    whole = read_tree_runs(RUNS, 0.1)
+    same_tables(streamed.table, whole.table)
+    same_tables(from_packed.table, whole.table)
+    np.testing.assert_array_equal(streamed.table.sample.parent, whole.table.sample.parent)
+    assert streamed.per_run == whole.per_run == (180, 180) and streamed.held == whole.held == 360
+    other = read_tree_runs(RUNS, 0.2)
+    assert not np.array_equal(other.table.probability, whole.table.probability[: other.table.n_splits])
+
+
+def test_frequencies_count_trees_that_are_not_held(in_batches, monkeypatch):
+    monkeypatch.setattr(tree_runs, "KEPT", 60)
+    streamed = read_tree_runs(RUNS, 0.0)
+    monkeypatch.setattr(tree_stream, "LARGE", 1 << 30)
+    whole = read_tree_runs(RUNS, 0.0)
+    assert streamed.per_run == (200, 200) and streamed.held == 60
+    held = {row.tobytes(): k for k, row in enumerate(streamed.table.splits)}
+    for k, row in enumerate(whole.table.splits):
+        if row.tobytes() in held:
+            found = streamed.table.frequency[:, held[row.tobytes()]]
+            np.testing.assert_array_equal(found, whole.table.frequency[:, k])
+    deviations = [split_frequency_deviation(one.table) for one in (streamed, whole)]
+    assert deviations[0] == deviations[1]
+    of_the_held = np.bincount(streamed.table.which[streamed.table.which >= 0]) / 60
+    assert not np.allclose(of_the_held, streamed.table.probability), (
+        "the control: what is held would tell else"
+    )
+
+
+def test_damage_in_a_large_file_has_its_line(in_batches, tmp_path):
+    lines = Path(RUNS[0]).read_text().splitlines(keepends=True)
+    at = next(k for k, line in enumerate(lines) if "gen.3000 " in line)
+    bad = tmp_path / "bad.t"
+    bad.write_text(
+        "".join([*lines[:at], lines[at].replace("(3:", "(99:").replace("3:", "99:"), *lines[at + 1 :]])
+    )
+    with pytest.raises(InputError) as told:
+        read_tree_runs([str(bad)], 0.1)
+    assert told.value.line == at + 1 and told.value.file == str(bad)
+    bad.write_text("".join(lines[:at]) + lines[at][:40])
+    with pytest.raises(InputError, match="no whole tree") as told:
+        read_tree_runs([str(bad)], 0.1)
+    assert told.value.line == at + 1
+    bad.write_text("".join(lines) + "begin trees;\ntree a = (t1:1,t2:1,t3:1);\nend;\n")
+    with pytest.raises(InputError, match="several blocks"):
+        read_tree_runs([str(bad)], 0.1)
+    bad.write_text("#NEXUS\nbegin taxa; dimensions ntax=3; end;\n")
+    with pytest.raises(InputError, match="no tree"):
+        read_tree_runs([str(bad)], 0.1)
+
+
+BEAST1 = """#NEXUS
+Begin taxa;
+\tDimensions ntax=4;
+\t\tTaxlabels
+\t\t\t'a|2001'
+\t\t\tb
+\t\t\tc
+\t\t\td
+\t\t\t;
+End;
+Begin trees;
+\tTranslate
+\t\t1 'a|2001',
+\t\t2 b,
+\t\t3 c,
+\t\t4 d
+\t\t;
+"""
+BEAST2 = "#NEXUS\nBegin trees;\n\tTranslate\n\t\t1 a,\n\t\t2 b,\n\t\t3 c,\n\t\t4 d\n;\n"
+SHAPES = (
+    "((1[&rate={r}]:{h},2[&rate={r}]:{h})[&rate={r}]:1.0,(3[&rate={r}]:1.5,4:1.5):{h})",
+    "(((1[&rate={r}]:{h},3:{h})[&rate={r}]:0.5,2:1.0):0.5,4:1.5)",
+)
+
+
+def beast_files(folder, version: int) -> tuple[str, str]:
+    """Trees and a log with as many states, as BEAST writes them; a quarter has the second shape."""
+    rng = np.random.default_rng(version)
+    trees = [BEAST1 if version == 1 else BEAST2]
+    rows = []
+    for i in range(80):
+        shape = SHAPES[i % 4 == 0].format(r=round(rng.random(), 4), h=0.5)
+        rooting = f" [&lnP=-{i}.5] = [&R]" if version == 1 else " ="
+        trees.append(
+            f"tree STATE_{i * 1000}{rooting} {shape}:0.0;\n"
+            if version == 2
+            else f"tree STATE_{i}{rooting} {shape};\n"
+        )
+        rows.append([i * 1000, -100 + rng.normal(), rng.gamma(3)])
+    names = ["state", "joint", "clock.rate"] if version == 1 else ["Sample", "posterior", "clockRate"]
+    head = "# BEAST v1.10.4\n# Generated Tue\n" if version == 1 else "#\n#model:\n#<beast>\n#\n"
+    end = "" if version == 1 else "\t"
+    log = head + "\t".join(names) + end + "\n" + "".join("\t".join(map(str, r)) + end + "\n" for r in rows)
+    paths = folder / f"x{version}.trees", folder / f"x{version}.log"
+    paths[0].write_text("".join(trees) + "End;\n")
+    paths[1].write_text(log)
+    return str(paths[0]), str(paths[1])
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["whole", "batches"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_files_of_beast(version, large, tmp_path, monkeypatch):
+    trees, log = beast_files(tmp_path, version)
+    if large:
+        monkeypatch.setattr(tree_stream, "LARGE", 0)
+    prefix = str(tmp_path / f"x{version}")
+    assert sampled_files([prefix]) == ((trees,), (log,))
+    found = run_summarise(SummariseSettings((prefix,), "mcc", burn_in=0.25))
+    assert found.per_run == (60,) and found.draws == 60 and found.tree.rooted
+    probabilities = sorted(notes["prob"] for notes in found.tree.annotations.values() if "prob" in notes)
+    assert probabilities[:2] == [0.75, 0.75] and probabilities[2:] == [1.0] * (len(probabilities) - 2)
+    table = np.array([line.split("\t")[:3] for line in Path(log).read_text().splitlines()[-80:]], float)
+    np.testing.assert_allclose(found.numbers.summary.mean, table[20:, 1:].mean(axis=0))
+    assert found.numbers.summary.names[1] == ("clock.rate" if version == 1 else "clockRate")
+    assert is_trace(log) and not is_trace(trees)
+
+
+def test_runs_of_unequal_length_and_columns(tmp_path):
+    """The last samples of the longer one; columns that both have; texts are no numbers."""
+    a, b = tmp_path / "a.log", tmp_path / "b.log"
+    a.write_text("state\tp\tq\tname\n" + "".join(f"{i}\t{i % 7}\t{i % 3}\tx\n" for i in range(40)))
+    b.write_text("state\tq\tp\tname\n" + "".join(f"{i}\t{i % 3}\t{i % 7}\tx\n" for i in range(60)) + "60\t1")
+    traces = read_trace_files([str(a), str(b)])
+    assert traces.names == ("p", "q") and [len(v) for v in traces.values] == [40, 60]
+    np.testing.assert_array_equal(traces.values[0], traces.values[1][:40])
+    found = run_summarise(SummariseSettings((str(a), str(b)), burn_in=0.5))
+    assert found.draws == 20 and found.numbers.first == [20, 40] and found.tree is None
+    (tmp_path / "c.log").write_text("state\tother\n0\t1\n1\t2\n")
+    with pytest.raises(InputError, match="no column in common"):
+        read_trace_files([str(a), str(tmp_path / "c.log")])
+    b.write_text("state\tq\n0\t1\t2\n")
+    with pytest.raises(InputError, match="3 columns of 2") as told:
+        read_trace_files([str(b)])
+    assert told.value.line == 2
+    with pytest.raises(InputError, match="no such file"):
+        sampled_files([str(tmp_path / "nothing")])
+    with pytest.raises(InputError, match="there is no tables"):
+        run_summarise(SummariseSettings((str(a),), tables=str(tmp_path / "t")))
+
+
+class Page(HTMLParser):
+    """Tags and attributes that are there."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags, self.attributes, self.open = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_report_is_one_page_without_scripts_or_network(tmp_path):
+    trees = tmp_path / "x.trees"
+    rng = np.random.default_rng(3)
+    sample = [yule(6, rng) for _ in range(50)]
+    names = ("<script>alert(1)</script>", "a&b", *sample[0].taxa[2:])
+    write_trees(trees, [type(t)(names, t.parent, t.lengths, None, {}, True, None) for t in sample])
+    (tmp_path / "x.log").write_text(
+        "state\t<b>p</b>\n" + "".join(f"{i}\t{x}\n" for i, x in enumerate(rng.normal(size=50)))
+    )
+    page = tmp_path / "x.html"
+    arguments = ["summarize", str(tmp_path / "x"), "--tree", "mcc", "--report", str(page), "--out"]
+    done = CliRunner().invoke(build_app(), [*arguments, str(tmp_path / "x.tre")])
+    assert done.exit_code == 0, done.output
+    text = page.read_text()
+    read = Page(text)
+    assert read.open == [] and "script" not in read.tags and "b" not in read.tags and "link" not in read.tags
+    assert read.tags.count("svg") == 2 and "table" in read.tags
+    outside = [v for k, v in read.attributes if k in ("src", "href") or (k == "style" and "url" in v)]
+    assert outside == [] and not re.search(r"@import|url\(|https?://(?!www\.w3\.org/2000/svg)", text)
+    assert "&lt;script&gt;" in text and "&lt;b&gt;p&lt;/b&gt;" in text
+    assert read_tree(tmp_path / "x.tre").n_tips == 6
+    again = CliRunner().invoke(build_app(), [*arguments, str(tmp_path / "y.tre")])
+    assert isinstance(again.exception, InputError) and "x.html" in str(again.exception)
