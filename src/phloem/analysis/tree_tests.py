@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from phloem.hardware.notice import on_first_compilation
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, read_trees, write_trees
 from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.tree.distances import branch_score, quartet_distance
 from phloem.tree.reroot import unroot
 from phloem.tree.splits import robinson_foulds
 from phloem.tree.tree import Tree
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from phloem.pruning.select import Selection
 
 REJECTED = 0.05
+MOST_QUARTETS = 500  # taxa, up to which quartets are compared: a second or two a tree
 _COLUMNS = ("bootstrap", "kh", "sh", "wsh", "elw", "au")
 
 
@@ -63,13 +65,21 @@ class TreeTestsSettings(FitSettings):
         }
 
 
+class Distances(NamedTuple):
+    """Of tree/splits.py and tree/distances.py. quartets: None for more taxa than MOST_QUARTETS."""
+
+    robinson_foulds: int
+    branch_score: float
+    quartets: float | None
+
+
 @dataclass(frozen=True, eq=False)
 class TreeTestsResult:
-    """tests: inference/ml/tree_tests.py. distances (n,): Robinson-Foulds, to the best. models: fitted."""
+    """tests: inference/ml/tree_tests.py. distances: to the best tree. models: fitted."""
 
     settings: TreeTestsSettings
     tests: TreeTests
-    distances: np.ndarray
+    distances: tuple[Distances, ...]
     models: tuple[str, ...]
     trees: tuple[str, ...]
     seconds: float
@@ -80,7 +90,7 @@ class TreeTestsResult:
         rows = []
         for i, (model, tree) in enumerate(zip(self.models, self.trees)):
             numbers = {name: column[i].item() for name, column in self.tests._asdict().items()}
-            rows.append(numbers | {"robinson_foulds": int(self.distances[i]), "model": model, "tree": tree})
+            rows.append(numbers | self.distances[i]._asdict() | {"model": model, "tree": tree})
         return {
             "trees": rows,
             "seconds": self.seconds,
@@ -94,9 +104,8 @@ class TreeTestsResult:
         head = f"{'tree':>4}{'log L':>13}{'behind':>9}{'RF':>5}" + "".join(f"{n:>7} " for n in _HEADS)
         lines = [head]
         for i in range(len(tests.log_likelihood)):
-            row = (
-                f"{i + 1:>4}{tests.log_likelihood[i]:>13.3f}{tests.difference[i]:>9.3f}{self.distances[i]:>5}"
-            )
+            apart = self.distances[i].robinson_foulds
+            row = f"{i + 1:>4}{tests.log_likelihood[i]:>13.3f}{tests.difference[i]:>9.3f}{apart:>5}"
             for name in _COLUMNS:
                 value = float(getattr(tests, name)[i])
                 out = not tests.in_elw_set[i] if name == "elw" else value < REJECTED
@@ -140,7 +149,7 @@ def run_tree_tests(
     result = TreeTestsResult(
         settings=settings,
         tests=tests,
-        distances=np.array([robinson_foulds(tree, best) for tree in fitted]),
+        distances=tuple(_distances(tree, best) for tree in fitted),
         models=tuple(fit.model_text for fit in fits),
         trees=tuple(newick_text([tree]).strip() for tree in fitted),
         seconds=time.perf_counter() - begin,
@@ -182,13 +191,18 @@ def _fits(
     return fits, np.array(rows), likelihood.selection
 
 
+def _distances(tree: Tree, best: Tree) -> Distances:
+    near = quartet_distance(tree, best) if tree.n_tips <= MOST_QUARTETS else None
+    return Distances(robinson_foulds(tree, best), branch_score(tree, best), near)
+
+
 def _table(result: TreeTestsResult) -> str:
     tests = result.tests._asdict()
-    lines = ["\t".join(("tree", *tests, "robinson_foulds"))]
+    lines = ["\t".join(("tree", *tests, *Distances._fields))]
     for i, distance in enumerate(result.distances):
         values = [column[i].item() for column in tests.values()]
-        cells = [f"{v:.6f}" if isinstance(v, float) else str(v).lower() for v in values]
-        lines.append("\t".join((str(i + 1), *cells, str(distance))))
+        cells = [f"{v:.6f}" if isinstance(v, float) else str(v).lower() for v in (*values, *distance)]
+        lines.append("\t".join((str(i + 1), *cells)))
     return "\n".join(lines) + "\n"
 
 

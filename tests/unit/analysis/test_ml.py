@@ -9,6 +9,7 @@ import pytest
 
 from phloem.analysis.ml import run_ml
 from phloem.analysis.ml_settings import MlSettings
+from phloem.analysis.tree_tests import TreeTestsSettings, run_tree_tests
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
 from phloem.io.trees import read_tree, read_trees
@@ -184,3 +185,17 @@ def test_sites_sum_to_the_whole(alignment):
     total = sum(float(row[1]) for row in rows[1:])
     assert total == pytest.approx(result.found.optimum.log_likelihood, abs=1e-6)
     assert float(rows[4][2]) >= float(rows[1][2])  # the fourth column varies, the first does not
+
+
+def test_distances_of_tested_trees_and_a_model_from_a_file(alignment):
+    run_ml(MlSettings(alignment, model="HKY+F", patience=0))
+    Path("two.nwk").write_text(Path("small.tree").read_text() + "((a,e),(b,d),c);\n")
+    given = TreeTestsSettings(alignment, "two.nwk", model="@small.model", replicates=1000, prefix="t")
+    result = run_tree_tests(given)
+    best, other = result.distances
+    assert best == (0, 0.0, 0.0) and other.robinson_foulds == 4 and 0 < other.quartets <= 5
+    assert other.branch_score > 0
+    rows = [line.split("\t") for line in Path("t.tests.tsv").read_text().splitlines()]
+    assert rows[0][-3:] == ["robinson_foulds", "branch_score", "quartets"] and rows[2][-3] == "4"
+    record = json.loads(Path("t.tests.json").read_text())["trees"]
+    assert record[1]["quartets"] == other.quartets and record[0]["model"] == record[1]["model"]
