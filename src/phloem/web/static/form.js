@@ -34,7 +34,7 @@ function questions(body, kind, name, found, folder, datatype) {
     button.disabled = true;
     try {
       const job = await post("analyses", asked());
-      say(`${job.id} is started.`);
+      say(`${job.id} ${job.state === "waiting" ? "waits for its turn" : "is started"}.`);
       location.hash = address("run", job.id);
     } catch (error) {
       show(problem, trouble(error));
