@@ -108,7 +108,7 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     data = chain_input(settings)
     chains = replace(chains, priors=data.priors, constraints=data.constraints)
     _refuse_too_much(chains, len(data.taxa))
-    selection = _selection(settings, data)
+    selection = chains_selection(settings, data)
     device: Device = "gpu" if selection.engine == "gpu" else "cpu"
     settings = replace(settings, device=device)
     start = chain_start(settings.start, data.alignments[data.largest], chains.branch_length_bounds)
@@ -174,7 +174,7 @@ def look_at(settings: McmcSettings) -> tuple[ChainInput, str, str]:
     """Data and models of an analysis, what its chains would start from, and where they would be evaluated."""
     data = chain_input(settings)
     start = chain_start(settings.start, data.alignments[data.largest], settings.chains.branch_length_bounds)
-    return data, start.origin, _selection(settings, data).reason
+    return data, start.origin, chains_selection(settings, data).reason
 
 
 def _refuse_too_much(chains: ChainSettings, n_taxa: int) -> None:
@@ -206,7 +206,7 @@ def _refuse_short(chains: ChainSettings) -> None:
         )
 
 
-def _selection(settings: McmcSettings, data: ChainInput) -> Selection:
+def chains_selection(settings: McmcSettings, data: ChainInput) -> Selection:
     """Where the chains are evaluated, and why. A checkpoint is gone on with where it was made."""
     chains = settings.chains
     there = None if settings.redo else stored_device(settings.file_prefix)

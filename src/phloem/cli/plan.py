@@ -31,11 +31,22 @@ def plan(
         "auto", help="Of messages (auto: float64) or distances (auto: float64 up to 4,096 taxa)."
     ),
     threads: int | None = typer.Option(None, help="Threads; chosen by problem size if not given."),
+    mcmc: bool = typer.Option(
+        False, "--mcmc", help="Forecast phloem mcmc on this file, its MRBAYES block obeyed, by a short pilot."
+    ),
+    pilot: float | None = typer.Option(None, "--pilot", help="With --mcmc: seconds of the pilot; 20."),
 ) -> None:
-    """Forecast memory and time of a likelihood or a distance tree, and what would run it, and why."""
+    """Forecast memory and time of a likelihood, a distance tree or phloem mcmc, and what would run it."""
     options: dict[str, Any] = dict(locals())
     options |= {name: value for name, value in options.pop("data").items() if name != "ambiguity" or value}
-    if method is not None:
+    seconds = options.pop("pilot")
+    if options.pop("mcmc"):
+        _plan_mcmc(options, seconds)
+    elif seconds is not None:
+        from phloem.errors import InputError
+
+        raise InputError("--pilot is of --mcmc", hint="Add --mcmc, or leave it out.")
+    elif method is not None:
         _plan_distance_tree(options)
     else:
         _plan_likelihood(options)
@@ -69,6 +80,67 @@ def _plan_likelihood(options: dict[str, Any]) -> None:
         console.print("This does not fit in the memory that is free now.", style="red")
     if result.random_tree:
         console.print("No tree given: forecast on a random one, an upper bound for a good tree.")
+
+
+def _plan_mcmc(options: dict[str, Any], seconds: float | None) -> None:
+    from rich.table import Table
+
+    from phloem.analysis.plan_mcmc import PILOT_SECONDS, plan_mcmc
+    from phloem.cli.streams import message_console, print_table, report_console
+    from phloem.errors import InputError
+
+    device, precision = options.pop("engine"), options.pop("precision")
+    given = [n for n in ("method", "tree", "distance", "bootstrap", "cophenetic") if options.pop(n)]
+    if given or precision == "float32" or device == "reference":
+        what = f"--{given[0]}" if given else "float32" if precision == "float32" else "--engine reference"
+        raise InputError(f"{what} is not of phloem mcmc", hint="Leave it, or --mcmc, out.")
+    usual = {"ambiguity": "partial", "partition_name": None, "unassigned_sites": None}
+    options = {n: v for n, v in options.items() if v is not None and v != usual.get(n, v is None)}
+    messages, console = message_console(live=True), report_console()
+    seconds = PILOT_SECONDS if seconds is None else seconds
+    with messages.status(f"a pilot of some {seconds:.3g} s …"):
+        found = plan_mcmc(options | {"device": device}, messages.print, seconds)
+    chains, d = found.settings.chains, found.diagnosis
+    each = chains.n_runs * chains.n_chains
+    table = Table(show_header=False)
+    names = ", ".join(dict.fromkeys(model.text() for model in found.data.models.values()))
+    table.add_row("data", f"{len(found.data.taxa):,} taxa")
+    table.add_row("model", names)
+    table.add_row("chains", f"{chains.n_runs} runs of {chains.n_chains}")
+    table.add_row("device", found.selection.reason)
+    table.add_row("memory", f"{_bytes(found.memory_bytes)}, with all samples")
+    speed = found.generations_per_second
+    table.add_row("speed", f"{speed:,.0f} generations/s, {speed * each:,.0f} chain-generations/s")
+    table.add_row(
+        "pilot",
+        f"{found.pilot:,} generations in {found.seconds:.0f} s; its second half: smallest ESS {d.ess:.0f} "
+        f"({d.limiting}), largest R-hat {d.r_hat:.2f}",
+    )
+    asked = found.asked_hours
+    most = "at most " if chains.until_converged else ""
+    table.add_row("asked for", f"{most}{chains.generations:,} generations, {_hours(asked)}")
+    table.add_row(
+        f"ESS of {chains.convergence.ess:g}",
+        f"about {found.wanted:,.0f} generations, {_hours(found.hours)}"
+        if found.wanted == found.wanted
+        else "the pilot is too short to tell",
+    )
+    print_table(console, table)
+    if not found.mixed:
+        console.print(
+            "The pilot's runs had not met: the forecast of the ESS is a guess, and more likely too low.",
+            style="yellow",
+        )
+
+
+def _hours(hours: float) -> str:
+    return (
+        f"{hours:.3g} h"
+        if hours >= 1
+        else f"{60 * hours:.2g} min"
+        if hours > 0.05
+        else _seconds(3600 * hours)
+    )
 
 
 def _plan_distance_tree(options: dict[str, Any]) -> None:

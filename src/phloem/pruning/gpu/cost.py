@@ -67,6 +67,11 @@ OF_GRADIENT, OF_CALL, OF_LEVEL = 0.2, 0.6, 0.4
 CHAIN_SECONDS, CELL_SECONDS, COLUMN_SECONDS = 5e-6, 1.65e-6, 0.3e-9
 LOADING_SECONDS = 10.0
 
+# One core of an AMD EPYC, where nothing is measured: seconds of an operation of a proposal, and of a chain
+# besides. Between the primates (6.6 µs a chain-generation) and the carnivores' nucleotides (641), amino acids
+# (1,350) and codons (5,600; docs/performance.md): forecast 8.2, 515, 1,090 and 7,000. Keys as of ASSUMED.
+ASSUMED_CHAIN, ASSUMED_BESIDES = {True: 1.4e-11, False: 4.3e-12}, 0.5e-6
+
 
 @dataclass(frozen=True)
 class ChainPlan:
@@ -93,9 +98,13 @@ def advise_chains(
             OF_CALL * known.call_seconds + OF_LEVEL * known.level_seconds * tree_levels(problem)
         )
         on_gpu += chains * each
-        on_cpu += chains * flop / (known.cpu_flop * (1 if measured else cores))
+        if measured:
+            on_cpu += chains * flop / measured.cpu_flop
+        else:
+            on_cpu += chains * ASSUMED_CHAIN[n_states <= 4] * flop / OF_GRADIENT / cores
     on_gpu += plan.n_runs * sum(latencies.values())
-    on_cpu += chains * CHAIN_SECONDS / min(cores, chains)
+    besides = CHAIN_SECONDS if all(speeds) else ASSUMED_BESIDES
+    on_cpu += chains * besides / min(cores, chains)
     use = on_cpu > 2 * on_gpu
     source = "as measured here" if all(speeds) else "by assumed speeds"
     reason = (

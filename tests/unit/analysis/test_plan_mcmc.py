@@ -1,0 +1,54 @@
+"""`phloem plan --mcmc`: a pilot of the analysis, and what it says of its length."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from phloem.analysis import plan_mcmc as module
+from phloem.analysis.plan_mcmc import plan_mcmc
+from phloem.cli import build_app
+from phloem.errors import InputError
+
+PRIMATES = str(Path(__file__).resolve().parents[3] / "examples/primates.nex")
+
+
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(module, "MOST", 3000)
+
+
+def test_a_forecast_is_that_of_its_pilot(short, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = plan_mcmc({"alignment": PRIMATES, "model": "GTR+G4", "generations": 1000, "least_ess": 400.0})
+    assert found.pilot == 3000 and found.selection.engine == "cpu" and found.diagnosis.n_draws > 100
+    assert found.settings.chains.n_chains == 4 and found.data.taxa[0] == "Tarsius_syrichta"
+    assert found.wanted == pytest.approx(400 / found.diagnosis.ess * 1500 / 0.75)
+    assert found.hours == pytest.approx(found.wanted / found.generations_per_second / 3600)
+    assert found.memory_bytes > 100_000 and list(tmp_path.iterdir()) == []
+
+
+def test_a_block_is_obeyed(short, tmp_path):
+    file = tmp_path / "x.nex"
+    block = "begin mrbayes; lset nst=6 rates=gamma; mcmcp ngen=5000 nruns=3 nchains=1; end;\n"
+    file.write_text(Path(PRIMATES).read_text() + block)
+    found = plan_mcmc({"alignment": str(file)}, seconds=0.1)
+    assert found.settings.chains.n_runs == 3 and found.settings.chains.n_chains == 1
+    assert [model.text() for model in found.data.models.values()] == ["GTR+FO+G4"]
+
+
+def test_the_command(short):
+    done = CliRunner().invoke(build_app(), ["plan", PRIMATES, "--mcmc", "--model", "GTR+G4"])
+    assert done.exit_code == 0, done.output
+    for text in ("generations/s", "ESS of 200", "R-hat", "CPU chosen", "2 runs of 4"):
+        assert text in done.stdout
+    told = CliRunner().invoke(build_app(), ["plan", PRIMATES, "--model", "JC", "--pilot", "3"])
+    assert isinstance(told.exception, InputError) and "--pilot is of --mcmc" in str(told.exception)
+    for seconds in ("0", "-1", "nan", "1e9"):
+        told = CliRunner().invoke(build_app(), ["plan", PRIMATES, "--mcmc", "--pilot", seconds])
+        assert isinstance(told.exception, InputError) and "a pilot of" in str(told.exception)
+    for wrong in (["--method", "nj"], ["--precision", "float32"], ["--engine", "reference"], ["--tree", "x"]):
+        told = CliRunner().invoke(build_app(), ["plan", PRIMATES, "--mcmc", *wrong])
+        assert isinstance(told.exception, InputError) and "not of phloem mcmc" in str(told.exception)
