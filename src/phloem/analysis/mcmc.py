@@ -41,6 +41,7 @@ from phloem.inference.mcmc.convergence import frozen_warnings, kept
 from phloem.inference.mcmc.move_table import chosen_moves
 from phloem.inference.mcmc.run import Device, Run
 from phloem.inference.mcmc.sampler import Progress, Sampled, Where, sample, threads_of
+from phloem.inference.mcmc.samples import choices_of, model_shares
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
 from phloem.inference.mcmc.spread import SWAP_SECONDS, shares, shares_text, useful_ranks
 from phloem.inference.mcmc.stones import ladder
@@ -269,7 +270,9 @@ def _summarised(
     runs, chains = sampled.runs, settings.chains
     first = kept(runs[0].samples, chains.burn_in, chains.tuning)
     draws = np.stack([run.samples.numbers[first:] for run in runs])
-    summary = trace_summary(("LnL", "LnPr", *runs[0].columns.names), draws)
+    names = ("LnL", "LnPr", *runs[0].columns.names)
+    numbers = [i for i, name in enumerate(names) if not choices_of(name)]
+    summary = trace_summary(tuple(names[i] for i in numbers), draws[:, :, numbers])
     consensus = consensus_tree(table, settings.consensus)
     if settings.outgroup is not None:
         consensus = unroot(root_at_outgroup(consensus, taxon_of(settings.outgroup, data.taxa), 1.0))
@@ -283,6 +286,7 @@ def _summarised(
         data=_data_record(data, runs[0]),
         consensus=consensus,
         parameters=summary,
+        models=model_shares(names, draws),
         diagnosis=sampled.diagnosis,
         acceptance={
             m.name: (int(n), float(a / n) if n else 0.0, float(t))

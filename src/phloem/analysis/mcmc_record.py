@@ -21,6 +21,7 @@ from phloem.errors import STANDARD_INPUT, InputError, shown_file
 from phloem.inference.mcmc.checkpoint import checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
+from phloem.inference.mcmc.samples import ModelShare
 from phloem.inference.mcmc.settings import LONGEST, ChainSettings, length_prior_text
 from phloem.inference.mcmc.start import START_LENGTH, n_interchanges
 from phloem.inference.mcmc.trace_files import history_path, paths
@@ -153,10 +154,11 @@ class McmcSettings(DataOptions):
 @dataclass(frozen=True, eq=False)
 class McmcResult:
     """consensus: majority rule, prob at its nodes. parameters: log-likelihood, tree length and every free
-    number. diagnosis: convergence at the end. acceptance: move → (tried, accepted share, tuning) of the
-    cold chains. swaps: accepted share of the swaps between neighbouring ranks of heat. speed:
-    chain-generations a second. files: name → what it holds. length_unit: of branch lengths and TL. command:
-    that does the same. was_finished: nothing was left to do, and the files are as they were."""
+    number. models: those among which the chains chose. diagnosis: convergence at the end. acceptance: move →
+    (tried, accepted share, tuning) of the cold chains. swaps: accepted share of those between neighbouring
+    ranks of heat. speed: chain-generations a second. files: name → what it holds. length_unit: of branch
+    lengths and TL. command: that does the same. was_finished: nothing was left to do, and the files are as
+    they were."""
 
     settings: McmcSettings
     model: str
@@ -164,6 +166,7 @@ class McmcResult:
     data: dict[str, object]
     consensus: Tree
     parameters: TraceSummary
+    models: tuple[ModelShare, ...]
     diagnosis: Diagnosis
     acceptance: dict[str, tuple[int, float, float]]
     swaps: tuple[float, ...]
@@ -194,6 +197,7 @@ class McmcResult:
             "data": self.data,
             "branch_lengths": self.length_unit,
             "parameters": rows,
+            "models": [{k: plain(v) for k, v in asdict(share).items()} for share in self.models],
             "convergence": {name: plain(value) for name, value in asdict(self.diagnosis).items()},
             "acceptance": {
                 n: dict(zip(("tried", "accepted", "tuning"), v)) for n, v in self.acceptance.items()

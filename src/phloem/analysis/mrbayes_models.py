@@ -28,9 +28,9 @@ _DEFAULTS = {
     "usegibbs": "no", "ngammacat": "4", "aamodelpr": "fixed(poisson)", "symdirihyperpr": "fixed(infinity)",
     "topologypr": "uniform", "ratepr": "fixed", "brlenspr": "unconstrained:gammadirichlet(1,0.1,1,1)",
     "covswitchpr": "uniform(0,100)", "aarevmatpr": "dirichlet(1)",
+    "revratepr": "symdir(1)",
 }  # fmt: skip
 _NOT_YET = {
-    ("nst", "mixed"): "Choose nst=6, which contains all of these models.",
     ("nucmodel", "doublet"): "Choose nucmodel=4by4; stems are then sites like others.",
     ("nucmodel", "protein"): "Translate the sequences and read them as protein.",
     ("rates", "lnorm"): "Choose rates=gamma.",
@@ -143,8 +143,10 @@ def check_supported(division: Division) -> None:
         hint = _NOT_YET.get((option, word))
         if hint is not None and concerns.get(option, True):
             raise division.refuse(option, f"{option}={word} is not supported yet", hint)
-    if codon and division.value("nst").word == "6":
-        raise division.refuse("nst", "codon models with nst=6 are not supported", "Choose nst=2 or nst=1.")
+    if codon and (nst := division.value("nst").word.lower()) in ("6", "mixed"):
+        raise division.refuse(
+            "nst", f"codon models with nst={nst} are not supported", "Choose nst=2 or nst=1."
+        )
     if division.datatype == "standard" and division.value("symdirihyperpr").word == "fixed":
         (word, *_) = division.value("symdirihyperpr").arguments or ("",)
         if word.lower() not in ("infinity", "-1", "-1.0"):
@@ -249,7 +251,7 @@ class _Builder:
         return "+FO"
 
     def nucleotides(self) -> str:
-        nst = self.d.value("nst").word
+        nst = self.d.value("nst").word.lower()
         if nst == "1":
             name = "F81"
         elif nst == "2":
@@ -257,6 +259,12 @@ class _Builder:
             self.note("tratio", "tratiopr")
             if self.d.value("tratiopr").word == "beta":
                 self.prior("kappa", "tratiopr", "beta", 2)
+        elif nst == "mixed":
+            name = "MIXED"
+            self.note("revmat", "revratepr", nst)
+            if self.d.value("revratepr").word != "symdir":
+                raise self.d.refuse("revratepr", "revratepr is symdir(number)", "Write symdir(1).")
+            self.prior("rates", "revratepr", "dirichlet", 1)
         else:
             name = "GTR" + self.fixed("revmatpr", 6)
             self.note("revmat", "revmatpr")

@@ -169,7 +169,7 @@ def read_linkage(lengths: LengthLinkage, texts: Sequence[str], models: dict[str,
     for text in texts:
         name, colon, named = text.partition(":")
         name = name.strip()
-        having = tuple(part for part, model in models.items() if name in {p.name for p in model.parameters})
+        having = tuple(part for part, model in models.items() if _meant(name, model))
         chosen = tuple(part.strip() for part in named.split(",")) if colon else having
         if name == "rate=1" and colon:
             unit += chosen
@@ -182,9 +182,20 @@ def read_linkage(lengths: LengthLinkage, texts: Sequence[str], models: dict[str,
             )
         if name == "lengths":
             together.append(chosen)
-        else:
-            groups[name] = (*groups.get(name, ()), chosen)
+            continue
+        meant = [_meant(name, models[part]) for part in chosen if part in models]
+        for one in dict.fromkeys(one for own in meant for one in own) or (name,):
+            groups[one] = (*groups.get(one, ()), chosen)
     return Linkage(lengths, groups, tuple(together), tuple(unit))
+
+
+def _meant(name: str, model: Model) -> tuple[str, ...]:
+    """The parameters of a model that a name stands for: "rates", of a model that has none called so, are its
+    exchangeabilities, as in priors."""
+    names = [p.name for p in model.parameters]
+    if name == "rates" and name not in names:
+        return tuple(n for n in names if n.startswith(("rate_", "exchangeabilities", "transition_rates")))
+    return (name,) if name in names else ()
 
 
 def _models(parts: Sequence[Part], settings: LikelihoodSettings) -> dict[str, Model]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from phloem.analysis.json_record import plain
 from phloem.errors import InputError
+from phloem.inference.mcmc.samples import choices_of
 from phloem.io.input_file import first_bytes, input_stream
 from phloem.summary.trace import trace_summary
 
@@ -145,7 +146,9 @@ def running_summary(traces: Traces, burn_in: float) -> list[dict[str, object]]:
     first = int(burn_in * n)
     if n - first < LEAST_DRAWS:
         return []
-    p = trace_summary(traces.names, np.stack([values[first:n] for values in traces.values]))
+    numbers = [i for i, name in enumerate(traces.names) if not choices_of(name)]
+    draws = np.stack([values[first:n, numbers] for values in traces.values])
+    p = trace_summary(tuple(traces.names[i] for i in numbers), draws)
     columns = ("mean", "sd", "hpd_low", "hpd_high", "ess", "r_hat")
     return [
         {"name": name} | {column: plain(getattr(p, column)[i]) for column in columns}

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from phloem.analysis.mcmc_record import ModelShare
+
+LEAST_PROBABILITY = 0.05  # of a model in a table of them
 
 FILES = typer.Argument(
     ..., help="PREFIXes of analyses of the same data, by phloem mcmc or time --stepping-stone."
@@ -27,3 +36,18 @@ def bayes_factors(files: list[str] = FILES) -> None:
         factor = (f"{m.log_bayes_factor:.2f}", f"{m.factor_error:.2f}", f"{2 * m.log_bayes_factor:.2f}")
         table.add_row(label, f"{m.log:.2f}", f"{m.error:.2f}", *factor, f"{m.probability:.3g}")
     print_table(report_console(), table)
+
+
+def model_table(models: Sequence[ModelShare]) -> Any:
+    """The models among which the chains chose."""
+    from rich.table import Table
+
+    table = Table(title="Models (.json: all of them)", title_justify="left", pad_edge=False)
+    table.add_column("model", overflow="fold")
+    for name in ("probability", "sd of runs", "lowest", "highest", "ESS"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for m in models:
+        if m.probability >= LEAST_PROBABILITY:
+            numbers = f"{m.probability:.3f}", f"{m.sd:.3f}", f"{m.low:.3f}", f"{m.high:.3f}", f"{m.ess:.0f}"
+            table.add_row(f"{m.column}[{m.name}]", *numbers)
+    return table

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from phloem.analysis.stones import StonesResult
 
 MODEL = typer.Option(
-    None, "--model", "-m", help="Such as GTR+I+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
+    None, "--model", "-m", help="Such as GTR+I+G4, MIXED+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
 )
 LINKAGE = typer.Option(
     None, help="Branch lengths of parts: the same, times a rate a part (the default), or each its own."
@@ -295,6 +295,7 @@ def show_line(text: str) -> None:
 def _show(result: McmcResult) -> None:
     from rich.text import Text
 
+    from phloem.cli.bayes_factors import model_table
     from phloem.cli.streams import print_table, report_console
     from phloem.plot.terminal_tree import draw_tree
 
@@ -303,6 +304,8 @@ def _show(result: McmcResult) -> None:
     print(draw_tree(result.consensus, console.width))
     console.print()
     print_table(console, parameter_table(result.parameters, f"Parameters; TL in {result.length_unit}"))
+    if result.models:
+        print_table(console, model_table(result.models))
     show_convergence(result.diagnosis, result.settings.chains.convergence, console)
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))

@@ -16,8 +16,9 @@ from typing import Literal
 import numpy as np
 
 from phloem.density.space import Block, Space
+from phloem.density.terms.tied_dirichlet import code_of
 from phloem.errors import InputError, require_choice
-from phloem.model.model import Model
+from phloem.model.model import Model, many_models
 from phloem.model.record import Parameter, ParameterValue
 
 LengthLinkage = Literal["linked", "proportional", "unlinked"]
@@ -25,6 +26,7 @@ RelativeRates = Literal["ratios", "shares"]
 BlockValues = Mapping[str, np.ndarray]
 
 LENGTHS, PARTITION_RATES = "lengths", "partition_rates"
+SUBMODEL = "gtrsubmodel"  # which rates are equal, as MrBayes calls it
 _TINY = 1e-300  # in place of an entry of 0 of a simplex, where one divides by it
 
 
@@ -198,6 +200,9 @@ def parameterise(
     """
     linkage = linkage or Linkage()
     _check_links(parts, linkage)
+    for own in parts:
+        if relative_rates == "ratios" and any(p.tied and p.is_free for p in own.model.parameters):
+            raise many_models(own.model.name)
     blocks, names, rates = _length_blocks(parts, lengths, linkage)
     free = {b.name for b in blocks}
     readings: list[list[Reading]] = [[] for _ in parts]
@@ -274,6 +279,9 @@ class _Group:
         if self._shares:
             start = np.append(1.0, start)
             elements = (f"{first.reference}{label}", *elements)
+            if first.tied:  # groups of one share each
+                tied = np.append(start / start.sum(), code_of(range(len(start))))
+                return Block(name, "tied", tied, 1e-6, 1.0, (*elements, f"{SUBMODEL}{label}"))
             return Block(name, "simplex", start / start.sum(), 1e-6, 1.0, elements)
         if first.relative:
             return Block(name, "simplex", start / start.sum(), 1e-6, 1.0, elements)
@@ -373,7 +381,7 @@ def _check_alike(parts: Sequence[PartModel], key: tuple[str, ...], members: tupl
     for name in key:
         first, *others = (parts[m].model.parameter(name) for m in members)
         for other, m in zip(others, members[1:]):
-            same = (other.kind, other.elements) == (first.kind, first.elements)
+            same = (other.kind, other.elements, other.tied) == (first.kind, first.elements, first.tied)
             if first.value is None or other.value is None:
                 same &= first.value is other.value
             else:

@@ -10,6 +10,7 @@ Every transform maps natural values x (…, k) to coordinates y (…, m) and bac
 | interval (l, u) | log(x - l) - log(u - x) | k | Σ log(x - l) + log(u - x) - log(u - l) |
 | real | x | k | 0 |
 | simplex | Vᵀ log x, V (k, k-1) orthonormal with columns that sum to 0 | k-1 | Σ log x + ½ log k |
+| tied | none: shares of a simplex some of which are equal, and which (terms/tied_dirichlet.py) | 0 | |
 
 The coordinates of a simplex are the isometric log-ratios (Egozcue, Pawlowsky-Glahn, Mateu-Figueras and
 Barceló-Vidal 2003, Math. Geol. 35:279): x = softmax(V y). Fits and samplers use the same ones: their number
@@ -26,7 +27,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-Support = Literal["positive", "unit", "interval", "real", "simplex"]
+Support = Literal["positive", "unit", "interval", "real", "simplex", "tied"]
 
 _SMALLEST_SHARE = 1e-12  # what an entry of 0 of a simplex is moved to: no coordinate reaches 0
 _EDGE = 1e-8  # how near to the ends of its interval a number is moved
@@ -215,11 +216,37 @@ def simplex_basis(k: int) -> np.ndarray:
     return basis
 
 
+class NoCoordinates:
+    """Of blocks whose dimension changes: a sampler has moves of their own for them; fits refuse them."""
+
+    def inside(self, x: np.ndarray, lower: float, upper: float) -> np.ndarray:
+        raise TypeError("a block whose dimension changes has no coordinates")
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        return self.inside(x, 0.0, 0.0)
+
+    def inverse(self, y: np.ndarray) -> np.ndarray:
+        return self.inside(y, 0.0, 0.0)
+
+    def pull_back(self, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        return self.inside(x, 0.0, 0.0)
+
+    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        return self.inside(x, 0.0, 0.0)
+
+    def log_jacobian_gradient(self, x: np.ndarray) -> np.ndarray:
+        return self.inside(x, 0.0, 0.0)
+
+    def bounds(self, lower: float, upper: float, size: int) -> np.ndarray:
+        return self.inside(np.zeros(size), lower, upper)
+
+
 _PLAIN: dict[Support, Transform] = {
     "positive": Logarithm(),
     "unit": ScaledLogit(),
     "real": Identity(),
     "simplex": IsometricLogRatio(),
+    "tied": NoCoordinates(),
 }
 
 

@@ -130,6 +130,8 @@ class Model:
         result: dict[str, ParameterValue] = {}
         for p in self.parameters:
             value = given.get(p.name, p.value)
+            if value is None and p.tied:
+                raise many_models(self.name)
             if value is None:
                 raise ModelError(
                     f"parameter '{p.name}' of model {self.name} has no value",
@@ -245,3 +247,10 @@ class Model:
 
     def _term_of(self, parameter: Parameter) -> Term:
         return next(t for t in self.terms if parameter.name in (p.name for p in t.parameters))
+
+
+def many_models(name: str) -> ModelError:
+    """What is said of a model that averages over others, where one is needed."""
+    return ModelError(
+        f"{name} stands for many models, over which only phloem mcmc averages", hint="Choose one of them."
+    )

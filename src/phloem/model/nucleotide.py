@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,12 +20,14 @@ _FROM, _TO = np.triu_indices(4, 1)
 class NucleotideModelName:
     """canonical: the name written. code: class of AC AG AT CG CT GT; equal digits share a rate; GT has 1.
     equal: frequencies are equal by default. names: of the parameters, where they have names of their own.
+    tied: free rates are averaged over the 203 ways in which some of them can be equal.
     """
 
     canonical: str
     code: str
     equal: bool
     names: tuple[str, ...] = ()
+    tied: bool = False
 
 
 _NAMED = (
@@ -51,6 +53,7 @@ _NAMED = (
     NucleotideModelName("TVM", "412310", False),
     NucleotideModelName("SYM", "123450", True),
     NucleotideModelName("GTR", "123450", False),
+    NucleotideModelName("MIXED", "123450", False, tied=True),
 )
 _ALIASES = {
     "JC69": "JC",
@@ -124,7 +127,8 @@ class NucleotideModel:
             rates = tuple(f"rate_{PAIRS[k]}" for k in pairs)
             name = self.name.names[i] if self.name.names else rates[0]
             start = 2.0 if set(rates) & {"rate_AG", "rate_CT"} else 1.0
-            result.append(Parameter(name, "positive", start=start, aliases=rates, reference="rate_GT"))
+            known = Parameter(name, "positive", start=start, aliases=rates, reference="rate_GT")
+            result.append(replace(known, tied=self.name.tied))
         return tuple(result)
 
     @property

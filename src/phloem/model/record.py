@@ -32,7 +32,8 @@ class Parameter:
     reference: of rates that are multiples of a rate of 1, the name of that rate; those of one model with the
     same reference are, together with it, known up to a factor. relative: only the ratios among the entries
     matter. Both say what a prior can be on: shares that sum to 1. counted: the value was counted in the data,
-    so a comparison of models counts it among the free numbers.
+    so a comparison of models counts it among the free numbers. tied: a rate that may be equal to others, and
+    a sampler averages over which ones are.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Parameter:
     reference: str | None = None
     relative: bool = False
     counted: bool = False
+    tied: bool = False
 
     @property
     def size(self) -> int:

@@ -13,12 +13,15 @@ from functools import partial
 
 import numpy as np
 
+from phloem.density.terms.tied_dirichlet import TiedDirichlet, all_groupings, code_of
 from phloem.inference.mcmc.characters import parsimony_room
 from phloem.inference.mcmc.compiled.dispatch import Proposal
-from phloem.inference.mcmc.compiled.random import below, multiplied, uniform
+from phloem.inference.mcmc.compiled.random import below, multiplied, shifted, uniform
+from phloem.inference.mcmc.compiled.tied import read_groups, write_groups
 from phloem.inference.mcmc.compiled.unrooted import hang, internal_branch, unroot
 from phloem.inference.mcmc.move_table import TOPOLOGY, Move
 from phloem.inference.mcmc.moves.leapfrog import STEPS, leapfrog
+from phloem.inference.mcmc.moves.tied_split_merge import tied_split_merge
 from phloem.inference.mcmc.records import (
     OF_INTERVAL,
     OF_POSITIVE,
@@ -84,6 +87,18 @@ SUPPORTS = {
 }
 RATE = 5.0  # of the exponential distribution of branch lengths
 LOW, HIGH = 1e-8, 100.0
+TIED = TiedDirichlet(1.5)
+
+
+def tied(rng: np.random.Generator, k: int = 4) -> np.ndarray:
+    """Four shares from their prior, some of which are equal."""
+    groups = np.array(all_groupings(k)[rng.integers(15)])
+    sizes = np.bincount(groups)[1:]
+    sums = rng.dirichlet(TIED.concentration * sizes)
+    return np.append((sums / sizes)[groups - 1], code_of(groups.tolist()))
+
+
+SUPPORTS["tied"] = Numbers(tied, lambda x: float(TIED.log_density(x)), 1e-12, 1.0)
 NONE = Numbers(lambda rng: np.ones(1), lambda x: 0.0, LOW, HIGH)
 JOINT = Joint(
     np.array([0, 4, 6]),
@@ -142,6 +157,10 @@ def features(state: State) -> Iterator[float]:
     for lengths in state.lengths:
         yield from (lengths.sum(), lengths[0], lengths[1], lengths[:N_TIPS].sum())
     x = state.numbers
+    if len(x) == 5:  # four shares, and which are equal
+        sums = [x[:-1][x[:-1] == share].sum() for share in dict.fromkeys(x[:-1])]
+        yield from (float(len(sums)), x[-1], sums[0], max(sums))
+        x = x[:-1]
     yield from (x[0], x[-1], float(np.abs(x - x.mean()).max()), float(np.abs(x - 0.5).max()))
 
 
@@ -216,6 +235,41 @@ def trade_shares_of_the_first(p):
     moved = x[i] * 0.8 * (uniform(p.rng) - 0.5)
     x[i], x[last] = x[i] - moved, x[last] + moved
     return 0.0 if x[last] > 1e-6 else -math.inf
+
+
+def trade_with_drift(p):
+    """The first of two groups mostly takes."""
+    x, k = p.numbers, p.numbers.shape[0] - 1
+    if read_groups(x, p.room) == 1:
+        return 0.0
+    total = p.room[2 * k] + p.room[2 * k + 1]
+    share = shifted(p.room[2 * k] / total, 0.5 * (uniform(p.rng) - 0.4), 1e-9, 1 - 1e-9)
+    p.room[2 * k], p.room[2 * k + 1] = share * total, total - share * total
+    return 0.0 if write_groups(x, p.room, p.low) else -math.inf
+
+
+def split_without_jacobian(p):
+    """The sum that is divided, and how large it is, are forgotten."""
+    before, k = p.numbers.copy(), p.numbers.shape[0] - 1
+    ratio = tied_split_merge(p)
+    if ratio == -math.inf:
+        return ratio
+    more = len(set(p.numbers[:k].tolist())) > len(set(before[:k].tolist()))
+    larger = before if more else p.numbers
+    changed = np.flatnonzero(before[:k] != p.numbers[:k])
+    total = larger[:k][changed].sum()
+    return ratio - math.log(total) if more else ratio + math.log(total)
+
+
+def split_uncounted(p):
+    """The ways to divide a group are taken for one."""
+    before, k = p.numbers.copy(), p.numbers.shape[0] - 1
+    ratio = tied_split_merge(p)
+    if ratio == -math.inf:
+        return ratio
+    more = len(set(p.numbers[:k].tolist())) > len(set(before[:k].tolist()))
+    ways = 2.0 ** (np.count_nonzero(before[:k] != p.numbers[:k]) - 1) - 1.0
+    return ratio - math.log(ways) if more else ratio + math.log(ways)
 
 
 def tips_beside(p, u):
@@ -305,6 +359,9 @@ CASES = {
     "joint_normal": Case(0.5, SCALED),
     "simplex_dirichlet": Case(10.0, SCALED),
     "simplex_slider": Case(0.5, instead(trade_and_renormalise, trade_shares_of_the_first)),
+    "tied_dirichlet": Case(4.0, SCALED),
+    "tied_slider": Case(0.5, instead(trade_with_drift)),
+    "tied_split_merge": Case(3.0, instead(split_uncounted, split_without_jacobian) | SCALED),
     "multiplier": Case(1.5, SCALED),
     "slider": Case(0.4, instead(slide_with_drift, slide_without_reflection, slide_by_shares)),
 }

@@ -22,7 +22,7 @@ RIGHT = move_table.registered()
 FACTORS = (0.0, -1.0)
 WRONG = (
     "branch_multiplier", "tree_multiplier", "node_slider", "spr", "tbr", "parsimony_spr", "simplex_dirichlet",
-    "multiplier",
+    "multiplier", "tied_split_merge",
 )  # fmt: skip
 
 
@@ -40,8 +40,10 @@ def times(move: Move, factor: float) -> Move:
 ALL = dict(RIGHT) | {f"{name}_times_{f:g}": times(RIGHT[name], f) for name in WRONG for f in FACTORS}
 move_table.registered = lambda: ALL
 
+from phloem.inference.mcmc.structure import structure_of_model  # noqa: E402
 from statistical.mcmc.prior_sampling import gtr, ks_p_value, prior_draws, topology_p_value  # noqa: E402
 from statistical.mcmc.test_calibration import MOVES, p_value, ranks  # noqa: E402
+from statistical.mcmc.test_mixed_models import MODEL, RATES, visits  # noqa: E402
 from statistical.mcmc.test_mrbayes import LARGEST_Z, posterior, primates, z_scores  # noqa: E402
 from statistical.mcmc.test_prior import LENGTH_MOVES, REJECT, length_p_values, two_parts  # noqa: E402
 
@@ -89,6 +91,15 @@ def test_dirichlet_moves(block):
         "partition_rates": ("rate{a}", 1, 0.75),
     }[block]
     assert ks_p_value(samples.numbers[:, 2 + names.index(name)] * scale, stats.beta(1, rest)) < REJECT
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_splits_and_unions_of_rates_show_in_models(factor):
+    weights = wrong(RATES, "relative_rates_split_merge", factor=factor)
+    names, samples = prior_draws(
+        3, 12_000, structure_of_model(MODEL), move_weights=weights, sample_every=30, seed=3
+    )
+    assert visits(names, samples.numbers)[1] < REJECT
 
 
 def test_the_alpha_move():

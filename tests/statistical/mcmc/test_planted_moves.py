@@ -24,4 +24,4 @@ def test_errors_of_registered_moves_show_in_what_is_drawn(tmp_path):
         text=True,
         check=False,
     )
-    assert done.returncode == 0 and "23 passed" in done.stdout, done.stdout[-4000:] + done.stderr[-2000:]
+    assert done.returncode == 0 and "25 passed" in done.stdout, done.stdout[-4000:] + done.stderr[-2000:]

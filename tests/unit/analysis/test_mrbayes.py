@@ -63,6 +63,7 @@ def options(tmp_path: Path, *lines: str, **how) -> dict:
         (["prset statefreqpr=fixed(0.1,0.2,0.3,0.4);"], "F81+F{0.1,0.2,0.3,0.4}"),
         (["lset covarion=yes nst=2;"], "HKY+FO+COV"),
         (["lset nst=6;", "lset nst=2;"], "HKY+FO"),
+        (["lset nst=mixed rates=gamma;"], "MIXED+FO+G4"),
         (["lset nst=mixed rates=adgamma;", "lset nst=2 rates=equal;"], "HKY+FO"),
         (["lset nucmodel=codon nst=2; prset omegapr=fixed(0.3);"], "GY94{omega=0.3}+FO"),
         (["lset nucmodel=codon; prset statefreqpr=fixed(equal);"], "GY94{kappa=1}+FQ"),
@@ -214,7 +215,8 @@ def test_after_quit_and_after_mcmc(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("lset nst=mixed;", "nst=mixed is not supported"),
+        ("lset nst=mixed; prset revratepr=exponential(1);", "revratepr is symdir"),
+        ("lset nst=mixed nucmodel=codon;", "codon models with nst=mixed"),
         ("lset rates=lnorm;", "rates=lnorm"),
         ("lset rates=adgamma;", "rates=adgamma"),
         ("lset nucmodel=doublet;", "doublet"),

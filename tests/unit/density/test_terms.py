@@ -32,6 +32,7 @@ from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal
 from phloem.density.terms.term import TOPOLOGY, BlockPrior, LengthPrior
+from phloem.density.terms.tied_dirichlet import TiedDirichlet, all_groupings, code_of
 from phloem.density.terms.two_exponentials import TwoExponentials
 from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError
@@ -49,6 +50,7 @@ OTHERS = [
     LogUniform(1e-4, 30.0),
     Normal(3.0, 0.2),
     TwoExponentials(3.0, 0.5),
+    TiedDirichlet(1.7),
     Uniform(-2.0, 0.5),
 ]
 
@@ -79,11 +81,19 @@ def points(family, n: int, size: int) -> np.ndarray:
     rng = np.random.default_rng(size)
     if family.domain == "simplex":
         return rng.dirichlet(np.full(size, 2.0), n)
+    if family.domain == "tied":
+        return np.array([tied(groups, rng) for groups in rng.permutation(all_groupings(size - 1))[:n]])
     if family.domain == "unit":
         return rng.uniform(0.02, 0.98, (n, size))
     if isinstance(family, Uniform):
         return rng.uniform(family.lower, family.upper, (n, size))
     return rng.normal(size=(n, size)) if family.domain == "real" else rng.exponential(0.5, (n, size))
+
+
+def tied(groups, rng) -> np.ndarray:
+    sizes = np.bincount(groups)[1:]
+    sums = rng.dirichlet(np.full(len(sizes), 2.0))
+    return np.append((sums / sizes)[np.array(groups) - 1], code_of(list(groups)))
 
 
 def size_of(family) -> int:
@@ -124,6 +134,25 @@ def test_every_family_is_compiled():
     assert {type(family) for family in DEFAULTS} == set(FAMILIES) == set(KIND)
 
 
+def mass_of_tied(density) -> float:
+    """Of three shares: one way to have one group, three to have two, one to have three."""
+    total = density(1 / 3, 1 / 3, 1 / 3, 111.0)
+    for place in range(3):  # of the share that is alone, and its value
+
+        def of_two(share: float, place: int = place) -> float:
+            x = np.full(3, (1 - share) / 2)
+            x[place] = share
+            return density(*x, code_of(x.round(12).tolist()) if share != 1 / 3 else 111.0)
+
+        total += integrate.quad(of_two, 0, 1, epsabs=1e-9)[0]
+    return (
+        total
+        + integrate.dblquad(
+            lambda y, x: density(x, y, 1 - x - y, 123.0), 0, 1, 0, lambda x: 1 - x, epsabs=1e-9
+        )[0]
+    )
+
+
 def mass(family) -> float:
     """The integral of the density over its support, in one or two dimensions."""
 
@@ -138,6 +167,8 @@ def mass(family) -> float:
             return value
         half = integrate.quad(lambda x: density(x, 1 - x), 0, 0.5, epsabs=1e-9)[0]
         return half + integrate.quad(lambda x: density(1 - x, x), 0, 0.5, epsabs=1e-9)[0]
+    if family.domain == "tied":
+        return mass_of_tied(density)
     if family.domain == "lengths":  # by tree length and share of the one tip's branch
         return integrate.dblquad(
             lambda share, log_t: (

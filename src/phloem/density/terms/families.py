@@ -13,6 +13,7 @@ from phloem.density.terms import (
     log_normal,
     log_uniform,
     normal,
+    tied_dirichlet,
     two_exponentials,
     uniform,
 )
@@ -28,6 +29,7 @@ FAMILIES: dict[type[Family], Callable] = {
     log_normal.LogNormal: log_normal.scalar,
     log_uniform.LogUniform: log_uniform.scalar,
     normal.Normal: normal.scalar,
+    tied_dirichlet.TiedDirichlet: tied_dirichlet.scalar,
     two_exponentials.TwoExponentials: two_exponentials.scalar,
     uniform.Uniform: uniform.scalar,
 }

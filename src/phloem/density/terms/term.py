@@ -12,7 +12,7 @@ from phloem.errors import InputError
 
 TOPOLOGY = "topology"  # in values: (N,) parent of every node, -1 at the root, tips first, the root last
 Values = Mapping[str, np.ndarray]
-Domain = Literal["positive", "unit", "simplex", "real", "lengths"]
+Domain = Literal["positive", "unit", "simplex", "real", "lengths", "tied"]
 
 
 class Term(Protocol):

@@ -9,7 +9,7 @@ from math import log, log1p
 import numpy as np
 
 from phloem.inference.mcmc.run import Run
-from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.samples import Samples, choices_of
 from phloem.inference.mcmc.settings import Convergence
 from phloem.summary.splits import SplitTable, split_frequency_deviation, split_table
 from phloem.summary.trace import mixing
@@ -20,10 +20,10 @@ from phloem.summary.trace import mixing
 @dataclass(frozen=True)
 class Diagnosis:
     """asdsf: average standard deviation of split frequencies, NaN for one run. ess: smallest bulk ESS,
-    r_hat: largest R̂, over the trace's numbers and over splits of uncertain presence; limiting: what holds
-    the smallest ESS. met: whether every threshold holds. n_draws: a run, after the burn-in. forecast: the
-    generation at which they would hold if ESS goes on growing with the samples, R̂ - 1 falling as they grow,
-    and ASDSF as their root; NaN where too little is known."""
+    r_hat: largest R̂, over the trace's numbers and over splits of uncertain presence, models too where chains
+    choose among them; limiting: what holds the smallest ESS. met: whether every threshold holds. n_draws: a
+    run, after the burn-in. forecast: the generation at which they would hold if ESS goes on growing with the
+    samples, R̂ - 1 falling as they grow, and ASDSF as their root; NaN where too little is known."""
 
     generation: int
     n_draws: int
@@ -71,9 +71,11 @@ def diagnose(
         least = min(thresholds.min_split_frequency, often / 2)
         asdsf = split_frequency_deviation(table, least).average
     draws = np.stack([s.numbers[first:] for s in samples])
+    numbers = [i for i, name in enumerate(names) if not choices_of(name)]
+    models, chosen = _model_presence(names, draws, thresholds.min_split_frequency)
     presence, labels = split_presence(table, len(samples), n_draws, thresholds.min_split_frequency)
-    ess, r_hat = mixing(np.concatenate([draws, presence], axis=2))
-    which = [*names, *labels]
+    ess, r_hat = mixing(np.concatenate([draws[:, :, numbers], models, presence], axis=2))
+    which = [*(names[i] for i in numbers), *chosen, *labels]
     if not (np.isfinite(ess).any() and np.isfinite(r_hat).any()):
         why = "too few samples" if np.ptp(draws, axis=1).any() else "nothing moves"
         return Diagnosis(generation, n_draws, asdsf, np.nan, np.nan, why, False)
@@ -103,6 +105,19 @@ def _forecast(now: Diagnosis, thresholds: Convergence) -> float:
         )
     factor = float(np.nanmax(longer))
     return now.generation * max(factor, 1.0) if np.isfinite(factor) and thresholds.r_hat > 1 else np.nan
+
+
+def _model_presence(names: Sequence[str], draws: np.ndarray, minimum: float) -> tuple[np.ndarray, list[str]]:
+    """(n_runs, n, m) 0/1 of every model among which the chains choose whose probability lies within [minimum,
+    1 - minimum], and a name for each; what stands for it in the trace is a number without an order."""
+    found, labels = [np.zeros((*draws.shape[:2], 0))], []
+    for column, name in enumerate(names):
+        for k, model in enumerate(choices_of(name)):
+            present = draws[:, :, column] == k
+            if minimum <= present.mean() <= 1 - minimum:
+                found.append(present[:, :, None].astype(np.float64))
+                labels.append(f"{name} {model}")
+    return np.concatenate(found, axis=2), labels
 
 
 def split_presence(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from phloem.inference.mcmc.records import (
+    OF_OTHERS,
     OF_POSITIVE,
     OF_REAL,
     OF_SIMPLEX,
@@ -24,6 +25,8 @@ def coordinates(data: ChainData, values: np.ndarray, lengths: np.ndarray) -> np.
     joint, found = data.joint, []
     for first, size, support, (low, high) in zip(joint.first, joint.size, joint.support, joint.bounds):
         x = values[first : first + size]
+        if support == OF_OTHERS:
+            continue
         if support == OF_SIMPLEX:
             found.append(np.log(x[:-1] / x[-1]))
         elif support == OF_POSITIVE:

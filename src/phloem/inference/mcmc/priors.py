@@ -14,6 +14,7 @@ from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.term import BlockPrior, Family
+from phloem.density.terms.tied_dirichlet import TiedDirichlet
 from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_prior
@@ -24,6 +25,7 @@ _FIT: dict[str, tuple[type[Family], ...]] = {
     "simplex": (Dirichlet, Beta),
     "positive": (Exponential, Uniform, Gamma, LogNormal),
     "unit": (Uniform, Beta),
+    "tied": (Dirichlet,),
 }
 
 
@@ -73,6 +75,8 @@ def _default(structure: ChainModel, priors: Priors, block: Block) -> Family:
         PARTITION_RATES: Dirichlet(1.0),
     }
     bare = _called(structure, block)
+    if block.support == "tied":
+        return TiedDirichlet(priors.exchangeability)
     if bare in families:
         return families[bare]
     if block.support == "simplex":  # relative rates, or weights and rates of a mixture's classes
@@ -120,6 +124,8 @@ def _fitted(structure: ChainModel, block: Block, family: Family, text: str) -> F
             f"--prior {text}: '{block.name}' holds {block.support} numbers, and takes another density",
             hint=f"Choose {', '.join(kind.__name__.lower() for kind in allowed)}.",
         )
+    if block.support == "tied":
+        return _symmetric(family, text)
     if block.support != "simplex":
         return family
     if isinstance(family, Beta):
@@ -134,3 +140,13 @@ def _fitted(structure: ChainModel, block: Block, family: Family, text: str) -> F
     if len(numbers) > 1 and is_shares(structure, block):
         numbers = np.roll(numbers, 1)
     return Dirichlet(tuple(numbers.tolist()) if len(numbers) > 1 else float(numbers[0]))
+
+
+def _symmetric(family: Family, text: str) -> TiedDirichlet:
+    """Of rates some of which may be equal: one number, of a single rate (MrBayes' symdir)."""
+    assert isinstance(family, Dirichlet)
+    if not isinstance(family.concentration, float | int):
+        raise InputError(
+            f"--prior {text}: rates of which any may be equal have one number", hint="Write dirichlet(1)."
+        )
+    return TiedDirichlet(float(family.concentration))

@@ -22,7 +22,7 @@ PRIOR, LIKELIHOOD = range(2)
 OF_LENGTHS, OF_TOPOLOGY, OF_NUMBERS, OF_ALL_NUMBERS = range(4)
 
 # where the numbers of a block lie (Joint.support)
-OF_SIMPLEX, OF_POSITIVE, OF_REAL, OF_INTERVAL = range(4)
+OF_SIMPLEX, OF_POSITIVE, OF_REAL, OF_INTERVAL, OF_OTHERS = range(5)
 
 # first columns of ChainState.jumps, and rows of ChainState.seen
 PROPOSALS, WORK, STATISTICS = range(3)
@@ -79,8 +79,9 @@ class MoveTable(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """The blocks of numbers, for the move of all of them. first, size, support: (blocks,) int64; bounds:
-    (blocks, 2); factor: (d, d), the lower one of the covariance learnt, that of ChainState."""
+    """The blocks of numbers, for the move of all of them, which leaves OF_OTHERS as they are. first, size,
+    support: (blocks,) int64; bounds: (blocks, 2); factor: (d, d), the lower one of the covariance learnt,
+    that of ChainState."""
 
     first: np.ndarray
     size: np.ndarray

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from phloem.density.parameterisation import SUBMODEL
 from phloem.density.space import Block
 from phloem.density.terms.dirichlet import Dirichlet
+from phloem.density.terms.tied_dirichlet import all_groupings
 from phloem.inference.mcmc.priors import number_priors
 from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.settings import Priors
-from phloem.inference.mcmc.structure import ChainModel, printed_names, printed_values
+from phloem.inference.mcmc.structure import N_RATES, ChainModel, printed_names, printed_values
 from phloem.model.model import Model
+from phloem.summary.trace import mixing
 from phloem.tree.sample import TreeSample
 
 # The numbers that a trace prints, in MrBayes' order and under its names.
@@ -28,6 +32,11 @@ class TraceColumns:
     names: tuple[str, ...]
     structure: ChainModel
     alike: tuple[AlikeClasses, ...] = ()
+
+    @cached_property
+    def whole(self) -> tuple[int, ...]:
+        """Columns of whole numbers: of a model, and how many rates it has."""
+        return tuple(i for i, name in enumerate(self.names) if choices_of(name) or name.startswith(N_RATES))
 
     def values(self, mean: np.ndarray, lengths: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """(k,) from a chain's mean lengths (N,), those of all sets (G, N), and numbers (n,)."""
@@ -48,9 +57,54 @@ def trace_columns(structure: ChainModel, priors: Priors) -> TraceColumns:
 
 
 def _order(structure: ChainModel, block) -> list[int]:
-    """GTR's reference, r(G<->T), goes last, as MrBayes has it."""
-    names = printed_names(structure, block)
-    return sorted(range(len(names)), key=lambda i: names[i].startswith("r(G<->T)"))
+    """GTR's reference, r(G<->T), goes last, before what says which rates are equal, as MrBayes has it."""
+    names, last = printed_names(structure, block), ("r(G<->T)", SUBMODEL, N_RATES)
+    return sorted(range(len(names)), key=lambda i: [names[i].startswith(x) for x in reversed(last)])
+
+
+# Columns that hold the number of a model, where a chain chooses among several.
+
+
+CHOICES = {SUBMODEL: tuple("".join(map(str, groups)) for groups in all_groupings(6))}
+"""Column → what its numbers 0, 1, … stand for: groups of the rates AC AG AT CG CT GT."""
+
+
+def choices_of(column: str) -> tuple[str, ...]:
+    """Names of the models whose numbers a column of a trace holds; () of other columns."""
+    return CHOICES.get(column.split("{")[0], ())
+
+
+@dataclass(frozen=True)
+class ModelShare:
+    """How often the chains were at a model. column: of the trace; name: of the model, as choices_of has it.
+    probability: over all runs; sd, low, high: over the runs' own. ess: of being there, or NaN."""
+
+    column: str
+    name: str
+    probability: float
+    sd: float
+    low: float
+    high: float
+    ess: float
+
+
+def model_shares(names: Sequence[str], draws: np.ndarray) -> tuple[ModelShare, ...]:
+    """Of every model that was visited, the most probable first, from draws (n_runs, n, k) of the columns
+    names."""
+    found = []
+    for column, name in enumerate(names):
+        if not (models := choices_of(name)):
+            continue
+        number = draws[:, :, column].astype(np.int64)
+        visited = np.unique(number)
+        present = (number[..., None] == visited).astype(np.float64)
+        each, (ess, _) = present.mean(axis=1), mixing(present)
+        rows = [
+            ModelShare(name, models[k], *map(float, (p.mean(), p.std(ddof=len(p) > 1), p.min(), p.max(), e)))
+            for k, p, e in zip(visited, each.T, ess)
+        ]
+        found += sorted(rows, key=lambda row: -row.probability)
+    return tuple(found)
 
 
 # Classes of sites that nothing but their numbers tells apart.

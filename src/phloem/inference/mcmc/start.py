@@ -21,6 +21,7 @@ from phloem.inference.mcmc.records import (
     OF_INTERVAL,
     OF_LENGTHS,
     OF_NUMBERS,
+    OF_OTHERS,
     OF_POSITIVE,
     OF_REAL,
     OF_SIMPLEX,
@@ -231,16 +232,15 @@ def chain_data(
     )
 
 
-SUPPORTS = {"simplex": OF_SIMPLEX, "positive": OF_POSITIVE, "real": OF_REAL}
+SUPPORTS = {"simplex": OF_SIMPLEX, "positive": OF_POSITIVE, "real": OF_REAL, "tied": OF_OTHERS}
 
 
 def _joint(space: Space) -> Joint:
     """Of all blocks; steps of a tenth until something is learnt."""
     support = np.array([SUPPORTS.get(b.support, OF_INTERVAL) for b in space.blocks], np.int64)
-    size = np.diff(space.offsets)
-    d = int(size.sum() - (support == OF_SIMPLEX).sum()) + 1
     bounds = np.array([[b.lower, b.upper] for b in space.blocks]).reshape(-1, 2)
-    return Joint(space.offsets[:-1].copy(), size, support, bounds, 0.1 * np.eye(d))
+    first, size, d = space.offsets[:-1].copy(), np.diff(space.offsets), space.n_coordinates + 1
+    return Joint(first, size, support, bounds, 0.1 * np.eye(d))
 
 
 def move_arrays(moves: Sequence[ChainMove]) -> MoveTable:
@@ -392,7 +392,7 @@ def _chain_scratch(forest: Forest, data: ChainData, n_sets: int, characters: Par
         stack=np.zeros(n, np.int64),
         branch=np.zeros(n, np.int64),
         kept=np.zeros((n_sets, n)),
-        shares=np.zeros(max(3, 2 * len(data.joint.factor), int(data.block_size.max(initial=0)))),
+        shares=np.zeros(max(2 * len(data.joint.factor), 3 * int(data.block_size.max(initial=1)))),
         square=np.zeros(square),
         vectors=np.zeros(square),
         parsimony=ParsimonyRoom(*(array.copy() for array in characters)),

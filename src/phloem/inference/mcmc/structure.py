@@ -16,12 +16,19 @@ import numpy as np
 from phloem.density.parameterisation import (
     LENGTHS,
     PARTITION_RATES,
+    SUBMODEL,
     Linkage,
     Parameterisation,
     PartModel,
     parameterise,
 )
 from phloem.density.space import Block, Space
+from phloem.density.terms.tied_dirichlet import (
+    all_groupings,
+    code_of,
+    groups_of,
+    in_order_of_appearance,
+)
 from phloem.errors import InputError, ModelError
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue, SiteModel
@@ -30,6 +37,7 @@ from phloem.model.substitution import without_unreachable_states
 _BOUNDS = {"alpha": (1e-3, 200.0), "p_invariable": (0.0, 0.9999)}
 _PRINTED = {"p_invariable": "pinvar", "rate_GT": "r(G<->T)"}
 _PRINTED |= {f"rate_{a}{b}": f"r({a}<->{b})" for a in "ACGT" for b in "ACGT" if (a, b) != ("G", "T")}
+N_RATES = "k_revmat"
 _ALL_PAIRS = 6  # exchangeabilities of nucleotides; printed as shares where all are there, else as ratios
 
 
@@ -146,7 +154,9 @@ class ChainModel:
         parts = [np.empty(0)]
         for block in self.space.blocks:
             names = printed_names(self, block)
-            if len(names) == block.size:
+            if block.support == "tied":
+                x = _from_printed(np.array([numbers[name] for name in names]))
+            elif len(names) == block.size:
                 x = np.array([numbers[name] for name in names])
             else:  # ratios to the first entry
                 x = np.array([1.0, *(numbers[name] for name in names)])
@@ -178,17 +188,20 @@ def is_shares(structure: ChainModel, block: Block) -> bool:
 
 def printed_names(structure: ChainModel, block: Block) -> tuple[str, ...]:
     """Names of a block's numbers in a trace, as MrBayes has them where it has the parameter. Shares of rates
-    are printed as ratios to the first, which has no name then, unless they are all six of nucleotides."""
-    names = []
+    are printed as ratios to the first, which has no name then, unless they are all six of nucleotides. Tied
+    ones are followed by the number of the submodel and how many rates it has."""
+    names, all_pairs = [], block.size == _ALL_PAIRS or block.support == "tied"
     for element in block.elements:
         bare, brace, label = element.partition("{")
         if bare.startswith("frequency_") and _bare(block.name) == "frequencies":
             bare = f"pi({bare.removeprefix('frequency_')})"
-        if _bare(block.name) == "relative_rates" and block.size == _ALL_PAIRS:
+        if _bare(block.name) == "relative_rates" and all_pairs:
             bare = _PRINTED.get(bare, bare)
         if bare == "p_invariable":
             bare = _PRINTED[bare]
         names.append(bare + brace + label)
+    if block.support == "tied":
+        return (*names, names[-1].replace(SUBMODEL, N_RATES))
     if is_shares(structure, block) and not names[0].startswith("r("):
         return tuple(names[1:])
     return tuple(names)
@@ -198,9 +211,19 @@ def printed_values(structure: ChainModel, block: Block, x: np.ndarray) -> np.nda
     """The numbers under printed_names, from the block's."""
     if block.name == PARTITION_RATES:
         return x / structure.parameterisation.rate_shares
+    if block.support == "tied":
+        groups = np.roll(groups_of(x[-1], len(x) - 1), -1)  # the rate of reference goes last
+        submodel = all_groupings(len(groups)).index(in_order_of_appearance(groups.tolist()))
+        return np.array([*x[:-1], submodel, len(set(groups.tolist()))])
     if is_shares(structure, block) and len(printed_names(structure, block)) < block.size:
         return x[1:] / x[0]
     return x
+
+
+def _from_printed(printed: np.ndarray) -> np.ndarray:
+    """Tied shares and what says which are equal, from the numbers under printed_names."""
+    groups = all_groupings(len(printed) - 2)[int(printed[-2])]
+    return np.append(printed[:-2], code_of(np.roll(groups, 1).tolist()))
 
 
 def sites_per_character(model: Model) -> int:

@@ -13,7 +13,6 @@ from phloem.inference.mcmc.checkpoint import KEPT
 from phloem.inference.mcmc.convergence import looks_at
 from phloem.inference.mcmc.move_table import LENGTHS, NUMBERS, TOPOLOGY, ChainMove
 from phloem.inference.mcmc.run import Run
-from phloem.inference.mcmc.samples import Samples
 from phloem.io.newick_text import newick_name
 from phloem.io.output_file import appended_text, replaced_text
 
@@ -44,16 +43,20 @@ def write_trace(prefix: str, run: Run, taxa: tuple[str, ...], done: int) -> int:
     for path, header, line in ((p_path, p_header, _numbers_line), (t_path, t_header, _tree_line)):
         with appended_text(path, KEPT) if done else replaced_text(path, kept=KEPT) as file:
             file.write("" if done else header)
-            file.writelines(line(run.samples, i) for i in range(done, run.samples.n))
+            file.writelines(line(run, i) for i in range(done, run.samples.n))
     return run.samples.n
 
 
-def _numbers_line(samples: Samples, i: int) -> str:
-    numbers = "\t".join(f"{x:.10e}" for x in samples.numbers[i])
-    return f"{samples.generation[i]}\t{numbers}\n"
+def _numbers_line(run: Run, i: int) -> str:
+    numbers = run.samples.numbers[i]
+    written = [f"{x:.10e}" for x in numbers]
+    for place in run.columns.whole:
+        written[2 + place] = f"{numbers[2 + place]:.0f}"
+    return "\t".join([str(run.samples.generation[i]), *written]) + "\n"
 
 
-def _tree_line(samples: Samples, i: int) -> str:
+def _tree_line(run: Run, i: int) -> str:
+    samples = run.samples
     newick = _newick(samples.parent[i], samples.lengths[i])
     return f"   tree gen.{samples.generation[i]} = [&U] {newick};\n"
 

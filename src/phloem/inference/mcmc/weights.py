@@ -19,6 +19,8 @@ from phloem.inference.mcmc.records import (
     JUMP_UNIT,
     LOOKS,
     MEAN,
+    OF_NUMBERS,
+    OF_OTHERS,
     PROPOSALS,
     SQUARES,
     STATISTICS,
@@ -100,18 +102,29 @@ def watch(state: ChainState, rows: np.ndarray) -> None:
 # What follows from them.
 
 
+def without_coordinates(data: ChainData) -> np.ndarray:
+    """(M,) bool: moves of a block whose dimension changes, in which no jump is measured."""
+    changes = np.append(data.joint.support == OF_OTHERS, False)
+    return changes[np.where(data.moves.on == OF_NUMBERS, data.moves.block, -1)]
+
+
 def learn_weights(
-    state: ChainState, usual: np.ndarray | None, of_topology: np.ndarray, jumps: np.ndarray
+    state: ChainState,
+    usual: np.ndarray | None,
+    of_topology: np.ndarray,
+    jumps: np.ndarray,
+    kept: np.ndarray | bool = False,
 ) -> None:
     """Shares from what was seen since the last time, and begin anew; too little of it changes none. usual:
     (M,) the moves' weights, None: forget only; of_topology: (M,) bool; jumps: state.jumps, over all
-    processes."""
+    processes; kept: (M,) bool, moves that keep the share of work that they usually have."""
     tried = jumps[:, PROPOSALS]
     if usual is not None and state.seen[LOOKS, 0] >= LEAST_LOOKS and tried.any():
         usually = np.sum(jumps[:, WORK]) / np.sum(tried)  # of a move that was not tried once
         work = np.where(tried > 0, jumps[:, WORK] / np.maximum(tried, 1.0), usually)
         rates, weights = mixing_rates(state, jumps, of_topology)
-        least = np.where(of_topology, LEAST_OF_TOPOLOGY, LEAST_SHARE) * usual * work / np.sum(usual * work)
+        least = np.where(of_topology, LEAST_OF_TOPOLOGY, LEAST_SHARE)
+        least = np.where(kept, 1.0, least) * usual * work / np.sum(usual * work)
         if rates.shape[1]:  # chains that stood still have taught nothing
             state.cumulative[:] = cumulative_shares(best_shares(rates, weights, usual * work, least) / work)
     state.jumps[:], state.watched[:], state.seen[:] = 0, 0, 0

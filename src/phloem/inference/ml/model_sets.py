@@ -110,7 +110,7 @@ def _nucleotides(names: Sequence[str], frequencies: Sequence[str] | None) -> lis
 
     def bases(name: str) -> list[Base]:
         family = known.get(name.upper())
-        if family is None:
+        if family is None or family.tied:
             raise _unknown(name, (*_FREE, *_EQUAL))
         if family.equal:
             return [Base(family.canonical, family.code, "FQ")]

@@ -21,6 +21,7 @@ from phloem.density.tree_priors.tree_prior import LEVEL, Parameters, Scale, Tree
 from phloem.errors import InputError, require_choice
 from phloem.inference.mcmc.structure import ChainModel, printed_names
 from phloem.inference.time.settings import CTMC, Clade, TreeModel
+from phloem.model.model import many_models
 
 CLOCKS = {
     "strict": clocks.STRICT,
@@ -235,6 +236,8 @@ def _model_blocks(engine: ChainModel, first: int) -> tuple[list[Block], np.ndarr
     and the place of each of its numbers among the chain's, which begin at first."""
     blocks, model_from = [], []
     for block in engine.space.blocks:
+        if block.support == "tied":
+            raise many_models(engine.parts[0].model.name)
         names = printed_names(engine, block)
         if len(names) < block.size:
             ratios = block.start[1:] / block.start[0]

@@ -85,6 +85,7 @@ def largest_difference(n_tips: int, parts, linkage=None, generations: int = 300,
     [
         part("dna", "JC", 40),
         part("dna", "GTR+FO+I+G4", 40),
+        part("dna", "MIXED+FO+I+G4", 40),
         part("binary", "MK", 20),
         part("binary", "MKV+G4", 20),
         part("standard", "ORDERED+FO", 20, "0123"),
@@ -195,8 +196,13 @@ def test_branches_of_almost_no_length():
             [part("dna", "HKY+FO+I", 40), part("dna", "F81+FO+I+G4", 25)],
             {"kappa", "frequencies", "p_invariable", "alpha"},
         ),
+        (
+            {f"rate_{pair}": (("p0", "p1"),) for pair in ("AC", "AG", "AT", "CG", "CT")},
+            [part("dna", "MIXED+FQ", 40), part("dna", "MIXED+FQ+G4", 25), part("dna", "MIXED+FQ", 25)],
+            {"relative_rates{p0,p1}", "relative_rates{p2}", "alpha"},
+        ),
     ],
-    ids=["alpha", "kappa", "frequencies"],
+    ids=["alpha", "kappa", "frequencies", "models"],
 )
 def test_linked_parameters(parameters, parts, blocks):
     found, run = largest_difference(6, parts, Linkage("proportional", parameters))

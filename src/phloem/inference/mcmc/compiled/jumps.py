@@ -9,6 +9,7 @@ from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.model import model_differs
 from phloem.inference.mcmc.records import (
     JUMP_UNIT,
+    OF_OTHERS,
     OF_POSITIVE,
     OF_REAL,
     OF_SIMPLEX,
@@ -81,6 +82,8 @@ def note_jump(data, state, scratch, h, move, taken, work):
     new, d, at = state.slot[h], state.covariance.shape[0], STATISTICS
     before, after, joint = state.values[h, 1 - new], state.values[h, new], data.joint
     for b in range(joint.first.shape[0]):
+        if joint.support[b] == OF_OTHERS:
+            continue
         first, last = joint.first[b], joint.first[b] + joint.size[b] - 1
         bounds, simplex = joint.bounds[b], joint.support[b] == OF_SIMPLEX
         for i in range(first, last + 1 - simplex):

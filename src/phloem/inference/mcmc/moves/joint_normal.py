@@ -6,7 +6,7 @@ import math
 
 from phloem.inference.mcmc.compiled.random import normal
 from phloem.inference.mcmc.move_table import NUMBERS, Move
-from phloem.inference.mcmc.records import OF_POSITIVE, OF_REAL, OF_SIMPLEX
+from phloem.inference.mcmc.records import OF_OTHERS, OF_POSITIVE, OF_REAL, OF_SIMPLEX
 
 
 def joint_normal(p):
@@ -14,7 +14,8 @@ def joint_normal(p):
     (inference/mcmc/learning.py; Haario, Saksman and Tamminen 2001, Bernoulli 7:223). y: the log of positive
     numbers and of the tree length, the logit between bounds of others, and log(x_i / x_last) of shares.
     Symmetric in y, so the log Hastings ratio is that of the Jacobians, Σ log x'/x, with (x - low)(high - x)
-    for x between bounds, all shares for simplexes, and all lengths of the tree."""
+    for x between bounds, all shares for simplexes, and all lengths of the tree. Blocks whose dimension
+    changes stay as they are."""
     joint, step, d, at, ratio = p.joint, p.room, p.joint.factor.shape[0], 0, 0.0
     for i in range(d):
         step[d + i] = normal(p.rng)
@@ -24,6 +25,8 @@ def joint_normal(p):
     for b in range(joint.first.shape[0]):
         low, high, support = joint.bounds[b, 0], joint.bounds[b, 1], joint.support[b]
         x, total = p.numbers[joint.first[b] : joint.first[b] + joint.size[b]], 0.0
+        if support == OF_OTHERS:
+            continue
         n = x.shape[0] - (support == OF_SIMPLEX)
         for i in range(n):
             if support == OF_REAL:
