@@ -44,8 +44,9 @@ def to_ratios(left, parent, heights, anchors, z):
 
 
 def from_ratios(left, parent, order, anchors, z, heights):
-    """heights (N,), out, of internal nodes; returns log |dt/dz| (1)."""
-    total = 0.0
+    """heights (N,), out, of internal nodes; returns log |dt/dz| (1). Its terms are multiplied as long as the
+    product is far from the largest and smallest numbers: a logarithm costs as much as the rest of a node."""
+    total, product = 0.0, 1.0
     for i in range(order.shape[0] - 1, -1, -1):
         x = order[i]
         if left[x] < 0:
@@ -58,8 +59,11 @@ def from_ratios(left, parent, order, anchors, z, heights):
             small = math.exp(-abs(z[x]))
             share = 1.0 / (1.0 + small) if z[x] >= 0.0 else small / (1.0 + small)
             heights[x] = anchors[x] + share * room
-            total += math.log(room) - abs(z[x]) - 2.0 * math.log1p(small)
-    return total
+            product *= room * small / ((1.0 + small) * (1.0 + small))
+            if not 1e-150 < product < 1e150:
+                total += math.log(product)
+                product = 1.0
+    return total + math.log(product)
 
 
 def pull_back(left, parent, order, anchors, heights, by_height):

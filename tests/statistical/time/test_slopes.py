@@ -100,7 +100,7 @@ def step(run):
 def density_at(run, y, which, lengths):
     """Of the accepted state moved to coordinates; with which == DATES at these branch lengths."""
     state, s, n = run.state, int(run.state.slot[0]), 13
-    total = from_coordinates.py_func(run.data.blocks, y[2 * n :], state.values[s])
+    total = from_coordinates.py_func(run.data.blocks, np.ones(99, np.uint8), y[2 * n :], state.values[s])
     anchors, own = np.zeros(n), (state.left[s], state.parent[s], state.order[s])
     heights.set_anchors(own[0], state.right[s], own[2], state.heights[s], anchors)
     total += heights.from_ratios(*own, anchors, y[:n], state.heights[s])

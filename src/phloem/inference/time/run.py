@@ -91,8 +91,8 @@ def new_run(
     cells = time_cells(observed, model, whole=there_on_device)
     there = _there(model) | {"model": cells.apart}
     costs = likelihood_costs(cells.forest.parts, there_on_device)
-    moves, weights = chosen_moves(model, there, settings.move_weights, costs)
-    data = time_data(cells, model, settings, moves, weights)._replace(on_device=int(there_on_device))
+    chosen = chosen_moves(model, there, settings.move_weights, costs)
+    moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device)
     columns = trace_columns(model)
     state = stored[0] if stored else time_state(model, settings, moves, number, origin)
     samples = stored[1] if stored else no_samples(len(columns.names), state.parent.shape[1], 2)

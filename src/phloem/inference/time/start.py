@@ -109,23 +109,28 @@ def likelihood_costs(parts: Sequence[Part], on_device: bool) -> Costs:
 
 
 def time_data(
-    cells: Cells, model: TimeModel, settings: TimeSettings, moves: list[ChainMove], weights: list[float]
+    cells: Cells,
+    model: TimeModel,
+    settings: TimeSettings,
+    chosen: tuple[list[ChainMove], list[float]],
+    on_device: bool,
 ) -> TimeData:
-    """Constants of a run."""
+    """Constants of a run. chosen: moves and their weights. on_device: likelihoods are found elsewhere, and no
+    kernels compiled for them."""
     space, recipes = model.space, cells.recipes
     compiled = recipes.rows[0, KIND] == COMPILED
     of_model = np.array([b.name in model.of_substitution for b in space.blocks])
     free = np.array([b.name not in model.fixed for b in space.blocks])
     calibrations, ages = model.calibrations()
     first = space.place(model.parameters.blocks[0].name).start
-    if settings.use_data:
+    if settings.use_data and not on_device:
         cells.forest.provide(EVALUATE, GRADIENT)
     joint = free & (~of_model | (compiled and not cells.apart))
     taken = np.stack([joint, free & ~of_model, free & of_model & cells.apart])
     return TimeData(
         n_tips=model.n_tips,
         use_data=int(settings.use_data),
-        on_device=0,
+        on_device=int(on_device),
         numbers=cells.forest.numbers[0],
         addresses=cells.forest.addresses[0],
         downs=cells.downs,
@@ -151,7 +156,7 @@ def time_data(
         ages=ages,
         tip_bounds=np.ascontiguousarray(model.tip_bounds, np.float64),
         moving=np.flatnonzero(model.tip_bounds[:, 0] < model.tip_bounds[:, 1]).astype(np.int64),
-        moves=move_arrays(moves, weights, model.clock),
+        moves=move_arrays(*chosen, model.clock),
         path=settings.path,
         most_steps=settings.most_steps,
     )

@@ -35,13 +35,13 @@ def to_coordinates(blocks, x, y):
 
 
 @uncounted
-def from_coordinates(blocks, y, x):
-    """x (n,), out; returns log |dx/dy|."""
+def from_coordinates(blocks, taken, y, x):
+    """x (n,), out, of the blocks that are taken (b,); returns their log |dx/dy|."""
     total = 0.0
     for b in range(blocks.first.shape[0]):
         first, at, size = blocks.first[b], blocks.coordinate[b], blocks.size[b]
         kind, low, high = blocks.support[b], blocks.low[b], blocks.high[b]
-        if kind == FIXED:
+        if kind == FIXED or taken[b] == 0:
             continue
         if kind == SIMPLEX:
             largest, total_x = 0.0, 0.0
@@ -70,12 +70,16 @@ def from_coordinates(blocks, y, x):
 
 
 @uncounted
-def pull_back_numbers(blocks, x, by_value, slope):
-    """slope (m,), out: from d/dx (n,), entries independent, to d/dy, the Jacobian's slope with it."""
+def pull_back_numbers(blocks, taken, x, by_value, slope):
+    """slope (m,), out: from d/dx (n,), entries independent, to d/dy, with the Jacobian's slope; 0 of blocks
+    that are not taken."""
     for b in range(blocks.first.shape[0]):
         first, at, size = blocks.first[b], blocks.coordinate[b], blocks.size[b]
         kind, low, high = blocks.support[b], blocks.low[b], blocks.high[b]
-        if kind == FIXED:
+        if kind == FIXED or taken[b] == 0:
+            end = blocks.coordinate[b + 1] if b + 1 < blocks.first.shape[0] else slope.shape[0]
+            for i in range(at, end):
+                slope[i] = 0.0
             continue
         if kind == SIMPLEX:
             mean = 0.0

@@ -181,8 +181,8 @@ def place(data, state, scratch, which, proposed):
     where the likelihood acts."""
     new, n, clock, y = 1 - state.slot[0], state.parent.shape[1], data.clock, scratch.y
     parent, left, heights_ = state.parent[new], state.left[new], state.heights[new]
-    values = state.values[new] if proposed else scratch.room
-    total = from_coordinates(data.blocks, y[2 * n :], values)
+    values = state.values[new] if proposed else scratch.room  # of blocks that are not taken as they are
+    total = from_coordinates(data.blocks, data.blocks.taken[which], y[2 * n :], values)
     if which == MODEL:
         return total if total == total else -math.inf
     where = heights_ if proposed else scratch.spots
@@ -254,7 +254,7 @@ def add_slopes(data, state, scratch, which):
         pull_back(state.left[new], parent, state.order[new], scratch.anchors, heights_, by_height)
         for x in range(n):
             slope[x], slope[n + x] = by_height[x], by_deviation[x]
-        pull_back_numbers(data.blocks, values, by_value, slope[2 * n :])
+        pull_back_numbers(data.blocks, data.blocks.taken[which], values, by_value, slope[2 * n :])
     if likelihood:
         for i in range(scratch.kick.shape[0]):
             scratch.kick[i] -= scratch.slope[i]
