@@ -14,7 +14,7 @@ from phloem.tree.half_edges import HalfEdges, node_of, preorder, topology_key
 
 SLACK = 15.0  # log units below the tree at hand, down to which a regraft gets a second look
 LOOKS = 3  # second looks a subtree
-NEAR = 2  # nodes from what was changed, up to which subtrees are moved again after a shake
+NEAR = 2  # nodes from what was changed, up to which subtrees are moved again first
 TEMPERATURE = 20.0  # log units; of the choice of moves that shake a tree
 SMALLEST_GAIN = 1e-3  # in log-likelihood
 
@@ -40,13 +40,15 @@ def fit_lengths(messages: DirectedMessages, edges: HalfEdges, tolerance: float, 
 
 def climb(messages: DirectedMessages, place: Place, radius: int, known: Collection[int] = ()) -> Place:
     """Rounds of moves of any subtree by at most radius nodes, until none gains, or until the topology is one
-    of the known (half_edges.topology_key), which are hilltops."""
-    better: Place | None = place
-    while better is not None:
-        place = better
-        if known and topology_key(place.edges.back) in known:
+    of the known (half_edges.topology_key), which are hilltops. After a round that moved some, those near come
+    first, and all again where none of these gains."""
+    subtrees: np.ndarray | None = None
+    while not (known and topology_key(place.edges.back) in known):
+        better = _after(messages, place, improving(messages, place, radius, subtrees))
+        if better is None and subtrees is None:
             break
-        better = _after(messages, place, improving(messages, place, radius))
+        subtrees = None if better is None else near(better.edges.back, place.edges.back)
+        place = better or place
     return place
 
 
