@@ -18,6 +18,7 @@ from phloem.analysis.trace_view import is_trace, read_trace_files
 from phloem.analysis.tree_runs import TreeRuns, read_tree_runs
 from phloem.errors import STANDARD_INPUT, InputError, require_choice
 from phloem.inference.mcmc.convergence import Diagnosis, split_presence
+from phloem.inference.mcmc.samples import choices_of
 from phloem.inference.mcmc.settings import Convergence
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, write_trees
@@ -192,12 +193,15 @@ def _of_trees(settings: SummariseSettings, runs: TreeRuns) -> TreeSampleSummary:
 
 
 def summarised_numbers(files: Sequence[str], burn_in: float, mass: float) -> ReportNumbers:
-    """Of traces, one a run. Runs of unequal length are as long as the shortest for it, their last samples."""
+    """Of traces, one a run. Runs of unequal length are as long as the shortest for it, their last samples.
+    Columns that hold the number of a model (gtrsubmodel) have no mean, and are left out."""
     traces = read_trace_files(files)
-    least = min(len(v) - int(burn_in * len(v)) for v in traces.values)
-    first = [len(v) - least for v in traces.values]
-    draws = np.stack([v[k:] for v, k in zip(traces.values, first)])
-    return ReportNumbers(trace_summary(traces.names, draws, mass), traces.generations, traces.values, first)
+    kept = [i for i, name in enumerate(traces.names) if not choices_of(name)]
+    names, values = tuple(traces.names[i] for i in kept), tuple(v[:, kept] for v in traces.values)
+    least = min(len(v) - int(burn_in * len(v)) for v in values)
+    first = [len(v) - least for v in values]
+    draws = np.stack([v[k:] for v, k in zip(values, first)])
+    return ReportNumbers(trace_summary(names, draws, mass), traces.generations, values, first)
 
 
 def _diagnosis(found: TreeSampleSummary, runs: TreeRuns | None) -> Diagnosis:

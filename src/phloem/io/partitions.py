@@ -297,9 +297,9 @@ def _chosen(
     asked = _set_partition(blocks)
     if asked is not None:
         word, command = asked
-        if word not in found and 1 <= count_of(word) <= len(found):
-            return list(found.values())[count_of(word) - 1]
-        if word not in found and word != "default":
+        if word not in found and 2 <= count_of(word) <= len(found) + 1:
+            return list(found.values())[count_of(word) - 2]  # MrBayes' default is the first
+        if word not in found and word not in ("default", "1"):
             raise command.error(f"there is no partition '{word}'", hint=f"Use one of {known}.")
         return found.get(word)
     candidates = [definition for definition in found.values() if definition.marked] or list(found.values())

@@ -132,7 +132,7 @@ def test_what_is_refused(tmp_path, text, line, message):
         NEXUS.format("charpartition p = GTR:a, HKY+G:b;"),
         NEXUS.format("charpartition p = GTR:a, rest:remainder;"),
         NEXUS.format("charpartition p = x: 1-3, 4, HKY+G: 5-9;"),
-        MRBAYES.format("partition p = 2: a, b; partition q = 1: all; set partition=1;"),
+        MRBAYES.format("partition p = 2: a, b; partition q = 1: all; set partition=2;"),
         "DNA, a = 1-4\nDNA, b = 5-.",
     ],
 )
@@ -149,10 +149,21 @@ def test_a_model_of_columns_without_a_set_is_kept(tmp_path):
     assert (second.name, second.model_text) == ("subset2", "HKY+G")
 
 
-def test_the_default_partition_of_mrbayes(tmp_path):
-    (tmp_path / "genes").write_text(MRBAYES.format("partition p = 2: a, b; set partition=default;"))
+@pytest.mark.parametrize("word", ["default", "1"])
+def test_the_default_partition_of_mrbayes(tmp_path, word):
+    (tmp_path / "genes").write_text(MRBAYES.format(f"partition p = 2: a, b; set partition={word};"))
     (only,) = read_partitions(tmp_path / "genes", 9).subsets
     assert (only.name, only.n_sites) == ("all", 9)
+
+
+def test_a_number_is_a_name_before_it_is_a_place(tmp_path):
+    two = "partition 3 = 2: a, b; partition 1 = 1: all; set partition="
+    for word, n in (("1", 1), ("2", 2), ("3", 2)):
+        (tmp_path / "genes").write_text(MRBAYES.format(f"{two}{word};"))
+        assert len(read_partitions(tmp_path / "genes", 9).subsets) == n
+    (tmp_path / "genes").write_text(MRBAYES.format(f"{two}4;"))
+    with pytest.raises(InputError, match="no partition '4'"):
+        read_partitions(tmp_path / "genes", 9)
 
 
 def test_names_that_a_file_does_not_have(tmp_path):
