@@ -27,13 +27,15 @@ from phloem.cli.time import _introduce
 NOT_RUN = {
     r"pip install ": "tests/docs/test_installed.py installs wheel and sdist",
     r"make (demo|test)$": "they make an environment; `.ci/run` does",
+    r"phloem page": "tests/unit/web and tests/browser start it",
+    r"phloem --install-completion": "it writes into the home folder; tests/docs/test_site.py has the rest",
     r"mpiexec |srun |#SBATCH |module load": "tests/unit/cli/test_processes.py starts several processes",
     r"phloem mcmc \S+ --devices ": "it needs two GPUs",
     r"phloem bayes-factors strict ucln": "tests/statistical/time/test_marginal_likelihood.py compares such",
-    r"phloem page": "tests/unit/web and tests/browser start it",
 }
 ON_GPUS = "phloem.clustering.gpu"  # blocks of Python that are for them
-NEED = ("torch", "jax", "numpyro", "blackjax", "arviz")  # no dependencies: such blocks run where these are
+# No dependencies: such blocks run where these are.
+NEED = ("torch", "jax", "numpyro", "blackjax", "pyro", "arviz_plots")
 # Options behind those of the page, which take their place: as little work as shows that the line is right.
 SMALL = {
     "mcmc": "--generations 200 --sample-every 10 --check-every 100",
@@ -94,6 +96,8 @@ def run_line(line: str, folder: Path) -> str | None:
             done = CliRunner().invoke(APP, small(words)[1:])
             if done.exit_code and not isinstance(done.exception, Begun):
                 return f"{done.exception!r} {done.output[-300:]}"
+            if words[1] == "examples":  # cut down again
+                shutil.copytree(folder / "examples", folder, dirs_exist_ok=True)
     return None
 
 
@@ -154,22 +158,37 @@ def test_dated_trees_are_sampled_as_a_page_says(page, folder):
     assert not (wrong := follow(page, folder)), "\n".join(wrong)
 
 
-AS_WRITTEN = [page for page in TO_FOLLOW if page.parent.name == "tutorials" or page == ROOT / "README.md"]
+WITH_OTHERS = ROOT / "docs" / "tutorials" / "samplers.md"  # test_samplers.py
+AS_WRITTEN = [page for page in TO_FOLLOW if page.parent.name == "tutorials" and page != WITH_OTHERS]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", AS_WRITTEN, ids=name_of)
-def test_a_page_runs_as_it_is_written(page, folder):
+def test_a_tutorial_runs_as_it_is_written(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_page(blocks_of(page.read_text()), tmp_path)
+
+
+@pytest.mark.slow
+def test_the_readme_runs_as_it_is_written(folder):
     shutil.copytree(ROOT / "examples", folder / "examples", dirs_exist_ok=True)
+    for name in ("primates.nex", "primates.partitions"):  # which `phloem examples` writes
+        (folder / name).unlink()
+    run_page(blocks_of((ROOT / "README.md").read_text()), folder)
+
+
+def run_page(blocks: list[Block], folder: Path) -> dict:
+    """Run blocks as they are written, those of the shell in a shell; what Python has defined in the end."""
     names: dict = {"__name__": "__page__"}
-    for block in blocks_of(page.read_text()):
+    for block in blocks:
         if block.language in SHELL:
             lines = [line for line in block.commands() if not reason_not_to_run(" ".join(steps_of(line)[-1]))]
             script = f'phloem() {{ {sys.executable} -m phloem "$@"; }}\n' + "\n".join(lines)
             done = subprocess.run(["bash", "-ec", script], cwd=folder, capture_output=True, text=True)
-            assert done.returncode == 0, f"{name_of(page)}:{block.line}\n{done.stderr[-2000:]}"
+            assert done.returncode == 0, f"line {block.line}\n{done.stderr[-2000:]}"
         else:
             assert run_block(block, folder, names) == []
+    return names
 
 
 BROKEN = r"""```

@@ -128,6 +128,6 @@ def _cache() -> tuple[str, bool]:
     """Where Numba keeps compiled code: NUMBA_CACHE_DIR, else beside the source if writable."""
     import phloem
 
-    beside = Path(phloem.__file__).parent / "kernels" / "numba"
+    beside = Path(phloem.__file__).parent
     folder = os.environ.get("NUMBA_CACHE_DIR", str(beside))
     return folder, os.access(folder, os.W_OK)

@@ -52,7 +52,7 @@ def build_app():
         name="phloem",
         help="Statistical phylogenetics on many-core hardware: likelihoods, gradients, posteriors, trees.",
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )

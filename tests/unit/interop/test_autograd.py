@@ -10,7 +10,8 @@ import pytest
 
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
-from phloem.interop.derivatives import value_and_derivatives
+from phloem.errors import InputError, NumericalError
+from phloem.interop.derivatives import value, value_and_derivatives
 from phloem.io.trees import parse_trees
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 
@@ -46,6 +47,28 @@ def test_simplex_derivative_lies_along_the_simplex():
     step = np.array([0.5, -1.0, 0.2, 0.3])
     dx = FREQUENCIES * (step - FREQUENCIES @ step)
     assert by_name["frequencies"] @ dx == pytest.approx(numeric(step), rel=1e-6)
+
+
+def test_samplers_get_minus_infinity_where_the_likelihood_is_zero():
+    l = likelihood()
+    lengths, given = l.branch_lengths, {"kappa": np.array(KAPPA), "frequencies": FREQUENCIES}
+    before = value(l, lengths, given)
+    for bad_lengths, bad in (
+        (np.zeros(5), given),
+        (np.full(5, np.inf), given),
+        (lengths, given | {"kappa": np.array(np.inf)}),
+        (lengths, given | {"kappa": np.array(np.nan)}),
+    ):
+        found, by_branch, by_name = value_and_derivatives(l, bad_lengths, bad, "-inf")
+        assert found == -np.inf == value(l, bad_lengths, bad, "-inf")
+        assert not by_branch.any() and by_branch.shape == (5,)
+        assert {name: x.shape for name, x in by_name.items()} == {"kappa": (), "frequencies": (4,)}
+        for function in (value, value_and_derivatives):
+            with pytest.raises(NumericalError):
+                function(l, bad_lengths, bad)
+        assert value(l, lengths, given) == before
+    with pytest.raises(InputError):  # a mistake of the caller's, not of a trajectory
+        value(l, -lengths, given, "-inf")
 
 
 def test_torch():
