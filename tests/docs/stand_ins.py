@@ -125,6 +125,8 @@ def _viruses(folder: Path) -> None:
     for name in ("viruses", "dengue"):
         write_fasta(viruses, folder / f"{name}.fasta")
     shutil.copy(folder / "examples" / "west_nile.dates.tsv", folder / "dates.tsv")
+    # What `phloem time` writes, which is only begun.
+    shutil.copy(folder / "examples" / "west_nile.nwk", folder / "west_nile.mcc.tre")
 
 
 def _simulated(folder: Path) -> None:
