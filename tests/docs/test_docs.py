@@ -30,7 +30,7 @@ def command_lines(text: str) -> list[list[str]]:
 def mistakes(words: list[str]) -> list[str]:
     """What a command line has that its command does not know."""
     commands = typer.main.get_command(build_app()).commands
-    if len(words) < 2 or words[1] in ("--version", "--help"):
+    if len(words) < 2 or words[1] in ("--version", "--help", "--install-completion", "--show-completion"):
         return []
     if words[1] not in commands:
         return [f"there is no command {words[1]}"]
