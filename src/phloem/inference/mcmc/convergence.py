@@ -23,7 +23,8 @@ class Diagnosis:
     r_hat: largest R̂, over the trace's numbers and over splits of uncertain presence, models too where chains
     choose among them; limiting: what holds the smallest ESS. met: whether every threshold holds. n_draws: a
     run, after the burn-in. forecast: the generation at which they would hold if ESS goes on growing with the
-    samples, R̂ - 1 falling as they grow, and ASDSF as their root; NaN where too little is known."""
+    samples, R̂ - 1 falling as they grow, and ASDSF as their root; NaN where too little is known, and
+    where that is never."""
 
     generation: int
     n_draws: int
@@ -36,6 +37,7 @@ class Diagnosis:
 
 
 _LOOKS = 1 / log1p(0.05)
+_NEVER = 1e12  # generations
 
 
 def looks_at(generation: int, check_every: int, end: int) -> bool:
@@ -103,8 +105,8 @@ def _forecast(now: Diagnosis, thresholds: Convergence) -> float:
                 (now.asdsf / np.float64(thresholds.asdsf)) ** 2,
             ]
         )
-    factor = float(np.nanmax(longer))
-    return now.generation * max(factor, 1.0) if np.isfinite(factor) and thresholds.r_hat > 1 else np.nan
+    needed = now.generation * max(float(np.nanmax(longer)), 1.0)
+    return needed if needed < _NEVER and thresholds.r_hat > 1 else np.nan
 
 
 def _model_presence(names: Sequence[str], draws: np.ndarray, minimum: float) -> tuple[np.ndarray, list[str]]:

@@ -73,8 +73,10 @@ def chain_length(generations: int | None, until_converged: bool | None, stones: 
     """Generations, and whether chains end before where they have converged: of a number alone just so many,
     of nothing until converged; stepping stones have a length of their own. InputError where nothing says an
     end."""
-    if generations is not None or stones:
-        return generations or ChainSettings.generations, bool(until_converged)
+    if generations is not None:
+        return generations, bool(until_converged)
+    if stones:
+        return ChainSettings.generations, bool(until_converged)
     if until_converged is False:
         raise InputError("until_converged = false says no end", hint="Say how many generations.")
     return LONGEST, True
