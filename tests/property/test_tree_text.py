@@ -10,6 +10,7 @@ from phloem.io.annotations import format_annotation, parse_annotation
 from phloem.io.newick import parse_newick
 from phloem.io.trees import newick_text, nexus_text, parse_trees, read_trees
 from phloem.tree.build import tree_from_parents
+from phloem.tree.match import folded
 from phloem.tree.rearrange import topology_key
 from phloem.tree.tree import Tree
 
@@ -129,7 +130,7 @@ names = st.text(
 
 @st.composite
 def trees(draw):
-    taxa = draw(st.lists(names, min_size=2, max_size=9, unique=True))
+    taxa = draw(st.lists(names, min_size=2, max_size=9, unique_by=folded))  # as NEXUS has it
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     parent = [-1] * len(taxa)
     active = list(range(len(taxa)))

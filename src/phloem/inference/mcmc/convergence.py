@@ -97,7 +97,7 @@ def _forecast(now: Diagnosis, thresholds: Convergence) -> float:
     """Diagnosis.forecast. A threshold of zero is never met."""
     if now.met:
         return float(now.generation)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         longer = np.array(
             [
                 np.float64(thresholds.ess) / now.ess,
