@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
+
+from phloem.errors import InputError
+
+T = TypeVar("T")
 
 
 def plain(value: Any) -> Any:
@@ -20,6 +25,24 @@ def plain(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain(x) for x in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def of_finished(record: Path, read: Callable[[Any], T]) -> T:
+    """What `read` takes from the record of a finished analysis. InputError where it is none."""
+    try:
+        return read(json.loads(record.read_text()))
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            "this file is no record of an analysis",
+            file=str(record),
+            hint="Choose another --prefix, or replace it with --redo.",
+        ) from None
+
+
+def generations_of(record: Any) -> int:
+    """That a finished analysis drew: those asked for, or those at which it had converged."""
+    chains = record["settings"]["chains"]
+    return int(record["convergence"]["generation"] if chains["until_converged"] else chains["generations"])
 
 
 def json_text(record: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from phloem.analysis.json_record import plain
+from phloem.analysis.json_record import generations_of, of_finished, plain
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.reading import DataOptions, reading_identity
 from phloem.analysis.split_tables import SPLIT_TABLES
@@ -253,17 +252,13 @@ def as_extension(settings: McmcSettings) -> McmcSettings:
     record, chains = Path(f"{settings.file_prefix}.json"), settings.chains
     if not record.exists():
         return settings
-    try:
-        found = json.loads(record.read_text())
-        told = found["settings"]["chains"]
-        before = replace(chains, **{n: told[n] for n in ("generations", "burn_in", "tuning_generations")})
-        drawn = int(found["convergence"]["generation"]) if told["until_converged"] else before.generations
-    except (ValueError, KeyError, TypeError):
-        raise InputError(
-            "this file is no record of an analysis",
-            file=str(record),
-            hint="Choose another --prefix, or replace it with --redo.",
-        ) from None
+
+    def told(found: Any) -> tuple[ChainSettings, int]:
+        then = found["settings"]["chains"]
+        kept = {name: then[name] for name in ("generations", "burn_in", "tuning_generations")}
+        return replace(chains, **kept), generations_of(found)
+
+    before, drawn = of_finished(record, told)
     checkpoint = state_path(settings.file_prefix)
     another_end = (
         chains.generations < drawn

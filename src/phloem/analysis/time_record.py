@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from phloem.analysis.json_record import plain
+from phloem.analysis.json_record import generations_of, of_finished, plain
 from phloem.analysis.reading import DataOptions, reading_identity
 from phloem.errors import STANDARD_INPUT, InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
@@ -176,18 +175,9 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
 def as_extension(settings: TimeTreeSettings, record: Path) -> TimeTreeSettings:
     """A finished analysis goes on with the warm-up it had, one over stones not at all: what its generations
     were for depends on how many there are. InputError where less is asked for."""
-    try:
-        found = json.loads(record.read_text())
-        told = found["settings"]["chains"]
-        before, tuning = int(told["generations"]), int(told["tuning_generations"])
-        if told["until_converged"]:
-            before = int(found["convergence"]["generation"])
-    except (ValueError, KeyError, TypeError):
-        raise InputError(
-            "this file is no record of an analysis",
-            file=str(record),
-            hint="Choose another --prefix, or replace it with --redo.",
-        ) from None
+    before, tuning = of_finished(
+        record, lambda found: (generations_of(found), int(found["settings"]["chains"]["tuning_generations"]))
+    )
     wanted, stones = settings.chains.generations, settings.chains.stones
     another_end = wanted < before or (stones and wanted != before)
     if another_end or not state_path(settings.file_prefix).exists():

@@ -75,16 +75,8 @@ def map_input(path: FilePath) -> np.ndarray:
 
 def first_bytes(path: FilePath, size: int) -> bytes:
     """At most the first `size` bytes of an input, unpacked where they are gzip. InputErrors as read_input."""
-    file = os.fspath(path)
-    with _explained(file):
-        _refuse_named_pipe(file)
-        with _opened(_stored(file)) as opened:
-            packed = opened.read(2) == _GZIP_MAGIC
-            opened.seek(0)
-            try:
-                return (gzip.GzipFile(fileobj=opened) if packed else opened).read(size)
-            except (OSError, EOFError, zlib.error) as error:
-                raise _damaged(error, file) from None
+    with input_stream(path) as stream:
+        return stream.read(size)
 
 
 @contextmanager

@@ -4,11 +4,8 @@ has them, killed and resumed."""
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +27,7 @@ from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.inference.time.structure import time_model
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from statistical.time.test_exact import histories
-from statistical.time.time_runs import nothing_observed
+from statistical.time.time_runs import killed_after, nothing_observed
 
 pytestmark = pytest.mark.slow
 GOLDEN = Path(__file__).parents[2] / "golden" / "time_trees"
@@ -154,11 +151,7 @@ def test_killed_and_resumed_and_compared(tmp_path):
     prefix = tmp_path / "killed"
     log = Path(f"{prefix}.ss.run1.log")
     for lines in (60, 300, 900):  # of 1,200: before the first stone, between stones
-        process = subprocess.Popen(command(prefix), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and not (log.exists() and log.read_text().count("\n") > lines):
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        killed_after(command(prefix), log, lines)
     done = subprocess.run(command(prefix), check=True, capture_output=True, text=True)
     assert "resumed at generation" in " ".join(done.stdout.split())
     for kind in ("run1.log", "run1.trees", "run2.log", "run2.trees", "tsv"):

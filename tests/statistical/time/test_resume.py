@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from statistical.time.time_runs import killed_after
 
 pytestmark = pytest.mark.slow
 DATA = Path(__file__).parents[2] / "golden" / "time_trees" / "data"
@@ -28,11 +27,7 @@ def test_killed_and_resumed(tmp_path):
     prefix = tmp_path / "killed"
     log = Path(f"{prefix}.run1.log")
     for lines in (30, 80, 150):  # of 300
-        process = subprocess.Popen(command(prefix), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and not (log.exists() and log.read_text().count("\n") > lines):
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        killed_after(command(prefix), log, lines)
     done = subprocess.run(command(prefix), check=True, capture_output=True, text=True)
     assert "resumed at generation" in " ".join(done.stdout.split())
     for kind in ("run1.log", "run1.trees", "run2.log", "run2.trees", "mcc.tre"):

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 
 from phloem.data.alignment import Alignment, alignment_from_sequences
@@ -16,6 +23,15 @@ from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.summary.splits import split_table
 from phloem.summary.trace import trace_summary
 from phloem.tree.splits import split_members
+
+
+def killed_after(command: Sequence[str], file: Path, lines: int) -> None:
+    """Start a command, and kill it where a file of its has more lines than these."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not (file.exists() and file.read_text().count("\n") > lines):
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def sampled(alignment: Alignment, heights: np.ndarray, model: str, tree: TreeModel, **settings):
