@@ -156,6 +156,8 @@ class _PartCompiler(_Compiler):
 class _PartCacheImpl(CompileResultCacheImpl):
     def rebuild(self, target: Any, payload: tuple) -> Any:
         state, fndesc, environment, signature, objectmode, lifted, note, reload_init, _ = payload
+        if len(state) != 2:  # machine code, as other versions stored: compiled again
+            return None
         for function in reload_init:
             function()
         return compile_result(
