@@ -28,7 +28,8 @@ class Move:
     bounds: as in mcmc.move_table.Move. needs: words for what must be there: "rates" (deviations of branches
     with a density everywhere), "spread" (a factor of them, not fixed),
     "jumps" (deviations most of which are 0), "inherited" (by branches below), "peaked" (at 0), "rate" (of the
-    clock, not fixed), "dates" (tips of uncertain ones), "groups" (of joinings). holds: whether distances may
+    clock, not fixed), "dates" (tips of uncertain ones), "groups" (of joinings), "characters" (that parsimony
+    can tell trees by). holds: whether distances may
     be held in its stead (compiled/run.py). free: the likelihood never changes.
     """
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from phloem.density.calibrations import Calibrations
 from phloem.density.terms.compiled.dispatch import PriorTable
-from phloem.inference.mcmc.records import Recipes
+from phloem.inference.mcmc.records import ParsimonyRoom, Recipes
 from phloem.pruning.cpu.cell_records import CellScratch, DownScratch
 
 # what a move is of (MoveTable.on)
@@ -181,7 +181,8 @@ class TimeScratch(NamedTuple):
     ancestors (C,) int64; ages (C,): of calibrations. edges, stack (N,) int64, spots (N,): of moves. room:
     (max(n, 8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its eigensystem. last: (3,)
     what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under way, asked:
-    what the caller is to find, see above. power: (1,) of the likelihood, 1 but for stepping stones."""
+    what the caller is to find, see above. power: (1,) of the likelihood, 1 but for stepping stones.
+    parsimony: the characters, for moves that it guides."""
 
     cell: CellScratch
     down: DownScratch
@@ -215,3 +216,4 @@ class TimeScratch(NamedTuple):
     pending: np.ndarray
     asked: np.ndarray
     power: np.ndarray
+    parsimony: ParsimonyRoom

@@ -10,6 +10,7 @@ import numpy as np
 
 from phloem.density import clocks
 from phloem.errors import NumericalError
+from phloem.inference.mcmc.characters import parsimony_room
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.samples import Samples, extended, no_samples
@@ -47,6 +48,9 @@ WINDOWS = (0.1, 0.2, 0.35, 0.6, 0.9)
 """Shares of the warm-up at which a window of learning ends: its scales are then used, and another begins."""
 STONE_WINDOWS = (0.5,)
 """The same, of those of a stone in which moves adapt."""
+PRICE = 4.0
+"""Of a change, times MrBayes': dated genomes are so alike that a change which a place does not need costs
+eight log units, and a subtree has a place or two where it fits among two hundred."""
 PRIOR_DRAWS = 5.0  # how many draws the usual variance counts as
 
 
@@ -89,7 +93,9 @@ def new_run(
 
     there_on_device = device == "gpu" and settings.use_data
     cells = time_cells(observed, model, whole=there_on_device)
-    there = _there(model) | {"model": cells.apart}
+    characters = parsimony_room(cells.forest.parts, settings.use_data)
+    characters = characters._replace(price=PRICE * characters.price)
+    there = _there(model) | {"model": cells.apart, "characters": len(characters.blocks) > 0}
     costs = likelihood_costs(cells.forest.parts, there_on_device)
     chosen = chosen_moves(model, there, settings.move_weights, costs)
     moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device)
@@ -98,7 +104,7 @@ def new_run(
     samples = stored[1] if stored else no_samples(len(columns.names), state.parent.shape[1], 2)
     run = Run(
         number, settings, model, tuple(moves), columns, cells, data, state,
-        time_scratch(cells, data, state), samples,
+        time_scratch(cells, data, state, characters), samples,
     )  # fmt: skip
     _write_model(run, int(state.slot[0]), proposed=False)
     if there_on_device:

@@ -11,7 +11,7 @@ from phloem.density import clocks, deviations, local_clocks
 from phloem.density.terms.compiled.dispatch import block_table
 from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import Observations, recipes_of
-from phloem.inference.mcmc.records import COMPILED, KIND, Recipes
+from phloem.inference.mcmc.records import COMPILED, KIND, ParsimonyRoom, Recipes
 from phloem.inference.mcmc.start import START, stream
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.move_table import ChainMove, Costs, move_arrays
@@ -265,7 +265,7 @@ def _tunings(model: TimeModel, moves: list[ChainMove]) -> np.ndarray:
     )
 
 
-def time_scratch(cells: Cells, data: TimeData, state: TimeState) -> TimeScratch:
+def time_scratch(cells: Cells, data: TimeData, state: TimeState, characters: ParsimonyRoom) -> TimeScratch:
     """What a run works in."""
     n, m, e = state.parent.shape[1], state.number_mean.shape[0], len(data.model_from)
     keys = np.zeros(n, np.uint64)
@@ -305,4 +305,5 @@ def time_scratch(cells: Cells, data: TimeData, state: TimeState) -> TimeScratch:
         pending=np.zeros(9),
         asked=np.zeros(7, np.int64),
         power=np.ones(1),
+        parsimony=characters,
     )

@@ -14,6 +14,7 @@ from phloem.inference.mcmc.characters import (
     MOST_CHARACTERS,
     WARP,
     informative,
+    of_few_states,
     parsimony_room,
     price_of_change,
 )
@@ -154,6 +155,17 @@ def test_characters_that_tell_nothing_are_left_out_and_many_are_thinned():
     assert room.blocks.tolist() == [[0, MOST_CHARACTERS // 64, 2]]
     assert room.price[0] == pytest.approx(6 * price_of_change(2))
     assert parsimony_room([many], wanted=False).blocks.shape == (0, 3)
+
+
+def test_characters_lie_in_blocks_of_as_many_states_as_they_show():
+    """Of twenty states: two, unknown ones left out; three, one of them in a set of two only; five."""
+    few = np.eye(20, dtype=bool)[[[3, 4, 0], [3, 4, 1], [7, 5, 2], [7, 5, 3], [7, 5, 4]]]
+    few[2, 0], few[4, 1] = True, np.arange(20) % 19 == 5
+    few[3, 1] = np.isin(np.arange(20), [5, 9])
+    blocks = of_few_states(few)
+    assert [block.shape for block in blocks] == [(5, 1, 2), (5, 1, 3), (5, 1, 8)]
+    assert blocks[0][:, 0].tolist() == [[True, False]] * 2 + [[True, True]] + [[False, True]] * 2
+    assert blocks[2][:, 0].sum() == 5
 
 
 def test_the_price_of_a_change_is_that_of_mrbayes():

@@ -17,12 +17,15 @@ from phloem.density.tree_priors import constant, skyline
 from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.inference.mcmc.start import stream
 from phloem.inference.time.compiled.dispatch import Proposal
+from phloem.inference.time.compiled.edit import groups_follow
 from phloem.inference.time.move_table import registered
 from phloem.tree.dated import dated_tree, random_dated_tree
+from unit.inference.mcmc.test_walks import characters
 
 TIPS = np.array([0.0, 0.0, 1.0, 2.5, 4.0])
 SIZE, SPREAD_RATE = 3.0, 2.0
 DRAWS = 2500
+ROOM = characters(5)
 TUNING = {"subtree_slide": 1.5, "subtree_leap": 1.5, "tree_scaler": 0.4, "up_down": 0.6, "root_height": 1.5}
 
 
@@ -96,7 +99,7 @@ def proposal(point, tuning, rng, kind=clocks.BY_CV, groups=(2, 2)):
         tree.heights.copy(), tree.order.copy(), point.deviations.copy(), point.values.copy(), 0, 1, kind, 0,
         np.array(groups),
         np.array([[0.0, 0.0], [0.0, 0.0], [0.5, 3.0], [2.5, 2.5], [4.0, 4.0]]), np.array([2]),
-        np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20),
+        np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20), ROOM,
     )  # fmt: skip
 
 
@@ -153,7 +156,15 @@ def largest_flow(move, points, propose, kind="normal"):
 
 POINTS = prior_draws(DRAWS, 1)
 DATED = prior_draws(DRAWS, 2, uncertain=True)
-WITH_RATIO = ("root_height", "subtree_leap", "subtree_slide", "tree_scaler", "up_down", "wilson_balding")
+WITH_RATIO = (
+    "parsimony_spr",
+    "root_height",
+    "subtree_leap",
+    "subtree_slide",
+    "tree_scaler",
+    "up_down",
+    "wilson_balding",
+)
 
 
 OWN = {
@@ -277,3 +288,77 @@ def skyline_flow(propose):
 def test_boundaries_of_groups_leave_the_prior_as_it_is():
     assert skyline_flow(lambda move, p: move.propose(p)) < 4.2
     assert skyline_flow(lambda move, p: min(move.propose(p), 0.0) * 0.0) > 5.0
+
+
+def groups_flow(move, follow):
+    """Largest |z| of mean changes over one step, where groups follow what a move takes elsewhere."""
+    rng, decide, steps = stream(5, 0, 0), np.random.default_rng(9), []
+    for tree, sizes, groups in skyline_draws(2 * DRAWS, 6):
+        p = proposal(Point(tree, sizes, np.zeros(9)), TUNING.get(move.name, move.tuning), rng, groups=groups)
+        ratio, before, change = move.propose(p), p.groups.copy(), np.zeros(5)
+        if ratio > -math.inf and (p.heights[p.parent[:-1]] > p.heights[:-1]).all():
+            new = dated_tree(p.parent, p.heights)
+            ratio += follow(rng, p.groups, (tree.order, tree.heights), (new.order, new.heights))
+            assert ratio == -math.inf or (p.groups.sum() == 4 and p.groups.min() >= 1)
+            difference = skyline_density(tree, sizes, groups)
+            if ratio > -math.inf:
+                difference = skyline_density(new, sizes, p.groups) - difference
+                if np.log(decide.uniform()) < difference + ratio:
+                    change[:3] = p.groups - before
+                    change[3:] = (
+                        np.tanh(new.heights[8] / 12) - np.tanh(tree.heights[8] / 12),
+                        (np.tanh(new.heights[5:].min() / 6) - np.tanh(tree.heights[5:].min() / 6)),
+                    )
+        steps.append(change)
+    found = np.array(steps)
+    assert (found[:, :3] != 0).any(axis=1).mean() > 0.02
+    return np.abs(found.mean(axis=0) / found.std(axis=0)).max() * math.sqrt(len(found))
+
+
+@pytest.mark.parametrize("name", ["wilson_balding", "subtree_leap"])
+def test_groups_that_follow_a_joining_leave_the_prior_as_it_is(name):
+    assert groups_flow(registered()[name], groups_follow) < 4.2
+
+
+def shares(groups, old, new):
+    """Groups → how often they come of these, and the log Hastings ratio."""
+    rng, found = stream(2, 0, 0), {}
+    for _ in range(400):
+        own = np.array(groups)
+        ratio = groups_follow(rng, own, old, new)
+        if ratio > -math.inf:
+            n, _ = found.get(tuple(own), (0, 0.0))
+            found[tuple(own)] = n + 1 / 400, ratio
+    return found
+
+
+def test_the_way_back_of_groups_is_as_likely_as_their_ratio_says():
+    heights, ratios = np.append(np.zeros(8), np.arange(1.0, 8.0)), set()
+    for x in range(8, 15):
+        for there in (0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5):
+            moved = heights.copy()
+            moved[x] = there
+            old, new = [(np.argsort(h, kind="stable"), h) for h in (heights, moved)]
+            for groups in ((2, 2, 3), (1, 2, 4), (3, 3, 1)):
+                for after, (forward, ratio) in shares(groups, old, new).items():
+                    back, other = shares(after, new, old)[groups]
+                    assert ratio == pytest.approx(-other)
+                    assert math.log(round(2 * back) / round(2 * forward)) == pytest.approx(ratio)
+                    ratios.add(round(ratio, 6))
+    assert len(ratios) == 3  # control: it is not always 0
+
+
+def test_which_joining_went_elsewhere_is_found():
+    """Seven joinings in groups of 2, 2 and 3; one goes from the first group's time into the last one's."""
+    heights = np.append(np.zeros(8), np.arange(1.0, 8.0))
+    moved = heights.copy()
+    moved[8], groups, rng = 5.5, np.array([2, 2, 3]), stream(1, 0, 0)
+    orders = np.arange(15), np.argsort(moved, kind="stable")
+    assert groups_follow(rng, groups, (orders[0], heights), (orders[1], moved)) == 0.0
+    assert groups.tolist() == [1, 2, 4]
+    one = np.array([1, 3, 3])
+    assert groups_follow(rng, one, (orders[0], heights), (orders[1], moved)) == -math.inf
+    twice = moved.copy()
+    twice[9], kept = 6.5, np.array([2, 2, 3])
+    both = np.argsort(twice, kind="stable")
+    assert groups_follow(rng, kept, (orders[0], heights), (both, twice)) == 0.0 and kept.tolist() == [2, 2, 3]

@@ -54,7 +54,7 @@ def test_clocks_bring_their_numbers_and_moves(clock):
         *NUMBERS[clock],
         "pop_size",
     ]
-    there, costs = _there(model) | {"model": False}, Costs(10.0, 100.0, 1.0)
+    there, costs = _there(model) | {"model": False, "characters": False}, Costs(10.0, 100.0, 1.0)
     moves = {m.name for m in chosen_moves(model, there, None, costs)[0]}
     of_clocks = set().union(*MOVES.values())
     assert moves & of_clocks == MOVES[clock]

@@ -1,6 +1,9 @@
 """Numbers inside their supports as coordinates without bounds, and derivatives the other way.
 
-As density/transform.py has them, but a simplex has log-ratios to its last entry: |dx/dy| = Π x there too.
+As density/transform.py has them, but a simplex has isometric log-ratios (Egozcue et al. 2003, Math. Geol.
+35:279): y_k is the log-ratio of the geometric mean of the entries before k to entry k, times √(k / (k + 1)),
+so that |dx/dy| ∝ Π x there too. Log-ratios to one entry would all move with that one, and sixty of them
+moved together are a direction that scales of single coordinates do not see.
 """
 
 from __future__ import annotations
@@ -20,8 +23,11 @@ def to_coordinates(blocks, x, y):
         if kind == FIXED:
             continue
         if kind == SIMPLEX:
-            for i in range(size - 1):
-                y[at + i] = math.log(x[first + i] / x[first + size - 1])
+            before = math.log(x[first])  # sum of the logs
+            for i in range(1, size):
+                own = math.log(x[first + i])
+                y[at + i - 1] = math.sqrt(i / (i + 1.0)) * (before / i - own)
+                before += own
             continue
         for i in range(size):
             value = x[first + i]
@@ -44,11 +50,14 @@ def from_coordinates(blocks, taken, y, x):
         if kind == FIXED or taken[b] == 0:
             continue
         if kind == SIMPLEX:
-            largest, total_x = 0.0, 0.0
-            for i in range(size - 1):
-                largest = max(largest, y[at + i])
+            behind, largest, total_x = 0.0, -math.inf, 0.0  # what later coordinates add to all before them
+            for i in range(size - 1, -1, -1):
+                own = y[at + i - 1] / math.sqrt(i * (i + 1.0)) if i > 0 else 0.0
+                x[first + i] = behind - i * own
+                behind += own
+                largest = max(largest, x[first + i])
             for i in range(size):
-                x[first + i] = math.exp((y[at + i] if i < size - 1 else 0.0) - largest)
+                x[first + i] = math.exp(x[first + i] - largest)
                 total_x += x[first + i]
             for i in range(size):
                 x[first + i] /= total_x
@@ -85,9 +94,12 @@ def pull_back_numbers(blocks, taken, x, by_value, slope):
             mean = 0.0
             for i in range(size):
                 mean += x[first + i] * by_value[first + i]
-            for i in range(size - 1):
+            before = x[first] * (by_value[first] - mean) + 1.0 - size * x[first]  # sum of those by logs
+            for i in range(1, size):
                 value = x[first + i]
-                slope[at + i] = value * (by_value[first + i] - mean) + 1.0 - size * value
+                own = value * (by_value[first + i] - mean) + 1.0 - size * value
+                slope[at + i - 1] = (before - i * own) / math.sqrt(i * (i + 1.0))
+                before += own
             continue
         for i in range(size):
             value, by = x[first + i], by_value[first + i]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from phloem.inference.mcmc.compiled.dispatch import chain_of_moves
+from phloem.inference.mcmc.records import ParsimonyRoom
 from phloem.inference.time import (
     move_table,
     moves,  # noqa: F401
@@ -22,7 +23,7 @@ class Proposal(NamedTuple):
     values: (n,) all numbers; rate, spread: which of them are the clock's, -1 without. clock:
     density.clocks.STRICT, …. tree_first: the first of the tree prior's numbers. groups: (K,). tip_bounds:
     (T, 2) of heights; moving: tips whose dates are not known. edges, stack: (N,) int64, spots: (N,), to work
-    in.
+    in. parsimony: the characters, empty where no move asks for them.
     """
 
     n_tips: int
@@ -49,6 +50,7 @@ class Proposal(NamedTuple):
     edges: np.ndarray
     stack: np.ndarray
     spots: np.ndarray
+    parsimony: ParsimonyRoom
 
 
 propose_kind = chain_of_moves(

@@ -6,8 +6,10 @@ which goes with it: the pruned tree then lacks both, and its root may be any nod
 
 from __future__ import annotations
 
+import math
+
 from phloem.hardware.numba_compile import uncounted
-from phloem.inference.mcmc.compiled.random import below
+from phloem.inference.mcmc.compiled.random import below, uniform
 
 
 @uncounted
@@ -83,6 +85,25 @@ def exchange_numbers(p, a, b):
 
 
 @uncounted
+def height_above(p, i, j):
+    """A height for i's parent on j's branch of the tree without both: uniform above i and j, or above the
+    root by an exponential with mean tuning times the height it starts from."""
+    base = max(p.heights[i], p.heights[j])
+    if p.parent[j] < 0:
+        return base - math.log(uniform(p.rng)) * p.tuning * base
+    return base + uniform(p.rng) * (p.heights[p.parent[j]] - base)
+
+
+@uncounted
+def log_range(p, i, j, height):
+    """Minus the log density with which height_above draws a height."""
+    base = max(p.heights[i], p.heights[j])
+    if p.parent[j] < 0:
+        return math.log(p.tuning * base) + (height - base) / (p.tuning * base)
+    return math.log(p.heights[p.parent[j]] - base)
+
+
+@uncounted
 def random_subtree(p):
     """A node that is not the root, uniformly."""
     return below(p.rng, p.parent.shape[0] - 1)
@@ -136,3 +157,63 @@ def spots_at_distance(p, s, height, distance, floor):
             for k in range(begin, n):
                 p.spots[k] = target
         x = above
+
+
+@uncounted
+def groups_follow(rng, groups, old, new):
+    """Let groups of joinings keep their times where one joining went elsewhere: its group has one less, that
+    in whose time it is now one more, either of two with probability ½ between them. A coalescent with a size
+    for every group would else see all joinings between change their groups. old, new: (order, heights) before
+    and after; nothing changes unless one height did. Returns the log Hastings ratio, -inf where a group would
+    be empty."""
+    gone, came = _one_exchanged(groups.sum(), old, new)
+    if gone < 0 or came < 0:
+        return 0.0
+    g = _group_of(groups, gone)
+    if groups[g] == 1:
+        return -math.inf
+    groups[g] -= 1
+    last, ratio = groups.sum() - 1, 0.0
+    before, after = _group_of(groups, max(came - 1, 0)), _group_of(groups, min(came, last))
+    if before != after:
+        ratio += math.log(2.0)
+    if _group_of(groups, max(gone - 1, 0)) != _group_of(groups, min(gone, last)):
+        ratio -= math.log(2.0)
+    groups[before if before == after or uniform(rng) < 0.5 else after] += 1
+    return ratio
+
+
+@uncounted
+def _group_of(groups, rank):
+    """The group of a joining, by how many are younger."""
+    g, end = 0, groups[0]
+    while rank >= end:
+        g += 1
+        end += groups[g]
+    return g
+
+
+@uncounted
+def _one_exchanged(n, old, new):
+    """How many joinings are younger than the one that only the old heights have, and than the one that only
+    the new ones have; -1, -1 where these are none or several."""
+    n_tips, gone, came = n + 1, -1, -1
+    i, j, at, to = 0, 0, 0, 0
+    while i < n or j < n:
+        while i < n and old[0][at] < n_tips:
+            at += 1
+        while j < n and new[0][to] < n_tips:
+            to += 1
+        a = old[1][old[0][at]] if i < n else math.inf
+        b = new[1][new[0][to]] if j < n else math.inf
+        if (a < b and gone >= 0) or (b < a and came >= 0):
+            return -1, -1
+        if a < b:
+            gone = i
+        elif b < a:
+            came = j
+        if a <= b:
+            i, at = i + 1, at + 1
+        if b <= a:
+            j, to = j + 1, to + 1
+    return gone, came

@@ -15,6 +15,7 @@ from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNING_BATCH
 from phloem.inference.time.compiled.density import log_spread, sort_by_height
 from phloem.inference.time.compiled.dispatch import Proposal, propose_kind
+from phloem.inference.time.compiled.edit import groups_follow
 from phloem.inference.time.compiled.hamilton import (
     WORST,
     add_slopes,
@@ -223,12 +224,29 @@ def _prepare(data, state, scratch, move, fresh):
         of_tree = data.moves.on[move] == OF_TREE
         held = of_tree and data.moves.held[move] > 0.0 and uniform(state.rng) < data.moves.held[move]
         pending[RATIO] = _propose(data, state, scratch, move)
+        if of_tree and state.groups.shape[1] > 1 and pending[RATIO] > -math.inf:
+            pending[RATIO] += _follow(state)
         possible = pending[RATIO] > -math.inf
         if possible:
             changed = _set_branches(data, state, scratch, held)
             possible = changed >= 0
     pending[TOUCHED] = changed > 0
     return possible
+
+
+@merged
+def _follow(state):
+    """Let groups follow the proposal's joinings, one time in two; returns the log Hastings ratio."""
+    if uniform(state.rng) < 0.5:
+        return 0.0
+    old, new = state.slot[0], 1 - state.slot[0]
+    sort_by_height(state.heights[new], state.order[new])
+    return groups_follow(
+        state.rng,
+        state.groups[new],
+        (state.order[old], state.heights[old]),
+        (state.order[new], state.heights[new]),
+    )
 
 
 @merged
@@ -244,6 +262,7 @@ def _propose(data, state, scratch, move):
         state.order[new], state.deviations[new], state.values[new], data.clock.rate, data.clock.spread,
         data.clock.kind, data.tree_first,
         state.groups[new], data.tip_bounds, data.moving, scratch.edges, scratch.stack, scratch.spots,
+        scratch.parsimony,
     )  # fmt: skip
     return propose_kind(data.moves.kind[move], proposal)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
-from phloem.hardware.numba_compile import uncounted
-from phloem.inference.mcmc.compiled.random import below, uniform
-from phloem.inference.time.compiled.edit import graft, prune, random_subtree, root_above
+from phloem.inference.mcmc.compiled.random import below
+from phloem.inference.time.compiled.edit import (
+    graft,
+    height_above,
+    log_range,
+    prune,
+    random_subtree,
+    root_above,
+)
 from phloem.inference.time.move_table import Move
 
 
@@ -19,7 +23,7 @@ def wilson_balding(p):
     i = random_subtree(p)
     before = p.heights[p.parent[i]]
     q, s = prune(p, i)
-    ratio = -_log_range(p, i, s, before)
+    ratio = -log_range(p, i, s, before)
     root, n = root_above(p, s), 0
     p.stack[0], size = root, 1
     while size > 0:
@@ -31,23 +35,10 @@ def wilson_balding(p):
             p.stack[size], p.stack[size + 1] = p.left[x], p.right[x]
             size += 2
     j = p.edges[below(p.rng, n)]
-    base = max(p.heights[i], p.heights[j])
-    if p.parent[j] < 0:
-        height = base - math.log(uniform(p.rng)) * p.tuning * base
-    else:
-        height = base + uniform(p.rng) * (p.heights[p.parent[j]] - base)
-    ratio += _log_range(p, i, j, height)
+    height = height_above(p, i, j)
+    ratio += log_range(p, i, j, height)
     graft(p, i, q, j, height)
     return ratio
-
-
-@uncounted
-def _log_range(p, i, j, height):
-    """Minus the log density of a height on j's branch."""
-    base = max(p.heights[i], p.heights[j])
-    if p.parent[j] < 0:
-        return math.log(p.tuning * base) + (height - base) / (p.tuning * base)
-    return math.log(p.heights[p.parent[j]] - base)
 
 
 MOVE = Move("wilson_balding", wilson_balding, 4, tuning=0.2, holds=True)
