@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -17,8 +18,15 @@ class Answer:
         return self.body.decode()
 
 
-def ask(app, method: str, target: str, headers: dict[str, str], body: bytes | list[bytes] = b"") -> Answer:
-    """headers: with Host. body: or its pieces."""
+def ask(
+    app,
+    method: str,
+    target: str,
+    headers: dict[str, str],
+    body: bytes | list[bytes] = b"",
+    leaves: Callable[[], bool] = bool,
+) -> Answer:
+    """headers: with Host. body: or its pieces. leaves: whether the browser has gone away meanwhile."""
     path, _, query = target.partition("?")
     pieces = [body] if isinstance(body, bytes) else list(body)
     scope = {
@@ -33,7 +41,9 @@ def ask(app, method: str, target: str, headers: dict[str, str], body: bytes | li
         if pieces:
             piece = pieces.pop(0)
             return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
-        return await asyncio.Event().wait()  # the browser stays
+        while not leaves():
+            await asyncio.sleep(0.02)
+        return {"type": "http.disconnect"}
 
     async def send(message):
         told.append(message)

@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="the page needs phloem[ui]")
 pytest.importorskip("selenium", reason="selenium drives the browser")
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -24,6 +25,12 @@ FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+
+FOUND = (
+    "const all = [...document.querySelectorAll('button, a.button')];"
+    "const found = all.find((b) => b.innerText === arguments[0]);"
+    "found?.scrollIntoView({block: 'center'}); return found ?? null"
+)
 
 
 class Server:
@@ -126,12 +133,14 @@ class Visit:
         return WebDriverWait(self.driver, seconds, 0.1).until(lambda _: (self.all(css) or [None])[0])
 
     def press(self, words: str) -> None:
-        def found(_):
-            return next((b for b in self.all("button, a.button") if b.text == words), None)
+        def pressed(_):
+            button = self.driver.execute_script(FOUND, words)
+            try:
+                return button and (button.click() or True)
+            except StaleElementReferenceException:  # drawn anew meanwhile
+                return False
 
-        button = WebDriverWait(self.driver, 30, 0.1).until(found)
-        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
-        button.click()
+        WebDriverWait(self.driver, 30, 0.1).until(pressed, f"no button '{words}'")
 
     def drop(self, path: Path) -> None:
         self.at("")

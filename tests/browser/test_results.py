@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 CALLED = (
@@ -110,6 +111,55 @@ def test_a_tree_is_saved_in_every_form(visit, dated):
     for kind, first in begins.items():
         content = saved(visit, kind)
         assert content.startswith(first) and len(content) > 60, kind
+
+
+DRAWN = (
+    "window.drawn = null; window.plain ??= window.fetch; window.fetch = (path, options) => {"
+    "if (path === '/api/pdf') window.drawn = options.body; return window.plain(path, options); }"
+)
+
+
+def test_pictures_have_collapsed_clades_as_they_are_shown(visit, dated):
+    visit.at("tree", f"{dated}/data.mcc.tre")
+    before = saved(visit, "svg").decode()
+    visit.one("input[type=search]").send_keys("b", Keys.ENTER)
+    visit.press("Parent")
+    visit.press("Collapse")
+    visit.press("HPD bars")
+    visit.driver.execute_script(DRAWN)
+    for shape in ("rectangular", "circular"):
+        svg, pdf = (saved(visit, kind) for kind in ("svg", "pdf"))
+        drawn = json.loads(visit.driver.execute_script("return window.drawn"))
+        words = [node.text for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")]
+        for found in (words, [one["text"] for one in drawn["texts"]]):
+            assert {"clade of 2 taxa", "a"} <= set(found) and not {"b", "c"} & set(found), shape
+        areas = [one for one in drawn["strokes"] if one.get("filled")]
+        assert len(areas) == 2 and svg.count(b"<polygon") == 1  # the paper, and what stands for the clade
+        assert pdf.startswith(b"%PDF") and pdf != svg
+        visit.press("Circular")
+    visit.press("Expand")
+    assert saved(visit, "svg").decode().count("<polygon") == 0
+    assert "clade of 2 taxa" not in before  # the control
+
+
+def test_models_are_compared(visit, server):
+    for name, model, log in (("one", "JC", -40.0), ("two", "HKY", -36.0), ("other", "JC", -3.0)):
+        record = {
+            "model": model, "log_marginal_likelihood": log, "standard_error": 0.5,
+            "data": {"taxa": 4, "sites": 5 if name == "other" else 9},
+            "settings": {"sites": None, "ambiguity": "partial"},
+            "provenance": {"files": {"a.fasta": {"sha256": "x"}}},
+        }  # fmt: skip
+        (server.folder / f"{name}.ss.json").write_text(json.dumps(record))
+    visit.driver.execute_script("location.hash = '#/models'")
+    visit.until("phloem bayes-factors one.ss.json two.ss.json")
+    rows = [
+        [cell.text for cell in row.find_elements("css selector", "td")] for row in visit.all("main tbody tr")
+    ]
+    assert rows[0][1:] == ["-36.00", "0.50", "0.00", "0.00", "0.00", "0.982", ""]
+    assert rows[1][1:] == ["-40.00", "0.50", "-4.00", "0.71", "-8.00", "0.018", "strong"]
+    assert "other.ss.json" in visit.text and "Without another model" in visit.text
+    assert visit.problems() == []
 
 
 def test_tests_of_trees_are_a_table(visit, server):

@@ -48,6 +48,7 @@ SMALL_WITH = {
     "--stepping-stone": "--stepping-stone 4 --generations 1000",
     "--bootstrap": "--bootstrap 2",
     "--mcmc": "--pilot 0.2",
+    "--pilot": "--pilot 0.2",
     "--most-classes": "--most-classes 2",
 }
 OTHERS = {"mkdir", "cp", "mv", "ls", "cat", "head", "gunzip"}  # programs that every shell has

@@ -54,6 +54,6 @@ def test_one_posterior(library, tmp_path, monkeypatch):
 def test_another_prior_is_seen(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text()
-    wrong = text.replace("dist.Exponential(10.0)", "dist.Exponential(14.0)")
+    wrong = text.replace("dist.Exponential(10.0)", "dist.Exponential(20.0)")  # nine standard errors
     assert wrong != text
     assert distance(*sampled(wrong, tmp_path, ("numpyro",)).values()) > 5

@@ -65,15 +65,22 @@ def plan_mcmc(
     compiling: Callable[[str], None] | None = None,
     seconds: float = PILOT_SECONDS,
 ) -> ChainForecast:
-    """Sample for some seconds what `phloem mcmc` with these options would, a MRBAYES block obeyed as there.
-    Nothing is written. Errors: as of run_mcmc."""
+    """Forecast what `phloem mcmc` with these options would do, a MRBAYES block obeyed as there. Errors: as of
+    forecast_mcmc."""
+    block = block_analysis(str(options["alignment"]), options.get("block"))
+    settings = mcmc_settings(merged_options(block, {}, options)[0])
+    settings = settings if block is None else replace(settings, of_block=block.file)
+    return forecast_mcmc(settings, compiling, seconds)
+
+
+def forecast_mcmc(
+    settings: McmcSettings, compiling: Callable[[str], None] | None = None, seconds: float = PILOT_SECONDS
+) -> ChainForecast:
+    """Sample for some seconds what an analysis would. Nothing is written. Errors: as of run_mcmc."""
     if not SHORTEST <= seconds <= LONGEST:
         raise InputError(f"a pilot of {seconds:g} s", hint=f"Choose {SHORTEST:g} to {LONGEST:,.0f} seconds.")
     if compiling is not None:
         on_first_compilation(compiling)
-    block = block_analysis(str(options["alignment"]), options.get("block"))
-    settings = mcmc_settings(merged_options(block, {}, options)[0])
-    settings = settings if block is None else replace(settings, of_block=block.file)
     data = chain_input(settings)
     settings = replace(
         settings, chains=replace(settings.chains, priors=data.priors, constraints=data.constraints)

@@ -122,6 +122,18 @@ def bayes_factors(files: Sequence[str]) -> list[ComparedModel]:
     ]
 
 
+def of_same_data(files: Sequence[str]) -> list[list[str]]:
+    """Those of the files that are records of stepping-stone analyses, together where `bayes_factors` can
+    compare them."""
+    groups: dict[str, list[str]] = {}
+    for file in files:
+        try:
+            groups.setdefault(json.dumps(_record(file)[1], sort_keys=True), []).append(file)
+        except InputError:
+            continue
+    return list(groups.values())
+
+
 def _file(name: str) -> str:
     """That a name or a prefix stands for."""
     own = f"{name.removesuffix('.ss')}.ss.json"
@@ -132,7 +144,7 @@ def _record(file: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """A record, and what says which data it is of."""
     try:
         record = json.loads(Path(file).read_text())
-        size = {"taxa": record["data"]["taxa"], "sites": record["data"]["sites"]}
+        size = {"n_taxa": record["data"]["taxa"], "n_sites": record["data"]["sites"]}
         settings = record["settings"]
         kept = {name: settings[name] for name in ("sites", "ambiguity")}
         kept |= {name: settings.get(name, usual) for name, usual in (("without", []), ("ordered", None))}

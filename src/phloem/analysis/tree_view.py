@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Sequence
+import io
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from phloem.analysis.draw import at_midpoint, check_annotations, save_picture
+from phloem.analysis.draw import at_midpoint
 from phloem.errors import InputError
 from phloem.io.trees import newick_text, nexus_text, read_trees
-from phloem.plot.drawing import SUPPORT_KEYS, DrawSettings, is_interval, is_number
+from phloem.plot.drawing import (
+    LARGEST,
+    SUPPORT_KEYS,
+    Anchor,
+    Drawing,
+    Strokes,
+    Text,
+    is_interval,
+    is_number,
+)
+from phloem.plot.pictures import save_figure
 from phloem.summary.clade_trees import SUMMARY_TREES
 from phloem.tree.match import match_taxa
 from phloem.tree.reroot import is_support, root_at_branch, root_at_outgroup, unroot
@@ -166,28 +177,64 @@ def compared(first: Tree, second: Tree) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True)
-class PictureChoice:
-    """How an exported picture looks: shape, the annotation that colours the branches, and the year of the
-    youngest tip where lengths are years, for an axis of time."""
-
-    shape: str | None = None
-    colour: str | None = None
-    latest: float | None = None
+def exported(tree: Tree, form: str) -> bytes:
+    """A tree as the text of a file, newick or nexus."""
+    if form not in ("newick", "nexus"):
+        raise InputError(f"there is no export as '{form}'", hint="Choose newick or nexus.")
+    return (newick_text([tree]) if form == "newick" else nexus_text([tree])).encode()
 
 
-def exported(tree: Tree, form: str, picture: PictureChoice) -> bytes:
-    """A tree as the bytes of a file: newick, nexus, or a picture, pdf or svg."""
-    if form == "newick":
-        return newick_text([tree]).encode()
-    if form == "nexus":
-        return nexus_text([tree]).encode()
-    if form not in ("pdf", "svg"):
-        raise InputError(f"there is no export as '{form}'", hint="Choose newick, nexus, svg or pdf.")
-    shape: Literal["rectangular", "circular"] = "circular" if picture.shape == "circular" else "rectangular"
-    settings = DrawSettings(shape=shape, colour_by=picture.colour, latest=picture.latest)
-    check_annotations(tree, settings)
-    with tempfile.TemporaryDirectory() as place:
-        file = Path(place) / f"tree.{form}"
-        save_picture(tree, str(file), settings)
-        return file.read_bytes()
+_COLOUR = re.compile(r"#[0-9a-f]{6}")
+_ANCHORS: tuple[Anchor, ...] = ("start", "middle", "end")
+
+
+def pdf_of(picture: Mapping[str, Any]) -> bytes:
+    """A PDF of what was drawn elsewhere. picture: width, height in pixels; strokes, each with lines (x, y, x,
+    y, … each), colour, width, opacity, filled; texts, each with x, y, text, size, colour, anchor, angle in
+    degrees. Errors: InputError for what is no such record, DeviceError without matplotlib."""
+    try:
+        strokes, texts = map(_strokes, picture["strokes"]), map(_text, picture["texts"])
+        drawing = Drawing(_size(picture["width"]), _size(picture["height"]), list(strokes), list(texts))
+        if min(drawing.width, drawing.height) < 1:
+            raise ValueError
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InputError("this is no picture", hint="Reload the page.") from None
+    written = io.BytesIO()
+    save_figure(drawing, written, format="pdf")
+    return written.getvalue()
+
+
+_LONGEST_TEXT = 500
+
+
+def _strokes(one: Mapping[str, Any]) -> Strokes:
+    lines, opacity = [_points(line) for line in one["lines"]], _size(one.get("opacity", 1.0), 1.0)
+    return Strokes(lines, _colour(one), _size(one["width"]), opacity, bool(one.get("filled")))
+
+
+def _text(one: Mapping[str, Any]) -> Text:
+    x, y = _points([one["x"], one["y"]])[0].tolist()
+    anchor, angle = _ANCHORS[_ANCHORS.index(one["anchor"])], _size(one["angle"] % 360, 360.0)
+    return Text(
+        x, y, str(one["text"])[:_LONGEST_TEXT], _size(one["size"], 200.0), _colour(one), anchor, angle
+    )
+
+
+def _points(numbers: Sequence[float]) -> np.ndarray:
+    """(n, 2)."""
+    points = np.array(numbers, float).reshape(-1, 2)
+    if not (np.abs(points) < 1e6).all():
+        raise ValueError
+    return points
+
+
+def _size(value: float, most: float = LARGEST) -> float:
+    if not 0 <= value <= most:
+        raise ValueError
+    return float(value)
+
+
+def _colour(one: Mapping[str, Any]) -> str:
+    if not _COLOUR.fullmatch(one["colour"]):
+        raise ValueError
+    return str(one["colour"])

@@ -32,6 +32,7 @@ START = typer.Option(
 PREFIX = typer.Option(None, "--prefix", "-p", help="Of the files written; the alignment's name.")
 MRBAYES_BLOCK = typer.Option("obey", help="Of a NEXUS file: it says what the analysis is, or nothing.")
 DRY_RUN = typer.Option(False, "--dry-run", help="Say what would be done, as options too, and stop.")
+PILOT = typer.Option(None, help="Sample so many seconds, forecast the whole analysis from them, and stop.")
 STEPPING_STONE = typer.Option(
     None, help="Stones, such as 50: estimate the marginal likelihood from so many power posteriors; 0: none."
 )
@@ -80,6 +81,7 @@ def mcmc(
     settings: str | None = typer.Option(None, help="TOML file of options, as lines 'option = value'."),
     mrbayes_block: Literal["obey", "ignore"] = MRBAYES_BLOCK,
     dry_run: bool = DRY_RUN,
+    pilot: float | None = PILOT,
     generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
     asdsf: float = typer.Option(0.01, help="Of --until-converged: deviation of split frequencies below it."),
@@ -115,8 +117,8 @@ def mcmc(
     interrupted analysis is resumed from its checkpoint when the same command is given again.
     """
     analysis = _on_devices(devices, _settings(dict(locals())))
-    if dry_run:
-        _look(analysis)
+    if dry_run or pilot is not None:
+        _foretell(analysis, dry_run, pilot)
     elif not _assists():
         result = _run(analysis, progress)
         (show_stones if analysis.chains.stones else _show)(result)
@@ -152,7 +154,8 @@ def _settings(options: dict[str, Any]) -> McmcSettings:
 
     options |= options.pop("data")
     file, option = options.pop("settings"), options.pop("mrbayes_block")
-    del options["dry_run"], options["progress"], options["devices"]
+    for name in ("dry_run", "pilot", "progress", "devices"):
+        del options[name]
     source = options.pop("context").get_parameter_source
     given = {name: value for name, value in options.items() if source(name).name != "DEFAULT"}
     from_file = read_settings(file) if file is not None else {}
@@ -171,14 +174,21 @@ def _settings(options: dict[str, Any]) -> McmcSettings:
     return analysis if block is None else replace(analysis, of_block=block.file, told=(*block.notes, *told))
 
 
-def _look(settings: McmcSettings) -> None:
-    """What would be done, without doing it."""
+def _foretell(settings: McmcSettings, look: bool, pilot: float | None) -> None:
+    """What would be done, and how long it would take, without doing it."""
     from phloem.analysis.mcmc import look_at
     from phloem.analysis.mcmc_options import settings_text
+    from phloem.analysis.plan_mcmc import forecast_mcmc
+    from phloem.analysis.processes import refuse_several
+    from phloem.cli.plan import show_pilot
 
-    _introduce(settings, *look_at(settings))
-    print("\nThe same as a settings file:\n")
-    print(settings_text(settings), end="")
+    if look:
+        _introduce(settings, *look_at(settings))
+        print("\nThe same as a settings file:\n")
+        print(settings_text(settings), end="")
+    if pilot is not None:
+        refuse_several("mcmc --pilot")
+        show_pilot(pilot, lambda compiling: forecast_mcmc(settings, compiling, pilot))
 
 
 def _run(settings: McmcSettings, progress: str | None) -> Any:

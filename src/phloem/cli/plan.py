@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from phloem.cli.data_options import ALIGNMENT_HELP, takes_data
+
+if TYPE_CHECKING:
+    from phloem.analysis.plan_mcmc import ChainForecast
+
+_TOO_SHORT = "the pilot is too short to tell"
 
 
 @takes_data(
@@ -83,10 +89,7 @@ def _plan_likelihood(options: dict[str, Any]) -> None:
 
 
 def _plan_mcmc(options: dict[str, Any], seconds: float | None) -> None:
-    from rich.table import Table
-
     from phloem.analysis.plan_mcmc import PILOT_SECONDS, plan_mcmc
-    from phloem.cli.streams import message_console, print_table, report_console
     from phloem.errors import InputError
 
     device, precision = options.pop("engine"), options.pop("precision")
@@ -96,10 +99,19 @@ def _plan_mcmc(options: dict[str, Any], seconds: float | None) -> None:
         raise InputError(f"{what} is not of phloem mcmc", hint="Leave it, or --mcmc, out.")
     usual = {"ambiguity": "partial", "partition_name": None, "unassigned_sites": None}
     options = {n: v for n, v in options.items() if v is not None and v != usual.get(n, v is None)}
-    messages, console = message_console(live=True), report_console()
     seconds = PILOT_SECONDS if seconds is None else seconds
+    show_pilot(seconds, lambda compiling: plan_mcmc(options | {"device": device}, compiling, seconds))
+
+
+def show_pilot(seconds: float, piloted: Callable[[Callable[[str], None]], ChainForecast]) -> None:
+    """Run a pilot of phloem mcmc and print its forecast. piloted: is given whom to tell of compiling."""
+    from rich.table import Table
+
+    from phloem.cli.streams import message_console, print_table, report_console
+
+    messages, console = message_console(live=True), report_console()
     with messages.status(f"a pilot of some {seconds:.3g} s …"):
-        found = plan_mcmc(options | {"device": device}, messages.print, seconds)
+        found = piloted(messages.print)
     chains, d = found.settings.chains, found.diagnosis
     each = chains.n_runs * chains.n_chains
     table = Table(show_header=False)
@@ -119,14 +131,12 @@ def _plan_mcmc(options: dict[str, Any], seconds: float | None) -> None:
     asked = found.asked_hours
     most = "at most " if chains.until_converged else ""
     table.add_row("asked for", f"{most}{chains.generations:,} generations, {_hours(asked)}")
-    table.add_row(
-        f"ESS of {chains.convergence.ess:g}",
-        f"about {found.wanted:,.0f} generations, {_hours(found.hours)}"
-        if found.wanted == found.wanted
-        else "the pilot is too short to tell",
-    )
+    if not chains.stones:
+        needed = f"about {found.wanted:,.0f} generations, {_hours(found.hours)}"
+        known = found.wanted == found.wanted
+        table.add_row(f"ESS of {chains.convergence.ess:g}", needed if known else _TOO_SHORT)
     print_table(console, table)
-    if not found.mixed:
+    if not (found.mixed or chains.stones):
         console.print(
             "The pilot's runs had not met: the forecast of the ESS is a guess, and more likely too low.",
             style="yellow",

@@ -157,12 +157,13 @@ class Text:
 
 @dataclass(frozen=True)
 class Strokes:
-    """Polylines of one colour: a list of (k, 2) points, or (m, 2, 2) segments."""
+    """Polylines of one colour: a list of (k, 2) points, or (m, 2, 2) segments; filled: areas instead."""
 
     lines: list[np.ndarray] | np.ndarray
     colour: str = INK
     width: float = 1.2
     opacity: float = 1.0
+    filled: bool = False
 
 
 @dataclass(frozen=True)

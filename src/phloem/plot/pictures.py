@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -45,6 +45,9 @@ def svg_text(drawing: Drawing) -> str:
 
 def _path(strokes: Strokes) -> str:
     opacity = f' stroke-opacity="{strokes.opacity:g}"' if strokes.opacity < 1 else ""
+    if strokes.filled:
+        fill = f' fill-opacity="{strokes.opacity:g}"' if strokes.opacity < 1 else ""
+        return f'<path d="{_commands(strokes)}" fill="{strokes.colour}"{fill}/>'
     cap = "butt" if strokes.width > 3 else "square"
     return (
         f'<path d="{_commands(strokes)}" fill="none" stroke="{strokes.colour}" '
@@ -89,7 +92,7 @@ def save_figure(
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.collections import LineCollection
+        from matplotlib.collections import LineCollection, PolyCollection
         from matplotlib.figure import Figure
         from matplotlib.font_manager import fontManager
         from matplotlib.patheffects import withStroke
@@ -103,17 +106,15 @@ def save_figure(
     axes.axis("off")
     installed = set(fontManager.get_font_names())
     families = ["sans-serif", *(font for font in _FURTHER_FONTS if font in installed)]
-    for strokes in drawing.strokes:
-        if len(strokes.lines):
-            axes.add_collection(
-                LineCollection(
-                    list(strokes.lines),
-                    colors=strokes.colour,
-                    linewidths=strokes.width * 0.75,
-                    alpha=strokes.opacity,
-                    capstyle="butt" if strokes.width > 3 else "projecting",
-                )
-            )
+    for order, strokes in enumerate(drawing.strokes):
+        looks: dict[str, Any] = {"alpha": strokes.opacity, "zorder": order / len(drawing.strokes)}
+        if strokes.filled:
+            looks |= {"facecolors": strokes.colour, "linewidths": 0}
+            axes.add_collection(PolyCollection(list(strokes.lines), **looks))
+        elif len(strokes.lines):
+            looks |= {"colors": strokes.colour, "linewidths": strokes.width * 0.75}
+            looks["capstyle"] = "butt" if strokes.width > 3 else "projecting"
+            axes.add_collection(LineCollection(list(strokes.lines), **looks))
     for text in drawing.texts:
         effects = [withStroke(linewidth=2, foreground="white")] if text.halo else None
         axes.text(

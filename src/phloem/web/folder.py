@@ -66,6 +66,14 @@ class Folder:
             raise FolderError(REFUSED, f"'{name}' is no file", "Choose a file of the list.")
         return real
 
+    def has(self, name: str) -> bool:
+        """Whether `path` gives it."""
+        try:
+            self.path(name)
+        except FolderError:
+            return False
+        return True
+
     def listed(self) -> list[Listed]:
         """Files that look like data, the newest first."""
         kinds = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings}

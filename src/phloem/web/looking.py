@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +25,9 @@ from phloem.web.command import plain_file, shown
 from phloem.web.folder import Folder, FolderError
 
 MOST_JSON = 1 << 20  # bytes of a request
+MOST_PICTURE = 16 << 20
 QUICK_SECONDS = 120.0
+WANTED_SECONDS = 0.2  # between looks whether a request is still there
 OVERVIEW = (400, 1500)  # rows, columns
 QUICK_PERMUTATIONS = "100"
 
@@ -130,24 +136,26 @@ class Looking:
         return JSONResponse(await run_in_threadpool(found))
 
     async def export(self, request: Request) -> Response:
-        """The tree as it is rooted now, as Newick, NEXUS or a PDF."""
+        """The tree as it is rooted now, as Newick or NEXUS."""
         form = request.query_params.get("as", "newick")
 
         def made() -> bytes:
-            from phloem.analysis.tree_view import PictureChoice, exported, youngest_date
+            from phloem.analysis.tree_view import exported
 
-            tree, _ = self._tree(request, "file")
-            asked = request.query_params
-            latest = None if _is_rerooted(request) else youngest_date(tree, self._file(request))
-            return exported(
-                tree, form, PictureChoice(asked.get("shape"), asked.get("colour") or None, latest)
-            )
+            return exported(self._tree(request, "file")[0], form)
 
-        kinds = {"newick": "nwk", "nexus": "nex", "pdf": "pdf", "svg": "svg"}
+        kinds = {"newick": "nwk", "nexus": "nex"}
         stem = Path(self._file(request)).name.rsplit(".", 1)[0]
         content = await run_in_threadpool(made)
         head = {"content-disposition": f"attachment; filename*=UTF-8''{quote(stem, safe='')}.{kinds[form]}"}
         return Response(content, media_type="application/octet-stream", headers=head)
+
+    async def pdf(self, request: Request) -> Response:
+        """A picture as the browser has drawn it."""
+        from phloem.analysis.tree_view import pdf_of
+
+        content = await run_in_threadpool(pdf_of, await body_of(request, MOST_PICTURE))
+        return Response(content, media_type="application/pdf")
 
     async def record(self, request: Request) -> Response:
         """A JSON file, or the rows of a table."""
@@ -185,10 +193,37 @@ class Looking:
         except subprocess.TimeoutExpired:
             hint = "Start it as an analysis."
             raise InputError(f"this took longer than {seconds:.0f} seconds", hint=hint) from None
-        if done.returncode != 0:
-            message, _, hint = done.stderr.strip().removeprefix("error: ").partition("\n  hint: ")
-            raise InputError(message or "the command failed", hint=hint or None)
-        return done.stdout
+        return _output(done.returncode, done.stdout, done.stderr)
+
+    async def called_while_wanted(self, request: Request, words: list[str], seconds: float) -> str:
+        """The same of a longer one, which ends with the request: nothing is measured for a browser that has
+        left or that asks something else now."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "phloem", *words, cwd=self.folder.root, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        output = asyncio.ensure_future(process.communicate())
+        end = time.monotonic() + seconds
+        try:
+            while not (await asyncio.wait([output], timeout=WANTED_SECONDS))[0]:
+                if await request.is_disconnected():
+                    raise InputError("this is no longer wanted")
+                if time.monotonic() > end:
+                    hint = "Start it as an analysis."
+                    raise InputError(f"this took longer than {seconds:.0f} seconds", hint=hint)
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            told = await output
+        return _output(process.returncode, *(text.decode("utf-8", "replace") for text in told))
+
+
+def _output(status: int | None, printed: str, errors: str) -> str:
+    """Of a command that has ended. InputError with its message where it failed."""
+    if status != 0:
+        message, _, hint = errors.strip().removeprefix("error: ").partition("\n  hint: ")
+        raise InputError(message or "the command failed", hint=hint or None)
+    return printed
 
 
 def _is_rerooted(request: Request) -> bool:
@@ -200,12 +235,12 @@ def rows_of(text: str) -> list[list[str]]:
     return [line.split("\t") for line in text.splitlines()]
 
 
-async def body_of(request: Request) -> dict[str, Any]:
-    """The JSON object of a request."""
+async def body_of(request: Request, most: int = MOST_JSON) -> dict[str, Any]:
+    """The JSON object of a request. most: bytes."""
     content = b""
     async for chunk in request.stream():
         content += chunk
-        if len(content) > MOST_JSON:
+        if len(content) > most:
             raise FolderError(413, "this request is too long", "Reload the page.")
     try:
         found = json.loads(content or b"{}")

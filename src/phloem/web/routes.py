@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from phloem.web.looking import Looking, body_of, explained
 
 STATIC = Path(__file__).parent / "static"
 PLAN_SECONDS = 300.0
+STONES = ("*.ss.json", "*/*.ss.json")  # records of stepping stones
+PILOT_SECONDS = "20"
 TRACE_POINTS = 1200
 CITATION = (
     f"phloem {__version__}: statistical phylogenetics on many-core hardware. https://pypi.org/project/phloem/"
@@ -60,6 +62,8 @@ class Page:
             "tree": (looking.tree, get),
             "compare": (looking.compare, get),
             "export": (looking.export, get),
+            "pdf": (looking.pdf, change),
+            "bayes-factors": (self.bayes_factors, get),
             "record": (looking.record, get),
         }
         routes: list[Route | Mount] = [
@@ -117,11 +121,16 @@ class Page:
         return JSONResponse({"command": shown(words)})
 
     async def plan(self, request: Request) -> Response:
-        """The forecast of `phloem plan` for what is asked."""
+        """The forecast of `phloem plan` for what is asked; with "pilot", what the very analysis says after
+        sampling for some seconds. Either ends when the request does."""
         asked = await body_of(request)
         kind, file, answers = self._asked(asked)
         words = ["plan", plain_file(file)]
-        if kind.command in ("nj", "upgma"):
+        if asked.get("pilot"):
+            if kind.command != "mcmc":
+                raise InputError(f"{kind.title} has no pilot")
+            words = [*arguments(replace(kind, outputs=()), file, answers, ""), "--pilot", PILOT_SECONDS]
+        elif kind.command in ("nj", "upgma"):
             words += ["--method", kind.command, "--bootstrap", str(answers.get("bootstrap") or 0)]
         elif "model" in {q.option for q in kind.questions}:
             usual = str(asked.get("usual_model") or "MK+G4")
@@ -129,10 +138,32 @@ class Page:
             words += ["--model", usual if model == "auto" else model]
         else:
             raise InputError(f"{kind.title} takes seconds and has no forecast")
-        if answers.get("datatype"):
+        if answers.get("datatype") and not asked.get("pilot"):
             words += ["--datatype", str(answers["datatype"])]
-        output = await run_in_threadpool(Looking(self.folder).called, words, PLAN_SECONDS)
-        return JSONResponse({"rows": _table_rows(output), "command": shown(words)})
+        output = await Looking(self.folder).called_while_wanted(request, words, PLAN_SECONDS)
+        return JSONResponse({"rows": _table_rows(output), "note": _beside(output), "command": shown(words)})
+
+    async def bayes_factors(self, request: Request) -> Response:
+        """Models compared, for all data of which there are finished stepping-stone analyses."""
+
+        def found() -> dict[str, Any]:
+            from phloem.analysis.stones import bayes_factors, of_same_data
+
+            job_of = {job.record: job for job in self.jobs.all()}
+            done = {name for name, job in job_of.items() if self.jobs.state(job) == "finished"}
+            root = self.folder.root
+            there = sorted(p.relative_to(root).as_posix() for form in STONES for p in root.glob(form))
+            wanted = [name for name in there if name in done or name not in job_of]
+            groups = []
+            for files in of_same_data([name for name in wanted if self.folder.has(name)]):
+                models = [asdict(one) for one in bayes_factors(files)] if len(files) > 1 else []
+                for one in models:
+                    one["analysis"] = job_of[one["file"]].id if one["file"] in job_of else None
+                words = ["bayes-factors", *map(plain_file, files)]
+                groups.append({"files": files, "models": models, "command": shown(words)})
+            return {"groups": groups}
+
+        return JSONResponse(await run_in_threadpool(found))
 
     async def create(self, request: Request) -> Response:
         kind, file, answers = self._asked(await body_of(request))
@@ -243,3 +274,8 @@ def _table_rows(text: str) -> list[tuple[str, str]]:
         else:
             rows[-1] = rows[-1][0], f"{rows[-1][1]} {cells[1]}"
     return rows
+
+
+def _beside(text: str) -> str:
+    """What is printed beside the table."""
+    return " ".join(line.strip() for line in text.splitlines() if line.strip() and line[:1] not in "┌├└│|")

@@ -52,3 +52,17 @@ def test_the_command(short):
     for wrong in (["--method", "nj"], ["--precision", "float32"], ["--engine", "reference"], ["--tree", "x"]):
         told = CliRunner().invoke(build_app(), ["plan", PRIMATES, "--mcmc", *wrong])
         assert isinstance(told.exception, InputError) and "not of phloem mcmc" in str(told.exception)
+
+
+def test_the_pilot_of_a_command_line_obeys_all_of_it(short, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["mcmc", PRIMATES, "--model", "GTR+G4", "--runs", "3", "--generations", "20000", "--pilot", "0.1"]
+    done = CliRunner().invoke(build_app(), words)
+    assert done.exit_code == 0, done.output
+    for text in ("3 runs of 4", "20,000 generations", "ESS of 200"):
+        assert text in done.stdout
+    assert list(tmp_path.iterdir()) == []
+    stones = CliRunner().invoke(build_app(), [*words, "--stepping-stone", "5"])
+    assert stones.exit_code == 0 and "ESS of" not in stones.stdout  # which they do not end by
+    told = CliRunner().invoke(build_app(), [*words, "--pilot", "0"])
+    assert isinstance(told.exception, InputError) and "a pilot of" in str(told.exception)

@@ -10,10 +10,10 @@ import pytest
 from dendropy.calculate.treecompare import symmetric_difference
 
 from phloem.analysis.tree_view import (
-    PictureChoice,
     RootChoice,
     compared,
     exported,
+    pdf_of,
     read_view,
     tree_record,
     youngest_date,
@@ -104,23 +104,18 @@ def test_what_is_exported_is_read_again(file, tmp_path):
     tree, _ = read_view(file, 0, RootChoice("midpoint"))
     for form in ("newick", "nexus"):
         path = tmp_path / f"again.{form}"
-        path.write_bytes(exported(tree, form, PictureChoice()))
+        path.write_bytes(exported(tree, form))
         again = read_trees(str(path))[0]
         assert compared(tree, again)["comparison"]["distance"] == 0
         tips = [dict(zip(one.taxa, one.lengths.tolist())) for one in (tree, again)]
         assert tips[0] == pytest.approx(tips[1])
         assert sorted(map(str, again.annotations.values())) == sorted(map(str, tree.annotations.values()))
-    assert exported(tree, "svg", PictureChoice("circular", "prob")).startswith(b"<")
-    pytest.importorskip("matplotlib")
-    assert exported(tree, "pdf", PictureChoice()).startswith(b"%PDF")
 
 
 def test_exports_that_are_none(file):
     tree, _ = read_view(file)
     with pytest.raises(InputError, match="no export"):
-        exported(tree, "exe", PictureChoice())
-    with pytest.raises(InputError, match="colour"):
-        exported(tree, "svg", PictureChoice(None, "nothing"))
+        exported(tree, "exe")
 
 
 def test_the_youngest_date_is_that_of_the_tips_or_of_the_table_beside_the_tree(tmp_path):
@@ -137,7 +132,29 @@ def test_the_youngest_date_is_that_of_the_tips_or_of_the_table_beside_the_tree(t
     assert youngest_date(plain, tree) is None
 
 
-def test_an_exported_dated_tree_has_years():
-    dated = parse_trees("(a:10,(b:20,c:15):10);")[0]
-    with_years, without = (exported(dated, "svg", PictureChoice(latest=x)).decode() for x in (2003.0, None))
-    assert ">1990<" in with_years and ">1990<" not in without
+LINE = {"lines": [[0, 0, 50, 60]], "colour": "#17211d", "width": 1.3}
+AREA = {"lines": [[0, 0, 90, 0, 90, 80]], "colour": "#ffffff", "width": 0, "opacity": 0.5, "filled": True}
+WORDS = {"x": 5, "y": 6, "text": "Ünïcode γ $x$ <b>", "size": 12, "colour": "#17211d"}
+WORDS |= {"anchor": "start", "angle": -30}
+PICTURE = {"width": 100, "height": 80, "strokes": [AREA, LINE], "texts": [WORDS]}
+
+
+def test_a_picture_of_the_page_becomes_a_pdf():
+    pytest.importorskip("matplotlib")
+    assert pdf_of(PICTURE).startswith(b"%PDF")
+    # As the page draws it: 1/96 inch a pixel, 72 points an inch.
+    assert b"/MediaBox [ 0 0 75 60 ]" in pdf_of(PICTURE)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        {"width": 0}, {"width": 1e9}, {"height": "x"}, {"strokes": None},
+        {"strokes": [LINE | {"lines": [[1, 2, 3]]}]},
+        {"strokes": [LINE | {"lines": [[1, float("nan")]]}]}, {"strokes": [LINE | {"colour": "url(x)"}]},
+        {"texts": [WORDS | {"anchor": "top"}]}, {"texts": [WORDS | {"size": -1}]}, {"texts": ["x"]},
+    ],
+)  # fmt: skip
+def test_what_is_no_picture_is_refused(planted):
+    with pytest.raises(InputError, match="no picture"):
+        pdf_of(PICTURE | planted)

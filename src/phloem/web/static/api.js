@@ -9,7 +9,7 @@ export class Refusal extends Error {
 
 async function answered(response) {
   const isJson = (response.headers.get("content-type") ?? "").includes("json");
-  if (response.ok) return isJson ? response.json() : response.text();
+  if (response.ok) return isJson ? response.json() : response.headers.get("content-type") === "application/pdf" ? response.blob() : response.text();
   const record = isJson ? await response.json()
     : { message: (await response.text()).trim() || response.statusText, hint: "Reload the page." };
   throw new Refusal({ status: response.status, ...record });
@@ -19,7 +19,8 @@ async function asked(path, options) {
   let response;
   try {
     response = await fetch(path, options);
-  } catch {
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
     throw new Refusal({
       message: "the server does not answer", hint: "Start `phloem page` again; analyses go on meanwhile.",
     });
@@ -33,9 +34,10 @@ export function get(path, parameters = {}) {
   return asked(`/api/${path}${query ? `?${query}` : ""}`);
 }
 
-export function post(path, body = {}) {
+// signal: of an AbortController, for what may take long; the server ends its work with the request.
+export function post(path, body = {}, signal = undefined) {
   return asked(`/api/${path}`, {
-    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal,
   });
 }
 

@@ -5,9 +5,10 @@ import { el, show, trouble } from "./dom.js";
 import { home } from "./home.js";
 import { file } from "./file.js";
 import { run } from "./run.js";
+import { models } from "./models.js";
 import { compare, treePage } from "./trees.js";
 
-const VIEWS = { "": home, file, run, tree: treePage, compare };
+const VIEWS = { "": home, file, run, tree: treePage, compare, models };
 let leave = null;
 
 export function address(view, ...names) {

@@ -11,6 +11,9 @@ const PROTEIN = /^(LG|WAG)/, CODON = /^GY94/, ANY = /^MK/;
 const FORECAST = ["nj", "upgma", "ml", "fit", "mcmc"];
 const DATED = ["date", "time"]; // before which the clock is looked at
 
+let wanted = new AbortController(); // the forecast that is asked for now
+addEventListener("hashchange", () => wanted.abort());
+
 export async function analysisForm(place, name, found, datatype) {
   const [kinds, folder] = await Promise.all([get("kinds"), get("folder")]);
   const fitting = kinds.filter((kind) => kind.takes.includes(found.content));
@@ -49,15 +52,20 @@ function questions(body, kind, name, found, folder, datatype) {
   } }, el("h3", {}, kind.title), el("p", { class: "help" }, kind.plain), clock, arranged(fields.filter((one) => !one.further)),
   further.length > 0 && el("details", {}, el("summary", {}, "More options"), arranged(further)),
   el("h3", {}, "The same as a command"), line, forecast, problem, el("div", { class: "row" }, button));
-  let turn = 0;
+  let turn = 0, before = null;
   const changed = async () => {
+    const now = JSON.stringify(asked());
+    if (now === before) return; // a field that is left says again what was typed
+    before = now;
     const mine = ++turn;
+    wanted.abort();
+    wanted = new AbortController();
     await new Promise((done) => setTimeout(done, 250));
     if (mine !== turn || !form.isConnected) return;
     try {
       const text = (await post("command", asked())).command;
       if (mine === turn) show(line, command(text)), show(problem);
-      if (FORECAST.includes(kind.name)) await foresee(forecast, asked(), () => mine === turn);
+      if (FORECAST.includes(kind.name)) await foresee(forecast, asked(), wanted.signal);
     } catch (error) {
       if (mine === turn) show(problem, trouble(error));
     }
@@ -151,14 +159,37 @@ function arranged(fields) {
   return groups;
 }
 
-async function foresee(place, asked, current) {
-  show(place, el("h3", {}, "Forecast"), el("p", { class: "quiet", role: "status" }, "Measuring a sample of the data …"));
-  try {
-    const { rows, command: text } = await post("plan", asked);
-    if (current()) show(place, el("h3", {}, "Forecast"), facts(rows), el("p", { class: "quiet" }, el("code", {}, text)));
-  } catch (error) {
-    if (current()) show(place, el("h3", {}, "Forecast"), trouble(error));
-  }
+// The forecast of what is asked, until `signal` says that it is asked otherwise; of MC³ a pilot too, if wanted.
+async function foresee(place, asked, signal) {
+  const measured = async (part, title, words, body, buttons = [], until = signal) => {
+    show(part, el("h3", {}, title), el("p", { class: "quiet", role: "status" }, words), buttons);
+    try {
+      const { rows, note, command: text } = await post("plan", body, until);
+      show(part, el("h3", {}, title), facts(rows), note && el("p", { class: "help" }, note), command(text));
+    } catch (error) {
+      if (error.name !== "AbortError") show(part, el("h3", {}, title), trouble(error));
+    }
+  };
+  const first = el("div", {}), second = el("div", {});
+  show(place, first, second);
+  await measured(first, "Forecast", "Measuring a sample of the data …", asked);
+  if (asked.kind === "mcmc" && !signal.aborted) offerPilot(second, asked, signal, measured);
+}
+
+// How long it would take, by sampling for a while; ended by the button, or by whatever changes what is asked.
+function offerPilot(place, asked, signal, measured) {
+  const begin = async () => {
+    if (signal.aborted) return;
+    const stop = new AbortController(), ended = () => stop.abort();
+    signal.addEventListener("abort", ended);
+    const button = el("button", { type: "button", onclick: ended }, "Stop the pilot");
+    await measured(place, "By a pilot", "Sampling for some twenty seconds, more if kernels have to be compiled first …",
+      { ...asked, pilot: true }, [button], stop.signal);
+    if (stop.signal.aborted && !signal.aborted) offer();
+  };
+  const offer = () => show(place, el("div", { class: "row" }, el("button", { type: "button", onclick: begin }, "Forecast by a pilot of 20 seconds"),
+    el("span", { class: "help" }, "How many generations a second, and hours until 200 effective samples. Other analyses that run slow it down.")));
+  offer();
 }
 
 function field(question, folder, datatype) {

@@ -11,7 +11,8 @@ export class Camera {
 
   fit() {
     const { model, width, height } = this;
-    const longest = Math.max(...model.names.slice(0, 2000).map((name) => name.length), 4);
+    const folded = [...model.collapsed].slice(0, 200).map((x) => model.title(x));
+    const longest = Math.max(...[...model.names.slice(0, 2000), ...folded].map((name) => Math.min(name.length, 60)), 4);
     const room = Math.min(longest * 7.2 + 10, width * LABELS);
     if (this.shape === "circular") {
       this.radius = Math.max(Math.min(width, height) / 2 - Math.min(room, Math.min(width, height) * 0.24) - 4, 20);

@@ -14,7 +14,7 @@ export function colourAt(share, theme) {
   const anchors = SCALE[theme], at = Math.min(Math.max(share, 0), 1) * (anchors.length - 1);
   const k = Math.min(Math.floor(at), anchors.length - 2);
   const mixed = anchors[k].map((from, i) => Math.round(from + (at - k) * (anchors[k + 1][i] - from)));
-  return `rgb(${mixed.join(",")})`;
+  return `#${mixed.map((one) => one.toString(16).padStart(2, "0")).join("")}`;
 }
 
 // A colour index for every node: -1 is ink.
@@ -96,6 +96,12 @@ function triangle(pen, camera, style, x, right, y) {
   pen.shape([right, y, Math.max(end, right + 4), y - half, Math.max(end, right + 4), y + half], style.quiet, 0.55);
 }
 
+function wedge(pen, camera, style, angle, out, rim, rowAngle) {
+  const end = Math.max(rim, out + 4), half = Math.min(rowAngle * 0.42, 12 / end);
+  const at = (radius, turn) => [camera.x + radius * Math.cos(turn), camera.y + radius * Math.sin(turn)];
+  pen.shape([...at(out, angle), ...at(end, angle - half), ...at(end, angle + half)], style.quiet, 0.55);
+}
+
 function bar(pen, camera, style, x, y, top) {
   const interval = camera.model.intervals[style.bars][x];
   if (!interval) return;
@@ -143,7 +149,7 @@ function circular(pen, camera, style, drawn) {
     if (pruned) continue;
     if (model.isLeaf(x)) {
       const end = x >= model.tips ? rim : out;
-      if (x >= model.tips) spoke(lines, camera, angle, out, rim);
+      if (x >= model.tips) wedge(pen, camera, style, angle, out, rim, rowAngle);
       if (style.labels && end * rowAngle >= LEAST_ROW && (angle - last) * Math.max(end, 1) >= LEAST_FONT + 1) {
         last = angle;
         names.push([x, angle, end + 5]);

@@ -121,3 +121,35 @@ export class SvgPen {
     return new XMLSerializer().serializeToString(this.root);
   }
 }
+
+// What is drawn, as plain numbers: the server makes a PDF of it, which has the letters of all names.
+export class RecordPen {
+  constructor(width, height, paper) {
+    Object.assign(this, { width, height, strokes: [], texts: [] });
+    this.shape([0, 0, width, 0, width, height, 0, height], paper);
+  }
+
+  lines(segments, colour, width) {
+    const found = [];
+    for (let k = 0; k < segments.length; k += 4) found.push(segments.slice(k, k + 4).map(short));
+    if (found.length) this.strokes.push({ lines: found, colour, width });
+  }
+
+  arcs(arcs, colour, width) {
+    const found = [];
+    for (let k = 0; k < arcs.length; k += 5) {
+      const [x, y, r, from, to] = arcs.slice(k, k + 5), steps = Math.max(1, Math.ceil(Math.abs(to - from) * Math.sqrt(r)));
+      const angles = Array.from({ length: steps + 1 }, (_, j) => from + (to - from) * j / steps);
+      found.push(angles.flatMap((angle) => [x + r * Math.cos(angle), y + r * Math.sin(angle)]).map(short));
+    }
+    if (found.length) this.strokes.push({ lines: found, colour, width });
+  }
+
+  shape(points, colour, opacity = 1) {
+    this.strokes.push({ lines: [points.map(short)], colour, width: 0, opacity, filled: true });
+  }
+
+  text(x, y, text, size, colour, anchor = "start", angle = 0) {
+    this.texts.push({ x: short(x), y: short(y), text, size, colour, anchor, angle: angle * 180 / Math.PI });
+  }
+}

@@ -1,8 +1,9 @@
-// The whole tree as it is shown, as an SVG or PNG file.
+// The whole tree as it is shown, as an SVG, PNG or PDF file.
 
 import { Camera } from "./camera.js";
 import { paint } from "./paint.js";
-import { CanvasPen, SvgPen } from "./pens.js";
+import { CanvasPen, RecordPen, SvgPen } from "./pens.js";
+import { post } from "../api.js";
 import { el, ink } from "../dom.js";
 
 const ROW = 15, WIDTH = 1000, TALLEST = 16000, CIRCLE = 4000;
@@ -19,6 +20,11 @@ export async function pictureOf(view, kind) {
     const pen = new SvgPen(width, height, ink("paper"));
     paint(pen, camera, style);
     return new Blob([pen.toString()], { type: "image/svg+xml" });
+  }
+  if (kind === "pdf") {
+    const pen = new RecordPen(width, height, ink("paper"));
+    paint(pen, camera, style);
+    return post("pdf", pen);
   }
   const canvas = el("canvas", { width, height });
   const context = canvas.getContext("2d");

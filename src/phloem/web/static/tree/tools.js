@@ -1,5 +1,6 @@
 // The tools above a tree: shape, colours, search, root, files.
 
+import { get } from "../api.js";
 import { el, say } from "../dom.js";
 
 let count = 0;
@@ -69,24 +70,22 @@ function zoom(view) {
 }
 
 function files(view, id) {
-  const server = view.options.file ? ["pdf", "newick", "nexus"] : [];
+  const server = view.options.file ? ["newick", "nexus"] : [];
   const select = el("select", { id: `${id}-as`, "aria-label": "Kind of file" },
-    ["svg", "png", ...server].map((kind) => el("option", { value: kind }, kind.toUpperCase())));
+    ["svg", "png", "pdf", ...server].map((kind) => el("option", { value: kind }, kind.toUpperCase())));
   return el("span", { class: "row" }, select, el("button", { type: "button", onclick: () => save(view, select.value) }, "Save"));
 }
 
 async function save(view, kind) {
   const stem = (view.options.file ?? "tree").split("/").at(-1).replace(/\.[^.]*$/, "");
-  const drawnHere = ["svg", "png"].includes(kind);
-  const { file, index = "0" } = view.options;
-  const asked = new URLSearchParams({ file, index, root: view.root, as: kind, shape: view.shape, colour: view.colour });
-  const response = drawnHere ? null : await fetch(`/api/export?${asked}`);
-  if (response && !response.ok) {
-    const told = await response.json();
-    say(`${told.message}. ${told.hint ?? ""}`);
+  const { file, index = "0" } = view.options, drawn = !["newick", "nexus"].includes(kind);
+  let content;
+  try {
+    content = drawn ? await view.picture(kind) : new Blob([await get("export", { file, index, root: view.root, as: kind })]);
+  } catch (error) {
+    say(`${error.message}. ${error.hint ?? ""}`);
     return;
   }
-  const content = drawnHere ? await view.picture(kind) : await response.blob();
   const address = URL.createObjectURL(content);
   const endings = { newick: "nwk", nexus: "nex" };
   el("a", { href: address, download: `${stem}.${endings[kind] ?? kind}` }).click();
