@@ -23,6 +23,7 @@ from phloem.inference.mcmc.structure import ChainModel, sites_per_character, str
 from phloem.io.alignment import read_characters
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.parts import in_part
+from phloem.model.amino_acid import MIXED_MATRICES
 from phloem.model.model import Model
 from phloem.tree.match import folded, likely_name
 
@@ -223,8 +224,14 @@ def prior_text(structure: ChainModel, priors: Priors) -> str:
     others = {b.name.split("{")[0] for b in structure.space.blocks if b.support == "positive"} - {"alpha"}
     if others:
         parts.append(f"exponential(1) {', '.join(sorted(others))}")
-    if free - _NAMED - others:
+    averaged = {p.name: p for part in structure.parts for p in part.model.free if p.averaged}
+    if any(p.tied for p in averaged.values()):
+        sums = f"{_dirichlet(priors.exchangeability)} sums of equal rates"
+        parts.append(f"each of 203 models of the rates as probable, {sums}")
+    if free - _NAMED - others - set(averaged):
         parts.append(f"{_dirichlet(priors.exchangeability)} rates")
+    if any(p.kind == "choice" for p in averaged.values()):
+        parts.append(f"each of {len(MIXED_MATRICES)} matrices as probable")
     if "omega" in free:
         parts.append(f"{_dirichlet(priors.omega)} rates of synonymous and other changes")
     if "frequencies" in free:

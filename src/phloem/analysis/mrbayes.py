@@ -285,7 +285,7 @@ class _Analysis:
     def set_links(self, command: MrBayesCommand) -> None:
         unused = []
         for option in command.options:
-            if option.name in _OF_CLOCKS or option.name in _OF_OTHER_MODELS or option.name == "aamodel":
+            if option.name in _OF_CLOCKS or option.name in _OF_OTHER_MODELS:
                 unused.append(option.name)
                 continue
             if option.name in ("topology", "ratemultiplier") and command.name == "unlink":
@@ -327,6 +327,8 @@ class _Analysis:
             found["branch_prior"], self.lines["branch_prior"] = prior
         self.notes += self.chains.notes
         found |= self.sets.options(self.topology) | self.chains.options()
+        if any("AAMIXED" in model.text for model in models):
+            self.notes.append("aamodelpr=mixed: VT is IQ-TREE's and RAxML's, MrBayes' has other numbers")
         if any("+ASC" in model.text for model in models):
             found["asc"] = "mrbayes"
         return {k: v for k, v in found.items() if v not in (None, [], "")}, self._lines()

@@ -45,7 +45,6 @@ _NOT_YET = {
     ("statefreqmodel", "mixed"): "Choose statefreqmodel=stationary.",
     ("statefrmod", "directional"): "Choose statefrmod=stationary.",
     ("statefrmod", "mixed"): "Choose statefrmod=stationary.",
-    ("aamodelpr", "mixed"): "Choose one matrix, as in aamodelpr=fixed(wag).",
     ("brlenspr", "clock"): "Time trees are not read from MRBAYES blocks.",
     ("brlenspr", "relaxedclock"): "Time trees are not read from MRBAYES blocks.",
     ("brlenspr", "fixed"): "Leave it out: branch lengths are sampled.",
@@ -61,6 +60,7 @@ LINKED = {  # MrBayes' name of a parameter → phloem's
     "shape": ("alpha",),
     "pinvar": ("p_invariable",),
     "switchrates": ("switch_on", "switch_off"),
+    "aamodel": ("aamodel",),
 }
 
 
@@ -290,6 +290,9 @@ class _Builder:
         return "GY94" + (f"{{{','.join(values)}}}" if values else "") + self.frequencies(n_states)
 
     def protein(self) -> str:
+        if self.d.value("aamodelpr").word == "mixed":
+            self.note("aamodel", "aamodelpr")
+            return "AAMIXED"
         (name,) = self.d.value("aamodelpr").arguments or ("",)
         known = [key for key in (*_MATRICES, "vt") if key.startswith(name.lower())]
         chosen = name.lower() if name.lower() in known else known[0] if len(known) == 1 else ""

@@ -201,7 +201,7 @@ def parameterise(
     linkage = linkage or Linkage()
     _check_links(parts, linkage)
     for own in parts:
-        if relative_rates == "ratios" and any(p.tied and p.is_free for p in own.model.parameters):
+        if relative_rates == "ratios" and any(p.averaged for p in own.model.parameters):
             raise many_models(own.model.name)
     blocks, names, rates = _length_blocks(parts, lengths, linkage)
     free = {b.name for b in blocks}

@@ -23,8 +23,9 @@ class Block:
     """Numbers that move together.
 
     name: unique in a space. support: positive (> 0), unit (0 < x < 1), interval (lower < x < upper), real,
-    simplex (entries > 0 that sum to 1), or tied (such entries, some of them equal, and which ones:
-    terms/tied_dirichlet.py). start: (k,) natural values to begin from. lower, upper: bounds of
+    simplex (entries > 0 that sum to 1), tied (such entries, some of them equal, and which ones:
+    terms/tied_dirichlet.py), or choice (the number of a model, from 0 to upper). start: (k,) natural values
+    to begin from. lower, upper: bounds of
     every entry on the natural scale (an interval's ends, else a box that optimisers and samplers stay in).
     elements: (k) names of the entries; the block's own for a block of one. linear_below: positive blocks of a
     fit only, see transform.SoftLogarithm; 0 for the logarithm.
@@ -60,8 +61,8 @@ class Block:
 
     @property
     def n_coordinates(self) -> int:
-        """Dimension: k - 1 for a simplex; 0 of tied shares, whose dimension changes."""
-        return 0 if self.support == "tied" else self.size - (self.support == "simplex")
+        """Dimension: k - 1 for a simplex; 0 of what says which model holds."""
+        return 0 if self.support in ("tied", "choice") else self.size - (self.support == "simplex")
 
     def inside(self, x: np.ndarray) -> np.ndarray:
         """x (…, k) moved within the bounds where it is outside; entries of 0 of a simplex become tiny."""

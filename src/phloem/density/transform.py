@@ -11,6 +11,7 @@ Every transform maps natural values x (…, k) to coordinates y (…, m) and bac
 | real | x | k | 0 |
 | simplex | Vᵀ log x, V (k, k-1) orthonormal with columns that sum to 0 | k-1 | Σ log x + ½ log k |
 | tied | none: shares of a simplex some of which are equal, and which (terms/tied_dirichlet.py) | 0 | |
+| choice | none: the number of a model | 0 | |
 
 The coordinates of a simplex are the isometric log-ratios (Egozcue, Pawlowsky-Glahn, Mateu-Figueras and
 Barceló-Vidal 2003, Math. Geol. 35:279): x = softmax(V y). Fits and samplers use the same ones: their number
@@ -27,7 +28,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-Support = Literal["positive", "unit", "interval", "real", "simplex", "tied"]
+Support = Literal["positive", "unit", "interval", "real", "simplex", "tied", "choice"]
 
 _SMALLEST_SHARE = 1e-12  # what an entry of 0 of a simplex is moved to: no coordinate reaches 0
 _EDGE = 1e-8  # how near to the ends of its interval a number is moved
@@ -217,10 +218,10 @@ def simplex_basis(k: int) -> np.ndarray:
 
 
 class NoCoordinates:
-    """Of blocks whose dimension changes: a sampler has moves of their own for them; fits refuse them."""
+    """Of blocks that say which model holds: a sampler has moves of their own for them; fits refuse them."""
 
     def inside(self, x: np.ndarray, lower: float, upper: float) -> np.ndarray:
-        raise TypeError("a block whose dimension changes has no coordinates")
+        raise TypeError("a block that says which model holds has no coordinates")
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         return self.inside(x, 0.0, 0.0)
@@ -247,6 +248,7 @@ _PLAIN: dict[Support, Transform] = {
     "real": Identity(),
     "simplex": IsometricLogRatio(),
     "tied": NoCoordinates(),
+    "choice": NoCoordinates(),
 }
 
 

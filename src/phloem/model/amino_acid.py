@@ -9,10 +9,15 @@ from importlib.resources import files
 import numpy as np
 
 from phloem.model.frequencies import FrequencyModel
-from phloem.model.record import Values
+from phloem.model.record import Parameter, Values
 from phloem.model.substitution import Gradient, Process, Term, reversible_adjoint, reversible_process
 
 AMINO_ACIDS = tuple("ARNDCQEGHILKMFPSTWYV")
+
+# The matrices of MrBayes' aamodelpr=mixed, in its order: the numbers that a trace prints.
+CHOICE, MIXED_MATRICES = "aamodel", (
+    "Poisson", "JTT", "Dayhoff", "mtREV", "mtMAM", "WAG", "rtREV", "cpREV", "VT", "Blosum62"
+)  # fmt: skip
 
 # Mixtures of matrices, one a category of the site rates, and those rates where none are given (Le, Dang and
 # Gascuel 2012).
@@ -106,3 +111,52 @@ class EmpiricalModel:
         pi = self.frequencies.evaluate(values)
         _, d_pi = reversible_adjoint(self.matrix.exchangeability, pi, d_rate_matrix, d_frequencies)
         return self.frequencies.backpropagate(values, d_pi)
+
+
+# One matrix of several, a sampler says which.
+
+
+@dataclass(frozen=True)
+class FrequenciesOfChoice:
+    """The frequencies published with the matrix that is chosen."""
+
+    @property
+    def term(self) -> Term:
+        return Term("")
+
+    def evaluate(self, values: Values) -> np.ndarray:
+        return _chosen(values).frequencies
+
+    def backpropagate(self, values: Values, gradient: np.ndarray) -> Gradient:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenMatrix:
+    """AAMIXED: EmpiricalModel with the matrix whose number among MIXED_MATRICES is the parameter CHOICE."""
+
+    frequencies: FrequencyModel
+
+    @property
+    def n_states(self) -> int:
+        return 20
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        last = len(MIXED_MATRICES) - 1.0
+        number = Parameter(CHOICE, "choice", start=0.0, lower=0.0, upper=last)
+        return Term("AAMIXED", (number,)), self.frequencies.term
+
+    def evaluate(self, values: Values) -> Process:
+        return self._of(values).evaluate(values)
+
+    def backpropagate(self, values: Values, d_rate_matrix: np.ndarray, d_frequencies: np.ndarray) -> Gradient:
+        """Of a number without an order the derivative is 0."""
+        return {CHOICE: 0.0} | self._of(values).backpropagate(values, d_rate_matrix, d_frequencies)
+
+    def _of(self, values: Values) -> EmpiricalModel:
+        return EmpiricalModel(_chosen(values), self.frequencies)
+
+
+def _chosen(values: Values) -> EmpiricalMatrix:
+    return empirical_matrices()[MIXED_MATRICES[int(values[CHOICE])]]

@@ -10,8 +10,10 @@ from phloem.errors import ModelError, count_of
 from phloem.model.amino_acid import (
     AMINO_ACIDS,
     FUSED_MATRICES,
+    ChosenMatrix,
     EmpiricalMatrix,
     EmpiricalModel,
+    FrequenciesOfChoice,
     empirical_matrices,
     profile_mixtures,
 )
@@ -147,6 +149,8 @@ def _amino_acid_families() -> dict[str, Family]:
         "GTR20", lambda f: ReversibleModel("GTR20", AMINO_ACIDS, f, start), "FO", ANY_STATE_FREQUENCIES
     )
     irreversible = Family("UNREST", lambda _: IrreversibleModel("UNREST", AMINO_ACIDS), "own", ())
+    several = Family("AAMIXED", ChosenMatrix, "own", ANY_STATE_FREQUENCIES, FrequenciesOfChoice())
+    result |= {"AAMIXED": several, "MIXED": several}
     return result | {"GTR20": general, "GTR": general, "UNREST": irreversible}
 
 

@@ -130,7 +130,7 @@ class Model:
         result: dict[str, ParameterValue] = {}
         for p in self.parameters:
             value = given.get(p.name, p.value)
-            if value is None and p.tied:
+            if value is None and p.averaged:
                 raise many_models(self.name)
             if value is None:
                 raise ModelError(

@@ -145,9 +145,9 @@ def _mixture(head: Piece, components: list[ComponentText], request: Request, sta
         substitution, own = _substitution(first, family, by_role, request)
         if isinstance(substitution, CodonSites):
             raise ModelError(f"{first.name} is a mixture of its own", column=first.column, hint="Use GY94.")
-        if any(p.tied and p.is_free for p in own):
+        if any(p.averaged for p in own):
             told = f"{first.name} stands for many models, and cannot be one of several processes"
-            raise ModelError(told, column=first.column, hint="Choose GTR, which contains them all.")
+            raise ModelError(told, column=first.column, hint="Choose one of them.")
         built.append(Component.of(substitution, f".{k}"))
         terms.append(substitution.terms)
         n_before, n_alike = labels[: k - 1].count(labels[k - 1]), labels.count(labels[k - 1])

@@ -14,7 +14,7 @@ from phloem.errors import ModelError
 # Named parameters of a model: their kind, their elements and what values they may take.
 
 
-ParameterKind = Literal["positive", "unit", "simplex", "real"]
+ParameterKind = Literal["positive", "unit", "simplex", "real", "choice"]
 ParameterValue = float | np.ndarray
 Values = Mapping[str, ParameterValue]
 
@@ -25,7 +25,8 @@ SIMPLEX_TOLERANCE = 1e-3
 class Parameter:
     """One parameter of a model: a number, or a vector when it has elements.
 
-    kind: positive (≥ 0), unit (0 ≤ x < 1), simplex (entries ≥ 0 that sum to 1) or real.
+    kind: positive (≥ 0), unit (0 ≤ x < 1), simplex (entries ≥ 0 that sum to 1), real, or choice (the number
+    of one of upper + 1 models).
     elements: the name of every entry of a vector; () for a number. aliases: other names the grammar accepts.
     value: the fixed value, or None where the parameter is free (optimised or sampled).
     start: where a free parameter starts; lower, upper: bounds of an optimiser (of every entry).
@@ -57,6 +58,11 @@ class Parameter:
     def is_free(self) -> bool:
         return self.value is None
 
+    @property
+    def averaged(self) -> bool:
+        """Whether it is free and stands for many models, over which only a sampler averages."""
+        return self.is_free and (self.tied or self.kind == "choice")
+
     def checked(self, value: ParameterValue) -> ParameterValue:
         """The value as float or float64 array of the right shape; ModelError where it is not allowed.
 
@@ -80,6 +86,11 @@ class Parameter:
         if self.kind == "unit" and (array >= 1).any():
             raise ModelError(
                 f"parameter '{self.name}' must be at least 0 and below 1: {array}", hint="Give a proportion."
+            )
+        if self.kind == "choice" and (array != np.floor(array) or array > self.upper):
+            raise ModelError(
+                f"parameter '{self.name}' is the number of a model: {array}",
+                hint=f"Give a whole number from 0 to {self.upper:.0f}.",
             )
         if self.kind == "simplex":
             array = self._normalised(array)

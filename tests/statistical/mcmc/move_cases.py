@@ -83,6 +83,7 @@ SUPPORTS = {
     "positive": Numbers(lambda rng: rng.exponential(size=3) + 1e-3, lambda x: -float(x.sum()), 1e-3, 200.0),
     "unit": Numbers(lambda rng: rng.uniform(0, 0.9999, 2), lambda x: 0.0, 0.0, 0.9999),
     "interval": Numbers(lambda rng: rng.uniform(-1, 3, 2), lambda x: 0.0, -1.0, 3.0),
+    "choice": Numbers(lambda rng: rng.integers(0, 10, 1).astype(float), lambda x: 0.0, 0.0, 9.0),
     "real": Numbers(lambda rng: rng.normal(size=2), lambda x: -0.5 * float(x @ x), -50.0, 50.0),
 }
 RATE = 5.0  # of the exponential distribution of branch lengths
@@ -316,6 +317,13 @@ def with_a_stretch(p):
     return 0.0
 
 
+def mostly_up(p):
+    """The next number, but at the end one of all: low ones are left more often than they are reached."""
+    x, n = p.numbers, int(p.high) + 1
+    x[0] = x[0] + 1 if x[0] < n - 1 else n - 1 - below(p.rng, n)
+    return 0.0
+
+
 def with_one_kick_too_many(p):
     """The last step kicks in full: no path leads back."""
     if p.turn == STEPS:
@@ -363,5 +371,6 @@ CASES = {
     "tied_slider": Case(0.5, instead(trade_with_drift)),
     "tied_split_merge": Case(3.0, instead(split_uncounted, split_without_jacobian) | SCALED),
     "multiplier": Case(1.5, SCALED),
+    "choice_jump": Case(1.0, instead(mostly_up)),
     "slider": Case(0.4, instead(slide_with_drift, slide_without_reflection, slide_by_shares)),
 }

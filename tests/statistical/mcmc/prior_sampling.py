@@ -21,11 +21,11 @@ def gtr(n_categories: int = 4, p_invariable: bool = False) -> ChainModel:
     return structure_of_model(parse_model(text, datatype="dna"))
 
 
-def no_data(n_tips: int) -> Observations:
+def no_data(n_tips: int, n_states: int = 4) -> Observations:
     """A pattern that says nothing, and some by which parsimony likes few trees, which the sampler may not."""
     codes = np.zeros((n_tips, 3), np.int32)
     codes[1:3, 1] = codes[3:5, 2] = 1
-    sets = np.vstack([np.array([[1, 0, 0, 0], [0, 1, 0, 0]]), np.ones((1, 4))])
+    sets = np.vstack([np.eye(n_states)[:2], np.ones((1, n_states))])
     codes[:, 0] = 2
     return Observations(tuple(f"t{i}" for i in range(n_tips)), codes, sets, np.array([1.0, 12.0, 6.0]))
 
@@ -38,7 +38,8 @@ def prior_draws(n_tips: int, n: int, structure: ChainModel | None = None, **sett
     settings.setdefault("tuning_generations", n * every // 10)
     chains = ChainSettings(use_data=False, n_runs=1, generations=n * every, **settings)
     structure = structure or gtr()
-    run = new_run(0, [no_data(n_tips)] * len(structure.parts), structure, chains)
+    data = [no_data(n_tips, part.model.n_states) for part in structure.parts]
+    run = new_run(0, data, structure, chains)
     samples = advanced(run, n * every).samples
     first = n // 10 + 1
     kept = Samples(*(x[first:] for x in vars(samples).values()))

@@ -69,10 +69,10 @@ def evolved(tree, lengths: np.ndarray, site_model, pi: np.ndarray, rng: np.rando
     p = transition_matrices(lengths, site_model)
     category = rng.choice(len(site_model.rates), size=N_SITES, p=site_model.weights)
     states = np.empty((len(tree.parent), N_SITES), np.int64)
-    states[-1] = rng.choice(4, size=N_SITES, p=pi)
+    states[-1] = rng.choice(len(pi), size=N_SITES, p=pi)
     for x in tree.order[-2::-1]:
         cumulative = p[x, category, states[tree.parent[x]]].cumsum(axis=1)
-        states[x] = np.minimum((rng.random(N_SITES)[:, None] > cumulative).sum(axis=1), 3)
+        states[x] = np.minimum((rng.random(N_SITES)[:, None] > cumulative).sum(axis=1), len(pi) - 1)
     return states[:N_TIPS].astype(np.int32)
 
 

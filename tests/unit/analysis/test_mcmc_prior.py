@@ -13,6 +13,7 @@ from phloem.model.grammar import parse_model
 
 ALWAYS = "branch lengths gammadir(1,0.1,1,1), uniform topologies"
 RATES, FREQUENCIES = "flat Dirichlet rates", "flat Dirichlet frequencies"
+SUMS = "flat Dirichlet sums of equal rates"
 ALPHA, INVARIABLE = "exponential(1) alpha", "uniform proportion of invariable sites"
 
 
@@ -23,6 +24,7 @@ ALPHA, INVARIABLE = "exponential(1) alpha", "uniform proportion of invariable si
         ("GTR+FO+I+G4", [RATES, FREQUENCIES, ALPHA, INVARIABLE]),
         ("HKY+FQ+G4", [RATES, ALPHA]),
         ("HKY{2}+FO+I", [FREQUENCIES, INVARIABLE]),
+        ("MIXED+FQ+G4", ["each of 203 models of the rates as probable", SUMS, ALPHA]),
         ("K80{2}+I{0.1}+G4{0.5}", []),
     ],
 )

@@ -80,6 +80,7 @@ def test_models_of_nucleotides(tmp_path, lines, model):
         ("protein", "lset nst=6 rates=invgamma;", "Poisson+I+G4"),
         ("protein", "prset aamodelpr=fixed(gtr) statefreqpr=fixed(equal);", "GTR20+FQ"),
         ("protein", "prset aamodelpr=fixed(equalin);", "Poisson+FO"),
+        ("protein", "prset aamodelpr=mixed; lset rates=gamma;", "AAMIXED+G4"),
     ],
 )
 def test_models_of_proteins(tmp_path, kind, lines, model):
@@ -266,8 +267,6 @@ def test_what_cannot_be_obeyed_is_an_error_at_its_line(tmp_path, line, message):
 def test_a_matrix_with_other_numbers_is_refused(tmp_path):
     with pytest.raises(InputError, match="VT has other numbers"):
         analysis(tmp_path, "prset aamodelpr=fixed(vt);", kind="protein")
-    with pytest.raises(InputError, match="aamodelpr=mixed"):
-        analysis(tmp_path, "prset aamodelpr=mixed;", kind="protein")
     assert options(tmp_path, "prset aamodelpr=mixed;")["model"] == "F81+FO"  # of no weight for nucleotides
 
 

@@ -77,6 +77,8 @@ def _default(structure: ChainModel, priors: Priors, block: Block) -> Family:
     bare = _called(structure, block)
     if block.support == "tied":
         return TiedDirichlet(priors.exchangeability)
+    if block.support == "choice":  # every number stands for an interval around it
+        return Uniform(block.lower - 0.5, block.upper + 0.5)
     if bare in families:
         return families[bare]
     if block.support == "simplex":  # relative rates, or weights and rates of a mixture's classes
@@ -119,6 +121,9 @@ def _is_beta_of_many(family: Family, block: Block) -> bool:
 def _fitted(structure: ChainModel, block: Block, family: Family, text: str) -> Family:
     """The density by the entries of the block: where these are shares, the reference comes first in it."""
     allowed = _FIT.get(block.support, ())
+    if block.support == "choice":
+        told = f"--prior {text}: the models of '{block.name}' are all as probable"
+        raise InputError(told, hint="Leave it out.")
     if not isinstance(family, allowed) or _is_beta_of_many(family, block):
         raise InputError(
             f"--prior {text}: '{block.name}' holds {block.support} numbers, and takes another density",

@@ -14,10 +14,12 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.records import (
     ALPHA,
     BY_MODEL,
+    CHOICE,
     COMPILED,
     FREQUENCIES,
     INVARIABLE,
     KIND,
+    MATRIX,
     MEDIAN,
     MORE_SHARES,
     RATE,
@@ -95,8 +97,8 @@ def _refuse_constant(alignment: Alignment, patterns, unseen: Sequence[int]) -> N
 
 @dataclass(frozen=True, eq=False)
 class _Process:
-    """base (S, S), share_of (2, S, S), frequencies (S,) as in Recipes; shares: names of up to two blocks;
-    frequency: of a block, or ''."""
+    """base (S, S), share_of (2, S, S), frequencies (S,) of one matrix, as in Recipes; shares: names of up to
+    two blocks; frequency: of a block, or ''."""
 
     base: np.ndarray
     share_of: np.ndarray
@@ -113,21 +115,33 @@ def recipes_of(structure: ChainModel) -> Recipes:
     states = max(2, *(len(m.invariant_frequencies) for m in models))
     categories = max(m.n_categories for m in models)
     rates, shares = structure.parameterisation.rates, structure.parameterisation.rate_shares
+    ends = np.cumsum([_n_choices(_choice(structure, i)) for i in range(n_parts)])
     recipes = Recipes(
-        rows=np.full((n_parts, 8), -1, np.int64),
+        rows=np.full((n_parts, 10), -1, np.int64),
         reads=np.array([structure.reads(i) for i in range(n_parts)], np.uint8).reshape(n_parts, space.size),
-        base=np.zeros((n_parts, states, states)),
+        base=np.zeros((ends[-1], states, states)),
         share_of=np.zeros((n_parts, 2, states, states), np.int64),
-        frequencies=np.zeros((n_parts, states)),
+        frequencies=np.zeros((ends[-1], states)),
         rates=np.zeros((n_parts, categories)),
         weights=np.zeros((n_parts, categories)),
         invariable=np.zeros(n_parts),
         site_share=np.array([shares[entry] if entry >= 0 else 1.0 for entry in rates]),
         unit=np.array([part.site_length for part in structure.parts], np.float64),
     )
+    recipes.rows[:, MATRIX] = [0, *ends[:-1]]
     for i in range(n_parts):
         _fill(recipes, structure, i)
     return recipes
+
+
+def _choice(structure: ChainModel, part: int) -> Reading | None:
+    """What reads the number of a part's matrix, where it is the chain's."""
+    own = [r for r in structure.parameterisation.readings[part] if r.parameter.kind == "choice"]
+    return own[0] if own and own[0].block in structure.space else None
+
+
+def _n_choices(reading: Reading | None) -> int:
+    return 1 if reading is None else int(reading.parameter.upper) + 1
 
 
 def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
@@ -142,19 +156,27 @@ def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
         return
     if gamma is not None and len(model.evaluate(model.start_values()).processes) > 1:
         return  # every process has all the gamma's categories
-    process = _process(model, free) if free else None
-    if free and process is None:
+    choice, models = _choice(structure, i), [model]
+    if choice is not None:
+        name = choice.parameter.name
+        models = [model.with_values({name: float(k)}) for k in range(_n_choices(choice))]
+        del free[name]
+    found = [_process(own, free) for own in models] if free or choice is not None else []
+    processes = [own for own in found if own is not None]
+    if len(processes) < len(found):
         return
     row[KIND] = COMPILED
-    if process is not None:
+    for k, process in enumerate(processes, row[MATRIX]):
         s = len(process.base)
-        recipes.base[i, :s, :s], recipes.share_of[i, :, :s, :s] = process.base, process.share_of
-        recipes.frequencies[i, :s] = process.frequencies
+        recipes.base[k, :s, :s], recipes.share_of[i, :, :s, :s] = process.base, process.share_of
+        recipes.frequencies[k, :s] = process.frequencies
         for column, block in zip((SHARES, MORE_SHARES), process.shares):
             row[column] = space.place(block).start
         if process.frequency:
             row[FREQUENCIES] = space.place(process.frequency).start
-        if not process.shares and not process.frequency:
+        if choice is not None:
+            row[CHOICE] = space.place(choice.block).start
+        elif not process.shares and not process.frequency:
             row[KIND] = BY_MODEL
     if gamma is not None:
         row[ALPHA] = space.place(gamma.block).start

@@ -16,6 +16,7 @@ from phloem.inference.mcmc.priors import number_priors
 from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.settings import Priors
 from phloem.inference.mcmc.structure import N_RATES, ChainModel, printed_names, printed_values
+from phloem.model.amino_acid import CHOICE, MIXED_MATRICES
 from phloem.model.model import Model
 from phloem.summary.trace import mixing
 from phloem.tree.sample import TreeSample
@@ -65,8 +66,8 @@ def _order(structure: ChainModel, block) -> list[int]:
 # Columns that hold the number of a model, where a chain chooses among several.
 
 
-CHOICES = {SUBMODEL: tuple("".join(map(str, groups)) for groups in all_groupings(6))}
-"""Column → what its numbers 0, 1, … stand for: groups of the rates AC AG AT CG CT GT."""
+CHOICES = {SUBMODEL: tuple("".join(map(str, groups)) for groups in all_groupings(6)), CHOICE: MIXED_MATRICES}
+"""Column → what its numbers 0, 1, … stand for: groups of the rates AC AG AT CG CT GT; matrices."""
 
 
 def choices_of(column: str) -> tuple[str, ...]:

@@ -232,15 +232,15 @@ def chain_data(
     )
 
 
-SUPPORTS = {"simplex": OF_SIMPLEX, "positive": OF_POSITIVE, "real": OF_REAL, "tied": OF_OTHERS}
+SUPPORTS = {"simplex": OF_SIMPLEX, "positive": OF_POSITIVE, "real": OF_REAL}
 
 
 def _joint(space: Space) -> Joint:
     """Of all blocks; steps of a tenth until something is learnt."""
-    support = np.array([SUPPORTS.get(b.support, OF_INTERVAL) for b in space.blocks], np.int64)
+    on = [SUPPORTS.get(b.support, OF_INTERVAL) if b.n_coordinates else OF_OTHERS for b in space.blocks]
     bounds = np.array([[b.lower, b.upper] for b in space.blocks]).reshape(-1, 2)
-    first, size, d = space.offsets[:-1].copy(), np.diff(space.offsets), space.n_coordinates + 1
-    return Joint(first, size, support, bounds, 0.1 * np.eye(d))
+    factor = 0.1 * np.eye(space.n_coordinates + 1)
+    return Joint(space.offsets[:-1].copy(), np.diff(space.offsets), np.array(on, np.int64), bounds, factor)
 
 
 def move_arrays(moves: Sequence[ChainMove]) -> MoveTable:

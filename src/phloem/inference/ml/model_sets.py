@@ -123,7 +123,7 @@ def _proteins(names: Sequence[str], frequencies: Sequence[str] | None) -> list[B
     known = families("protein", (), None)
 
     def bases(name: str) -> list[Base]:
-        if name.upper() not in known:
+        if name.upper() not in known or known[name.upper()].canonical == "AAMIXED":
             raise _unknown(name, _matrices())
         own = known[name.upper()].built_in is not None
         suffixes = tuple(frequencies or (("", "F") if own else ("F",)))

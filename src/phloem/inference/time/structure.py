@@ -236,7 +236,7 @@ def _model_blocks(engine: ChainModel, first: int) -> tuple[list[Block], np.ndarr
     and the place of each of its numbers among the chain's, which begin at first."""
     blocks, model_from = [], []
     for block in engine.space.blocks:
-        if block.support == "tied":
+        if block.support in ("tied", "choice"):
             raise many_models(engine.parts[0].model.name)
         names = printed_names(engine, block)
         if len(names) < block.size:

@@ -73,7 +73,7 @@ def golden(name: str, **options):
     return read_alignment(GOLDEN / name, **options)
 
 
-@pytest.mark.parametrize("text", ["LG+G4", "WAG+FO+I"])
+@pytest.mark.parametrize("text", ["LG+G4", "WAG+FO+I", "AAMIXED+G4", "AAMIXED+FO+I"])
 def test_proteins(text):
     check(golden("carnivores_aa.fasta", datatype="protein"), text, 40)
 

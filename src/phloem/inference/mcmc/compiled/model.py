@@ -11,8 +11,10 @@ from numba.extending import intrinsic
 from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.records import (
     ALPHA,
+    CHOICE,
     FREQUENCIES,
     INVARIABLE,
+    MATRIX,
     MEDIAN,
     MORE_SHARES,
     RATE,
@@ -117,11 +119,18 @@ def discrete_gamma(alpha, median, n, rates):
 FEW_STATES = 8
 
 
+@merged
+def _matrix(row, values):
+    """The row of a partition's fixed exchangeabilities and frequencies: that of its number of a matrix."""
+    return row[MATRIX] + (int(values[row[CHOICE]]) if row[CHOICE] >= 0 else 0)
+
+
 @uncounted
 def symmetric_rates(recipes, part, values, pi, a):
     """A = D^½ Q D^-½ of Q_ij = base_ij · shares_ij π_j / μ, D = diag(π), into a (S, S): symmetric where Q is
     reversible (Tavaré 1986). μ makes it one expected substitution per unit of branch length."""
-    s, row, base, share_of = len(a), recipes.rows[part], recipes.base[part], recipes.share_of[part]
+    s, row, share_of = len(a), recipes.rows[part], recipes.share_of[part]
+    base = recipes.base[_matrix(row, values)]
     for i in range(s):
         a[i, i] = 0.0
     mean = 0.0
@@ -231,7 +240,7 @@ def set_model(recipes, part, values, numbers, addresses, scratch):
     n = cell_numbers(numbers)
     row, used = recipes.rows[part], int64_at(addresses[SLOT], (2,))[0]
     old, new = cell_model(n, addresses, used), cell_model(n, addresses, 1 - used)
-    if row[SHARES] >= 0 or row[FREQUENCIES] >= 0:
+    if row[SHARES] >= 0 or row[FREQUENCIES] >= 0 or row[CHOICE] >= 0:
         _set_process(recipes, part, row, values, n, new, scratch)
     else:
         for m in range(n.processes):
@@ -266,7 +275,7 @@ def _set_process(recipes, part, row, values, n, model, scratch):
     if row[FREQUENCIES] >= 0:
         pi = values[row[FREQUENCIES] : row[FREQUENCIES] + s]
     else:
-        pi = recipes.frequencies[part, :s]
+        pi = recipes.frequencies[_matrix(row, values), :s]
     a, v = scratch.square[: s * s].reshape((s, s)), scratch.vectors[: s * s].reshape((s, s))
     symmetric_rates(recipes, part, values, pi, a)
     right, left = model.right[0], model.left[0]
