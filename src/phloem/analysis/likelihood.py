@@ -27,7 +27,7 @@ from phloem.tree.splits import robinson_foulds
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from phloem.inference.ml.optimize import OptimizeResult, Optimum
+    from phloem.inference.ml.optimum import OptimizeResult, Optimum
 
 
 @dataclass(frozen=True)

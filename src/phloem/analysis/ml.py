@@ -5,35 +5,35 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from phloem import __version__
-from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
-from phloem.analysis.likelihood import optimum_record, plain
-from phloem.analysis.ml_report import choice_record, choice_table, report_text
+from phloem.analysis.likelihood import optimum_record
+from phloem.analysis.ml_data import MlData, read_ml_data, settings_of
+from phloem.analysis.ml_files import write_result
+from phloem.analysis.ml_report import choice_record, model_text_of, parts_record
 from phloem.analysis.ml_settings import MlSettings, choice_settings, replicates_of, support_settings
 from phloem.analysis.ml_supports import BranchSupports, supports_of
-from phloem.analysis.model_file import model_file_of, model_of, model_string, usual_model
-from phloem.analysis.outputs import check_outputs, write_json
+from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
-from phloem.analysis.reading import alignment_of
-from phloem.data.alignment import Alignment
-from phloem.errors import InputError, in_file
+from phloem.errors import in_file
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.input_file import input_digest
-from phloem.io.output_file import write_file
-from phloem.io.trees import newick_text, read_trees, write_trees
+from phloem.io.trees import newick_text, read_trees
 from phloem.likelihood.model_for_alignment import ModelReader
+from phloem.model.record import ParameterValue
 from phloem.plot.terminal_tree import draw_tree
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
+    from phloem.inference.ml.bootstrap import Resampling
     from phloem.inference.ml.identical import Distinct
     from phloem.inference.ml.model_choice import ModelChoice
     from phloem.inference.ml.search_state import Checkpoint, Told
+    from phloem.inference.ml.searched import Searched
     from phloem.inference.ml.tree_search import SearchResult, SearchSettings
     from phloem.inference.ml.tree_starts import Start
 
@@ -78,7 +78,7 @@ class MlResult:
             "data": self.data,
             "identical_sequences": self.rows.groups(),
             "warnings": list(self.warnings),
-            "settings": asdict(self.settings),
+            "settings": settings_of(self.settings),
             "provenance": self.provenance,
         }
 
@@ -87,8 +87,9 @@ def _search_record(found: SearchResult, tree: str) -> dict[str, object]:
     optimum = found.optimum
     return {
         "log_likelihood": optimum.log_likelihood,
-        "model": optimum.model_text,
+        "model": model_text_of(optimum),
         "tree": tree,
+        **parts_record(found.likelihood),
         "optimum": optimum_record(optimum),
         "start": {"origin": found.origin, "log_likelihood": found.first},
         "starts": [one._asdict() for one in found.starts],
@@ -108,7 +109,7 @@ def run_ml(
     told: called with what is being done and the best log-likelihood so far. compiling: called with a sentence
     if kernels have to be compiled first. Errors: PhloemError of every kind.
     """
-    from phloem.inference.ml.tree_search import SearchSettings, search_tree
+    from phloem.inference.ml.tree_search import SearchSettings, search
     from phloem.inference.ml.tree_starts import bionj_start
 
     if compiling is not None:
@@ -116,65 +117,63 @@ def run_ml(
     require_threads(settings.threads)
     of_choice, of_supports, _ = choice_settings(settings), support_settings(settings), replicates_of(settings)
     check_outputs(settings.files, settings.inputs, settings.redo)
-    alignment = alignment_of(settings)
-    rows = _distinct(alignment, settings)
-    searched = rows.rows_of(alignment)
+    data = read_ml_data(settings)
+    rows = data.rows
     given, warnings = _start(settings, rows)
+    warnings = [*data.warnings, *warnings]
     tries = settings.radius, settings.patience, settings.starts
     of_search = SearchSettings(*tries, settings.seed, settings.threads)
-    model = None if of_choice else model_of(settings.model, alignment, settings.gamma)
     begin = time.perf_counter()
-    start, choice = given or bionj_start(searched), None
+    start, choice = given, None
+    texts, models = ([], []) if of_choice else (data.texts(), data.models())
     if of_choice is not None:
         from phloem.inference.ml.model_choice import choose_model
 
-        reader = ModelReader(alignment, settings.gamma)
-        choice = choose_model(searched, start, of_choice, of_search, reader, told)
-        start, model = _after_choice(start, choice), reader(choice.winner.text)
+        (searched,) = data.distinct
+        reader = ModelReader(data.alignment, settings.gamma)
+        choice = choose_model(searched, given or bionj_start(searched), of_choice, of_search, reader, told)
+        start, texts = _after_choice(choice), [choice.winner.text]
+        models = [reader(choice.winner.text)]
     found = supports = tree = checkpoint = None
-    if settings.searches and model is not None:
-        named = settings.model or usual_model(alignment.alphabet.kind)
-        text = choice.winner.text if choice is not None else model_string(named)
-        checkpoint = _checkpoint(settings, text)
-        found = search_tree(searched, model, start, of_search, told, of_supports, checkpoint)
+    if settings.searches:
+        searched_data = data.searched(models)
+        checkpoint = _checkpoint(settings, texts)
+        start = start or _first_start(data, searched_data, settings.seed)
+        found = search(searched_data, start, of_search, told, of_supports, checkpoint)
         tree = rows.put_back(found.optimum.tree)
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
-        drawn = _bootstrapped(settings, rows, text, found, of_search, told)
+        resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
+        drawn = _bootstrapped(settings, *resampled, found, of_search, told)
         supports = supports_of(found.optimum.tree, found.supports, drawn, rows)
     made = settings, found, choice, supports, rows, tree
     result = MlResult(
         *made,
         drawing=draw_tree(tree, 80) if tree is not None else "",
-        data=_data(alignment),
+        data=data.record(),
         files=settings.files,
         seconds=time.perf_counter() - begin,
         provenance=_provenance(settings, found),
         warnings=tuple(warnings),
     )
-    _write(result)
+    write_result(result, data)
     if checkpoint is not None:
         checkpoint.remove()
     return result
 
 
-def _distinct(alignment: Alignment, settings: MlSettings) -> Distinct:
-    """InputError where less than three sequences would be left."""
-    from phloem.inference.ml.identical import distinct
+def _first_start(data: MlData, searched: Searched, seed: int) -> Start:
+    """BIONJ's tree of one alignment, of several parts one of few changes."""
+    from phloem.inference.ml.tree_starts import bionj_start, parsimony_start
 
-    rows = distinct(alignment, apart=settings.keep_identical)
-    if rows.n_copies and len(rows.kept) < 3:
-        raise InputError(
-            f"of {alignment.n_taxa} sequences only {len(rows.kept)} are distinct: no tree can be told",
-            file=alignment.source,
-            hint="Add taxa, or say --keep-identical.",
-        )
-    return rows
+    if data.partitioned:
+        return parsimony_start(searched.parsimony(), seed)
+    return bionj_start(data.distinct[0])
 
 
 def _bootstrapped(
     settings: MlSettings,
-    rows: Distinct,
-    text: str,
+    resampling: Resampling,
+    values: Mapping[str, ParameterValue],
     found: SearchResult,
     of_search: SearchSettings,
     told: Told | None,
@@ -193,11 +192,10 @@ def _bootstrapped(
         if told is not None:
             told(Doing("bootstrap", k, most, f"bootstrap {k} of {most}", left), value)
 
-    others = of_search, settings.gamma, counted, rows
-    return bootstrap_trees(rows.alignment, text, found.optimum.parameters, replicates, *others)
+    return bootstrap_trees(resampling, values, replicates, of_search, counted)
 
 
-def _checkpoint(settings: MlSettings, model: str) -> Checkpoint:
+def _checkpoint(settings: MlSettings, models: Sequence[str]) -> Checkpoint:
     """Of this search: what decides its numbers is part of its identity, threads and supports are not."""
     from phloem.inference.ml.search_state import Checkpoint
 
@@ -206,42 +204,18 @@ def _checkpoint(settings: MlSettings, model: str) -> Checkpoint:
     )  # fmt: skip
     chosen = {k: v for k, v in asdict(settings).items() if k not in others}
     files = [input_digest(file) for file in settings.inputs]
-    text = json.dumps([__version__, model, chosen, files], sort_keys=True, default=str)
+    text = json.dumps([__version__, models, chosen, files], sort_keys=True, default=str)
     identity = hashlib.sha256(text.encode()).hexdigest()
     return Checkpoint(f"{settings.file_prefix}.checkpoint", identity, settings.redo)
 
 
-def _after_choice(start: Start, choice: ModelChoice) -> Start:
+def _after_choice(choice: ModelChoice) -> Start:
     """Where the search begins: at the tree and the numbers of the winner."""
-    origin = f"the tree on which the model was chosen, a climb from {start.origin}"
+    from phloem.inference.ml.tree_starts import Start
+
     fit = choice.winner.fit
-    return replace(start, tree=fit.tree, origin=origin, values=fit.parameters)
-
-
-def _write(result: MlResult) -> None:
-    prefix, supports = result.settings.file_prefix, result.supports
-    if result.found is not None:
-        head = "" if supports is None else f"[branch labels, in percent: {'/'.join(supports.names)}]\n"
-        write_file(f"{prefix}.tree", head + result.newick + "\n")
-        _write_optimum(prefix, result.found)
-    if result.settings.picture is not None and result.tree is not None:
-        labelled = result.tree if supports is None else supports.tree
-        save_picture(at_midpoint(labelled), result.settings.picture, DrawSettings())
-    if supports is not None and supports.replicates:
-        write_trees(f"{prefix}.bootstrap.nwk", supports.replicates)
-    if result.choice is not None:
-        write_file(f"{prefix}.models.tsv", choice_table(result.choice))
-    write_file(f"{prefix}.report", report_text(result))
-    write_json(result.to_json(), f"{prefix}.json")  # last: with it all is there
-
-
-def _write_optimum(prefix: str, found: SearchResult) -> None:
-    """The model with its numbers, and a row a site: log-likelihood, posterior mean rate."""
-    likelihood = found.likelihood
-    write_file(f"{prefix}.model", model_file_of(likelihood.model, found.optimum.model_text).text())
-    by_site, rates = likelihood.site_log_likelihoods().tolist(), likelihood.site_rates().tolist()
-    rows = (f"{k}\t{value:.10g}\t{rate:.6g}" for k, (value, rate) in enumerate(zip(by_site, rates), 1))
-    write_file(f"{prefix}.sites", "\n".join(("site\tlog_likelihood\trate", *rows)) + "\n")
+    origin = f"the tree on which the model was chosen, a climb from {choice.origin}"
+    return Start(fit.tree, origin, fit.parameters)
 
 
 def _provenance(settings: MlSettings, found: SearchResult | None) -> dict[str, Any]:
@@ -258,13 +232,3 @@ def _start(settings: MlSettings, rows: Distinct) -> tuple[Start | None, list[str
     more = [f"the tree file has {len(trees):,} trees: this starts from the first"] if len(trees) > 1 else []
     with in_file(settings.tree):
         return Start(rows.taken_out(trees[0])), more
-
-
-def _data(alignment: Alignment) -> dict[str, object]:
-    return {
-        "taxa": alignment.n_taxa,
-        "sites": alignment.n_sites,
-        "datatype": alignment.alphabet.kind,
-        "states": alignment.alphabet.n_states,
-        "alignment_settings": {key: plain(value) for key, value in alignment.settings.items()},
-    }

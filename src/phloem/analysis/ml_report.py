@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,16 @@ import numpy as np
 
 from phloem.analysis.json_record import plain
 from phloem.analysis.likelihood import optimum_record
+from phloem.analysis.partitioned_likelihood import part_results
 from phloem.inference.ml.identical import listed
+from phloem.inference.ml.optimum import PartitionedOptimum
+from phloem.likelihood.partitioned import PartitionedLikelihood
 
 if TYPE_CHECKING:
     from phloem.analysis.ml import MlResult
     from phloem.inference.ml.criteria import Criteria
     from phloem.inference.ml.model_choice import Candidate, Criterion, ModelChoice
+    from phloem.inference.ml.searched import Fit, Likelihood
     from phloem.inference.ml.tree_search import SearchResult
 
 NAMES = {"bic": "BIC", "aicc": "AICc", "aic": "AIC"}
@@ -48,14 +53,15 @@ def _search_lines(result: MlResult) -> list[str]:
     found = result.found
     if found is None:
         return []
-    optimum = found.optimum
+    optimum, parts = found.optimum, part_lines(found.likelihood)
     return [
-        f"model: {optimum.model_text}",
+        *(f"model: {model_text_of(optimum)}" for _ in (1,) if not parts),
+        *parts,
         "",
         f"log-likelihood: {optimum.log_likelihood:.4f}",
         f"free numbers: {optimum.n_free}",
         f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}",
-        f"tree length: {optimum.branch_lengths.sum():.6f} substitutions per site",
+        f"tree length: {optimum.tree.lengths[:-1].sum():.6f} substitutions per site",
         "",
         "search:",
         *start_lines(found),
@@ -68,6 +74,46 @@ def _search_lines(result: MlResult) -> list[str]:
         *support_lines(result),
         "The tree is unrooted: where it is drawn from carries no information.",
     ]
+
+
+def model_text_of(optimum: Fit) -> str:
+    """The model with its numbers; of parts as partition files write it, MODEL:part."""
+    if isinstance(optimum, PartitionedOptimum):
+        return ", ".join(f"{text}:{name}" for name, text in optimum.model_texts.items())
+    return optimum.model_text
+
+
+def parts_record(likelihood: Likelihood) -> dict[str, object]:
+    """Of several parts: each, and what they share."""
+    if not isinstance(likelihood, PartitionedLikelihood):
+        return {}
+    linkage = likelihood.linkage
+    return {
+        "parts": [asdict(part) for part in part_results(likelihood)],
+        "linkage": linkage.lengths,
+        "linked": {name: [list(group) for group in groups] for name, groups in linkage.parameters.items()},
+        "length_unit": likelihood.length_unit,
+    }
+
+
+def part_lines(likelihood: Likelihood) -> list[str]:
+    """A row a part and its model, within 80 columns; none of one alignment."""
+    if not isinstance(likelihood, PartitionedLikelihood):
+        return []
+    how = {
+        "linked": "the parts share branch lengths",
+        "proportional": "branch lengths of the parts are proportional, rates with mean 1 over sites",
+        "unlinked": "every part has branch lengths of its own",
+    }
+    lines = [f"{len(likelihood.parts)} parts; {how[likelihood.linkage.lengths]}:"]
+    lines.append(f"  {'part':<18}{'sites':>8}{'patterns':>9}{'log L':>15}{'rate':>9}{'length':>10}")
+    for part in part_results(likelihood):
+        name = part.name if len(part.name) <= 17 else part.name[:16] + "…"
+        numbers = f"{part.log_likelihood:>15.4f}{part.rate:>9.4f}{part.tree_length:>10.4f}"
+        lines.append(f"  {name:<18}{part.sites:>8,}{part.patterns:>9,}{numbers}")
+    for name, text in likelihood.model_texts.items():
+        lines += _wrapped(f"{name}: {text}")
+    return lines
 
 
 def identical_lines(result: MlResult) -> list[str]:

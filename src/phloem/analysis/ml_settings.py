@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from phloem.analysis.draw import check_picture_name
 from phloem.analysis.model_file import file_of_model
 from phloem.analysis.reading import DataOptions
+from phloem.density.parameterisation import LengthLinkage
 from phloem.errors import STANDARD_INPUT, InputError, count_of
 
 if TYPE_CHECKING:
@@ -58,9 +59,12 @@ class MlSettings(FitSettings):
     search. model_set, rate_set, frequency_set: separated by commas; with criterion and most_classes they say
     what is chosen from. tree: a file with a tree to begin from. starts, radius, patience:
     inference/ml/tree_search.py. keep_identical: search with all sequences, equal ones too. picture: a file
-    for the tree, .svg, .png or .pdf.
+    for the tree, .svg, .png or .pdf. linkage: what branch lengths of parts have in common, None for
+    proportional; link: parameters that parts share, as analysis.partitioned_likelihood.read_linkage has them.
     """
 
+    linkage: LengthLinkage | None = None
+    link: tuple[str, ...] = ()
     model_set: str | None = None
     rate_set: str | None = None
     frequency_set: str | None = None
@@ -103,6 +107,8 @@ class MlSettings(FitSettings):
         if self.searches:
             files[f"{prefix}.model"] = f"the model with its numbers, for --model @{prefix}.model"
             files[f"{prefix}.sites"] = "log-likelihood and rate of every site"
+            if self.partitions is not None and self.linkage != "linked":
+                files[f"{prefix}.parts.nwk"] = "a tree a part, in its own branch lengths"
         if self.picture is not None:
             check_picture_name(self.picture)
             if not self.searches:
@@ -122,6 +128,11 @@ def choice_settings(settings: MlSettings) -> ChoiceSettings | None:
     from phloem.inference.ml.model_choice import ChoiceSettings
 
     usual = MlSettings(settings.alignment)
+    if settings.automatic and settings.partitions is not None:
+        raise InputError(
+            "--model auto chooses no models of parts yet",
+            hint="Name them in the partition file, or one for all with --model.",
+        )
     if not settings.automatic:
         for name in ("model_set", "rate_set", "frequency_set", "criterion", "most_classes"):
             if getattr(settings, name) != getattr(usual, name):

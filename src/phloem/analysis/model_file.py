@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from phloem import __version__
 from phloem.data.alignment import Alignment
@@ -23,6 +23,7 @@ USUAL_MODEL = {
     "binary": "MK+G4",
 }
 _NAMES = {"model", "family", "counted"}
+_HEAD = f"# phloem {__version__}. --model @FILE takes these numbers as they are, and fits none of them.\n"
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,25 @@ class ModelFile:
     counted: tuple[str, ...] = ()
 
     def text(self) -> str:
+        return _HEAD + self.body()
+
+    def body(self) -> str:
         return (
-            f"# phloem {__version__}. --model @FILE takes these numbers as they are, and fits none of them.\n"
             f"model = {json.dumps(self.model)}\n"
             f"family = {json.dumps(self.family)}\n"
             f"counted = {json.dumps(list(self.counted))}\n"
         )
+
+
+def text_of_parts(files: Mapping[str, ModelFile]) -> str:
+    """Of the models of parts, by name. Rates of parts are fitted with the branch lengths, and not in it."""
+    tables = (f"\n[[part]]\nname = {json.dumps(name)}\n{one.body()}" for name, one in files.items())
+    return _HEAD + "".join(tables)
+
+
+def holds_parts(given: str | None) -> bool:
+    """Whether --model names a file with the models of parts."""
+    return given is not None and given.startswith("@") and "part" in _record(given[1:])
 
 
 def file_of_model(given: str | None) -> list[str]:
@@ -48,9 +62,9 @@ def file_of_model(given: str | None) -> list[str]:
     return [given[1:]] if given is not None and given.startswith("@") else []
 
 
-def model_string(given: str) -> str:
+def model_string(given: str, part: str | None = None) -> str:
     """The one given, or that of the file that @FILE names."""
-    return _read(given[1:]).model if given.startswith("@") else given
+    return _read(given[1:], part).model if given.startswith("@") else given
 
 
 def usual_model(kind: str) -> str:
@@ -58,14 +72,20 @@ def usual_model(kind: str) -> str:
     return USUAL_MODEL.get(kind, "MK+G4")
 
 
-def model_of(given: str | None, alignment: Alignment, gamma: Literal["mean", "median"] = "mean") -> Model:
-    """The model of a string, of the file that @FILE names, or the usual one of the data.
+def model_of(
+    given: str | None,
+    alignment: Alignment,
+    gamma: Literal["mean", "median"] = "mean",
+    part: str | None = None,
+) -> Model:
+    """The model of a string, of the file that @FILE names, or the usual one of the data. part: name of the
+    part that it is for, where there are several.
 
     Errors: ModelError; InputError with the file.
     """
     if given is None or not given.startswith("@"):
         return model_for_alignment(given or usual_model(alignment.alphabet.kind), alignment, gamma)
-    found = _read(given[1:])
+    found = _read(given[1:], part)
     with in_file(given[1:]):
         model = model_for_alignment(found.model, alignment, gamma)
         unknown = [name for name in found.counted if name not in {p.name for p in model.parameters}]
@@ -80,15 +100,39 @@ def model_file_of(model: Model, text: str) -> ModelFile:
     return ModelFile(text, model.name, tuple(p.name for p in model.parameters if p.counted))
 
 
-def _read(path: str) -> ModelFile:
+def _record(path: str) -> dict[str, Any]:
     try:
-        record = tomllib.loads(bytes(read_input(path)).decode())
+        return tomllib.loads(bytes(read_input(path)).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"this is no model file: {error}", file=path, hint=_HINT) from None
+
+
+def _read(path: str, part: str | None = None) -> ModelFile:
+    record = _record(path)
+    if "part" in record:
+        record = _of_part(record, path, part)
     counted = record.get("counted", [])
     if not isinstance(record.get("model"), str) or not _are_names(counted) or set(record) - _NAMES:
         raise InputError("this is no model file", file=path, hint=_HINT)
     return ModelFile(record["model"], str(record.get("family", "")), tuple(counted))
+
+
+def _of_part(record: dict[str, Any], path: str, part: str | None) -> dict[str, Any]:
+    """The table of a part."""
+    tables = record["part"]
+    if not isinstance(tables, list) or not all(isinstance(t, dict) and "name" in t for t in tables):
+        raise InputError("this is no model file", file=path, hint=_HINT)
+    names = ", ".join(str(t["name"]) for t in tables)
+    if part is None:
+        raise InputError(
+            f"this file has the models of parts: {names}", file=path, hint="Give the --partitions as well."
+        )
+    for table in tables:
+        if table["name"] == part:
+            return {name: value for name, value in table.items() if name != "name"}
+    raise InputError(
+        f"there is no model of part '{part}'", file=path, hint=f"It has those of {names}: add a [[part]]."
+    )
 
 
 _HINT = 'Name the PREFIX.model that phloem ml wrote: model = "…" and counted = […].'

@@ -16,7 +16,7 @@ from phloem.analysis.likelihood import (
     tree_warnings,
     trees_of,
 )
-from phloem.analysis.model_file import model_of
+from phloem.analysis.model_file import holds_parts, model_of
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import Part, parts_of
@@ -31,7 +31,7 @@ from phloem.model.model import Model
 from phloem.pruning.calibration import on_calibration
 
 if TYPE_CHECKING:
-    from phloem.inference.ml.optimize import PartitionedOptimum
+    from phloem.inference.ml.optimum import PartitionedOptimum
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def run_partitioned_likelihood(
         )
     optimum = _fit(likelihood, progress) if settings.optimize else None
     gradient = likelihood.gradient() if settings.gradient else None
-    results = _part_results(likelihood)
+    results = part_results(likelihood)
     if settings.out_tree:
         fitted = likelihood.part_trees.values() if settings.linkage == "unlinked" else [likelihood.tree]
         write_trees(settings.out_tree, list(fitted))
@@ -152,7 +152,7 @@ def run_partitioned_likelihood(
         optimum=optimum,
         provenance=provenance(settings.inputs, likelihood.selections[largest.name])
         | {"engines": {name: chosen.reason for name, chosen in likelihood.selections.items()}},
-        warnings=(*_dropped(scheme.dropped), *tree_warnings(likelihood.branch_lengths, len(trees))),
+        warnings=(*dropped_columns(scheme.dropped), *tree_warnings(likelihood.branch_lengths, len(trees))),
     )
     write_json(result.to_json(), settings.json)
     return result
@@ -200,6 +200,7 @@ def _meant(name: str, model: Model) -> tuple[str, ...]:
 
 def _models(parts: Sequence[Part], settings: LikelihoodSettings) -> dict[str, Model]:
     models = {}
+    all_given = holds_parts(settings.model)  # each by its name
     for part in parts:
         if part.model_text is None:
             raise InputError(
@@ -208,7 +209,8 @@ def _models(parts: Sequence[Part], settings: LikelihoodSettings) -> dict[str, Mo
                 hint="Write one for it in the partition file, or add --model.",
             )
         with in_part(part.name):
-            models[part.name] = model_of(part.model_text, part.alignment, settings.gamma)
+            text = settings.model if all_given else part.model_text
+            models[part.name] = model_of(text, part.alignment, settings.gamma, part.name)
     return models
 
 
@@ -220,7 +222,8 @@ def _fit(
     return optimize(likelihood, progress=progress)
 
 
-def _part_results(likelihood: PartitionedLikelihood) -> tuple[PartResult, ...]:
+def part_results(likelihood: PartitionedLikelihood) -> tuple[PartResult, ...]:
+    """Of every part, as the likelihood stands."""
     values, rates = likelihood.part_log_likelihoods().tolist(), likelihood.partition_rates.tolist()
     texts, trees = likelihood.model_texts, likelihood.part_trees
     return tuple(
@@ -241,7 +244,8 @@ def _part_results(likelihood: PartitionedLikelihood) -> tuple[PartResult, ...]:
     )
 
 
-def _dropped(columns: np.ndarray) -> tuple[str, ...]:
+def dropped_columns(columns: np.ndarray) -> tuple[str, ...]:
+    """A warning, if there are any."""
     if not len(columns):
         return ()
     listed = format_sites(columns)

@@ -28,7 +28,7 @@ from phloem.tree.splits import robinson_foulds
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from phloem.inference.ml.optimize import OptimizeResult
+    from phloem.inference.ml.optimum import OptimizeResult
     from phloem.inference.ml.search_state import Told
     from phloem.inference.ml.tree_tests import TreeTests
     from phloem.pruning.select import Selection
@@ -172,7 +172,7 @@ def _fits(
     """A fit of every tree, and (n, L) its log-likelihoods of sites."""
     from phloem.inference.ml.optimize import optimize
     from phloem.inference.ml.search_state import Doing
-    from phloem.inference.ml.tree_search import root_is_free
+    from phloem.inference.ml.searched import root_is_free
     from phloem.inference.ml.tree_starts import with_lengths
 
     model, fits, rows = model_of(settings.model, alignment, settings.gamma), [], []

@@ -14,6 +14,9 @@ GENETIC_CODE = typer.Option(1, help="NCBI's number of the genetic code, for codo
 ALIGNMENT_HELP = "FASTA, PHYLIP or NEXUS file, gzip-compressed or not; - is standard input."
 _Options = list[tuple[str, Any, Any]]  # name, type, typer's declaration
 
+LINKAGE = typer.Option(
+    None, help="Branch lengths of parts: the same, times a rate a part (the default), or each its own."
+)
 LINK = typer.Option(None, help="A parameter that parts share: alpha, or alpha:gene1,gene2; may be repeated.")
 
 

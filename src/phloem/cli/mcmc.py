@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from phloem.cli.data_options import LINK, takes_data
+from phloem.cli.data_options import LINK, LINKAGE, takes_data
 from phloem.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 MODEL = typer.Option(
     None, "--model", "-m", help="Such as GTR+I+G4, MIXED+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
-)
-LINKAGE = typer.Option(
-    None, help="Branch lengths of parts: the same, times a rate a part (the default), or each its own."
 )
 CHARACTER_STATES = typer.Option(
     "own", help="States under MK: each character's own number, or all of the matrix."

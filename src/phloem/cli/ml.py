@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from phloem.cli.data_options import takes_data
+from phloem.cli.data_options import LINK, LINKAGE, takes_data
 from phloem.cli.streams import message_console, report_console, require_stdout
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ GAMMA = typer.Option("mean", help="Rates of +G categories: means or medians.")
 REDO = typer.Option(False, "--redo", help="Replace files that exist.")
 
 
-@takes_data()
+@takes_data(partitions=True)
 def ml(
     data: dict[str, Any],
     model: str | None = typer.Option(
@@ -45,6 +45,8 @@ def ml(
     tree: str | None = typer.Option(
         None, "--tree", "-t", help="Newick or NEXUS tree to begin from; else BIONJ of the alignment."
     ),
+    linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
+    link: list[str] | None = LINK,
     prefix: str | None = PREFIX,
     keep_identical: bool = typer.Option(
         False, "--keep-identical", help="Search with all of several equal sequences, not with one."
@@ -70,7 +72,7 @@ def ml(
     redo: bool = REDO,
 ) -> None:
     """Maximum-likelihood tree: topology, branch lengths and the model's free parameters."""
-    options = dict(locals())
+    options = dict(locals()) | {"link": tuple(link or ())}
     del options["data"], options["progress"]
     from phloem.analysis.ml import run_ml
     from phloem.analysis.ml_settings import MlSettings
@@ -81,15 +83,21 @@ def ml(
     written = ProgressFile(progress, settings.inputs)
     written.check(lambda: settings.files)
     with messages.status("reading …") as status:
-        told = written.teller(status.update)
-        result = run_ml(settings, told, messages.print)
+        result = run_ml(settings, written.teller(status.update), messages.print)
     _show(result)
 
 
 def _show(result: MlResult) -> None:
     from rich.text import Text
 
-    from phloem.analysis.ml_report import choice_lines, difficulty_lines, start_lines, support_lines
+    from phloem.analysis.ml_report import (
+        choice_lines,
+        difficulty_lines,
+        model_text_of,
+        part_lines,
+        start_lines,
+        support_lines,
+    )
 
     console, found = report_console(), result.found
     console.print(f"{result.data['taxa']} taxa, {result.data['sites']:,} sites, {result.data['datatype']}")
@@ -99,7 +107,8 @@ def _show(result: MlResult) -> None:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
     if found is not None:
         optimum = found.optimum
-        console.print(Text(f"fitted model: {optimum.model_text}"), soft_wrap=True)
+        for line in part_lines(found.likelihood) or [f"fitted model: {model_text_of(optimum)}"]:
+            console.print(Text(line), soft_wrap=True)
         console.print(Text.assemble("log-likelihood: ", (f"{optimum.log_likelihood:.6f}", "bold")))
         console.print(f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}")
         if result.rows.n_copies:

@@ -29,13 +29,19 @@ class Parsimony:
     """The variable characters of an alignment as bits, and trees that need few changes.
 
     Characters are unordered and of equal weight (Fitch 1971); partly ambiguous ones are sets of states.
+    others: further characters of the same taxa, of any data type.
     """
 
-    def __init__(self, alignment: Alignment) -> None:
+    def __init__(self, alignment: Alignment, *others: Alignment) -> None:
         if alignment.n_taxa < 3:
             raise InputError("parsimony wants three taxa at least", file=alignment.source, hint="Add taxa.")
         self.alignment = alignment
-        self._tips = _tip_sets(alignment)
+        parts = (alignment, *others)
+        self._n_sites = sum(part.n_sites for part in parts)
+        sets = [_tip_sets(part) for part in parts]
+        most = max(own.shape[2] for own in sets)  # states that a part does not have are in no set of it
+        padded = [np.pad(own, ((0, 0), (0, 0), (0, most - own.shape[2]))) for own in sets]
+        self._tips = np.ascontiguousarray(np.concatenate(padded, axis=1))
         n = alignment.n_taxa
         self._sets = np.zeros((4 * n - 6, *self._tips.shape[1:]), np.uint64)
         self._sets[:n] = self._tips
@@ -62,7 +68,7 @@ class Parsimony:
             score = regraft_all(back, half, radius, *walk)
             if score == before:
                 break
-        length = max(score, 1) / (self.alignment.n_sites * (2 * n - 3))
+        length = max(score, 1) / (self._n_sites * (2 * n - 3))
         edges = HalfEdges(back, np.full(len(back), length))
         return ParsimonyTree(tree_of(edges, self.alignment.taxa), int(score))
 

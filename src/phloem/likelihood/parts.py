@@ -91,10 +91,15 @@ def part_models(parts: Sequence[Part]) -> tuple[PartModel, ...]:
 
     Where codons stand beside other data, a shared branch length is per nucleotide: a codon is three.
     """
-    codons = [p.alignment.alphabet.kind == "codon" for p in parts]
-    mixed = any(codons) and not all(codons)
-    lengths = [_CODON_SITES if mixed and codon else 1.0 for codon in codons]
+    lengths = part_lengths([p.alignment.alphabet.kind for p in parts])
     return tuple(PartModel(p.name, p.model, p.alignment.n_sites, x) for p, x in zip(parts, lengths))
+
+
+def part_lengths(kinds: Sequence[str]) -> list[float]:
+    """How long a character of parts of these data types is, in the unit of branch lengths."""
+    codons = [kind == "codon" for kind in kinds]
+    mixed = any(codons) and not all(codons)
+    return [_CODON_SITES if mixed and codon else 1.0 for codon in codons]
 
 
 def _in_order(alignment: Alignment, taxa: tuple[str, ...]) -> Alignment:

@@ -20,7 +20,8 @@ _PRIME = (1 << 61) - 1
 
 
 class HalfEdges(NamedTuple):
-    """back (4T-6,) int64; lengths (4T-6,) float64, equal at both ends of a branch."""
+    """back (4T-6,) int64; lengths (4T-6,) float64, equal at both ends of a branch; of K sets of branch
+    lengths on one topology (4T-6, K)."""
 
     back: np.ndarray
     lengths: np.ndarray
@@ -57,7 +58,10 @@ def half_edges(tree: Tree, taxa: tuple[str, ...]) -> HalfEdges:
     return HalfEdges(back, lengths)
 
 
-def join(back: np.ndarray, lengths: np.ndarray, h: int, g: int, length: float) -> None:
+Length = float | np.ndarray  # of a branch: one number, or (K,)
+
+
+def join(back: np.ndarray, lengths: np.ndarray, h: int, g: int, length: Length) -> None:
     """Make two half-edges one branch."""
     back[h], back[g] = g, h
     lengths[h] = lengths[g] = length
@@ -120,7 +124,7 @@ def branch_splits(back: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def tree_of(edges: HalfEdges, taxa: tuple[str, ...]) -> Tree:
-    """The same as an unrooted tree."""
+    """The same as an unrooted tree; one set of lengths. Nodes and branches follow from back alone."""
     ends = np.flatnonzero(edges.back > np.arange(len(edges.back)))
     nodes = node_of(np.stack([ends, edges.back[ends]]), edges.n_tips)
     pairs = [(int(a), int(b)) for a, b in nodes.T]

@@ -55,6 +55,9 @@ _ML = (
     q.whole("starts", "Starts", "Searches from different trees, to see whether they find the same.", 1, True),
     q.whole("radius", "Radius", "Nodes that a subtree is moved at most.", 5, True),
     replace(q.TREE, label="Tree to begin from", further=True),
+    q.PARTITIONS,
+    q.LINKAGE,
+    q.LINK,
     q.choice(
         "criterion",
         "Criterion",

@@ -59,8 +59,6 @@ def test_a_tree_to_begin_from_and_a_usual_model(alignment):
 def test_names_that_no_file_can_have(alignment):
     with pytest.raises(InputError, match="names a folder"):
         run_ml(MlSettings(alignment, prefix="somewhere/"))
-    with pytest.raises(InputError, match="one part"):
-        run_ml(MlSettings(alignment, partitions="parts.txt"))
 
 
 def test_a_model_is_chosen_and_searched_with(alignment):

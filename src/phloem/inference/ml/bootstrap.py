@@ -11,10 +11,11 @@ from typing import Literal
 
 import numpy as np
 
-from phloem.clustering.parsimony import Parsimony
 from phloem.data.alignment import Alignment
+from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError
-from phloem.inference.ml.identical import Distinct, distinct
+from phloem.inference.ml.identical import Distinct
+from phloem.inference.ml.searched import OneAlignment, Searched, SearchedPart, SeveralParts
 from phloem.inference.ml.tree_search import SearchSettings, climbed_once
 from phloem.inference.ml.tree_starts import Start
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -31,28 +32,47 @@ _STREAM = 3  # of random numbers
 Told = Callable[[int, int], None]
 
 
+@dataclass(frozen=True, eq=False)
+class Resampling:
+    """What a replicate is drawn from. parts: name, alignment and model string of each; linkage: what several
+    share, None of one. rows: identical sequences, which the trees are without; frequencies are counted in
+    all."""
+
+    parts: Sequence[tuple[str, Alignment, str]]
+    linkage: Linkage | None
+    rows: Distinct
+    gamma: Literal["mean", "median"] = "mean"
+
+    def drawn(self, rng: np.random.Generator) -> Searched:
+        """As many columns of every part as it has, with repetition."""
+        made = []
+        for name, data, text in self.parts:
+            columns = rng.integers(0, data.n_sites, data.n_sites)
+            drawn = replace(data, codes=np.ascontiguousarray(data.codes[:, columns]))
+            model = model_for_alignment(text, drawn, self.gamma)
+            made.append(SearchedPart(name, self.rows.rows_of(drawn), model))
+        if self.linkage is None:
+            return OneAlignment(made[0].alignment, made[0].model)
+        return SeveralParts(made, self.linkage)
+
+
 def bootstrap_trees(
-    alignment: Alignment,
-    model: str,
+    resampling: Resampling,
     values: Mapping[str, ParameterValue],
     replicates: int | Literal["auto"],
     settings: SearchSettings,
-    gamma: Literal["mean", "median"] = "mean",
     told: Told | None = None,
-    rows: Distinct | None = None,
 ) -> list[Tree]:
     """Of every replicate a parsimonious tree of a random order of taxa, climbed once under the model, whose
     free numbers are fitted again, from values on, and whose counted ones are counted again.
 
     replicates: a number, or "auto": by AT_ONCE until `distance_of_halves` is below ENOUGH, at most MOST.
-    rows: identical sequences of the alignment, which the trees are without.
     """
     automatic = replicates == "auto"
     most = MOST if isinstance(replicates, str) else replicates
-    one = _Replicate(alignment, model, values, settings, gamma, rows or distinct(alignment, apart=True))
     trees: list[Tree] = []
     for k in range(most):
-        trees.append(one.tree(k))
+        trees.append(_replicate(k, resampling, values, settings))
         if told is not None:
             told(k + 1, most)
         if automatic and (k + 1) % AT_ONCE == 0:
@@ -62,31 +82,19 @@ def bootstrap_trees(
     return trees
 
 
-@dataclass(frozen=True, eq=False)
-class _Replicate:
-    alignment: Alignment
-    text: str
-    values: Mapping[str, ParameterValue]
-    settings: SearchSettings
-    gamma: Literal["mean", "median"]
-    rows: Distinct
-
-    def tree(self, k: int) -> Tree:
-        """Number k, from 0; frequencies are counted in all sequences."""
-        rng = np.random.default_rng([self.settings.seed, _STREAM, 0, k])
-        data = self.alignment
-        columns = rng.integers(0, data.n_sites, data.n_sites)
-        drawn = replace(data, codes=np.ascontiguousarray(data.codes[:, columns]))
-        try:
-            model = model_for_alignment(self.text, drawn, self.gamma)
-            searched = self.rows.rows_of(drawn)
-            values = {p.name: self.values[p.name] for p in model.free}
-            start = Start(Parsimony(searched).tree(rng).tree, "", values)
-            return climbed_once(searched, model, start, self.settings).tree
-        except InputError as error:
-            raise InputError(
-                f"in bootstrap replicate {k + 1}: {error.message}", file=error.file, hint=error.hint
-            ) from None
+def _replicate(
+    k: int, resampling: Resampling, values: Mapping[str, ParameterValue], settings: SearchSettings
+) -> Tree:
+    """Number k, from 0."""
+    rng = np.random.default_rng([settings.seed, _STREAM, 0, k])
+    try:
+        data = resampling.drawn(rng)
+        own = {name: value for name, value in values.items() if name in data.free}
+        return climbed_once(data, Start(data.parsimony().tree(rng).tree, "", own), settings).tree
+    except InputError as error:
+        raise InputError(
+            f"in bootstrap replicate {k + 1}: {error.message}", file=error.file, hint=error.hint
+        ) from None
 
 
 def presence(trees: Sequence[Tree]) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from phloem.errors import InputError
 from phloem.inference.ml.ultrafast import climb_each, ultrafast
-from phloem.pruning.cpu.directed_messages import DirectedMessages
+from phloem.pruning.cpu.directed_sets import TreeMessages
 from phloem.tree.half_edges import HalfEdges, branch_splits
 
 ALRT, UFBOOT = "SH-aLRT", "UFBoot"
@@ -21,12 +21,14 @@ _AT_A_TIME = 64  # branches, whose resolutions' sites are held together
 _AHEAD = 0.05
 
 
-def resampled_weights(weights: np.ndarray, n_replicates: int, seed: int, stream: int) -> np.ndarray:
-    """(R, P) how often every pattern is drawn in as many draws as there are sites. stream: draws for another
-    purpose are others."""
-    total = int(weights.sum())
+def resampled_weights(weights: Sequence[np.ndarray], n_replicates: int, seed: int, stream: int) -> np.ndarray:
+    """(R, P) how often every pattern is drawn, in every part of the data as often as it has sites.
+
+    weights: (P_part,) of every part. stream: draws for another purpose are others.
+    """
     rng = np.random.default_rng([seed, stream])
-    return rng.multinomial(total, weights / weights.sum(), n_replicates).astype(np.float64)
+    draws = [rng.multinomial(int(own.sum()), own / own.sum(), n_replicates) for own in weights]
+    return np.concatenate(draws, axis=1).astype(np.float64)
 
 
 def sh_alrt(values: np.ndarray, sites: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -66,8 +68,8 @@ class SupportSettings:
 
 
 def branch_supports(
-    messages: DirectedMessages,
-    weights: np.ndarray,
+    messages: TreeMessages,
+    weights: Sequence[np.ndarray],
     hilltops: Sequence[HalfEdges],
     settings: SupportSettings,
     seed: int,
@@ -75,7 +77,7 @@ def branch_supports(
 ) -> dict[str, dict[bytes, float]]:
     """By name of the support, in the order of ALRT and UFBOOT, its share by split (half_edges.branch_splits).
 
-    messages: have the model. weights: (P,) of the data. hilltops: the tree that is supported first.
+    messages: have the model. weights: of the data, part by part. hilltops: the tree that is supported first.
     """
     result: dict[str, dict[bytes, float]] = {}
     (back, lengths), n_tips = hilltops[0], hilltops[0].n_tips
@@ -96,7 +98,7 @@ def branch_supports(
         rng = np.random.default_rng([seed, _UFBOOT_STREAM, 1])
         replicates = ultrafast(messages, hilltops, counts, rng, radius)
         if settings.bnni:
-            replicates = climb_each(messages, replicates, counts, weights)
+            replicates = climb_each(messages, replicates, counts, np.concatenate(weights))
         shares = replicates.frequencies()
         result[UFBOOT] = {split.tobytes(): shares.get(split.tobytes(), 0.0) for split in splits}
     return result

@@ -34,5 +34,6 @@ def free_numbers(likelihood: BlockLikelihood, parameterisation: Parameterisation
     counted = sum(parameterisation.space.block(name).n_coordinates for name in read)
     tree = likelihood.tree
     one_basal_branch = likelihood.root_is_free and len(tree.children(tree.n_nodes - 1)) == 2
-    sets = likelihood.branch_lengths.size // (tree.n_nodes - 1)
+    blocks = (parameterisation.space.block(name) for name in set(parameterisation.lengths))
+    sets = sum(block.n_coordinates for block in blocks) // (tree.n_nodes - 1)
     return parameterisation.free_space.n_coordinates + counted - sets * one_basal_branch

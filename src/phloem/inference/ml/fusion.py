@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from phloem.inference.ml.search import Place, fit_lengths
-from phloem.pruning.cpu.directed_messages import DirectedMessages
+from phloem.pruning.cpu.directed_sets import TreeMessages
 from phloem.tree.build import tree_from_parents
-from phloem.tree.half_edges import HalfEdges, branch_splits, half_edges
+from phloem.tree.half_edges import HalfEdges, Length, branch_splits, half_edges
 
-Branches = dict[int, float]  # tips beyond a branch, away from tip 0, as bits → length
+Branches = dict[int, Length]  # tips beyond a branch, away from tip 0, as bits → length
 
 _GAIN = 0.01  # log units
 _SWEEPS = 2  # over all lengths, before a part's gain is read
@@ -30,7 +30,7 @@ class Exchange(NamedTuple):
     dropped: frozenset[int]
 
 
-def fused(messages: DirectedMessages, one: Place, other: Place, n_sites: int) -> Place | None:
+def fused(messages: TreeMessages, one: Place, other: Place, n_sites: int) -> Place | None:
     """The better of two places with the parts of the other in it that gain; None if none does.
 
     Every part is tried alone, then those that gained together. Lengths are fitted by few sweeps.
@@ -56,15 +56,20 @@ def fused(messages: DirectedMessages, one: Place, other: Place, n_sites: int) ->
 
 def branches(edges: HalfEdges) -> Branches:
     """All branches of a tree."""
+    return {x: edges.lengths[h].copy() for x, h in _places(edges)}
+
+
+def _places(edges: HalfEdges) -> list[tuple[int, int]]:
+    """The tips beyond every branch, and its half-edge towards tip 0."""
     order, splits = branch_splits(edges.back)
     rows = (row.tobytes() for row in np.ascontiguousarray(splits).astype("<u8"))
-    return {int.from_bytes(row, "little"): float(edges.lengths[h]) for row, h in zip(rows, order.tolist())}
+    return [(int.from_bytes(row, "little"), h) for row, h in zip(rows, order.tolist())]
 
 
 def exchanges(kept: Branches, offered: Branches, least: float) -> list[Exchange]:
     """The independent differences of two trees; branches below the least length say nothing."""
-    own = [x for x, length in kept.items() if x not in offered and length >= least]
-    new = [x for x, length in offered.items() if x not in kept and length >= least]
+    own = [x for x, length in kept.items() if x not in offered and np.max(length) >= least]
+    new = [x for x, length in offered.items() if x not in kept and np.max(length) >= least]
     against = {x: [y for y in own if not compatible(x, y)] for x in new}
     by_own: dict[int, list[int]] = {}
     for x, conflicts in against.items():
@@ -92,7 +97,7 @@ def compatible(x: int, y: int) -> bool:
     return both in (0, x, y)
 
 
-def _fitted(messages: DirectedMessages, kept: Branches, offered: Branches, parts: list[Exchange]) -> Place:
+def _fitted(messages: TreeMessages, kept: Branches, offered: Branches, parts: list[Exchange]) -> Place:
     """The receiver without what conflicts with the parts, and with them."""
     new = [x for part in parts for x in part.taken]
     lengths = {x: length for x, length in kept.items() if all(compatible(x, y) for y in new)}
@@ -108,16 +113,22 @@ def tree_of_branches(lengths: Branches) -> HalfEdges:
     n = everything.bit_length()
     taxa = tuple(map(str, range(n)))
     labels: list[str | None] = [taxa[0]]
-    parent, above = [-1], [lengths[everything]]
+    parent, above = [-1], [float(np.mean(lengths[everything]))]
     top = np.full(n, -1)  # of every tip, the largest branch so far that it is beyond
     for x in ordered:
         inside = [i for i, bit in enumerate(reversed(bin(x)[2:])) if bit == "1"]
         node = len(labels)
         labels.append(taxa[inside[0]] if len(inside) == 1 else None)
         parent.append(-1)
-        above.append(lengths[x])
+        above.append(float(np.mean(lengths[x])))
         for child in set(top[inside].tolist()) - {-1}:
             parent[child] = node
         top[inside] = node
     parent[0], above[-1] = len(labels) - 1, 0.0
-    return half_edges(tree_from_parents(labels, parent, above, taxa=taxa, rooted=False), taxa)
+    edges = half_edges(tree_from_parents(labels, parent, above, taxa=taxa, rooted=False), taxa)
+    if np.ndim(lengths[everything]) == 0:
+        return edges
+    edges = HalfEdges(edges.back, np.zeros((len(edges.back), len(lengths[everything]))))  # type: ignore[arg-type]
+    for x, h in _places(edges):
+        edges.lengths[h] = edges.lengths[edges.back[h]] = lengths.get(x, 0.0)
+    return edges

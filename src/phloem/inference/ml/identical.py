@@ -19,8 +19,8 @@ from phloem.tree.tree import Tree
 
 @dataclass(frozen=True, eq=False)
 class Distinct:
-    """alignment: all taxa. kept: (U,) rows, of equal ones the first. of: (T,) for every row, its place in
-    kept."""
+    """alignment: all taxa, of the first part. kept: (U,) rows, of equal ones the first. of: (T,) for every
+    row, its place in kept."""
 
     alignment: Alignment
     kept: np.ndarray
@@ -84,13 +84,16 @@ class Distinct:
         )
 
 
-def distinct(alignment: Alignment, apart: bool = False) -> Distinct:
-    """Which sequences are identical, ambiguous characters and gaps included. apart: take all as distinct."""
+def distinct(alignment: Alignment, *others: Alignment, apart: bool = False) -> Distinct:
+    """Which sequences are identical, ambiguous characters and gaps included. others: further parts of the
+    same taxa, which have to be identical too. apart: take all as distinct."""
     rows = np.arange(alignment.n_taxa)
     if apart:
         return Distinct(alignment, rows, rows)
     place: dict[bytes, int] = {}
-    of = np.array([place.setdefault(row.tobytes(), len(place)) for row in alignment.codes])
+    rows_of_parts = zip(*(part.codes for part in (alignment, *others)))
+    whole = (b"".join(row.tobytes() for row in of_parts) for of_parts in rows_of_parts)
+    of = np.array([place.setdefault(row, len(place)) for row in whole])
     kept = np.unique(of, return_index=True)[1]
     return Distinct(alignment, kept, of)
 

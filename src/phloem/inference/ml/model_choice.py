@@ -17,10 +17,12 @@ from phloem.data.alignment import Alignment
 from phloem.errors import InputError
 from phloem.inference.ml.criteria import Criteria, criteria
 from phloem.inference.ml.model_sets import MOST_CLASSES, Base, bases, exchangeabilities, rate_names
-from phloem.inference.ml.optimize import OptimizeResult, refine
+from phloem.inference.ml.optimize import refine
+from phloem.inference.ml.optimum import OptimizeResult
 from phloem.inference.ml.search_state import Doing, Told
+from phloem.inference.ml.searched import OneAlignment, refuse
 from phloem.inference.ml.starts import Start, one_class_more, restarts
-from phloem.inference.ml.tree_search import SearchSettings, climbed_once, refuse
+from phloem.inference.ml.tree_search import SearchSettings, climbed_once
 from phloem.inference.ml.tree_starts import Start as TreeStart
 from phloem.likelihood.model_for_alignment import ModelReader
 from phloem.likelihood.tree_likelihood import TreeLikelihood
@@ -147,7 +149,9 @@ class _Choice:
             refuse(model)
         general = tried[0]
         first = "" if general.whole else _suffix("G4" if "G4" in rates else rates[0])
-        fit = climbed_once(self.alignment, self.reader(general.text + first), start, self.search)
+        one = OneAlignment(self.alignment, self.reader(general.text + first))
+        fit = climbed_once(one, start, self.search)
+        assert isinstance(fit, OptimizeResult)
         self._near = fit
         self._keep(general, first, fit)
         ladder = [""] if general.whole else self._ladder(general, rates)

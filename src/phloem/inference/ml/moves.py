@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from phloem.tree.half_edges import HalfEdges, join, nexts, node_of
+from phloem.tree.half_edges import HalfEdges, Length, join, nexts, node_of
 
 
 class Regraft(NamedTuple):
@@ -17,7 +17,7 @@ class Regraft(NamedTuple):
 
     pruned: int
     out: int
-    lengths: tuple[float, float, float]
+    lengths: tuple[Length, Length, Length]
     gain: float
 
 
@@ -25,7 +25,7 @@ def regraft(edges: HalfEdges, move: Regraft) -> None:
     """Do it, in place."""
     back, lengths = edges
     a, b = nexts(move.pruned, edges.n_tips)
-    join(back, lengths, int(back[a]), int(back[b]), float(lengths[a] + lengths[b]))
+    join(back, lengths, int(back[a]), int(back[b]), lengths[a] + lengths[b])
     beyond = int(back[move.out])
     join(back, lengths, move.out, a, move.lengths[0])
     join(back, lengths, beyond, b, move.lengths[1])

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, overload
 
 import numpy as np
 from scipy.optimize import minimize
 
-from phloem.density.parameterisation import LENGTHS, Parameterisation, parameterise
+from phloem.density.parameterisation import LENGTHS, PARTITION_RATES, Parameterisation, parameterise
 from phloem.density.space import Block
 from phloem.density.target import Target
 from phloem.errors import InputError, ModelError, NumericalError
 from phloem.inference.ml.criteria import criteria, free_numbers
+from phloem.inference.ml.optimum import OptimizeResult, PartitionedOptimum, result_of
 from phloem.inference.ml.starts import Start, restarts
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.term import BlockLikelihood, LikelihoodTerm
 from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.model.model import Model
 from phloem.model.record import ParameterValue
 from phloem.model.site_rates import gamma_rates
-from phloem.tree.tree import Tree
 
 Progress = Callable[[int, float], None]
 
@@ -31,53 +31,6 @@ _WALL = 1e8  # added to -log L where a trial step leaves the model's domain
 _MOST_ROUNDS = 20
 _FIRST_STEPS = 15
 _SHARE = 10.0  # of how many numbers the changes in all the data tell, as steps are scaled
-
-
-@dataclass(frozen=True, eq=False)
-class Optimum:
-    """The best point found; the likelihood that was given stands there too.
-
-    starting_log_likelihoods: what each start reached; of several parts last the one from the best of each
-    part, and of parts that share nothing only the sum over them of the best start. converged: whether the
-    last round gained less than the tolerance. largest_derivative: of log L in the coordinates of
-    density/transform.py, of a number at its bound only the way back in. n_free: numbers fitted or counted in
-    the data, branch lengths included (criteria.free_numbers). aic, aicc, bic: criteria.criteria.
-    """
-
-    log_likelihood: float
-    starting_log_likelihoods: tuple[float, ...]
-    n_free: int
-    evaluations: int
-    converged: bool
-    largest_derivative: float
-    aic: float
-    aicc: float
-    bic: float
-
-
-@dataclass(frozen=True, eq=False)
-class OptimizeResult(Optimum):
-    """branch_lengths (B,) aligned with branch_names; parameters: every parameter's value; tree and model_text
-    carry them."""
-
-    branch_names: tuple[str, ...]
-    branch_lengths: np.ndarray
-    parameters: dict[str, ParameterValue]
-    tree: Tree
-    model_text: str
-
-
-@dataclass(frozen=True, eq=False)
-class PartitionedOptimum(Optimum):
-    """part_log_likelihoods: (L,). tree, part_trees, partition_rates, parameters, model_texts: those of the
-    likelihood at the optimum (PartitionedLikelihood)."""
-
-    part_log_likelihoods: np.ndarray
-    tree: Tree
-    part_trees: dict[str, Tree]
-    partition_rates: np.ndarray
-    parameters: dict[str, dict[str, ParameterValue]]
-    model_texts: dict[str, str]
 
 
 @overload
@@ -104,48 +57,34 @@ def optimize(likelihood, tolerance=1e-4, progress=None):
         best = _one_after_another(likelihood, tolerance, progress)
     else:
         best = _together(likelihood, tolerance, progress)
-    if isinstance(likelihood, TreeLikelihood):
-        return _result(likelihood, best)
-    return PartitionedOptimum(
-        **best,
-        part_log_likelihoods=likelihood.part_log_likelihoods(),
-        tree=likelihood.tree,
-        part_trees=likelihood.part_trees,
-        partition_rates=likelihood.partition_rates,
-        parameters=likelihood.parameters,
-        model_texts=likelihood.model_texts,
-    )
+    return result_of(likelihood, best)
 
 
-def _result(likelihood: TreeLikelihood, best: dict) -> OptimizeResult:
-    return OptimizeResult(
-        **best,
-        branch_names=likelihood.branch_names,
-        branch_lengths=likelihood.branch_lengths,
-        parameters=likelihood.parameters,
-        tree=likelihood.tree,
-        model_text=likelihood.model_text,
-    )
-
-
+@overload
 def refine(
     likelihood: TreeLikelihood,
     starts: Sequence[Start] = ({},),
     tolerance: float = 1e-4,
     most: int = 1000,
     least_gain: float = 0.0,
-) -> OptimizeResult:
-    """optimize from where the likelihood stands, its parameters replaced by those of every start: for a tree
-    on the way, whose neighbours were fitted. Rounds of a climb are so many steps at most, end at a step that
-    gains less than least_gain, and are repeated until one gains less than the tolerance."""
+) -> OptimizeResult: ...
+@overload
+def refine(
+    likelihood: PartitionedLikelihood,
+    starts: Sequence[Sequence[Start]],
+    tolerance: float = 1e-4,
+    most: int = 1000,
+    least_gain: float = 0.0,
+) -> PartitionedOptimum: ...
+def refine(likelihood, starts=({},), tolerance=1e-4, most=1000, least_gain=0.0):
+    """optimize from where the likelihood stands, its parameters replaced by those of every start, of parts by
+    those of every part: for a tree on the way, whose neighbours were fitted. Rounds of a climb are so many
+    steps at most, end at a step that gains less than least_gain, and are repeated until one gains less than
+    the tolerance."""
     search = _Search(likelihood, tolerance, None)
-    lengths = {LENGTHS: likelihood.branch_lengths.ravel()}
-    values = likelihood.parameters
-    blocks = search.parameterisation.block_values
-    runs = [
-        search.climb(search.coordinates(blocks([values | s]) | lengths), most, least_gain) for s in starts
-    ]
-    return _result(likelihood, _settle(search, runs))
+    by_part = [(s,) if isinstance(likelihood, TreeLikelihood) else s for s in starts]
+    runs = [search.climb(search.coordinates(search.standing(s)), most, least_gain) for s in by_part]
+    return result_of(likelihood, _settle(search, runs))
 
 
 def _together(likelihood: BlockLikelihood, tolerance: float, progress: Progress | None) -> dict:
@@ -153,7 +92,7 @@ def _together(likelihood: BlockLikelihood, tolerance: float, progress: Progress 
     search = _Search(likelihood, tolerance, progress)
     runs: list[Run] = []
     lengths = search.first_lengths()
-    for start in _starts(search.parameterisation):
+    for start in starts_of_parts([part.model for part in likelihood.part_models]):
         runs.append(search.run(lengths, start, fitted=bool(runs)))
         lengths = search.lengths_of(_best(runs).vector)
     if len(runs) > 1 and len(likelihood.part_models) > 1:
@@ -161,18 +100,40 @@ def _together(likelihood: BlockLikelihood, tolerance: float, progress: Progress 
     return _settle(search, runs)
 
 
+def refine_each(
+    likelihood: PartitionedLikelihood,
+    starts: Sequence[Mapping[str, Start]],
+    tolerance: float = 1e-4,
+    most: int = 1000,
+) -> PartitionedOptimum:
+    """refine of parts that share nothing, one after another. starts: by name of the part."""
+
+    def fit(alone: TreeLikelihood, name: str, _: list[OptimizeResult]) -> OptimizeResult:
+        return refine(alone, [s.get(name, {}) for s in starts], tolerance, most)
+
+    return result_of(likelihood, _each(likelihood, fit))
+
+
 def _one_after_another(
     likelihood: PartitionedLikelihood, tolerance: float, progress: Progress | None
 ) -> dict:
-    """The fields of Optimum where no two parts share a number; puts the likelihood there.
+    """The fields of Optimum where no two parts share a number; puts the likelihood there."""
 
-    A part stops when it has arrived: fitted together, all would be evaluated until the last one has.
-    """
+    def fit(alone: TreeLikelihood, _: str, fits: list[OptimizeResult]) -> OptimizeResult:
+        done = sum(f.evaluations for f in fits), sum(f.log_likelihood for f in fits)
+        return optimize(alone, tolerance, None if progress is None else _after(progress, *done))
+
+    return _each(likelihood, fit)
+
+
+def _each(
+    likelihood: PartitionedLikelihood,
+    fit: Callable[[TreeLikelihood, str, list[OptimizeResult]], OptimizeResult],
+) -> dict:
+    """A part stops when it has arrived: fitted together, all would be evaluated until the last one has."""
     fits: list[OptimizeResult] = []
     for part in likelihood.part_models:
-        done = sum(f.evaluations for f in fits), sum(f.log_likelihood for f in fits)
-        tell = None if progress is None else _after(progress, *done)
-        fits.append(optimize(likelihood.alone(part.name), tolerance, tell))
+        fits.append(fit(likelihood.alone(part.name), part.name, fits))
         likelihood.set(
             branch_lengths={part.name: fits[-1].branch_lengths / part.site_length}
             if len(likelihood.parts) > 1
@@ -205,9 +166,9 @@ def fit_parameterisation(likelihood: BlockLikelihood) -> Parameterisation:
     return parameterise(likelihood.part_models, block, likelihood.linkage)
 
 
-def _starts(parameterisation: Parameterisation) -> list[list[Start]]:
+def starts_of_parts(models: Sequence[Model]) -> list[list[Start]]:
     """For every run, where the parameters of every part begin that do not begin at their own start."""
-    by_part = [restarts(part.model.free) for part in parameterisation.parts]
+    by_part = [restarts(model.free) for model in models]
     return [[own[k % len(own)] for own in by_part] for k in range(max(map(len, by_part)))]
 
 
@@ -237,6 +198,24 @@ class _Search:
         x = self.space.inside(self.space.pack({b.name: values[b.name] for b in self.space.blocks}))
         return np.clip(self.space.to_coordinates(x), *self._bounds.T)
 
+    def standing(self, starts: Sequence[Start]) -> dict[str, np.ndarray]:
+        """The values of all blocks where the likelihood stands, but for the parameters of parts in starts."""
+        likelihood, names = self.likelihood, self.parameterisation
+        if isinstance(likelihood, TreeLikelihood):
+            return names.block_values([likelihood.parameters | starts[0]]) | {
+                LENGTHS: likelihood.branch_lengths.ravel()
+            }
+        assert isinstance(likelihood, PartitionedLikelihood)
+        values = names.block_values([v | s for v, s in zip(likelihood.parameters.values(), starts)])
+        by_part = np.broadcast_to(
+            likelihood.branch_lengths, (len(names.lengths), len(values[names.lengths[0]]))
+        )
+        values |= dict(zip(names.lengths, by_part))
+        for entry, rate in zip(names.rates, likelihood.partition_rates):
+            if entry >= 0:
+                values[PARTITION_RATES][entry] = rate * names.rate_shares[entry]
+        return values
+
     def lengths_of(self, vector: np.ndarray) -> dict[str, np.ndarray]:
         """Branch lengths by block."""
         values = self.space.unpack(self.space.from_coordinates(vector))
@@ -248,12 +227,13 @@ class _Search:
         Under +H equal sets of lengths are spread apart: classes that start alike would stay alike.
         """
         values = self.parameterisation.block_values([])
-        names, now = list(dict.fromkeys(self.parameterisation.lengths)), self.likelihood.branch_lengths
-        spread = np.ones_like(now)
-        if len(names) == 1 and now.ndim == 2 and (now == now[0]).all():
+        names, now = self.parameterisation.lengths, self.likelihood.branch_lengths
+        spread, shared = np.ones_like(now), len(set(names)) == 1
+        if shared and now.ndim == 2 and (now == now[0]).all():
             spread = spread * gamma_rates(1.0, len(now), "mean")[:, None]
-        own = dict(zip(names, np.clip(now * spread, *_FIRST_LENGTHS).reshape(len(names), -1)))
-        plain = dict(zip(names, (_PLAIN_LENGTH * spread).reshape(len(names), -1)))
+        rows = (1, -1) if shared else now.shape  # of parts that share a set: the same one again
+        own = dict(zip(names, np.clip(now * spread, *_FIRST_LENGTHS).reshape(rows)))
+        plain = dict(zip(names, (_PLAIN_LENGTH * spread).reshape(rows)))
         return min((own, plain), key=lambda lengths: self.objective(self.coordinates(values | lengths))[0])
 
     def run(self, lengths: Mapping[str, np.ndarray], starts: list[Start], fitted: bool) -> Run:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.inference.ml.moves import Regraft, regraft_all
-from phloem.pruning.cpu.directed_messages import DirectedMessages, Regrafts
+from phloem.pruning.cpu.directed_messages import Regrafts
 from phloem.pruning.cpu.directed_regrafts import BEHIND, LEVEL, SIBLING
+from phloem.pruning.cpu.directed_sets import TreeMessages
 from phloem.tree.half_edges import HalfEdges, node_of, preorder, topology_key
 
 SLACK = 15.0  # log units below the tree at hand, down to which a regraft gets a second look
@@ -27,7 +28,7 @@ class Place:
     log_likelihood: float
 
 
-def fit_lengths(messages: DirectedMessages, edges: HalfEdges, tolerance: float, most: int = 30) -> Place:
+def fit_lengths(messages: TreeMessages, edges: HalfEdges, tolerance: float, most: int = 30) -> Place:
     """Sweeps over all lengths, in place, until one gains less than the tolerance."""
     order = preorder(edges.back)
     value = messages.fill(edges.back, edges.lengths, order)
@@ -38,7 +39,7 @@ def fit_lengths(messages: DirectedMessages, edges: HalfEdges, tolerance: float, 
     return Place(edges, value)
 
 
-def climb(messages: DirectedMessages, place: Place, radius: int, known: Collection[int] = ()) -> Place:
+def climb(messages: TreeMessages, place: Place, radius: int, known: Collection[int] = ()) -> Place:
     """Rounds of moves of any subtree by at most radius nodes, until none gains, or until the topology is one
     of the known (half_edges.topology_key), which are hilltops. After a round that moved some, those near come
     first, and all again where none of these gains."""
@@ -53,7 +54,7 @@ def climb(messages: DirectedMessages, place: Place, radius: int, known: Collecti
 
 
 def climb_near(
-    messages: DirectedMessages, place: Place, radius: int, before: np.ndarray, known: Collection[int]
+    messages: TreeMessages, place: Place, radius: int, before: np.ndarray, known: Collection[int]
 ) -> Place:
     """climb, by moves of subtrees near what was changed last. before: `back` of a hilltop, a few moves away:
     elsewhere nothing was to be gained there, and hardly anything is now."""
@@ -79,7 +80,7 @@ def near(back: np.ndarray, before: np.ndarray) -> np.ndarray:
 
 
 def improving(
-    messages: DirectedMessages, place: Place, radius: int, subtrees: np.ndarray | None = None
+    messages: TreeMessages, place: Place, radius: int, subtrees: np.ndarray | None = None
 ) -> list[Regraft]:
     """Regrafts that gain, of some subtrees or all, by the second look that the best of every subtree get."""
     back, lengths = place.edges
@@ -87,11 +88,11 @@ def improving(
         subtrees = np.arange(place.edges.n_tips, len(back))
     found = messages.regrafts(back, lengths, preorder(back), subtrees, radius)
     rows = worth_a_look(found, place.log_likelihood - SLACK)
-    fitted = messages.fitted(rows, found, back, lengths).found
-    gains = fitted[:, 0] - place.log_likelihood
+    looks = messages.fitted(rows, found, back, lengths)
+    gains = looks.values - place.log_likelihood
     return [
-        Regraft(int(found.pruned[r]), int(found.out[r]), (float(a), float(b), float(c)), float(gain))
-        for r, (_, a, b, c), gain in zip(rows, fitted, gains)
+        Regraft(int(found.pruned[r]), int(found.out[r]), (a, b, c), float(gain))
+        for r, (_, a, b, c), gain in zip(rows, looks.found, gains)
         if gain > SMALLEST_GAIN
     ]
 
@@ -126,7 +127,7 @@ def _interchange(found: Regrafts, rows: np.ndarray) -> np.ndarray:
     return np.stack([first[0], first[1], second[0]], 1)
 
 
-def _after(messages: DirectedMessages, place: Place, moves: Sequence[Regraft]) -> Place | None:
+def _after(messages: TreeMessages, place: Place, moves: Sequence[Regraft]) -> Place | None:
     """The place after all moves that are out of each other's way, or the best quarter of them if together
     they lose, and so on; None if not even the best one gains."""
     while moves:
@@ -154,13 +155,13 @@ class Hilltop:
         chosen = []
         for rank, row in enumerate(rows.tolist()):
             pruned, out = int(self.found.pruned[row]), int(self.found.out[row])
-            half = 0.5 * float(lengths[out])
-            chosen.append(Regraft(pruned, out, (half, half, float(lengths[pruned])), -float(rank)))
+            half, own = 0.5 * lengths[out], lengths[pruned].copy()
+            chosen.append(Regraft(pruned, out, (half, half, own), -float(rank)))
         regraft_all(edges, chosen)
         return edges
 
 
-def hilltop(messages: DirectedMessages, place: Place, radius: int) -> Hilltop:
+def hilltop(messages: TreeMessages, place: Place, radius: int) -> Hilltop:
     """What is needed to shake this place."""
     back, lengths = place.edges
     subtrees = np.arange(place.edges.n_tips, len(back))

@@ -7,19 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phloem.clustering.parsimony import Parsimony
 from phloem.data.alignment import Alignment
-from phloem.data.patterns import site_patterns
-from phloem.errors import InputError, ModelError
-from phloem.hardware.limits import require_memory
+from phloem.errors import InputError
 from phloem.hardware.machine import usable_cores
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
 from phloem.inference.ml.fusion import fused
-from phloem.inference.ml.optimize import OptimizeResult, refine
 from phloem.inference.ml.search import Place, climb, climb_near, fit_lengths, hilltop
 from phloem.inference.ml.search_state import Better, Checkpoint, Doing, Ended, Kind, SearchState, Told
+from phloem.inference.ml.searched import Fit, Likelihood, OneAlignment, Searched
 from phloem.inference.ml.starts import Start as Values
-from phloem.inference.ml.starts import restarts
 from phloem.inference.ml.tree_starts import (
     Difficulty,
     Start,
@@ -28,15 +24,11 @@ from phloem.inference.ml.tree_starts import (
     further_start,
     with_lengths,
 )
-from phloem.likelihood.problem import engine_problem
-from phloem.likelihood.state import ModelPoint
-from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue
-from phloem.pruning.cpu.directed_messages import DirectedMessages
 from phloem.pruning.select import Selection
-from phloem.tree.half_edges import half_edges, topology_key, tree_of
-from phloem.tree.tree import Tree
+from phloem.tree.half_edges import HalfEdges, topology_key
 
 _COARSE = 15  # steps of a fit between climbs
 _SHAKEN = 3, 9  # moves of a shake: at least, less than
@@ -69,8 +61,8 @@ class SearchResult:
     searches, the first of the tree given. tries: climbs from elsewhere; found: those that led to a better
     tree of their search. difficulty: None of too few climbs. supports: branch_tests.branch_supports."""
 
-    optimum: OptimizeResult
-    likelihood: TreeLikelihood
+    optimum: Fit
+    likelihood: Likelihood
     starts: tuple[Ended, ...]
     tries: int
     found: tuple[Better, ...]
@@ -89,6 +81,8 @@ class SearchResult:
 
     @property
     def selection(self) -> Selection:
+        if isinstance(self.likelihood, PartitionedLikelihood):
+            return next(iter(self.likelihood.selections.values()))
         return self.likelihood.selection
 
 
@@ -109,51 +103,27 @@ def search_tree(
     ones, ascertainment). checkpoint: is read first: a search that was killed goes on from there, and ends
     with the same numbers as one that was not.
     """
-    search = _Search(alignment, model, settings or SearchSettings(), told or (lambda *_: None))
-    return search.run(start or bionj_start(alignment), supports or SupportSettings(), checkpoint)
+    data = OneAlignment(alignment, model)
+    return search(data, start or bionj_start(alignment), settings, told, supports, checkpoint)
 
 
-def climbed_once(
-    alignment: Alignment, model: Model, start: Start, settings: SearchSettings
-) -> OptimizeResult:
+def search(
+    data: Searched,
+    start: Start,
+    settings: SearchSettings | None = None,
+    told: Told | None = None,
+    supports: SupportSettings | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> SearchResult:
+    """search_tree of data of one part or several."""
+    walk = _Search(data, settings or SearchSettings(), told or (lambda *_: None))
+    return walk.run(start, supports or SupportSettings(), checkpoint)
+
+
+def climbed_once(data: Searched, start: Start, settings: SearchSettings) -> Fit:
     """A tree good enough to compare models on: one climb from a start, and lengths and parameters fitted
     coarsely. Errors as search_tree."""
-    return _Search(alignment, model, settings, lambda *_: None).climbed_once(start)
-
-
-def refuse(model: Model) -> None:
-    """ModelError for what the directed messages cannot do."""
-    if model.n_length_classes > 1:
-        raise ModelError(
-            f"{model.name} has {model.n_length_classes} sets of branch lengths, the search knows one",
-            hint="Search under a model without +H, then fit this one: phloem likelihood --optimize --tree.",
-        )
-    if model.unseen:
-        raise ModelError(
-            f"{model.name} is conditional on variable characters, which the search cannot do yet",
-            hint="Search without +ASC, then fit this model: phloem likelihood --optimize --tree.",
-        )
-    if not root_is_free(model):
-        raise ModelError(
-            f"{model.name} is not reversible, and the search moves subtrees on unrooted trees",
-            hint="Search under a reversible model, such as GTR+FO+G4.",
-        )
-
-
-def root_is_free(model: Model) -> bool:
-    """Whether the likelihood is the same wherever the root is put, whatever the parameters are."""
-    return ModelPoint(model, _anywhere(model)).reversible
-
-
-def _anywhere(model: Model) -> dict[str, ParameterValue]:
-    """Values without the symmetry of the starts, at which an irreversible model may be reversible."""
-    rng, values = np.random.default_rng(1), model.start_values()
-    for p in model.free:
-        spread = np.exp(rng.uniform(-0.3, 0.3, p.size))
-        moved = np.atleast_1d(values[p.name]) * (spread if p.kind in ("positive", "simplex") else 1.0)
-        moved = moved / moved.sum() if p.kind == "simplex" else np.clip(moved, p.lower, p.upper)
-        values[p.name] = moved if p.elements else float(moved[0])
-    return values
+    return _Search(data, settings, lambda *_: None).climbed_once(start)
 
 
 def _usual_threads(entries: int) -> int:
@@ -162,31 +132,16 @@ def _usual_threads(entries: int) -> int:
 
 
 class _Search:
-    """The alignment's messages, and the numbers of the model as they are at the moment."""
+    """The messages of the data, and the numbers of the model as they are at the moment."""
 
-    def __init__(self, alignment: Alignment, model: Model, settings: SearchSettings, told: Told) -> None:
-        if alignment.n_taxa < 3:
-            raise InputError(
-                "a tree search wants three taxa at least", file=alignment.source, hint="Add taxa."
-            )
-        refuse(model)
-        self._alignment, self._model, self._settings, self._told = alignment, model, settings, told
+    def __init__(self, data: Searched, settings: SearchSettings, told: Told) -> None:
+        self._data, self._settings, self._told = data, settings, told
         self._rng = np.random.default_rng(settings.seed)
-        patterns = site_patterns(alignment)
-        none = np.zeros(0, np.int32)
-        problem = engine_problem(patterns, model, (none, none))
-        n, size = alignment.n_taxa, model.n_categories * model.n_states
-        require_memory(
-            f"the messages of {n:,} taxa, {len(patterns.weights):,} patterns and {size:,} entries",
-            (4.0 * n - 6) * len(patterns.weights) * size * 8,
-            "Use a simpler model, fewer taxa, or a machine with more.",
-            alignment.source,
-        )
-        threads = settings.threads or _usual_threads(alignment.n_taxa * len(patterns.weights))
-        self._weights = problem.pattern_weights
-        data = problem.tip_codes, problem.state_sets, problem.pattern_weights
-        self._messages = DirectedMessages(*data, model.n_categories, settings.radius, threads)
-        self._parsimony = Parsimony(alignment)
+        self._weights = data.weights
+        patterns = sum(len(own) for own in self._weights)
+        threads = settings.threads or _usual_threads(len(data.taxa) * patterns)
+        self._messages = data.messages(settings.radius, threads)
+        self._parsimony = data.parsimony()
         self._values: dict[str, ParameterValue] = {}
 
     def run(self, start: Start, wanted: SupportSettings, checkpoint: Checkpoint | None) -> SearchResult:
@@ -203,25 +158,25 @@ class _Search:
         state.close()
         place, self._values = state.best or state.place, state.best_values
         if state.found:
-            self._values = self._refined(place).parameters
-        likelihood = self._likelihood(tree_of(place.edges, self._alignment.taxa), self._values)
-        last = refine(likelihood)
-        self._values = last.parameters
+            self._refined(place)
+        likelihood = self._data.likelihood(place.edges, self._values, self._settings.threads)
+        last = self._data.refined(likelihood)
+        self._values = self._data.values_of(last)
         hard = self._difficulty(state)
         supports = self._supports(last, state, wanted)
         searched = tuple(state.ended), state.tries, tuple(state.found)
         return SearchResult(last, likelihood, *searched, hard, supports)
 
-    def _arrived(self, fit: OptimizeResult) -> tuple[Place, dict[str, ParameterValue]]:
-        self._values = fit.parameters
-        return self._placed(fit.tree), self._values
+    def _arrived(self, fit: Fit) -> tuple[Place, dict[str, ParameterValue]]:
+        self._values = self._data.values_of(fit)
+        return self._placed(self._data.edges_of(fit)), self._values
 
     def _begin_again(self, state: SearchState) -> None:
         """The next search, from the numbers of the best one."""
         state.close()
         number = len(state.ended) + 1
         seed = self._settings.seed
-        start = further_start(self._alignment, self._parsimony, number, state.best_values, seed)
+        start = further_start(self._parsimony, number, state.best_values, seed)
         self._tell(f"start {number}, first climb", state)
         fit = self._climbed(start)
         state.first, state.origin, state.in_vain = fit.log_likelihood, start.origin, 0
@@ -238,61 +193,63 @@ class _Search:
 
     def _difficulty(self, state: SearchState) -> Difficulty | None:
         """Of the trees on which independent climbs ended, under the final numbers."""
-        self._messages.set_model(self._model.evaluate(self._values))
+        self._data.put(self._messages, self._values)
         places = {topology_key(place.edges.back): place for place in state.hilltops}
         sites: dict[int, np.ndarray] = {}
         for key in dict.fromkeys(state.ends):
             fit_lengths(self._messages, places[key].edges.copy(), 0.1)
             sites[key] = self._messages.sites()
         ends = [places[key].edges for key in state.ends]
-        return difficulty(ends, np.array([sites[key] for key in state.ends]), self._weights)
+        return difficulty(ends, np.array([sites[key] for key in state.ends]), np.concatenate(self._weights))
 
     def _supports(
-        self, last: OptimizeResult, state: SearchState, wanted: SupportSettings
+        self, last: Fit, state: SearchState, wanted: SupportSettings
     ) -> dict[str, dict[bytes, float]]:
         """Of the branches of the final tree, under the final model."""
-        if self._alignment.n_taxa == 3 or not (wanted.alrt or wanted.ufboot):
+        if len(self._data.taxa) == 3 or not (wanted.alrt or wanted.ufboot):
             return {}
         self._told(Doing("supports"), last.log_likelihood)
-        best = self._placed(last.tree)
+        best = self._placed(self._data.edges_of(last))
         others = sorted(state.hilltops, key=lambda place: -place.log_likelihood)
         hilltops = [best.edges, *(place.edges for place in others)]
         seed, radius = self._settings.seed, self._settings.radius
         return branch_supports(self._messages, self._weights, hilltops, wanted, seed, radius)
 
-    def climbed_once(self, start: Start) -> OptimizeResult:
+    def climbed_once(self, start: Start) -> Fit:
         """Lengths, the model's numbers, moves, and both again."""
-        self._values = self._model.start_values() | dict(start.values or {})
-        fit = self._refined(self._placed(with_lengths(start.tree)))
-        return self._refined(climb(self._messages, self._placed(fit.tree), self._settings.radius))
+        self._values = self._data.start_values() | dict(start.values or {})
+        fit = self._refined(self._placed(self._data.edges(with_lengths(start.tree))))
+        return self._refined(self._climb_from(fit))
 
-    def _climbed(self, start: Start) -> OptimizeResult:
+    def _climbed(self, start: Start) -> Fit:
         """From a start: lengths, the model's numbers from all their starts, moves, and all again."""
-        self._values = self._model.start_values() | dict(start.values or {})
-        starts = restarts(self._model.free) if start.values is None else ({},)
-        fit = self._refined(self._placed(with_lengths(start.tree)), starts)
+        self._values = self._data.start_values() | dict(start.values or {})
+        begun = self._placed(self._data.edges(with_lengths(start.tree)))
+        fit = self._refined(begun, self._data.starts(start.values))
         self._told(Doing("first climb", 1, 3), fit.log_likelihood)
-        place = climb(self._messages, self._placed(fit.tree), self._settings.radius)
-        fit = self._refined(place)
+        fit = self._refined(self._climb_from(fit))
         self._told(Doing("first climb", 2, 3), fit.log_likelihood)
-        place = climb(self._messages, self._placed(fit.tree), self._settings.radius)
-        return self._refined(place)
+        return self._refined(self._climb_from(fit))
+
+    def _climb_from(self, fit: Fit) -> Place:
+        place = self._placed(self._data.edges_of(fit))
+        return climb(self._messages, place, self._settings.radius)
 
     def _tried(self, state: SearchState, checkpoint: Checkpoint | None) -> None:
         """Climb from elsewhere until that has been in vain for long enough: in turn from a parsimonious tree
         and from the best one shaken."""
-        if self._alignment.n_taxa == 3:
+        if len(self._data.taxa) == 3:
             return
         if state.random:
             self._rng.bit_generator.state = state.random
         radius, self._values = self._settings.radius, state.values
-        self._messages.set_model(self._model.evaluate(self._values))
+        self._data.put(self._messages, self._values)
         top = hilltop(self._messages, state.place, radius)
         while state.in_vain < self._settings.patience:
             state.tries, state.in_vain = state.tries + 1, state.in_vain + 1
             kind: Kind = "parsimony" if state.tries % 2 else "shaken"
             if kind == "parsimony":
-                edges = half_edges(self._parsimony.tree(self._rng).tree, self._alignment.taxa)
+                edges = self._data.edges(self._parsimony.tree(self._rng).tree)
             else:
                 edges = top.shaken(self._rng, int(self._rng.integers(*_SHAKEN)))
             begun = fit_lengths(self._messages, edges, 0.5, most=3)
@@ -303,7 +260,7 @@ class _Search:
             state.meet(other, independent=kind == "parsimony")
             other, kind = self._fused(state, other, kind)
             if other.log_likelihood > state.place.log_likelihood + _GAIN:
-                state.place = self._placed(self._refined(other).tree)
+                state.place = self._placed(self._data.edges_of(self._refined(other)))
                 state.values, state.in_vain = self._values, 0
                 state.hilltops.append(state.place)
                 top = hilltop(self._messages, state.place, radius)
@@ -317,27 +274,21 @@ class _Search:
         """The best of what a climb found, the best tree so far, and both in one, climbed on."""
         if other.log_likelihood < state.place.log_likelihood - _FAR:
             return other, kind
-        both = fused(self._messages, state.place, other, self._alignment.n_sites)
+        both = fused(self._messages, state.place, other, self._data.n_sites)
         if both is None:
             return other, kind
         both = climb(self._messages, both, self._settings.radius, state.known)
         state.meet(both, independent=False)
         return (both, "fused") if both.log_likelihood > other.log_likelihood else (other, kind)
 
-    def _placed(self, tree: Tree) -> Place:
+    def _placed(self, edges: HalfEdges) -> Place:
         """A tree among the messages, under the numbers at hand, with its lengths fitted."""
-        self._messages.set_model(self._model.evaluate(self._values))
-        return fit_lengths(self._messages, half_edges(tree, self._alignment.taxa), 0.1)
+        self._data.put(self._messages, self._values)
+        return fit_lengths(self._messages, edges, 0.1)
 
-    def _refined(self, place: Place, starts: Sequence[Values] = ({},)) -> OptimizeResult:
+    def _refined(self, place: Place, starts: Sequence[Values] = ({},)) -> Fit:
         """Lengths and numbers fitted together, coarsely; the numbers are at hand then."""
-        likelihood = self._likelihood(tree_of(place.edges, self._alignment.taxa), self._values)
-        fit = refine(likelihood, starts, 1e-2, _COARSE)
-        self._values = fit.parameters
+        likelihood = self._data.likelihood(place.edges, self._values, self._settings.threads)
+        fit = self._data.refined(likelihood, starts, 1e-2, _COARSE)
+        self._values = self._data.values_of(fit)
         return fit
-
-    def _likelihood(self, tree: Tree, values: dict[str, ParameterValue]) -> TreeLikelihood:
-        threads = self._settings.threads
-        likelihood = TreeLikelihood(self._alignment, tree, self._model, "cpu", threads=threads)
-        likelihood.set(parameters=values)
-        return likelihood

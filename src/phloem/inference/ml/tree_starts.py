@@ -37,17 +37,23 @@ def bionj_start(alignment: Alignment) -> Start:
     return Start(made.tree, made.origin)
 
 
-def further_start(
-    alignment: Alignment, parsimony: Parsimony, number: int, values: Mapping[str, ParameterValue], seed: int
+def parsimony_start(
+    parsimony: Parsimony, seed: int, number: int = 1, values: Mapping[str, ParameterValue] | None = None
 ) -> Start:
-    """Of search `number`, from 2 on: in turn a parsimonious tree of a random order of taxa, and a random
-    one."""
-    rng = np.random.default_rng([seed, _STREAM, number])
+    """A tree of few changes, of a random order of taxa."""
+    found = parsimony.tree(np.random.default_rng([seed, _STREAM, number]))
+    return Start(found.tree, f"parsimony, {found.score:,} changes", values)
+
+
+def further_start(
+    parsimony: Parsimony, number: int, values: Mapping[str, ParameterValue], seed: int
+) -> Start:
+    """Of search `number`, from 2 on: in turn a parsimonious tree, and a random one."""
     if number % 2 == 0:
-        found = parsimony.tree(rng)
-        return Start(found.tree, f"parsimony, {found.score:,} changes", values)
-    tree = uniform_unrooted(alignment.n_taxa, rng)
-    return Start(replace(tree, taxa=alignment.taxa), "a random tree", values)
+        return parsimony_start(parsimony, seed, number, values)
+    taxa = parsimony.alignment.taxa
+    tree = uniform_unrooted(len(taxa), np.random.default_rng([seed, _STREAM, number]))
+    return Start(replace(tree, taxa=taxa), "a random tree", values)
 
 
 def with_lengths(tree: Tree) -> Tree:

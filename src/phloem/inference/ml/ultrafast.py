@@ -15,7 +15,7 @@ import numpy as np
 
 from phloem.inference.ml.moves import Regraft, regraft
 from phloem.inference.ml.search import climb, fit_lengths, worth_a_look
-from phloem.pruning.cpu.directed_messages import DirectedMessages
+from phloem.pruning.cpu.directed_sets import TreeMessages
 from phloem.tree.half_edges import HalfEdges, branch_splits, preorder, topology_key
 
 TIE = 0.5  # log units: within these, trees of a replicate are equally good, and one is drawn (Hoang et al.)
@@ -44,7 +44,7 @@ class Replicates:
 
 
 def ultrafast(
-    messages: DirectedMessages,
+    messages: TreeMessages,
     hilltops: Sequence[HalfEdges],
     counts: np.ndarray,
     rng: np.random.Generator,
@@ -67,7 +67,7 @@ class _Pool:
     """Trees and every replicate's score of each; scores are kept, log-likelihoods of sites are not."""
 
     def __init__(
-        self, messages: DirectedMessages, counts: np.ndarray, rng: np.random.Generator, radius: int
+        self, messages: TreeMessages, counts: np.ndarray, rng: np.random.Generator, radius: int
     ) -> None:
         self._messages, self._counts, self._rng, self._radius = messages, counts, rng, radius
         self._known: set[int] = set()
@@ -104,8 +104,7 @@ class _Pool:
             looks = messages.fitted(part, found, edges.back, edges.lengths, sites=True)
             scores = self._counts @ looks.sites.T
             for k, (row, (_, a, b, c)) in enumerate(zip(part, looks.found)):
-                lengths = float(a), float(b), float(c)
-                move = Regraft(int(found.pruned[row]), int(found.out[row]), lengths, 0.0)
+                move = Regraft(int(found.pruned[row]), int(found.out[row]), (a, b, c), 0.0)
                 other = edges.copy()
                 regraft(other, move)
                 moved = topology_key(other.back)
@@ -135,7 +134,7 @@ class _Pool:
 
 
 def climb_each(
-    messages: DirectedMessages, found: Replicates, counts: np.ndarray, weights: np.ndarray, radius: int = 1
+    messages: TreeMessages, found: Replicates, counts: np.ndarray, weights: np.ndarray, radius: int = 1
 ) -> Replicates:
     """Every replicate's tree climbed with the replicate's own weights (Hoang et al. 2018 call it bnni: less
     overestimation where the model is violated). weights: the data's, put back in the end."""

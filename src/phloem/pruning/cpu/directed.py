@@ -7,6 +7,10 @@ read off at every branch: L = Σ_c weight_c Σ_i π_i p_h[i] m_back(h)[i], for r
 
 Patterns are in lanes, blocks of them outermost, so that a block of all messages stays in a core's cache while
 everything is asked of it. States are padded to a multiple of four by states that nothing allows.
+
+Parts of the data that share branch lengths, each with a model and a rate of its own, are messages side by
+side: a block belongs to one part, whose numbers it takes. All have as many states and categories as the
+largest: states that nothing allows, categories without weight.
 """
 
 from __future__ import annotations
@@ -44,29 +48,33 @@ _LEAST, _LOWEST = 1e-300, -1000.0  # in place of a likelihood of 0; of an expone
 
 
 class Shape(NamedTuple):
-    """lanes: a tuple as long as there are patterns in a block; tips, blocks, categories, padded states."""
+    """lanes: a tuple as long as there are patterns in a block; tips, blocks, categories, padded states; parts
+    of the data."""
 
     lanes: tuple[int, ...]
     tips: int
     blocks: int
     categories: int
     states: int
+    parts: int
 
 
 class Columns(NamedTuple):
     """The data. tips: (block, tip, state, lane) 1.0 where a character allows the state. weights, and
-    invariant, the share of invariable sites in the likelihood: (block, lane). varies: 1.0 where that is 0."""
+    invariant, the share of invariable sites in the likelihood: (block, lane). varies: 1.0 where that is 0.
+    part: (block,) int64."""
 
     tips: np.ndarray
     weights: np.ndarray
     invariant: np.ndarray
     varies: np.ndarray
+    part: np.ndarray
 
 
 class Numbers(NamedTuple):
-    """A model by category: right, left (category, state, eigenvalue) and its inverse, values (category,
-    eigenvalue) times the rate, start (category, state) weight × frequency, into = startᵀ right (category,
-    eigenvalue, state); all flat."""
+    """The model of every part by category: right, left (part, category, state, eigenvalue) and its inverse,
+    values (part, category, eigenvalue) times the rate, start (part, category, state) weight × frequency, into
+    = startᵀ right (part, category, eigenvalue, state); all flat."""
 
     right: np.ndarray
     left: np.ndarray
@@ -78,7 +86,7 @@ class Numbers(NamedTuple):
 class Messages(NamedTuple):
     """values: (block, half-edge, category, state, lane), over the whole branch. half: the same to its middle,
     of one block at a time. powers: (block, half-edge, lane), of both. whole, halves: P of every branch, at
-    its larger half-edge."""
+    its larger half-edge, and part."""
 
     values: np.ndarray
     half: np.ndarray
@@ -96,10 +104,17 @@ def beside(h, tips):
 
 
 @uncounted
+def matrix_at(h, block, back, columns, shape):
+    """Where P of the branch of h begins, of a block's part."""
+    place = max(h, back[h]) * shape.parts + columns.part[block]
+    return place * shape.categories * shape.states * shape.states
+
+
+@uncounted
 def write_matrix(numbers, length, shape, matrix, at):
-    """P of a length in every category, as I + R expm1(Λ t) L, from matrix[at] on."""
+    """P of a length in every part and category, as I + R expm1(Λ t) L, from matrix[at] on."""
     states = shape.states
-    for c in range(shape.categories):
+    for c in range(shape.parts * shape.categories):
         own, square = c * states, c * states * states
         for i in range(states):
             out = at + square + i * states
@@ -117,7 +132,7 @@ def write_matrix(numbers, length, shape, matrix, at):
 @uncounted
 def write_matrices(back, lengths, numbers, shape, messages):
     """P of every branch and of half of it."""
-    size = shape.categories * shape.states * shape.states
+    size = shape.parts * shape.categories * shape.states * shape.states
     for h in range(len(back)):
         if h > back[h]:
             write_matrix(numbers, lengths[h], shape, messages.whole, h * size)
@@ -169,7 +184,7 @@ def hand_on(h, block, back, columns, messages, room, shape, with_half):
     n = len(shape.lanes)
     width, edges = shape.categories * shape.states * n, 4 * shape.tips - 6
     power = own_column(h, block, back, columns, messages, room, shape)
-    matrix = max(h, back[h]) * shape.categories * shape.states * shape.states
+    matrix = matrix_at(h, block, back, columns, shape)
     at = block * edges + h
     store(messages.powers, at * n, power)
     column_product(messages.whole, matrix, room, 0, messages.values, at * width, shape)
@@ -227,10 +242,10 @@ def log_likelihood_at(h, back, columns, numbers, messages, room, shape, sites):
     for block in range(shape.blocks):
         power = own_column(h, block, back, columns, messages, room, shape)
         at = block * edges + back[h]
-        total = zeros(room, lanes)
+        total, own = zeros(room, lanes), columns.part[block] * size
         for k in range(size):
             x = multiply(load(room, k * n, lanes), load(messages.values, (at * size + k) * n, lanes))
-            total = multiply_add(spread(numbers.start, k, lanes), x, total)
+            total = multiply_add(spread(numbers.start, own + k, lanes), x, total)
         power = add(power, load(messages.powers, at * n, lanes))
         log = log_sites(total, power, block, columns, lanes)
         store(sites, block * n, log)

@@ -39,11 +39,16 @@ class Star(NamedTuple):
 
 
 class Looks(NamedTuple):
-    """Second looks: found (n, 4) log-likelihood and the three lengths of each; sites (n, padded patterns), or
-    of no rows where nobody wants them."""
+    """Second looks: found (n, 4) log-likelihood and the three lengths of each, of several sets of lengths
+    (n, 4, K); sites (n, padded patterns), or of no rows where nobody wants them."""
 
     found: np.ndarray
     sites: np.ndarray
+
+    @property
+    def values(self) -> np.ndarray:
+        """(n,) log-likelihoods, of all sets of lengths."""
+        return self.found[:, 0] if self.found.ndim == 2 else self.found[:, 0].sum(-1)
 
 
 class Desk(NamedTuple):
@@ -66,37 +71,37 @@ def write_ends(row, steps, back, columns, numbers, messages, walk, room, star, s
     last = steps[row]
     span = shape.blocks * size * n
     for block in range(shape.blocks):
-        at = block * size * n
+        at, square = block * size * n, columns.part[block] * size * shape.states
         set_out(last, block, back, columns, messages, walk, shape)
         power = zeros(walk.near, lanes)
         for k in range(count - 1, -1, -1):
             on = steps[star.path[k]]
-            power = go(on, block, back, messages, messages.whole, walk, shape)
+            power = go(on, block, back, columns, messages, messages.whole, walk, shape)
             if k > 0:
                 to = on[LEVEL] * size * n
                 for i in range(size):
                     store(walk.arrival, to + i * n, load(walk.across, i * n, lanes))
                 store(walk.arrival_power, on[LEVEL] * n, power)
-        column_product(numbers.left, 0, walk.near, 0, star.ends, at, shape)
+        column_product(numbers.left, square, walk.near, 0, star.ends, at, shape)
         power = add(power, own_column(back[last[OUT]], block, back, columns, messages, room.first, shape))
-        column_product(numbers.left, 0, room.first, 0, star.ends, span + at, shape)
+        column_product(numbers.left, square, room.first, 0, star.ends, span + at, shape)
         power = add(power, own_column(back[last[PRUNED]], block, back, columns, messages, room.first, shape))
-        column_product(numbers.left, 0, room.first, 0, star.ends, 2 * span + at, shape)
+        column_product(numbers.left, square, room.first, 0, star.ends, 2 * span + at, shape)
         store(star.powers, block * n, power)
 
 
 @uncounted
-def send(k, numbers, room, star, shape):
+def send(k, columns, numbers, room, star, shape):
     """sent[k] = R exp(Λ t_k) ends[k]."""
     lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
-    for e in range(size):
+    for e in range(shape.parts * size):
         room.growth[e] = math.exp(numbers.values[e] * star.lengths[k])
     for block in range(shape.blocks):
-        at = (k * shape.blocks + block) * size * n
+        at, own = (k * shape.blocks + block) * size * n, columns.part[block] * size
         for e in range(size):
             x = load(star.ends, at + e * n, lanes)
-            store(room.first, e * n, multiply(spread(room.growth, e, lanes), x))
-        column_product(numbers.right, 0, room.first, 0, star.sent, at, shape)
+            store(room.first, e * n, multiply(spread(room.growth, own + e, lanes), x))
+        column_product(numbers.right, own * shape.states, room.first, 0, star.sent, at, shape)
 
 
 @uncounted
@@ -108,14 +113,15 @@ def fit_end(k, columns, numbers, room, star, shape):
         b = (((k + 2) % 3) * shape.blocks + block) * size * n
         for i in range(0, size * n, n):
             store(room.first, i, multiply(load(star.sent, a + i, lanes), load(star.sent, b + i, lanes)))
-        column_product(numbers.into, 0, room.first, 0, room.second, 0, shape)
+        square = columns.part[block] * size * shape.states
+        column_product(numbers.into, square, room.first, 0, room.second, 0, shape)
         factor = beside_invariant(load(star.powers, block * n, lanes), block, columns, lanes)
         own, at = (k * shape.blocks + block) * size * n, block * size * n
         for i in range(0, size * n, n):
             x = multiply(load(room.second, i, lanes), load(star.ends, own + i, lanes))
             store(room.theta, at + i, multiply(x, factor))
     star.lengths[k] = newton(room.theta, star.lengths[k], _STEPS, columns, numbers, room.growth, shape)
-    send(k, numbers, room, star, shape)
+    send(k, columns, numbers, room, star, shape)
 
 
 @uncounted
@@ -127,7 +133,7 @@ def fit_insertion(row, steps, back, lengths, columns, numbers, messages, desk, s
     star.lengths[0] = star.lengths[1] = 0.5 * lengths[steps[row, OUT]]
     star.lengths[2] = lengths[steps[row, PRUNED]]
     for k in range(3):
-        send(k, numbers, room, star, shape)
+        send(k, columns, numbers, room, star, shape)
     for k in (2, 0, 1):
         fit_end(k, columns, numbers, room, star, shape)
 
@@ -138,11 +144,11 @@ def value_there(columns, numbers, room, star, shape, sites):
     lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
     result, span = 0.0, shape.blocks * size * n
     for block in range(shape.blocks):
-        total, at = zeros(room.first, lanes), block * size * n
+        total, at, own = zeros(room.first, lanes), block * size * n, columns.part[block] * size
         for k in range(size):
             x = multiply(load(star.sent, at + k * n, lanes), load(star.sent, span + at + k * n, lanes))
             x = multiply(x, load(star.sent, 2 * span + at + k * n, lanes))
-            total = multiply_add(spread(numbers.start, k, lanes), x, total)
+            total = multiply_add(spread(numbers.start, own + k, lanes), x, total)
         log = log_sites(total, load(star.powers, block * n, lanes), block, columns, lanes)
         if len(sites):
             store(sites, block * n, log)

@@ -38,7 +38,7 @@ _ENOUGH = 1e-3  # a length settles where a Newton step changes it by less than t
 
 class Room(NamedTuple):
     """What one thread works in. first, second: a column (category, state, lane) each. theta: (block,
-    category, eigenvalue, lane). growth: (3, category × eigenvalue). stack (4T,) int64."""
+    category, eigenvalue, lane). growth: (3, part × category × eigenvalue). stack (4T,) int64."""
 
     first: np.ndarray
     second: np.ndarray
@@ -51,11 +51,12 @@ class Room(NamedTuple):
 def slopes(theta, t, columns, numbers, growth, shape):
     """d log L / dt and d² log L / dt² at one branch."""
     lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
-    for k in range(size):
+    every = shape.parts * size
+    for k in range(every):
         rate = numbers.values[k]
         growth[k] = math.exp(rate * t)
-        growth[size + k] = rate * growth[k]
-        growth[2 * size + k] = rate * growth[size + k]
+        growth[every + k] = rate * growth[k]
+        growth[2 * every + k] = rate * growth[every + k]
     d1, d2 = zeros(theta, lanes), zeros(theta, lanes)
     for block in range(shape.blocks):
         value, first, second = (
@@ -63,12 +64,12 @@ def slopes(theta, t, columns, numbers, growth, shape):
             zeros(theta, lanes),
             zeros(theta, lanes),
         )
-        at = block * size * n
+        at, own = block * size * n, columns.part[block] * size
         for k in range(size):
             x = load(theta, at + k * n, lanes)
-            value = multiply_add(spread(growth, k, lanes), x, value)
-            first = multiply_add(spread(growth, size + k, lanes), x, first)
-            second = multiply_add(spread(growth, 2 * size + k, lanes), x, second)
+            value = multiply_add(spread(growth, own + k, lanes), x, value)
+            first = multiply_add(spread(growth, every + own + k, lanes), x, first)
+            second = multiply_add(spread(growth, 2 * every + own + k, lanes), x, second)
         weight = load(columns.weights, block * n, lanes)
         ratio = divide(first, value)
         d1 = multiply_add(weight, ratio, d1)
@@ -109,10 +110,11 @@ def write_theta(h, back, columns, numbers, messages, room, shape):
     lanes, n, size = shape.lanes, len(shape.lanes), shape.categories * shape.states
     for block in range(shape.blocks):
         power = own_column(h, block, back, columns, messages, room.first, shape)
-        column_product(numbers.into, 0, room.first, 0, room.second, 0, shape)
+        square = columns.part[block] * size * shape.states
+        column_product(numbers.into, square, room.first, 0, room.second, 0, shape)
         power = add(power, own_column(back[h], block, back, columns, messages, room.first, shape))
         at = block * size * n
-        column_product(numbers.left, 0, room.first, 0, room.theta, at, shape)
+        column_product(numbers.left, square, room.first, 0, room.theta, at, shape)
         factor = beside_invariant(power, block, columns, lanes)
         for k in range(size):
             x = multiply(load(room.theta, at + k * n, lanes), load(room.second, k * n, lanes))
@@ -125,7 +127,7 @@ def fit_branch(h, back, lengths, columns, numbers, messages, room, shape):
     write_theta(h, back, columns, numbers, messages, room, shape)
     t = newton(room.theta, lengths[h], _STEPS, columns, numbers, room.growth, shape)
     lengths[h] = lengths[back[h]] = t
-    matrix = max(h, back[h]) * shape.categories * shape.states * shape.states
+    matrix = max(h, back[h]) * shape.parts * shape.categories * shape.states * shape.states
     write_matrix(numbers, t, shape, messages.whole, matrix)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from phloem.pruning.cpu.directed_insertions import Desk, Looks, Star, fit_insert
 from phloem.pruning.cpu.directed_lengths import Room, sweep
 from phloem.pruning.cpu.directed_quartets import Quartet, Resolutions, fit_resolutions
 from phloem.pruning.cpu.directed_regrafts import OUT, PRUNED, Walk, list_steps, score_steps
+from phloem.pruning.interface import Problem
 
 # Two registers of float64: the products of a matrix then wait for each other half as often as with one.
 LANES = (0,) * (16 if llvm.get_host_cpu_features().get("avx512f") else 8)
@@ -48,66 +49,74 @@ class _Thread(NamedTuple):
 
 
 class DirectedMessages:
-    """All directed messages of one alignment on trees that change (directed.py).
+    """All directed messages on trees that change (directed.py), of one alignment or of several that share
+    branch lengths.
 
-    tip_codes (T, P), state_sets (codes, S), weights (P,): as a Problem's. The model has n_categories, one set
-    of branch lengths, real eigensystems, and is reversible. back, lengths: half_edges.HalfEdges, int64 and
-    float64; order: half_edges.preorder. radius: the farthest regraft that will be asked for. threads share
-    the scores of regrafts and second looks, and change no number.
+    problems: their data; left and right are not read. The models have n_categories, one set of branch
+    lengths, real eigensystems, and are reversible. back, lengths: half_edges.HalfEdges, int64 and float64;
+    order: half_edges.preorder. radius: the farthest regraft that will be asked for. threads share the scores
+    of regrafts and second looks, and change no number. Patterns P are those of all problems, in order.
     """
 
-    def __init__(
-        self,
-        tip_codes: np.ndarray,
-        state_sets: np.ndarray,
-        weights: np.ndarray,
-        n_categories: int,
-        radius: int,
-        threads: int = 1,
-    ) -> None:
-        n, (tips, patterns), states = len(LANES), tip_codes.shape, state_sets.shape[1]
-        blocks, padded = -(-patterns // n), -(-states // 4) * 4
-        self.shape = Shape(LANES, tips, blocks, n_categories, padded)
-        self.n_patterns, self._states = patterns, states
-        allowed = np.ones((tips, blocks * n, padded))
-        allowed[:, :, states:] = 0.0
-        allowed[:, :patterns, :states] = state_sets[tip_codes]
-        self._constant = allowed[:, :, :states].all(0)
-        by_block = allowed.reshape(tips, blocks, n, padded).transpose(1, 0, 3, 2)
-        filled = np.zeros(blocks * n)
-        filled[:patterns] = weights
+    def __init__(self, problems: Sequence[Problem], radius: int, threads: int = 1) -> None:
+        self.shape = shape = shape_of(problems)
+        n, tips, padded = len(LANES), shape.tips, shape.states
+        patterns = [len(one.pattern_weights) for one in problems]
+        blocks = [-(-k // n) for k in patterns]
+        firsts = np.concatenate([[0], np.cumsum(blocks)])[:-1] * n
+        self._spans = [slice(first, first + k) for first, k in zip(firsts.tolist(), patterns)]
+        self.n_patterns = sum(patterns)
+        self._real: slice | np.ndarray = self._spans[0]
+        if len(problems) > 1:
+            self._real = np.concatenate([np.arange(span.start, span.stop) for span in self._spans])
+        allowed = np.ones((tips, shape.blocks * n, padded))
+        filled, self._constant, self._states = np.zeros(shape.blocks * n), [], []
+        part = np.repeat(np.arange(len(problems)), blocks)
+        for k, (one, span) in enumerate(zip(problems, self._spans)):
+            states = one.state_sets.shape[1]
+            allowed[:, np.repeat(part == k, n), states:] = 0.0
+            allowed[:, span, :states] = one.state_sets[one.tip_codes]
+            self._constant.append(allowed[:, span, :states].all(0))
+            self._states.append(states)
+            filled[span] = one.pattern_weights
+        by_block = allowed.reshape(tips, shape.blocks, n, padded).transpose(1, 0, 3, 2)
         tips_by_block = aligned(allowed.size)
         tips_by_block[:] = by_block.ravel()
-        self._columns = Columns(tips_by_block, filled, np.zeros(blocks * n), np.ones(blocks * n))
-        edges, size = 4 * tips - 6, n_categories * padded
-        square = size * padded
-        values, powers = aligned(blocks * edges * size * n), aligned(blocks * edges * n)
+        lanes = shape.blocks * n
+        self._columns = Columns(tips_by_block, filled, np.zeros(lanes), np.ones(lanes), part.astype(np.int64))
+        edges, size = 4 * tips - 6, shape.categories * padded
+        square = size * padded * shape.parts
+        values, powers = aligned(edges * size * lanes), aligned(edges * lanes)
         matrices = aligned(edges * square), aligned(edges * square)
-        self._threads = [_thread_of(self.shape, radius) for _ in range(threads)]
+        self._threads = [_thread_of(shape, radius) for _ in range(threads)]
         self._messages = Messages(values, self._threads[0].half, powers, *matrices)
+        size *= shape.parts
         self._numbers = Numbers(*(np.zeros(k) for k in (square, square, size, size, square)))
-        self._sites = np.zeros(blocks * n)
+        self._sites = np.zeros(lanes)
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
-    def set_model(self, model: SiteModel) -> None:
-        """Take the numbers of a model over; messages are not up to date then."""
-        shape, states = self.shape, self._states
-        c, p = shape.categories, shape.states
-        right, left, into = (np.zeros((c, p, p)) for _ in range(3))
-        values, start = np.zeros((c, p)), np.zeros((c, p))
-        for k in range(c):
-            process = model.processes[model.process[k]]
-            eigen = process.real_eigen
-            assert eigen is not None
-            right[k, :states, :states], left[k, :states, :states] = eigen.right, eigen.left
-            values[k, :states] = eigen.values * model.rates[k]
-            start[k, :states] = model.weights[k] * process.root_frequencies
-            into[k] = right[k].T * start[k]
+    def set_models(self, models: Sequence[SiteModel], rates: Sequence[float]) -> None:
+        """Take the numbers of every part's model over, and what its branch lengths are multiplied by;
+        messages are not up to date then."""
+        shape = self.shape
+        l, c, p = shape.parts, shape.categories, shape.states
+        right, left, into = (np.zeros((l, c, p, p)) for _ in range(3))
+        values, start = np.zeros((l, c, p)), np.zeros((l, c, p))
+        share = self._columns.invariant
+        for i, (model, rate, states) in enumerate(zip(models, rates, self._states)):
+            for k in range(c):
+                real = k < len(model.rates)  # one that is not is scaled as the first is, and has no weight
+                of = k if real else 0
+                process = model.processes[model.process[of]]
+                eigen = process.real_eigen
+                assert eigen is not None
+                right[i, k, :states, :states], left[i, k, :states, :states] = eigen.right, eigen.left
+                values[i, k, :states] = eigen.values * (model.rates[of] * rate)
+                start[i, k, :states] = model.weights[of] * process.root_frequencies * real
+                into[i, k] = right[i, k].T * start[i, k]
+            share[self._spans[i]] = model.invariant * (self._constant[i] @ model.invariant_frequencies)
         for own, new in zip(self._numbers, (right, left, values, start, into)):
             own[:] = new.ravel()
-        share = model.invariant * (self._constant @ model.invariant_frequencies)
-        share[self.n_patterns :] = 0.0
-        self._columns.invariant[:] = share
         self._columns.varies[:] = share == 0
 
     def fill(self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> float:
@@ -134,7 +143,7 @@ class DirectedMessages:
 
     def sites(self) -> np.ndarray:
         """(P,) log-likelihoods of the patterns, of the last fill or sweep."""
-        return self._sites[: self.n_patterns].copy()
+        return self._sites[self._real].copy()
 
     def regrafts(
         self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray, pruned: np.ndarray, radius: int
@@ -159,7 +168,7 @@ class DirectedMessages:
 
     def set_weights(self, weights: np.ndarray) -> None:
         """(P,) how often every pattern counts from now on: a resampled alignment is other weights."""
-        self._columns.weights[: self.n_patterns] = weights
+        self._columns.weights[self._real] = weights
 
     def resolutions(self, back: np.ndarray, lengths: np.ndarray, branches: np.ndarray) -> Resolutions:
         """The three resolutions of inner branches, named by a half-edge each, with the five lengths around
@@ -178,7 +187,7 @@ class DirectedMessages:
                 whole[own] = mine
 
         self._share_out(work, len(self._threads))
-        return found._replace(sites=found.sites[:, :, : self.n_patterns])
+        return found._replace(sites=found.sites[:, :, self._real])
 
     def fitted(
         self, rows: np.ndarray, found: Regrafts, back: np.ndarray, lengths: np.ndarray, sites: bool = False
@@ -199,7 +208,7 @@ class DirectedMessages:
                 whole[own] = mine
 
         self._share_out(work, len(self._threads))
-        return result._replace(sites=result.sites[:, : self.n_patterns])
+        return result._replace(sites=result.sites[:, self._real])
 
     def _share_out(self, work: Callable[[int, _Thread], None], n_shares: int) -> None:
         """work(share, thread) of every share, each thread every n-th."""
@@ -215,12 +224,28 @@ class DirectedMessages:
             list(self._pool.map(run, range(n)))
 
 
+def shape_of(problems: Sequence[Problem]) -> Shape:
+    """Blocks of patterns, and the most states and categories of any."""
+    blocks = sum(-(-len(one.pattern_weights) // len(LANES)) for one in problems)
+    states = max(one.state_sets.shape[1] for one in problems)
+    categories = max(one.n_categories for one in problems)
+    tips = problems[0].tip_codes.shape[0]
+    return Shape(LANES, tips, blocks, categories, -(-states // 4) * 4, len(problems))
+
+
+def bytes_of(problems: Sequence[Problem]) -> float:
+    """What the messages of problems that share lengths take, and their matrices."""
+    shape = shape_of(problems)
+    column, edges = float(shape.categories * shape.states), 4.0 * shape.tips - 6
+    return 8 * edges * column * (shape.blocks * len(LANES) + 2 * shape.parts * shape.states)
+
+
 def _thread_of(shape: Shape, radius: int) -> _Thread:
     n, size = len(shape.lanes), shape.categories * shape.states
     column, edges = size * n, 4 * shape.tips - 6
     a, b, c, d, e = (aligned(column) for _ in range(5))
     theta, stack = aligned(shape.blocks * column), np.zeros(4 * shape.tips, np.int64)
-    room = Room(a, b, theta, np.zeros(3 * size), stack)
+    room = Room(a, b, theta, np.zeros(3 * size * shape.parts), stack)
     walk = Walk(aligned((radius + 1) * column), np.zeros((radius + 1) * n), c, d, e)
     ends, sent = aligned(3 * shape.blocks * column), aligned(3 * shape.blocks * column)
     star = Star(
@@ -234,5 +259,5 @@ def _quartet_of(shape: Shape, room: Room) -> Quartet:
     span = shape.blocks * size * n
     return Quartet(
         room, aligned(4 * span), aligned(4 * span), aligned(span), np.zeros(shape.blocks * n), np.zeros(5),
-        np.zeros(size * shape.states),
+        np.zeros(size * shape.states * shape.parts),
     )  # fmt: skip

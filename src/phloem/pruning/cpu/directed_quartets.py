@@ -55,12 +55,12 @@ def write_corners(h, back, columns, numbers, messages, quartet, shape):
     c, d = beside(back[h], shape.tips)
     span = shape.blocks * size * n
     for block in range(shape.blocks):
-        power = zeros(quartet.room.first, lanes)
+        power, square = zeros(quartet.room.first, lanes), columns.part[block] * size * shape.states
         for k in range(4):
             corner = back[a] if k == 0 else back[b] if k == 1 else back[c] if k == 2 else back[d]
             power = add(power, own_column(corner, block, back, columns, messages, quartet.room.first, shape))
             column_product(
-                numbers.left, 0, quartet.room.first, 0, quartet.ends, k * span + block * size * n, shape
+                numbers.left, square, quartet.room.first, 0, quartet.ends, k * span + block * size * n, shape
             )
         store(quartet.powers, block * n, power)
 
@@ -76,13 +76,14 @@ def join_two(i, j, block, quartet, shape):
 
 
 @uncounted
-def cross(i, j, numbers, quartet, shape):
+def cross(i, j, columns, numbers, quartet, shape):
     """across = what branches i and j send over the inner one."""
-    size = shape.categories * shape.states * len(shape.lanes)
+    n, size = len(shape.lanes), shape.categories * shape.states
     write_matrix(numbers, quartet.lengths[INNER], shape, quartet.matrix, 0)
     for block in range(shape.blocks):
         join_two(i, j, block, quartet, shape)
-        column_product(quartet.matrix, 0, quartet.room.first, 0, quartet.across, block * size, shape)
+        square = columns.part[block] * size * shape.states
+        column_product(quartet.matrix, square, quartet.room.first, 0, quartet.across, block * size * n, shape)
 
 
 @uncounted
@@ -105,22 +106,25 @@ def fit_corner(k, beside_k, columns, numbers, quartet, shape):
         for i in range(0, size * n, n):
             x = multiply(load(quartet.sent, other + i, lanes), load(quartet.across, at + i, lanes))
             store(quartet.room.first, i, x)
-        column_product(numbers.into, 0, quartet.room.first, 0, quartet.room.second, 0, shape)
+        square = columns.part[block] * size * shape.states
+        column_product(numbers.into, square, quartet.room.first, 0, quartet.room.second, 0, shape)
         own = (k * shape.blocks + block) * size * n
         put_theta(block, quartet.ends, own, columns, quartet, shape)
     t = newton(quartet.room.theta, quartet.lengths[k], _STEPS, columns, numbers, quartet.room.growth, shape)
     quartet.lengths[k] = t
-    send(k, numbers, quartet.room, quartet, shape)
+    send(k, columns, numbers, quartet.room, quartet, shape)
 
 
 @uncounted
 def fit_inner(i, j, k, l, columns, numbers, quartet, shape):
     """The best length of the branch between the node of branches i and j and that of k and l."""
+    size = shape.categories * shape.states
     for block in range(shape.blocks):
+        square = columns.part[block] * size * shape.states
         join_two(i, j, block, quartet, shape)
-        column_product(numbers.into, 0, quartet.room.first, 0, quartet.room.second, 0, shape)
+        column_product(numbers.into, square, quartet.room.first, 0, quartet.room.second, 0, shape)
         join_two(k, l, block, quartet, shape)
-        column_product(numbers.left, 0, quartet.room.first, 0, quartet.across, 0, shape)
+        column_product(numbers.left, square, quartet.room.first, 0, quartet.across, 0, shape)
         put_theta(block, quartet.across, 0, columns, quartet, shape)
     t = newton(
         quartet.room.theta, quartet.lengths[INNER], _STEPS, columns, numbers, quartet.room.growth, shape
@@ -135,10 +139,10 @@ def site_values(i, j, columns, numbers, quartet, shape, sites):
     result = 0.0
     for block in range(shape.blocks):
         join_two(i, j, block, quartet, shape)
-        total, at = zeros(quartet.room.first, lanes), block * size * n
+        total, at, own = zeros(quartet.room.first, lanes), block * size * n, columns.part[block] * size
         for k in range(size):
             x = multiply(load(quartet.room.first, k * n, lanes), load(quartet.across, at + k * n, lanes))
-            total = multiply_add(spread(numbers.start, k, lanes), x, total)
+            total = multiply_add(spread(numbers.start, own + k, lanes), x, total)
         log = log_sites(total, load(quartet.powers, block * n, lanes), block, columns, lanes)
         store(sites, block * n, log)
         result += sum_lanes(multiply(log, load(columns.weights, block * n, lanes)))
@@ -157,18 +161,18 @@ def fit_resolution(h, partner, back, lengths, columns, numbers, quartet, shape, 
     k = 1 if partner != 1 else 2
     l = 6 - partner - k
     for corner in range(4):
-        send(corner, numbers, quartet.room, quartet, shape)
+        send(corner, columns, numbers, quartet.room, quartet, shape)
     value = -np.inf
     for _ in range(_ROUNDS):
         before = value
         fit_inner(0, partner, k, l, columns, numbers, quartet, shape)
-        cross(k, l, numbers, quartet, shape)
+        cross(k, l, columns, numbers, quartet, shape)
         fit_corner(0, partner, columns, numbers, quartet, shape)
         fit_corner(partner, 0, columns, numbers, quartet, shape)
-        cross(0, partner, numbers, quartet, shape)
+        cross(0, partner, columns, numbers, quartet, shape)
         fit_corner(k, l, columns, numbers, quartet, shape)
         fit_corner(l, k, columns, numbers, quartet, shape)
-        cross(k, l, numbers, quartet, shape)
+        cross(k, l, columns, numbers, quartet, shape)
         value = site_values(0, partner, columns, numbers, quartet, shape, sites)
         if value - before < _ENOUGH:
             break

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from phloem.hardware.numba_compile import uncounted
-from phloem.pruning.cpu.directed import beside, fill_block, joined, log_sites
+from phloem.pruning.cpu.directed import beside, fill_block, joined, log_sites, matrix_at
 from phloem.pruning.cpu.lanes import add, load, multiply, multiply_add, store, sum_lanes, zeros
 from phloem.pruning.cpu.pattern_lanes import column_product, spread
 
@@ -84,14 +84,14 @@ def set_out(step, block, back, columns, messages, walk, shape):
     source = (block * edges + back[behind]) * size * n
     c, e = beside(behind, shape.tips)
     other = e if c == step[PRUNED] else c
-    matrix = max(other, back[other]) * size * shape.states
+    matrix = matrix_at(other, block, back, columns, shape)
     column_product(messages.whole, matrix, messages.values, source, walk.arrival, 0, shape)
     power = load(messages.powers, (block * edges + back[behind]) * n, shape.lanes)
     store(walk.arrival_power, 0, power)
 
 
 @uncounted
-def go(step, block, back, messages, halves, walk, shape):
+def go(step, block, back, columns, messages, halves, walk, shape):
     """What comes from the gap to the middle (halves) or the end of the step's branch: walk.across. What it is
     at the branch's beginning: walk.near. Returns their powers."""
     n, edges = len(shape.lanes), 4 * shape.tips - 6
@@ -101,7 +101,7 @@ def go(step, block, back, messages, halves, walk, shape):
         walk.arrival, before * size * n, messages.values, sibling * size * n,
         walk.arrival_power, before * n, messages.powers, sibling * n, walk.near, shape,
     )  # fmt: skip
-    matrix = max(step[OUT], back[step[OUT]]) * size * shape.states
+    matrix = matrix_at(step[OUT], block, back, columns, shape)
     column_product(halves, matrix, walk.near, 0, walk.across, 0, shape)
     return power
 
@@ -115,7 +115,7 @@ def score_steps(steps, order, share, back, columns, numbers, messages, walk, sha
     size = shape.categories * shape.states
     for block in range(share[0], share[1]):
         fill_block(order, block, back, columns, messages, walk.near, shape, True)
-        weights = load(columns.weights, block * n, lanes)
+        weights, part = load(columns.weights, block * n, lanes), columns.part[block] * size
         pruned = behind = np.int64(-1)
         own_power = zeros(walk.near, lanes)
         for i in range(len(steps)):
@@ -126,17 +126,17 @@ def score_steps(steps, order, share, back, columns, numbers, messages, walk, sha
                 own_power = load(messages.powers, own * n, lanes)
                 for k in range(size):
                     x = load(messages.values, (own * size + k) * n, lanes)
-                    store(walk.subtree, k * n, multiply(spread(numbers.start, k, lanes), x))
+                    store(walk.subtree, k * n, multiply(spread(numbers.start, part + k, lanes), x))
             if step[BEHIND] != behind:
                 behind = step[BEHIND]
                 set_out(step, block, back, columns, messages, walk, shape)
-            power = go(step, block, back, messages, messages.halves, walk, shape)
+            power = go(step, block, back, columns, messages, messages.halves, walk, shape)
             beyond, total = back[step[OUT]] * size, zeros(walk.near, lanes)
             for k in range(size):
                 x = multiply(load(walk.across, k * n, lanes), load(messages.half, (beyond + k) * n, lanes))
                 total = multiply_add(x, load(walk.subtree, k * n, lanes), total)
             if step[GOES_ON]:
-                matrix = max(step[OUT], back[step[OUT]]) * size * shape.states
+                matrix = matrix_at(step[OUT], block, back, columns, shape)
                 column_product(
                     messages.halves, matrix, walk.across, 0, walk.arrival, step[LEVEL] * size * n, shape
                 )

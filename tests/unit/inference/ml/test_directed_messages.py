@@ -43,9 +43,8 @@ class Case:
         self.model = self.likelihood.model
         patterns, none = site_patterns(self.alignment), np.zeros(0, np.int32)
         problem = engine_problem(patterns, self.model, (none, none))
-        data = problem.tip_codes, problem.state_sets, problem.pattern_weights
-        self.messages = DirectedMessages(*data, self.model.n_categories, 4, threads=2)
-        self.messages.set_model(self.model.evaluate())
+        self.messages = DirectedMessages([problem], 4, threads=2)
+        self.messages.set_models([self.model.evaluate()], [1.0])
         self.edges = half_edges(self.tree, self.alignment.taxa)
         self.order = preorder(self.edges.back)
 

@@ -7,6 +7,7 @@ import pytest
 
 from phloem.inference.ml.fusion import branches, compatible, exchanges, fused, tree_of_branches
 from phloem.inference.ml.search import fit_lengths, near
+from phloem.inference.ml.searched import OneAlignment
 from phloem.inference.ml.tree_search import SearchSettings, _Search
 from phloem.io.trees import parse_trees
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -62,8 +63,9 @@ def search():
     assert data.taxa == tree.taxa
     rows = [data.taxa.index(name) for name in TAXA]
     data = data.__class__(TAXA, data.alphabet, np.ascontiguousarray(data.codes[rows]), data.state_sets)
-    found = _Search(data, model_for_alignment("HKY{3}+FQ", data), SearchSettings(threads=1), lambda *_: None)
-    found._messages.set_model(found._model.evaluate({}))
+    one = OneAlignment(data, model_for_alignment("HKY{3}+FQ", data))
+    found = _Search(one, SearchSettings(threads=1), lambda *_: None)
+    one.put(found._messages, {})
     return found
 
 

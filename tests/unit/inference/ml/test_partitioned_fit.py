@@ -101,3 +101,13 @@ def test_a_last_climb_begins_where_each_part_fitted_best():
     mixed = space.unpack(space.from_coordinates(vector))
     assert mixed["alpha"] == pytest.approx(0.7) and mixed["kappa_R"] == pytest.approx(2.0)
     assert -search.objective(vector)[0] > max(r.log_likelihood for r in runs) + 1
+
+
+def test_two_parts_can_share_a_set_of_lengths_that_the_third_does_not():
+    apart = optimize(partitioned(Linkage("unlinked")))
+    shared = optimize(partitioned(Linkage("unlinked", together=(("one", "shape"),))))
+    linked = optimize(partitioned(Linkage("linked")))
+    assert shared.n_free == apart.n_free - 7 == linked.n_free + 7
+    assert linked.log_likelihood < shared.log_likelihood < apart.log_likelihood
+    lengths = {name: tree.lengths.tolist() for name, tree in shared.part_trees.items()}
+    assert lengths["one"] == lengths["shape"] != lengths["two"]

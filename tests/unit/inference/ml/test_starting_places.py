@@ -63,7 +63,7 @@ def test_a_tree_of_other_taxa_is_refused(rows):
 
 def test_further_starts_are_of_two_kinds_and_seeded(rows):
     data = rows.rows_of(rows.alignment)
-    made = [further_start(data, Parsimony(data), k, {}, seed=1) for k in (2, 3, 2)]
+    made = [further_start(Parsimony(data), k, {}, seed=1) for k in (2, 3, 2)]
     assert [m.origin.split(",")[0] for m in made] == ["parsimony", "a random tree", "parsimony"]
     assert robinson_foulds(made[0].tree, made[2].tree) == 0 and made[1].tree.taxa == data.taxa
 

@@ -10,6 +10,7 @@ import pytest
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
 from phloem.inference.ml.bootstrap import (
+    Resampling,
     bootstrap_trees,
     distance_of_halves,
     presence,
@@ -23,6 +24,7 @@ from phloem.inference.ml.branch_tests import (
     resampled_weights,
     sh_alrt,
 )
+from phloem.inference.ml.identical import distinct
 from phloem.inference.ml.search import fit_lengths
 from phloem.inference.ml.tree_search import SearchSettings, search_tree
 from phloem.inference.ml.ultrafast import Replicates, climb_each
@@ -75,7 +77,7 @@ def test_sh_like_supports_are_their_definition():
     sites[:, 0] += 0.05
     sites[4] = sites[4, 0]  # three resolutions that are one
     values = sites @ weights
-    counts = resampled_weights(weights, 300, 7, 1)
+    counts = resampled_weights([weights], 300, 7, 1)
     assert (counts.sum(1) == weights.sum()).all()
     shares = sh_alrt(values, sites, counts)
     expected = [sh_by_hand(v, s, counts) for v, s in zip(values, sites)]
@@ -108,10 +110,9 @@ def test_every_replicate_climbs_with_its_own_weights(simulated, truth):
     patterns, none = site_patterns(simulated), np.zeros(0, np.int32)
     model = model_for_alignment("HKY{3}+FQ", simulated)
     problem = engine_problem(patterns, model, (none, none))
-    data = problem.tip_codes, problem.state_sets, problem.pattern_weights
-    messages = DirectedMessages(*data, 1, 5)
-    messages.set_model(model.evaluate())
-    counts = resampled_weights(patterns.weights, 8, 1, 9)
+    messages = DirectedMessages([problem], 5)
+    messages.set_models([model.evaluate()], [1.0])
+    counts = resampled_weights([patterns.weights], 8, 1, 9)
     edges = half_edges(tree_of(half_edges(truth, truth.taxa), simulated.taxa), simulated.taxa)
     first = Replicates([edges], np.zeros(8, np.int64))
     better = climb_each(messages, first, counts, patterns.weights)
@@ -131,14 +132,15 @@ def test_every_replicate_climbs_with_its_own_weights(simulated, truth):
 
 
 def test_ultrafast_supports_are_near_those_of_the_standard_bootstrap(simulated, found):
-    trees = bootstrap_trees(simulated, "HKY+FQ", found.optimum.parameters, 20, SearchSettings(threads=1))
+    drawn = Resampling([("", simulated, "HKY+FQ")], None, distinct(simulated, apart=True))
+    trees = bootstrap_trees(drawn, found.optimum.parameters, 20, SearchSettings(threads=1))
     shares = split_shares(trees)
     apart = [
         found.supports[UFBOOT][s.tobytes()] - shares.get(s.tobytes(), 0.0)
         for s in tree_splits(found.optimum.tree)
     ]
     assert abs(np.mean(apart)) < 0.1 and np.abs(apart).max() < 0.4
-    alone = bootstrap_trees(simulated, "HKY+FQ", found.optimum.parameters, 2, SearchSettings(threads=2))
+    alone = bootstrap_trees(drawn, found.optimum.parameters, 2, SearchSettings(threads=2))
     assert [tree_splits(t).tobytes() for t in alone] == [tree_splits(t).tobytes() for t in trees[:2]]
 
 

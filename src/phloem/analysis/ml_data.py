@@ -1,0 +1,150 @@
+"""What `phloem ml` reads: one alignment or its parts, what the parts share, and which sequences are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phloem.analysis.likelihood import plain
+from phloem.analysis.ml_settings import MlSettings
+from phloem.analysis.model_file import holds_parts, model_of, model_string, usual_model
+from phloem.analysis.partitioned_likelihood import dropped_columns, read_linkage
+from phloem.analysis.reading import Part, alignment_of, parts_of
+from phloem.data.alignment import Alignment
+from phloem.density.parameterisation import Linkage
+from phloem.errors import InputError
+from phloem.likelihood.parts import in_part
+from phloem.model.model import Model
+
+if TYPE_CHECKING:
+    from phloem.inference.ml.bootstrap import Resampling
+    from phloem.inference.ml.identical import Distinct
+    from phloem.inference.ml.searched import Searched
+
+
+@dataclass(frozen=True, eq=False)
+class MlData:
+    """parts: with all sequences; model_text is what --model or the partition file says, None where neither
+    does. partitioned: whether a partition file names them. rows: which sequences are searched with."""
+
+    settings: MlSettings
+    parts: tuple[Part, ...]
+    partitioned: bool
+    rows: Distinct
+    warnings: tuple[str, ...]
+
+    @property
+    def alignment(self) -> Alignment:
+        """Of the first part, for its taxa and source."""
+        return self.parts[0].alignment
+
+    @property
+    def distinct(self) -> tuple[Alignment, ...]:
+        """Every part without the copies of sequences."""
+        return tuple(self.rows.rows_of(part.alignment) for part in self.parts)
+
+    def texts(self) -> list[str]:
+        """The model string of every part, those of --model @FILE with their numbers."""
+        return [
+            model_string(part.model_text, part.name if self.partitioned else None)
+            if part.model_text is not None
+            else usual_model(part.alignment.alphabet.kind)
+            for part in self.parts
+        ]
+
+    def models(self) -> list[Model]:
+        """Counted in all sequences."""
+        gamma = self.settings.gamma
+        if not self.partitioned:
+            return [model_of(self.parts[0].model_text, self.alignment, gamma)]
+        found = []
+        for part in self.parts:
+            with in_part(part.name):
+                found.append(model_of(part.model_text, part.alignment, gamma, part.name))
+        return found
+
+    def linkage(self, models: Sequence[Model]) -> Linkage | None:
+        """What the parts share; None of one alignment."""
+        if not self.partitioned:
+            return None
+        named = {part.name: model for part, model in zip(self.parts, models)}
+        return read_linkage(self.settings.linkage or "proportional", self.settings.link, named)
+
+    def searched(self, models: Sequence[Model]) -> Searched:
+        """ModelError for models that a search cannot take."""
+        from phloem.inference.ml.searched import OneAlignment, SearchedPart, SeveralParts
+
+        linkage = self.linkage(models)
+        if linkage is None:
+            return OneAlignment(self.distinct[0], models[0])
+        named = zip(self.parts, self.distinct, models)
+        return SeveralParts([SearchedPart(part.name, data, model) for part, data, model in named], linkage)
+
+    def resampling(self, texts: Sequence[str], models: Sequence[Model]) -> Resampling:
+        """texts: as of texts()."""
+        from phloem.inference.ml.bootstrap import Resampling
+
+        parts = [(part.name, part.alignment, text) for part, text in zip(self.parts, texts)]
+        return Resampling(parts, self.linkage(models), self.rows, self.settings.gamma)
+
+    def record(self) -> dict[str, object]:
+        """Of all parts together, for people and programs."""
+        kinds = list(dict.fromkeys(part.alignment.alphabet.kind for part in self.parts))
+        states = [part.alignment.alphabet.n_states for part in self.parts]
+        settings: Mapping[str, object] = self.alignment.settings
+        found: dict[str, object] = {
+            "taxa": self.alignment.n_taxa,
+            "sites": sum(part.alignment.n_sites for part in self.parts),
+            "datatype": ", ".join(kinds),
+            "states": states[0] if len(set(states)) == 1 else states,
+            "alignment_settings": {key: plain(value) for key, value in settings.items() if key != "sites"}
+            if self.partitioned
+            else {key: plain(value) for key, value in settings.items()},
+        }
+        return found | ({"parts": len(self.parts)} if self.partitioned else {})
+
+
+def read_ml_data(settings: MlSettings) -> MlData:
+    """Errors: InputError as reading; where less than three distinct sequences would be left; for options of
+    parts where there are none."""
+    if settings.partitions is None:
+        for name, given in (("linkage", settings.linkage), ("link", settings.link)):
+            if given:
+                raise InputError(f"--{name} is about parts", hint="Add --partitions FILE, or leave it out.")
+        alignment = alignment_of(settings)
+        named = settings.model if not settings.automatic else None
+        rows = _distinct([alignment], settings)
+        return MlData(settings, (Part("", alignment, named),), False, rows, ())
+    scheme, parts = parts_of(settings, settings.model if not settings.automatic else None)
+    if holds_parts(settings.model):
+        parts = tuple(replace(part, model_text=settings.model) for part in parts)
+    rows = _distinct([part.alignment for part in parts], settings)
+    return MlData(settings, parts, True, rows, dropped_columns(scheme.dropped))
+
+
+def _distinct(alignments: Sequence[Alignment], settings: MlSettings) -> Distinct:
+    from phloem.inference.ml.identical import distinct
+
+    rows = distinct(*alignments, apart=settings.keep_identical)
+    if rows.n_copies and len(rows.kept) < 3:
+        raise InputError(
+            f"of {alignments[0].n_taxa} sequences only {len(rows.kept)} are distinct: no tree can be told",
+            file=alignments[0].source,
+            hint="Add taxa, or say --keep-identical.",
+        )
+    return rows
+
+
+def columns_of(part: Part) -> np.ndarray:
+    """(L,) of every character of a part its column in the file, from 1; of a codon the first."""
+    n = part.alignment.n_sites
+    columns = np.arange(n) if part.sites is None else part.sites[:: max(len(part.sites) // n, 1)]
+    return columns + 1
+
+
+def settings_of(settings: MlSettings) -> dict[str, object]:
+    """The settings as plain numbers, strings and lists."""
+    return asdict(settings) | {"link": list(settings.link)}

@@ -1,0 +1,71 @@
+"""The files of `phloem ml`: the tree with its supports, the model with its numbers, sites, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
+from phloem.analysis.ml_data import MlData, columns_of
+from phloem.analysis.ml_report import choice_table, report_text
+from phloem.analysis.model_file import model_file_of, text_of_parts
+from phloem.analysis.outputs import write_json
+from phloem.io.output_file import write_file
+from phloem.io.trees import write_trees
+from phloem.likelihood.partitioned import PartitionedLikelihood
+from phloem.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from phloem.analysis.ml import MlResult
+    from phloem.inference.ml.searched import Likelihood
+
+
+def write_result(result: MlResult, data: MlData) -> None:
+    """All files; the JSON last: with it all is there."""
+    prefix, supports = result.settings.file_prefix, result.supports
+    if result.found is not None:
+        head = "" if supports is None else f"[branch labels, in percent: {'/'.join(supports.names)}]\n"
+        write_file(f"{prefix}.tree", head + result.newick + "\n")
+        likelihood = result.found.likelihood
+        write_file(f"{prefix}.model", _model_text(likelihood))
+        write_file(f"{prefix}.sites", "\n".join(_site_lines(likelihood, data)) + "\n")
+        if isinstance(likelihood, PartitionedLikelihood) and likelihood.linkage.lengths != "linked":
+            write_trees(f"{prefix}.parts.nwk", part_trees(likelihood, data))
+    if result.settings.picture is not None and result.tree is not None:
+        labelled = result.tree if supports is None else supports.tree
+        save_picture(at_midpoint(labelled), result.settings.picture, DrawSettings())
+    if supports is not None and supports.replicates:
+        write_trees(f"{prefix}.bootstrap.nwk", supports.replicates)
+    if result.choice is not None:
+        write_file(f"{prefix}.models.tsv", choice_table(result.choice))
+    write_file(f"{prefix}.report", report_text(result))
+    write_json(result.to_json(), f"{prefix}.json")
+
+
+def part_trees(likelihood: PartitionedLikelihood, data: MlData) -> list[Tree]:
+    """One tree a part, of all sequences, lengths in expected changes per character of the part."""
+    return [data.rows.put_back(tree) for tree in likelihood.part_trees.values()]
+
+
+def _model_text(likelihood: Likelihood) -> str:
+    if not isinstance(likelihood, PartitionedLikelihood):
+        return model_file_of(likelihood.model, likelihood.model_text).text()
+    texts = likelihood.model_texts
+    return text_of_parts({p.name: model_file_of(p.model, texts[p.name]) for p in likelihood.parts})
+
+
+def _site_lines(likelihood: Likelihood, data: MlData) -> Iterable[str]:
+    """A row a site: log-likelihood, posterior mean rate; of parts, which part, and its column in the file."""
+    if not isinstance(likelihood, PartitionedLikelihood):
+        yield "site\tlog_likelihood\trate"
+        by_site, rates = likelihood.site_log_likelihoods().tolist(), likelihood.site_rates().tolist()
+        for k, (value, rate) in enumerate(zip(by_site, rates), 1):
+            yield f"{k}\t{value:.10g}\t{rate:.6g}"
+        return
+    yield "part\tsite\tlog_likelihood\trate"
+    of_part = likelihood.site_log_likelihoods()
+    for part, own_rate in zip(data.parts, likelihood.partition_rates.tolist()):
+        rates = (likelihood.alone(part.name).site_rates() * own_rate).tolist()
+        columns = columns_of(part).tolist()
+        for k, value, rate in zip(columns, of_part[part.name].tolist(), rates):
+            yield f"{part.name}\t{k}\t{value:.10g}\t{rate:.6g}"

@@ -1,0 +1,86 @@
+"""What a fit of branch lengths and model parameters found: one record of one part, one of several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from phloem.likelihood.partitioned import PartitionedLikelihood
+from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.model.record import ParameterValue
+from phloem.tree.tree import Tree
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The best point found; the likelihood that was given stands there too.
+
+    starting_log_likelihoods: what each start reached; of several parts last the one from the best of each
+    part, and of parts that share nothing only the sum over them of the best start. converged: whether the
+    last round gained less than the tolerance. largest_derivative: of log L in the coordinates of
+    density/transform.py, of a number at its bound only the way back in. n_free: numbers fitted or counted in
+    the data, branch lengths included (criteria.free_numbers). aic, aicc, bic: criteria.criteria.
+    """
+
+    log_likelihood: float
+    starting_log_likelihoods: tuple[float, ...]
+    n_free: int
+    evaluations: int
+    converged: bool
+    largest_derivative: float
+    aic: float
+    aicc: float
+    bic: float
+
+
+@dataclass(frozen=True, eq=False)
+class OptimizeResult(Optimum):
+    """branch_lengths (B,) aligned with branch_names; parameters: every parameter's value; tree and model_text
+    carry them."""
+
+    branch_names: tuple[str, ...]
+    branch_lengths: np.ndarray
+    parameters: dict[str, ParameterValue]
+    tree: Tree
+    model_text: str
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedOptimum(Optimum):
+    """part_log_likelihoods: (L,). tree, part_trees, partition_rates, parameters, model_texts: those of the
+    likelihood at the optimum (PartitionedLikelihood)."""
+
+    part_log_likelihoods: np.ndarray
+    tree: Tree
+    part_trees: dict[str, Tree]
+    partition_rates: np.ndarray
+    parameters: dict[str, dict[str, ParameterValue]]
+    model_texts: dict[str, str]
+
+
+@overload
+def result_of(likelihood: TreeLikelihood, best: dict) -> OptimizeResult: ...
+@overload
+def result_of(likelihood: PartitionedLikelihood, best: dict) -> PartitionedOptimum: ...
+def result_of(likelihood, best):
+    """best: the fields of Optimum; the likelihood stands there."""
+    if isinstance(likelihood, TreeLikelihood):
+        return OptimizeResult(
+            **best,
+            branch_names=likelihood.branch_names,
+            branch_lengths=likelihood.branch_lengths,
+            parameters=likelihood.parameters,
+            tree=likelihood.tree,
+            model_text=likelihood.model_text,
+        )
+    return PartitionedOptimum(
+        **best,
+        part_log_likelihoods=likelihood.part_log_likelihoods(),
+        tree=likelihood.tree,
+        part_trees=likelihood.part_trees,
+        partition_rates=likelihood.partition_rates,
+        parameters=likelihood.parameters,
+        model_texts=likelihood.model_texts,
+    )

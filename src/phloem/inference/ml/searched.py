@@ -1,0 +1,350 @@
+"""What is searched with: the data of one part or several, their models, and the numbers of both on a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from phloem.clustering.parsimony import Parsimony
+from phloem.data.alignment import Alignment
+from phloem.data.patterns import SitePatterns, site_patterns
+from phloem.density.parameterisation import Linkage
+from phloem.errors import InputError, ModelError
+from phloem.hardware.limits import require_memory
+from phloem.inference.ml.optimize import refine, refine_each, starts_of_parts
+from phloem.inference.ml.optimum import OptimizeResult, PartitionedOptimum
+from phloem.inference.ml.starts import Start as Values
+from phloem.inference.ml.starts import restarts
+from phloem.likelihood.partitioned import PartitionedLikelihood
+from phloem.likelihood.parts import in_part, part_lengths
+from phloem.likelihood.problem import engine_problem
+from phloem.likelihood.state import ModelPoint
+from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.model.model import Model
+from phloem.model.record import ParameterValue
+from phloem.pruning.cpu.directed_messages import DirectedMessages, bytes_of
+from phloem.pruning.cpu.directed_sets import DirectedSets, TreeMessages
+from phloem.pruning.interface import Problem
+from phloem.tree.half_edges import HalfEdges, half_edges, tree_of
+from phloem.tree.layout import tree_layout
+from phloem.tree.tree import Tree
+
+Fit = OptimizeResult | PartitionedOptimum
+Likelihood = TreeLikelihood | PartitionedLikelihood
+_RATES = "partition_rates"
+
+
+class Searched(Protocol):
+    """The data of a search and what depends on how many parts they have.
+
+    Values are the numbers of the models, and the rates of parts, by name. taxa: tips are numbered as they
+    are. weights: of the patterns, part by part, as the messages have them.
+    """
+
+    @property
+    def taxa(self) -> tuple[str, ...]: ...
+
+    @property
+    def n_sites(self) -> int: ...
+
+    @property
+    def source(self) -> str | None: ...
+
+    @property
+    def weights(self) -> list[np.ndarray]: ...
+
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of the values that are fitted."""
+
+    def parsimony(self) -> Parsimony: ...
+
+    def messages(self, radius: int, threads: int) -> TreeMessages: ...
+
+    def put(self, messages: TreeMessages, values: Values) -> None:
+        """Make these the numbers of the messages."""
+
+    def start_values(self) -> Values: ...
+
+    def starts(self, given: Mapping[str, ParameterValue] | None) -> Sequence[Values]:
+        """Of the first fit: none but the values given, if there are any."""
+
+    def edges(self, tree: Tree) -> HalfEdges:
+        """With the tree's lengths, in every set of them."""
+
+    def likelihood(self, edges: HalfEdges, values: Values, threads: int | None) -> Likelihood: ...
+
+    def refined(
+        self,
+        likelihood: Likelihood,
+        starts: Sequence[Values] = ({},),
+        tolerance: float = 1e-4,
+        most: int = 1000,
+    ) -> Fit: ...
+
+    def values_of(self, fit: Fit) -> Values: ...
+
+    def edges_of(self, fit: Fit) -> HalfEdges: ...
+
+
+def require_searchable(taxa: Sequence[str], source: str | None, groups: Sequence[Sequence[Problem]]) -> None:
+    """InputError for too few taxa, or messages that do not fit into memory. groups: the problems of every set
+    of lengths."""
+    if len(taxa) < 3:
+        raise InputError("a tree search wants three taxa at least", file=source, hint="Add taxa.")
+    patterns = sum(len(one.pattern_weights) for group in groups for one in group)
+    require_memory(
+        f"the messages of {len(taxa):,} taxa and {patterns:,} patterns",
+        sum(map(bytes_of, groups)),
+        "Use a simpler model, fewer taxa, or a machine with more.",
+        source,
+    )
+
+
+def _problem(patterns: SitePatterns, model: Model) -> Problem:
+    none = np.zeros(0, np.int32)
+    return engine_problem(patterns, model, (none, none))
+
+
+class OneAlignment:
+    """One alignment under one model. Errors: InputError for fewer than three taxa, ModelError as refuse."""
+
+    def __init__(self, alignment: Alignment, model: Model) -> None:
+        if alignment.n_taxa < 3:
+            require_searchable(alignment.taxa, alignment.source, ())
+        refuse(model)
+        self.alignment, self.model = alignment, model
+        self.taxa, self.n_sites, self.source = alignment.taxa, alignment.n_sites, alignment.source
+        self._problem = _problem(site_patterns(alignment), model)
+        require_searchable(self.taxa, self.source, [[self._problem]])
+
+    @property
+    def weights(self) -> list[np.ndarray]:
+        return [self._problem.pattern_weights]
+
+    @property
+    def free(self) -> frozenset[str]:
+        return frozenset(p.name for p in self.model.free)
+
+    def parsimony(self) -> Parsimony:
+        return Parsimony(self.alignment)
+
+    def messages(self, radius: int, threads: int) -> TreeMessages:
+        return DirectedMessages([self._problem], radius, threads)
+
+    def put(self, messages: TreeMessages, values: Values) -> None:
+        assert isinstance(messages, DirectedMessages)
+        messages.set_models([self.model.evaluate(values)], [1.0])
+
+    def start_values(self) -> Values:
+        return self.model.start_values()
+
+    def starts(self, given: Mapping[str, ParameterValue] | None) -> Sequence[Values]:
+        return restarts(self.model.free) if given is None else ({},)
+
+    def edges(self, tree: Tree) -> HalfEdges:
+        return half_edges(tree, self.taxa)
+
+    def likelihood(self, edges: HalfEdges, values: Values, threads: int | None) -> TreeLikelihood:
+        tree = tree_of(edges, self.taxa)
+        found = TreeLikelihood(self.alignment, tree, self.model, "cpu", threads=threads)
+        found.set(parameters=values)
+        return found
+
+    def refined(
+        self,
+        likelihood: Likelihood,
+        starts: Sequence[Values] = ({},),
+        tolerance: float = 1e-4,
+        most: int = 1000,
+    ) -> OptimizeResult:
+        assert isinstance(likelihood, TreeLikelihood)
+        return refine(likelihood, starts, tolerance, most)
+
+    def values_of(self, fit: Fit) -> Values:
+        assert isinstance(fit, OptimizeResult)
+        return fit.parameters
+
+    def edges_of(self, fit: Fit) -> HalfEdges:
+        return self.edges(fit.tree)
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedPart:
+    """A part of the data and its model; all have the same taxa in the same order."""
+
+    name: str
+    alignment: Alignment
+    model: Model
+
+
+class SeveralParts:
+    """Parts with models of their own on one topology, with branch lengths as linkage says. Values are called
+    part, tab, parameter. Errors: as OneAlignment, with the part's name."""
+
+    def __init__(self, parts: Sequence[SearchedPart], linkage: Linkage) -> None:
+        first = parts[0].alignment
+        self.taxa, self.source, self.linkage = first.taxa, first.source, linkage
+        if len(self.taxa) < 3:
+            require_searchable(self.taxa, self.source, ())
+        problems = []
+        for part in parts:
+            with in_part(part.name):
+                refuse(part.model)
+                problems.append(_problem(site_patterns(part.alignment), part.model))
+        self.parts, self._problems = tuple(parts), problems
+        self.n_sites = sum(part.alignment.n_sites for part in parts)
+        require_searchable(self.taxa, self.source, [[problems[i] for i in one] for one in self._sets])
+
+    @cached_property
+    def _sets(self) -> list[list[int]]:
+        """Numbers of the parts of every set of branch lengths."""
+        if self.linkage.lengths != "unlinked":
+            return [list(range(len(self.parts)))]
+        own: dict[tuple[str, ...], list[int]] = {}
+        for i, part in enumerate(self.parts):
+            group = next((g for g in self.linkage.together if part.name in g), (part.name,))
+            own.setdefault(group, []).append(i)
+        return list(own.values())
+
+    @cached_property
+    def _units(self) -> np.ndarray:
+        """(L,) how long a character of every part is."""
+        return np.array(part_lengths([part.alignment.alphabet.kind for part in self.parts]))
+
+    @property
+    def weights(self) -> list[np.ndarray]:
+        return [self._problems[i].pattern_weights for own in self._sets for i in own]
+
+    @property
+    def free(self) -> frozenset[str]:
+        return frozenset(
+            {_RATES} | {f"{part.name}\t{p.name}" for part in self.parts for p in part.model.free}
+        )
+
+    def parsimony(self) -> Parsimony:
+        return Parsimony(*(part.alignment for part in self.parts))
+
+    def messages(self, radius: int, threads: int) -> TreeMessages:
+        sets = [DirectedMessages([self._problems[i] for i in own], radius, threads) for own in self._sets]
+        return sets[0] if len(sets) == 1 else DirectedSets(sets)
+
+    def put(self, messages: TreeMessages, values: Values) -> None:
+        rates = np.asarray(values[_RATES]) * self._units
+        sets = messages.sets if isinstance(messages, DirectedSets) else (messages,)
+        by_part = self._by_part(values)
+        for one, own in zip(sets, self._sets):
+            models = [self.parts[i].model.evaluate(by_part[self.parts[i].name]) for i in own]
+            one.set_models(models, rates[own].tolist())
+
+    def start_values(self) -> Values:
+        by_part = {part.name: part.model.start_values() for part in self.parts}
+        return _flat(by_part) | {_RATES: np.ones(len(self.parts))}
+
+    def starts(self, given: Mapping[str, ParameterValue] | None) -> Sequence[Values]:
+        if given is not None:
+            return ({},)
+        names = [part.name for part in self.parts]
+        several = starts_of_parts([part.model for part in self.parts])
+        return [_flat(dict(zip(names, own))) for own in several]
+
+    def edges(self, tree: Tree) -> HalfEdges:
+        one = half_edges(tree, self.taxa)
+        if len(self._sets) == 1:
+            return one
+        return HalfEdges(one.back, np.repeat(one.lengths[:, None], len(self._sets), axis=1))
+
+    def likelihood(self, edges: HalfEdges, values: Values, threads: int | None) -> PartitionedLikelihood:
+        columns = edges.lengths.reshape(len(edges.back), -1).T
+        trees = [tree_of(HalfEdges(edges.back, own), self.taxa) for own in columns]
+        parts: dict[str, tuple[Alignment, Model | str]]
+        parts = {part.name: (part.alignment, part.model) for part in self.parts}
+        found = PartitionedLikelihood(parts, trees[0], self.linkage, "cpu", threads=threads)
+        if len(trees) > 1:
+            lengths = [tree_layout(tree, self.taxa).tree.lengths[:-1] for tree in trees]
+            by_set = {self.parts[own[0]].name: one for own, one in zip(self._sets, lengths)}
+            found.set(branch_lengths=by_set)
+        if self.linkage.lengths == "proportional":
+            found.set(partition_rates=np.asarray(values[_RATES]))
+        found.set(parameters=self._by_part(values))
+        return found
+
+    def refined(
+        self,
+        likelihood: Likelihood,
+        starts: Sequence[Values] = ({},),
+        tolerance: float = 1e-4,
+        most: int = 1000,
+    ) -> PartitionedOptimum:
+        assert isinstance(likelihood, PartitionedLikelihood)
+        by_part = [self._by_part(start) for start in starts]
+        if likelihood.parts_are_independent:
+            return refine_each(likelihood, by_part, tolerance, most)
+        named = [[start.get(part.name, {}) for part in self.parts] for start in by_part]
+        return refine(likelihood, named, tolerance, most)
+
+    def values_of(self, fit: Fit) -> Values:
+        assert isinstance(fit, PartitionedOptimum)
+        return _flat(fit.parameters) | {_RATES: fit.partition_rates}
+
+    def edges_of(self, fit: Fit) -> HalfEdges:
+        assert isinstance(fit, PartitionedOptimum)
+        if len(self._sets) == 1:
+            return half_edges(fit.tree, self.taxa)
+        firsts = [own[0] for own in self._sets]
+        sets = []
+        for i in firsts:
+            tree = fit.part_trees[self.parts[i].name]
+            sets.append(half_edges(replace(tree, lengths=tree.lengths / self._units[i]), self.taxa))
+        return HalfEdges(sets[0].back, np.stack([one.lengths for one in sets], 1))
+
+    def _by_part(self, values: Mapping[str, ParameterValue]) -> dict[str, dict[str, ParameterValue]]:
+        found: dict[str, dict[str, ParameterValue]] = {part.name: {} for part in self.parts}
+        for name, value in values.items():
+            part, tab, parameter = name.partition("\t")
+            if tab:
+                found[part][parameter] = value
+        return found
+
+
+def _flat(by_part: Mapping[str, Mapping[str, ParameterValue]]) -> Values:
+    return {f"{part}\t{name}": value for part, own in by_part.items() for name, value in own.items()}
+
+
+def refuse(model: Model) -> None:
+    """ModelError for what the directed messages cannot do."""
+    if model.n_length_classes > 1:
+        raise ModelError(
+            f"{model.name} has {model.n_length_classes} sets of branch lengths, the search knows one",
+            hint="Search under a model without +H, then fit this one: phloem likelihood --optimize --tree.",
+        )
+    if model.unseen:
+        raise ModelError(
+            f"{model.name} is conditional on variable characters, which the search cannot do yet",
+            hint="Search without +ASC, then fit this model: phloem likelihood --optimize --tree.",
+        )
+    if not root_is_free(model):
+        raise ModelError(
+            f"{model.name} is not reversible, and the search moves subtrees on unrooted trees",
+            hint="Search under a reversible model, such as GTR+FO+G4.",
+        )
+
+
+def root_is_free(model: Model) -> bool:
+    """Whether the likelihood is the same wherever the root is put, whatever the parameters are."""
+    return ModelPoint(model, _anywhere(model)).reversible
+
+
+def _anywhere(model: Model) -> dict[str, ParameterValue]:
+    """Values without the symmetry of the starts, at which an irreversible model may be reversible."""
+    rng, values = np.random.default_rng(1), model.start_values()
+    for p in model.free:
+        spread = np.exp(rng.uniform(-0.3, 0.3, p.size))
+        moved = np.atleast_1d(values[p.name]) * (spread if p.kind in ("positive", "simplex") else 1.0)
+        moved = moved / moved.sum() if p.kind == "simplex" else np.clip(moved, p.lower, p.upper)
+        values[p.name] = moved if p.elements else float(moved[0])
+    return values
