@@ -2,7 +2,7 @@
 
 The files were made up for this. So the block is read as MrBayes reads it, and its formulae are met: states by
 character, ordered characters, its correction for variable characters, restriction sites, counted frequencies,
-codons, covarion.
+codons, covarion, log-normal rates.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def test_log_likelihoods_are_those_of_mrbayes(name):
         ("std3.nex", {"asc": "lewis"}),
         ("res.nex", {"model": "MK+FO+G4"}),
         ("res.nex", {"model": "MK+FO+G4+ASC"}),
+        ("lnorm.nex", {"model": "JC+LN5"}),
         ("cod1.nex", {"model": "GY94{kappa=1}+F3X4"}),
     ],
 )

@@ -18,7 +18,7 @@ NUCLEOTIDE = [
     *(f"{name}{suffix}" for name in ("JC", "K80", "HKY", "TN93", "GTR") for suffix in ("+FQ", "+FO")),
     *(f"{name}+FO" for name in ("F81", "K3Pu", "TPM2u", "TPM3u", "TIM1", "TIM2", "TIM3", "TVM")),
     *("SYM", "TNe", "K3P", "TPM2", "TPM3", "TIM1e", "TIM2e", "TIM3e", "TVMe", "012345", "UNREST"),
-    *("UNREST+FROOT", "HKY+FROOT", "JC+G4", "JC+G4a", "JC+I", "JC+I+G4", "JC+I+R3", "JC+R4", "GTR+I+G5"),
+    *("UNREST+FROOT", "HKY+FROOT", "JC+G4", "JC+LN4", "JC+I", "JC+I+G4", "JC+I+R3", "JC+R4", "GTR+I+G5"),
 ]
 AMINO_ACID = ["LG+FO", "JTT+FO+G4", "WAG+FO", "Poisson+FO", "GTR20", "GTR20+FQ", "VT+I+R2"]
 CODON = [

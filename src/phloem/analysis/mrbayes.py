@@ -61,7 +61,7 @@ ploidy
 _OF_CLOCKS = frozenset(_OF_CLOCKS_TEXT.split())
 _OF_OTHER_MODELS_TEXT = """
 ratecorrpr ny98omega1pr ny98omega3pr codoncatfreqs m3omegapr rootfreqpr brownscalepr browncorrpr
-browncorr correlation nbetacat nlnormcat nmixtcat augment gibbsfreq
+browncorr correlation nbetacat nmixtcat augment gibbsfreq
 """
 _OF_OTHER_MODELS = frozenset(_OF_OTHER_MODELS_TEXT.split())
 

@@ -25,7 +25,8 @@ _MATRICES = {
 _DEFAULTS = {
     "nucmodel": "4by4", "nst": "1", "code": "universal", "rates": "equal", "covarion": "no",
     "omegavar": "equal", "parsmodel": "no", "statefreqmodel": "stationary", "statefrmod": "stationary",
-    "usegibbs": "no", "ngammacat": "4", "aamodelpr": "fixed(poisson)", "symdirihyperpr": "fixed(infinity)",
+    "usegibbs": "no", "ngammacat": "4", "nlnormcat": "4", "aamodelpr": "fixed(poisson)",
+    "symdirihyperpr": "fixed(infinity)",
     "topologypr": "uniform", "ratepr": "fixed", "brlenspr": "unconstrained:gammadirichlet(1,0.1,1,1)",
     "covswitchpr": "uniform(0,100)", "aarevmatpr": "dirichlet(1)",
     "revratepr": "symdir(1)",
@@ -33,8 +34,7 @@ _DEFAULTS = {
 _NOT_YET = {
     ("nucmodel", "doublet"): "Choose nucmodel=4by4; stems are then sites like others.",
     ("nucmodel", "protein"): "Translate the sequences and read them as protein.",
-    ("rates", "lnorm"): "Choose rates=gamma.",
-    ("rates", "adgamma"): "Choose rates=gamma.",
+    ("rates", "adgamma"): "Choose rates=gamma: sites are independent here, neighbours' rates too.",
     ("rates", "kmixture"): "Choose rates=gamma, or a model with +R4 by --model.",
     ("omegavar", "ny98"): "Choose omegavar=equal, or --model M2a+FO.",
     ("omegavar", "m3"): "Choose omegavar=equal, or --model M3+FO.",
@@ -58,6 +58,7 @@ LINKED = {  # MrBayes' name of a parameter → phloem's
     "omega": ("omega",),
     "statefreq": ("frequencies",),
     "shape": ("alpha",),
+    "sigma": ("sigma",),
     "pinvar": ("p_invariable",),
     "switchrates": ("switch_on", "switch_off"),
     "aamodel": ("aamodel",),
@@ -216,6 +217,13 @@ class _Builder:
             density = self.d.value("shapepr").word
             if density in ("uniform", "exponential"):
                 self.prior("alpha", "shapepr", density, 2 if density == "uniform" else 1)
+        if word == "lnorm":
+            categories = self.d.value("nlnormcat").word
+            text += f"+LN{categories}" + self.fixed("shapepr", 1)
+            self.note("sigma", "shapepr", categories)
+            density = self.d.value("shapepr").word
+            if density in ("uniform", "exponential"):
+                self.prior("sigma", "shapepr", density, 2 if density == "uniform" else 1)
         return text
 
     def covarion(self) -> str:

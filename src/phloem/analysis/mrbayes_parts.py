@@ -26,7 +26,8 @@ def linked_groups(divisions: Sequence[Division], models: Sequence[DivisionModel]
         for i, (division, model) in enumerate(zip(divisions, models)):
             if kind in model.kinds:
                 matrix = model.kinds.get("aamodel", ()) if kind in ("statefreq", "revmat") else ()
-                key = (division.links.get(kind, 0), *model.kinds[kind], *matrix)
+                linked = "shape" if kind == "sigma" else kind  # one parameter there
+                key = (division.links.get(linked, 0), *model.kinds[kind], *matrix)
                 groups.setdefault(key, []).append(i)
         found[kind] = [tuple(group) for group in groups.values()]
     return found

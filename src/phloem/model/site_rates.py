@@ -1,4 +1,4 @@
-"""Rates across sites: one rate, discrete gamma, free rates, lengths per class, with invariable sites.
+"""Rates across sites: one rate, discrete gamma or log-normal, free rates, lengths per class, and +I.
 
 Gamma(shape α, mean 1) is cut into k classes of equal probability (Yang 1994); a class is represented by its
 mean (the default, as IQ-TREE and MrBayes do) or by its median divided by the mean of the medians (as BEAST
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
-from scipy.special import gammainc, gammaincinv, gammaln, psi
+from scipy.special import gammainc, gammaincinv, gammaln, ndtri, psi
 
 from phloem.errors import ModelError
 from phloem.model.record import Parameter, Values, as_number, simplex, softmax_gradient
@@ -82,6 +82,38 @@ class GammaRates:
     def backpropagate(self, values: Values, d_rates: np.ndarray, d_weights: np.ndarray) -> Gradient:
         slope = gamma_rates_derivative(values["alpha"], self.n_categories, self.kind)
         return {"alpha": as_number((d_rates * slope).sum(-1))}
+
+
+@dataclass(frozen=True)
+class LogNormalRates:
+    """k classes of equal weight of a log-normal distribution, at their medians divided by the mean of these:
+    exp(√sigma z) of normal quantiles z. sigma: the variance of a log rate, as MrBayes' lnorm has it."""
+
+    n_categories: int
+    own_lengths: ClassVar[bool] = False
+
+    @property
+    def term(self) -> Term:
+        sigma = Parameter("sigma", "positive", start=1.0, lower=1e-3, upper=100.0)
+        return Term(f"+LN{self.n_categories}", (sigma,))
+
+    @property
+    def scores(self) -> np.ndarray:
+        """(k,) normal quantiles of the classes' medians."""
+        return ndtri((2.0 * np.arange(self.n_categories) + 1.0) / (2.0 * self.n_categories))
+
+    def evaluate(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
+        sigma, k = np.asarray(values["sigma"], np.float64), self.n_categories
+        if not ((sigma >= 0) & (sigma <= 1e4)).all():
+            raise ModelError(f"variance 'sigma' of log rates is {sigma}", hint="Give a value up to 10000.")
+        x = np.exp(np.sqrt(sigma)[..., None] * self.scores)
+        return x / x.mean(-1, keepdims=True), np.full(k, 1.0 / k)
+
+    def backpropagate(self, values: Values, d_rates: np.ndarray, d_weights: np.ndarray) -> Gradient:
+        rates, _ = self.evaluate(values)
+        away = self.scores - (rates * self.scores).mean(-1, keepdims=True)
+        root = np.maximum(np.sqrt(np.asarray(values["sigma"], np.float64)), 1e-300)
+        return {"sigma": as_number((d_rates * rates * away).sum(-1) / (2.0 * root))}
 
 
 @dataclass(frozen=True)

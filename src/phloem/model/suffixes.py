@@ -26,6 +26,7 @@ from phloem.model.site_rates import (
     GammaCategories,
     GammaRates,
     LengthClasses,
+    LogNormalRates,
     UniformRate,
 )
 
@@ -42,6 +43,7 @@ KNOWN_SUFFIXES = (
     "GA4",
     "R4",
     "H4",
+    "LN4",
     "COV",
     "MM2",
     "ASC",
@@ -59,6 +61,7 @@ _ROLES = {
     "E": "rate categories",
 }
 _GAMMA = re.compile(r"G(A?)(\d*)([AM]?)")
+_LOG_NORMAL = re.compile(r"LN(\d*)")
 _FREE = re.compile(r"R(\d*)")
 _LENGTHS = re.compile(r"H(\d*)")
 _PROFILES = re.compile(r"C[1-6]0(OPT)?")
@@ -92,7 +95,7 @@ def _role(piece: Piece) -> str:
         return "frequencies"
     if name in _ROLES:
         return _ROLES[name]
-    if _GAMMA.fullmatch(name) or _FREE.fullmatch(name) or _LENGTHS.fullmatch(name):
+    if any(form.fullmatch(name) for form in (_GAMMA, _LOG_NORMAL, _FREE, _LENGTHS)):
         return "rate categories"
     if _PROFILES.fullmatch(name):
         return "profiles"
@@ -102,13 +105,15 @@ def _role(piece: Piece) -> str:
 
 
 def rate_categories(piece: Piece, gamma: GammaCategories) -> Categories:
-    """+G4 (means unless gamma says otherwise), +G4m, +G4a or +GA4 (medians), +R4, +R{w,r,…}, +H4, +E."""
+    """+G4 (means unless gamma says so), +G4m, +G4a or +GA4 (medians), +LN4, +R4, +R{w,r,…}, +H4, +E."""
     name = piece.name.upper()
     if name == "E":
         return UniformRate("+E")
     lengths = _LENGTHS.fullmatch(name)
     if lengths:
         return LengthClasses(_count(lengths.group(1) or str(len(piece.positional) or 4), piece))
+    if log_normal := _LOG_NORMAL.fullmatch(name):
+        return LogNormalRates(_count(log_normal.group(1) or "4", piece))
     match = _GAMMA.fullmatch(name)
     if match:
         kind: GammaCategories = gamma

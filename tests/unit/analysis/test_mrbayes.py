@@ -64,6 +64,8 @@ def options(tmp_path: Path, *lines: str, **how) -> dict:
         (["lset covarion=yes nst=2;"], "HKY+FO+COV"),
         (["lset nst=6;", "lset nst=2;"], "HKY+FO"),
         (["lset nst=mixed rates=gamma;"], "MIXED+FO+G4"),
+        (["lset nst=2 rates=lnorm nlnormcat=5;"], "HKY+FO+LN5"),
+        (["lset rates=lnorm; prset shapepr=fixed(0.3);"], "F81+FO+LN4{0.3}"),
         (["lset nst=mixed rates=adgamma;", "lset nst=2 rates=equal;"], "HKY+FO"),
         (["lset nucmodel=codon nst=2; prset omegapr=fixed(0.3);"], "GY94{omega=0.3}+FO"),
         (["lset nucmodel=codon; prset statefreqpr=fixed(equal);"], "GY94{kappa=1}+FQ"),
@@ -218,7 +220,6 @@ def test_after_quit_and_after_mcmc(tmp_path):
     [
         ("lset nst=mixed; prset revratepr=exponential(1);", "revratepr is symdir"),
         ("lset nst=mixed nucmodel=codon;", "codon models with nst=mixed"),
-        ("lset rates=lnorm;", "rates=lnorm"),
         ("lset rates=adgamma;", "rates=adgamma"),
         ("lset nucmodel=doublet;", "doublet"),
         ("lset nucmodel=codon omegavar=ny98;", "omegavar=ny98"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import gammaln, psi
+from scipy.stats import lognorm
 
 from phloem.errors import ModelError
 from phloem.model.grammar import parse_model
@@ -46,7 +47,7 @@ def test_incomplete_gamma_derivative_by_quadrature(a: float, relative: float) ->
 
 
 @pytest.mark.parametrize(
-    "suffix", ["+I{0.3}", "+G4{0.5}", "+I{0.3}+G4{0.5}", "+R2{0.4,1,0.6,5}", "+I{0.2}+R2{0.4,1,0.6,5}", ""]
+    "suffix", ["+I{0.3}", "+G4{0.5}", "+I{0.3}+G4{0.5}", "+R2{0.4,1,0.6,5}", "+I{0.2}+LN5{0.7}", ""]
 )
 def test_expected_rate_over_all_sites_is_one(suffix: str) -> None:
     m = parse_model("JC" + suffix, datatype="dna").evaluate()
@@ -63,7 +64,16 @@ def test_mean_and_median_by_option_and_by_name() -> None:
     assert np.abs(mean - median).max() > 0.01
 
 
+@pytest.mark.parametrize("sigma", [0.0, 1e-3, 0.7, 30.0])
+def test_log_normal_rates_are_medians_of_their_classes(sigma: float) -> None:
+    rates = parse_model(f"JC+LN4{{{sigma}}}", datatype="dna").evaluate().rates
+    medians = lognorm.ppf([1 / 8, 3 / 8, 5 / 8, 7 / 8], s=max(np.sqrt(sigma), 1e-12))
+    assert rates == pytest.approx(medians / medians.mean(), rel=1e-11)
+
+
 def test_impossible_rates() -> None:
+    with pytest.raises(ModelError, match="sigma"):
+        parse_model("JC+LN4{1e9}", datatype="dna").evaluate()
     with pytest.raises(ModelError, match="above 0"):
         parse_model("JC+R2{0.5,0,0.5,2}", datatype="dna").evaluate()
     with pytest.raises(ModelError, match="below 1"):

@@ -14,6 +14,7 @@ MODELS = (
     ("dna", "HKY+FO+R3"),
     ("dna", "JC"),
     ("dna", "K80+G4a"),
+    ("dna", "K80+LN3"),
     ("protein", "LG+G4"),
     ("protein", "LG+FO+I"),
     ("protein", "GTR20+FO+G4"),

@@ -16,11 +16,14 @@ from phloem.inference.mcmc.records import (
     BY_MODEL,
     CHOICE,
     COMPILED,
+    FORM,
     FREQUENCIES,
+    GAMMA_MEANS,
+    GAMMA_MEDIANS,
     INVARIABLE,
     KIND,
+    LOG_NORMAL,
     MATRIX,
-    MEDIAN,
     MORE_SHARES,
     RATE,
     SHARES,
@@ -28,7 +31,7 @@ from phloem.inference.mcmc.records import (
 )
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.model.model import Model
-from phloem.model.site_rates import GammaRates, UniformRate
+from phloem.model.site_rates import LogNormalRates
 
 # What the chains see of an alignment: patterns as rows of the codes that occur.
 
@@ -146,16 +149,14 @@ def _n_choices(reading: Reading | None) -> int:
 
 def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
     model, row, space = structure.parts[i].model, recipes.rows[i], structure.space
-    row[KIND], row[MEDIAN] = BY_MODEL, 0
+    row[KIND], row[FORM] = BY_MODEL, 0
     free = {r.parameter.name: r for r in structure.parameterisation.readings[i] if r.block in space}
-    gamma, proportion = free.pop("alpha", None), free.pop("p_invariable", None)
+    shape, proportion = free.pop("alpha", free.pop("sigma", None)), free.pop("p_invariable", None)
     categories = model.site_rates.categories
-    if not isinstance(categories, GammaRates | UniformRate) and any(
-        p.name in free for p in categories.term.parameters
-    ):
+    if any(p.name in free for p in categories.term.parameters):
         return
-    if gamma is not None and len(model.evaluate(model.start_values()).processes) > 1:
-        return  # every process has all the gamma's categories
+    if shape is not None and len(model.evaluate(model.start_values()).processes) > 1:
+        return  # every process has all categories
     choice, models = _choice(structure, i), [model]
     if choice is not None:
         name = choice.parameter.name
@@ -178,9 +179,9 @@ def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
             row[CHOICE] = space.place(choice.block).start
         elif not process.shares and not process.frequency:
             row[KIND] = BY_MODEL
-    if gamma is not None:
-        row[ALPHA] = space.place(gamma.block).start
-        row[MEDIAN] = getattr(categories, "kind", "mean") == "median"
+    if shape is not None:
+        row[ALPHA] = space.place(shape.block).start
+        row[FORM] = GAMMA_MEDIANS if getattr(categories, "kind", "mean") == "median" else GAMMA_MEANS
     numbers = model.evaluate(model.start_values())
     rates, weights, fixed = numbers.rates, numbers.weights, numbers.invariant
     if proportion is not None:
@@ -190,6 +191,8 @@ def _fill(recipes: Recipes, structure: ChainModel, i: int) -> None:
     if structure.parameterisation.rates[i] >= 0:
         row[RATE] = space.place(PARTITION_RATES).start + structure.parameterisation.rates[i]
     recipes.rates[i, : len(rates)] = rates * (1 - fixed)
+    if shape is not None and isinstance(categories, LogNormalRates):
+        row[FORM], recipes.rates[i, : len(rates)] = LOG_NORMAL, categories.scores
     recipes.weights[i, : len(weights)] = weights / (1 - fixed)
 
 

@@ -33,20 +33,21 @@ JUMP_UNIT = 2.0**-20  # of squared jumps: whole numbers of it add up alike in ev
 BY_MODEL, COMPILED = range(2)
 # columns of Recipes.rows
 (
-    KIND, SHARES, MORE_SHARES, FREQUENCIES, ALPHA, INVARIABLE, RATE, MEDIAN, MATRIX, CHOICE
+    KIND, SHARES, MORE_SHARES, FREQUENCIES, ALPHA, INVARIABLE, RATE, FORM, MATRIX, CHOICE
 ) = range(10)  # fmt: skip
+GAMMA_MEANS, GAMMA_MEDIANS, LOG_NORMAL = range(3)  # of rates (FORM)
 
 
 class Recipes(NamedTuple):
     """How a partition's model follows from the numbers. rows: (L, 10) int64: KIND; SHARES, MORE_SHARES,
     the first of up to two blocks of shares of relative rates, -1 where there are none; FREQUENCIES, the first
-    of its S frequencies, -1 where they are fixed; ALPHA, of the gamma shape, -1 where rates are fixed;
-    INVARIABLE, -1: fixed; RATE, of the partition's share of the rate, -1: none; MEDIAN: 1 for medians;
+    of its S frequencies, -1 where they are fixed; ALPHA, of the shape of rates, -1 where they are fixed;
+    INVARIABLE, -1: fixed; RATE, of the partition's share of the rate, -1: none; FORM: of the rates;
     MATRIX, its row of base and frequencies, to which the number CHOICE is added, -1: none.
     reads: (L, n) uint8, which numbers the partition's model reads.
     base: (R, S', S') fixed exchangeabilities, S' the most states, R one a partition or as many as it chooses
     among; share_of: (L, 2, S', S') which share of each block multiplies them; frequencies: (R, S') fixed
-    ones. rates, weights: (L, C') fixed ones,
+    ones. rates, weights: (L, C') fixed ones (of LOG_NORMAL, normal quantiles),
     before invariable sites and the partition's rate; invariable: (L,) fixed proportion.
     site_share, unit: (L,) the share of sites of those with the partition's rate, and sites of a character:
     rates are multiplied by unit and by number[RATE] / site_share."""

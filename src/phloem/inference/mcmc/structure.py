@@ -34,7 +34,7 @@ from phloem.model.model import Model
 from phloem.model.record import ParameterValue, SiteModel
 from phloem.model.substitution import without_unreachable_states
 
-_BOUNDS = {"alpha": (1e-3, 200.0), "p_invariable": (0.0, 0.9999)}
+_BOUNDS = {"alpha": (1e-3, 200.0), "sigma": (1e-3, 200.0), "p_invariable": (0.0, 0.9999)}
 _PRINTED = {"p_invariable": "pinvar", "rate_GT": "r(G<->T)"}
 _PRINTED |= {f"rate_{a}{b}": f"r({a}<->{b})" for a in "ACGT" for b in "ACGT" if (a, b) != ("G", "T")}
 N_RATES = "k_revmat"
@@ -168,7 +168,7 @@ class ChainModel:
 
 def _place_in_trace(block: Block) -> int:
     """MrBayes' order: rates, omega, frequencies, gamma shape, invariable sites, then the rest."""
-    order = ("relative_rates", "kappa", "omega", "frequencies", "alpha", "p_invariable")
+    order = ("relative_rates", "kappa", "omega", "frequencies", "alpha", "sigma", "p_invariable")
     name = _bare(block.name)
     if name in order:
         return order.index(name)

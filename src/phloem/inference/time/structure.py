@@ -260,5 +260,5 @@ def _usual(block: Block) -> Family:
     if block.support == "simplex":
         return Dirichlet(1.0)
     if block.support == "positive":
-        return Exponential(1.0) if block.name == "alpha" else LogNormal(1.0, 1.25)
+        return Exponential(1.0) if block.name in ("alpha", "sigma") else LogNormal(1.0, 1.25)
     return Uniform(block.lower, block.upper)

@@ -52,7 +52,7 @@ def check(alignment, text: str, generations: int, **settings) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["JC", "K80+I", "HKY+F+G4", "GTR+FO+I+G5", "TN93+R3{0.3,0.1,0.3,0.5,0.4,2.1}", "TIM2+G8", "GTR+G4{0.5}"],
+    ["JC", "K80+I", "HKY+F+G4", "GTR+FO+I+G5", "TN93+R3{0.3,0.1,0.3,0.5,0.4,2.1}", "TIM2+G8", "HKY+I+LN5"],
 )
 def test_nucleotides(text):
     check(read_alignment(ROOT / "examples/primates.nex"), text, 1500)

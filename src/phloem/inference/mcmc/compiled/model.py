@@ -12,10 +12,12 @@ from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.records import (
     ALPHA,
     CHOICE,
+    FORM,
     FREQUENCIES,
+    GAMMA_MEDIANS,
     INVARIABLE,
+    LOG_NORMAL,
     MATRIX,
-    MEDIAN,
     MORE_SHARES,
     RATE,
     SHARES,
@@ -111,6 +113,20 @@ def discrete_gamma(alpha, median, n, rates):
         mass = 1.0 if i == n - 1 else regularised_gamma(alpha + 1.0, gamma_quantile(alpha, (i + 1.0) / n))
         rates[i] = (mass - previous) * n
         previous = mass
+
+
+@uncounted
+def category_rates(recipes, part, shape, n, rates):
+    """Rates of a partition's n equally likely categories with mean 1, into rates[:n]."""
+    form, total = recipes.rows[part, FORM], 0.0
+    if form != LOG_NORMAL:
+        discrete_gamma(shape, form == GAMMA_MEDIANS, n, rates)
+        return
+    for c in range(n):
+        rates[c] = math.exp(math.sqrt(shape) * recipes.rates[part, c])
+        total += rates[c]
+    for c in range(n):
+        rates[c] *= n / total
 
 
 # The eigensystem of a reversible rate matrix from parameters: cyclic Jacobi rotations where states are few,
@@ -307,7 +323,7 @@ def _set_rates(recipes, part, row, values, n, model):
     if row[RATE] >= 0:
         factor *= values[row[RATE]] / recipes.site_share[part]
     if row[ALPHA] >= 0:
-        discrete_gamma(values[row[ALPHA]], row[MEDIAN] == 1, n.categories, rates)
+        category_rates(recipes, part, values[row[ALPHA]], n.categories, rates)
     for c in range(n.categories):
         rates[c] = factor * (rates[c] if row[ALPHA] >= 0 else recipes.rates[part, c])
         weights[c] = recipes.weights[part, c] * (1.0 - proportion)

@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 from phloem.hardware.numba_compile import merged, uncounted
-from phloem.inference.mcmc.compiled.model import discrete_gamma, model_differs, set_model
+from phloem.inference.mcmc.compiled.model import category_rates, model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import mark_moved
 from phloem.inference.mcmc.records import (
     ALPHA,
@@ -15,7 +15,6 @@ from phloem.inference.mcmc.records import (
     FREQUENCIES,
     INVARIABLE,
     KIND,
-    MEDIAN,
     MORE_SHARES,
     SHARES,
 )
@@ -190,15 +189,15 @@ def add_process_slopes(data, n, down, scratch, by_q):
 
 @merged
 def add_alpha_slope(data, row, n_categories, by_rate, rates, scratch):
-    """By the shape of gamma rates: differences of the categories' rates, which cost no likelihood."""
-    alpha, median, total = scratch.engine[1, row[ALPHA]], row[MEDIAN] == 1, 0.0
-    discrete_gamma(alpha, median, n_categories, scratch.rates)
+    """By the shape of the rates: differences of the categories' rates, which cost no likelihood."""
+    alpha, recipes, total = scratch.engine[1, row[ALPHA]], data.recipes, 0.0
+    category_rates(recipes, 0, alpha, n_categories, scratch.rates)
     factor = 0.0
     for c in range(n_categories):
         if scratch.rates[c] > 1e-3:
             factor = max(factor, rates[c] / scratch.rates[c])
     for sign in (1.0, -1.0):
-        discrete_gamma(alpha * math.exp(sign * ALPHA_STEP), median, n_categories, scratch.rates)
+        category_rates(recipes, 0, alpha * math.exp(sign * ALPHA_STEP), n_categories, scratch.rates)
         for c in range(n_categories):
             total += sign * by_rate[c] * factor * scratch.rates[c]
     scratch.by_engine[row[ALPHA]] += total / (2.0 * ALPHA_STEP * alpha)
