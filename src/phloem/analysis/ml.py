@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from phloem import __version__
 from phloem.analysis.likelihood import optimum_record
+from phloem.analysis.ml_choice import choose
 from phloem.analysis.ml_data import MlData, read_ml_data, settings_of
 from phloem.analysis.ml_files import write_result
 from phloem.analysis.ml_report import choice_record, model_text_of, parts_record
@@ -23,7 +24,6 @@ from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
 from phloem.io.input_file import input_digest
 from phloem.io.trees import newick_text, read_trees
-from phloem.likelihood.model_for_alignment import ModelReader
 from phloem.model.record import ParameterValue
 from phloem.plot.terminal_tree import draw_tree
 from phloem.tree.tree import Tree
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from phloem.inference.ml.identical import Distinct
     from phloem.inference.ml.model_choice import ModelChoice
     from phloem.inference.ml.search_state import Checkpoint, Told
-    from phloem.inference.ml.searched import Searched
     from phloem.inference.ml.tree_search import SearchResult, SearchSettings
     from phloem.inference.ml.tree_starts import Start
 
@@ -42,13 +41,14 @@ _NOT_CONVERGED = "the last fit of lengths and parameters did not converge"
 
 @dataclass(frozen=True, eq=False)
 class MlResult:
-    """found: what the search found, on the distinct sequences. choice: of the model. tree: of all sequences,
-    with its drawing for a terminal. supports: of the tree's branches, if any were asked for. files: name →
-    what it holds. seconds: of choice, search and supports, without reading."""
+    """found: what the search found, on the distinct sequences. choices: of models, by name of the part ("" of
+    one alignment). tree: of all sequences, with its drawing for a terminal. supports: of the tree's branches,
+    if any were asked for. files: name → what it holds. seconds: of choice, search and supports, without
+    reading."""
 
     settings: MlSettings
     found: SearchResult | None
-    choice: ModelChoice | None
+    choices: dict[str, ModelChoice]
     supports: BranchSupports | None
     rows: Distinct
     tree: Tree | None
@@ -60,6 +60,11 @@ class MlResult:
     warnings: tuple[str, ...]
 
     @property
+    def choice(self) -> ModelChoice | None:
+        """Of an alignment without parts."""
+        return self.choices.get("")
+
+    @property
     def newick(self) -> str:
         """The tree, with supports if there are any."""
         tree = self.tree if self.supports is None else self.supports.tree
@@ -67,7 +72,9 @@ class MlResult:
 
     def to_json(self) -> dict[str, object]:
         """A record of plain numbers, strings, lists and dictionaries."""
-        chosen = {} if self.choice is None else {"model_choice": choice_record(self.choice)}
+        records = {name: choice_record(choice) for name, choice in self.choices.items()}
+        several = {"model_choices": records} if records else {}
+        chosen = {"model_choice": records[""]} if "" in records else several
         searched = {} if self.found is None else _search_record(self.found, self.newick)
         supported = {} if self.supports is None else {"supports": self.supports.to_json()}
         return {
@@ -110,7 +117,6 @@ def run_ml(
     if kernels have to be compiled first. Errors: PhloemError of every kind.
     """
     from phloem.inference.ml.tree_search import SearchSettings, search
-    from phloem.inference.ml.tree_starts import bionj_start
 
     if compiling is not None:
         on_first_compilation(compiling)
@@ -124,28 +130,23 @@ def run_ml(
     tries = settings.radius, settings.patience, settings.starts
     of_search = SearchSettings(*tries, settings.seed, settings.threads)
     begin = time.perf_counter()
-    start, choice = given, None
-    texts, models = ([], []) if of_choice else (data.texts(), data.models())
+    start = given or _first_start(data, settings.seed)
+    choices: dict[str, ModelChoice] = {}
     if of_choice is not None:
-        from phloem.inference.ml.model_choice import choose_model
-
-        (searched,) = data.distinct
-        reader = ModelReader(data.alignment, settings.gamma)
-        choice = choose_model(searched, given or bionj_start(searched), of_choice, of_search, reader, told)
-        start, texts = _after_choice(choice), [choice.winner.text]
-        models = [reader(choice.winner.text)]
+        choices, texts, models, start = choose(data, start, of_choice, of_search, told)
+    else:
+        texts, models = data.texts(), data.models()
     found = supports = tree = checkpoint = None
     if settings.searches:
         searched_data = data.searched(models)
         checkpoint = _checkpoint(settings, texts)
-        start = start or _first_start(data, searched_data, settings.seed)
         found = search(searched_data, start, of_search, told, of_supports, checkpoint)
         tree = rows.put_back(found.optimum.tree)
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
         resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
         drawn = _bootstrapped(settings, *resampled, found, of_search, told)
         supports = supports_of(found.optimum.tree, found.supports, drawn, rows)
-    made = settings, found, choice, supports, rows, tree
+    made = settings, found, choices, supports, rows, tree
     result = MlResult(
         *made,
         drawing=draw_tree(tree, 80) if tree is not None else "",
@@ -161,12 +162,13 @@ def run_ml(
     return result
 
 
-def _first_start(data: MlData, searched: Searched, seed: int) -> Start:
+def _first_start(data: MlData, seed: int) -> Start:
     """BIONJ's tree of one alignment, of several parts one of few changes."""
+    from phloem.clustering.parsimony import Parsimony
     from phloem.inference.ml.tree_starts import bionj_start, parsimony_start
 
     if data.partitioned:
-        return parsimony_start(searched.parsimony(), seed)
+        return parsimony_start(Parsimony(*data.distinct), seed)
     return bionj_start(data.distinct[0])
 
 
@@ -207,15 +209,6 @@ def _checkpoint(settings: MlSettings, models: Sequence[str]) -> Checkpoint:
     text = json.dumps([__version__, models, chosen, files], sort_keys=True, default=str)
     identity = hashlib.sha256(text.encode()).hexdigest()
     return Checkpoint(f"{settings.file_prefix}.checkpoint", identity, settings.redo)
-
-
-def _after_choice(choice: ModelChoice) -> Start:
-    """Where the search begins: at the tree and the numbers of the winner."""
-    from phloem.inference.ml.tree_starts import Start
-
-    fit = choice.winner.fit
-    origin = f"the tree on which the model was chosen, a climb from {choice.origin}"
-    return Start(fit.tree, origin, fit.parameters)
 
 
 def _provenance(settings: MlSettings, found: SearchResult | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
 from phloem.analysis.ml_data import MlData, columns_of
-from phloem.analysis.ml_report import choice_table, report_text
+from phloem.analysis.ml_report import choices_table, report_text
 from phloem.analysis.model_file import model_file_of, text_of_parts
 from phloem.analysis.outputs import write_json
 from phloem.io.output_file import write_file
@@ -36,8 +36,8 @@ def write_result(result: MlResult, data: MlData) -> None:
         save_picture(at_midpoint(labelled), result.settings.picture, DrawSettings())
     if supports is not None and supports.replicates:
         write_trees(f"{prefix}.bootstrap.nwk", supports.replicates)
-    if result.choice is not None:
-        write_file(f"{prefix}.models.tsv", choice_table(result.choice))
+    if result.choices:
+        write_file(f"{prefix}.models.tsv", choices_table(result.choices))
     write_file(f"{prefix}.report", report_text(result))
     write_json(result.to_json(), f"{prefix}.json")
 

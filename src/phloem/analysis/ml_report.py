@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from phloem.inference.ml.tree_search import SearchResult
 
 NAMES = {"bic": "BIC", "aicc": "AICc", "aic": "AIC"}
-_LISTED = 20  # models in the table for people
+_LISTED, _LISTED_OF_PARTS = 20, 5  # models in the tables for people
 
 
 def report_text(result: MlResult) -> str:
@@ -38,7 +38,7 @@ def report_text(result: MlResult) -> str:
         f"seconds: {result.seconds:.2f}, seed {result.settings.seed}",
         "",
         *identical_lines(result),
-        *(choice_lines(result.choice) if result.choice is not None else []),
+        *all_choice_lines(result.choices),
         *_search_lines(result),
         *(f"warning: {warning}" for warning in result.warnings),
     ]
@@ -162,6 +162,15 @@ def support_lines(result: MlResult) -> list[str]:
     return [*lines, ""]
 
 
+def all_choice_lines(choices: Mapping[str, ModelChoice], most: int = _LISTED) -> list[str]:
+    """Of one alignment, or of every part, of which fewer models are listed."""
+    lines = []
+    for part, choice in choices.items():
+        lines += [f"part {part}:"] if part else []
+        lines += choice_lines(choice, most if not part else min(most, _LISTED_OF_PARTS))
+    return lines
+
+
 def choice_lines(choice: ModelChoice, most: int = _LISTED) -> list[str]:
     """The table of models, best first, within 80 columns, and why the winner won."""
     by = choice.settings.criterion
@@ -246,6 +255,16 @@ def choice_record(choice: ModelChoice) -> dict[str, object]:
             {"model": s.text, "within": s.within, "least": _finite(s.least)} for s in choice.skipped
         ],
     }
+
+
+def choices_table(choices: Mapping[str, ModelChoice]) -> str:
+    """choice_table; of parts one below the other, with the part's name first."""
+    if "" in choices:
+        return choice_table(choices[""])
+    tables = {part: choice_table(choice).splitlines() for part, choice in choices.items()}
+    head = next(iter(tables.values()))[0]
+    rows = [f"{part}\t{row}" for part, table in tables.items() for row in table[1:]]
+    return "\n".join([f"part\t{head}", *rows]) + "\n"
 
 
 def choice_table(choice: ModelChoice) -> str:

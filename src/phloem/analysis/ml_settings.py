@@ -128,11 +128,6 @@ def choice_settings(settings: MlSettings) -> ChoiceSettings | None:
     from phloem.inference.ml.model_choice import ChoiceSettings
 
     usual = MlSettings(settings.alignment)
-    if settings.automatic and settings.partitions is not None:
-        raise InputError(
-            "--model auto chooses no models of parts yet",
-            hint="Name them in the partition file, or one for all with --model.",
-        )
     if not settings.automatic:
         for name in ("model_set", "rate_set", "frequency_set", "criterion", "most_classes"):
             if getattr(settings, name) != getattr(usual, name):

@@ -91,7 +91,7 @@ def _show(result: MlResult) -> None:
     from rich.text import Text
 
     from phloem.analysis.ml_report import (
-        choice_lines,
+        all_choice_lines,
         difficulty_lines,
         model_text_of,
         part_lines,
@@ -101,7 +101,7 @@ def _show(result: MlResult) -> None:
 
     console, found = report_console(), result.found
     console.print(f"{result.data['taxa']} taxa, {result.data['sites']:,} sites, {result.data['datatype']}")
-    for line in choice_lines(result.choice, _ROWS) if result.choice is not None else []:
+    for line in all_choice_lines(result.choices, _ROWS):
         console.print(Text(line), soft_wrap=True)
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))

@@ -15,6 +15,7 @@ from phloem.analysis.partitioned_likelihood import run_partitioned_likelihood
 from phloem.errors import InputError
 from phloem.io.alignment import read_alignment
 from phloem.io.trees import read_trees
+from phloem.tree.splits import tree_splits
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 GOLDEN = Path(__file__).parents[2] / "golden" / "iqtree_parts.json"
@@ -97,3 +98,32 @@ def test_what_is_not_obeyed_is_refused(place):
     result = run_ml(dropped)
     assert "498 columns are in no part" in result.warnings[0]
     assert result.found.optimum.n_free > 0 and read_alignment("p.nex").n_sites == 898
+
+
+def test_models_of_parts_are_chosen_each_by_its_own_data(place):
+    Path("free.txt").write_text("DNA, a = 1-300\nK80, b = 301-600\nDNA, c = 601-898\n")
+    small = {"model_set": "JC,HKY", "rate_set": "E,G", "patience": 0, "threads": 1}
+    result = run_ml(MlSettings("p.nex", partitions="free.txt", model="auto", **small))
+    assert list(result.choices) == ["a", "c"] and result.choice is None
+    texts = result.found.optimum.model_texts
+    assert texts["b"].startswith("K80{")
+    for part, choice in result.choices.items():
+        assert texts[part].startswith(choice.winner.text.split("+")[0]) and choice.winner.text != "JC"
+        best = min(choice.candidates, key=lambda c: c.fit.bic)
+        assert choice.winner is best
+    trees = {tuple(sorted(map(bytes, tree_splits(c.winner.fit.tree)))) for c in result.choices.values()}
+    assert len(trees) == 1  # one topology
+    table = Path("p.models.tsv").read_text().splitlines()
+    assert table[0].startswith("part\tmodel\t") and {row.split("\t")[0] for row in table[1:]} == {"a", "c"}
+    record = json.loads(Path("p.json").read_text())
+    assert record["model_choices"]["c"]["winner"] == result.choices["c"].winner.text
+    assert "part c:" in Path("p.report").read_text()
+    named = MlSettings("p.nex", partitions="parts.nex", model="auto", prefix="q")
+    with pytest.raises(InputError, match="every part has a model"):
+        run_ml(named)
+    only = MlSettings(
+        "p.nex", partitions="free.txt", model="MF", prefix="mf", model_set="JC,HKY", rate_set="E"
+    )
+    assert run_ml(only).found is None and Path("mf.models.tsv").exists()
+    with pytest.raises(InputError, match="part 'a'"):
+        run_ml(MlSettings("p.nex", partitions="free.txt", model="auto", model_set="LG", prefix="lg"))

@@ -119,14 +119,16 @@ def choose_model(
     search: SearchSettings | None = None,
     reader: ModelReader | None = None,
     told: Told | None = None,
+    climb: bool = True,
 ) -> ModelChoice:
-    """Fit models on one tree, that of a climb from the start, and order them by the criterion.
+    """Fit models on one tree, that of a climb from the start or (climb=False) the start's own, and order them
+    by the criterion.
 
     reader: of the models' names; by default one that counts in the alignment. Errors: as model_sets.bases,
     and for models that a search cannot take as tree_search.
     """
     reads = reader or ModelReader(alignment)
-    choice = _Choice(alignment, settings or ChoiceSettings(), search or SearchSettings(), reads)
+    choice = _Choice(alignment, settings or ChoiceSettings(), search or SearchSettings(), reads, climb)
     return choice.run(start, told or (lambda *_: None))
 
 
@@ -136,6 +138,7 @@ class _Choice:
     settings: ChoiceSettings
     search: SearchSettings
     reader: ModelReader
+    climb: bool = True
     found: dict[str, Candidate] = field(default_factory=dict)
     skipped: dict[str, Skipped] = field(default_factory=dict)
 
@@ -150,7 +153,11 @@ class _Choice:
         general = tried[0]
         first = "" if general.whole else _suffix("G4" if "G4" in rates else rates[0])
         one = OneAlignment(self.alignment, self.reader(general.text + first))
-        fit = climbed_once(one, start, self.search)
+        if self.climb:
+            fit = climbed_once(one, start, self.search)
+        else:
+            begun = one.likelihood(one.edges(start.tree), one.start_values(), self.search.threads or 1)
+            fit = one.refined(begun, one.starts(None), 1e-2, _FEW_STEPS)
         assert isinstance(fit, OptimizeResult)
         self._near = fit
         self._keep(general, first, fit)

@@ -1,0 +1,67 @@
+"""`phloem ml --model auto`: the model of an alignment, or of every part that has none, before the search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from phloem.analysis.ml_data import MlData
+from phloem.analysis.model_file import usual_model
+from phloem.errors import InputError
+from phloem.likelihood.model_for_alignment import ModelReader
+from phloem.likelihood.parts import in_part
+from phloem.model.model import Model
+
+if TYPE_CHECKING:
+    from phloem.inference.ml.model_choice import ChoiceSettings, ModelChoice
+    from phloem.inference.ml.search_state import Told
+    from phloem.inference.ml.tree_search import SearchSettings
+    from phloem.inference.ml.tree_starts import Start
+
+
+class Chosen(NamedTuple):
+    """choices: by name of the part, "" where there are no parts. texts, models: of every part. start: where
+    the search begins."""
+
+    choices: dict[str, ModelChoice]
+    texts: list[str]
+    models: list[Model]
+    start: Start
+
+
+def choose(
+    data: MlData, start: Start, settings: ChoiceSettings, search: SearchSettings, told: Told | None
+) -> Chosen:
+    """One alignment's model on the tree of a climb from the start; of parts each model alone with branch
+    lengths of its own, all on the tree of one climb of all parts under their usual models.
+
+    Errors: as choose_model, with the part; InputError where every part has a model.
+    """
+    from phloem.inference.ml.model_choice import choose_model
+    from phloem.inference.ml.tree_search import climbed_once
+    from phloem.inference.ml.tree_starts import Start
+
+    readers = [ModelReader(part.alignment, data.settings.gamma) for part in data.parts]
+    if not data.partitioned:
+        choice = choose_model(data.distinct[0], start, settings, search, readers[0], told)
+        fit, text = choice.winner.fit, choice.winner.text
+        origin = f"the tree on which the model was chosen, a climb from {choice.origin}"
+        return Chosen({"": choice}, [text], [readers[0](text)], Start(fit.tree, origin, fit.parameters))
+    if all(part.model_text is not None for part in data.parts):
+        raise InputError(
+            "every part has a model already, and --model auto chooses those of parts that have none",
+            file=data.settings.partitions,
+            hint="Leave --model out, or the models out of the partition file.",
+        )
+    texts = [part.model_text or usual_model(part.alignment.alphabet.kind) for part in data.parts]
+    usual = data.searched([reader(text) for reader, text in zip(readers, texts)])
+    tree = climbed_once(usual, start, search).tree
+    common = Start(tree, f"{start.origin}, of all parts under {', '.join(dict.fromkeys(texts))}")
+    choices = {}
+    for i, (part, alignment) in enumerate(zip(data.parts, data.distinct)):
+        if part.model_text is None:
+            with in_part(part.name):
+                choice = choose_model(alignment, common, settings, search, readers[i], told, climb=False)
+            choices[part.name], texts[i] = choice, choice.winner.text
+    models = [reader(text) for reader, text in zip(readers, texts)]
+    origin = f"the tree on which models were chosen, a climb from {start.origin}"
+    return Chosen(choices, texts, models, Start(tree, origin))
