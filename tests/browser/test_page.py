@@ -74,6 +74,19 @@ def test_a_pilot_ends_when_nobody_wants_it(visit, server, sampled):
         wait_for(lambda: not pilots(), 15)  # sooner than by itself
 
 
+def test_what_comes_late_takes_neither_keys_nor_place(visit, sampled):
+    visit.at("")
+    visit.at("file", "primates.nex")
+    visit.driver.execute_script("arguments[0].click()", visit.one("[data-kind=mcmc]"))
+    field = visit.one("#q-generations")
+    field.send_keys("1")
+    assert "phloem nj primates.nex" not in visit.text
+    visit.until("phloem nj primates.nex")
+    time.sleep(0.3)
+    assert visit.driver.switch_to.active_element == field
+    assert visit.driver.execute_script("return scrollY") > 0
+
+
 def test_a_broken_file_has_line_and_remedy(visit, tmp_path):
     broken = tmp_path / "broken.fasta"
     broken.write_text(">a\nACGT\n>b\nACG\n")

@@ -70,6 +70,15 @@ def test_the_past_is_drawn_in_years(visit, dated):
     assert "23.4 %" in visit.text and "swap" in visit.text
 
 
+@pytest.mark.parametrize(("ends", "shown"), [((20, 400), [20, 50, 100, 200]), ((25, 36), [30, 35])])
+def test_sizes_have_numbers_at_their_axis(visit, ends, shown):
+    script = (
+        "const [ends, done] = arguments; import('/static/plot.js').then((m) =>"
+        "done(m.powers(...ends.map(Math.log10)).map((one) => 10 ** one)))"
+    )
+    assert visit.driver.execute_async_script(script, ends) == pytest.approx(shown)
+
+
 def test_a_dated_tree_has_an_axis_of_years_and_bars(visit, dated):
     visit.at("tree", f"{dated}/data.mcc.tre")
     visit.one("canvas.tree")
@@ -158,6 +167,9 @@ def test_models_are_compared(visit, server):
     ]
     assert rows[0][1:] == ["-36.00", "0.50", "0.00", "0.00", "0.00", "0.982", ""]
     assert rows[1][1:] == ["-40.00", "0.50", "-4.00", "0.71", "-8.00", "0.018", "strong"]
+    assert (
+        visit.driver.execute_script("return document.activeElement.id") == "main"
+    )  # for those who do not see
     assert "other.ss.json" in visit.text and "Without another model" in visit.text
     assert visit.problems() == []
 

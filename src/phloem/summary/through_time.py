@@ -10,7 +10,7 @@ import numpy as np
 @dataclass(frozen=True, eq=False)
 class ThroughTime:
     """ages: (n,) before the youngest date. lineages, sizes: (n, 3) median, low and high end of the central
-    interval of `mass`, over the draws whose root is older; sizes None where the tree prior has none. root:
+    interval of `mass`, over the draws whose root is as old; sizes None where the tree prior has none. root:
     (3,) of the root's age."""
 
     ages: np.ndarray
@@ -32,7 +32,7 @@ def through_time(
     for d in range(len(heights)):
         begun = np.searchsorted(tips[d], ages, side="right")
         lineages[d] = begun - np.searchsorted(joinings[d], ages, side="right")
-    older = heights[:, -1:] > ages
+    older = heights[:, -1:] >= ages  # the oldest draw is at every age, also where no root has moved
     return ThroughTime(
         ages,
         _over(lineages, np.ones_like(older), quantiles),

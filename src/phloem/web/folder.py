@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import stat
@@ -109,14 +110,18 @@ class Folder:
             raise FolderError(REFUSED, error.message, error.hint or "Choose another folder.") from None
 
     def keep(self, name: str, text: str) -> str:
-        """Write a small file that was made here; one that says the same is kept. Its name."""
-        target = self.root / name
-        if os.path.lexists(target):
-            if target.is_file() and self.path(name).read_text(encoding="utf-8") == text:
-                return name
-            raise FolderError(TAKEN, f"'{name}' exists already, and says something else", "Rename that file.")
-        write_file(target, text)
-        return name
+        """Write a small file that was made here; one that says the same is kept, and one that does not too:
+        ours then gets a number. Its name."""
+        stem, _, ending = name.rpartition(".")
+        for number in itertools.count(1):
+            tried = name if number == 1 else f"{stem}-{number}.{ending}"
+            target = self.root / tried
+            if not os.path.lexists(target):
+                write_file(target, text)
+                return tried
+            if self.has(tried) and target.is_file() and target.read_text(encoding="utf-8") == text:
+                return tried
+        raise AssertionError
 
     def _too_large(self) -> FolderError:
         most = f"{self.most_upload / 2**20:,.0f} MiB"

@@ -70,3 +70,10 @@ def test_sizes_are_those_of_the_tree_prior(prior):
 
 def test_ages_end_where_the_root_does():
     assert ages_of(np.array([[0.0, 0.0, 3.0], [0.0, 0.0, 5.0]]), 3, 0.5).tolist() == [0.0, 2.25, 4.5]
+
+
+def test_a_root_that_never_moved_has_sizes_up_to_its_age():
+    heights = np.repeat(drawn(1), 7, axis=0)
+    sizes = np.full((7, 50), 3.0)
+    found = through_time(heights, sizes, 50)
+    assert found.sizes is not None and (found.sizes == 3.0).all() and found.ages[-1] == heights[0, -1]

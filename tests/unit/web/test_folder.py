@@ -169,14 +169,20 @@ def test_the_table_of_dates_is_made_once(opened):
         root / "a.b.dates.tsv"
     ).read_text() == "name\tearliest\tlatest\na_2001\t2001\t2001\nb_2003\t2003\t2003\n"
     (root / "a.b.dates.tsv").write_text("mine")
-    assert ask(app, "POST", "/api/dates-of-names", headers, body).status == 409
+    for _ in range(2):
+        made = ask(app, "POST", "/api/dates-of-names", headers, body)
+        assert made.status == 201 and json.loads(made.text) == {"name": "a.b.dates-2.tsv"}
     assert (root / "a.b.dates.tsv").read_text() == "mine"
+    assert (root / "a.b.dates-2.tsv").read_text().startswith("name\tearliest")
     outside = root.parent / "mine.tsv"
     outside.write_text("mine")
     (root / "a.b.dates.tsv").unlink()
+    (root / "a.b.dates-2.tsv").unlink()
     (root / "a.b.dates.tsv").symlink_to(outside)
-    assert ask(app, "POST", "/api/dates-of-names", headers, body).status == 403
-    assert outside.read_text() == "mine"
+    (root / "a.b.dates-2.tsv").symlink_to(root.parent / "nowhere.tsv")
+    made = ask(app, "POST", "/api/dates-of-names", headers, body)
+    assert json.loads(made.text) == {"name": "a.b.dates-3.tsv"}
+    assert outside.read_text() == "mine" and not (root.parent / "nowhere.tsv").exists()
 
 
 def test_new_questions_about_files_stay_inside_too(opened):

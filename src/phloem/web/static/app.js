@@ -33,9 +33,9 @@ async function go() {
 
 // The token has done its work when the page is here: it shall not stay in the address or the history.
 if (location.search) history.replaceState(null, "", `/${location.hash}`);
-addEventListener("hashchange", async () => {
-  await go();
-  document.getElementById("main").focus({ preventScroll: true });
+addEventListener("hashchange", () => {
+  go();
+  document.getElementById("main").focus({ preventScroll: true }); // at once: later it would take the keys from a field
   scrollTo(0, 0);
 });
 go();

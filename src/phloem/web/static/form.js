@@ -29,10 +29,10 @@ export async function analysisForm(place, name, found, datatype) {
 }
 
 function questions(body, kind, name, found, folder, datatype) {
-  const fields = kind.questions.map((one) => field(fitted(one, kind, found), folder, datatype));
+  const fields = kind.questions.map((one) => field(fitted(one, kind, found, datesOf(name, folder)), folder, datatype));
   const answers = () => Object.fromEntries(fields.map((one) => [one.option, one.read()]));
   const line = el("div", {}), forecast = el("div", {}), problem = el("div", {}), clock = el("section", {});
-  const asked = () => ({ kind: kind.name, file: name, answers: answers(), usual_model: USUAL_MODELS[found.datatype] });
+  const asked = () => ({ kind: kind.name, file: name, answers: answers(), usual_model: usualOf(kind, found.datatype) });
   const start = async () => {
     button.disabled = true;
     try {
@@ -125,9 +125,15 @@ function firstTheClock(place, name, found, datatype, dates) {
   told();
 }
 
+// The table of dates that lies beside a file under its name.
+function datesOf(name, folder) {
+  const stem = name.replace(/\.gz$/, "").replace(/\.[^.]*$/, "");
+  return folder.files.find((one) => one.name === `${stem}.dates.tsv`)?.name ?? "";
+}
+
 // A question with the models that are for these data, and one of them where the command has no usual one.
-function fitted(question, kind, found) {
-  if (question.option === "dates") return { ...question, none: kind.name === "time" ? "present" : "names" };
+function fitted(question, kind, found, dates) {
+  if (question.option === "dates") return { ...question, none: kind.name === "time" ? "present" : "names", usual: dates };
   if (question.option !== "model" || found.content !== "alignment") return question;
   const data = found.datatype;
   const fits = (value) => {

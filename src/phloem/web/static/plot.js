@@ -31,11 +31,12 @@ function kept(place, draw) {
   }).observe(place);
 }
 
-// Round numbers between powers of ten, as their logarithms.
-function powers(low, high) {
+// Round numbers between powers of ten, as their logarithms; where hardly one lies there, those of a plain axis.
+export function powers(low, high) {
   const steps = high - low > 3 ? [1] : [1, 2, 5], found = [];
   for (let k = Math.floor(low); k <= high; k++) found.push(...steps.map((m) => k + Math.log10(m)));
-  return found.filter((one) => one >= low && one <= high);
+  const inside = found.filter((one) => one >= low && one <= high);
+  return inside.length > 2 ? inside : ticks(10 ** low, 10 ** high, 4).map(Math.log10).filter((one) => one >= low && one <= high);
 }
 
 function frame(place, label, xs, ys, names, logarithmic = false) {

@@ -36,7 +36,7 @@ function summary(record, job) {
     ["Log-likelihood", record.log_likelihood === undefined ? null : number(record.log_likelihood, 10)],
     ["AIC, BIC", record.optimum ? `${number(record.optimum.aic, 8)}, ${number(record.optimum.bic, 8)}` : null],
     ["Search", record.tries === undefined ? null : `${record.tries} tries from elsewhere, ${record.better_trees.length} led to a better tree`],
-    ["Marginal likelihood", record.log_marginal_likelihood === undefined ? null : `${number(record.log_marginal_likelihood, 8)} (log)`],
+    ["Marginal likelihood", record.log_marginal_likelihood === undefined ? null : markedMarginal(record)],
     ["Distances", record.distances?.distance ?? null],
     ["Rate", record.rate === undefined ? null : `${number(record.rate)} substitutions per site and year${interval(record.rate_interval)}`],
     ["Root", record.root_year ? number(record.root_year, 7) + interval(record.root_interval, 7) : null],
@@ -46,6 +46,11 @@ function summary(record, job) {
   record.model_choice && models(record.model_choice),
   parameters.length > 0 && table("Parameters", [["parameter", (r) => r[0]], ["value", (r) => number(r[1], 6), true]], parameters),
   job.kind === "distances" && el("p", {}, "The table is among the files below; the page reads it as a matrix."));
+}
+
+function markedMarginal(record) {
+  const error = record.standard_error === undefined ? "" : ` ± ${number(record.standard_error, 3)} (standard error)`;
+  return el("span", {}, `${number(record.log_marginal_likelihood, 8)}${error}, natural logarithm. `, el("a", { href: address("models") }, "Compare models"));
 }
 
 function interval(ends, digits = 4) {

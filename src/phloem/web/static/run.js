@@ -76,7 +76,8 @@ function state(place, job, memory, again) {
     job.state !== "finished" && el("button", { type: "button", onclick: act("go-on", { anew: true }) }, "Start anew"),
     el("a", { class: "button", href: `/api/analyses/${encodeURIComponent(job.id)}/zip`, download: `${job.id}.zip` }, "Download everything (zip)"),
   ];
-  if (job.samples && job.state === "finished") buttons.push(...longer(memory, act));
+  const ofStones = memory.record?.log_marginal_likelihood !== undefined; // which have their length from the start
+  if (job.samples && job.state === "finished" && !ofStones) buttons.push(...longer(memory, act));
   const spent = job.ended && job.started ? `, after ${duration(job.ended - job.started)}` : "";
   show(place, el("p", { role: "status" }, el("span", { class: `state ${job.state}` }, job.state), ` This analysis ${WORDS[job.state]}${spent}.`),
     progressBar(job), el("div", { class: "row" }, buttons), el("h3", {}, "The same as a command"), command(job.command));

@@ -1,7 +1,7 @@
 // Where on the canvas a node's depth and rank lie, and how panning and zooming change that.
 
 export const TURN = 2 * Math.PI * 0.985; // of a circular tree, which leaves a gap
-const PAD = 16, LABELS = 0.26; // share of the width that names may take
+const PAD = 16, LABELS = 0.26, NARROW = 0.42; // share of the width that names may take, also on a telephone
 
 export class Camera {
   constructor(model, shape, width, height) {
@@ -13,7 +13,7 @@ export class Camera {
     const { model, width, height } = this;
     const folded = [...model.collapsed].slice(0, 200).map((x) => model.title(x));
     const longest = Math.max(...[...model.names.slice(0, 2000), ...folded].map((name) => Math.min(name.length, 60)), 4);
-    const room = Math.min(longest * 7.2 + 10, width * LABELS);
+    const room = Math.min(longest * 7.2 + 10, width * (width < 600 ? NARROW : LABELS));
     if (this.shape === "circular") {
       this.radius = Math.max(Math.min(width, height) / 2 - Math.min(room, Math.min(width, height) * 0.24) - 4, 20);
       [this.x, this.y] = [width / 2, height / 2];

@@ -114,6 +114,12 @@ export class TreeModel {
     return hits.sort((a, b) => this.rank[a] - this.rank[b]);
   }
 
+  // Whether a node lies inside a collapsed clade.
+  isHidden(x) {
+    for (let y = this.parent[x]; this.collapsed.size && y >= 0; y = this.parent[y]) if (this.collapsed.has(y)) return true;
+    return false;
+  }
+
   // Open every collapsed clade around a node.
   reveal(x) {
     let changed = false;

@@ -96,7 +96,7 @@ export class TreeView {
     context.clearRect(0, 0, camera.width, camera.height);
     const pen = new CanvasPen(context, camera.width, camera.height);
     this.visited = paint(pen, camera, style);
-    for (const x of [...(this.found ?? [])].slice(0, 500)) pen.dot(...camera.point(x), 3.5, style.mark);
+    for (const x of [...(this.found ?? [])].filter((one) => !this.model.isHidden(one)).slice(0, 500)) pen.dot(...camera.point(x), 3.5, style.mark);
     if (this.selected !== null) pen.dot(...camera.point(this.selected), 5, style.mark);
     this.legend(style);
     this.canvas.drawn = performance.now() - begun; // milliseconds, for whoever measures
@@ -227,7 +227,7 @@ export class TreeView {
       this.select(next);
       this.camera.frame(next);
     }
-    say(text ? `${number(hits.length)} taxa found.` : "");
+    say(text ? `${number(hits.length)} ${hits.length === 1 ? "taxon" : "taxa"} found.` : "");
     this.redraw();
   }
 
