@@ -67,6 +67,9 @@ _ML = (
         ("aic", "AIC"),
     ),
     q.line("model-set", "Models to compare", "With the model auto: families such as HKY,GTR.", "all"),
+    q.PARTITIONS,
+    q.LINKAGE,
+    q.LINK,
     Question(
         "bnni",
         "Refine replicates",
