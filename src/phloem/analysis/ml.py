@@ -30,8 +30,9 @@ from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
     from phloem.inference.ml.bootstrap import Resampling
+    from phloem.inference.ml.branch_tests import SupportSettings
     from phloem.inference.ml.identical import Distinct
-    from phloem.inference.ml.model_choice import ModelChoice
+    from phloem.inference.ml.model_choice import ChoiceSettings, ModelChoice
     from phloem.inference.ml.search_state import Checkpoint, Told
     from phloem.inference.ml.tree_search import SearchResult, SearchSettings
     from phloem.inference.ml.tree_starts import Start
@@ -116,13 +117,31 @@ def run_ml(
     told: called with what is being done and the best log-likelihood so far. compiling: called with a sentence
     if kernels have to be compiled first. Errors: PhloemError of every kind.
     """
-    from phloem.inference.ml.tree_search import SearchSettings, search
-
     if compiling is not None:
         on_first_compilation(compiling)
-    require_threads(settings.threads)
-    of_choice, of_supports, _ = choice_settings(settings), support_settings(settings), replicates_of(settings)
+    checked(settings)
     check_outputs(settings.files, settings.inputs, settings.redo)
+    result, data, checkpoint = analysed(settings, told, resumable=True)
+    write_result(result, data)
+    if checkpoint is not None:
+        checkpoint.remove()
+    return result
+
+
+def checked(settings: MlSettings) -> tuple[ChoiceSettings | None, SupportSettings]:
+    """What is to be chosen from, and supported; InputError for settings that mean nothing."""
+    require_threads(settings.threads)
+    replicates_of(settings)
+    return choice_settings(settings), support_settings(settings)
+
+
+def analysed(
+    settings: MlSettings, told: Told | None = None, resumable: bool = False
+) -> tuple[MlResult, MlData, Checkpoint | None]:
+    """run_ml without its files. resumable: the search goes on from its checkpoint and keeps one."""
+    from phloem.inference.ml.tree_search import SearchSettings, search
+
+    of_choice, of_supports = checked(settings)
     data = read_ml_data(settings)
     rows = data.rows
     given, warnings = _start(settings, rows)
@@ -139,7 +158,7 @@ def run_ml(
     found = supports = tree = checkpoint = None
     if settings.searches:
         searched_data = data.searched(models)
-        checkpoint = _checkpoint(settings, texts)
+        checkpoint = _checkpoint(settings, texts) if resumable else None
         found = search(searched_data, start, of_search, told, of_supports, checkpoint)
         tree = rows.put_back(found.optimum.tree)
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
@@ -156,10 +175,7 @@ def run_ml(
         provenance=_provenance(settings, found),
         warnings=tuple(warnings),
     )
-    write_result(result, data)
-    if checkpoint is not None:
-        checkpoint.remove()
-    return result
+    return result, data, checkpoint
 
 
 def _first_start(data: MlData, seed: int) -> Start:

@@ -24,8 +24,7 @@ def write_result(result: MlResult, data: MlData) -> None:
     """All files; the JSON last: with it all is there."""
     prefix, supports = result.settings.file_prefix, result.supports
     if result.found is not None:
-        head = "" if supports is None else f"[branch labels, in percent: {'/'.join(supports.names)}]\n"
-        write_file(f"{prefix}.tree", head + result.newick + "\n")
+        write_file(f"{prefix}.tree", tree_text(result))
         likelihood = result.found.likelihood
         write_file(f"{prefix}.model", _model_text(likelihood))
         write_file(f"{prefix}.sites", "\n".join(_site_lines(likelihood, data)) + "\n")
@@ -40,6 +39,13 @@ def write_result(result: MlResult, data: MlData) -> None:
         write_file(f"{prefix}.models.tsv", choices_table(result.choices))
     write_file(f"{prefix}.report", report_text(result))
     write_json(result.to_json(), f"{prefix}.json")
+
+
+def tree_text(result: MlResult) -> str:
+    """The tree with its supports, named in a comment ahead of it."""
+    supports = result.supports
+    head = "" if supports is None else f"[branch labels, in percent: {'/'.join(supports.names)}]\n"
+    return f"{head}{result.newick}\n"
 
 
 def part_trees(likelihood: PartitionedLikelihood, data: MlData) -> list[Tree]:

@@ -11,6 +11,7 @@ from phloem.cli.streams import message_console, report_console, require_stdout
 
 if TYPE_CHECKING:
     from phloem.analysis.ml import MlResult
+    from phloem.analysis.ml_genes import GenesResult
 
 
 _ROWS = 8  # of the table of models
@@ -48,6 +49,9 @@ def ml(
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
     prefix: str | None = PREFIX,
+    genes: bool = typer.Option(
+        False, "--genes", help="ALIGNMENT is a folder: a tree of every alignment in it, and one table."
+    ),
     keep_identical: bool = typer.Option(
         False, "--keep-identical", help="Search with all of several equal sequences, not with one."
     ),
@@ -73,18 +77,48 @@ def ml(
 ) -> None:
     """Maximum-likelihood tree: topology, branch lengths and the model's free parameters."""
     options = dict(locals()) | {"link": tuple(link or ())}
-    del options["data"], options["progress"]
+    for name in ("data", "progress", "genes"):
+        del options[name]
+    _run(data | options, progress, genes)
+
+
+def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
     from phloem.analysis.ml import run_ml
+    from phloem.analysis.ml_genes import files_of, genes_of, run_genes
     from phloem.analysis.ml_settings import MlSettings
     from phloem.analysis.progress import ProgressFile
 
     require_stdout()
-    messages, settings = message_console(live=True), MlSettings(**data, **options)
-    written = ProgressFile(progress, settings.inputs)
-    written.check(lambda: settings.files)
+    messages, settings = message_console(live=True), MlSettings(**options)
+    inputs = list(genes_of(settings).values()) if genes else settings.inputs
+    written = ProgressFile(progress, inputs)
+    written.check(lambda: files_of(settings) if genes else settings.files)
     with messages.status("reading …") as status:
-        result = run_ml(settings, written.teller(status.update), messages.print)
-    _show(result)
+        told = written.teller(status.update)
+        if genes:
+            many = run_genes(settings, told, messages.print)
+        else:
+            result = run_ml(settings, told, messages.print)
+    if not genes:
+        _show(result)
+        return
+    _show_genes(many)
+    if many.failed:
+        raise typer.Exit(1)
+
+
+def _show_genes(result: GenesResult) -> None:
+    from rich.text import Text
+
+    console, failed = report_console(), result.failed
+    for row in failed:
+        console.print(Text.assemble((f"{row['gene']}: ", "yellow"), row["error"]))
+    console.print(f"{len(result.rows) - len(failed)} of {len(result.rows)} genes have a tree")
+    if result.kept:
+        console.print(f"{result.kept} of them were done by an earlier run")
+    console.print(f"{result.seconds:.2f} seconds")
+    for name, what in result.files.items():
+        console.print(Text(f"{name}: {what}"))
 
 
 def _show(result: MlResult) -> None:

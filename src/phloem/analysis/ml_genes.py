@@ -1,0 +1,224 @@
+"""`phloem ml --genes FOLDER`: a tree of every alignment in a folder, in one process, with one table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phloem import __version__
+from phloem.analysis.ml import analysed, checked
+from phloem.analysis.ml_data import settings_of
+from phloem.analysis.ml_files import tree_text
+from phloem.analysis.ml_report import model_text_of
+from phloem.analysis.ml_settings import MlSettings
+from phloem.analysis.outputs import check_outputs
+from phloem.analysis.provenance import provenance
+from phloem.errors import InputError, PhloemError
+from phloem.hardware.notice import on_first_compilation
+from phloem.io.input_file import input_digest
+from phloem.io.output_file import appended_text, write_file
+
+if TYPE_CHECKING:
+    from phloem.inference.ml.search_state import Told
+
+ENDINGS = ("fasta", "fas", "fa", "fna", "faa", "ffn", "phy", "phylip", "nex", "nexus", "aln")
+COLUMNS = (
+    "gene", "taxa", "sites", "model", "log_likelihood", "tree_length", "support_mean", "seconds", "error"
+)  # fmt: skip
+_FORM = 1
+_NOT_HERE = ("partitions", "tree", "picture", "linkage", "link", "block")
+
+
+@dataclass(frozen=True, eq=False)
+class GenesResult:
+    """rows: of every gene, by the names of COLUMNS; error is "" of a gene that has a tree, and tree is
+    that in Newick. kept: genes that an earlier run had done. files: name → what it holds."""
+
+    rows: tuple[dict[str, Any], ...]
+    kept: int
+    files: dict[str, str]
+    seconds: float
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        return [row for row in self.rows if row["error"]]
+
+
+def run_genes(
+    settings: MlSettings, told: Told | None = None, compiling: Callable[[str], None] | None = None
+) -> GenesResult:
+    """settings.alignment: the folder. Every gene is analysed with the other settings, as phloem ml would; one
+    that cannot be has its error in the table, and the others go on.
+
+    What is done is in PREFIX.genes.checkpoint, from which a run that was killed goes on. Errors: InputError
+    for a folder without alignments, options that are of one alignment only, and outputs that exist.
+    """
+    from phloem.inference.ml.search_state import Doing
+
+    begin, genes, files = time.perf_counter(), genes_of(settings), files_of(settings)
+    checked(settings)
+    if compiling is not None:
+        on_first_compilation(compiling)
+    trees = f"{settings.file_prefix}.gene_trees"
+    own = {name: os.path.join(trees, f"{name}.tree") for name in genes}
+    journal = _Journal(f"{settings.file_prefix}.genes.checkpoint", settings)
+    done = journal.read()
+    check_outputs([*files][:-1], genes.values(), settings.redo)
+    if os.path.isdir(trees) and os.listdir(trees) and not (done or settings.redo):
+        hint = "Give another --prefix, or --redo to replace what is in it."
+        raise InputError("this folder exists already", file=trees, hint=hint)
+    os.makedirs(trees, exist_ok=True)
+    rows: list[dict[str, Any]] = []
+    kept = 0
+    for k, (name, path) in enumerate(genes.items()):
+        digest = input_digest(path)
+        row = done.get(name)
+        if row is not None and row["digest"] == digest:
+            kept += 1
+        else:
+            row = {"digest": digest} | _row(name, replace(settings, alignment=path, prefix=name))
+            journal.add(row)
+        if row["tree"]:
+            write_file(own[name], row["tree"])
+        elif os.path.exists(own[name]):
+            os.unlink(own[name])  # of other data or settings
+        rows.append(row)
+        if told is not None:
+            value = row["log_likelihood"]
+            doing = Doing("genes", k + 1, len(genes), f"gene {k + 1} of {len(genes)}, {name}", "about")
+            told(doing, np.nan if value is None else value)
+    result = GenesResult(tuple(rows), kept, files, time.perf_counter() - begin)
+    table, every, record, _ = files
+    lines = ["\t".join(COLUMNS), *("\t".join(_cell(row[name]) for name in COLUMNS) for row in rows)]
+    write_file(table, "\n".join(lines) + "\n")
+    write_file(every, "".join(row["tree"].splitlines()[-1] + "\n" for row in rows if row["tree"]))
+    write_file(record, json.dumps(_record(settings, rows, result.seconds), indent=1) + "\n")
+    journal.remove()
+    return result
+
+
+def genes_of(settings: MlSettings) -> dict[str, str]:
+    """Name of every gene → its file, in order of names."""
+    folder, usual = settings.alignment, MlSettings("")
+    for name in _NOT_HERE:
+        if getattr(settings, name) != getattr(usual, name):
+            raise InputError(f"--{name} is of one alignment, and --genes takes many", hint="Leave it out.")
+    if not settings.searches:
+        raise InputError("--genes makes trees, and --model MF searches none", hint="Say --model auto.")
+    if not os.path.isdir(folder):
+        raise InputError("--genes wants a folder with an alignment a gene", file=folder, hint="Name one.")
+    found: dict[str, str] = {}
+    for entry in sorted(os.listdir(folder)):
+        stem, ending = os.path.splitext(entry.removesuffix(".gz"))
+        path = os.path.join(folder, entry)
+        if ending[1:].lower() not in ENDINGS or entry.startswith(".") or not os.path.isfile(path):
+            continue
+        if stem in found:
+            raise InputError(
+                f"'{os.path.basename(found[stem])}' and '{entry}' would be the same gene, '{stem}'",
+                file=folder,
+                hint="Rename one of them, or move it away.",
+            )
+        found[stem] = path
+    if not found:
+        endings = ", .".join(ENDINGS)
+        raise InputError(
+            "there are no alignments in this folder", file=folder, hint=f"Their names end in .{endings}."
+        )
+    return found
+
+
+def files_of(settings: MlSettings) -> dict[str, str]:
+    """Name → what is written there."""
+    prefix = settings.file_prefix
+    return {
+        f"{prefix}.genes.tsv": "a row a gene: model, log-likelihood, tree length, supports, or its error",
+        f"{prefix}.genes.nwk": "the trees, in the order of the table",
+        f"{prefix}.genes.json": "the whole result, for programs",
+        f"{prefix}.gene_trees": "a folder with a tree file a gene",
+    }
+
+
+def _row(name: str, settings: MlSettings) -> dict[str, Any]:
+    begin = time.perf_counter()
+    row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"gene": name, "error": "", "tree": "", "warnings": []}
+    try:
+        result = analysed(settings)[0]
+    except PhloemError as error:
+        row |= {"error": " ".join(str(error).split()), "seconds": time.perf_counter() - begin}
+        return row
+    assert result.found is not None
+    optimum, supports = result.found.optimum, result.supports
+    means = [] if supports is None or not len(supports.shares) else (100 * supports.shares.mean(0)).tolist()
+    return row | {
+        "taxa": result.data["taxa"],
+        "sites": result.data["sites"],
+        "model": model_text_of(optimum),
+        "log_likelihood": optimum.log_likelihood,
+        "tree_length": float(optimum.tree.lengths[:-1].sum()),
+        "support_mean": "/".join(f"{mean:.1f}" for mean in means),
+        "seconds": time.perf_counter() - begin,
+        "tree": tree_text(result),
+        "warnings": list(result.warnings),
+    }
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def _record(settings: MlSettings, rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    about = provenance([], None) | {"seed": settings.seed}
+    return {"genes": rows, "seconds": seconds, "settings": settings_of(settings), "provenance": about}
+
+
+class _Journal:
+    """A line of JSON a gene that is done, behind one that says of which settings."""
+
+    def __init__(self, path: str, settings: MlSettings) -> None:
+        self._path, self._redo = path, settings.redo
+        others = ("alignment", "prefix", "threads", "redo")
+        chosen = {k: v for k, v in settings_of(settings).items() if k not in others}
+        files = [input_digest(file) for file in settings.inputs if file != settings.alignment]
+        text = json.dumps([_FORM, __version__, chosen, files], sort_keys=True, default=str)
+        self._identity = hashlib.sha256(text.encode()).hexdigest()
+
+    def read(self) -> dict[str, dict[str, Any]]:
+        """Rows by gene; begins the file anew where there is none, or it is of other settings and redo."""
+        if os.path.exists(self._path):
+            head, *lines = Path(self._path).read_text(encoding="utf-8", errors="replace").splitlines() or [""]
+            if head == self._identity:
+                rows = [row for row in map(_parsed, lines) if row is not None]
+                return {row["gene"]: row for row in rows}
+            if not self._redo:
+                raise InputError(
+                    "this checkpoint is of another analysis",
+                    file=self._path,
+                    hint="Give another --prefix, or --redo to begin anew.",
+                )
+        write_file(self._path, self._identity + "\n")
+        return {}
+
+    def add(self, row: dict[str, Any]) -> None:
+        with appended_text(self._path, "the genes before this one are kept") as stream:
+            stream.write("\n" + json.dumps(row) + "\n")  # a line that a kill cut short stays alone
+
+    def remove(self) -> None:
+        os.unlink(self._path)
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    """None of a line that a kill cut short, and of an empty one."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and "tree" in row and "digest" in row else None

@@ -1,0 +1,130 @@
+"""`phloem ml --genes FOLDER`: one table, a tree a gene; bad genes are told, killed runs go on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from phloem.analysis import ml_genes
+from phloem.analysis.ml import run_ml
+from phloem.analysis.ml_genes import run_genes
+from phloem.analysis.ml_settings import MlSettings
+from phloem.errors import InputError
+from phloem.io.trees import read_tree, read_trees
+from phloem.tree.splits import robinson_foulds
+
+ROWS = (
+    "ACGTACGTACGTACGAAC",
+    "ACGTACGTACGTACTAAC",
+    "ACGTTCGAACGTACTAGC",
+    "ACGATCGAACGGACTAGC",
+    "ACGATCGTACGGACTTGC",
+)
+SETTINGS = MlSettings("genes", model="JC", patience=0, threads=1, prefix="o")
+
+
+def fasta(rows) -> str:
+    return "".join(f">{name}\n{row}\n" for name, row in zip("abcde", rows))
+
+
+@pytest.fixture
+def genes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "genes"
+    folder.mkdir()
+    (folder / "x.fasta").write_text(fasta(ROWS))
+    (folder / "y.fa").write_text(fasta(row[::-1] + "AC" for row in ROWS))
+    (folder / "z.fasta").write_text(fasta((*ROWS[:3], ROWS[3][:-1], ROWS[4])))
+    (folder / "notes.txt").write_text("nothing\n")
+    return folder
+
+
+def table() -> list[dict[str, str]]:
+    head, *rows = [line.split("\t") for line in Path("o.genes.tsv").read_text().splitlines()]
+    return [dict(zip(head, row)) for row in rows]
+
+
+def test_every_gene_is_as_alone_and_a_bad_one_does_not_end_the_run(genes):
+    told = []
+    result = run_genes(replace(SETTINGS, alrt=100), lambda doing, value: told.append(str(doing)))
+    x, y, z = table()
+    assert [x["gene"], y["gene"], z["gene"]] == ["x", "y", "z"] and told[1] == "gene 2 of 3, y"
+    assert "z.fasta:7:2" in z["error"] and "hint:" in z["error"] and not z["log_likelihood"]
+    assert [row["gene"] for row in result.failed] == ["z"] and x["error"] == ""
+    alone = run_ml(MlSettings("genes/y.fa", model="JC", patience=0, threads=1, prefix="alone", alrt=100))
+    optimum = alone.found.optimum
+    assert float(y["log_likelihood"]) == pytest.approx(optimum.log_likelihood, abs=1e-6)
+    assert float(y["tree_length"]) == pytest.approx(optimum.branch_lengths.sum(), abs=1e-6)
+    assert float(y["support_mean"]) == pytest.approx(100 * alone.supports.shares.mean(), abs=0.06)
+    assert Path("o.gene_trees/y.tree").read_text() == Path("alone.tree").read_text()
+    assert robinson_foulds(read_tree("o.gene_trees/x.tree"), next(iter(read_trees("o.genes.nwk")))) == 0
+    assert len(list(read_trees("o.genes.nwk"))) == 2 and not Path("o.gene_trees/z.tree").exists()
+    assert len(json.loads(Path("o.genes.json").read_text())["genes"]) == 3
+    assert not Path("o.genes.checkpoint").exists()
+    with pytest.raises(InputError, match="exists already"):
+        run_genes(SETTINGS)
+
+
+def test_a_run_that_was_killed_goes_on(genes, monkeypatch):
+    whole = run_genes(replace(SETTINGS, prefix="whole"))
+    analysed = ml_genes.analysed
+
+    def mortal(settings):
+        if settings.prefix == "y":
+            raise KeyboardInterrupt
+        return analysed(settings)
+
+    monkeypatch.setattr(ml_genes, "analysed", mortal)
+    with pytest.raises(KeyboardInterrupt):
+        run_genes(SETTINGS)
+    with Path("o.genes.checkpoint").open("a") as stream:
+        stream.write('\n{"gene": "y", "tr')  # cut short
+    monkeypatch.setattr(ml_genes, "analysed", analysed)
+    with pytest.raises(InputError, match="another analysis"):
+        run_genes(replace(SETTINGS, model="HKY"))
+    again = run_genes(SETTINGS)
+    assert again.kept == 1
+    for one, other in zip(again.rows, whole.rows):
+        assert {k: v for k, v in one.items() if k != "seconds"} == {
+            k: v for k, v in other.items() if k != "seconds"
+        }
+
+
+def test_a_gene_that_changed_is_done_again(genes, monkeypatch):
+    analysed = ml_genes.analysed
+
+    def mortal(settings):
+        if settings.prefix == "y":
+            raise KeyboardInterrupt
+        return analysed(settings)
+
+    monkeypatch.setattr(ml_genes, "analysed", mortal)
+    with pytest.raises(KeyboardInterrupt):
+        run_genes(SETTINGS)
+    monkeypatch.setattr(ml_genes, "analysed", analysed)
+    (genes / "x.fasta").write_text(fasta(row + "A" for row in ROWS))
+    assert run_genes(SETTINGS).kept == 0
+    assert table()[0]["sites"] == "19"
+
+
+def test_what_is_of_one_alignment_is_refused(genes):
+    for change, words in (
+        ({"partitions": "p"}, "--partitions is of one"),
+        ({"tree": "t.nwk"}, "--tree is of one"),
+        ({"picture": "p.svg"}, "--picture is of one"),
+        ({"model": "MF"}, "searches none"),
+        ({"ufboot": 5}, "5 replicates"),
+        ({"alignment": "genes/x.fasta"}, "wants a folder"),
+    ):
+        with pytest.raises(InputError, match=words):
+            run_genes(replace(SETTINGS, **change))
+    (genes / "x.phy").write_text("")
+    with pytest.raises(InputError, match="same gene, 'x'"):
+        run_genes(SETTINGS)
+    (genes / "empty").mkdir()
+    with pytest.raises(InputError, match="no alignments"):
+        run_genes(replace(SETTINGS, alignment="genes/empty"))
+    assert not list(Path().glob("o.*"))
