@@ -150,6 +150,8 @@ def _weight(m: ChainMove, model: TimeModel, there: Mapping[str, bool], costs: Co
         if name in [block.name for block in model.parameters.blocks]:
             return m.move.weight * costs.of_free
         return m.move.weight * (SELDOM if there["model"] and name in model.of_substitution else 1.0)
+    if "characters" in m.move.needs:
+        return m.move.weight * min(3.0, model.n_tips / 50)  # a place or two of each subtree's many
     factor = {OF_DATES: costs.of_dates, OF_HAMILTON: costs.of_joint}
     return m.move.weight * (costs.of_free if m.move.free else factor.get(m.on, 1.0))
 

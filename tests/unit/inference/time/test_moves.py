@@ -17,7 +17,7 @@ from phloem.density.tree_priors import constant, skyline
 from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.inference.mcmc.start import stream
 from phloem.inference.time.compiled.dispatch import Proposal
-from phloem.inference.time.compiled.edit import groups_follow
+from phloem.inference.time.compiled.groups import Grouped, follow, groups_follow, one_exchanged
 from phloem.inference.time.move_table import registered
 from phloem.tree.dated import dated_tree, random_dated_tree
 from unit.inference.mcmc.test_walks import characters
@@ -290,42 +290,49 @@ def test_boundaries_of_groups_leave_the_prior_as_it_is():
     assert skyline_flow(lambda move, p: min(move.propose(p), 0.0) * 0.0) > 5.0
 
 
-def groups_flow(move, follow):
-    """Largest |z| of mean changes over one step, where groups follow what a move takes elsewhere."""
+def groups_flow(move, following):
+    """Largest |z| of mean changes over one step, where groups and sizes follow what a move took away."""
     rng, decide, steps = stream(5, 0, 0), np.random.default_rng(9), []
     for tree, sizes, groups in skyline_draws(2 * DRAWS, 6):
         p = proposal(Point(tree, sizes, np.zeros(9)), TUNING.get(move.name, move.tuning), rng, groups=groups)
-        ratio, before, change = move.propose(p), p.groups.copy(), np.zeros(5)
+        ratio, change = move.propose(p), np.zeros(8)
         if ratio > -math.inf and (p.heights[p.parent[:-1]] > p.heights[:-1]).all():
-            new = dated_tree(p.parent, p.heights)
-            ratio += follow(rng, p.groups, (tree.order, tree.heights), (new.order, new.heights))
-            assert ratio == -math.inf or (p.groups.sum() == 4 and p.groups.min() >= 1)
-            difference = skyline_density(tree, sizes, groups)
-            if ratio > -math.inf:
-                difference = skyline_density(new, sizes, p.groups) - difference
-                if np.log(decide.uniform()) < difference + ratio:
-                    change[:3] = p.groups - before
-                    change[3:] = (
-                        np.tanh(new.heights[8] / 12) - np.tanh(tree.heights[8] / 12),
-                        (np.tanh(new.heights[5:].min() / 6) - np.tanh(tree.heights[5:].min() / 6)),
-                    )
+            new, own = dated_tree(p.parent, p.heights), sizes.copy()
+            before = Grouped(tree.order, tree.heights, groups, sizes)
+            ratio += following(rng, before, Grouped(new.order, new.heights, p.groups, own))
+            assert not ratio > -math.inf or (p.groups.sum() == 4 and p.groups.min() >= 1)
+            difference = skyline_density(new, own, p.groups) - skyline_density(tree, sizes, groups)
+            if np.log(decide.uniform()) < difference + ratio:
+                heights = [np.array([t.heights[8] / 12, t.heights[5:].min() / 6]) for t in (new, tree)]
+                looked = [np.tanh(np.append(h, np.log(x))) for h, x in zip(heights, (own, sizes))]
+                change = np.append(looked[0] - looked[1], p.groups - groups)
         steps.append(change)
     found = np.array(steps)
-    assert (found[:, :3] != 0).any(axis=1).mean() > 0.02
+    found = found[:, found.std(axis=0) > 0]
+    assert ((found != 0).mean(axis=0) > 0.005).all() and found.shape[1] >= 2
     return np.abs(found.mean(axis=0) / found.std(axis=0)).max() * math.sqrt(len(found))
 
 
-@pytest.mark.parametrize("name", ["wilson_balding", "subtree_leap"])
-def test_groups_that_follow_a_joining_leave_the_prior_as_it_is(name):
-    assert groups_flow(registered()[name], groups_follow) < 4.2
+@pytest.mark.parametrize("name", ["wilson_balding", "subtree_leap", "root_height"])
+def test_groups_and_sizes_that_follow_a_joining_leave_the_prior_as_it_is(name):
+    assert groups_flow(registered()[name], follow) < 4.2
 
 
-def shares(groups, old, new):
+def test_sizes_that_are_drawn_anew_without_their_ratio_are_seen():
+    move = registered()["root_height"]
+    assert groups_flow(move, lambda *args: min(follow(*args), 0.0) * 0.0) > 5.0
+
+
+def grouped(heights, groups):
+    return Grouped(np.argsort(heights, kind="stable"), heights, np.array(groups), np.ones(len(groups)))
+
+
+def shares(groups, gone, came):
     """Groups → how often they come of these, and the log Hastings ratio."""
     rng, found = stream(2, 0, 0), {}
     for _ in range(400):
         own = np.array(groups)
-        ratio = groups_follow(rng, own, old, new)
+        ratio, _ = groups_follow(rng, own, gone, came)
         if ratio > -math.inf:
             n, _ = found.get(tuple(own), (0, 0.0))
             found[tuple(own)] = n + 1 / 400, ratio
@@ -333,32 +340,29 @@ def shares(groups, old, new):
 
 
 def test_the_way_back_of_groups_is_as_likely_as_their_ratio_says():
-    heights, ratios = np.append(np.zeros(8), np.arange(1.0, 8.0)), set()
-    for x in range(8, 15):
-        for there in (0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5):
-            moved = heights.copy()
-            moved[x] = there
-            old, new = [(np.argsort(h, kind="stable"), h) for h in (heights, moved)]
-            for groups in ((2, 2, 3), (1, 2, 4), (3, 3, 1)):
-                for after, (forward, ratio) in shares(groups, old, new).items():
-                    back, other = shares(after, new, old)[groups]
-                    assert ratio == pytest.approx(-other)
-                    assert math.log(round(2 * back) / round(2 * forward)) == pytest.approx(ratio)
-                    ratios.add(round(ratio, 6))
+    ratios = set()
+    for gone, came in np.ndindex(7, 7):
+        for groups in ((2, 2, 3), (1, 2, 4), (3, 3, 1)):
+            for after, (forward, ratio) in shares(groups, gone, came).items():
+                back, other = shares(after, came, gone)[groups]
+                assert ratio == pytest.approx(-other)
+                assert math.log(round(2 * back) / round(2 * forward)) == pytest.approx(ratio)
+                ratios.add(round(ratio, 6))
     assert len(ratios) == 3  # control: it is not always 0
 
 
 def test_which_joining_went_elsewhere_is_found():
     """Seven joinings in groups of 2, 2 and 3; one goes from the first group's time into the last one's."""
     heights = np.append(np.zeros(8), np.arange(1.0, 8.0))
-    moved = heights.copy()
-    moved[8], groups, rng = 5.5, np.array([2, 2, 3]), stream(1, 0, 0)
-    orders = np.arange(15), np.argsort(moved, kind="stable")
-    assert groups_follow(rng, groups, (orders[0], heights), (orders[1], moved)) == 0.0
+    moved, twice, rng = heights.copy(), heights.copy(), stream(1, 0, 0)
+    moved[8], twice[8], twice[9] = 5.5, 5.5, 6.5
+    start = grouped(heights, (2, 2, 3))
+    assert one_exchanged(start, grouped(moved, (2, 2, 3))) == (0, 4)
+    assert one_exchanged(start, grouped(twice, (2, 2, 3))) == (-1, -1)
+    assert one_exchanged(start, start) == (-1, -1)
+    groups = np.array([2, 2, 3])
+    assert groups_follow(rng, groups, 0, 4) == (0.0, 2)
     assert groups.tolist() == [1, 2, 4]
-    one = np.array([1, 3, 3])
-    assert groups_follow(rng, one, (orders[0], heights), (orders[1], moved)) == -math.inf
-    twice = moved.copy()
-    twice[9], kept = 6.5, np.array([2, 2, 3])
-    both = np.argsort(twice, kind="stable")
-    assert groups_follow(rng, kept, (orders[0], heights), (both, twice)) == 0.0 and kept.tolist() == [2, 2, 3]
+    assert groups_follow(rng, np.array([1, 3, 3]), 0, 4)[0] == -math.inf
+    kept = grouped(twice, (2, 2, 3))
+    assert follow(rng, start, kept) == 0.0 and kept.groups.tolist() == [2, 2, 3]

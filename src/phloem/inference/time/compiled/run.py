@@ -15,7 +15,7 @@ from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNING_BATCH
 from phloem.inference.time.compiled.density import log_spread, sort_by_height
 from phloem.inference.time.compiled.dispatch import Proposal, propose_kind
-from phloem.inference.time.compiled.edit import groups_follow
+from phloem.inference.time.compiled.groups import Grouped, follow
 from phloem.inference.time.compiled.hamilton import (
     WORST,
     add_slopes,
@@ -225,7 +225,7 @@ def _prepare(data, state, scratch, move, fresh):
         held = of_tree and data.moves.held[move] > 0.0 and uniform(state.rng) < data.moves.held[move]
         pending[RATIO] = _propose(data, state, scratch, move)
         if of_tree and state.groups.shape[1] > 1 and pending[RATIO] > -math.inf:
-            pending[RATIO] += _follow(state)
+            pending[RATIO] += _follow(data, state)
         possible = pending[RATIO] > -math.inf
         if possible:
             changed = _set_branches(data, state, scratch, held)
@@ -235,17 +235,17 @@ def _prepare(data, state, scratch, move, fresh):
 
 
 @merged
-def _follow(state):
+def _follow(data, state):
     """Let groups follow the proposal's joinings, one time in two; returns the log Hastings ratio."""
     if uniform(state.rng) < 0.5:
         return 0.0
-    old, new = state.slot[0], 1 - state.slot[0]
+    old, new, k = state.slot[0], 1 - state.slot[0], state.groups.shape[1]
     sort_by_height(state.heights[new], state.order[new])
-    return groups_follow(
+    first, end = data.tree_first, data.tree_first + k
+    return follow(
         state.rng,
-        state.groups[new],
-        (state.order[old], state.heights[old]),
-        (state.order[new], state.heights[new]),
+        Grouped(state.order[old], state.heights[old], state.groups[old], state.values[old, first:end]),
+        Grouped(state.order[new], state.heights[new], state.groups[new], state.values[new, first:end]),
     )
 
 
