@@ -107,7 +107,7 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     remove_partial(files)
     _refuse_short(chains)
     data = chain_input(settings)
-    chains = replace(chains, priors=data.priors, constraints=data.constraints)
+    chains = data.chains(chains)
     _refuse_too_much(chains, len(data.taxa))
     selection = chains_selection(settings, data)
     device: Device = "gpu" if selection.engine == "gpu" else "cpu"
@@ -166,7 +166,7 @@ def _sampled(
     settings: McmcSettings, data: ChainInput, start: ChainStart, where: Where, identity: dict, progress=None
 ) -> Sampled:
     """What the chains draw, here and in other processes."""
-    chains = replace(settings.chains, priors=data.priors, constraints=data.constraints)
+    chains = data.chains(settings.chains)
     made_from = data.observed(), data.structure, chains, settings.file_prefix, identity, progress
     return sample(*made_from, start.tree, data.plain_likelihood(), where)
 

@@ -18,7 +18,7 @@ from phloem.density.parameterisation import PARTITION_RATES, PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc.guard import Plain, plain_likelihood
 from phloem.inference.mcmc.recipes import Observations, observations
-from phloem.inference.mcmc.settings import Priors, length_prior_text
+from phloem.inference.mcmc.settings import ChainSettings, Constraints, Priors, length_prior_text
 from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
 from phloem.io.alignment import read_characters
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -37,14 +37,14 @@ DEFAULT_MODELS = {"dna": "GTR+G4", "rna": "GTR+G4", "protein": "LG+G4", "codon":
 class ChainInput:
     """alignments: of every part by name, taxa in one order; one part is called "all". structure: their models
     and numbers. priors: by the names of these parts. unrecorded: of every part, see recipes.observations.
-    constraints: tips of every split that all trees have. dropped: columns in no part, in words, or ''; told:
+    constraints: of the topologies. dropped: columns in no part, in words, or ''; told:
     what else is done with the data."""
 
     alignments: dict[str, Alignment]
     structure: ChainModel
     priors: Priors
     unrecorded: tuple[int, ...]
-    constraints: tuple[tuple[int, ...], ...] = ()
+    constraints: Constraints
     dropped: str = ""
     told: tuple[str, ...] = ()
 
@@ -66,6 +66,14 @@ class ChainInput:
     @property
     def taxa(self) -> tuple[str, ...]:
         return next(iter(self.alignments.values())).taxa
+
+    def chains(self, settings: ChainSettings) -> ChainSettings:
+        """The settings of chains with what is known since the data were read."""
+        hard, partial, negative = self.constraints
+        return replace(
+            settings, priors=self.priors, constraints=hard, partial_constraints=partial,
+            negative_constraints=negative,
+        )  # fmt: skip
 
     def observed(self) -> list[Observations]:
         """Site patterns of every part."""
@@ -194,17 +202,22 @@ def taxon_of(name: str, taxa: Sequence[str]) -> str:
     )
 
 
-def _constraints(texts: Sequence[str], taxa: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Tips of every split "name: taxon, taxon, …" that all trees have."""
-    found = []
+def _constraints(texts: Sequence[str], taxa: Sequence[str]) -> Constraints:
+    """ "name: taxon, …" of a split that all trees have, "name negative: taxon, …" of one that none has, and
+    "name partial: taxon, … | taxon, …" of two sets of taxa that a branch of all trees separates."""
+    found: dict[str, list[tuple[tuple[int, ...], ...]]] = {"hard": [], "partial": [], "negative": []}
     for text in texts:
-        _, colon, named = text.partition(":")
-        names = [name.strip() for name in named.split(",")]
-        if not colon or not all(names):
-            raise InputError(f"'{text}' is no constraint", hint="Write 'name: taxon, taxon, …'.")
-        members = _taxa_named(names, taxa)
-        found.append(tuple(i for i, taxon in enumerate(taxa) if taxon in members))
-    return tuple(found)
+        head, colon, named = text.partition(":")
+        kind = words[-1].lower() if len(words := head.split()) > 1 else "hard"
+        kind = kind if kind in found else "hard"
+        sets = [[name.strip() for name in own.split(",")] for own in named.split("|")]
+        if not colon or not all(all(own) for own in sets) or len(sets) != 1 + (kind == "partial"):
+            hint = "Write 'name: taxon, …', 'name negative: taxon, …' or 'name partial: taxon, … | taxon, …'."
+            raise InputError(f"'{text}' is no constraint", hint=hint)
+        chosen = [_taxa_named(own, taxa) for own in sets]
+        found[kind].append(tuple(tuple(i for i, t in enumerate(taxa) if t in own) for own in chosen))
+    partial = tuple((one, other) for one, other in found["partial"])
+    return Constraints(tuple(x for (x,) in found["hard"]), partial, tuple(x for (x,) in found["negative"]))
 
 
 # The priors of an analysis in words, before it starts.

@@ -111,7 +111,8 @@ class McmcSettings(DataOptions):
     left out. ordered: columns of standard characters whose states are ordered. character_states: under MK
     each character has its "own" number of states, or "all" that of the alphabet. asc: +ASC as Lewis has it,
     or as MrBayes 3.2.7a computes it (analysis.mcmc_parts). outgroup: a taxon that the consensus hangs from.
-    constraint: "name: taxon, taxon, …", splits that every tree has. consensus: which one is written.
+    constraint: "name: taxon, taxon, …", splits that every tree has, and others as --constraint. consensus:
+    which one is written.
     of_block: the file whose MRBAYES block says all this. told: what it says that is done otherwise. report:
     whether PREFIX.html is written. chains: what the sampler does; as usual it stops when converged."""
 
@@ -294,7 +295,10 @@ def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
 
 # What older checkpoints do not name: a checkpoint names it where it is not as usual.
 _NEW = ("part", "without", "ordered", "character_states", "asc", "constraint")
-_NEW_OF_CHAINS = ("swap_every", "swap_seed", "constraints", "stones", "stone_shape", "usual_weights")
+_NEW_OF_CHAINS = (
+    "swap_every", "swap_seed", "constraints", "partial_constraints", "negative_constraints", "stones",
+    "stone_shape", "usual_weights",
+)  # fmt: skip
 
 
 def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Sets:
     excluded: set[int] = field(default_factory=set)
     deleted: set[int] = field(default_factory=set)
     ordered: set[int] = field(default_factory=set)
-    constraints: dict[str, tuple[str, list[str], MrBayesCommand]] = field(default_factory=dict)
+    constraints: dict[str, tuple[str, list[list[str]], MrBayesCommand]] = field(default_factory=dict)
     outgroup: str | None = None
 
     def __post_init__(self) -> None:
@@ -95,15 +95,16 @@ class Sets:
             raise command.error(f"CTYPE {word} is not supported", "Choose ordered or unordered.")
 
     def constrain(self, command: MrBayesCommand) -> None:
-        """name [hard] = taxa; soft ones are errors where topologypr asks for them."""
+        """name [hard|negative] = taxa, name partial = taxa : taxa."""
         head, rest = _split(command, command.words, "=")
         kinds = [w.text.lower() for w in head[1:]]
         kind = kinds[0] if kinds and not re.fullmatch(r"-?[\d.]+", kinds[0]) else "hard"
-        names: list[str] = []
-        if "hard".startswith(kind):
-            kind = "hard"
-            names = [self.taxa[i] for i in sorted(self.members(command, rest))]
-        self.constraints[folded(_name(command, head))] = (kind, names, command)
+        known = [name for name in ("hard", "partial", "negative") if name.startswith(kind)]
+        if len(known) != 1:
+            raise command.error(f"{kind} constraints are unknown", "Choose hard, partial or negative.")
+        sets = _split(command, rest, ":") if known[0] == "partial" else (rest,)
+        names = [[self.taxa[i] for i in sorted(self.members(command, own))] for own in sets]
+        self.constraints[folded(_name(command, head))] = (known[0], names, command)
 
     def members(self, command: MrBayesCommand, words: Sequence[Token]) -> set[int]:
         """Numbers of taxa from names, numbers, ranges such as 3-5 or 3-., sets, and "all"."""
@@ -201,10 +202,11 @@ class Sets:
 
     def _constraint(self, name: str) -> str:
         """One of them as text for --constraint."""
-        kind, taxa, command = self.constraints[name]
-        if kind != "hard":
-            raise command.error(f"{kind} constraints are not supported", "Choose a hard one.")
-        return f"{name}: {', '.join(taxon for taxon in taxa if taxon not in self.deleted_names)}"
+        kind, sets, command = self.constraints[name]
+        kept = [[taxon for taxon in taxa if taxon not in self.deleted_names] for taxa in sets]
+        if not all(kept):
+            raise command.error(f"all taxa of constraint '{name}' are deleted", "Leave it out.")
+        return f"{name}{'' if kind == 'hard' else f' {kind}'}: {' | '.join(map(', '.join, kept))}"
 
 
 def _split(

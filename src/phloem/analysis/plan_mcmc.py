@@ -82,9 +82,7 @@ def forecast_mcmc(
     if compiling is not None:
         on_first_compilation(compiling)
     data = chain_input(settings)
-    settings = replace(
-        settings, chains=replace(settings.chains, priors=data.priors, constraints=data.constraints)
-    )
+    settings = replace(settings, chains=data.chains(settings.chains))
     selection = chains_selection(settings, data)
     where = Where("gpu" if selection.engine == "gpu" else "cpu")
     first = _sampled(data, settings.chains, FIRST, where)  # kernels may be compiled

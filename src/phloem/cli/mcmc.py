@@ -56,7 +56,10 @@ PRIOR = typer.Option(None, help="As in 'alpha=uniform(0.1,50)' or 'alpha{gene1}=
 PART = typer.Option(None, help="A part, 'MODEL, name = columns', instead of a file; may be repeated.")
 WITHOUT = typer.Option(None, help="Taxon to leave out; may be repeated.")
 PROGRESS = typer.Option(None, help="File that says as JSON, every second, how far the chains are.")
-CONSTRAINT = typer.Option(None, help="'name: taxon, taxon, …', a split of all trees; may be repeated.")
+CONSTRAINT = typer.Option(
+    None,
+    help="'name: taxon, …', a split of all trees; 'name negative: …'; 'name partial: … | …'. Repeatable.",
+)
 
 
 @takes_data(partitions=True, alignment_default=None)

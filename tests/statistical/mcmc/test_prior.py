@@ -13,6 +13,7 @@ from phloem.inference.mcmc import start
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.settings import (
     ChainSettings,
+    Constraints,
     ExponentialPrior,
     GammaDirichletPrior,
     Priors,
@@ -254,6 +255,19 @@ def test_topologies_with_some_splits_are_uniform(move):
         assert all(any(s in sides or frozenset(range(6)) - s in sides for s in tree) for tree in seen)
 
 
+@pytest.mark.parametrize(
+    ("asked", "n_topologies"),
+    [
+        ({"partial_constraints": (((0, 1), (2, 3)),)}, 35),  # a third of the 105, the other two pairings'
+        ({"negative_constraints": ((1, 2),)}, 90),  # 15 have it
+        ({"constraints": ((4, 5),), "partial_constraints": (((0, 4), (1, 2)),)}, 5),
+    ],
+)
+def test_loose_constraints_leave_all_others_as_probable(asked, n_topologies):
+    _, samples = prior_draws(6, 6000, sample_every=60, n_chains=2, **asked)
+    assert topology_p_value(samples, n_topologies) > ACCEPT
+
+
 def splits_of(samples, taxa) -> list[set[frozenset[int]]]:
     found = []
     for parent in np.unique(samples.parent, axis=0):
@@ -265,7 +279,8 @@ def splits_of(samples, taxa) -> list[set[frozenset[int]]]:
 
 
 def test_a_sampler_that_forgets_the_splits_is_noticed(monkeypatch):
-    monkeypatch.setattr(start, "split_keys", lambda constraints, n_tips: np.empty(0, np.uint64))
+    right = start.split_rules
+    monkeypatch.setattr(start, "split_rules", lambda asked, n_tips: right(Constraints(), n_tips))
     _, samples = prior_draws(6, 3000, sample_every=60, constraints=(CONSTRAINTS[0],))
     counts = topology_table(samples.tree_sample(tuple(f"t{i}" for i in range(6)))).of_tree
     assert len(np.unique(counts)) == 105

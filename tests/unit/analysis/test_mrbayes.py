@@ -168,6 +168,9 @@ def test_columns_and_taxa(tmp_path):
 def test_constraints_hold_where_the_prior_asks_for_them(tmp_path):
     lines = ["constraint x = one two_b;", "constraint y -1 = 3 4;", "constraint z partial = one : four;"]
     assert "constraint" not in options(tmp_path, *lines)
+    lines.append("constraint w neg = 3 4;")
+    loose = options(tmp_path, *lines, "prset topologypr=constraints(z, w);")
+    assert loose["constraint"] == ["z partial: one | four", "w negative: three, four"]
     found = options(tmp_path, *lines, "prset topologypr=constraints(x, Y);")
     assert found["constraint"] == ["x: one, Two_b", "y: three, four"]
     assert (
@@ -228,7 +231,8 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("prset brlenspr=clock:uniform;", "brlenspr=clock"),
         ("prset topologypr=fixed(t);", "topologypr=fixed"),
         ("prset topologypr=constraints(x);", "no constraint 'x'"),
-        ("constraint x partial = 1 2; prset topologypr=constraints(x);", "partial constraints"),
+        ("constraint x partial = 1 2; prset topologypr=constraints(x);", "has no ':'"),
+        ("constraint x soft = 1 2; prset topologypr=constraints(x);", "soft constraints"),
         ("calibrate one = fixed(3);", "CALIBRATE"),
         ("ss ngen=1000 fromprior=yes;", "fromprior=yes is not supported"),
         ("ss burninss=10;", "burninss=10 is not supported"),

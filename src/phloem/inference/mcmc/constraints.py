@@ -1,7 +1,7 @@
-"""Splits that every tree must have: their keys, and random trees that have them.
+"""Splits that every tree must have, or that none may have: their keys, and random trees that obey.
 
-The prior is then uniform over the topologies that have all of them: a proposal without one has density 0, so
-every move stays as it is.
+The prior is then uniform over the topologies that obey all of them: a proposal that does not has density 0,
+so every move stays as it is.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from phloem.errors import InputError
+from phloem.inference.mcmc.records import SplitRules
+from phloem.inference.mcmc.settings import Constraints
 from phloem.pruning.cpu.column_classes import tip_keys
 
 Splits = Sequence[Sequence[int]]  # numbers of the tips on one side
+TRIES = 1000  # random trees until one obeys all
 
 
 def sides_without_tip_0(constraints: Splits, n_tips: int) -> list[frozenset[int]]:
@@ -37,21 +40,81 @@ def sides_without_tip_0(constraints: Splits, n_tips: int) -> list[frozenset[int]
     return sides
 
 
-def split_keys(constraints: Splits, n_tips: int) -> np.ndarray:
-    """(n,) uint64, the key of every set of tips that must lie below some node."""
+def split_rules(asked: Constraints, n_tips: int) -> SplitRules:
+    """What compiled code tests a tree for. Errors: InputError for what no tree can obey."""
     keys = tip_keys(n_tips)
-    sides = sides_without_tip_0(constraints, n_tips)
-    return np.array([keys[sorted(side)].sum(dtype=np.uint64) for side in sides], np.uint64)
+
+    def of(sides: Sequence[frozenset[int]]) -> np.ndarray:
+        return np.array([keys[sorted(side)].sum(dtype=np.uint64) for side in sides], np.uint64)
+
+    forbidden = [side for tips in asked.negative for side in sides_without_tip_0([tips], n_tips)]
+    if len(forbidden) < len(asked.negative):
+        raise InputError(
+            "a negative constraint is of a split that every tree has", hint="Name at least two taxa of four."
+        )
+    weights, sides = list[np.ndarray](), list[tuple[int, int]]()
+    for one, other in asked.partial:
+        if set(one) & set(other):
+            raise InputError("a partial constraint has a taxon on both sides", hint="Name it once.")
+        if len(one) > 1 and len(other) > 1:  # every tree separates one tip from others
+            own = np.zeros(n_tips, np.uint64)
+            own[list(one)], own[list(other)] = _ONE_SIDE, 1
+            weights.append(own)
+            sides.append((len(one) * _ONE_SIDE, len(other)))
+    return SplitRules(
+        of(sides_without_tip_0(asked.hard, n_tips)),
+        of(forbidden),
+        np.array(weights, np.uint64).reshape(-1, n_tips),
+        np.array(sides, np.uint64).reshape(-1, 2),
+    )
 
 
-def has_splits(splits: np.ndarray, left: np.ndarray, right: np.ndarray, order: np.ndarray) -> bool:
-    """Whether a tree (N,) has all sets of tips below its nodes; splits: their keys."""
+_ONE_SIDE = 1 << 32  # what a tip of the first set counts, one of the second counts 1
+
+
+def has_splits(rules: SplitRules, left: np.ndarray, right: np.ndarray, order: np.ndarray) -> bool:
+    """Whether a tree (N,) obeys."""
     n_tips = len(left) // 2 + 1
-    keys = [*tip_keys(n_tips).tolist(), *(0 for _ in range(n_tips - 1))]
-    for x in order:
-        if x >= n_tips:
-            keys[x] = (keys[left[x]] + keys[right[x]]) % 2**64
-    return set(splits.tolist()) <= set(keys)
+
+    def sums(of_tips: np.ndarray) -> set[int]:
+        keys = [*of_tips.tolist(), *(0 for _ in range(n_tips - 1))]
+        for x in order:
+            if x >= n_tips:
+                keys[x] = (keys[left[x]] + keys[right[x]]) % 2**64
+        return set(keys)
+
+    keys = sums(tip_keys(n_tips))
+    separated = all(set(pair.tolist()) & sums(own) for own, pair in zip(rules.weights, rules.sides))
+    return separated and set(rules.needed.tolist()) <= keys and not set(rules.forbidden.tolist()) & keys
+
+
+def allowed_tree(
+    n_tips: int, rng: np.random.Generator, asked: Constraints
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """constrained_tree of what is asked for; every partial constraint as a split of all tips, at random.
+    InputError where none is found."""
+    rules = split_rules(asked, n_tips)
+    for _ in range(TRIES):
+        splits = [*asked.hard, *(_whole(one, other, n_tips, rng) for one, other in asked.partial)]
+        try:
+            parent, left, right = constrained_tree(n_tips, rng, splits)
+        except InputError:
+            if not asked.partial:
+                raise
+            continue
+        if has_splits(rules, left, right, np.arange(len(parent))):
+            return parent, left, right
+    raise InputError(
+        "no tree was found that obeys all constraints", hint="See whether they contradict each other."
+    )
+
+
+def _whole(one: Sequence[int], other: Sequence[int], n_tips: int, rng: np.random.Generator) -> list[int]:
+    """A split that separates two sets of tips: one of them alone, or every other tip on either side."""
+    free, kind = set(range(n_tips)) - set(one) - set(other), rng.integers(3)
+    if kind < 2:
+        return sorted(one if kind == 0 else other)
+    return sorted({*one, *(tip for tip in sorted(free) if rng.random() < 0.5)})
 
 
 def constrained_tree(

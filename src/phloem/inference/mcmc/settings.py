@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, field
+from typing import NamedTuple
 
 from phloem.density.terms.beta import Beta
 from phloem.density.terms.compound_dirichlet import GammaDirichlet as GammaDirichletPrior
@@ -65,6 +66,16 @@ class Convergence:
                 raise InputError(f"the threshold of {name} is a number of 0 or more, not {value}")
 
 
+class Constraints(NamedTuple):
+    """Of topologies, by numbers of tips. hard: splits that every tree has, one side of each; partial: two
+    sets of tips that a branch of every tree separates, whatever side the other tips are on; negative: splits
+    that no tree has."""
+
+    hard: tuple[tuple[int, ...], ...] = ()
+    partial: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    negative: tuple[tuple[int, ...], ...] = ()
+
+
 LONGEST = 100_000_000
 """Generations at which a run that nobody limited gives up converging."""
 
@@ -92,7 +103,8 @@ class ChainSettings:
     heating · i). check_every: generations between checkpoints, and between looks at convergence, which grow
     rarer as the run gets longer (convergence.looks_at).
     swap_every: generations between two tries to swap; swap_seed: of their random numbers, None: the seed.
-    constraints: numbers of the tips of every split that all trees must have.
+    constraints: numbers of the tips of every split that all trees must have; partial_constraints,
+    negative_constraints: as constraints.Constraints has them.
     stones: 0 samples the posterior; else the marginal likelihood is estimated from so many power posteriors,
     at quantiles of Beta(stone_shape, 1) (inference/mcmc/stones.py).
     use_data: False samples the prior. repeats: work on distinct columns. move_weights: None takes MrBayes'
@@ -123,6 +135,8 @@ class ChainSettings:
     swap_every: int = 1
     swap_seed: int | None = None
     constraints: tuple[tuple[int, ...], ...] = ()
+    partial_constraints: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    negative_constraints: tuple[tuple[int, ...], ...] = ()
     stones: int = 0
     stone_shape: float = 0.4
     usual_weights: bool = False
@@ -141,6 +155,11 @@ class ChainSettings:
         require_seed(self.seed)
         if self.swap_seed is not None:
             require_seed(self.swap_seed)
+
+    @property
+    def topologies(self) -> Constraints:
+        """All that trees must obey."""
+        return Constraints(self.constraints, self.partial_constraints, self.negative_constraints)
 
     @property
     def expected_generations(self) -> int:

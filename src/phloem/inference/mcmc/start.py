@@ -12,7 +12,7 @@ from phloem.density.space import Space
 from phloem.density.terms.compiled.dispatch import block_table, length_table
 from phloem.errors import InputError
 from phloem.inference.mcmc.characters import parsimony_room
-from phloem.inference.mcmc.constraints import Splits, constrained_tree, has_splits, split_keys
+from phloem.inference.mcmc.constraints import allowed_tree, has_splits, split_rules
 from phloem.inference.mcmc.move_table import LENGTHS, NUMBERS, TOPOLOGY, ChainMove
 from phloem.inference.mcmc.priors import length_bounds, number_priors, start_values
 from phloem.inference.mcmc.recipes import Observations, recipes_of
@@ -33,8 +33,9 @@ from phloem.inference.mcmc.records import (
     Joint,
     MoveTable,
     ParsimonyRoom,
+    SplitRules,
 )
-from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.settings import ChainSettings, Constraints
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.mcmc.weights import cumulative_shares, nothing_seen
 from phloem.pruning.cpu.cell_loops import GRADIENT, PROPOSE
@@ -114,11 +115,11 @@ def n_interchanges(n_tips: int) -> int:
     return -(-n_tips // TIPS_AN_INTERCHANGE) if n_tips > 3 else 0
 
 
-def perturbed(tree: StartTree, rng: np.random.Generator, splits: np.ndarray | None = None) -> StartTree:
+def perturbed(tree: StartTree, rng: np.random.Generator, splits: SplitRules | None = None) -> StartTree:
     """The tree after n_interchanges random interchanges, so that chains do not start at one point.
 
     At a uniformly drawn internal branch a child of its lower end changes places with the sibling; both keep
-    the lengths of their branches. splits: keys of those that stay; an interchange that breaks one is undone.
+    the lengths of their branches. An interchange to a tree that does not obey splits is undone.
     """
     parent, left, right = tree.parent.copy(), tree.left.copy(), tree.right.copy()
     root = len(parent) - 1
@@ -137,10 +138,10 @@ def perturbed(tree: StartTree, rng: np.random.Generator, splits: np.ndarray | No
     return StartTree(parent, left, right, _order(left, right), tree.lengths)
 
 
-def random_tree(n_tips: int, rng: np.random.Generator, constraints: Splits = ()) -> StartTree:
-    """A tree grown by attaching tips to branches chosen uniformly; or one that has some splits."""
-    if constraints:
-        return _at_start(*constrained_tree(n_tips, rng, constraints))
+def random_tree(n_tips: int, rng: np.random.Generator, asked: Constraints | None = None) -> StartTree:
+    """A tree grown by attaching tips to branches chosen uniformly; or one that obeys constraints."""
+    if asked is not None and any(asked):
+        return _at_start(*allowed_tree(n_tips, rng, asked))
     root, first = 2 * n_tips - 2, n_tips
     parent, left, right = (np.full(root + 1, -1, np.int64) for _ in range(3))
     parent[[0, first]], left[root], right[root] = root, first, 0
@@ -227,7 +228,7 @@ def chain_data(
         moves=move_arrays(moves),
         p_extend=settings.p_extend,
         heat=np.repeat(1.0 / (1.0 + settings.heating * np.arange(settings.n_chains))[:, None], 2, axis=1),
-        splits=split_keys(settings.constraints, n_tips),
+        splits=split_rules(settings.topologies, n_tips),
         joint=_joint(space),
     )
 
@@ -281,12 +282,10 @@ def chain_state(
     bounds = length_bounds(settings)
     given = None if start_tree is None else rooted_beside_tip(start_tree, bounds)
     if given is not None and not has_splits(data.splits, *given[1:4]):
-        raise InputError(
-            "the starting tree lacks a split that a constraint asks for", hint="Start from random trees."
-        )
+        raise InputError("the starting tree does not obey the constraints", hint="Start from random trees.")
     for h in range(n_chains):
         if given is None:
-            tree = random_tree(data.n_tips, rng, settings.constraints)
+            tree = random_tree(data.n_tips, rng, settings.topologies)
         else:
             tree = perturbed(given, rng, data.splits)
         parent[h], left[h], right[h], order[h] = tree[:4]

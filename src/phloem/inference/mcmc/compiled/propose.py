@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from phloem.hardware.numba_compile import merged
+from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.dispatch import Proposal, propose_kind
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
@@ -60,26 +60,39 @@ def propose(data, state, shared, scratch, h, move):
             scratch.branch, scratch.stack,
         )  # fmt: skip
         _permute(lengths, scratch.branch, scratch.kept)
-        if data.splits.shape[0] > 0 and not has_splits(
-            data.splits, data.n_tips, left, right, state.order[h, s], shared.new_keys[h]
-        ):
+        if not obeys(data.splits, data.n_tips, left, right, state.order[h, s], shared.new_keys[h]):
             ratio = -math.inf
     return ratio
 
 
-@merged
-def has_splits(splits, n_tips, left, right, order, keys):
-    """Whether a tree has every one of some sets of tips below a node. splits: (n,) their keys, sums of those
-    of the tips; keys: (N,) with those of the tips, is filled. A tree without them has prior density 0."""
+@uncounted
+def obeys(rules, n_tips, left, right, order, keys):
+    """Whether a tree obeys SplitRules. keys: (N,) with those of the tips, is filled where there are any. A
+    tree that does not has prior density 0."""
+    for r in range(rules.sides.shape[0]):
+        own, found = rules.weights[r], False
+        for x in order:
+            if x >= n_tips:
+                a, b = left[x], right[x]
+                keys[x] = (own[a] if a < n_tips else keys[a]) + (own[b] if b < n_tips else keys[b])
+                found = found or keys[x] == rules.sides[r, 0] or keys[x] == rules.sides[r, 1]
+        if not found:
+            return False
+    if rules.needed.shape[0] + rules.forbidden.shape[0] == 0:
+        return True
     for x in order:
         if x >= n_tips:
             keys[x] = keys[left[x]] + keys[right[x]]
-    for split in splits:
+    for split in rules.needed:
         found = False
         for x in order:
             found = found or keys[x] == split
         if not found:
             return False
+    for split in rules.forbidden:
+        for x in order:
+            if keys[x] == split:
+                return False
     return True
 
 
