@@ -79,7 +79,7 @@ def arguments(
         if question.required and not answer:
             raise InputError(f"{kind.title} needs an answer to: {question.label}", hint="Choose one.")
         if answer is not None and answer != "":
-            words = _words(question, answer)
+            words = words_of(question, answer)
             given[question.place] += words if question.place == "option" else words[1:]
     own = [kind.file_option, plain_file(file)] if kind.file_option else [plain_file(file)]
     words = [kind.command, *given["before"], *own, *given["after"], *kind.fixed, *given["option"]]
@@ -93,7 +93,7 @@ def plain_file(name: str) -> str:
     return f"./{name}" if name.startswith("-") else name
 
 
-def _words(question: Question, answer: Answer) -> list[str]:
+def words_of(question: Question, answer: Answer) -> list[str]:
     """An answer as words of the command line, none where a command would do the same without."""
     option = f"--{question.option}"
     if question.kind == "switch":
@@ -107,7 +107,7 @@ def _words(question: Question, answer: Answer) -> list[str]:
     if question.kind == "lines" and isinstance(answer, str):
         lines = [line.strip() for line in answer.splitlines() if line.strip()]
         single = replace(question, kind="text")
-        return [word for line in lines for word in _words(single, line)]
+        return [word for line in lines for word in words_of(single, line)]
     if not isinstance(answer, str) or len(answer) > 2000 or not answer.isprintable():
         raise InputError(f"{question.label} is a line of text", hint="Shorten it.")
     if question.kind == "choice" and answer not in dict(question.choices):

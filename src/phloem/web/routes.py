@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from phloem import __version__
 from phloem.errors import InputError
-from phloem.web.command import arguments, plain_file, shown
+from phloem.web.command import arguments, plain_file, shown, words_of
 from phloem.web.folder import Folder
 from phloem.web.jobs import Job, Jobs, told
 from phloem.web.kinds import BY_NAME, KINDS
@@ -25,6 +25,13 @@ from phloem.web.looking import Looking, body_of, explained
 
 STATIC = Path(__file__).parent / "static"
 PLAN_SECONDS = 300.0
+PLANNED = {"datatype", "genetic-code", "sites", "partitions", "distance", "device"}  # options of plan too
+ROWS_OF = {
+    "--optimize": "likelihood ml",
+    "phloem mcmc": "mcmc",
+    "engine": "likelihood ml",
+    "why": "likelihood ml nj upgma",
+}
 STONES = ("*.ss.json", "*/*.ss.json")  # records of stepping stones
 PILOT_SECONDS = "20"
 TRACE_POINTS = 1200
@@ -138,10 +145,13 @@ class Page:
             words += ["--model", usual if model == "auto" else model]
         else:
             raise InputError(f"{kind.title} takes seconds and has no forecast")
-        if answers.get("datatype") and not asked.get("pilot"):
-            words += ["--datatype", str(answers["datatype"])]
+        planned = () if asked.get("pilot") else PLANNED | ({"tree"} if kind.name == "fit" else set())
+        for question in kind.questions:
+            if question.option in planned and (answer := answers.get(question.option)):
+                words += words_of(question, answer)
         output = await Looking(self.folder).called_while_wanted(request, words, PLAN_SECONDS)
-        return JSONResponse({"rows": _table_rows(output), "note": _beside(output), "command": shown(words)})
+        rows = [row for row in _table_rows(output) if kind.command in ROWS_OF.get(row[0], kind.command)]
+        return JSONResponse({"rows": rows, "note": _beside(output), "command": shown(words)})
 
     async def bayes_factors(self, request: Request) -> Response:
         """Models compared, for all data of which there are finished stepping-stone analyses."""

@@ -45,6 +45,26 @@ def test_a_pilot_is_of_the_very_analysis(program):
     assert answer["command"] == f"phloem {words} --pilot 20"  # and no files, since none are written
 
 
+def test_a_forecast_is_of_the_data_as_they_are_read(program):
+    app, headers, prints = program
+    noted = prints("│ data │ 3 │\n│ why │ small │\n│ phloem mcmc │ CPU │\n│ --optimize │ 1 s │")
+    answers = {"model": "GY94", "datatype": "codon", "genetic-code": "2", "sites": "1-3", "seed": "7"}
+    for kind, rows in (
+        ("fit", ["data", "why", "--optimize"]),
+        ("mcmc", ["data", "phloem mcmc"]),
+        ("time", ["data"]),
+    ):
+        extra = {"tree": "a.fasta", "partitions": "a.fasta"} if kind == "fit" else {}
+        asked = {"kind": kind, "file": "a.fasta", "answers": answers | extra}
+        told = json.loads(ask(app, "POST", "/api/plan", headers, json.dumps(asked).encode()).text)
+        assert [row[0] for row in told["rows"]] == rows
+        words = noted.read_text().split()[1:]
+        assert words[:4] == ["plan", "a.fasta", "--model", "GY94"] and "--seed" not in words
+        options = dict(zip(words[4::2], words[5::2]))
+        of_files = {"--tree": "a.fasta", "--partitions": "a.fasta"} if extra else {}
+        assert options == {"--datatype": "codon", "--genetic-code": "2", "--sites": "1-3"} | of_files
+
+
 def test_a_forecast_ends_with_its_request(program):
     app, headers, prints = program
     noted = prints("", "time.sleep(100)")

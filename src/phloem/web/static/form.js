@@ -8,7 +8,7 @@ import { clockPlot } from "./plot.js";
 const USUAL_MODELS = { dna: "GTR+F+G4", rna: "GTR+F+G4", protein: "LG+G4", codon: "GY94+F3X4" };
 // Models by what they are for.
 const PROTEIN = /^(LG|WAG)/, CODON = /^GY94/, ANY = /^MK/;
-const FORECAST = ["nj", "upgma", "ml", "fit", "mcmc"];
+const FORECAST = ["nj", "upgma", "ml", "fit", "mcmc", "time"];
 const DATED = ["date", "time"]; // before which the clock is looked at
 
 let wanted = new AbortController(); // the forecast that is asked for now
@@ -171,7 +171,8 @@ async function foresee(place, asked, signal) {
     show(part, el("h3", {}, title), el("p", { class: "quiet", role: "status" }, words), buttons);
     try {
       const { rows, note, command: text } = await post("plan", body, until);
-      show(part, el("h3", {}, title), facts(rows), note && el("p", { class: "help" }, note), command(text));
+      const beside = body.kind === "time" ? `${note} Of one tree; hours, and the device and why, are told once it runs.` : note;
+      show(part, el("h3", {}, title), facts(rows), beside && el("p", { class: "help" }, beside), command(text));
     } catch (error) {
       if (error.name !== "AbortError") show(part, el("h3", {}, title), trouble(error));
     }
