@@ -37,7 +37,7 @@ from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import Ranks, ranks
 from phloem.inference.mcmc.checkpoint import KEPT, stored_device
-from phloem.inference.mcmc.convergence import frozen_warnings, kept
+from phloem.inference.mcmc.convergence import frozen_warnings, kept, weak_evidence
 from phloem.inference.mcmc.move_table import chosen_moves
 from phloem.inference.mcmc.run import Device, Run
 from phloem.inference.mcmc.sampler import Progress, Sampled, Where, sample, threads_of
@@ -293,7 +293,7 @@ def _summarised(
             for m, n, a, t in zip(runs[0].moves, tried, accepted, tuning)
         },
         swaps=_swaps(runs),
-        warnings=tuple(frozen_warnings(runs)),
+        warnings=(*frozen_warnings(runs), *weak_evidence([r.samples for r in runs], data.taxa, first)),
         seconds=sampled.seconds,
         speed=sampled.chain_generations / sampled.seconds,
         resumed_at=sampled.resumed_at,

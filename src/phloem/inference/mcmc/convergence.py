@@ -137,6 +137,44 @@ def split_presence(
     return presence.reshape(n_runs, n_draws, len(uncertain)), labels
 
 
+# Agreement that says little: runs that began alike, modes that are hardly ever left.
+
+
+ALIKE = 0.5  # of the splits of starting trees
+FEW, MANY = 50.0, 200.0  # effective samples of a split, and of the log-likelihood
+
+
+def weak_evidence(samples: Sequence[Samples], taxa: tuple[str, ...], first: int) -> list[str]:
+    """One sentence where the runs' first trees share most of their splits, and one where the presence of some
+    split has few effective samples although the log-likelihood has many: modes are rarely crossed, and runs
+    that agree may all have missed some."""
+    told = []
+    starts = split_table([s.tree_sample(taxa).select(slice(1)) for s in samples])
+    own = [set(row[row >= 0].tolist()) - set(np.flatnonzero(starts.trivial)) for row in starts.which]
+    shared = [len(a & b) / max(len(a), 1) for i, a in enumerate(own) for b in own[i + 1 :]]
+    if len(taxa) > 5 and shared and np.mean(shared) >= ALIKE:
+        told.append(
+            f"the runs started at trees that share {np.mean(shared):.0%} of their splits, so that their "
+            "agreement says little; start from random trees (--start random)"
+        )
+    n_draws = samples[0].n - first
+    if n_draws < 4:
+        return told
+    table = split_table([s.tree_sample(taxa, first) for s in samples])
+    presence, labels = split_presence(table, len(samples), n_draws, Convergence().min_split_frequency)
+    draws = np.stack([s.numbers[first:, :1] for s in samples])
+    ess, _ = mixing(np.concatenate([draws, presence], axis=2))
+    rare = np.flatnonzero((ess[1:] < FEW) & (ess[0] > MANY))
+    if len(rare):
+        worst = rare[np.argmin(ess[1:][rare])]
+        told.append(
+            f"trees with and without {labels[worst]} are rarely exchanged (ESS {ess[1 + worst]:.0f}, where "
+            f"the log-likelihood has {ess[0]:.0f}; {len(rare)} such split(s)): runs may have missed "
+            "other trees; take more chains, more heating, or more runs"
+        )
+    return told
+
+
 # Moves and chains that never accept anything: a sign of a stuck analysis, or of a broken one.
 
 

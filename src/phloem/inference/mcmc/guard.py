@@ -4,15 +4,15 @@ A wrong posterior looks like a right one. So log-likelihoods of every run are co
 path, the NumPy reference, which shares no numbering of classes, no cache and no compiled code with the chains
 (the one place where production calls it): of every chain where it starts, is resumed and ends, and of the
 first sample after every GUARD_EVERY chain-generations. It looks at samples, whatever engine drew them. A
-difference, or a log-likelihood that stays the same while trees change, stops the run with a report. Which
-samples are looked at depends on their generation alone.
+difference, or a log-likelihood that stays the same while trees change, stops the run with a report; a start
+that is impossible is explained term by term. Which samples are looked at depends on their generation alone.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
@@ -23,12 +23,16 @@ from phloem import __version__
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns, with_unrecorded
 from phloem.errors import NumericalError
+from phloem.inference.mcmc.priors import number_priors
 from phloem.inference.mcmc.recipes import Observations
+from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.io.newick_text import write_newick
 from phloem.io.output_file import write_file
 from phloem.likelihood.problem import engine_problem
+from phloem.model.families import default_states
 from phloem.model.record import SiteModel
 from phloem.pruning.interface import Problem
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
@@ -188,3 +192,54 @@ def informative(observed: Observations) -> bool:
 
 def _number(x: float) -> float | str:
     return x if np.isfinite(x) else str(x)  # JSON has no other numbers
+
+
+# Why chains cannot start where they were to.
+
+
+def why_impossible(
+    observed: Sequence[Observations], structure: ChainModel, settings: ChainSettings, state: ChainState
+) -> NumericalError:
+    """An error that names every term that is 0, or no number, of the first chain that cannot start."""
+    h = int(np.flatnonzero(~np.isfinite(state.log_likelihood + state.log_prior))[0])
+    slot = int(state.slot[h])
+    values, lengths = state.values[h, slot], state.lengths[h, slot]
+    blocks, told = structure.space.unpack(values), list[str]()
+    for prior in number_priors(structure, settings.priors):
+        if not np.isfinite(density := float(prior.family.log_density(blocks[prior.block]))):
+            at = ", ".join(f"{x:g}" for x in blocks[prior.block])
+            told.append(f"log prior of {prior.block} = {density} at {at}")
+    root = lengths.shape[1] - 1
+    own = np.delete(np.arange(root), max(state.left[h, slot, root], state.right[h, slot, root]))
+    n_tips = len(observed[0].taxa)
+    of_sets = settings.priors.branch_lengths.log_density(lengths[:, own], n_tips)
+    told += [f"log prior of the branch lengths = {x}" for x in of_sets[~np.isfinite(of_sets)].tolist()]
+    if settings.use_data and not np.isfinite(state.log_likelihood[h]):
+        told.append(f"log-likelihood = {state.log_likelihood[h]}")
+        for i, own_data in enumerate(observed):
+            told += _impossible_states(structure, i, own_data, values)
+    remedy = "Correct the values in the model string, choose other priors, or another --start."
+    return NumericalError(f"chain {h + 1} cannot start: {'; '.join(told)}. {remedy}")
+
+
+def _impossible_states(
+    structure: ChainModel, part: int, data: Observations, values: np.ndarray
+) -> Iterator[str]:
+    """The first character of a part that no state of positive frequency explains, and how many patterns have
+    one."""
+    model, sets = structure.parts[part].model, np.asarray(data.code_sets, bool)
+    possible = np.zeros(sets.shape[1], bool)
+    for process in structure.site_model(part, values).processes:
+        possible[model.observed_state[process.root_frequencies > 0]] = True
+    explained = np.asarray(sets[:, possible].any(axis=1))
+    unseen = ~explained[data.codes]
+    patterns = np.flatnonzero((unseen & (data.weights > 0)).any(axis=0))
+    if len(patterns):
+        names = default_states(model.datatype, sets.shape[1]) if model.datatype != "codon" else ()
+        taxon = int(np.flatnonzero(unseen[:, patterns[0]])[0])
+        states = np.flatnonzero(sets[data.codes[taxon, patterns[0]]])
+        shown = "/".join(names[s] if names else f"state {s + 1}" for s in states)
+        yield (
+            f"{len(patterns)} of {len(data.weights)} site patterns of part '{structure.parts[part].name}' "
+            f"have states of frequency 0, such as {shown} of {data.taxa[taxon]}"
+        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from phloem.errors import InputError, NumericalError
+from phloem.errors import InputError
 from phloem.inference.mcmc.learning import EVERY as LOOK_EVERY
 from phloem.inference.mcmc.learning import learn, looked_at
 from phloem.inference.mcmc.recipes import Observations
@@ -117,11 +117,11 @@ def new_run(
                 "moves that ask for gradients are made on the CPU only", hint="Choose --device cpu."
             )
         run = replace(run, downs=start.chain_downs(forest, useful))
-    run = _evaluated(run, there)
+    run = _evaluated(run, there, parts)
     return replace(run, samples=extended(samples, [draw(state, columns)])) if fresh and is_cold(run) else run
 
 
-def _evaluated(run: Run, on_device: bool) -> Run:
+def _evaluated(run: Run, on_device: bool, parts: Sequence[Observations]) -> Run:
     """The run with every chain's state evaluated from scratch."""
     from phloem.inference.mcmc.compiled.run import REFRESH, advance
 
@@ -137,7 +137,9 @@ def _evaluated(run: Run, on_device: bool) -> Run:
                 _write_models(run, chain, int(state.slot[chain]), 0)
         advance(data, state, shared, run.scratches[0], 1, REFRESH, -1, 0)
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
-        raise NumericalError("a starting tree has no finite log-likelihood or prior density")
+        from phloem.inference.mcmc.guard import why_impossible
+
+        raise why_impossible(parts, run.structure, run.settings, state)
     return run
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from phloem.errors import InputError
+from phloem.errors import InputError, NumericalError
 from phloem.inference.mcmc.convergence import (
     Diagnosis,
     _forecast,
@@ -15,6 +15,7 @@ from phloem.inference.mcmc.convergence import (
     frozen_warnings,
     kept,
     looks_at,
+    weak_evidence,
 )
 from phloem.inference.mcmc.move_table import chosen_moves
 from phloem.inference.mcmc.recipes import Observations
@@ -26,6 +27,7 @@ from phloem.inference.mcmc.settings import (
     Convergence,
     ExponentialPrior,
     GammaDirichletPrior,
+    Priors,
     parse_length_prior,
 )
 from phloem.inference.mcmc.structure import ChainModel, structure_of_model
@@ -109,6 +111,48 @@ def test_frozen_chains_are_noticed():
     run.state.swaps_accepted[:] = 0
     text = "\n".join(frozen_warnings([run]))
     assert "heat rank 3 accepted nothing" in text and "never swapped" in text
+
+
+def drawn_trees(rng, stays: float, n: int, start: np.ndarray | None = None) -> Samples:
+    """Of six taxa: one of two trees, the last one kept with a probability; numbers that all differ."""
+    trees = np.array([[6, 6, 7, 7, 8, 8, 9, 9, 9, -1], [6, 7, 6, 7, 8, 8, 9, 9, 9, -1]], np.int32)
+    which = np.cumsum(rng.random(n) > stays) % 2
+    parent = trees[which]
+    parent[0] = trees[0] if start is None else start
+    lengths = np.where(parent >= 0, 0.1, 0.0)
+    return Samples(np.arange(n) * 10, rng.normal(size=(n, 3)), parent, lengths, np.zeros((n, 0, 10)))
+
+
+@pytest.mark.parametrize(("stays", "warned"), [(0.5, False), (0.999, True)])
+def test_a_split_that_hardly_comes_and_goes_is_told(stays, warned):
+    rng, taxa = np.random.default_rng(1), tuple("abcdef")
+    other = np.array([6, 7, 8, 6, 7, 8, 9, 9, 9, -1], np.int32)
+    runs = [drawn_trees(rng, stays, 4000), drawn_trees(rng, stays, 4000, other)]
+    told = weak_evidence(runs, taxa, 100)
+    assert len(told) == warned and all("rarely exchanged" in text for text in told)
+
+
+def test_runs_that_start_alike_are_told():
+    rng, taxa = np.random.default_rng(1), tuple("abcdef")
+    other = np.array([6, 7, 8, 6, 7, 8, 9, 9, 9, -1], np.int32)
+    for start, shared in ((None, True), (other, False)):
+        runs = [drawn_trees(rng, 0.5, 400), drawn_trees(rng, 0.5, 400, start)]
+        told = weak_evidence(runs, taxa, 100)
+        assert any("share 100% of their splits" in text for text in told) == shared
+
+
+@pytest.mark.parametrize(
+    ("model", "priors", "told"),
+    [
+        ("F81+F{0.5,0.5,0,0}", Priors(), "30 of 30 site patterns of part 'all' have states of frequency 0"),
+        ("K80", Priors(others=("kappa=dirichlet(1e308)",)), "log prior of kappa"),
+    ],
+)
+def test_an_impossible_start_is_explained(model, priors, told):
+    structure = structure_of_model(parse_model(model, datatype="dna"))
+    with pytest.raises(NumericalError, match="chain 1 cannot start") as error:
+        new_run(0, random_data(), structure, ChainSettings(priors=priors))
+    assert told in str(error.value)
 
 
 def test_priors_and_moves_are_read_and_checked():
