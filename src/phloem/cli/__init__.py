@@ -22,6 +22,7 @@ COMMANDS = {
     "date": "phloem.cli.date:date",
     "ml": "phloem.cli.ml:ml",
     "test-trees": "phloem.cli.tree_tests:test_trees",
+    "concordance": "phloem.cli.concordance:concordance",
     "mcmc": "phloem.cli.mcmc:mcmc",
     "time": "phloem.cli.time:time",
     "bayes-factors": "phloem.cli.bayes_factors:bayes_factors",

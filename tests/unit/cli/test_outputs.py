@@ -32,6 +32,7 @@ LINES = {
     "date": ["t.nwk", "--dates", "d.tsv", "--intervals", "0"],
     "temporal-signal": ["t.nwk", "--dates", "d.tsv", "--permutations", "0"],
     "ml": ["a.fa", "--model", "JC"],
+    "concordance": ["t.nwk", "t.nwk"],
     "test-trees": ["a.fa", "t.nwk", "--model", "JC"],
     "mcmc": ["a.fa", "--start", "t.nwk", "--generations", "100", "--sample-every", "2"],
     "time": ["a.fa", "--dates", "d.tsv", "--generations", "100", "--sample-every", "2"],
@@ -162,7 +163,7 @@ PLACES = [
 @pytest.mark.parametrize(("command", "name"), [(c, n) for c in LINES for n in outputs_of(c)])
 @pytest.mark.parametrize(("place", "words"), PLACES)
 def test_places_are_looked_at_before_anything_is_computed(command, name, place, words, folder, monkeypatch):
-    folders = {"dir.svg", "dir.svg.json", "dir.svg.tests.json", "dir.svg.parts"}
+    folders = {f"dir.svg{end}" for end in ("", ".json", ".tests.json", ".cf.json", ".parts")}
     for own in folders:
         (folder / own).mkdir()
     arguments = [option(name), place]
