@@ -49,6 +49,13 @@ def make_folder(folder: Path) -> Path:
     elsewhere = phloem.read_alignment(folder / "primates.nex", sites="301-360")
     other = _newick(starting_tree(elsewhere, "bionj").tree)
     (folder / "trees.nwk").write_text(tree + other)
+    (folder / "gene_trees.nwk").write_text(tree + other)
+    (folder / "species.tree").write_text(tree)
+    (folder / "genes").mkdir()
+    for name, sites in (("one", "2-61"), ("two", "301-360")):
+        write_fasta(
+            phloem.read_alignment(folder / "primates.nex", sites=sites), folder / "genes" / f"{name}.fasta"
+        )
     (folder / "run1.t").write_text(tree * 6 + other * 2)
     (folder / "run2.t").write_text(tree * 5 + other * 3)
     return folder
@@ -71,6 +78,8 @@ def _genes(folder: Path) -> None:
     sets = "begin sets;\n charset nd4 = 1-457;\n charset nd5 = 660-898;\n charset trna = 458-659;\n"
     sets += " charpartition genes = 1:nd4, 2:nd5, 3:trna;\nend;\n"
     (folder / "genes.nex").write_text(text + "\n" + sets)
+    sets = "#nexus\nbegin sets;\n charset one = 1-457;\n charset two = 458-898;\n"
+    (folder / "parts.nex").write_text(sets + " charpartition p = HKY+G4:one, HKY+G4:two;\nend;\n")
     (folder / "genes.partitions").write_text("GTR+G4, nd4 = 1-457\nHKY, nd5 = 660-898\nJC, trna = 458-659\n")
 
 
