@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from phloem.errors import InputError
-from phloem.inference.mcmc.records import SplitRules
 from phloem.inference.mcmc.settings import Constraints
 from phloem.pruning.cpu.column_classes import tip_keys
 
@@ -40,52 +39,48 @@ def sides_without_tip_0(constraints: Splits, n_tips: int) -> list[frozenset[int]
     return sides
 
 
-def split_rules(asked: Constraints, n_tips: int) -> SplitRules:
-    """What compiled code tests a tree for. Errors: InputError for what no tree can obey."""
-    keys = tip_keys(n_tips)
+def split_rules(asked: Constraints, n_tips: int) -> np.ndarray:
+    """(R, T + 3) uint64, what compiled code tests a tree for: weights of the tips, and two sums of them, one
+    of which must be found below some node, or, where the last column is 1, may not. Errors: InputError for
+    what no tree can obey."""
+    keys, rules = tip_keys(n_tips), list[np.ndarray]()
 
-    def of(sides: Sequence[frozenset[int]]) -> np.ndarray:
-        return np.array([keys[sorted(side)].sum(dtype=np.uint64) for side in sides], np.uint64)
+    def add(weights: np.ndarray, one: int, other: int, forbidden: bool) -> None:
+        rules.append(np.concatenate([weights, np.array([one, other, forbidden], np.uint64)]))
 
     forbidden = [side for tips in asked.negative for side in sides_without_tip_0([tips], n_tips)]
     if len(forbidden) < len(asked.negative):
         raise InputError(
             "a negative constraint is of a split that every tree has", hint="Name at least two taxa of four."
         )
-    weights, sides = list[np.ndarray](), list[tuple[int, int]]()
+    for sides, none in ((sides_without_tip_0(asked.hard, n_tips), False), (forbidden, True)):
+        for side in sides:
+            key = int(keys[sorted(side)].sum(dtype=np.uint64))
+            add(keys, key, key, none)
     for one, other in asked.partial:
         if set(one) & set(other):
             raise InputError("a partial constraint has a taxon on both sides", hint="Name it once.")
         if len(one) > 1 and len(other) > 1:  # every tree separates one tip from others
-            own = np.zeros(n_tips, np.uint64)
-            own[list(one)], own[list(other)] = _ONE_SIDE, 1
-            weights.append(own)
-            sides.append((len(one) * _ONE_SIDE, len(other)))
-    return SplitRules(
-        of(sides_without_tip_0(asked.hard, n_tips)),
-        of(forbidden),
-        np.array(weights, np.uint64).reshape(-1, n_tips),
-        np.array(sides, np.uint64).reshape(-1, 2),
-    )
+            weights = np.zeros(n_tips, np.uint64)
+            weights[list(one)], weights[list(other)] = _ONE_SIDE, 1
+            add(weights, len(one) * _ONE_SIDE, len(other), False)
+    return np.array(rules, np.uint64).reshape(-1, n_tips + 3)
 
 
 _ONE_SIDE = 1 << 32  # what a tip of the first set counts, one of the second counts 1
 
 
-def has_splits(rules: SplitRules, left: np.ndarray, right: np.ndarray, order: np.ndarray) -> bool:
+def has_splits(rules: np.ndarray, left: np.ndarray, right: np.ndarray, order: np.ndarray) -> bool:
     """Whether a tree (N,) obeys."""
     n_tips = len(left) // 2 + 1
-
-    def sums(of_tips: np.ndarray) -> set[int]:
-        keys = [*of_tips.tolist(), *(0 for _ in range(n_tips - 1))]
+    for *weights, one, other, forbidden in rules.tolist():
+        sums = [*weights, *(0 for _ in range(n_tips - 1))]
         for x in order:
             if x >= n_tips:
-                keys[x] = (keys[left[x]] + keys[right[x]]) % 2**64
-        return set(keys)
-
-    keys = sums(tip_keys(n_tips))
-    separated = all(set(pair.tolist()) & sums(own) for own, pair in zip(rules.weights, rules.sides))
-    return separated and set(rules.needed.tolist()) <= keys and not set(rules.forbidden.tolist()) & keys
+                sums[x] = (sums[left[x]] + sums[right[x]]) % 2**64
+        if bool({one, other} & set(sums[n_tips:])) == bool(forbidden):
+            return False
+    return True
 
 
 def allowed_tree(

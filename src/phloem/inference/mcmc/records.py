@@ -93,17 +93,6 @@ class Joint(NamedTuple):
     factor: np.ndarray
 
 
-class SplitRules(NamedTuple):
-    """What trees must obey. needed, forbidden: (n,) uint64, keys of sets of tips, without tip 0, that every
-    tree must have below some node, or may not have. weights: (R, T) and sides: (R, 2) uint64, of sets of tips
-    that a branch must separate: below one of its ends the weights add up to one of the sides."""
-
-    needed: np.ndarray
-    forbidden: np.ndarray
-    weights: np.ndarray
-    sides: np.ndarray
-
-
 class ChainData(NamedTuple):
     """What never changes during a run.
 
@@ -112,8 +101,8 @@ class ChainData(NamedTuple):
     set of branch lengths, tips' branches first. length_bounds: (2,). block_first, block_size: (blocks,) int64
     where each lies in the numbers; block_bounds: (blocks, 2). moves. p_extend: of extending SPR and TBR.
     heat: (H, 2) by rank, the powers of PRIOR and LIKELIHOOD: both are the inverse temperature, but for chains
-    that sample a power posterior. splits: what trees must obey. joint: of the move of all numbers; its factor
-    is replaced by that of the state.
+    that sample a power posterior. splits: what trees must obey (constraints.split_rules).
+    joint: of the move of all numbers; its factor is replaced by that of the state.
     """
 
     n_tips: int
@@ -131,7 +120,7 @@ class ChainData(NamedTuple):
     moves: MoveTable
     p_extend: float
     heat: np.ndarray
-    splits: SplitRules
+    splits: np.ndarray
     joint: Joint
 
 

@@ -33,7 +33,6 @@ from phloem.inference.mcmc.records import (
     Joint,
     MoveTable,
     ParsimonyRoom,
-    SplitRules,
 )
 from phloem.inference.mcmc.settings import ChainSettings, Constraints
 from phloem.inference.mcmc.structure import ChainModel
@@ -115,7 +114,7 @@ def n_interchanges(n_tips: int) -> int:
     return -(-n_tips // TIPS_AN_INTERCHANGE) if n_tips > 3 else 0
 
 
-def perturbed(tree: StartTree, rng: np.random.Generator, splits: SplitRules | None = None) -> StartTree:
+def perturbed(tree: StartTree, rng: np.random.Generator, splits: np.ndarray | None = None) -> StartTree:
     """The tree after n_interchanges random interchanges, so that chains do not start at one point.
 
     At a uniformly drawn internal branch a child of its lower end changes places with the sibling; both keep

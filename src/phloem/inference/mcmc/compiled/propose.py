@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_compile import merged
 from phloem.inference.mcmc.compiled.dispatch import Proposal, propose_kind
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
@@ -65,34 +65,19 @@ def propose(data, state, shared, scratch, h, move):
     return ratio
 
 
-@uncounted
-def obeys(rules, n_tips, left, right, order, keys):
-    """Whether a tree obeys SplitRules. keys: (N,) with those of the tips, is filled where there are any. A
-    tree that does not has prior density 0."""
-    for r in range(rules.sides.shape[0]):
-        own, found = rules.weights[r], False
+@merged
+def obeys(rules, n_tips, left, right, order, sums):
+    """Whether a tree obeys constraints.split_rules; one that does not has prior density 0. sums: (N,), to
+    work in; those of inner nodes are overwritten."""
+    for r in range(rules.shape[0]):
+        found = False
         for x in order:
             if x >= n_tips:
                 a, b = left[x], right[x]
-                keys[x] = (own[a] if a < n_tips else keys[a]) + (own[b] if b < n_tips else keys[b])
-                found = found or keys[x] == rules.sides[r, 0] or keys[x] == rules.sides[r, 1]
-        if not found:
+                sums[x] = (rules[r, a] if a < n_tips else sums[a]) + (rules[r, b] if b < n_tips else sums[b])
+                found = found or sums[x] == rules[r, n_tips] or sums[x] == rules[r, n_tips + 1]
+        if found == (rules[r, n_tips + 2] != 0):
             return False
-    if rules.needed.shape[0] + rules.forbidden.shape[0] == 0:
-        return True
-    for x in order:
-        if x >= n_tips:
-            keys[x] = keys[left[x]] + keys[right[x]]
-    for split in rules.needed:
-        found = False
-        for x in order:
-            found = found or keys[x] == split
-        if not found:
-            return False
-    for split in rules.forbidden:
-        for x in order:
-            if keys[x] == split:
-                return False
     return True
 
 
