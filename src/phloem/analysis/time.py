@@ -27,6 +27,7 @@ from phloem.analysis.time_record import (
 from phloem.analysis.time_start import time_origin, time_selection
 from phloem.data.alignment import Alignment
 from phloem.data.dates import TipDates
+from phloem.density import clocks
 from phloem.density.parameterisation import PartModel
 from phloem.density.tree_priors.tree_prior import LEVEL
 from phloem.errors import InputError
@@ -40,7 +41,7 @@ from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress
 from phloem.inference.mcmc.settings import chain_length
 from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
-from phloem.inference.time.draws import past
+from phloem.inference.time.draws import RATES, past
 from phloem.inference.time.predictive import Check, predictive_checks
 from phloem.inference.time.sampler import (
     Sampled,
@@ -274,13 +275,16 @@ def _summarised(
         checks = predictive_checks(runs[0].columns, samples, first, data.alignment, n, seed)
     draws = np.stack([run.samples.numbers[first:] for run in runs])
     trees = [run.samples.tree_sample(data.model.taxa, first) for run in runs]
+    along = None
+    if data.model.clock != clocks.STRICT:  # whose branches all have one rate
+        along = {"rate": np.concatenate([run.samples.sets[first:, RATES] for run in runs])}
     tried = np.sum([run.state.tried for run in runs], axis=0)
     accepted = np.sum([run.state.accepted for run in runs], axis=0)
     tuning = np.mean([run.state.tuning for run in runs], axis=0)
     return TimeResult(
         settings=settings,
         model=data.model.engine.parts[0].model.text(),
-        tree=tree_of_clades(trees, settings.summary_tree, "median"),
+        tree=tree_of_clades(trees, settings.summary_tree, "median", along=along),
         parameters=trace_summary(("LnL", "LnPr", *runs[0].columns.names), draws),
         diagnosis=sampled.diagnosis,
         acceptance={

@@ -41,9 +41,11 @@ def rectangular(tree: Tree, settings: DrawSettings) -> Drawing:
     width = settings.width or WIDTH
     longest = max((text_width(name, size) for name in tree.taxa), default=0.0) if settings.labels else 0.0
     label_room = min(longest + 8, 0.45 * width)
-    row = min(1.5 * size, (settings.tallest - FOOT - 2 * MARGIN) / max(tree.n_tips, 1))
-    height = settings.height or row * tree.n_tips + FOOT + 2 * MARGIN
-    row = (height - FOOT - 2 * MARGIN) / max(tree.n_tips, 1)
+    in_years = settings.latest is not None and place.timed
+    foot = FOOT + (2.0 * size if in_years and settings.colour_by else 0.0)  # the key lies below the years
+    row = min(1.5 * size, (settings.tallest - foot - 2 * MARGIN) / max(tree.n_tips, 1))
+    height = settings.height or row * tree.n_tips + foot + 2 * MARGIN
+    row = (height - foot - 2 * MARGIN) / max(tree.n_tips, 1)
     room = width - 2 * MARGIN - label_room
     shown = support_texts(tree, settings.support) if settings.support != "none" else {}
     bars = shown_intervals(tree, place, settings.intervals)
@@ -51,31 +53,34 @@ def rectangular(tree: Tree, settings: DrawSettings) -> Drawing:
     scale = room / ((place.depth.max() - left) or 1.0)
     x = MARGIN + (place.depth - left) * scale
     y = MARGIN + (place.rank + 0.5) * row
-    strokes, texts = _branches(tree, place, x, y, settings)
+    key = height - foot + 2.0 * size + 8 if in_years else y.max() + (FOOT + MARGIN) * 0.62
+    strokes, texts = _branches(tree, place, x, y, settings, float(key))
     strokes += _interval_strokes(bars, left, scale, y, row)
     if settings.labels:
         names, guides = _tip_labels(tree, place, x, y, size, label_room)
         texts, strokes = texts + names, [guides, *strokes]
     texts += fitting_support(shown, x, y, tree.parent, 0.8 * size)
-    if settings.latest is not None and place.timed:
+    if settings.latest is not None and in_years:
         first = settings.latest - float(place.depth.max()) + left
         axis, years = time_axis(
-            (first, settings.latest), (MARGIN, MARGIN + room), (MARGIN, height - FOOT), size
+            (first, settings.latest), (MARGIN, MARGIN + room), (MARGIN, height - foot), size
         )
         strokes, texts = [*axis, *strokes], texts + years
     elif (
         place.timed
         and place.depth.max() > 0
         and settings.scale_bar
-        and (bar := scale_bar(MARGIN, height - FOOT + 10, scale, 0.25 * room, size))
+        and (bar := scale_bar(MARGIN, height - foot + 10, scale, 0.25 * room, size))
     ):
         strokes.append(bar[0])
         texts.append(bar[1])
     return Drawing(width, height, strokes, texts)
 
 
-def _branches(tree: Tree, place, x: np.ndarray, y: np.ndarray, settings: DrawSettings) -> tuple[list, list]:
-    """Horizontal branches and vertical connectors, one path a colour."""
+def _branches(
+    tree: Tree, place, x: np.ndarray, y: np.ndarray, settings: DrawSettings, key: float
+) -> tuple[list, list]:
+    """Horizontal branches and vertical connectors, one path a colour; their key at a height."""
     child = np.arange(tree.n_nodes - 1)
     parent = tree.parent[:-1]
     across = np.stack([np.column_stack([x[parent], y[child]]), np.column_stack([x[child], y[child]])], axis=1)
@@ -90,9 +95,8 @@ def _branches(tree: Tree, place, x: np.ndarray, y: np.ndarray, settings: DrawSet
     steps, low, high = found
     strokes = [Strokes(down[steps[inner] == s], colour(s), width) for s in np.unique(steps[inner]).tolist()]
     strokes += [Strokes(across[steps[:-1] == s], colour(s), width) for s in np.unique(steps[:-1]).tolist()]
-    height = y.max() + (FOOT + MARGIN) * 0.62
     strip, texts = colour_key(
-        (settings.width or WIDTH) * 0.45, height, settings.colour_by, low, high, settings.font_size
+        (settings.width or WIDTH) * 0.45, key, settings.colour_by, low, high, settings.font_size
     )
     return strokes + strip, texts
 

@@ -13,7 +13,7 @@ Klawitter, Bouckaert, Xie, Gavryushkin and Drummond 2025, PLoS Comput. Biol. 21:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -46,11 +46,12 @@ def tree_of_clades(
     kind: str,
     heights: Heights = "mean",
     mass: float = 0.95,
+    along: Mapping[str, np.ndarray] | None = None,
 ) -> Tree:
     """mcc: the sampled tree of maximum clade credibility; hipstr or ccd: clade_tree."""
     if kind == "mcc":
-        return maximum_clade_credibility(runs, heights, mass)
-    return clade_tree(runs, "hipstr" if kind == "hipstr" else "ccd", heights, mass)
+        return maximum_clade_credibility(runs, heights, mass, along)
+    return clade_tree(runs, "hipstr" if kind == "hipstr" else "ccd", heights, mass, along)
 
 
 def clade_tree(
@@ -58,6 +59,7 @@ def clade_tree(
     kind: CladeTree,
     heights: Heights = "mean",
     mass: float = 0.95,
+    along: Mapping[str, np.ndarray] | None = None,
 ) -> Tree:
     """The tree of the largest product of clade frequencies, heights and annotations as of
     maximum_clade_credibility, but that there is no sampled tree to keep heights of.
@@ -75,7 +77,7 @@ def clade_tree(
     values = sample_heights(table.sample)
     if heights == "common-ancestor":
         values = common_ancestor_heights(table, standing, values)
-    return finished(table, standing, values, heights, mass)
+    return finished(table, standing, values, heights, mass, along)
 
 
 class Pairs(NamedTuple):

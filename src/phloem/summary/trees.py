@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -138,7 +138,10 @@ def log_clade_credibility(table: SplitTable) -> np.ndarray:
 
 
 def maximum_clade_credibility(
-    runs: SplitTable | TreeSample | Sequence[TreeSample], heights: Heights = "mean", mass: float = 0.95
+    runs: SplitTable | TreeSample | Sequence[TreeSample],
+    heights: Heights = "mean",
+    mass: float = 0.95,
+    along: Mapping[str, np.ndarray] | None = None,
 ) -> Tree:
     """The sampled tree of the largest product of clade frequencies (the first of equal ones).
 
@@ -146,7 +149,8 @@ def maximum_clade_credibility(
     clade's most recent common ancestor over all trees ('common-ancestor'; Heled and Bouckaert 2013, BMC Evol.
     Biol. 13:221), or the sampled tree's own ('keep'). A node never lies below its children: where a
     mean does, it is lifted to theirs. Unrooted trees get mean, median or own branch lengths.
-    Annotations: prob; height_mean, height_median, height_95%_HPD (rooted) or length_… (unrooted).
+    Annotations: prob; height_mean, height_median, height_95%_HPD (rooted) or length_… (unrooted); of numbers
+    along branches, name → (n, N) of all trees, run after run: name (their mean), name_median, name_95%_HPD.
     """
     table = runs if isinstance(runs, SplitTable) else split_table(runs)
     best, sample = int(np.argmax(log_clade_credibility(table))), table.sample
@@ -156,7 +160,7 @@ def maximum_clade_credibility(
     standing = Standing("mcc", sample.parent[best], table.which[best], values[best])
     if heights == "common-ancestor":
         values = common_ancestor_heights(table, standing, values)
-    return finished(table, standing, values, heights, mass)
+    return finished(table, standing, values, heights, mass, along)
 
 
 class Standing(NamedTuple):
@@ -192,8 +196,16 @@ def common_ancestor_heights(table: SplitTable, standing: Standing, heights: np.n
     return found
 
 
-def finished(table: SplitTable, standing: Standing, values: np.ndarray, choice: Heights, mass: float) -> Tree:
-    """The tree with chosen heights (or lengths, if unrooted) and annotations; values (n, N)."""
+def finished(
+    table: SplitTable,
+    standing: Standing,
+    values: np.ndarray,
+    choice: Heights,
+    mass: float,
+    along: Mapping[str, np.ndarray] | None = None,
+) -> Tree:
+    """The tree with chosen heights (or lengths, if unrooted) and annotations; values (n, N), and of numbers
+    along branches."""
     sample, parent, probability = table.sample, standing.parent, table.probability
     what = "height" if sample.rooted else "length"
     per_node = _values_of_nodes(table, standing, values, everywhere=choice == "common-ancestor")
@@ -212,6 +224,16 @@ def finished(table: SplitTable, standing: Standing, values: np.ndarray, choice: 
             f"{what}_median": float(np.median(found)),
             f"{what}_{100 * mass:g}%_HPD": hpd_interval(found, mass),
         }
+    for name, each in (along or {}).items():
+        for x, own in enumerate(_values_of_nodes(table, standing, each, everywhere=False)[:-1]):
+            if own is not None:
+                annotations.setdefault(x, {}).update(
+                    {
+                        name: float(np.mean(own)),
+                        f"{name}_median": float(np.median(own)),
+                        f"{name}_{100 * mass:g}%_HPD": hpd_interval(own, mass),
+                    }
+                )
     lengths = chosen if what == "length" else lengths_of_heights(parent, _lifted(parent, chosen))
     kept = TreeSample(sample.taxa, parent[None], lengths[None], sample.rooted).tree(0)
     absent = sample.n_nodes - kept.n_nodes

@@ -137,6 +137,36 @@ def test_heights_are_those_of_clades():
             clade_tree(sample, kind, "keep")
 
 
+@pytest.mark.parametrize("kind", ["mcc", "hipstr"])
+def test_numbers_along_branches_are_of_the_same_clade_in_every_tree(kind):
+    """Of a number that a clade has wherever it is, plus noise, the noise is the spread."""
+    rng = np.random.default_rng(9)
+    sample = sample_of_trees([yule(5, rng) for _ in range(60)])
+    table = split_table(sample)
+    own = rng.normal(size=table.n_splits)
+    rate = own[table.which] + 0.01 * rng.normal(size=table.which.shape)
+    tree = tree_of_clades(sample, kind, along={"rate": rate})
+    assert {"prob", "height_mean", "rate", "rate_median", "rate_95%_HPD"} <= set(tree.annotations[5])
+    assert "rate" not in tree.annotations[8]  # no branch above the root
+    for x in range(8):
+        low, high = tree.annotations[x]["rate_95%_HPD"]
+        assert abs(own - tree.annotations[x]["rate"]).min() < 0.02
+        assert low <= tree.annotations[x]["rate_median"] <= high and high - low < 0.06
+    clades = {frozenset(c): x for x, c in enumerate(tips_below(tree))}
+    for split in range(table.n_splits):
+        tree_, node = np.argwhere(table.which == split)[0]
+        members = frozenset(tips_below(sample.tree(int(tree_)))[node])
+        if members in clades and len(members) < 5:
+            assert tree.annotations[clades[members]]["rate"] == pytest.approx(own[split], abs=0.02)
+
+
+def tips_below(tree):
+    found = [{x} if x < tree.n_tips else set() for x in range(tree.n_nodes)]
+    for x in range(tree.n_nodes - 1):
+        found[tree.parent[x]] |= found[x]
+    return found
+
+
 def test_what_has_no_clades_is_refused():
     rng = np.random.default_rng(9)
     with pytest.raises(InputError, match="rooted, binary"):
