@@ -67,9 +67,6 @@ _ML = (
         ("aic", "AIC"),
     ),
     q.line("model-set", "Models to compare", "With the model auto: families such as HKY,GTR.", "all"),
-    q.PARTITIONS,
-    q.LINKAGE,
-    q.LINK,
     Question(
         "bnni",
         "Refine replicates",
@@ -269,6 +266,26 @@ KINDS: tuple[Kind, ...] = (
         (("out", ".tre"),),
         ".tre",
         ".tre",
+    ),
+    Kind(
+        "concordance",
+        "Do the genes agree?",
+        "How many gene trees have each branch of this tree, and what quartets of taxa say of it.",
+        "concordance",
+        ("trees",),
+        (
+            replace(
+                q.TREE,
+                option="genes",
+                label="Gene trees",
+                help="Of some of its taxa each.",
+                place="after",
+                required=True,
+            ),
+        ),
+        (("prefix", ""),),
+        ".cf.tree",
+        ".cf.json",
     ),
     Kind(
         "signal-tree",

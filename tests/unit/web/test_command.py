@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import shlex
 import typing
+from collections import Counter
 from importlib import import_module
 
 import pytest
@@ -46,7 +47,8 @@ def differences(kind: Kind) -> list[str]:
         if question.kind == "choice" and isinstance(next(iter(allowed), None), str):
             wrong = [value for value, _ in question.choices if value and value not in allowed]
             found += [f"{kind.name}: {question.option} cannot be {value}" for value in wrong]
-    return found
+    often = Counter(question.option for question in kind.questions)
+    return found + [f"{kind.name}: {option} is asked {n} times" for option, n in often.items() if n > 1]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -65,6 +67,8 @@ def test_a_question_that_no_command_answers_is_seen():
         replace(mcmc.questions[2], kind="lines"),
     ):
         assert len(differences(replace(mcmc, questions=(planted,)))) == 1
+    twice = replace(mcmc, questions=(*mcmc.questions, mcmc.questions[2]))
+    assert differences(twice) == [f"mcmc: {mcmc.questions[2].option} is asked 2 times"]
 
 
 def test_what_is_as_usual_gives_no_option():
