@@ -10,7 +10,7 @@ import typer
 from phloem.cli.data_options import ALIGNMENT_HELP, takes_data
 
 if TYPE_CHECKING:
-    from phloem.analysis.plan_mcmc import ChainForecast
+    from phloem.analysis.pilot import PilotForecast
 
 _TOO_SHORT = "the pilot is too short to tell"
 
@@ -89,7 +89,8 @@ def _plan_likelihood(options: dict[str, Any]) -> None:
 
 
 def _plan_mcmc(options: dict[str, Any], seconds: float | None) -> None:
-    from phloem.analysis.plan_mcmc import PILOT_SECONDS, plan_mcmc
+    from phloem.analysis.pilot import PILOT_SECONDS
+    from phloem.analysis.plan_mcmc import plan_mcmc
     from phloem.errors import InputError
 
     device, precision = options.pop("engine"), options.pop("precision")
@@ -103,8 +104,8 @@ def _plan_mcmc(options: dict[str, Any], seconds: float | None) -> None:
     show_pilot(seconds, lambda compiling: plan_mcmc(options | {"device": device}, compiling, seconds))
 
 
-def show_pilot(seconds: float, piloted: Callable[[Callable[[str], None]], ChainForecast]) -> None:
-    """Run a pilot of phloem mcmc and print its forecast. piloted: is given whom to tell of compiling."""
+def show_pilot(seconds: float, piloted: Callable[[Callable[[str], None]], PilotForecast]) -> None:
+    """Run a pilot and print its forecast. piloted: is given whom to tell of compiling."""
     from rich.table import Table
 
     from phloem.cli.streams import message_console, print_table, report_console
@@ -112,21 +113,20 @@ def show_pilot(seconds: float, piloted: Callable[[Callable[[str], None]], ChainF
     messages, console = message_console(live=True), report_console()
     with messages.status(f"a pilot of some {seconds:.3g} s …"):
         found = piloted(messages.print)
-    chains, d = found.settings.chains, found.diagnosis
-    each = chains.n_runs * chains.n_chains
+    chains, pilot, d = found.chains, found.pilot, found.pilot.diagnosis
+    each = chains.n_runs * found.of_a_run
     table = Table(show_header=False)
-    names = ", ".join(dict.fromkeys(model.text() for model in found.data.models.values()))
-    table.add_row("data", f"{len(found.data.taxa):,} taxa")
-    table.add_row("model", names)
-    table.add_row("chains", f"{chains.n_runs} runs of {chains.n_chains}")
+    table.add_row("data", f"{len(found.taxa):,} taxa")
+    table.add_row("model", ", ".join(found.models))
+    table.add_row("chains", f"{chains.n_runs} runs of {found.of_a_run}")
     table.add_row("device", found.selection.reason)
     table.add_row("memory", f"{_bytes(found.memory_bytes)}, with all samples")
     speed = found.generations_per_second
     table.add_row("speed", f"{speed:,.0f} generations/s, {speed * each:,.0f} chain-generations/s")
     table.add_row(
         "pilot",
-        f"{found.pilot:,} generations in {found.seconds:.0f} s; its second half: smallest ESS {d.ess:.0f} "
-        f"({d.limiting}), largest R-hat {d.r_hat:.2f}",
+        f"{pilot.generations:,} generations in {pilot.seconds:.0f} s; its second half: smallest ESS "
+        f"{d.ess:.0f} ({d.limiting}), largest R-hat {d.r_hat:.2f}",
     )
     asked = found.asked_hours
     most = "at most " if chains.until_converged else ""

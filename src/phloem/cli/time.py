@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from phloem.cli.data_options import takes_data
-from phloem.cli.mcmc import UNTIL_CONVERGED
+from phloem.cli.mcmc import PILOT, UNTIL_CONVERGED
 
 if TYPE_CHECKING:
     from phloem.analysis.stones import StonesResult
@@ -22,6 +22,8 @@ DEVICE = typer.Option("auto", help="Where likelihoods are found; auto: a GPU whe
 STEPPING_STONE = typer.Option(None, help="Stones, such as 50: estimate the marginal likelihood; 0: none.")
 SAMPLED = typer.Option(None, help="Share of the living that is sampled, of bd, bdss and fbd.")
 PREDICTIVE = typer.Option(0, help="Data sets simulated from the draws, to be held against the data.")
+GENERATIONS = typer.Option(None, help="Moves of every run: just so many; none: until converged.")
+PROGRESS = typer.Option(None, help="File that says as JSON, every second, how far the runs are.")
 CALIBRATE = typer.Option(None, help="Age of a clade or root: 'apes=normal(15,2)'; may be repeated.")
 
 
@@ -50,9 +52,7 @@ def time(
     monophyletic: list[str] | None = MONOPHYLETIC,
     calibrate: list[str] | None = CALIBRATE,
     prefix: str | None = typer.Option(None, "--prefix", "-p", help="Of the files written."),
-    generations: int | None = typer.Option(
-        None, help="Moves of every run: just so many; none: until converged."
-    ),
+    generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
     runs: int = typer.Option(2, help="Independent runs from random trees, to compare with each other."),
     start: Literal["random", "lsd"] = typer.Option(
@@ -72,9 +72,8 @@ def time(
     predictive: int = PREDICTIVE,
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     threads: int | None = typer.Option(None, help="For the runs; all cores if not given."),
-    progress: str | None = typer.Option(
-        None, help="File that says as JSON, every second, how far the runs are."
-    ),
+    progress: str | None = PROGRESS,
+    pilot: float | None = PILOT,
     redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
 ) -> None:
     """Dated trees: ages, rates, population sizes and topologies, by Hamiltonian Monte Carlo and tree moves.
@@ -82,8 +81,11 @@ def time(
     An interrupted analysis is resumed from its checkpoint when the same command is given again.
     """
     options = dict(locals())
-    del options["progress"]
-    _show_any(_run(_settings(options), progress))
+    del options["progress"], options["pilot"]
+    if pilot is None:
+        _show_any(_run(_settings(options), progress))
+    else:
+        _foretell(_settings(options), pilot)
 
 
 def _settings(options: dict[str, Any]) -> TimeTreeSettings:
@@ -107,6 +109,13 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
     options["generations"], options["until_converged"] = length
     of_chains = {name: options.pop(name) for name in TimeSettings.__dataclass_fields__ if name in options}
     return TimeTreeSettings(**options, tree=tree, chains=TimeSettings(**of_chains))
+
+
+def _foretell(settings: TimeTreeSettings, pilot: float) -> None:
+    from phloem.analysis.plan_time import forecast_time
+    from phloem.cli.plan import show_pilot
+
+    show_pilot(pilot, lambda compiling: forecast_time(settings, compiling, pilot))
 
 
 def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult | StonesResult:

@@ -134,7 +134,7 @@ class Page:
         kind, file, answers = self._asked(asked)
         words = ["plan", plain_file(file)]
         if asked.get("pilot"):
-            if kind.command != "mcmc":
+            if kind.command not in ("mcmc", "time"):
                 raise InputError(f"{kind.title} has no pilot")
             words = [*arguments(replace(kind, outputs=()), file, answers, ""), "--pilot", PILOT_SECONDS]
         elif kind.command in ("nj", "upgma"):

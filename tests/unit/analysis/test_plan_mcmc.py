@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from phloem.analysis import plan_mcmc as module
+from phloem.analysis import pilot as module
 from phloem.analysis.plan_mcmc import plan_mcmc
 from phloem.cli import build_app
 from phloem.errors import InputError
@@ -23,9 +23,13 @@ def short(monkeypatch):
 def test_a_forecast_is_that_of_its_pilot(short, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = plan_mcmc({"alignment": PRIMATES, "model": "GTR+G4", "generations": 1000, "least_ess": 400.0})
-    assert found.pilot == 3000 and found.selection.engine == "cpu" and found.diagnosis.n_draws > 100
-    assert found.settings.chains.n_chains == 4 and found.data.taxa[0] == "Tarsius_syrichta"
-    assert found.wanted == pytest.approx(400 / found.diagnosis.ess * 1500 / 0.75)
+    assert (
+        found.pilot.generations == 3000
+        and found.selection.engine == "cpu"
+        and found.pilot.diagnosis.n_draws > 100
+    )
+    assert found.chains.n_chains == 4 and found.taxa[0] == "Tarsius_syrichta"
+    assert found.wanted == pytest.approx(400 / found.pilot.diagnosis.ess * 1500 / 0.75)
     assert found.hours == pytest.approx(found.wanted / found.generations_per_second / 3600)
     assert found.memory_bytes > 100_000 and list(tmp_path.iterdir()) == []
 
@@ -35,8 +39,8 @@ def test_a_block_is_obeyed(short, tmp_path):
     block = "begin mrbayes; lset nst=6 rates=gamma; mcmcp ngen=5000 nruns=3 nchains=1; end;\n"
     file.write_text(Path(PRIMATES).read_text() + block)
     found = plan_mcmc({"alignment": str(file)}, seconds=0.1)
-    assert found.settings.chains.n_runs == 3 and found.settings.chains.n_chains == 1
-    assert [model.text() for model in found.data.models.values()] == ["GTR+FO+G4"]
+    assert found.chains.n_runs == 3 and found.chains.n_chains == 1
+    assert found.models == ("GTR+FO+G4",)
 
 
 def test_the_command(short):
@@ -64,5 +68,19 @@ def test_the_pilot_of_a_command_line_obeys_all_of_it(short, tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == []
     stones = CliRunner().invoke(build_app(), [*words, "--stepping-stone", "5"])
     assert stones.exit_code == 0 and "ESS of" not in stones.stdout  # which they do not end by
+    told = CliRunner().invoke(build_app(), [*words, "--pilot", "0"])
+    assert isinstance(told.exception, InputError) and "a pilot of" in str(told.exception)
+
+
+def test_the_pilot_of_dated_trees(short, tmp_path, monkeypatch):
+    """It obeys the command line, writes nothing, and counts the warm-up that the analysis would have."""
+    monkeypatch.chdir(tmp_path)
+    data = Path(PRIMATES).parents[1] / "tests/golden/time_trees/data/dengue4"
+    words = ["time", f"{data}.fasta", "--dates", f"{data}.dates.tsv", "--model", "JC", "--runs", "3"]
+    done = CliRunner().invoke(build_app(), [*words, "--generations", "20000", "--pilot", "0.1"])
+    assert done.exit_code == 0, done.output
+    for text in ("3 runs of 1", "20,000 generations", "generations/s", "17 taxa", "CPU", "ESS of 200"):
+        assert text in done.stdout
+    assert list(tmp_path.iterdir()) == []
     told = CliRunner().invoke(build_app(), [*words, "--pilot", "0"])
     assert isinstance(told.exception, InputError) and "a pilot of" in str(told.exception)

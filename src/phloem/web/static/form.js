@@ -165,13 +165,13 @@ function arranged(fields) {
   return groups;
 }
 
-// The forecast of what is asked, until `signal` says that it is asked otherwise; of MC³ a pilot too, if wanted.
+// The forecast of what is asked, until `signal` says that it is asked otherwise; of samplers a pilot too, if wanted.
 async function foresee(place, asked, signal) {
   const measured = async (part, title, words, body, buttons = [], until = signal) => {
     show(part, el("h3", {}, title), el("p", { class: "quiet", role: "status" }, words), buttons);
     try {
       const { rows, note, command: text } = await post("plan", body, until);
-      const beside = body.kind === "time" ? `${note} Of one tree; hours, and the device and why, are told once it runs.` : note;
+      const beside = body.kind === "time" ? `${note} Of one tree; a pilot tells hours, the device and why.` : note;
       show(part, el("h3", {}, title), facts(rows), beside && el("p", { class: "help" }, beside), command(text));
     } catch (error) {
       if (error.name !== "AbortError") show(part, el("h3", {}, title), trouble(error));
@@ -180,7 +180,7 @@ async function foresee(place, asked, signal) {
   const first = el("div", {}), second = el("div", {});
   show(place, first, second);
   await measured(first, "Forecast", "Measuring a sample of the data …", asked);
-  if (asked.kind === "mcmc" && !signal.aborted) offerPilot(second, asked, signal, measured);
+  if (["mcmc", "time"].includes(asked.kind) && !signal.aborted) offerPilot(second, asked, signal, measured);
 }
 
 // How long it would take, by sampling for a while; ended by the button, or by whatever changes what is asked.

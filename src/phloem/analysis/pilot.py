@@ -1,0 +1,91 @@
+"""How long an analysis of sampled trees would take, from a short pilot of it: both samplers'."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from phloem.errors import InputError
+from phloem.inference.mcmc.convergence import Diagnosis
+from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.time.settings import TimeSettings
+from phloem.pruning.select import Selection
+
+PILOT_SECONDS, SHORTEST, LONGEST = 20.0, 0.1, 3600.0
+FIRST = 100  # generations that compile, and that say how many a pilot can be of
+PILOT_SAMPLES = 400  # a run
+MOST = 2_000_000  # generations of a pilot
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """generations of every chain, the seconds that they took, diagnosis of its second half."""
+
+    generations: int
+    seconds: float
+    diagnosis: Diagnosis
+
+
+@dataclass(frozen=True, eq=False)
+class PilotForecast:
+    """chains: of the analysis, as asked for; of_a_run: how many each run has, heated ones included; taxa;
+    models of its parts. selection: where its chains are, and why. memory_bytes: of messages and of the
+    samples of the analysis as it is asked for. wanted: generations to the ESS goal, NaN where the pilot
+    cannot tell."""
+
+    chains: ChainSettings | TimeSettings
+    of_a_run: int
+    taxa: tuple[str, ...]
+    models: tuple[str, ...]
+    selection: Selection
+    pilot: Pilot
+    memory_bytes: int
+    wanted: float
+
+    @property
+    def generations_per_second(self) -> float:
+        """Of all chains together."""
+        return self.pilot.generations / max(self.pilot.seconds, 1e-9)
+
+    @property
+    def hours(self) -> float:
+        """To the ESS goal."""
+        return self.wanted / self.generations_per_second / 3600
+
+    @property
+    def asked_hours(self) -> float:
+        """Of the generations that are asked for."""
+        return self.chains.generations / self.generations_per_second / 3600
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the pilot's runs had met, so that its effective sample sizes mean something."""
+        return self.pilot.diagnosis.r_hat < 1.1
+
+
+def require_seconds(seconds: float) -> None:
+    """InputError for a pilot too short or too long."""
+    if not SHORTEST <= seconds <= LONGEST:
+        raise InputError(f"a pilot of {seconds:g} s", hint=f"Choose {SHORTEST:g} to {LONGEST:,.0f} seconds.")
+
+
+def generations_within(seconds: float, took: Callable[[int], float]) -> int:
+    """How many generations fit; took: runs so many and says the seconds. Kernels are compiled on the way."""
+    tried = FIRST if took(FIRST) > seconds / 4 else 20 * FIRST
+    return int(min(MOST, max(10 * FIRST, tried * seconds / max(took(tried), 1e-6))))
+
+
+def kept_generations(goal: float, pilot: Pilot) -> float:
+    """Generations to the ESS goal after burn-in: effective samples grow as generations do."""
+    ess = pilot.diagnosis.ess
+    return goal / ess * 0.5 * pilot.generations if ess > 0 else math.nan
+
+
+def sample_bytes(samples: Samples) -> int:
+    """Of one sample."""
+    row = sum(np.prod(a.shape[1:], dtype=int) * a.itemsize for a in (samples.numbers, samples.parent))
+    return int(row + samples.lengths.shape[1] * 8 + int(np.prod(samples.sets.shape[1:])) * 8)

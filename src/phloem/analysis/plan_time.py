@@ -1,0 +1,63 @@
+"""`phloem time … --pilot`: how long an analysis of dated trees would take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from phloem.analysis.pilot import (
+    PILOT_SAMPLES,
+    PILOT_SECONDS,
+    Pilot,
+    PilotForecast,
+    generations_within,
+    kept_generations,
+    require_seconds,
+    sample_bytes,
+)
+from phloem.analysis.time import TimeTreeSettings, time_input, time_selection
+from phloem.analysis.time_start import time_origin
+from phloem.hardware.notice import on_first_compilation
+from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.run import Device
+from phloem.inference.time.sampler import Sampled, sample
+from phloem.inference.time.settings import TimeSettings
+
+
+def forecast_time(
+    settings: TimeTreeSettings, compiling: Callable[[str], None] | None = None, seconds: float = PILOT_SECONDS
+) -> PilotForecast:
+    """Sample for some seconds what an analysis would. Nothing is written. Errors: as of run_time."""
+    require_seconds(seconds)
+    if compiling is not None:
+        on_first_compilation(compiling)
+    data, chains = time_input(settings), settings.chains
+    selection, observed = (
+        time_selection(settings, data),
+        observations(data.alignment, data.model.engine.unseen),
+    )
+    origin = time_origin(settings, data)
+
+    def sampled(n: int) -> Sampled:
+        """A pilot: half of it is warm-up."""
+        pilot = replace(
+            chains, generations=n, sample_every=max(1, n // PILOT_SAMPLES), check_every=n,
+            tuning_generations=n // 2, until_converged=False, stones=0, stone_shape=TimeSettings.stone_shape,
+        )  # fmt: skip
+        device: Device = "gpu" if selection.engine == "gpu" else "cpu"
+        return sample(observed, data.model, pilot, origin=origin, device=device)
+
+    n = generations_within(seconds, lambda n: sampled(n).seconds)
+    found = sampled(n)
+    pilot = Pilot(n, found.seconds, found.diagnosis)
+    wanted = kept_generations(chains.convergence.ess, pilot) + chains.tuning
+    taxa, model = data.model.taxa, data.model.engine.parts[0].model.text()
+    return PilotForecast(chains, 1, taxa, (model,), selection, pilot, _memory(chains, found), wanted)
+
+
+def _memory(chains: TimeSettings, pilot: Sampled) -> int:
+    """Messages as the CPU engine has them, states, and all samples at the end."""
+    own = sum(cell.values.nbytes for run in pilot.runs for chain in run.cells.forest.cells for cell in chain)
+    own += sum(array.nbytes for run in pilot.runs for array in run.state)
+    samples = chains.n_runs * (chains.generations // chains.sample_every + 1)
+    return int(own + samples * sample_bytes(pilot.runs[0].samples))
