@@ -129,13 +129,13 @@ def test_broken_checkpoints_are_the_users_errors(tmp_path):
         run_here(tmp_path / "a", chains())
 
 
-@pytest.mark.parametrize("former", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("former", [1, 2, 3, 4, 5, 6, 7])
 def test_a_checkpoint_of_a_former_format_is_refused_with_a_remedy(former, tmp_path):
     """Format 1 held the samples in the archive, format 2 trees without a root, format 3 one set
     of branch lengths."""
     identity = np.frombuffer(json.dumps({"format": former, "seed": 4}).encode(), np.uint8)
     np.savez(tmp_path / "a.ckp.npz", identity=identity, **{"run0.samples.generation": np.arange(3)})
-    with pytest.raises(InputError, match=rf"format {former}, .* resumes format 7(.|\n)*--redo"):
+    with pytest.raises(InputError, match=rf"format {former}, .* resumes format 8(.|\n)*--redo"):
         run_here(tmp_path / "a", chains())
 
 
