@@ -211,20 +211,19 @@ class _Builder:
             if self.d.value("pinvarpr").word == "uniform":
                 self.prior("p_invariable", "pinvarpr", "uniform", 2)
         if word == "gamma" or (word == "invgamma" and self.d.datatype not in ("standard", "binary")):
-            categories = self.d.value("ngammacat").word
-            text += f"+G{categories}" + self.fixed("shapepr", 1)
-            self.note("shape", "shapepr", categories)
-            density = self.d.value("shapepr").word
-            if density in ("uniform", "exponential"):
-                self.prior("alpha", "shapepr", density, 2 if density == "uniform" else 1)
+            text += self._rate_classes("G", "ngammacat", "shape", "alpha")
         if word == "lnorm":
-            categories = self.d.value("nlnormcat").word
-            text += f"+LN{categories}" + self.fixed("shapepr", 1)
-            self.note("sigma", "shapepr", categories)
-            density = self.d.value("shapepr").word
-            if density in ("uniform", "exponential"):
-                self.prior("sigma", "shapepr", density, 2 if density == "uniform" else 1)
+            text += self._rate_classes("LN", "nlnormcat", "sigma", "sigma")
         return text
+
+    def _rate_classes(self, suffix: str, classes: str, noted: str, parameter: str) -> str:
+        """So many classes of rates, whose shape has MrBayes' shapepr."""
+        categories = self.d.value(classes).word
+        self.note(noted, "shapepr", categories)
+        density = self.d.value("shapepr").word
+        if density in ("uniform", "exponential"):
+            self.prior(parameter, "shapepr", density, 2 if density == "uniform" else 1)
+        return f"+{suffix}{categories}" + self.fixed("shapepr", 1)
 
     def covarion(self) -> str:
         if self.d.value("covarion").word != "yes" or self.d.codon:

@@ -68,8 +68,8 @@ def test_every_gene_is_as_alone_and_a_bad_one_does_not_end_the_run(genes):
         run_genes(SETTINGS)
 
 
-def test_a_run_that_was_killed_goes_on(genes, monkeypatch):
-    whole = run_genes(replace(SETTINGS, prefix="whole"))
+def interrupted_at_y(monkeypatch):
+    """A run that ends when the second gene begins."""
     analysed = ml_genes.analysed
 
     def mortal(settings):
@@ -77,12 +77,16 @@ def test_a_run_that_was_killed_goes_on(genes, monkeypatch):
             raise KeyboardInterrupt
         return analysed(settings)
 
-    monkeypatch.setattr(ml_genes, "analysed", mortal)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(ml_genes, "analysed", mortal)
         run_genes(SETTINGS)
+
+
+def test_a_run_that_was_killed_goes_on(genes, monkeypatch):
+    whole = run_genes(replace(SETTINGS, prefix="whole"))
+    interrupted_at_y(monkeypatch)
     with Path("o.genes.checkpoint").open("a") as stream:
         stream.write('\n{"gene": "y", "tr')  # cut short
-    monkeypatch.setattr(ml_genes, "analysed", analysed)
     with pytest.raises(InputError, match="another analysis"):
         run_genes(replace(SETTINGS, model="HKY"))
     again = run_genes(SETTINGS)
@@ -94,17 +98,7 @@ def test_a_run_that_was_killed_goes_on(genes, monkeypatch):
 
 
 def test_a_gene_that_changed_is_done_again(genes, monkeypatch):
-    analysed = ml_genes.analysed
-
-    def mortal(settings):
-        if settings.prefix == "y":
-            raise KeyboardInterrupt
-        return analysed(settings)
-
-    monkeypatch.setattr(ml_genes, "analysed", mortal)
-    with pytest.raises(KeyboardInterrupt):
-        run_genes(SETTINGS)
-    monkeypatch.setattr(ml_genes, "analysed", analysed)
+    interrupted_at_y(monkeypatch)
     (genes / "x.fasta").write_text(fasta(row + "A" for row in ROWS))
     assert run_genes(SETTINGS).kept == 0
     assert table()[0]["sites"] == "19"
