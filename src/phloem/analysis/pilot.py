@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ PILOT_SECONDS, SHORTEST, LONGEST = 20.0, 0.1, 3600.0
 FIRST = 100  # generations that compile, and that say how many a pilot can be of
 PILOT_SAMPLES = 400  # a run
 MOST = 2_000_000  # generations of a pilot
+
+C = TypeVar("C", ChainSettings, TimeSettings)
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,20 @@ def generations_within(seconds: float, took: Callable[[int], float]) -> int:
     """How many generations fit; took: runs so many and says the seconds. Kernels are compiled on the way."""
     tried = FIRST if took(FIRST) > seconds / 4 else 20 * FIRST
     return int(min(MOST, max(10 * FIRST, tried * seconds / max(took(tried), 1e-6))))
+
+
+def as_pilot(chains: C, generations: int) -> C:
+    """The same chains, so many generations of them, moves adapting in the first half."""
+    return replace(
+        chains,
+        generations=generations,
+        sample_every=max(1, generations // PILOT_SAMPLES),
+        check_every=generations,
+        tuning_generations=generations // 2,
+        until_converged=False,
+        stones=0,
+        stone_shape=type(chains).stone_shape,
+    )
 
 
 def kept_generations(goal: float, pilot: Pilot) -> float:

@@ -12,10 +12,10 @@ from phloem.analysis.mcmc_options import mcmc_settings, merged_options
 from phloem.analysis.mcmc_record import McmcSettings
 from phloem.analysis.mrbayes import block_analysis
 from phloem.analysis.pilot import (
-    PILOT_SAMPLES,
     PILOT_SECONDS,
     Pilot,
     PilotForecast,
+    as_pilot,
     generations_within,
     kept_generations,
     require_seconds,
@@ -62,17 +62,7 @@ def forecast_mcmc(
 
 def _sampled(data: ChainInput, chains: ChainSettings, generations: int, where: Where) -> Sampled:
     """A pilot: half of it is burn-in."""
-    pilot = replace(
-        chains,
-        generations=generations,
-        sample_every=max(1, generations // PILOT_SAMPLES),
-        check_every=generations,
-        burn_in=0.5,
-        tuning_generations=generations // 2,
-        until_converged=False,
-        stones=0,
-        stone_shape=ChainSettings.stone_shape,
-    )
+    pilot = replace(as_pilot(chains, generations), burn_in=0.5)
     return sample(data.observed(), data.structure, pilot, where=where)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from phloem.analysis.pilot import (
-    PILOT_SAMPLES,
     PILOT_SECONDS,
     Pilot,
     PilotForecast,
+    as_pilot,
     generations_within,
     kept_generations,
     require_seconds,
@@ -32,20 +31,13 @@ def forecast_time(
     if compiling is not None:
         on_first_compilation(compiling)
     data, chains = time_input(settings), settings.chains
-    selection, observed = (
-        time_selection(settings, data),
-        observations(data.alignment, data.model.engine.unseen),
-    )
+    selection = time_selection(settings, data)
+    observed = observations(data.alignment, data.model.engine.unseen)
     origin = time_origin(settings, data)
 
     def sampled(n: int) -> Sampled:
-        """A pilot: half of it is warm-up."""
-        pilot = replace(
-            chains, generations=n, sample_every=max(1, n // PILOT_SAMPLES), check_every=n,
-            tuning_generations=n // 2, until_converged=False, stones=0, stone_shape=TimeSettings.stone_shape,
-        )  # fmt: skip
         device: Device = "gpu" if selection.engine == "gpu" else "cpu"
-        return sample(observed, data.model, pilot, origin=origin, device=device)
+        return sample(observed, data.model, as_pilot(chains, n), origin=origin, device=device)
 
     n = generations_within(seconds, lambda n: sampled(n).seconds)
     found = sampled(n)
