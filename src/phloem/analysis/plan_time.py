@@ -18,7 +18,7 @@ from phloem.analysis.time import TimeTreeSettings, time_input, time_selection
 from phloem.analysis.time_start import time_origin
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.recipes import observations
-from phloem.inference.mcmc.run import Device
+from phloem.inference.mcmc.sampler import Where
 from phloem.inference.time.sampler import Sampled, sample
 from phloem.inference.time.settings import TimeSettings
 
@@ -36,8 +36,8 @@ def forecast_time(
     origin = time_origin(settings, data)
 
     def sampled(n: int) -> Sampled:
-        device: Device = "gpu" if selection.engine == "gpu" else "cpu"
-        return sample(observed, data.model, as_pilot(chains, n), origin=origin, device=device)
+        where = Where("gpu" if selection.engine == "gpu" else "cpu")
+        return sample(observed, data.model, as_pilot(chains, n), origin=origin, where=where)
 
     n = generations_within(seconds, lambda n: sampled(n).seconds)
     found = sampled(n)

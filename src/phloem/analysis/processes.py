@@ -11,8 +11,9 @@ from phloem.errors import InputError
 from phloem.hardware.machine import require_torch
 from phloem.hardware.ranks import Ranks, by_torch, launched, ranks, show_gpus, visible_gpus, where_text
 
+Device = Literal["auto", "cpu", "gpu"]
 ALL, CPU = "all", "cpu"
-DIVIDED = ("mcmc",)  # commands whose work several processes divide
+DIVIDED = ("mcmc", "time")  # commands whose work several processes divide
 _FIRST_SPEAKS = 2.0  # seconds, in which the first process says what others would say too
 
 
@@ -27,8 +28,18 @@ def refuse_several(command: str) -> None:
     if size > 1 and command and command not in DIVIDED:
         raise InputError(
             f"{size} processes were started for `phloem {command}`, which one process does alone",
-            hint=f"Start it without mpiexec or srun. {', '.join(DIVIDED)} is divided among processes.",
+            hint=f"Start it without mpiexec or srun. Divided among processes are: {', '.join(DIVIDED)}.",
         )
+
+
+def device_of(devices: str | None, device: Device, n_useful: int) -> Device:
+    """What `--devices` and `--device` ask for together, in as many processes. Errors as of use_devices."""
+    if devices is None:
+        return device
+    found = use_devices(devices, n_useful)
+    if device not in ("auto", found):
+        raise InputError(f"--devices {devices} and --device {device}", hint="Leave one out.")
+    return found
 
 
 def use_devices(text: str, n_useful: int) -> Literal["cpu", "gpu"]:

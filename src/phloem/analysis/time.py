@@ -34,12 +34,14 @@ from phloem.errors import InputError
 from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
+from phloem.hardware.ranks import ranks
 from phloem.inference.mcmc.checkpoint import KEPT, state_path
 from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import Device
-from phloem.inference.mcmc.sampler import Progress
+from phloem.inference.mcmc.sampler import Progress, Where
 from phloem.inference.mcmc.settings import chain_length
+from phloem.inference.mcmc.spread import shares, shares_text
 from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
 from phloem.inference.time.draws import RATES, past
 from phloem.inference.time.predictive import Check, predictive_checks
@@ -51,6 +53,7 @@ from phloem.inference.time.sampler import (
     warnings_of,
 )
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel, parse_family
+from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel, time_model
 from phloem.io.date_table import read_dates
 from phloem.io.output_file import locked, remove_partial, write_file
@@ -187,15 +190,16 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
     selection = time_selection(settings, data)
     device: Device = "gpu" if selection.engine == "gpu" else "cpu"
     settings = replace(settings, device=device)
-    origin = time_origin(settings, data)
+    origin, here = time_origin(settings, data), ranks()
+    if here.size > 1:
+        divided = shares_text(shares(chains.n_runs, 1, here.size, 1), here.how, "a run is not divided")
+        selection = replace(selection, reason=f"{selection.reason}; {divided}")
     if started is not None:
         started(data, selection.reason)
     for file in [*files, str(report_path(prefix))] if settings.redo else ():
         Path(file).unlink(missing_ok=True)
-    observed = observations(data.alignment, data.model.engine.unseen)
-    plain = plain_time_likelihood(data.alignment, data.model)
-    identity = time_identity(settings, data.model)
-    sampled = sample(observed, data.model, settings.chains, prefix, identity, progress, plain, origin, device)
+    here.broadcast((settings, origin))
+    sampled = _sampled(settings, data, origin, time_identity(settings, data.model), progress)
     if chains.stones:
         return _stones(settings, data, sampled, selection, files)
     result = _summarised(settings, data, sampled, selection, files)
@@ -209,6 +213,28 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
     write_past(prefix, past(sampled.runs[0].columns, draws, first), data.model.youngest)
     write_file(record, json_text(result.to_json()), KEPT)
     return result
+
+
+def assist_time() -> bool:
+    """Where this process is one of several, and not the first: do a share of what the first one is told to,
+    and return True. Errors as of run_time."""
+    here = ranks()
+    if here.number == 0:
+        return False
+    settings, origin = here.broadcast(None)
+    _sampled(settings, time_input(settings), origin, {})
+    return True
+
+
+def _sampled(
+    settings: TimeTreeSettings, data: TimeInput, origin: Origin | None, identity: dict, progress=None
+) -> Sampled:
+    """What the chains draw, here and in other processes. settings.device: cpu or gpu."""
+    assert settings.device != "auto"
+    observed = observations(data.alignment, data.model.engine.unseen)
+    plain = plain_time_likelihood(data.alignment, data.model)
+    made_from = observed, data.model, settings.chains, settings.file_prefix, identity, progress
+    return sample(*made_from, plain, origin, Where(settings.device, ranks()))
 
 
 def _stones(

@@ -128,14 +128,10 @@ def _on_devices(devices: str | None, settings: McmcSettings) -> McmcSettings:
     """The settings on the devices asked for, in as many processes."""
     from dataclasses import replace
 
-    from phloem.analysis.processes import use_devices
+    from phloem.analysis.processes import device_of
 
-    if devices is None:
-        return settings
-    device = use_devices(devices, settings.chains.n_runs * settings.chains.n_chains)
-    if settings.device not in ("auto", device):
-        raise InputError(f"--devices {devices} and --device {settings.device}", hint="Leave one out.")
-    return replace(settings, device=device)
+    n_useful = settings.chains.n_runs * settings.chains.n_chains
+    return replace(settings, device=device_of(devices, settings.device, n_useful))
 
 
 def _assists() -> bool:

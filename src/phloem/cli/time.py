@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from phloem.cli.data_options import takes_data
-from phloem.cli.mcmc import PILOT, UNTIL_CONVERGED
+from phloem.cli.mcmc import DEVICES, PILOT, UNTIL_CONVERGED
 
 if TYPE_CHECKING:
     from phloem.analysis.stones import StonesResult
@@ -59,6 +59,7 @@ def time(
         "random", help="Trees to start from; lsd: one by neighbour joining, dated by least squares."
     ),
     device: Literal["auto", "cpu", "gpu"] = DEVICE,
+    devices: str | None = DEVICES,
     seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),
     sample_every: int = typer.Option(200, help="Generations between samples."),
     check_every: int = typer.Option(50_000, help="Generations between checkpoints."),
@@ -81,11 +82,28 @@ def time(
     An interrupted analysis is resumed from its checkpoint when the same command is given again.
     """
     options = dict(locals())
-    del options["progress"], options["pilot"]
-    if pilot is None:
-        _show_any(_run(_settings(options), progress))
-    else:
-        _foretell(_settings(options), pilot)
+    del options["progress"], options["pilot"], options["devices"]
+    settings = _on_devices(devices, _settings(options))
+    if pilot is not None:
+        _foretell(settings, pilot)
+    elif not _assists():
+        _show_any(_run(settings, progress))
+
+
+def _on_devices(devices: str | None, settings: TimeTreeSettings) -> TimeTreeSettings:
+    """The settings on the devices asked for, in as many processes."""
+    from dataclasses import replace
+
+    from phloem.analysis.processes import device_of
+
+    return replace(settings, device=device_of(devices, settings.device, settings.chains.n_runs))
+
+
+def _assists() -> bool:
+    """Whether this process had a share in what another one does and shows."""
+    from phloem.analysis.time import assist_time
+
+    return assist_time()
 
 
 def _settings(options: dict[str, Any]) -> TimeTreeSettings:
@@ -113,7 +131,10 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
 
 def _foretell(settings: TimeTreeSettings, pilot: float) -> None:
     from phloem.analysis.plan_time import forecast_time
+    from phloem.analysis.processes import refuse_several
     from phloem.cli.plan import show_pilot
+
+    refuse_several("time --pilot")
 
     show_pilot(pilot, lambda compiling: forecast_time(settings, compiling, pilot))
 

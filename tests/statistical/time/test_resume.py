@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from statistical.time.time_runs import killed_after
+from unit.cli.test_processes import environment, needs_mpi
 
 pytestmark = pytest.mark.slow
 DATA = Path(__file__).parents[2] / "golden" / "time_trees" / "data"
@@ -36,3 +41,25 @@ def test_killed_and_resumed(tmp_path):
     assert "was finished before" in " ".join(again.stdout.split())
     other = subprocess.run(command(prefix, "--seed", "2"), capture_output=True, text=True)
     assert other.returncode == 2
+
+
+@needs_mpi
+def test_a_killed_process_ends_all_and_one_goes_on(tmp_path):
+    subprocess.run(command(tmp_path / "whole"), check=True, capture_output=True)
+    prefix = tmp_path / "killed"
+    begun = subprocess.Popen(
+        ["mpiexec", "-n", "2", *command(prefix)],
+        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    log = Path(f"{prefix}.run1.log")
+    while begun.poll() is None and not (log.exists() and log.read_text().count("\n") > 60):
+        time.sleep(0.01)
+    children = subprocess.run(["pgrep", "-P", str(begun.pid)], capture_output=True, text=True, check=True)
+    os.kill(int(children.stdout.split()[-1]), signal.SIGKILL)
+    killed_at = time.monotonic()
+    said, _ = begun.communicate(timeout=60)
+    assert time.monotonic() - killed_at < 20 and re.search(r"rank 1 .*signal 9", said)
+    done = subprocess.run(command(prefix), check=True, capture_output=True, text=True)
+    assert "resumed at generation" in " ".join(done.stdout.split())
+    for kind in ("run1.log", "run1.trees", "run2.log", "run2.trees", "mcc.tre"):
+        assert Path(f"{prefix}.{kind}").read_text() == (tmp_path / f"whole.{kind}").read_text()

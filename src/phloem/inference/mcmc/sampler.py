@@ -67,9 +67,8 @@ class Where:
     ranks: Ranks = field(default_factory=Ranks)
     ranks_a_run: int = 1 << 30
 
-    def spread(self, settings: ChainSettings) -> Spread:
-        given = shares(settings.n_runs, settings.n_chains, self.ranks.size, self.ranks_a_run)
-        return Spread(self.ranks, given)
+    def spread(self, n_runs: int, n_chains: int) -> Spread:
+        return Spread(self.ranks, shares(n_runs, n_chains, self.ranks.size, self.ranks_a_run))
 
 
 def sample(
@@ -91,7 +90,7 @@ def sample(
     what the guard compares with (guard.plain_likelihood), if anything. Of several ranks the first writes and
     has what comes out. InputError: a checkpoint of another analysis; NumericalError: the guard stops."""
     where, parts = where or Where(), as_parts(observed)
-    spread = where.spread(settings)
+    spread = where.spread(settings.n_runs, settings.n_chains)
     prefix = prefix if spread.ranks.number == 0 else None
     checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}) if prefix else None
     stored = checkpoint.load() if checkpoint else None
@@ -150,20 +149,20 @@ def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:
     return runs
 
 
-def threads_of(settings: ChainSettings, ranks: Ranks) -> int:
-    """Of this process: as asked for, or the cores that it may use; what no launcher has divided, the
-    processes of this host share."""
+def threads_of(settings: Any, ranks: Ranks) -> int:
+    """Of this process, for settings of either sampler: as asked for, or the cores that it may use; what no
+    launcher has divided, the processes of this host share."""
     cores = usable_cores()[0]
     return settings.threads or (cores if cores < (os.cpu_count() or 1) else max(1, cores // ranks.local[1]))
 
 
-def gathered(spread: Spread, runs: list[Run], before: list[Samples]) -> tuple[list[Run], list[Run]]:
-    """All runs whole, with what was drawn of each `before` and since, on rank 0, none on others; and those of
-    this rank, which go on. Where there is one rank they are the same."""
+def gathered(spread: Spread, runs: list, before: list[Samples]) -> tuple[list, list]:
+    """All runs, of either sampler, whole, with what was drawn of each `before` and since, on rank 0, none on
+    others; and those of this rank, which go on. Where there is one rank they are the same."""
     if spread.alone:
         return runs, runs
     parts = spread.ranks.gather([(run.number, run.state, run.samples) for run in runs])
-    going = [replace(run, samples=_nothing_of(run.samples)) for run in runs]
+    going = [replace(run, samples=nothing_of(run.samples)) for run in runs]
     if parts is None:
         return [], going
     whole = []
@@ -174,7 +173,8 @@ def gathered(spread: Spread, runs: list[Run], before: list[Samples]) -> tuple[li
     return whole, going
 
 
-def _nothing_of(samples: Samples) -> Samples:
+def nothing_of(samples: Samples) -> Samples:
+    """None, in rows as long."""
     return no_samples(samples.numbers.shape[1] - 2, samples.parent.shape[1], samples.sets.shape[1])
 
 

@@ -69,15 +69,16 @@ def useful_ranks(n_chains: int, most: int, seconds: Callable[[int], float], swap
     return min(times, key=lambda k: (times[k], k))
 
 
-def shares_text(given: Sequence[Share], how: str) -> str:
+DEAR_SWAPS = "swaps between more would take longer than they save"
+
+
+def shares_text(given: Sequence[Share], how: str, why_idle: str = DEAR_SWAPS) -> str:
     """Who has what, for people."""
-    idle = sum(not share.chains for share in given)
-    text = f"{len(given)} processes, {how}"
-    if len(given[0].runs) > 1 or len(given) == 1:
-        return f"{text}; each has whole runs"
-    most = max(len(share.chains) for share in given)
-    text += f"; each has up to {most} chain{'s' * (most > 1)} of a run"
-    return f"{text}, {idle} idle: swaps between more would take longer than they save" if idle else text
+    idle, most = sum(not share.chains for share in given), max(len(share.chains) for share in given)
+    runs = [run for share in given for run in share.runs]
+    each = "whole runs" if len(set(runs)) == len(runs) else f"up to {most} chain{'s' * (most > 1)} of a run"
+    text = f"{len(given)} processes, {how}; each has {each}"
+    return f"{text}, {idle} idle: {why_idle}" if idle else text
 
 
 @dataclass(frozen=True)

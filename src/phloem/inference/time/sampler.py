@@ -10,15 +10,23 @@ from pathlib import Path
 import numpy as np
 
 from phloem.data.alignment import Alignment
-from phloem.hardware.machine import usable_cores
 from phloem.inference.mcmc.checkpoint import KEPT, Checkpoint
 from phloem.inference.mcmc.convergence import ENOUGH_TRIES, Diagnosis, diagnose, looks_at
 from phloem.inference.mcmc.guard import Guard, Plain, plain_likelihood
 from phloem.inference.mcmc.recipes import Observations
-from phloem.inference.mcmc.run import Device
-from phloem.inference.mcmc.sampler import Progress, advance_all, expected_end, reporter
+from phloem.inference.mcmc.sampler import (
+    Progress,
+    Where,
+    advance_all,
+    expected_end,
+    gathered,
+    nothing_of,
+    reporter,
+    threads_of,
+)
 from phloem.inference.mcmc.samples import Samples
-from phloem.inference.time.draws import HEIGHTS, RATES, draw
+from phloem.inference.mcmc.spread import Spread
+from phloem.inference.time.draws import HEIGHTS, RATES, draw, trace_columns
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
 from phloem.inference.time.run import Run, advanced, new_run
 from phloem.inference.time.settings import TimeSettings
@@ -114,51 +122,66 @@ def sample(
     progress: Callable[[Progress], None] | None = None,
     plain: Plain | None = None,
     origin: Origin | None = None,
-    device: Device = "cpu",
+    where: Where | None = None,
 ) -> Sampled:
     """Run the chains to the end of settings.generations, or until they have converged; arguments and errors
     as of inference.mcmc.sampler.sample; origin: of all runs, None for a random one each. Every run has a
-    thread."""
-    runs: list[Run] = []
+    thread, and of several ranks each has whole runs."""
+    where = where or Where()
+    spread = where.spread(settings.n_runs, 1)
+    prefix = prefix if spread.ranks.number == 0 else None
     checkpoint: Checkpoint | None = None
     if prefix:
         checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}, TimeState)
     stored = checkpoint.load() if checkpoint else None
-    for r in range(settings.n_runs):
-        there = stored[r] if stored else None
-        runs.append(new_run(r, observed, model, settings, there, origin, device))
-    start = max(run.generation for run in runs)
-    runs = [advanced(run, start - run.generation) for run in runs]  # one may have been stopped before others
-    guard = Guard((observed,), 1, runs[0].columns.names, plain if settings.use_data else None, prefix)
+    runs = _new_runs((observed, model, settings, origin, where.device), spread, stored)
+    names = trace_columns(model).names
+    guard = Guard((observed,), 1, names, plain if settings.use_data else None, prefix)
+    start = at = spread.ranks.broadcast(max((int(s.generation[0]) for s, _ in stored or ()), default=0))
+    runs = [advanced(run, at - run.generation) for run in runs]  # one may have been stopped before others
     for run in runs:
         guard.check_chains(run.number, {0: draw(run.state, run.columns)})
+    whole, runs = gathered(spread, runs, [samples for _, samples in stored or ()])
     if checkpoint and not stored:
-        checkpoint.save(runs)
-    written = [write_trace(prefix, run, 0) if prefix else 0 for run in runs]
+        checkpoint.save(whole)
+    written = [write_trace(prefix, run, 0) if prefix else 0 for run in whole]
     begun = time.monotonic()
-    diagnosis = diagnosis_of(runs)
+    diagnosis = spread.ranks.broadcast(diagnosis_of(whole) if whole else None)
     stops, every, end = settings.until_converged, settings.check_every, settings.generations
-    at = start
     while at < end and not (stops and diagnosis.met and looks_at(at, every, end)):
-        block = min(every - at % every, end - at)
-        before = runs[0].samples.n
+        block, before = min(every - at % every, end - at), [run.samples for run in whole]
         goal = settings.n_runs, expected_end(settings, diagnosis)
         report = reporter(progress, runs, goal, (begun, start), diagnosis)
-        keep = checkpoint.save if checkpoint else None
-        runs = advance_all(advanced, runs, block, settings.threads or usable_cores()[0], report, keep)
+        keep = checkpoint.save if checkpoint and spread.alone else None
+        runs = advance_all(advanced, runs, block, threads_of(settings, spread.ranks), report, keep)
         last = (at := at + block) >= end
-        for run in runs:
-            guard.check_samples(run.number, run.samples, before)
-            guard.check_chains(run.number, {0: draw(run.state, run.columns)} if last else {})
+        for run in runs if last else ():
+            guard.check_chains(run.number, {0: draw(run.state, run.columns)})
+        whole, runs = gathered(spread, runs, before)
+        for run, former in zip(whole, before):
+            guard.check_samples(run.number, run.samples, former.n)
         if prefix and checkpoint:
-            checkpoint.save(runs)
-            written = [write_trace(prefix, run, n) for run, n in zip(runs, written)]
-        if looks_at(at, every, end):
-            diagnosis = diagnosis_of(runs)
-    for run in runs if prefix else ():
+            checkpoint.save(whole)
+            written = [write_trace(prefix, run, n) for run, n in zip(whole, written)]
+        if looks_at(at, every, end) and whole:
+            diagnosis = diagnosis_of(whole)
+        diagnosis = spread.ranks.broadcast(diagnosis)
+    for run in whole if prefix else ():
         close_trace(str(prefix), run)
-    done = (runs[0].generation - start) * settings.n_runs
-    return Sampled(tuple(runs), diagnosis, time.monotonic() - begun, done, start if stored else None)
+    done = (at - start) * settings.n_runs
+    return Sampled(tuple(whole), diagnosis, time.monotonic() - begun, done, start if stored else None)
+
+
+def _new_runs(made_from: tuple, spread: Spread, stored: list | None) -> list[Run]:
+    """Every run of this rank at its start, or where it is stored; rank 0 alone keeps former samples."""
+    observed, model, settings, origin, device = made_from
+    if not spread.alone:
+        without = [(state, nothing_of(samples)) for state, samples in stored or ()]
+        stored = spread.ranks.broadcast(without)
+    return [
+        new_run(r, observed, model, settings, stored[r] if stored else None, origin, device)
+        for r in spread.own.runs
+    ]
 
 
 def first_kept(run: Run) -> int:

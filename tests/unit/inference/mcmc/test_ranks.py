@@ -18,6 +18,11 @@ from phloem.inference.mcmc.sampler import Where, sample
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.spread import Share, own_state, shares, shares_text, useful_ranks, whole_state
 from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.time import sampler as time_sampler
+from phloem.inference.time.sampler import sample as sample_dated
+from phloem.inference.time.settings import TimeSettings, TreeModel
+from phloem.inference.time.structure import time_model
+from phloem.io.date_table import read_dates
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from unit.inference.mcmc.ranks_in_threads import on_ranks
 
@@ -145,6 +150,7 @@ def test_who_has_what():
             own = [share.chains for share in given if run in share.runs]
             assert [c for chains in own for c in chains] == list(range(n_chains))
             assert max(map(len, own)) - min(map(len, own)) <= 1
+    assert shares_text(shares(2, 1, 3, 9), "by MPI", "why").endswith("each has whole runs, 1 idle: why")
     idle = shares(2, 4, 6, 2)
     assert sum(not share.chains for share in idle) == 2 and "2 idle" in shares_text(idle, "by MPI")
 
@@ -156,3 +162,48 @@ def test_chains_are_divided_where_that_saves_more_than_swaps_cost():
         useful_ranks(4, 3, lambda n: 1e-2 * n, 1e-4) == 2
     )  # a third rank would not shorten the largest share
     assert useful_ranks(64, 2, lambda n: 1e-3 + 1e-9 * n, 1e-4) == 1
+
+
+# Dated trees: whole runs.
+
+DENGUE = read_alignment(ROOT / "tests/golden/time_trees/data/dengue4.fasta")
+
+
+@pytest.fixture(scope="module")
+def dated():
+    dates = read_dates(ROOT / "tests/golden/time_trees/data/dengue4.dates.tsv", DENGUE.taxa)
+    structure = structure_of_model(model_for_alignment("JC", DENGUE), DENGUE.n_sites)
+    model = time_model(structure, TreeModel(), DENGUE.taxa, np.stack(dates.ages, 1), dates.latest)
+
+    def work(size: int, prefix: str | None = None, generations: int = 600):
+        settings = TimeSettings(n_runs=3, generations=generations, sample_every=20, check_every=200)
+        return on_ranks(
+            size,
+            lambda ranks: sample_dated(
+                observations(DENGUE), model, settings, prefix, where=Where("cpu", ranks)
+            ),
+        )
+
+    return work
+
+
+def test_dated_trees_do_not_depend_on_the_number_of_ranks(dated, monkeypatch):
+    alone = dated(1)
+    assert [run.number for run in alone.runs] == [0, 1, 2] and alone.runs[2].samples.n == 31
+    for size in (2, 3, 5):
+        found = dated(size)
+        assert same(alone, found) and found.diagnosis == alone.diagnosis
+        assert found.generations == alone.generations
+    right = time_sampler.new_run
+    monkeypatch.setattr(time_sampler, "new_run", lambda r, *a: replace(right(r % 2, *a), number=r))
+    assert not same(alone, dated(3))
+
+
+def test_dated_trees_go_on_on_another_number_of_ranks(dated, tmp_path):
+    dated(2, str(tmp_path / "x"), 400)
+    longer = dated(3, str(tmp_path / "x"))
+    dated(1, str(tmp_path / "y"), 400)
+    once = dated(1, str(tmp_path / "y"))
+    assert longer.resumed_at == 400 and same(longer, once)
+    for name in ("run1.log", "run3.log", "run2.trees", "ckp.run3.samples"):
+        assert (tmp_path / f"x.{name}").read_bytes() == (tmp_path / f"y.{name}").read_bytes(), name
