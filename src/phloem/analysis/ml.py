@@ -19,9 +19,10 @@ from phloem.analysis.ml_settings import MlSettings, choice_settings, replicates_
 from phloem.analysis.ml_supports import BranchSupports, supports_of
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
-from phloem.errors import in_file
+from phloem.errors import InputError, in_file
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
+from phloem.hardware.ranks import ranks
 from phloem.io.input_file import input_digest
 from phloem.io.trees import newick_text, read_trees
 from phloem.model.record import ParameterValue
@@ -120,6 +121,11 @@ def run_ml(
     if compiling is not None:
         on_first_compilation(compiling)
     checked(settings)
+    if ranks().size > 1 and settings.bootstrap is None:
+        raise InputError(
+            f"{ranks().size} processes were started, and there is nothing here that they could share",
+            hint="They share the replicates of --bootstrap and the alignments of --genes; else start one.",
+        )
     check_outputs(settings.files, settings.inputs, settings.redo)
     result, data, checkpoint = analysed(settings, told, resumable=True)
     write_result(result, data)
@@ -210,7 +216,7 @@ def _bootstrapped(
         if told is not None:
             told(Doing("bootstrap", k, most, f"bootstrap {k} of {most}", left), value)
 
-    return bootstrap_trees(resampling, values, replicates, of_search, counted)
+    return bootstrap_trees(resampling, values, replicates, of_search, counted, ranks())
 
 
 def _checkpoint(settings: MlSettings, models: Sequence[str]) -> Checkpoint:

@@ -1,4 +1,7 @@
-"""`phloem ml --genes FOLDER`: a tree of every alignment in a folder, in one process, with one table."""
+"""`phloem ml --genes FOLDER`: a tree of every alignment in a folder, with one table.
+
+Several processes share the genes; each keeps a journal of its own, and all of them are read on a resume.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from glob import escape, glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +27,7 @@ from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.errors import InputError, PhloemError
 from phloem.hardware.notice import on_first_compilation
+from phloem.hardware.ranks import Ranks, ranks
 from phloem.io.input_file import input_digest
 from phloem.io.output_file import appended_text, write_file
 
@@ -53,48 +58,34 @@ class GenesResult:
 
 
 def run_genes(
-    settings: MlSettings, told: Told | None = None, compiling: Callable[[str], None] | None = None
+    settings: MlSettings,
+    told: Told | None = None,
+    compiling: Callable[[str], None] | None = None,
+    here: Ranks | None = None,
 ) -> GenesResult:
     """settings.alignment: the folder. Every gene is analysed with the other settings, as phloem ml would; one
     that cannot be has its error in the table, and the others go on.
 
-    What is done is in PREFIX.genes.checkpoint, from which a run that was killed goes on. Errors: InputError
-    for a folder without alignments, options that are of one alignment only, and outputs that exist.
+    What is done is in PREFIX.genes.checkpoint, from which a run that was killed goes on. here: processes that
+    share the genes; of the others than the first, which calls this, each has a checkpoint beside it. Errors:
+    InputError for a folder without alignments, options that are of one alignment only, and outputs that
+    exist.
     """
-    from phloem.inference.ml.search_state import Doing
-
     begin, genes, files = time.perf_counter(), genes_of(settings), files_of(settings)
+    here = here or ranks()
     checked(settings)
     if compiling is not None:
         on_first_compilation(compiling)
     trees = f"{settings.file_prefix}.gene_trees"
-    own = {name: os.path.join(trees, f"{name}.tree") for name in genes}
-    journal = _Journal(f"{settings.file_prefix}.genes.checkpoint", settings)
+    journal = _Journal(settings)
     done = journal.read()
     check_outputs([*files][:-1], genes.values(), settings.redo)
     if os.path.isdir(trees) and os.listdir(trees) and not (done or settings.redo):
         hint = "Give another --prefix, or --redo to replace what is in it."
         raise InputError("this folder exists already", file=trees, hint=hint)
     os.makedirs(trees, exist_ok=True)
-    rows: list[dict[str, Any]] = []
-    kept = 0
-    for k, (name, path) in enumerate(genes.items()):
-        digest = input_digest(path)
-        row = done.get(name)
-        if row is not None and row["digest"] == digest:
-            kept += 1
-        else:
-            row = {"digest": digest} | _row(name, replace(settings, alignment=path, prefix=name))
-            journal.add(row)
-        if row["tree"]:
-            write_file(own[name], row["tree"])
-        elif os.path.exists(own[name]):
-            os.unlink(own[name])  # of other data or settings
-        rows.append(row)
-        if told is not None:
-            value = row["log_likelihood"]
-            doing = Doing("genes", k + 1, len(genes), f"gene {k + 1} of {len(genes)}, {name}", "about")
-            told(doing, np.nan if value is None else value)
+    rows = here.together(_shared_rows, settings, genes, done, told=told)
+    kept = sum(done.get(row["gene"]) == row for row in rows)
     result = GenesResult(tuple(rows), kept, files, time.perf_counter() - begin)
     table, every, record, _ = files
     lines = ["\t".join(COLUMNS), *("\t".join(_cell(row[name]) for name in COLUMNS) for row in rows)]
@@ -103,6 +94,53 @@ def run_genes(
     write_file(record, json.dumps(_record(settings, rows, result.seconds), indent=1) + "\n")
     journal.remove()
     return result
+
+
+def _shared_rows(
+    here: Ranks,
+    settings: MlSettings,
+    genes: dict[str, str],
+    done: Mapping[str, Any],
+    told: Told | None = None,
+) -> list[dict[str, Any]]:
+    """Rows of all genes, on rank 0; done: those of an earlier run."""
+    from phloem.inference.ml.search_state import Doing
+
+    own = shares_of_genes(genes, here.size)[here.number]
+    journal, rows, seen = _Journal(settings, here.number), {}, 0
+    for name in own:
+        digest, row = input_digest(genes[name]), done.get(name)
+        if row is None or row["digest"] != digest:
+            row = {"digest": digest} | _row(name, replace(settings, alignment=genes[name], prefix=name))
+            journal.add(row)
+        path = os.path.join(f"{settings.file_prefix}.gene_trees", f"{name}.tree")
+        if row["tree"]:
+            write_file(path, row["tree"])
+        elif os.path.exists(path):
+            os.unlink(path)  # of other data or settings
+        rows[name] = row
+        if told is not None:
+            seen, value = min(seen + here.size, len(genes)), row["log_likelihood"]
+            doing = Doing("genes", seen, len(genes), f"gene {seen} of {len(genes)}, {name}", "about")
+            told(doing, np.nan if value is None else value)
+    found: dict[str, Any] = {}
+    for part in here.gather(rows) or ():
+        found |= part
+    return [found[name] for name in genes if name in found]
+
+
+def shares_of_genes(genes: Mapping[str, str], size: int) -> list[list[str]]:
+    """Names for every process: the largest files first, each to whom has least; of one process, in order."""
+    if size == 1:
+        return [list(genes)]
+    sizes = {name: os.path.getsize(path) for name, path in genes.items()}
+    shares: list[list[str]] = [[] for _ in range(size)]
+    burden = [0] * size
+    for name in sorted(genes, key=lambda name: (-sizes[name], name)):
+        least = burden.index(min(burden))
+        shares[least].append(name)
+        burden[least] += sizes[name]
+    return shares
 
 
 def genes_of(settings: MlSettings) -> dict[str, str]:
@@ -181,10 +219,11 @@ def _record(settings: MlSettings, rows: list[dict[str, Any]], seconds: float) ->
 
 
 class _Journal:
-    """A line of JSON a gene that is done, behind one that says of which settings."""
+    """A line of JSON a gene that is done, behind one that says of which settings. rank: whose file it is."""
 
-    def __init__(self, path: str, settings: MlSettings) -> None:
-        self._path, self._redo = path, settings.redo
+    def __init__(self, settings: MlSettings, rank: int = 0) -> None:
+        self._first, self._redo = f"{settings.file_prefix}.genes.checkpoint", settings.redo
+        self._path = f"{self._first}.{rank}" if rank else self._first
         others = ("alignment", "prefix", "threads", "redo")
         chosen = {k: v for k, v in settings_of(settings).items() if k not in others}
         files = [input_digest(file) for file in settings.inputs if file != settings.alignment]
@@ -192,27 +231,37 @@ class _Journal:
         self._identity = hashlib.sha256(text.encode()).hexdigest()
 
     def read(self) -> dict[str, dict[str, Any]]:
-        """Rows by gene; begins the file anew where there is none, or it is of other settings and redo."""
-        if os.path.exists(self._path):
-            head, *lines = Path(self._path).read_text(encoding="utf-8", errors="replace").splitlines() or [""]
+        """Rows by gene, of all processes; files of other settings are gone where redo says so."""
+        found: dict[str, dict[str, Any]] = {}
+        for path in self._all():
+            head, *lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines() or [""]
             if head == self._identity:
                 rows = [row for row in map(_parsed, lines) if row is not None]
-                return {row["gene"]: row for row in rows}
-            if not self._redo:
+                found |= {row["gene"]: row for row in rows}
+            elif self._redo:
+                os.unlink(path)
+            else:
                 raise InputError(
                     "this checkpoint is of another analysis",
-                    file=self._path,
+                    file=path,
                     hint="Give another --prefix, or --redo to begin anew.",
                 )
-        write_file(self._path, self._identity + "\n")
-        return {}
+        return found
 
     def add(self, row: dict[str, Any]) -> None:
+        if not os.path.exists(self._path):
+            write_file(self._path, self._identity + "\n")
         with appended_text(self._path, "the genes before this one are kept") as stream:
             stream.write("\n" + json.dumps(row) + "\n")  # a line that a kill cut short stays alone
 
     def remove(self) -> None:
-        os.unlink(self._path)
+        """That of every process."""
+        for path in self._all():
+            os.unlink(path)
+
+    def _all(self) -> list[str]:
+        others = [path for path in glob(f"{escape(self._first)}.*") if path.rsplit(".", 1)[1].isdigit()]
+        return [*([self._first] if os.path.exists(self._first) else []), *sorted(others)]
 
 
 def _parsed(line: str) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from phloem.hardware.ranks import Ranks, by_torch, launched, ranks, show_gpus, v
 
 Device = Literal["auto", "cpu", "gpu"]
 ALL, CPU = "all", "cpu"
-DIVIDED = ("mcmc", "time")  # commands whose work several processes divide
+DIVIDED = ("mcmc", "time", "ml")  # commands whose work several processes divide
 _FIRST_SPEAKS = 2.0  # seconds, in which the first process says what others would say too
 
 
@@ -73,6 +73,16 @@ def use_devices(text: str, n_useful: int) -> Literal["cpu", "gpu"]:
 
             become_launcher(len(chosen), sys.argv[1:])
     return "gpu"
+
+
+def assists() -> bool:
+    """Whether this process is one of several, and not the first: it has then done what the first asked for,
+    which begins after this and dismisses it."""
+    here = ranks()
+    if here.number == 0:
+        return False
+    here.assist()
+    return True
 
 
 def be_quiet() -> io.StringIO | None:

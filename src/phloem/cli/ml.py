@@ -79,7 +79,10 @@ def ml(
     options = dict(locals()) | {"link": tuple(link or ())}
     for name in ("data", "progress", "genes"):
         del options[name]
-    _run(data | options, progress, genes)
+    from phloem.analysis.processes import assists
+
+    if not assists():
+        _run(data | options, progress, genes)
 
 
 def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
@@ -87,6 +90,7 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
     from phloem.analysis.ml_genes import files_of, genes_of, run_genes
     from phloem.analysis.ml_settings import MlSettings
     from phloem.analysis.progress import ProgressFile
+    from phloem.hardware.ranks import ranks
 
     require_stdout()
     messages, settings = message_console(live=True), MlSettings(**options)
@@ -99,6 +103,7 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
             many = run_genes(settings, told, messages.print)
         else:
             result = run_ml(settings, told, messages.print)
+    ranks().dismiss()
     if not genes:
         _show(result)
         return
@@ -107,10 +112,18 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
         raise typer.Exit(1)
 
 
+def _show_processes(what: str) -> None:
+    from phloem.hardware.ranks import ranks
+
+    if ranks().size > 1:
+        report_console().print(f"{ranks().size} processes shared the {what}, {ranks().how}")
+
+
 def _show_genes(result: GenesResult) -> None:
     from rich.text import Text
 
     console, failed = report_console(), result.failed
+    _show_processes("genes")
     for row in failed:
         console.print(Text.assemble((f"{row['gene']}: ", "yellow"), row["error"]))
     console.print(f"{len(result.rows) - len(failed)} of {len(result.rows)} genes have a tree")
@@ -134,6 +147,7 @@ def _show(result: MlResult) -> None:
     )
 
     console, found = report_console(), result.found
+    _show_processes("bootstrap replicates")
     console.print(f"{result.data['taxa']} taxa, {result.data['sites']:,} sites, {result.data['datatype']}")
     for line in all_choice_lines(result.choices, _ROWS):
         console.print(Text(line), soft_wrap=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NoReturn, Protocol
@@ -17,7 +18,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from phloem.errors import InputError
-from phloem.hardware.machine import detect_hardware
+from phloem.hardware.machine import detect_hardware, usable_cores
 
 # What launchers tell each process: how many there are, and which it is. Of several the first one counts:
 # Open MPI starts its own on other hosts with Slurm, whose numbers are then others.
@@ -29,10 +30,14 @@ _LAUNCHERS = (
 _TORCH = ("WORLD_SIZE", "RANK")
 _BY_TORCH = "TORCHELASTIC_RUN_ID"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
+_PATIENCE = 1e-3  # seconds between two looks whether others have come
 
 
 class Talk(Protocol):
-    """How processes talk. Failures of the connection are errors of the library below."""
+    """How processes talk. Failures of the connection are errors of the library below. meet: until all have
+    come, which may take hours, at no cost."""
+
+    def meet(self) -> None: ...
 
     def broadcast(self, what: Any) -> Any: ...
 
@@ -69,6 +74,37 @@ class Ranks:
         """The message, float64 and as long, that a partner sends while this one is sent there."""
         assert self.talk is not None
         return self.talk.exchange(message, partner)
+
+    def together(self, work: Callable[..., Any], *arguments: Any, **own: Any) -> Any:
+        """What work(self, *arguments, **own) returns on rank 0, which calls this, while all others, which
+        assist, do work(self, *arguments). work: a function of a module."""
+        if self.talk is not None:
+            self.talk.meet()
+            self.talk.broadcast((work, arguments))
+        return work(self, *arguments, **own)
+
+    def assist(self) -> None:
+        """Of all ranks but the first: take part in whatever that asks for, until it dismisses them."""
+        assert self.talk is not None
+        while True:
+            self.talk.meet()
+            told = self.talk.broadcast(None)
+            if told is None:
+                return
+            work, arguments = told
+            work(self, *arguments)
+
+    def dismiss(self) -> None:
+        """Of rank 0: nobody is needed any more."""
+        if self.talk is not None:
+            self.talk.meet()
+            self.talk.broadcast(None)
+
+    @property
+    def cores(self) -> int:
+        """That this process may use; what no launcher has divided, the processes of this host share."""
+        cores = usable_cores()[0]
+        return cores if cores < (os.cpu_count() or 1) else max(1, cores // self.local[1])
 
     def finish(self) -> None:
         """Take leave, as every process has to that ends well."""
@@ -171,6 +207,11 @@ def _by_mpi(size: int) -> Ranks:
 @dataclass(frozen=True)
 class _MpiTalk:
     comm: Any
+
+    def meet(self) -> None:
+        asked = self.comm.Ibarrier()
+        while not asked.Test():
+            time.sleep(_PATIENCE)  # whoever waits in MPI itself takes a whole core
 
     def broadcast(self, what: Any) -> Any:
         return self.comm.bcast(what, root=0)

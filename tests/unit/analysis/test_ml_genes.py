@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from threading import BrokenBarrierError
 
 import pytest
 
@@ -15,6 +16,7 @@ from phloem.analysis.ml_settings import MlSettings
 from phloem.errors import InputError
 from phloem.io.trees import read_tree, read_trees
 from phloem.tree.splits import robinson_foulds
+from unit.inference.mcmc.ranks_in_threads import led
 
 ROWS = (
     "ACGTACGTACGTACGAAC",
@@ -122,3 +124,43 @@ def test_what_is_of_one_alignment_is_refused(genes):
     with pytest.raises(InputError, match="no alignments"):
         run_genes(replace(SETTINGS, alignment="genes/empty"))
     assert not list(Path().glob("o.*"))
+
+
+def without_times(rows) -> list[dict]:
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
+
+
+def test_genes_are_shared_by_processes(genes):
+    alone = run_genes(replace(SETTINGS, prefix="alone"))
+    for size in (2, 5):
+        settings = replace(SETTINGS, prefix=f"of{size}")
+        found = led(size, lambda here, settings=settings: run_genes(settings, here=here))
+        assert without_times(found.rows) == without_times(alone.rows) and found.kept == 0
+        assert Path(f"of{size}.genes.nwk").read_text() == Path("alone.genes.nwk").read_text()
+        assert not list(Path().glob("*.checkpoint*"))
+    sizes = {name: str(genes / f"{name}.fa") for name in "abcd"}
+    for name, n in zip("abcd", (9, 4, 7, 1)):
+        Path(sizes[name]).write_text("x" * n)
+    assert ml_genes.shares_of_genes(sizes, 2) == [["a", "d"], ["c", "b"]]
+
+
+def test_what_all_processes_had_done_is_kept(genes, monkeypatch):
+    """Two processes, one of which ends before its gene does; another number of them goes on."""
+    analysed = ml_genes.analysed
+
+    def mortal(settings):
+        if settings.prefix == "x":
+            raise RuntimeError("killed")
+        return analysed(settings)
+
+    with monkeypatch.context() as patched, pytest.raises((RuntimeError, BrokenBarrierError)):
+        patched.setattr(ml_genes, "analysed", mortal)
+        patched.setattr(ml_genes, "shares_of_genes", lambda genes, size: [["x"], ["y", "z"]])
+        led(2, lambda here: run_genes(SETTINGS, here=here))
+    assert Path("o.genes.checkpoint.1").exists() and not Path("o.genes.checkpoint").exists()
+    other = Path("o.genes.checkpoint.1").read_text()
+    again = led(3, lambda here: run_genes(SETTINGS, here=here))
+    assert again.kept == 2 and not list(Path().glob("*.checkpoint*"))
+    Path("p.genes.checkpoint.1").write_text(other)
+    monkeypatch.setattr(ml_genes._Journal, "_all", lambda self: [])  # planted: that of the first one alone
+    assert run_genes(replace(SETTINGS, prefix="p")).kept == 0

@@ -102,6 +102,19 @@ def test_a_killed_process_ends_all_and_another_number_goes_on(alone, tmp_path):
 
 
 @needs_mpi
+def test_bootstrap_replicates_are_shared(tmp_path):
+    search = ("ml", str(PRIMATES), "--model", "JC", "--patience", "0", "--prefix")
+    done = run([sys.executable, "-m", "phloem", *search, "one", "--bootstrap", "5"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run(mpi(2, *search, "two", "--bootstrap", "5"), tmp_path)
+    assert done.returncode == 0 and "2 processes shared the bootstrap replicates" in done.stdout, done.stderr
+    for name in ("tree", "bootstrap.nwk"):
+        assert (tmp_path / f"one.{name}").read_bytes() == (tmp_path / f"two.{name}").read_bytes(), name
+    done = run(mpi(2, *search, "two"), tmp_path)
+    assert done.returncode != 0 and done.stderr.count("nothing here that they could share") == 1
+
+
+@needs_mpi
 def test_an_error_is_said_once_and_ends_all(tmp_path):
     done = run(mpi(2, *COMMAND, "--model", "GTRX"), tmp_path)
     assert done.returncode != 0 and done.stderr.count("error: model string") == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -14,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from phloem.hardware.machine import usable_cores
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.checkpoint import Checkpoint
 from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept, looks_at
@@ -150,10 +148,8 @@ def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:
 
 
 def threads_of(settings: Any, ranks: Ranks) -> int:
-    """Of this process, for settings of either sampler: as asked for, or the cores that it may use; what no
-    launcher has divided, the processes of this host share."""
-    cores = usable_cores()[0]
-    return settings.threads or (cores if cores < (os.cpu_count() or 1) else max(1, cores // ranks.local[1]))
+    """Of this process, for settings of either sampler: as asked for, or the cores that it may use."""
+    return settings.threads or ranks.cores
 
 
 def gathered(spread: Spread, runs: list, before: list[Samples]) -> tuple[list, list]:

@@ -1,6 +1,6 @@
 """The standard bootstrap (Felsenstein 1985): a tree of every resampled alignment, and when there are enough.
 
-Replicate k of seed s is the same alone or among others, on any number of threads.
+Replicate k of seed s is the same alone or among others, on any number of threads and processes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from phloem.data.alignment import Alignment
 from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError
+from phloem.hardware.ranks import Ranks
 from phloem.inference.ml.identical import Distinct
 from phloem.inference.ml.searched import OneAlignment, Searched, SearchedPart, SeveralParts
 from phloem.inference.ml.tree_search import SearchSettings, climbed_once
@@ -62,23 +63,44 @@ def bootstrap_trees(
     replicates: int | Literal["auto"],
     settings: SearchSettings,
     told: Told | None = None,
+    here: Ranks | None = None,
 ) -> list[Tree]:
     """Of every replicate a parsimonious tree of a random order of taxa, climbed once under the model, whose
     free numbers are fitted again, from values on, and whose counted ones are counted again.
 
     replicates: a number, or "auto": by AT_ONCE until `distance_of_halves` is below ENOUGH, at most MOST.
+    here: processes that share the replicates; the first of them has all trees, others return none.
     """
+    here = here or Ranks()
+    arguments = resampling, values, replicates, settings
+    return here.together(_shared_replicates, *arguments, told=told)
+
+
+def _shared_replicates(
+    here: Ranks,
+    resampling: Resampling,
+    values: Mapping[str, ParameterValue],
+    replicates: int | Literal["auto"],
+    settings: SearchSettings,
+    told: Told | None = None,
+) -> list[Tree]:
     automatic = replicates == "auto"
     most = MOST if isinstance(replicates, str) else replicates
     trees: list[Tree] = []
-    for k in range(most):
-        trees.append(_replicate(k, resampling, values, settings))
-        if told is not None:
-            told(k + 1, most)
-        if automatic and (k + 1) % AT_ONCE == 0:
-            rng = np.random.default_rng([settings.seed, _STREAM, 1, k])
-            if distance_of_halves(presence(trees)[1], rng) < ENOUGH:
-                break
+    enough, done = False, 0
+    while done < most and not enough:
+        own, until = [], done + AT_ONCE if automatic else most
+        for k in range(done + here.number, until, here.size):
+            own.append(_replicate(k, resampling, values, settings))
+            if told is not None:
+                told(min(k - here.number + here.size, until), most)
+        done, parts = until, here.gather(own)
+        if parts is not None:
+            trees += [part[i] for i in range(len(parts[0])) for part in parts if i < len(part)]
+            if automatic:
+                rng = np.random.default_rng([settings.seed, _STREAM, 1, done - 1])
+                enough = distance_of_halves(presence(trees)[1], rng) < ENOUGH
+        enough = here.broadcast(enough)
     return trees
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.errors import InputError
-from phloem.hardware.machine import usable_cores
+from phloem.hardware.ranks import ranks
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
 from phloem.inference.ml.fusion import fused
 from phloem.inference.ml.search import Place, climb, climb_near, fit_lengths, hilltop
@@ -128,7 +128,7 @@ def climbed_once(data: Searched, start: Start, settings: SearchSettings) -> Fit:
 
 def _usual_threads(entries: int) -> int:
     """More than one where rounds of moves take longer than threads take to begin."""
-    return usable_cores()[0] if entries > _MANY else 1
+    return ranks().cores if entries > _MANY else 1
 
 
 class _Search:

@@ -25,6 +25,9 @@ class ThreadTalk:
     def __init__(self, meeting: Meeting, number: int) -> None:
         self.meeting, self.number = meeting, number
 
+    def meet(self) -> None:
+        pass
+
     def gather(self, what: Any) -> list[Any] | None:
         found = self._all(what)
         return found if self.number == 0 else None
@@ -56,3 +59,16 @@ def on_ranks(size: int, work):
             return results[0]
         finally:
             meeting.barrier.abort()
+
+
+def led(size: int, work):
+    """What work(ranks) returns on the first rank of so many, which the others assist."""
+
+    def each(here: Ranks):
+        if here.number:
+            return here.assist()
+        result = work(here)
+        here.dismiss()
+        return result
+
+    return on_ranks(size, each)

@@ -9,6 +9,7 @@ import pytest
 
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
+from phloem.inference.ml import bootstrap
 from phloem.inference.ml.bootstrap import (
     Resampling,
     bootstrap_trees,
@@ -28,6 +29,7 @@ from phloem.inference.ml.identical import distinct
 from phloem.inference.ml.search import fit_lengths
 from phloem.inference.ml.tree_search import SearchSettings, search_tree
 from phloem.inference.ml.ultrafast import Replicates, climb_each
+from phloem.io.trees import newick_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import engine_problem
 from phloem.likelihood.simulation import simulate_alignment
@@ -36,6 +38,7 @@ from phloem.pruning.cpu.directed_messages import DirectedMessages
 from phloem.tree.half_edges import branch_splits, half_edges, tree_of
 from phloem.tree.random import uniform_unrooted
 from phloem.tree.splits import split_members, tip_bits, tree_splits
+from unit.inference.mcmc.ranks_in_threads import led
 
 BOTH = SupportSettings(alrt=200, ufboot=1000)
 
@@ -131,7 +134,7 @@ def test_every_replicate_climbs_with_its_own_weights(simulated, truth):
     assert len(again.distinct) == 1  # the data's own weights lead to one tree
 
 
-def test_ultrafast_supports_are_near_those_of_the_standard_bootstrap(simulated, found):
+def test_ultrafast_supports_are_near_those_of_the_standard_bootstrap(simulated, found, monkeypatch):
     drawn = Resampling([("", simulated, "HKY+FQ")], None, distinct(simulated, apart=True))
     trees = bootstrap_trees(drawn, found.optimum.parameters, 20, SearchSettings(threads=1))
     shares = split_shares(trees)
@@ -142,6 +145,20 @@ def test_ultrafast_supports_are_near_those_of_the_standard_bootstrap(simulated, 
     assert abs(np.mean(apart)) < 0.1 and np.abs(apart).max() < 0.4
     alone = bootstrap_trees(drawn, found.optimum.parameters, 2, SearchSettings(threads=2))
     assert [tree_splits(t).tobytes() for t in alone] == [tree_splits(t).tobytes() for t in trees[:2]]
+
+    def drawn_on(size: int, replicates):
+        settings, start = SearchSettings(threads=1), found.optimum.parameters
+        shared = led(size, lambda here: bootstrap_trees(drawn, start, replicates, settings, None, here))
+        return [newick_text([tree]) for tree in shared]
+
+    expected = [newick_text([tree]) for tree in trees]
+    assert drawn_on(3, 5) == expected[:5] and drawn_on(4, 3) == expected[:3]
+    monkeypatch.setattr(bootstrap, "AT_ONCE", 4)
+    monkeypatch.setattr(bootstrap, "distance_of_halves", lambda has, rng: 1.0 if len(has) < 8 else 0.0)
+    assert drawn_on(3, "auto") == expected[:8]
+    right = bootstrap._replicate  # planted: what a process has done is counted, not what all have
+    monkeypatch.setattr(bootstrap, "_replicate", lambda k, *a: right(k // 3, *a))
+    assert drawn_on(3, 5) != expected[:5]
 
 
 def transfers(split: frozenset, tree_sides: list[frozenset], taxa: frozenset) -> int:
