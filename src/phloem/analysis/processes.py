@@ -85,6 +85,17 @@ def assists() -> bool:
     return True
 
 
+def dismiss() -> None:
+    """Of the first process: the others, which assist, are not needed any more."""
+    ranks().dismiss()
+
+
+def shared_line(what: str) -> str | None:
+    """Who shared what, for people; None where one process did it."""
+    here = ranks()
+    return f"{here.size} processes shared the {what}, {here.how}" if here.size > 1 else None
+
+
 def be_quiet() -> io.StringIO | None:
     """On all processes but the first: keep what would be printed, and return it."""
     if is_first():

@@ -89,8 +89,8 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
     from phloem.analysis.ml import run_ml
     from phloem.analysis.ml_genes import files_of, genes_of, run_genes
     from phloem.analysis.ml_settings import MlSettings
+    from phloem.analysis.processes import dismiss
     from phloem.analysis.progress import ProgressFile
-    from phloem.hardware.ranks import ranks
 
     require_stdout()
     messages, settings = message_console(live=True), MlSettings(**options)
@@ -103,7 +103,7 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
             many = run_genes(settings, told, messages.print)
         else:
             result = run_ml(settings, told, messages.print)
-    ranks().dismiss()
+    dismiss()
     if not genes:
         _show(result)
         return
@@ -113,10 +113,11 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
 
 
 def _show_processes(what: str) -> None:
-    from phloem.hardware.ranks import ranks
+    from phloem.analysis.processes import shared_line
 
-    if ranks().size > 1:
-        report_console().print(f"{ranks().size} processes shared the {what}, {ranks().how}")
+    line = shared_line(what)
+    if line is not None:
+        report_console().print(line)
 
 
 def _show_genes(result: GenesResult) -> None:
