@@ -28,6 +28,15 @@ def informative(allowed: np.ndarray) -> np.ndarray:
     return np.asarray((~allowed).sum(0).min(1) > 1)
 
 
+def single_changes(allowed: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(T,) how many changes parsimony sees on a tip's branch wherever it is put: columns of which all other
+    tips allow a state that it does not."""
+    lacking = np.asarray((~allowed).sum(0))  # (P, S)
+    alone = (lacking == 1) & (lacking.min(1) == 1)[:, None]
+    own = np.asarray((~allowed & alone).any(2), np.float64)
+    return np.rint(own @ weights).astype(np.int64)
+
+
 def of_few_states(allowed: np.ndarray) -> list[np.ndarray]:
     """Characters (T, n, S) in blocks of as many states as they show, 2, 3, 4, 8, 16, …: what is in no set but
     in those of all states saves no change, and of 61 codons most characters show two or three."""
@@ -47,10 +56,14 @@ def parsimony_room(parts: Sequence[Part], wanted: bool = True) -> ParsimonyRoom:
     """Characters of all parts that parsimony can tell trees by; none unless wanted. States that no character
     tells apart (those of a hidden process) are one."""
     n_tips, blocks, price, planes, first = len(parts[0].tip_codes), [], [], [], 0
+    singles, copies_of, n_sites = np.zeros(2 * n_tips - 1, np.int64), [], 0.0
     for part in parts if wanted else ():
         sets = np.unique(np.asarray(part.state_sets, bool), axis=1)
         sets = sets[:, sets.any(0)]
         allowed = sets[part.tip_codes]  # (T, P, S)
+        seen = ~part.unobservable
+        singles[:n_tips] += single_changes(allowed[:, seen], part.weights[seen])
+        n_sites += part.weights[seen].sum()
         telling = np.flatnonzero(informative(allowed) & (part.weights > 0) & ~part.unobservable)
         copies = np.repeat(telling, np.rint(part.weights[telling]).astype(np.int64))
         if len(copies) == 0 or sets.shape[1] < 2:
@@ -59,6 +72,7 @@ def parsimony_room(parts: Sequence[Part], wanted: bool = True) -> ParsimonyRoom:
         for characters in of_few_states(allowed[:, copies[::step]]):
             own = bit_planes(characters)
             blocks.append([first, own.shape[2], own.shape[1]])
+            copies_of.append(step)
             price.append(step * price_of_change(sets.shape[1]))
             planes.append(own.reshape(n_tips, -1))
             first += planes[-1].shape[1]
@@ -68,9 +82,13 @@ def parsimony_room(parts: Sequence[Part], wanted: bool = True) -> ParsimonyRoom:
     return ParsimonyRoom(
         blocks=np.array(blocks, np.int64).reshape(-1, 3),
         price=np.array(price, np.float64),
+        copies=np.array(copies_of, np.int64),
+        singles=singles,
+        per_length=np.array([n_sites]),
         sets=rows,
         common=np.zeros(max([words for _, words, _ in blocks], default=0), np.uint64),
         node=np.zeros(n, np.int64),
         above=np.zeros(n, np.int64),
         cost=np.zeros(n),
+        price_of=np.zeros(n),
     )

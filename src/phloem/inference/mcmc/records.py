@@ -217,16 +217,22 @@ class ParsimonyRoom(NamedTuple):
 
     X words hold the planes of all blocks of characters, those of one number of states; blocks (n, 3) int64:
     first word, words a plane, states. price: (n,) what a change costs, in log units of a proposal's
-    probability. sets: (2N, X) uint64; rows of the tips are the data. common: (most words,) uint64. node,
-    above: (N,) int64, a walk and where it came from; cost: (N,)."""
+    probability; copies: (n,) int64 columns that a character stands for. singles: (N,) int64 changes that
+    every tree has on a tip's branch; per_length: (1,) columns, so changes expected of a branch of length 1.
+    sets: (2N, X) uint64; rows of the tips are the data. common: (most words,) uint64. node, above: (N,)
+    int64, a walk and where it came from, cost, price_of: (N,), what moves note of places."""
 
     blocks: np.ndarray
     price: np.ndarray
+    copies: np.ndarray
+    singles: np.ndarray
+    per_length: np.ndarray
     sets: np.ndarray
     common: np.ndarray
     node: np.ndarray
     above: np.ndarray
     cost: np.ndarray
+    price_of: np.ndarray
 
 
 class ChainScratch(NamedTuple):

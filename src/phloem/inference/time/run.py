@@ -48,7 +48,7 @@ WINDOWS = (0.1, 0.2, 0.35, 0.6, 0.9)
 """Shares of the warm-up at which a window of learning ends: its scales are then used, and another begins."""
 STONE_WINDOWS = (0.5,)
 """The same, of those of a stone in which moves adapt."""
-PRICE = 4.0
+PRICE = 8.0
 """Of a change, times MrBayes': dated genomes are so alike that a change which a place does not need costs
 eight log units, and a subtree has a place or two where it fits among two hundred."""
 PRIOR_DRAWS = 5.0  # how many draws the usual variance counts as
@@ -94,7 +94,8 @@ def new_run(
     there_on_device = device == "gpu" and settings.use_data
     cells = time_cells(observed, model, whole=there_on_device)
     characters = parsimony_room(cells.forest.parts, settings.use_data)
-    characters = characters._replace(price=PRICE * characters.price)
+    per_length = characters.per_length * cells.recipes.unit[0]
+    characters = characters._replace(price=PRICE * characters.price, per_length=per_length)
     there = _there(model) | {"model": cells.apart, "characters": len(characters.blocks) > 0}
     costs = likelihood_costs(cells.forest.parts, there_on_device)
     chosen = chosen_moves(model, there, settings.move_weights, costs)

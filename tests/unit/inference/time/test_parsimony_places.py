@@ -7,7 +7,7 @@ import pytest
 
 from phloem.clustering.reference.parsimony import parsimony_score
 from phloem.data.patterns import SitePatterns
-from phloem.inference.mcmc.characters import parsimony_room, price_of_change
+from phloem.inference.mcmc.characters import parsimony_room, price_of_change, single_changes
 from phloem.inference.time.compiled.edit import graft, prune, root_above
 from phloem.inference.time.moves.parsimony_spr import places
 from phloem.tree.dated import random_dated_tree
@@ -57,7 +57,7 @@ def largest_error(room, seed) -> float:
         own, before = price(p), p.heights[p.parent[i]]
         q, s = prune(p, i)
         n = places(p, i, q, root_above(p, s))
-        edges, cost = p.edges[:n].tolist(), room.cost[:n].copy()
+        edges, cost = p.edges[:n].tolist(), room.price_of[:n].copy()
         assert len(set(edges)) == n and set(edges) == reaching(p, root_above(p, s), p.heights[i])
         for j, found in zip(edges, cost):
             there = proposal(start, 1.0, None)
@@ -81,3 +81,22 @@ def test_a_wrong_character_is_noticed():
     room = parsimony_room(PARTS)
     room.sets[3, 0] ^= np.uint64(1)
     assert largest_error(room, 1) > 0.1
+
+
+def test_changes_on_the_branch_are_those_that_the_place_costs_and_the_tip_s_own():
+    room, start = parsimony_room(PARTS[:1]), point(3)
+    room.singles[:N_TIPS] = np.arange(N_TIPS)
+    for i in range(2 * N_TIPS - 2):
+        p = proposal(start, 1.0, None)._replace(parsimony=room)
+        q, s = prune(p, i)
+        n = places(p, i, q, root_above(p, s))
+        at_price = room.price_of[:n] / room.price[0]
+        assert np.allclose(room.node[:n] - at_price, i if i < N_TIPS else 0)
+        assert at_price.any()
+
+
+def test_a_state_of_one_tip_is_a_change_on_its_branch():
+    a, c, g, any_of_all = np.eye(3, dtype=bool)[[0]], [False, True, False], [False, False, True], [True] * 3
+    columns = [[a[0]] * 3 + [c], [a[0], a[0], c, c], [a[0], c, g, g], [a[0], any_of_all, a[0], g], [c] * 4]
+    allowed = np.array(columns, bool).transpose(1, 0, 2)
+    assert single_changes(allowed, np.array([1.0, 9.0, 9.0, 3.0, 9.0])).tolist() == [0, 0, 0, 4]

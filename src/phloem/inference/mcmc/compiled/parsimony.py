@@ -34,7 +34,14 @@ def join(room, x, y, out):
 @uncounted
 def price_of_meeting(room, x, y):
     """What the changes cost that the sets of rows x and y ask for at a branch between them."""
-    total = 0.0
+    return meeting(room, x, y)[0]
+
+
+@uncounted
+def meeting(room, x, y):
+    """What the changes cost that the sets of rows x and y ask for at a branch between them, and their
+    number."""
+    total, number = 0.0, np.int64(0)
     for k in range(room.blocks.shape[0]):
         first, n_words, n_states = room.blocks[k, 0], room.blocks[k, 1], room.blocks[k, 2]
         _common(room.sets, room.common, x, y, first, n_words, n_states)
@@ -42,7 +49,8 @@ def price_of_meeting(room, x, y):
         for w in range(n_words):
             changes += popcount(~room.common[w])
         total += room.price[k] * changes
-    return total
+        number += room.copies[k] * changes
+    return total, number
 
 
 @uncounted
