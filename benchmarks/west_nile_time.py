@@ -17,6 +17,7 @@ import numpy as np
 from phloem.analysis.time import TimeSettings, TimeTreeSettings, TreeModel, time_input
 from phloem.analysis.time_start import time_origin
 from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.sampler import Where
 from phloem.inference.time.sampler import paths, plain_time_likelihood, sample
 
 PRIORS = (
@@ -74,7 +75,7 @@ def main() -> None:
     try:
         sample(
             observed, data.model, settings.chains, options.prefix, {"benchmark": repr(settings.chains)}, None,
-            plain, time_origin(settings, data), settings.device,
+            plain, time_origin(settings, data), Where(settings.device),
         )  # fmt: skip
     except KeyboardInterrupt:
         print(f"stopped after {time.monotonic() - begun:.0f} s")
