@@ -18,10 +18,12 @@ from phloem.data.alignment import Alignment
 from phloem.density.parameterisation import LengthLinkage
 from phloem.errors import InputError, in_file
 from phloem.hardware.notice import on_first_compilation
+from phloem.hardware.ranks import ranks
 from phloem.io.trees import newick_text, read_trees, write_trees
 from phloem.likelihood.problem import Gradient
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.pruning.calibration import on_calibration
+from phloem.pruning.grid import OnRanks
 from phloem.tree.layout import tree_layout
 from phloem.tree.splits import robinson_foulds
 from phloem.tree.tree import Tree
@@ -240,7 +242,7 @@ def build_likelihood(settings: LikelihoodSettings, alignment: Alignment, tree: T
             alignment,
             tree,
             model,
-            engine=settings.engine,
+            engine=OnRanks(settings.engine, ranks()),
             precision=settings.precision,
             threads=settings.threads,
             multifurcations=settings.multifurcations,

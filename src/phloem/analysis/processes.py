@@ -5,15 +5,16 @@ from __future__ import annotations
 import io
 import sys
 import time
-from typing import Literal
+from typing import Literal, TypeVar
 
 from phloem.errors import InputError
 from phloem.hardware.machine import require_torch
 from phloem.hardware.ranks import Ranks, by_torch, launched, ranks, show_gpus, visible_gpus, where_text
 
-Device = Literal["auto", "cpu", "gpu"]
+Device = TypeVar("Device", bound=str)  # what an option names: auto, cpu, gpu, or a command's own
+MANY = 1 << 30  # processes, where nothing says that fewer are of use
 ALL, CPU = "all", "cpu"
-DIVIDED = ("mcmc", "time", "ml")  # commands whose work several processes divide
+DIVIDED = ("mcmc", "time", "ml", "likelihood")  # commands whose work several processes divide
 _FIRST_SPEAKS = 2.0  # seconds, in which the first process says what others would say too
 
 
@@ -32,13 +33,15 @@ def refuse_several(command: str) -> None:
         )
 
 
-def device_of(devices: str | None, device: Device, n_useful: int) -> Device:
-    """What `--devices` and `--device` ask for together, in as many processes. Errors as of use_devices."""
+def device_of(
+    devices: str | None, device: Device, n_useful: int, option: str = "--device"
+) -> Device | Literal["cpu", "gpu"]:
+    """What `--devices` and another option ask for together, in as many processes. Errors: use_devices."""
     if devices is None:
         return device
     found = use_devices(devices, n_useful)
     if device not in ("auto", found):
-        raise InputError(f"--devices {devices} and --device {device}", hint="Leave one out.")
+        raise InputError(f"--devices {devices} and {option} {device}", hint="Leave one out.")
     return found
 
 

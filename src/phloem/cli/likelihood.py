@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from phloem.cli.data_options import LINK, takes_data
+from phloem.cli.data_options import DEVICES, LINK, takes_data
 from phloem.cli.streams import message_console, print_result, print_table, report_console, require_stdout
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def likelihood(
     precision: Literal["float64", "float32"] = typer.Option(
         "float64", help="Precision of the messages; float32 for GPUs and codons."
     ),
+    devices: str | None = DEVICES,
     threads: int | None = typer.Option(None, help="Threads; chosen by problem size if not given."),
     json: str | None = typer.Option(
         None, "--json", help="Write the whole result as JSON; - is standard output."
@@ -56,12 +57,17 @@ def likelihood(
 ) -> None:
     """Log-likelihood of a tree, its gradient, and with --optimize its maximum on that topology."""
     options: dict[str, Any] = dict(locals())
-    del options["data"]
+    del options["data"], options["devices"]
     from phloem.analysis.outputs import STDOUT, json_text
     from phloem.analysis.partitioned_likelihood import PartitionedResult
+    from phloem.analysis.processes import MANY, assists, device_of, dismiss
 
+    options["engine"] = device_of(devices, engine, MANY, "--engine")
+    if assists():
+        return
     require_stdout()
     result = _computed(data | options | {"link": tuple(link or ())}, message_console(live=True))
+    dismiss()
     if json == STDOUT:
         print_result(json_text(result.to_json()))
         return
@@ -76,9 +82,12 @@ def _computed(options: dict[str, Any], messages) -> LikelihoodResult | Partition
     from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
     from phloem.analysis.outputs import STDOUT
     from phloem.analysis.partitioned_likelihood import run_partitioned_likelihood
+    from phloem.analysis.processes import refuse_several
     from phloem.analysis.progress import ProgressFile
     from phloem.errors import InputError
 
+    if options["partitions"] is not None:
+        refuse_several("likelihood --partitions")
     run = run_likelihood if options["partitions"] is None else run_partitioned_likelihood
     path, settings = options.pop("progress"), LikelihoodSettings(**options)
     if path is not None and not settings.optimize:

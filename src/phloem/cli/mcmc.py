@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from phloem.cli.data_options import LINK, LINKAGE, takes_data
+from phloem.cli.data_options import DEVICES, LINK, LINKAGE, takes_data
 from phloem.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ BRANCH_PRIOR = typer.Option(
     help="On lengths in substitutions per site (of codons: per nucleotide); or exponential(10).",
 )
 DEVICE = typer.Option("auto", help="Where chains are evaluated; auto: a GPU where forecasts say it pays.")
-DEVICES = typer.Option(None, help="GPUs of this host, as in 0,1, or all: a process each; or cpu.")
 USUAL_WEIGHTS = typer.Option(
     False, "--usual-weights", help="Moves are tried as often as usual, not as burn-in shows that it pays."
 )

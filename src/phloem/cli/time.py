@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from phloem.cli.data_options import takes_data
-from phloem.cli.mcmc import DEVICES, PILOT, UNTIL_CONVERGED
+from phloem.cli.data_options import DEVICES, takes_data
+from phloem.cli.mcmc import PILOT, UNTIL_CONVERGED
 
 if TYPE_CHECKING:
     from phloem.analysis.stones import StonesResult

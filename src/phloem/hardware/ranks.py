@@ -30,7 +30,7 @@ _LAUNCHERS = (
 _TORCH = ("WORLD_SIZE", "RANK")
 _BY_TORCH = "TORCHELASTIC_RUN_ID"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-_PATIENCE = 1e-3  # seconds between two looks whether others have come
+_SOON, _PATIENCE = 2e-3, 1e-3  # seconds in which others may come at once; between two looks after that
 
 
 class Talk(Protocol):
@@ -42,6 +42,8 @@ class Talk(Protocol):
     def broadcast(self, what: Any) -> Any: ...
 
     def gather(self, what: Any) -> list[Any] | None: ...
+
+    def scatter(self, parts: Sequence[Any] | None) -> Any: ...
 
     def exchange(self, message: np.ndarray, partner: int) -> np.ndarray: ...
 
@@ -69,6 +71,13 @@ class Ranks:
     def gather(self, what: Any) -> list[Any] | None:
         """What every rank says, in their order, on rank 0; None on others."""
         return [what] if self.talk is None else self.talk.gather(what)
+
+    def scatter(self, parts: Sequence[Any] | None) -> Any:
+        """On every rank its own of the parts that rank 0 gives."""
+        if self.talk is not None:
+            return self.talk.scatter(parts)
+        assert parts is not None
+        return parts[0]
 
     def exchanged(self, message: np.ndarray, partner: int) -> np.ndarray:
         """The message, float64 and as long, that a partner sends while this one is sent there."""
@@ -209,15 +218,18 @@ class _MpiTalk:
     comm: Any
 
     def meet(self) -> None:
-        asked = self.comm.Ibarrier()
-        while not asked.Test():
-            time.sleep(_PATIENCE)  # whoever waits in MPI itself takes a whole core
+        asked, begin = self.comm.Ibarrier(), time.monotonic()
+        while not asked.Test():  # whoever waits in MPI itself takes a whole core for as long as it takes
+            time.sleep(0.0 if time.monotonic() - begin < _SOON else _PATIENCE)
 
     def broadcast(self, what: Any) -> Any:
         return self.comm.bcast(what, root=0)
 
     def gather(self, what: Any) -> list[Any] | None:
         return self.comm.gather(what, root=0)
+
+    def scatter(self, parts: Sequence[Any] | None) -> Any:
+        return self.comm.scatter(parts, root=0)
 
     def exchange(self, message: np.ndarray, partner: int) -> np.ndarray:
         found = np.empty_like(message)

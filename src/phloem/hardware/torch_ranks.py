@@ -34,6 +34,11 @@ class TorchTalk:
         dist.gather_object(what, boxes, dst=0)
         return boxes
 
+    def scatter(self, parts: Sequence[Any] | None) -> Any:
+        box: list[Any] = [None]
+        dist.scatter_object_list(box, None if parts is None else list(parts), src=0)
+        return box[0]
+
     def exchange(self, message: np.ndarray, partner: int) -> np.ndarray:
         found = torch.empty(len(message), dtype=torch.float64)
         work = [dist.isend(torch.from_numpy(message), partner), dist.irecv(found, partner)]

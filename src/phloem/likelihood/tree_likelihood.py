@@ -23,9 +23,10 @@ from phloem.likelihood.problem import Gradient, engine_problem, require_finite, 
 from phloem.likelihood.state import Branches, State, by_element, initial_state
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue
+from phloem.pruning.grid import OnRanks, chosen
 from phloem.pruning.interface import Evaluator
 from phloem.pruning.reference.evaluator import ReferenceEvaluator
-from phloem.pruning.select import Selection, select_engine
+from phloem.pruning.select import Selection
 from phloem.tree.layout import tree_layout
 from phloem.tree.tree import Tree
 
@@ -35,9 +36,9 @@ class TreeLikelihood:
 
     alignment, tree: their taxa are matched by name; the tree is rooted or has a basal trifurcation.
     model: a Model, or a string such as "GTR+F+I+G4" (frequencies of a bare +F are counted in the alignment).
-    engine: auto, reference (NumPy), cpu or gpu. precision: of the messages; sums are float64.
-    float32 is offered on a CPU only where it pays, from 32 states on. threads: None lets phloem choose.
-    repeats: False computes every pattern at every node, for comparison.
+    engine: auto, reference (NumPy), cpu or gpu, here or on several processes (OnRanks). precision: of the
+    messages; sums are float64. float32 is offered on a CPU only where it pays, from 32 states on. threads:
+    None lets phloem choose. repeats: False computes every pattern at every node, for comparison.
     branch_rates: (B,) by branch, or some by name (others 1); a branch's effective length is length × rate.
     multifurcations: True resolves them by zero-length branches.
 
@@ -50,7 +51,7 @@ class TreeLikelihood:
         alignment: Alignment,
         tree: Tree,
         model: Model | str,
-        engine: Literal["auto", "reference", "cpu", "gpu"] = "auto",
+        engine: Literal["auto", "reference", "cpu", "gpu"] | OnRanks = "auto",
         precision: Literal["float64", "float32"] = "float64",
         threads: int | None = None,
         *,
@@ -65,8 +66,8 @@ class TreeLikelihood:
         layout = tree_layout(tree, alignment.taxa, multifurcations)
         with in_file(alignment.source):
             self._problem = engine_problem(self._patterns, self.model, layout.children, precision, repeats)
-        self.selection: Selection = select_engine(engine, self._problem, threads)
-        self._evaluator: Evaluator = self.selection.make(self._problem)
+        made: tuple[Selection, Evaluator] = chosen(engine, self._problem, threads)
+        self.selection, self._evaluator = made
         self._accepted = initial_state(layout, self.model).changed(branch_rates=branch_rates)
         self._proposed: State | None = None
         self._evaluated = False

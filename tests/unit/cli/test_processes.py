@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -115,10 +117,34 @@ def test_bootstrap_replicates_are_shared(tmp_path):
 
 
 @needs_mpi
+def test_columns_are_shared(tmp_path):
+    rows = np.random.default_rng(1).choice(list(b"ACGT"), (16, 120_000)).astype(np.uint8)
+    lines = [b">t%d\n%s\n" % (i, row.tobytes()) for i, row in enumerate(rows)]
+    (tmp_path / "x.fasta").write_bytes(b"".join(lines))
+    tree = "(t0:0.3,t1:0.3)"
+    for k in range(2, 15):
+        tree = f"({tree}:0.1,t{k}:0.3)"
+    (tmp_path / "x.nwk").write_text(f"({tree[1:-1]},t15:0.3);\n")
+    told = ("likelihood", "x.fasta", "--tree", "x.nwk", "--model", "JC+G4{0.5}", "--gradient", "--json")
+    records = []
+    for command in ([sys.executable, "-m", "phloem", *told, "1.json"], mpi(2, *told, "2.json")):
+        done = run(command, tmp_path)
+        assert done.returncode == 0, done.stderr
+        records.append(json.loads((tmp_path / command[-1]).read_text()))
+    one, two = records
+    assert one["log_likelihood"] == two["log_likelihood"] and one["gradient"] == two["gradient"]
+    assert "2 processes" in two["provenance"]["engine"]["reason"]
+    small = run(mpi(2, "likelihood", str(PRIMATES), "--model", "JC"), tmp_path)
+    assert small.returncode == 0 and "too little to divide" in " ".join(small.stdout.split()), small.stderr
+    parts = run(mpi(2, *told[:-1], "--partitions", "p.nex"), tmp_path)
+    assert parts.returncode != 0 and "likelihood --partitions" in parts.stderr
+
+
+@needs_mpi
 def test_an_error_is_said_once_and_ends_all(tmp_path):
     done = run(mpi(2, *COMMAND, "--model", "GTRX"), tmp_path)
     assert done.returncode != 0 and done.stderr.count("error: model string") == 1
-    done = run(mpi(2, "likelihood", str(PRIMATES)), tmp_path)
+    done = run(mpi(2, "nj", str(PRIMATES)), tmp_path)
     assert done.returncode != 0 and done.stderr.count("which one process does alone") == 1
     assert "Start it without mpiexec" in done.stderr
 

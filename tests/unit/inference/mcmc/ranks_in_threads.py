@@ -35,6 +35,9 @@ class ThreadTalk:
     def broadcast(self, what: Any) -> Any:
         return self._all(what)[0]
 
+    def scatter(self, parts: Any) -> Any:
+        return self._all(parts)[0][self.number]
+
     def _all(self, what: Any) -> list[Any]:
         self.meeting.said[self.number] = what
         self.meeting.barrier.wait(60)
