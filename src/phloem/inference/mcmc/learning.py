@@ -1,33 +1,63 @@
-"""What chains learn of their own distribution while moves adapt: how numbers vary together."""
+"""What chains learn of their own distribution while moves adapt: how numbers and lengths vary together."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from phloem.density.space import Block, Space
 from phloem.inference.mcmc.records import (
+    OF_INTERVAL,
+    OF_MANY,
     OF_OTHERS,
     OF_POSITIVE,
     OF_REAL,
     OF_SIMPLEX,
     ChainData,
     ChainState,
+    Joint,
 )
 from phloem.inference.mcmc.records import PRIOR as HEAT
 
 EVERY = 25  # generations between two looks at the chains
-LONGEST = 300  # looks after which older ones are forgotten
-OWN = 0.1  # share of every coordinate's own variance beside the covariance
+OWN = 0.1  # largest share of every coordinate's own variance beside the covariance
+LARGEST_JOINT = 250  # taxa of which every branch has a coordinate of its own
+LARGEST_SIMPLEX = 10  # entries of one that moves with the others
+SUPPORTS = {"simplex": OF_SIMPLEX, "positive": OF_POSITIVE, "real": OF_REAL}
+
+
+def joint_blocks(space: Space, n_tips: int) -> Joint:
+    """Of all blocks, and of the branches: every tip's for itself, inner ones together, of very many taxa all
+    together. Steps of a tenth until something is learnt."""
+    on = [_support(b) for b in space.blocks]
+    n_coordinates = sum(b.n_coordinates for b, s in zip(space.blocks, on) if s != OF_MANY)
+    bounds = np.array([[b.lower, b.upper] for b in space.blocks]).reshape(-1, 2)
+    group = np.minimum(np.arange(2 * n_tips - 1), n_tips if 3 < n_tips <= LARGEST_JOINT else 0)
+    factor = 0.1 * np.eye(n_coordinates + group[-1] + 1)
+    sizes, mean = np.diff(space.offsets), np.zeros(len(factor))
+    return Joint(space.offsets[:-1].copy(), sizes, np.array(on, np.int64), bounds, factor, mean, 1.0, group)
+
+
+def _support(block: Block) -> int:
+    if not block.n_coordinates:
+        return OF_OTHERS
+    return OF_MANY if block.size > LARGEST_SIMPLEX else SUPPORTS.get(block.support, OF_INTERVAL)
 
 
 def coordinates(data: ChainData, values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """(d,) unbounded coordinates of a chain's numbers (n,), blocks in their order, and the log of the sum of
-    all lengths (G, N): what moves/joint_normal.py steps in."""
-    joint, found = data.joint, []
+    """(d,) unbounded coordinates of a chain's numbers (n,) and lengths (G, N), those of the numbers first,
+    then the log of every group's sum: what moves/joint_normal.py steps in."""
+    sums = np.bincount(data.joint.group, lengths.sum(0))
+    return np.concatenate([of_numbers(data, values, (OF_OTHERS, OF_MANY)), np.log(sums)])
+
+
+def of_numbers(data: ChainData, values: np.ndarray, but: tuple[int, ...] = (OF_OTHERS,)) -> np.ndarray:
+    """Unbounded coordinates of a chain's numbers (n,), blocks in their order, some supports left out."""
+    joint, found = data.joint, [np.empty(0)]
     for first, size, support, (low, high) in zip(joint.first, joint.size, joint.support, joint.bounds):
         x = values[first : first + size]
-        if support == OF_OTHERS:
+        if support in but:
             continue
-        if support == OF_SIMPLEX:
+        if support in (OF_SIMPLEX, OF_MANY):
             found.append(np.log(x[:-1] / x[-1]))
         elif support == OF_POSITIVE:
             found.append(np.log(x))
@@ -35,7 +65,7 @@ def coordinates(data: ChainData, values: np.ndarray, lengths: np.ndarray) -> np.
             found.append(x)
         else:
             found.append(np.log((x - low) / (high - x)))
-    return np.concatenate([*found, [np.log(lengths.sum())]])
+    return np.concatenate(found)
 
 
 def looked_at(data: ChainData, state: ChainState) -> np.ndarray:
@@ -48,10 +78,11 @@ def looked_at(data: ChainData, state: ChainState) -> np.ndarray:
 def learn(data: ChainData, state: ChainState, seen: np.ndarray) -> None:
     """One look at every chain of a run: means by rank, one covariance, and from it the factor that
     joint_normal uses. Deviations of a chain at inverse temperature β count β^½ times, as those of a normal
-    distribution heated so are larger. seen: of all chains, as looked_at gives it, those of other processes
-    too. state.looks, mean, covariance and factor change in place."""
+    distribution heated so are larger. The k-th look counts k times, so that the way from the start is
+    forgotten. seen: of all chains, as looked_at gives it, those of other processes too. state.looks, mean,
+    covariance and factor change in place."""
     n, n_chains = int(state.looks[0]), len(seen)
-    gain, spread = max(1.0 / (n + 1), 1.0 / LONGEST), np.zeros_like(state.covariance)
+    gain, spread = 2.0 / (n + 2), np.zeros_like(state.covariance)
     for row in seen:
         rank = int(row[0])
         away = row[1:] - state.mean[rank]
@@ -60,5 +91,6 @@ def learn(data: ChainData, state: ChainState, seen: np.ndarray) -> None:
     state.covariance[:] += gain * (spread / n_chains - state.covariance)
     state.looks[0] = n + 1
     if (n + 1) % 10 == 0 and (n + 1) * n_chains > 2 * len(spread):
-        own = np.diag(np.diag(state.covariance) * OWN + 1e-10)
-        state.factor[:] = np.linalg.cholesky((1.0 - OWN) * state.covariance + own)
+        share = min(OWN, len(spread) / ((n + 1) * n_chains))
+        own = np.diag(np.diag(state.covariance) * share + 1e-10)
+        state.factor[:] = np.linalg.cholesky((1.0 - share) * state.covariance + own)

@@ -22,7 +22,7 @@ PRIOR, LIKELIHOOD = range(2)
 OF_LENGTHS, OF_TOPOLOGY, OF_NUMBERS, OF_ALL_NUMBERS = range(4)
 
 # where the numbers of a block lie (Joint.support)
-OF_SIMPLEX, OF_POSITIVE, OF_REAL, OF_INTERVAL, OF_OTHERS = range(5)
+OF_SIMPLEX, OF_POSITIVE, OF_REAL, OF_INTERVAL, OF_OTHERS, OF_MANY = range(6)
 
 # first columns of ChainState.jumps, and rows of ChainState.seen
 PROPOSALS, WORK, STATISTICS = range(3)
@@ -82,15 +82,20 @@ class MoveTable(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """The blocks of numbers, for the move of all of them, which leaves OF_OTHERS as they are. first, size,
+    """The blocks of numbers, for the move of all of them, which leaves OF_OTHERS and OF_MANY, large
+    simplexes, as they are. first, size,
     support: (blocks,) int64; bounds: (blocks, 2); factor: (d, d), the lower one of the covariance learnt,
-    that of ChainState."""
+    that of ChainState; mean: (d,) of the chain's rank; spread: of that rank's standard deviations, over those
+    of the cold chain. group: (N,) int64, to which sum of lengths the branch of a node belongs."""
 
     first: np.ndarray
     size: np.ndarray
     support: np.ndarray
     bounds: np.ndarray
     factor: np.ndarray
+    mean: np.ndarray
+    spread: float
+    group: np.ndarray
 
 
 class ChainData(NamedTuple):

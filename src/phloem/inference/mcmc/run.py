@@ -184,14 +184,16 @@ def _advance(run: Run, n_generations: int) -> None:
 
 
 def _learn(run: Run) -> None:
-    """What chains learn while moves adapt, at the generation they have come to: how numbers vary together,
-    and how often to try each move, from the second quarter and then from the second half of the time."""
+    """What chains learn while moves adapt, at the generation they have come to: in the first half of the
+    time how numbers vary together, so that steps and weights adapt to how good that is for what comes after;
+    and how often to try each move, from the second quarter and then from the second half."""
     from phloem.inference.mcmc import weights
     from phloem.inference.mcmc.move_table import NUMBERS
 
     data, state, at = run.data, run.state, run.generation
     shared = (lambda rows: rows) if run.swaps is None else run.swaps.shared
-    if at % LOOK_EVERY == 0 and any(move.move.on == NUMBERS for move in run.moves):
+    learns = at <= run.settings.tuning // 2 and any(move.move.on == NUMBERS for move in run.moves)
+    if learns and at % LOOK_EVERY == 0:
         learn(data, state, shared(looked_at(data, state)))
     if run.settings.learns_weights:
         if at % weights.EVERY == 0:

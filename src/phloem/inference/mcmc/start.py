@@ -8,29 +8,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from phloem.density.space import Space
 from phloem.density.terms.compiled.dispatch import block_table, length_table
 from phloem.errors import InputError
 from phloem.inference.mcmc.characters import parsimony_room
 from phloem.inference.mcmc.constraints import allowed_tree, has_splits, split_rules
+from phloem.inference.mcmc.learning import joint_blocks
 from phloem.inference.mcmc.move_table import LENGTHS, NUMBERS, TOPOLOGY, ChainMove
 from phloem.inference.mcmc.priors import length_bounds, number_priors, start_values
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import (
     OF_ALL_NUMBERS,
-    OF_INTERVAL,
     OF_LENGTHS,
     OF_NUMBERS,
-    OF_OTHERS,
-    OF_POSITIVE,
-    OF_REAL,
-    OF_SIMPLEX,
     OF_TOPOLOGY,
     ChainData,
     ChainScratch,
     ChainShared,
     ChainState,
-    Joint,
     MoveTable,
     ParsimonyRoom,
 )
@@ -228,19 +222,8 @@ def chain_data(
         p_extend=settings.p_extend,
         heat=np.repeat(1.0 / (1.0 + settings.heating * np.arange(settings.n_chains))[:, None], 2, axis=1),
         splits=split_rules(settings.topologies, n_tips),
-        joint=_joint(space),
+        joint=joint_blocks(space, n_tips),
     )
-
-
-SUPPORTS = {"simplex": OF_SIMPLEX, "positive": OF_POSITIVE, "real": OF_REAL}
-
-
-def _joint(space: Space) -> Joint:
-    """Of all blocks; steps of a tenth until something is learnt."""
-    on = [SUPPORTS.get(b.support, OF_INTERVAL) if b.n_coordinates else OF_OTHERS for b in space.blocks]
-    bounds = np.array([[b.lower, b.upper] for b in space.blocks]).reshape(-1, 2)
-    factor = 0.1 * np.eye(space.n_coordinates + 1)
-    return Joint(space.offsets[:-1].copy(), np.diff(space.offsets), np.array(on, np.int64), bounds, factor)
 
 
 def move_arrays(moves: Sequence[ChainMove]) -> MoveTable:
@@ -317,7 +300,7 @@ def chain_state(
         covariance=np.zeros_like(data.joint.factor),
         factor=data.joint.factor.copy(),
         cumulative=cumulative_shares(np.array([m.weight for m in moves])),
-        **nothing_seen(n_moves, data.n_tips, len(data.joint.factor))._asdict(),
+        **nothing_seen(n_moves, data.n_tips, structure.space.n_coordinates + 1)._asdict(),
     )
 
 

@@ -1,10 +1,11 @@
 """How often each move is tried: learnt while moves adapt, from what it moves for what it costs.
 
 The chains note, of every move, its proposals, their work, and how far they took the cold chain: in every
-number's coordinate, in log tree length, in each tip's share of the tree length, and which splits came or went
-(compiled/jumps.py). With ρ_mk the squared jumps of statistic k by move m for its work, over the variance of
-k, and a move's share u_m of all work, r_k = Σ_m u_m ρ_mk is a rate of mixing. The shares are those that make
-Σ_k α_k / r_k² least: the slowest statistics count most, and a single noisy one does not count for all.
+number's coordinate, in log tree length, in each tip's share of the tree length, in those of inner branches,
+and which splits came or went (compiled/jumps.py). With ρ_mk the squared jumps of statistic k by move m for
+its work, over the variance of k, and a move's share u_m of all work, r_k = Σ_m u_m ρ_mk is a rate of mixing.
+The shares are those that make Σ_k α_k / r_k² least: the slowest statistics count most, and a single noisy one
+does not count for all.
 Expected squared jumps as a measure of a move: Pasarica and Gelman 2010, Statistica Sinica 20:343.
 """
 
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from phloem.inference.mcmc.learning import coordinates
+from phloem.inference.mcmc.learning import of_numbers
 from phloem.inference.mcmc.records import (
     JUMP_UNIT,
     LOOKS,
@@ -48,7 +49,7 @@ class Seen(NamedTuple):
 
 def nothing_seen(n_moves: int, n_tips: int, d: int) -> Seen:
     """Room for d coordinates, the shares of the tips, and splits, two for each node."""
-    n, splits = d + n_tips, max(64, 2 * n_tips)
+    n, splits = d + n_tips + 1, max(64, 2 * n_tips)
     return Seen(
         np.zeros((n_moves, STATISTICS + n + splits)), np.zeros(splits, np.uint64), np.zeros((3, n + splits))
     )
@@ -67,8 +68,8 @@ def cumulative_shares(weights: np.ndarray) -> np.ndarray:
 def looked_at_cold(data: ChainData, state: ChainState) -> np.ndarray:
     """(H, K + 2n) of every chain in the state its statistics and the halves of the keys of its n splits; 0 of
     chains that are not cold."""
-    d, n_tips = len(state.covariance), data.n_tips
-    rows = np.zeros((len(state.rank), d + n_tips + 2 * (n_tips - 2)))
+    n_tips = data.n_tips
+    rows = np.zeros((len(state.rank), state.seen.shape[1] - len(state.watched) + 2 * (n_tips - 2)))
     for h in np.flatnonzero(state.rank == 0):
         slot = state.slot[h]
         lengths = state.lengths[h, slot]
@@ -78,9 +79,9 @@ def looked_at_cold(data: ChainData, state: ChainState) -> np.ndarray:
                 keys[x] = (keys[state.left[h, slot, x]] + keys[state.right[h, slot, x]]) % 2**64
         inner = np.array(keys[n_tips:-1], np.uint64)
         halves = [inner >> np.uint64(32), inner & np.uint64(2**32 - 1)]
-        numbers = coordinates(data, state.values[h, slot], lengths)
+        numbers = [*of_numbers(data, state.values[h, slot]), np.log(lengths.sum())]
         tips = lengths[:, :n_tips].sum(0) / lengths.sum()
-        rows[h] = np.concatenate([numbers, tips, *halves])
+        rows[h] = np.concatenate([numbers, tips, [1.0 - tips.sum()], *halves])
     return rows
 
 
@@ -134,19 +135,25 @@ def mixing_rates(
     state: ChainState, jumps: np.ndarray, of_topology: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """(M, k) of every move and statistic that varies, squared jumps over the variance, for a unit of work;
-    and (k,) weights of the statistics: numbers with the tree length, lengths, and splits weigh the same.
+    and (k,) weights of the statistics: numbers with the tree length, lengths of tips' branches, those of
+    inner ones, and splits weigh the same.
 
-    Of the tips' shares the mean is taken, as one statistic. Of a split's changes, few at first, what each
-    move has made is drawn towards what it has made of those of all splits."""
+    Of the tips' shares the mean is taken, as one statistic. Inner branches come and go with the topology; the
+    variance of their shares, all added up, is taken to be to that of the tips' as their mean is. Of a split's
+    changes, few at first, what each move has made is drawn towards what it has made of those of all splits.
+    """
     looks, n = state.seen[LOOKS, 0], state.seen.shape[1] - len(state.watched)
     work = np.maximum(jumps[:, WORK], 1.0)[:, None]
     variance = state.seen[SQUARES] / (looks - 1)
+    d, inner = n - 1 - (state.parent.shape[2] + 1) // 2, state.seen[MEAN, n - 1]
+    variance[n - 1] = variance[d : n - 1].sum() * inner / (1.0 - inner)
     varies = variance[:n] > 1e-12 * (1.0 + state.seen[MEAN, :n] ** 2)
     squared = jumps[:, STATISTICS : STATISTICS + n] * JUMP_UNIT / np.where(varies, variance[:n], np.inf)
-    d = len(state.covariance)
     found = [squared[:, :d][:, varies[:d]]]
-    if varies[d:].any():
-        found.append(squared[:, d:][:, varies[d:]].mean(1, keepdims=True))
+    if varies[d : n - 1].any():
+        found.append(squared[:, d : n - 1][:, varies[d : n - 1]].mean(1, keepdims=True))
+    if varies[n - 1]:
+        found.append(squared[:, n - 1 :])
     share = state.seen[MEAN, n:]
     told = (share > RARE) & (share < 1 - RARE)
     if of_topology.any() and told.any():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from phloem.inference.mcmc.learning import EVERY, LONGEST, OWN, coordinates, learn, looked_at
+from phloem.inference.mcmc.learning import EVERY, OWN, coordinates, learn, looked_at
 from phloem.inference.mcmc.records import OF_INTERVAL, OF_POSITIVE, OF_REAL, OF_SIMPLEX, Joint
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
@@ -15,20 +15,22 @@ from statistical.mcmc.prior_sampling import gtr, no_data
 
 JOINT = Joint(
     np.array([0, 3, 5, 6]), np.array([3, 2, 1, 1]), np.array([OF_SIMPLEX, OF_POSITIVE, OF_INTERVAL, OF_REAL]),
-    np.array([[1e-6, 1.0], [1e-3, 200.0], [0.0, 2.0], [-50.0, 50.0]]), np.eye(7),
+    np.array([[1e-6, 1.0], [1e-3, 200.0], [0.0, 2.0], [-50.0, 50.0]]), np.eye(9),
+    np.zeros(9), 1.0, np.array([0, 1, 2, 2, 2]),
 )  # fmt: skip
+N_LOOKS = 290
 LENGTHS = np.array([[0.1, 0.2, 0.7, 0.0, 0.0]])
 
 
 def test_coordinates_are_unbounded_and_in_the_order_of_the_blocks():
     values = np.array([0.2, 0.3, 0.5, 2.0, 3.0, 0.5, -4.0])
     found = coordinates(SimpleNamespace(joint=JOINT), values, LENGTHS)
-    assert np.allclose(found, [*np.log([0.4, 0.6, 2.0, 3.0, 1 / 3]), -4.0, 0.0])
+    assert np.allclose(found, [*np.log([0.4, 0.6, 2.0, 3.0, 1 / 3]), -4.0, *np.log([0.1, 0.2, 0.7])])
 
 
 def looks(heat: float, n: int):
     """After n looks at one chain, and the coordinates it had."""
-    rng, d = np.random.default_rng(1), 7
+    rng, d = np.random.default_rng(1), 9
     data = SimpleNamespace(joint=JOINT, heat=np.full((1, 2), heat))
     state = SimpleNamespace(
         slot=np.zeros(1, int), rank=np.zeros(1, int), values=np.zeros((1, 2, 7)), mean=np.zeros((1, d)),
@@ -44,20 +46,26 @@ def looks(heat: float, n: int):
     return state, np.array(seen)
 
 
+def weighted(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of looks, the k-th of which counts k times."""
+    k = np.arange(1, len(seen) + 1)
+    return np.average(seen, axis=0, weights=k), np.cov(seen.T, aweights=k, ddof=0)
+
+
 def test_mean_covariance_and_factor_are_those_of_what_was_seen():
-    state, seen = looks(1.0, LONGEST - 10)
-    wanted = np.cov(seen.T, ddof=0)
-    assert np.allclose(state.mean[0], seen.mean(0)) and np.allclose(state.covariance, wanted)
-    mixed = (1 - OWN) * wanted + np.diag(OWN * np.diag(wanted))
+    state, seen = looks(1.0, N_LOOKS)
+    mean, wanted = weighted(seen)
+    assert np.allclose(state.mean[0], mean) and np.allclose(state.covariance, wanted)
+    share = min(OWN, 9 / N_LOOKS)
+    mixed = (1 - share) * wanted + np.diag(share * np.diag(wanted))
     assert np.allclose(state.factor @ state.factor.T, mixed, atol=1e-8)
     assert abs(state.covariance[2, 3]) > 0.5  # control: something varies together
+    assert not np.allclose(state.mean[0], seen.mean(0), atol=1e-3)  # control: looks do not count alike
 
 
-def test_heated_chains_count_less_and_old_looks_are_forgotten():
-    state, seen = looks(0.5, LONGEST - 10)
-    assert np.allclose(state.covariance, 0.5 * np.cov(seen.T, ddof=0))
-    state, seen = looks(1.0, 3 * LONGEST)
-    assert not np.allclose(state.mean[0], seen.mean(0), atol=1e-3)
+def test_heated_chains_count_less():
+    state, seen = looks(0.5, N_LOOKS)
+    assert np.allclose(state.covariance, 0.5 * weighted(seen)[1])
 
 
 @pytest.mark.parametrize("weights", [None, {"alpha_multiplier": 1}])
@@ -67,7 +75,7 @@ def test_nothing_is_learnt_after_the_tuning_nor_without_the_move(weights):
         move_weights=weights,
     )  # fmt: skip
     run = advanced(new_run(0, no_data(5), gtr(), settings), 1200)
-    assert run.state.looks[0] == (1000 // EVERY if weights is None else 0)
+    assert run.state.looks[0] == (500 // EVERY if weights is None else 0)  # of the first half
     before = run.state.factor.copy()
     run = advanced(run, 2000)
     assert np.array_equal(before, run.state.factor)

@@ -16,7 +16,10 @@ from phloem.inference.mcmc.records import Joint, ParsimonyRoom
 from phloem.inference.mcmc.start import random_tree, stream
 from phloem.pruning.cpu.cell_memory import Part
 
-JOINT = Joint(*(np.zeros(0, np.int64) for _ in range(3)), np.zeros((0, 2)), np.zeros((1, 1)))
+JOINT = Joint(
+    *(np.zeros(0, np.int64) for _ in range(3)), np.zeros((0, 2)), np.zeros((1, 1)), np.zeros(1), 1.0,
+    np.zeros(0, np.int64),
+)  # fmt: skip
 NO_STRETCH = 1e-13  # then lengths are only permuted and name the proposal
 
 

@@ -7,8 +7,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from phloem.inference.mcmc.learning import coordinates
-from phloem.inference.mcmc.records import JUMP_UNIT, LOOKS, MEAN, PROPOSALS, SQUARES, STATISTICS, WORK
+from phloem.inference.mcmc.learning import of_numbers
+from phloem.inference.mcmc.records import (
+    JUMP_UNIT,
+    LOOKS,
+    MEAN,
+    OF_TOPOLOGY,
+    PROPOSALS,
+    SQUARES,
+    STATISTICS,
+    WORK,
+)
 from phloem.inference.mcmc.run import Run, advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.weights import (
@@ -42,8 +51,9 @@ def looked_at(run: Run) -> tuple[np.ndarray, set[int]]:
     for x in state.order[0, slot]:
         if x >= N_TIPS:
             keys[x] = (keys[state.left[0, slot, x]] + keys[state.right[0, slot, x]]) % 2**64
-    numbers = coordinates(run.data, state.values[0, slot], lengths)
-    return np.concatenate([numbers, lengths[0, :N_TIPS] / lengths.sum()]), set(keys[N_TIPS:-1])
+    numbers = of_numbers(run.data, state.values[0, slot])
+    shares = lengths[0] / lengths.sum()
+    return np.concatenate([numbers, [np.log(lengths.sum())], shares]), set(keys[N_TIPS:-1])
 
 
 def noted_and_seen(run: Run, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -58,7 +68,10 @@ def noted_and_seen(run: Run, n: int) -> tuple[np.ndarray, np.ndarray]:
         jump, changed = looked_at(run)[0] - statistics, looked_at(run)[1] ^ splits
         noted += run.state.jumps - before
         seen[move, PROPOSALS] += 1
-        seen[move, STATISTICS : STATISTICS + len(jump)] += jump**2 / JUMP_UNIT
+        jump, inner = jump[: -(N_TIPS - 1)], jump[-(N_TIPS - 1) :]
+        inner = inner * (run.data.moves.on[move] != OF_TOPOLOGY)
+        jump = np.append(jump**2, inner @ inner) / JUMP_UNIT
+        seen[move, STATISTICS : STATISTICS + len(jump)] += jump
         seen[move, STATISTICS + len(jump) :] += np.isin(watched, np.array(sorted(changed), np.uint64))
     return noted, seen
 
@@ -77,7 +90,14 @@ def test_what_is_noted_is_what_moves_do():
     n = noted.shape[1] - len(run.state.watched)
     assert noted[names.index("nni"), n:].sum() > 5 and noted[names.index("alpha_multiplier"), n:].sum() == 0
     assert (noted[:, PROPOSALS] > 0).all()
-    for row, column in ((names.index("nni"), n), (0, STATISTICS + 9), (names.index("spr"), PROPOSALS)):
+    inner = noted[:, n - 1]  # of lengths of inner branches
+    assert inner[names.index("branch_multiplier")] > 0 == inner[names.index("nni")]
+    for row, column in (
+        (names.index("nni"), n),
+        (0, n - 1),
+        (0, STATISTICS + 9),
+        (names.index("spr"), PROPOSALS),
+    ):
         wrong = seen.copy()
         wrong[row, column] += 600.0  # control: a jump too many
         assert not agree(noted, wrong)
@@ -97,13 +117,13 @@ def test_a_look_at_the_cold_chain():
     """Means and squares of statistics, and of splits whether they are there, from the first look on."""
     rng, d = np.random.default_rng(1), 2
     state = SimpleNamespace(**nothing_seen(3, N_TIPS, d)._asdict())
-    drawn = rng.normal(size=(50, d + N_TIPS))
+    n = d + N_TIPS + 1
+    drawn = rng.normal(size=(50, n))
     keys = rng.choice(np.array([2**63 + 1, 7, 2**40], np.uint64), size=(50, 1))
     keys = np.hstack([keys, np.full((50, N_TIPS - 3), 99, np.uint64)])
     for row, own in zip(drawn, keys):
         halves = [own >> np.uint64(32), own & np.uint64(2**32 - 1)]
-        watch(state, np.stack([np.zeros(d + N_TIPS + 2 * (N_TIPS - 2)), np.concatenate([row, *halves])]))
-    n = d + N_TIPS
+        watch(state, np.stack([np.zeros(n + 2 * (N_TIPS - 2)), np.concatenate([row, *halves])]))
     assert np.all(state.seen[LOOKS] == 50) and np.allclose(state.seen[MEAN, :n], drawn.mean(0))
     assert np.allclose(state.seen[SQUARES, :n], ((drawn - drawn.mean(0)) ** 2).sum(0))
     frequency = {int(k): f for k, f in zip(state.watched, state.seen[MEAN, n:]) if k}
@@ -134,20 +154,25 @@ def test_shares_are_the_best_ones():
 
 
 def test_a_move_that_brings_nothing_falls_to_its_least_share():
-    """Two moves of numbers, one useless; and topology moves where no split comes or goes."""
+    """Two moves of numbers, one useless; and topology moves where no split comes or goes. Inner branches have
+    a quarter of the tree, and so a third of the variance of the tips' shares."""
     d, looks = 2, 100
-    state = SimpleNamespace(covariance=np.eye(d), **nothing_seen(3, N_TIPS, d)._asdict())
+    state = SimpleNamespace(parent=np.zeros((1, 2, 2 * N_TIPS - 1)), **nothing_seen(3, N_TIPS, d)._asdict())
     state.seen[LOOKS], state.seen[SQUARES] = looks, looks - 1.0
+    state.seen[MEAN, d + N_TIPS] = 0.25
     jumps, of_topology = state.jumps, np.array([False, False, True])
     jumps[:, PROPOSALS], jumps[:, WORK] = 1000, 1e6
-    jumps[0, STATISTICS : STATISTICS + d + N_TIPS] = 100 / JUMP_UNIT
+    jumps[0, STATISTICS : STATISTICS + d + N_TIPS + 1] = 100 / JUMP_UNIT
     rates, weights = mixing_rates(state, jumps, of_topology)
-    assert rates.shape == (3, d + 1) and weights.tolist() == [0.5, 0.5, 1.0]
+    assert rates.shape == (3, d + 2) and weights.tolist() == [0.5, 0.5, 1.0, 1.0]
+    assert rates[0, -1] == pytest.approx(rates[0, 0] * 3 / N_TIPS)
     least = np.array([LEAST_SHARE, LEAST_SHARE, LEAST_OF_TOPOLOGY]) / 3
     assert best_shares(rates, weights, np.ones(3), least)[1:] == pytest.approx(least[1:])
-    state.seen[MEAN, d + N_TIPS] = 0.5  # a split that is there half of the time, and was never seen to change
+    state.seen[MEAN, d + N_TIPS + 1] = (
+        0.5  # a split that is there half of the time, and was never seen to change
+    )
     rates, weights = mixing_rates(state, jumps, of_topology)
-    assert rates.shape == (3, d + 2) and rates[:, -1].tolist() == [0.0, 0.0, pytest.approx(2.0 / 1e6)]
+    assert rates.shape == (3, d + 3) and rates[:, -1].tolist() == [0.0, 0.0, pytest.approx(2.0 / 1e6)]
     assert best_shares(rates, weights, np.ones(3), least)[2] > 0.5
     jumps[1, [PROPOSALS, WORK]] = 0  # a move that was not tried has what is left to it
     state.cumulative = np.zeros(3)
@@ -156,7 +181,8 @@ def test_a_move_that_brings_nothing_falls_to_its_least_share():
 
 
 def test_chains_that_stood_still_teach_nothing():
-    state = SimpleNamespace(covariance=np.eye(2), **nothing_seen(3, N_TIPS, 2)._asdict())
+    parent = np.zeros((1, 2, 2 * N_TIPS - 1))
+    state = SimpleNamespace(parent=parent, **nothing_seen(3, N_TIPS, 2)._asdict())
     state.cumulative, state.seen[LOOKS] = np.array([0.2, 0.4, 1.0]), 100
     state.jumps[:, PROPOSALS], state.jumps[:, WORK] = 1000, 1e6
     learn_weights(state, np.ones(3), np.array([False, False, True]), state.jumps.copy())

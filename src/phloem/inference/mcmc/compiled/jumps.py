@@ -9,6 +9,7 @@ from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.model import model_differs
 from phloem.inference.mcmc.records import (
     JUMP_UNIT,
+    OF_MANY,
     OF_OTHERS,
     OF_POSITIVE,
     OF_REAL,
@@ -79,13 +80,13 @@ def note_jump(data, state, scratch, h, move, taken, work):
     own[WORK] += work
     if not taken:
         return
-    new, d, at = state.slot[h], state.covariance.shape[0], STATISTICS
+    new, d, at = state.slot[h], n_statistics - data.n_tips - 1, STATISTICS
     before, after, joint = state.values[h, 1 - new], state.values[h, new], data.joint
     for b in range(joint.first.shape[0]):
         if joint.support[b] == OF_OTHERS:
             continue
         first, last = joint.first[b], joint.first[b] + joint.size[b] - 1
-        bounds, simplex = joint.bounds[b], joint.support[b] == OF_SIMPLEX
+        bounds, simplex = joint.bounds[b], joint.support[b] in (OF_SIMPLEX, OF_MANY)
         for i in range(first, last + 1 - simplex):
             x, y = before[i], after[i]
             if x != y or (simplex and before[last] != after[last]):
@@ -101,10 +102,11 @@ def note_jump(data, state, scratch, h, move, taken, work):
     total, total_then = lengths_of(state, h, 1 - new, -1), lengths_of(state, h, new, -1)
     if total != total_then:
         own[STATISTICS + d - 1] += _squared(math.log(total_then / total))
-    for x in range(data.n_tips):
+    of_topology = data.moves.on[move] == OF_TOPOLOGY
+    for x in range(data.n_tips if of_topology else 2 * data.n_tips - 2):
         jump = lengths_of(state, h, new, x) / total_then - lengths_of(state, h, 1 - new, x) / total
-        own[STATISTICS + d + x] += _squared(jump)
-    if data.moves.on[move] == OF_TOPOLOGY:
+        own[STATISTICS + d + min(x, data.n_tips)] += _squared(jump)
+    if of_topology:
         _note_splits(data, state, scratch.keys, h, own[STATISTICS + n_statistics :])
 
 

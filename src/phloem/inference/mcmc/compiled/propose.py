@@ -8,7 +8,7 @@ from phloem.hardware.numba_compile import merged
 from phloem.inference.mcmc.compiled.dispatch import Proposal, propose_kind
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
-from phloem.inference.mcmc.records import OF_ALL_NUMBERS, OF_LENGTHS, OF_NUMBERS, OF_TOPOLOGY, Joint
+from phloem.inference.mcmc.records import OF_ALL_NUMBERS, OF_LENGTHS, OF_NUMBERS, OF_TOPOLOGY, PRIOR, Joint
 from phloem.pruning.cpu.cell_records import OTHER_BELOW, OTHER_CHILDREN, OTHER_TIPS
 
 
@@ -42,11 +42,13 @@ def propose(data, state, shared, scratch, h, move):
         low, high = data.block_bounds[block, 0], data.block_bounds[block, 1]
     elif on == OF_LENGTHS and lengths.shape[0] > 1:
         chosen = below(rng, lengths.shape[0])
+    rank = state.rank[h]
     joint = Joint(
-        data.joint.first, data.joint.size, data.joint.support, data.joint.bounds, state.factor
+        data.joint.first, data.joint.size, data.joint.support, data.joint.bounds, state.factor,
+        state.mean[rank], 1.0 / math.sqrt(data.heat[rank, PRIOR]), data.joint.group,
     )  # fmt: skip
     proposal = Proposal(
-        data.n_tips, rng, state.tuning[state.rank[h], move], low, high, data.p_extend,
+        data.n_tips, rng, state.tuning[rank, move], low, high, data.p_extend,
         state.values[h, s, first : first + size], lengths, chosen, left, right,
         left[root] if right[root] == 0 else right[root], scratch.adjacency, scratch.edge, scratch.shares,
         shared.turn[h], shared.slope[h], shared.momentum[h], scratch.parsimony, joint,

@@ -1,31 +1,107 @@
-"""All numbers of the models and the tree length together, in the directions in which they vary."""
+"""All numbers of the models and the tree length together, drawn about where they have been."""
 
 from __future__ import annotations
 
 import math
 
-from phloem.inference.mcmc.compiled.random import normal
+from phloem.hardware.numba_compile import uncounted
+from phloem.inference.mcmc.compiled.random import below, gamma, normal
 from phloem.inference.mcmc.move_table import NUMBERS, Move
-from phloem.inference.mcmc.records import OF_OTHERS, OF_POSITIVE, OF_REAL, OF_SIMPLEX
+from phloem.inference.mcmc.records import OF_MANY, OF_OTHERS, OF_POSITIVE, OF_REAL, OF_SIMPLEX
+
+FREEDOM = 8.0  # of the t distribution: its tails reach farther than a posterior's
 
 
 def joint_normal(p):
-    """y' = y + tuning · L z, z standard normal, L L' the covariance of y that was learnt while moves adapted
-    (inference/mcmc/learning.py; Haario, Saksman and Tamminen 2001, Bernoulli 7:223). y: the log of positive
-    numbers and of the tree length, the logit between bounds of others, and log(x_i / x_last) of shares.
-    Symmetric in y, so the log Hastings ratio is that of the Jacobians, Σ log x'/x, with (x - low)(high - x)
-    for x between bounds, all shares for simplexes, and all lengths of the tree. Blocks whose dimension
-    changes stay as they are."""
-    joint, step, d, at, ratio = p.joint, p.room, p.joint.factor.shape[0], 0, 0.0
+    """Half of the time y' = μ + ρ (y - μ) + β s L z / √r: an autoregressive step, ρ² + β² = 1 with β the
+    tuning, about the mean μ and with the covariance L L' of y that were learnt while moves adapt
+    (inference/mcmc/learning.py). z is standard normal; r is drawn from Gamma((ν + d) / 2) / ((ν + q(y)) / 2),
+    q(y) = |L⁻¹ (y - μ)|² / s², so that the step leaves a t distribution of ν degrees of freedom as it is, in
+    detailed balance: were the posterior that one, every step of any size would be taken (with ν = 0: Kamatani
+    2018, Statistics and Computing 28:1201). Else y' = y + 2.38 d^-½ β s L z (Haario, Saksman and Tamminen
+    2001, Bernoulli 7:223), which leaves places that the t distribution hardly knows.
+
+    s: of the chain's rank, its heat^-½. y: the log of positive numbers and of sums of lengths, of every tip's
+    branch and of all inner ones, the logit between bounds of others, and log(x_i / x_last) of shares. Log
+    Hastings ratio: (ν + d) / 2 times log (ν + q(y')) / (ν + q(y)) of the first step, and the Jacobians,
+    Σ log x'/x, with (x - low)(high - x) for x between bounds, all shares for simplexes, and all lengths of
+    the tree. Blocks whose dimension changes, and shares of many, stay as they are."""
+    joint, d = p.joint, p.joint.factor.shape[0]
+    step, z = p.room[:d], p.room[d : 2 * d]
+    if not coordinates(p, step):
+        return -math.inf
+    scale, mixing, kept, width = joint.spread, 1.0, 1.0, p.tuning * 2.38 / math.sqrt(d)
+    before, after = whitened(joint, step, scale), 0.0
+    pulled = below(p.rng, 2) == 1
+    if pulled:
+        mixing = gamma(p.rng, 0.5 * (FREEDOM + d)) / (0.5 * (FREEDOM + before))
+        kept, width = math.sqrt(max(1.0 - p.tuning * p.tuning, 0.0)), p.tuning / math.sqrt(mixing)
     for i in range(d):
-        step[d + i] = normal(p.rng)
+        new = kept * step[i] + width * normal(p.rng)
+        after += new * new
+        z[i] = (new - step[i]) * scale
+    for i in range(d):
         step[i] = 0.0
         for k in range(i + 1):
-            step[i] += p.tuning * joint.factor[i, k] * step[d + k]
+            step[i] += joint.factor[i, k] * z[k]
+    ratio = 0.5 * (FREEDOM + d) * math.log((FREEDOM + after) / (FREEDOM + before)) if pulled else 0.0
+    return ratio + _stepped(p, step)
+
+
+@uncounted
+def coordinates(p, y):
+    """Fill y (d,) with the coordinates of the numbers and lengths, as learning.coordinates; False where a
+    number is at an end of what it can be."""
+    joint, at = p.joint, 0
+    for b in range(joint.first.shape[0]):
+        low, high, support = joint.bounds[b, 0], joint.bounds[b, 1], joint.support[b]
+        first, last = joint.first[b], joint.first[b] + joint.size[b] - 1
+        if support in (OF_OTHERS, OF_MANY):
+            continue
+        for i in range(first, last + (support != OF_SIMPLEX)):
+            x = p.numbers[i]
+            if support == OF_SIMPLEX:
+                x = math.log(x / p.numbers[last])
+            elif support == OF_POSITIVE:
+                x = math.log(x)
+            elif support != OF_REAL:
+                if not low < x < high:
+                    return False
+                x = math.log((x - low) / (high - x))
+            y[at] = x
+            at += 1
+    for i in range(at, y.shape[0]):
+        y[i] = 0.0
+    for g in range(p.lengths.shape[0]):
+        for x in range(p.lengths.shape[1]):
+            y[at + joint.group[x]] += p.lengths[g, x]
+    for i in range(at, y.shape[0]):
+        y[i] = math.log(y[i])
+    return True
+
+
+@uncounted
+def whitened(joint, y, scale):
+    """Replace y by L⁻¹ (y - μ) / scale; returns its squared length."""
+    total = 0.0
+    for i in range(y.shape[0]):
+        x = (y[i] - joint.mean[i]) / scale
+        for k in range(i):
+            x -= joint.factor[i, k] * y[k]
+        y[i] = x / joint.factor[i, i]
+        total += y[i] * y[i]
+    return total
+
+
+@uncounted
+def _stepped(p, step):
+    """Change numbers and lengths by a step (d,) in the coordinates; returns the log of the Jacobians' ratio,
+    -inf where one leaves its bounds."""
+    joint, at, ratio = p.joint, 0, 0.0
     for b in range(joint.first.shape[0]):
         low, high, support = joint.bounds[b, 0], joint.bounds[b, 1], joint.support[b]
         x, total = p.numbers[joint.first[b] : joint.first[b] + joint.size[b]], 0.0
-        if support == OF_OTHERS:
+        if support in (OF_OTHERS, OF_MANY):
             continue
         n = x.shape[0] - (support == OF_SIMPLEX)
         for i in range(n):
@@ -54,11 +130,12 @@ def joint_normal(p):
     for g in range(p.lengths.shape[0]):
         for i in range(p.lengths.shape[1] - 1):
             if i != p.beside:
-                p.lengths[g, i] *= math.exp(step[at])
-                ratio += step[at]
+                change = step[at + joint.group[i]]
+                p.lengths[g, i] *= math.exp(change)
+                ratio += change
                 if not p.low <= p.lengths[g, i] <= p.high:
                     return -math.inf
     return ratio
 
 
-MOVE = Move("joint_normal", NUMBERS, joint_normal, 3, 0.5, 0.25, (1e-3, 20.0))
+MOVE = Move("joint_normal", NUMBERS, joint_normal, 3, 0.5, 0.25, (1e-3, 1.0))
