@@ -18,7 +18,6 @@ OVER: dict[str, int] = {
     "pruning/cpu/directed.py: joined": 10,
     "pruning/cpu/directed_insertions.py: write_ends": 10,
     "pruning/cpu/directed_insertions.py: fit_insertions": 10,
-    "pruning/cpu/directed_regrafts.py: score_steps": 10,
 }
 
 

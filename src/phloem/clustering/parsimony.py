@@ -15,6 +15,7 @@ from phloem.tree.tree import Tree
 
 RADIUS = 20  # nodes that a subtree is moved at most
 _SITES_PER_WORD = 64
+_LEFT_OUT = 0.25, 0.6  # share of the characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,19 +59,38 @@ class Parsimony:
         back = np.full(4 * n - 6, -1, np.int64)
         tips, ties = rng.permutation(n), rng.random(n)
         room, costs = np.empty_like(self._sets[0]), np.empty(2 * n - 3, np.int64)
-        score = add_stepwise(back, tips, ties, self._sets, room, costs, self._order, self._waiting)
-        arrival = np.empty((radius + 2, *room.shape), np.uint64)
+        add_stepwise(back, tips, ties, self._sets, room, costs, self._order, self._waiting)
+        score = self._improve(back, rng, radius)
+        length = max(score, 1) / (self._n_sites * (2 * n - 3))
+        edges = HalfEdges(back, np.full(len(back), length))
+        return ParsimonyTree(tree_of(edges, self.alignment.taxa), int(score))
+
+    def ratcheted(self, back: np.ndarray, rng: np.random.Generator, radius: int = RADIUS) -> np.ndarray:
+        """Another tree of few changes near this one (half_edges.HalfEdges.back), which stays as it is.
+
+        First to where characters drawn at random need few changes, then to where all do (the ratchet of Nixon
+        1999, Cladistics 15:407).
+        """
+        n, back = self.alignment.n_taxa, back.copy()
+        share = rng.uniform(*_LEFT_OUT)
+        left_out = np.packbits(rng.random(64 * self._tips.shape[1]) < share).view(np.uint64)
+        self._sets[:n] = self._tips | left_out[:, None]
+        self._improve(back, rng, radius)
+        self._sets[:n] = self._tips
+        self._improve(back, rng, radius)
+        return back
+
+    def _improve(self, back: np.ndarray, rng: np.random.Generator, radius: int) -> int:
+        """Move subtrees, in place, until none saves a change of the characters in sets; the score."""
+        n, score = self.alignment.n_taxa, -1
+        arrival = np.empty((radius + 2, *self._tips.shape[1:]), np.uint64)
         stack = np.empty((2 * radius + 4, 3), np.int64)
         while True:
             before = score
             half = n + rng.permutation(3 * (n - 2))
-            walk = self._sets, arrival, stack, self._order, self._waiting
-            score = regraft_all(back, half, radius, *walk)
+            score = regraft_all(back, half, radius, self._sets, arrival, stack, self._order, self._waiting)
             if score == before:
-                break
-        length = max(score, 1) / (self._n_sites * (2 * n - 3))
-        edges = HalfEdges(back, np.full(len(back), length))
-        return ParsimonyTree(tree_of(edges, self.alignment.taxa), int(score))
+                return int(score)
 
 
 def _tip_sets(alignment: Alignment) -> np.ndarray:

@@ -59,6 +59,15 @@ def branches(edges: HalfEdges) -> Branches:
     return {x: edges.lengths[h].copy() for x, h in _places(edges)}
 
 
+def lengths_of_other(edges: HalfEdges, known: Branches) -> HalfEdges:
+    """The same tree where branches that are known have their lengths, and others a tenth of the mean."""
+    new = 0.1 * np.mean(np.array(list(known.values())), axis=0)
+    lengths = np.zeros((len(edges.back), *np.shape(new)))
+    for x, h in _places(edges):
+        lengths[h] = lengths[edges.back[h]] = known.get(x, new)
+    return HalfEdges(edges.back, lengths)
+
+
 def _places(edges: HalfEdges) -> list[tuple[int, int]]:
     """The tips beyond every branch, and its half-edge towards tip 0."""
     order, splits = branch_splits(edges.back)
@@ -97,12 +106,15 @@ def compatible(x: int, y: int) -> bool:
     return both in (0, x, y)
 
 
-def _fitted(messages: TreeMessages, kept: Branches, offered: Branches, parts: list[Exchange]) -> Place:
+def with_parts(kept: Branches, offered: Branches, parts: list[Exchange]) -> HalfEdges:
     """The receiver without what conflicts with the parts, and with them."""
     new = [x for part in parts for x in part.taken]
     lengths = {x: length for x, length in kept.items() if all(compatible(x, y) for y in new)}
-    lengths |= {x: offered[x] for x in new}
-    return fit_lengths(messages, tree_of_branches(lengths), 0.01, most=_SWEEPS)
+    return tree_of_branches(lengths | {x: offered[x] for x in new})
+
+
+def _fitted(messages: TreeMessages, kept: Branches, offered: Branches, parts: list[Exchange]) -> Place:
+    return fit_lengths(messages, with_parts(kept, offered, parts), 0.01, most=_SWEEPS)
 
 
 def tree_of_branches(lengths: Branches) -> HalfEdges:

@@ -21,6 +21,49 @@ class Regraft(NamedTuple):
     gain: float
 
 
+class Interchange(NamedTuple):
+    """The inner branch of half-edge `branch` resolved otherwise: corner 1 of it and corner 1 + resolution (1
+    or 2) change places. lengths: of the four corners' branches and the branch itself, by corner
+    (pruning/cpu/directed_quartets.py). gain: in log-likelihood, as scored alone."""
+
+    branch: int
+    resolution: int
+    lengths: np.ndarray
+    gain: float
+
+
+def corners(edges: HalfEdges, branch: int) -> list[int]:
+    """The half-edges beside an inner branch, at its own end and at the other."""
+    return [*nexts(branch, edges.n_tips), *nexts(int(edges.back[branch]), edges.n_tips)]
+
+
+def interchange(edges: HalfEdges, move: Interchange) -> None:
+    """Do it, in place."""
+    back, lengths = edges
+    places = corners(edges, move.branch)
+    beyond = [int(back[h]) for h in places]
+    other = 1 + move.resolution
+    places[1], places[other] = places[other], places[1]
+    for h, subtree, length in zip(places, beyond, move.lengths):
+        join(back, lengths, h, subtree, length)
+    join(back, lengths, move.branch, int(back[move.branch]), move.lengths[4])
+
+
+def interchange_all(edges: HalfEdges, moves: Iterable[Interchange]) -> list[Interchange]:
+    """Do those of the moves, best first, that touch no node which an earlier one touched; returns them."""
+    done: list[Interchange] = []
+    touched: set[int] = set()
+    for move in sorted(moves, key=lambda m: -m.gain):
+        ends = [move.branch, int(edges.back[move.branch])]
+        ends += [int(edges.back[h]) for h in corners(edges, move.branch)]
+        own = set(node_of(np.array(ends), edges.n_tips).tolist())
+        if not own & touched:
+            touched |= own
+            interchange(edges, move)
+            done.append(move)
+    return done
+
+
 def regraft(edges: HalfEdges, move: Regraft) -> None:
     """Do it, in place."""
     back, lengths = edges

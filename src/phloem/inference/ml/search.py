@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
-from phloem.inference.ml.moves import Regraft, regraft_all
+from phloem.inference.ml.moves import Interchange, Regraft, interchange_all, regraft_all
+from phloem.pruning.cpu.directed_lengths import FIT, LEAVE, PASS
 from phloem.pruning.cpu.directed_messages import Regrafts
-from phloem.pruning.cpu.directed_regrafts import BEHIND, LEVEL, SIBLING
+from phloem.pruning.cpu.directed_regrafts import BEHIND, LEVEL, OUT, SIBLING
 from phloem.pruning.cpu.directed_sets import TreeMessages
-from phloem.tree.half_edges import HalfEdges, node_of, preorder, topology_key
+from phloem.tree.half_edges import HalfEdges, nexts, node_of, preorder, topology_key
 
 SLACK = 15.0  # log units below the tree at hand, down to which a regraft gets a second look
 LOOKS = 3  # second looks a subtree
 NEAR = 2  # nodes from what was changed, up to which subtrees are moved again first
 TEMPERATURE = 20.0  # log units; of the choice of moves that shake a tree
 SMALLEST_GAIN = 1e-3  # in log-likelihood
+_NEIGHBOURS, _CLOSE = 30.0, 3.0  # as SLACK, and after a second look, of interchanges with five lengths fitted
+_MUCH = 20.0  # expected of moves: one sweep over lengths is enough then
+_WORTH = 0.01  # what an interchange gains at least, as its lengths are fitted to no more
+_AT_ONCE = 256  # branches whose sites are in memory together
+
+_Move = TypeVar("_Move", Interchange, Regraft)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,29 +36,87 @@ class Place:
     log_likelihood: float
 
 
-def fit_lengths(messages: TreeMessages, edges: HalfEdges, tolerance: float, most: int = 30) -> Place:
-    """Sweeps over all lengths, in place, until one gains less than the tolerance."""
+def fit_lengths(
+    messages: TreeMessages,
+    edges: HalfEdges,
+    tolerance: float,
+    most: int = 30,
+    before: np.ndarray | None = None,
+) -> Place:
+    """Sweeps over lengths, in place, until one gains less than the tolerance: over all, or those around what
+    is not as in before (`back` of a tree whose lengths were fitted)."""
     order = preorder(edges.back)
-    value = messages.fill(edges.back, edges.lengths, order)
+    todo = None if before is None else _around(edges.back, before, order)
+    value = messages.fill_half(edges.back, edges.lengths, order)
     for _ in range(most):
-        before, value = value, messages.sweep(edges.back, edges.lengths, order)
-        if value - before < tolerance:
+        last, value = value, messages.sweep(edges.back, edges.lengths, order, todo)
+        if value - last < tolerance:
             break
     return Place(edges, value)
 
 
-def climb(messages: TreeMessages, place: Place, radius: int, known: Collection[int] = ()) -> Place:
+def _around(back: np.ndarray, before: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """What a sweep is to do: fit the branches at nodes near a change, and pass others on the way there."""
+    n = (len(back) + 6) // 4
+    close, nodes = _close(back, before), node_of(np.arange(len(back)), n)
+    todo = np.where(close[nodes] | close[nodes[back]], FIT, LEAVE).astype(np.int8)
+    inside, other = (todo == FIT).tolist(), back.tolist()
+    for h in order[::-1].tolist():
+        if h >= n:
+            a, b = nexts(h, n)
+            inside[h] = inside[h] or inside[other[a]] or inside[other[b]]
+    todo[np.array(inside) & (todo == LEAVE)] = PASS
+    todo[order[0]] = max(todo[order[0]], PASS)
+    return todo
+
+
+def climb(
+    messages: TreeMessages, place: Place, radius: int, known: Collection[int] = (), closely: bool = False
+) -> Place:
     """Rounds of moves of any subtree by at most radius nodes, until none gains, or until the topology is one
     of the known (half_edges.topology_key), which are hilltops. After a round that moved some, those near come
-    first, and all again where none of these gains."""
+    first, and all again where none of these gains. Closely: in the end interchanges of neighbours with all
+    five lengths around fitted, too: a second look fits three, and leaves small gains behind."""
     subtrees: np.ndarray | None = None
     while not (known and topology_key(place.edges.back) in known):
-        better = _after(messages, place, improving(messages, place, radius, subtrees))
+        better = _after(messages, place, improving(messages, place, radius, subtrees), regraft_all)
         if better is None and subtrees is None:
-            break
+            better = _interchanged(messages, place) if closely else None
+            if better is None:
+                break
         subtrees = None if better is None else near(better.edges.back, place.edges.back)
         place = better or place
     return place
+
+
+def _interchanged(messages: TreeMessages, place: Place) -> Place | None:
+    """The place after interchanges that gain; None if none does."""
+    back, lengths = place.edges
+    order = preorder(back)
+    inner = order[(order >= place.edges.n_tips) & (back[order] >= place.edges.n_tips)]
+    subtrees = np.concatenate([nexts(int(h), place.edges.n_tips) for h in inner] or [inner])
+    found = messages.regrafts(back, lengths, order, subtrees, 1, _NEIGHBOURS)
+    rows = worth_a_look(found, place.log_likelihood - _NEIGHBOURS, len(inner))
+    looks = messages.fitted(rows, found, back, lengths)
+    rows = rows[looks.values > place.log_likelihood - _CLOSE]
+    branches = np.unique(_branch_between(found.steps[rows], place.edges))
+    moves = []
+    for first in range(0, len(branches), _AT_ONCE):
+        some = branches[first : first + _AT_ONCE]
+        tried = messages.resolutions(back, lengths, some)
+        for h, values, own in zip(some.tolist(), tried.values, tried.lengths):
+            r = 1 + int(np.argmax(values[1:]))
+            gain = float(values[r] - max(values[0], place.log_likelihood))
+            if gain > _WORTH:
+                moves.append(Interchange(h, r, own[r], gain))
+    return _after(messages, place, moves, interchange_all)
+
+
+def _branch_between(steps: np.ndarray, edges: HalfEdges) -> np.ndarray:
+    """The branch that a step of level 1 goes over, as its half-edge towards the gap."""
+    n = edges.n_tips
+    first = n + 3 * ((steps[:, OUT] - n) // 3)
+    return 3 * first + 3 - steps[:, OUT] - steps[:, SIBLING]
 
 
 def climb_near(
@@ -64,19 +130,25 @@ def climb_near(
         if topology_key(place.edges.back) in known:
             break
         subtrees = near(place.edges.back, before)
-        better = _after(messages, place, improving(messages, place, radius, subtrees))
+        better = _after(messages, place, improving(messages, place, radius, subtrees), regraft_all)
     return place
 
 
 def near(back: np.ndarray, before: np.ndarray) -> np.ndarray:
     """Half-edges of inner nodes within NEAR nodes of a branch that is not where it was before."""
     n = (len(back) + 6) // 4
+    return np.flatnonzero(_close(back, before)[node_of(np.arange(n, len(back)), n)]) + n
+
+
+def _close(back: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """(2T-2,) whether a node is within NEAR nodes of a branch that is not where it was before."""
+    n = (len(back) + 6) // 4
     nodes = node_of(np.arange(len(back)), n)
     close = np.zeros(2 * n - 2, bool)
     close[nodes[np.flatnonzero(back != before)]] = True
     for _ in range(NEAR):
         close[nodes[back[close[nodes]]]] = True
-    return np.flatnonzero(close[nodes][n:]) + n
+    return close
 
 
 def improving(
@@ -86,7 +158,7 @@ def improving(
     back, lengths = place.edges
     if subtrees is None:
         subtrees = np.arange(place.edges.n_tips, len(back))
-    found = messages.regrafts(back, lengths, preorder(back), subtrees, radius)
+    found = messages.regrafts(back, lengths, preorder(back), subtrees, radius, SLACK)
     rows = worth_a_look(found, place.log_likelihood - SLACK)
     looks = messages.fitted(rows, found, back, lengths)
     gains = looks.values - place.log_likelihood
@@ -127,13 +199,19 @@ def _interchange(found: Regrafts, rows: np.ndarray) -> np.ndarray:
     return np.stack([first[0], first[1], second[0]], 1)
 
 
-def _after(messages: TreeMessages, place: Place, moves: Sequence[Regraft]) -> Place | None:
+def _after(
+    messages: TreeMessages,
+    place: Place,
+    moves: Sequence[_Move],
+    do: Callable[[HalfEdges, Iterable[_Move]], list[_Move]],
+) -> Place | None:
     """The place after all moves that are out of each other's way, or the best quarter of them if together
     they lose, and so on; None if not even the best one gains."""
     while moves:
         edges = place.edges.copy()
-        done = regraft_all(edges, moves)
-        new = fit_lengths(messages, edges, 0.01, most=2)
+        done = do(edges, moves)
+        sweeps = 1 if sum(move.gain for move in done) > _MUCH else 2
+        new = fit_lengths(messages, edges, 0.01, sweeps, place.edges.back)
         if new.log_likelihood > place.log_likelihood + SMALLEST_GAIN:
             return new
         moves = done[: len(done) // 4]

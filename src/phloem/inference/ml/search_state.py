@@ -17,7 +17,7 @@ from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges, topology_key
 
-_FORM = 2
+_FORM = 3
 
 
 class Ended(NamedTuple):
@@ -46,7 +46,7 @@ class Doing(NamedTuple):
 Told = Callable[[Doing, float], None]  # and the best log-likelihood
 
 
-Kind = Literal["parsimony", "shaken", "fused"]
+Kind = Literal["parsimony", "ratchet", "exchange", "shaken", "fused"]
 
 
 class Better(NamedTuple):

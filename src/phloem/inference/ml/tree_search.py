@@ -11,7 +11,7 @@ from phloem.data.alignment import Alignment
 from phloem.errors import InputError
 from phloem.hardware.ranks import ranks
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
-from phloem.inference.ml.fusion import fused
+from phloem.inference.ml.fusion import Branches, branches, exchanges, fused, lengths_of_other, with_parts
 from phloem.inference.ml.search import Place, climb, climb_near, fit_lengths, hilltop
 from phloem.inference.ml.search_state import Better, Checkpoint, Doing, Ended, Kind, SearchState, Told
 from phloem.inference.ml.searched import Fit, Likelihood, OneAlignment, Searched
@@ -32,8 +32,11 @@ from phloem.tree.half_edges import HalfEdges, topology_key
 
 _COARSE = 15  # steps of a fit between climbs
 _SHAKEN = 3, 9  # moves of a shake: at least, less than
+_KINDS: tuple[Kind, ...] = ("exchange", "parsimony", "ratchet", "parsimony")  # of tries, in turn
 _MANY = 100_000  # characters at the tips
+_POOL = 12  # hilltops with which a new best tree is fused
 _FAR = 50.0  # log units below the best tree, where a hilltop is worth no second thought
+_CLOSE = 1.0  # log units below the best tree, from where one is climbed closely
 _GAIN = 0.01  # log units that count as another, better tree
 
 
@@ -229,57 +232,96 @@ class _Search:
         self._told(Doing("first climb", 1, 3), fit.log_likelihood)
         fit = self._refined(self._climb_from(fit))
         self._told(Doing("first climb", 2, 3), fit.log_likelihood)
-        return self._refined(self._climb_from(fit))
+        return self._refined(self._climb_from(fit, closely=True))
 
-    def _climb_from(self, fit: Fit) -> Place:
+    def _climb_from(self, fit: Fit, closely: bool = False) -> Place:
         place = self._placed(self._data.edges_of(fit))
-        return climb(self._messages, place, self._settings.radius)
+        return climb(self._messages, place, self._settings.radius, closely=closely)
 
     def _tried(self, state: SearchState, checkpoint: Checkpoint | None) -> None:
-        """Climb from elsewhere until that has been in vain for long enough: in turn from a parsimonious tree
-        and from the best one shaken."""
+        """Climb from elsewhere until that has been in vain for long enough: every second time from a
+        parsimonious tree, else in turn from the best one ratcheted, and with a part of another hilltop, or
+        shaken where none has another."""
         if len(self._data.taxa) == 3:
             return
         if state.random:
             self._rng.bit_generator.state = state.random
         radius, self._values = self._settings.radius, state.values
         self._data.put(self._messages, self._values)
-        top = hilltop(self._messages, state.place, radius)
+        top, lengths = hilltop(self._messages, state.place, radius), branches(state.place.edges)
         while state.in_vain < self._settings.patience:
             state.tries, state.in_vain = state.tries + 1, state.in_vain + 1
-            kind: Kind = "parsimony" if state.tries % 2 else "shaken"
-            if kind == "parsimony":
-                edges = self._data.edges(self._parsimony.tree(self._rng).tree)
-            else:
-                edges = top.shaken(self._rng, int(self._rng.integers(*_SHAKEN)))
+            kind: Kind = _KINDS[state.tries % len(_KINDS)]
+            edges = self._elsewhere(kind, state, lengths)
+            if edges is None:
+                kind, edges = "shaken", top.shaken(self._rng, int(self._rng.integers(*_SHAKEN)))
             begun = fit_lengths(self._messages, edges, 0.5, most=3)
-            if kind == "parsimony":
+            if kind == "parsimony" or kind == "exchange":  # with half-edges of their own
                 other = climb(self._messages, begun, radius, state.known)
             else:
                 other = climb_near(self._messages, begun, radius, top.place.edges.back, state.known)
+            other = self._closely(state, other)
             state.meet(other, independent=kind == "parsimony")
+            before = state.place.log_likelihood
             other, kind = self._fused(state, other, kind)
-            if other.log_likelihood > state.place.log_likelihood + _GAIN:
+            if other.log_likelihood > before + _GAIN:
+                other, kind = self._fused_with_all(state, other, kind)
                 state.place = self._placed(self._data.edges_of(self._refined(other)))
                 state.values, state.in_vain = self._values, 0
                 state.hilltops.append(state.place)
-                top = hilltop(self._messages, state.place, radius)
+                top, lengths = hilltop(self._messages, state.place, radius), branches(state.place.edges)
                 state.found.append(Better(state.tries, kind, state.place.log_likelihood))
             self._tell(f"try {state.tries}", state)
             if checkpoint is not None:
                 state.random = dict(self._rng.bit_generator.state)
                 checkpoint.write(state, now=state.in_vain == self._settings.patience)
 
+    def _elsewhere(self, kind: Kind, state: SearchState, kept: Branches) -> HalfEdges | None:
+        """Where a try begins; None if the best tree is to be shaken. kept: the best tree's branches."""
+        if kind == "parsimony":
+            return lengths_of_other(self._data.edges(self._parsimony.tree(self._rng).tree), kept)
+        if kind == "ratchet":
+            back = self._parsimony.ratcheted(state.place.edges.back, self._rng)
+            return lengths_of_other(HalfEdges(back, state.place.edges.lengths), kept)
+        others = [h for h in state.hilltops if h.log_likelihood > state.place.log_likelihood - _FAR]
+        offered = branches(others[int(self._rng.integers(len(others)))].edges)
+        parts = exchanges(kept, offered, 0.1 / self._data.n_sites)
+        if not parts:
+            return None
+        return with_parts(kept, offered, [parts[int(self._rng.integers(len(parts)))]])
+
     def _fused(self, state: SearchState, other: Place, kind: Kind) -> tuple[Place, Kind]:
         """The best of what a climb found, the best tree so far, and both in one, climbed on."""
-        if other.log_likelihood < state.place.log_likelihood - _FAR:
-            return other, kind
-        both = fused(self._messages, state.place, other, self._data.n_sites)
+        both = self._both(state, state.place, other)
+        return (both, "fused") if both and both.log_likelihood > other.log_likelihood else (other, kind)
+
+    def _fused_with_all(self, state: SearchState, best: Place, kind: Kind) -> tuple[Place, Kind]:
+        """A new best tree with what the better hilltops so far have better."""
+        others = sorted(state.hilltops, key=lambda place: -place.log_likelihood)
+        for other in others[:_POOL]:
+            both = self._both(state, best, other)
+            if both is not None and both.log_likelihood > best.log_likelihood + _GAIN:
+                best, kind = both, "fused"
+        return best, kind
+
+    def _both(self, state: SearchState, best: Place, other: Place) -> Place | None:
+        """Two trees in one, climbed on; None if neither has anything better."""
+        if abs(other.log_likelihood - best.log_likelihood) > _FAR:
+            return None
+        both = fused(self._messages, best, other, self._data.n_sites)
         if both is None:
-            return other, kind
+            return None
         both = climb(self._messages, both, self._settings.radius, state.known)
+        both = self._closely(state, both)
         state.meet(both, independent=False)
-        return (both, "fused") if both.log_likelihood > other.log_likelihood else (other, kind)
+        return both
+
+    def _closely(self, state: SearchState, other: Place) -> Place:
+        """Where a new hilltop leads that may be better than the best tree."""
+        near = other.log_likelihood > state.place.log_likelihood - _CLOSE
+        if near and topology_key(other.edges.back) not in state.known:
+            return climb(self._messages, other, self._settings.radius, state.known, closely=True)
+        return other
 
     def _placed(self, edges: HalfEdges) -> Place:
         """A tree among the messages, under the numbers at hand, with its lengths fitted."""

@@ -95,7 +95,7 @@ class _Pool:
         if key not in self._known:
             self._add(key, edges, None, (self._counts @ messages.sites())[:, None])
         subtrees = np.arange(edges.n_tips, len(edges.back))
-        found = messages.regrafts(edges.back, edges.lengths, order, subtrees, self._radius)
+        found = messages.regrafts(edges.back, edges.lengths, order, subtrees, self._radius, _SLACK)
         rows = worth_a_look(found, place.log_likelihood - _SLACK, _LOOKS)
         messages.fill(edges.back, edges.lengths, order)
         step = max(1, _ROOM // (8 * self._counts.shape[1]))

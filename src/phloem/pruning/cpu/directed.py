@@ -43,6 +43,7 @@ from phloem.pruning.cpu.pattern_lanes import (
     where_below,
 )
 
+NOTHING, WHOLE, MIDDLE = range(3)  # of a message, as bits
 SMALL, TAKEN_OUT = 2.0**-200, 200.0  # columns smaller than this are multiplied by 2**200
 _LEAST, _LOWEST = 1e-300, -1000.0  # in place of a likelihood of 0; of an exponent
 
@@ -179,38 +180,45 @@ def own_column(h, block, back, columns, messages, room, shape):
 
 
 @uncounted
-def hand_on(h, block, back, columns, messages, room, shape, with_half):
-    """The message of h, of a block of patterns, from those that reach its node."""
+def hand_on(h, block, back, columns, messages, room, shape, what):
+    """The message of h, of a block of patterns, from those that reach its node: over its WHOLE branch, to its
+    MIDDLE, or both."""
     n = len(shape.lanes)
     width, edges = shape.categories * shape.states * n, 4 * shape.tips - 6
     power = own_column(h, block, back, columns, messages, room, shape)
     matrix = matrix_at(h, block, back, columns, shape)
     at = block * edges + h
     store(messages.powers, at * n, power)
-    column_product(messages.whole, matrix, room, 0, messages.values, at * width, shape)
-    if with_half:
+    if what & WHOLE:
+        column_product(messages.whole, matrix, room, 0, messages.values, at * width, shape)
+    if what & MIDDLE:
         column_product(messages.halves, matrix, room, 0, messages.half, h * width, shape)
 
 
 @uncounted
-def fill_block(order, block, back, columns, messages, room, shape, with_half):
-    """All messages of a block; order: half_edges.preorder. The matrices are there."""
+def fill_block(order, what, block, back, columns, messages, room, shape):
+    """Messages of a block, of every half-edge what it says. order: half_edges.preorder. The matrices are
+    there, and messages that others wait for are up to date or asked for."""
     for i in range(len(order) - 1, -1, -1):
-        hand_on(order[i], block, back, columns, messages, room, shape, with_half)
-    hand_on(0, block, back, columns, messages, room, shape, with_half)
+        h = order[i]
+        if what[h]:
+            hand_on(h, block, back, columns, messages, room, shape, what[h])
+    end = back[order[0]]
+    if what[end]:
+        hand_on(end, block, back, columns, messages, room, shape, what[end])
     for i in range(len(order)):
         h = order[i]
         if h >= shape.tips:
-            a, b = beside(h, shape.tips)
-            hand_on(a, block, back, columns, messages, room, shape, with_half)
-            hand_on(b, block, back, columns, messages, room, shape, with_half)
+            for a in beside(h, shape.tips):
+                if what[a]:
+                    hand_on(a, block, back, columns, messages, room, shape, what[a])
 
 
 @uncounted
-def fill_messages(order, back, columns, messages, room, shape):
-    """All messages but those to the middle."""
+def fill_messages(order, what, back, columns, messages, room, shape):
+    """fill_block of all blocks."""
     for block in range(shape.blocks):
-        fill_block(order, block, back, columns, messages, room, shape, False)
+        fill_block(order, what, block, back, columns, messages, room, shape)
 
 
 @uncounted
@@ -234,12 +242,13 @@ def log_sites(total, power, block, columns, lanes):
 
 
 @uncounted
-def log_likelihood_at(h, back, columns, numbers, messages, room, shape, sites):
-    """Σ weight · log-likelihood, read off at the branch of h; that of every pattern into sites."""
+def log_likelihood_at(h, blocks, back, columns, numbers, messages, room, shape, sites):
+    """Σ weight · log-likelihood of some blocks, read off at the branch of h; that of every pattern into
+    sites."""
     lanes, n = shape.lanes, len(shape.lanes)
     size, edges = shape.categories * shape.states, 4 * shape.tips - 6
     result = 0.0
-    for block in range(shape.blocks):
+    for block in blocks:
         power = own_column(h, block, back, columns, messages, room, shape)
         at = block * edges + back[h]
         total, own = zeros(room, lanes), columns.part[block] * size

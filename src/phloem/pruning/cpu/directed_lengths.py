@@ -13,6 +13,7 @@ import numpy as np
 
 from phloem.hardware.numba_compile import uncounted
 from phloem.pruning.cpu.directed import (
+    WHOLE,
     beside,
     beside_invariant,
     hand_on,
@@ -32,6 +33,7 @@ from phloem.pruning.cpu.lanes import (
 from phloem.pruning.cpu.pattern_lanes import column_product, divide, spread
 
 SHORTEST, LONGEST = 1e-8, 100.0
+LEAVE, PASS, FIT = range(3)
 _STEPS = 12
 _ENOUGH = 1e-3  # a length settles where a Newton step changes it by less than this share
 
@@ -132,20 +134,24 @@ def fit_branch(h, back, lengths, columns, numbers, messages, room, shape):
 
 
 @uncounted
-def sweep(root, back, lengths, columns, numbers, messages, room, shape):
-    """Every length once, from the branch of half-edge root (looking at a tip) outwards and back: each is
-    fitted with the messages as they have become. Messages and matrices are there, and those that look at
-    the tip are up to date afterwards."""
+def sweep(root, todo, back, lengths, columns, numbers, messages, room, shape):
+    """Lengths once, from the branch of half-edge root (looking at a tip) outwards and back: each is fitted
+    with the messages as they have become. todo, of half-edges that look at the tip: FIT, PASS where only
+    others behind are fitted, LEAVE where none is. Messages that look at the tip and all matrices are there,
+    and are up to date afterwards."""
     stack, depth, tips = room.stack, 1, shape.tips
     stack[0], stack[1] = root, 0
     while depth:
         h, stage = stack[2 * depth - 2], stack[2 * depth - 1]
-        if stage == 0:
+        if todo[h] == LEAVE:
+            depth -= 1
+            continue
+        if stage == 0 and todo[h] == FIT:
             fit_branch(h, back, lengths, columns, numbers, messages, room, shape)
         looks = back[h] if stage == 0 and h >= tips else h
         if stage == 0 or stage == 2:
             for block in range(shape.blocks):
-                hand_on(looks, block, back, columns, messages, room.first, shape, False)
+                hand_on(looks, block, back, columns, messages, room.first, shape, WHOLE)
         if h < tips or stage == 2:
             depth -= 1
             continue

@@ -12,6 +12,9 @@ import numpy as np
 from phloem.model.record import SiteModel
 from phloem.pruning.cpu.cell_memory import aligned
 from phloem.pruning.cpu.directed import (
+    MIDDLE,
+    NOTHING,
+    WHOLE,
     Columns,
     Messages,
     Numbers,
@@ -21,14 +24,29 @@ from phloem.pruning.cpu.directed import (
     write_matrices,
 )
 from phloem.pruning.cpu.directed_insertions import Desk, Looks, Star, fit_insertions
-from phloem.pruning.cpu.directed_lengths import Room, sweep
+from phloem.pruning.cpu.directed_lengths import FIT, Room, sweep
 from phloem.pruning.cpu.directed_quartets import Quartet, Resolutions, fit_resolutions
-from phloem.pruning.cpu.directed_regrafts import OUT, PRUNED, Walk, list_steps, score_steps
+from phloem.pruning.cpu.directed_regrafts import (
+    BEFORE,
+    GOES_ON,
+    OUT,
+    PRUNED,
+    Share,
+    Walk,
+    ask,
+    list_steps,
+    score_steps,
+)
 from phloem.pruning.interface import Problem
 
 # Two registers of float64: the products of a matrix then wait for each other half as often as with one.
 LANES = (0,) * (16 if llvm.get_host_cpu_features().get("avx512f") else 8)
-_SHARES = 8  # of the blocks of patterns: sums do not depend on the number of threads
+_SHARES = 16  # of the blocks of patterns, every 16th each: sums do not depend on the number of threads
+# After so many shares, regrafts are out whose loss in them is already beyond this part of what they may lose.
+_SCREENS = ((2, 2 / 3), (6, 1.0), (_SHARES, np.inf))
+
+
+_NOWHERE = np.zeros(0, np.int64), np.zeros(0)
 
 
 class Regrafts(NamedTuple):
@@ -92,7 +110,8 @@ class DirectedMessages:
         self._messages = Messages(values, self._threads[0].half, powers, *matrices)
         size *= shape.parts
         self._numbers = Numbers(*(np.zeros(k) for k in (square, square, size, size, square)))
-        self._sites = np.zeros(lanes)
+        self._sites, self._blocks = np.zeros(lanes), np.arange(shape.blocks)
+        self._stands, self._towards_tip = _NOWHERE, False  # of which tree the messages towards tip 0 are
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
     def set_models(self, models: Sequence[SiteModel], rates: Sequence[float]) -> None:
@@ -118,19 +137,34 @@ class DirectedMessages:
         for own, new in zip(self._numbers, (right, left, values, start, into)):
             own[:] = new.ravel()
         self._columns.varies[:] = share == 0
+        self._stands = _NOWHERE
 
     def fill(self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> float:
         """All messages of a tree; its log-likelihood."""
-        shape, room = self.shape, self._threads[0].desk.room
-        write_matrices(back, lengths, self._numbers, shape, self._messages)
-        fill_messages(order, back, self._columns, self._messages, room.first, shape)
+        return self._filled(back, lengths, order, np.full(len(back), WHOLE, np.int8))
+
+    def fill_half(self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> float:
+        """The messages towards tip 0, which are enough for a sweep; the log-likelihood."""
+        what = np.zeros(len(back), np.int8)
+        what[order] = WHOLE
+        return self._filled(back, lengths, order, what)
+
+    def _filled(self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray, what: np.ndarray) -> float:
+        self.write_matrices(back, lengths)
+        room = self._threads[0].desk.room
+        fill_messages(order, what, back, self._columns, self._messages, room.first, self.shape)
+        self._stands = back.copy(), lengths.copy()
         return self._value(back, int(order[0]))
 
-    def sweep(self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> float:
-        """Fit every length once, in place; the log-likelihood then. Needs all messages, and leaves those
-        towards tip 0 up to date, which is enough for another sweep."""
+    def sweep(
+        self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray, todo: np.ndarray | None = None
+    ) -> float:
+        """Fit lengths once, in place, all or as todo says (directed_lengths.sweep); the log-likelihood then.
+        Needs the messages towards tip 0, and leaves them up to date."""
         room, root = self._threads[0].desk.room, int(order[0])
-        sweep(root, back, lengths, self._columns, self._numbers, self._messages, room, self.shape)
+        todo = np.full(len(back), FIT, np.int8) if todo is None else todo
+        sweep(root, todo, back, lengths, self._columns, self._numbers, self._messages, room, self.shape)
+        self._stands = back.copy(), lengths.copy()
         return self._value(back, root)
 
     def _value(self, back: np.ndarray, root: int) -> float:
@@ -138,7 +172,7 @@ class DirectedMessages:
         room = self._threads[0].desk.room.first
         h = back[root]
         return log_likelihood_at(
-            h, back, self._columns, self._numbers, self._messages, room, self.shape, self._sites
+            h, self._blocks, back, self._columns, self._numbers, self._messages, room, self.shape, self._sites
         )
 
     def sites(self) -> np.ndarray:
@@ -146,25 +180,44 @@ class DirectedMessages:
         return self._sites[self._real].copy()
 
     def regrafts(
-        self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray, pruned: np.ndarray, radius: int
+        self,
+        back: np.ndarray,
+        lengths: np.ndarray,
+        order: np.ndarray,
+        pruned: np.ndarray,
+        radius: int,
+        slack: float = np.inf,
     ) -> Regrafts:
-        """Every regraft of these subtrees within radius, scored. Fills all messages."""
+        """Regrafts of these subtrees within radius, scored: all, or those that probably lose less than slack.
+        Fills the messages that a second look at these needs."""
+        return screened([self], back, [lengths], order, pruned, radius, slack)
+
+    def scores(self, steps: np.ndarray, back: np.ndarray, order: np.ndarray, shares: range) -> np.ndarray:
+        """(n + 1,) what some shares of the patterns add to the log-likelihood of every step, and of the tree
+        as it is. Fills the messages that steps ask for; the matrices are there."""
+        what = np.zeros(len(back), np.int8)
+        ask(steps, back, order, what)
+        what[order] = NOTHING if self._towards_tip else WHOLE
+        what[back[steps[:, OUT]]] |= MIDDLE
+        root, found = int(order[0]), np.zeros((len(shares), len(steps) + 1))
+
+        def work(k: int, thread: _Thread) -> None:
+            own = np.arange(shares[k], self.shape.blocks, _SHARES)
+            messages, share = self._messages._replace(half=thread.half), Share(own, order, what)
+            walk, room = thread.desk.walk, thread.desk.room.first
+            data = back, self._columns, self._numbers, messages
+            score_steps(steps, share, *data, walk, self.shape, found[k, :-1])
+            found[k, -1] = log_likelihood_at(back[root], own, *data, room, self.shape, self._sites)
+
+        self._share_out(work, len(shares))
+        return found.sum(0)
+
+    def write_matrices(self, back: np.ndarray, lengths: np.ndarray) -> None:
+        """P of all branches; messages towards tip 0 of this very tree stay up to date."""
         write_matrices(back, lengths, self._numbers, self.shape, self._messages)
-        stack = np.zeros((2 * radius + 4, 4), np.int64)
-        count = list_steps(pruned, back, self.shape.tips, radius, np.zeros((0, 7), np.int64), stack)
-        steps, scores = np.zeros((count, 7), np.int64), np.zeros((_SHARES, count))
-        list_steps(pruned, back, self.shape.tips, radius, steps, stack)
-        ends = np.linspace(0, self.shape.blocks, _SHARES + 1).astype(int).tolist()
-
-        def work(share: int, thread: _Thread) -> None:
-            messages = self._messages._replace(half=thread.half)
-            score_steps(
-                steps, order, (ends[share], ends[share + 1]), back, self._columns, self._numbers, messages,
-                thread.desk.walk, self.shape, scores[share],
-            )  # fmt: skip
-
-        self._share_out(work, _SHARES)
-        return Regrafts(steps[:, PRUNED], steps[:, OUT], scores.sum(0), steps)
+        self._towards_tip = np.array_equal(self._stands[0], back) and np.array_equal(self._stands[1], lengths)
+        if not self._towards_tip:
+            self._stands = _NOWHERE
 
     def set_weights(self, weights: np.ndarray) -> None:
         """(P,) how often every pattern counts from now on: a resampled alignment is other weights."""
@@ -222,6 +275,54 @@ class DirectedMessages:
             run(0)
         else:
             list(self._pool.map(run, range(n)))
+
+
+def screened(
+    sets: Sequence[DirectedMessages],
+    back: np.ndarray,
+    lengths: Sequence[np.ndarray],
+    order: np.ndarray,
+    pruned: np.ndarray,
+    radius: int,
+    slack: float,
+) -> Regrafts:
+    """DirectedMessages.regrafts of the sum over sets, each with its lengths.
+
+    Scored first in an eighth of the patterns, spread over all: what loses 2/3 of the slack there hardly ever
+    ends within it, as most patterns lose by a bad move; so on after three eighths.
+    """
+    for one, own in zip(sets, lengths):
+        one.write_matrices(back, own)
+    stack = np.zeros((2 * radius + 4, 4), np.int64)
+    count = list_steps(pruned, back, sets[0].shape.tips, radius, np.zeros((0, 7), np.int64), stack)
+    steps, first = np.zeros((count, 7), np.int64), 0
+    list_steps(pruned, back, sets[0].shape.tips, radius, steps, stack)
+    scores, good = np.zeros(count + 1), np.ones(count, np.bool_)
+    for shares, part in _SCREENS if slack < np.inf else _SCREENS[-1:]:
+        for one in sets:
+            scores += one.scores(steps, back, order, range(first, shares))
+        first = shares
+        good &= scores[:-1] > scores[-1] - part * slack
+        if shares < _SHARES:
+            steps, kept = _with_ways(steps, good)
+            scores, good = np.append(scores[:-1][kept], scores[-1]), good[kept]
+    return Regrafts(steps[:, PRUNED], steps[:, OUT], np.where(good, scores[:-1], -np.inf), steps)
+
+
+def _with_ways(steps: np.ndarray, good: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The good steps and all that a walk passes on its way there, numbered anew; and which these are."""
+    kept, waiting = good.copy(), np.flatnonzero(good)
+    while len(waiting):
+        waiting = np.unique(steps[waiting, BEFORE])
+        waiting = waiting[(waiting >= 0) & ~kept[waiting]]
+        kept[waiting] = True
+    rows = np.flatnonzero(kept)
+    fewer, place = steps[rows], np.cumsum(kept) - 1
+    later = fewer[:, BEFORE] >= 0
+    fewer[later, BEFORE] = place[fewer[later, BEFORE]]
+    fewer[:, GOES_ON] = 0
+    fewer[fewer[later, BEFORE], GOES_ON] = 1
+    return fewer, rows
 
 
 def shape_of(problems: Sequence[Problem]) -> Shape:

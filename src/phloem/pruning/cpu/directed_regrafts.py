@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from phloem.hardware.numba_compile import uncounted
-from phloem.pruning.cpu.directed import beside, fill_block, joined, log_sites, matrix_at
+from phloem.pruning.cpu.directed import WHOLE, beside, fill_block, joined, log_sites, matrix_at
 from phloem.pruning.cpu.lanes import add, load, multiply, multiply_add, store, sum_lanes, zeros
 from phloem.pruning.cpu.pattern_lanes import column_product, spread
 
@@ -30,6 +30,15 @@ class Walk(NamedTuple):
     near: np.ndarray
     across: np.ndarray
     subtree: np.ndarray
+
+
+class Share(NamedTuple):
+    """Some blocks of patterns, int64. order: half_edges.preorder. what: of every half-edge, what is to be
+    written of its message first (directed.hand_on)."""
+
+    blocks: np.ndarray
+    order: np.ndarray
+    what: np.ndarray
 
 
 @uncounted
@@ -64,6 +73,22 @@ def list_steps(pruned, back, tips, radius, steps, stack):
                     depth = push(stack, depth, beyond, level + 1, count, tips)
                 count += 1
     return count
+
+
+@uncounted
+def ask(steps, back, order, what):
+    """what (int8, zeros) = WHOLE at the half-edges whose messages the walks of these steps need, looking away
+    from tip 0 or not, and at those that look away and others wait for. order: half_edges.preorder."""
+    tips = (len(back) + 6) // 4
+    for i in range(len(steps)):
+        for column in (PRUNED, OUT, SIBLING, BEHIND):
+            what[back[steps[i, column]]] = WHOLE
+    for i in range(len(order) - 1, -1, -1):
+        h = order[i]
+        if h >= tips:
+            a, b = beside(h, tips)
+            if what[a] or what[b]:
+                what[back[h]] = WHOLE
 
 
 @uncounted
@@ -107,14 +132,13 @@ def go(step, block, back, columns, messages, halves, walk, shape):
 
 
 @uncounted
-def score_steps(steps, order, share, back, columns, numbers, messages, walk, shape, scores):
-    """scores[i] += what the blocks share[0]:share[1] add to the log-likelihood of every step, with the
-    subtree in the middle of the branch at its old distance. All messages of these blocks are written; the
-    matrices are there, and order is half_edges.preorder."""
+def score_steps(steps, share, back, columns, numbers, messages, walk, shape, scores):
+    """scores[i] += what the blocks of the share add to the log-likelihood of every step, with the subtree in
+    the middle of the branch at its old distance. The matrices are there."""
     lanes, n, edges = shape.lanes, len(shape.lanes), 4 * shape.tips - 6
     size = shape.categories * shape.states
-    for block in range(share[0], share[1]):
-        fill_block(order, block, back, columns, messages, walk.near, shape, True)
+    for block in share.blocks:
+        fill_block(share.order, share.what, block, back, columns, messages, walk.near, shape)
         weights, part = load(columns.weights, block * n, lanes), columns.part[block] * size
         pruned = behind = np.int64(-1)
         own_power = zeros(walk.near, lanes)

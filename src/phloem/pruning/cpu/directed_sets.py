@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from phloem.pruning.cpu.directed_insertions import Looks
-from phloem.pruning.cpu.directed_messages import DirectedMessages, Regrafts
+from phloem.pruning.cpu.directed_messages import DirectedMessages, Regrafts, screened
 from phloem.pruning.cpu.directed_quartets import Resolutions
 
 
@@ -24,10 +24,15 @@ class DirectedSets:
     def fill(self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> float:
         return sum(one.fill(back, own, order) for one, own in self._each(lengths))
 
-    def sweep(self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> float:
+    def fill_half(self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> float:
+        return sum(one.fill_half(back, own, order) for one, own in self._each(lengths))
+
+    def sweep(
+        self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray, todo: np.ndarray | None = None
+    ) -> float:
         value = 0.0
         for k, (one, own) in enumerate(self._each(lengths)):
-            value += one.sweep(back, own, order)
+            value += one.sweep(back, own, order, todo)
             lengths[:, k] = own
         return value
 
@@ -40,10 +45,16 @@ class DirectedSets:
             one.set_weights(own)
 
     def regrafts(
-        self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray, pruned: np.ndarray, radius: int
+        self,
+        back: np.ndarray,
+        lengths: np.ndarray,
+        order: np.ndarray,
+        pruned: np.ndarray,
+        radius: int,
+        slack: float = np.inf,
     ) -> Regrafts:
-        found = [one.regrafts(back, own, order, pruned, radius) for one, own in self._each(lengths)]
-        return found[0]._replace(scores=np.sum([one.scores for one in found], axis=0))
+        each = [own for _, own in self._each(lengths)]
+        return screened(self.sets, back, each, order, pruned, radius, slack)
 
     def resolutions(self, back: np.ndarray, lengths: np.ndarray, branches: np.ndarray) -> Resolutions:
         """lengths (n, 3, 5, K)."""
