@@ -13,36 +13,40 @@ from phloem.analysis.model_file import model_of
 from phloem.analysis.reading import DataOptions, Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
-from phloem.errors import InputError
+from phloem.errors import InputError, require_count
 from phloem.hardware.machine import Hardware, detect_hardware
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.spread import SWAP_SECONDS, shares, useful_ranks
 from phloem.inference.ml.optimize import restarts
 from phloem.io.trees import read_tree
 from phloem.likelihood.parts import in_part
 from phloem.likelihood.problem import engine_problem
 from phloem.model.model import Model
 from phloem.pruning.calibration import on_calibration
-from phloem.pruning.gpu.cost import ChainPlan
+from phloem.pruning.gpu.cost import ChainPlan, advise_chains
 from phloem.pruning.interface import Problem
-from phloem.pruning.plan import Forecast, forecast
+from phloem.pruning.plan import Divided, Forecast, forecast, forecast_divided, remainder
 from phloem.pruning.select import Selection, select_chains, select_engine
 from phloem.tree.layout import tree_layout
 from phloem.tree.random import uniform_unrooted
 from phloem.tree.tree import Tree
+
+MOST_RANKS = 65_536
 
 
 @dataclass(frozen=True)
 class PlanSettings(DataOptions):
     """Options of `phloem plan`. model: with partitions, of the subsets to which their file gives none. tree:
     None forecasts on a random tree, which has more distinct columns than a good one, so that the
-    forecast is an upper bound."""
+    forecast is an upper bound. ranks: processes, up to which a forecast is asked for."""
 
     model: str | None = None
     tree: str | None = None
     engine: Literal["auto", "reference", "cpu", "gpu"] = "auto"
     precision: Literal["float64", "float32"] = "float64"
     threads: int | None = None
+    ranks: int | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,20 @@ class PartPlan:
 
 
 @dataclass(frozen=True)
+class RanksPlan:
+    """likelihood: on 1, 2, 4, … processes, none of several parts, which are not divided. chains: of `phloem
+    mcmc` with its defaults, (processes, those that would have chains, seconds a generation of all)."""
+
+    likelihood: tuple[Divided, ...]
+    chains: tuple[tuple[int, int, float], ...]
+
+    @property
+    def remainder(self) -> float:
+        """Share of a likelihood's time that is not divided (Amdahl); NaN where nothing is."""
+        return remainder(self.likelihood) if self.likelihood else float("nan")
+
+
+@dataclass(frozen=True)
 class PlanResult:
     """parts: one, called "all", without partitions. chains: where `phloem mcmc` with its defaults would
     evaluate its chains, and why. optimisation_evaluations: gradients that a fit takes;
@@ -71,6 +89,7 @@ class PlanResult:
     hardware: Hardware
     random_tree: bool
     optimisation_evaluations: int
+    ranks: RanksPlan | None = None
 
     def total(self, what: Callable[[Forecast], float]) -> float:
         """A number of the forecasts, summed over parts."""
@@ -105,6 +124,10 @@ def run_plan(
         parts: tuple[Part, ...] = (Part("all", alignment_of(settings), settings.model),)
     else:
         _, parts = parts_of(settings, settings.model)
+    if settings.ranks is not None:
+        require_count("ranks", settings.ranks)
+        if settings.ranks > MOST_RANKS:
+            raise InputError(f"{settings.ranks:,} ranks", hint=f"Ask for {MOST_RANKS:,} at most.")
     first = parts[0].alignment
     children = tree_layout(_tree(settings, first), first.taxa).children
     plans, problems, starts = [], list[Problem](), 1
@@ -124,15 +147,44 @@ def run_plan(
         hardware=detect_hardware(),
         random_tree=settings.tree is None,
         optimisation_evaluations=starts * (40 + first.n_taxa // 2),
+        ranks=None if settings.ranks is None else _on_ranks(settings.ranks, plans, problems),
     )
+
+
+def _on_ranks(most: int, plans: list[PartPlan], problems: list[Problem]) -> RanksPlan:
+    """As runs would be divided: columns of one alignment, and runs and chains of `phloem mcmc`."""
+    sizes = [*(1 << k for k in range((most - 1).bit_length())), most]
+    likelihood: list[Divided] = []
+    if len(plans) == 1:
+        problem = replace(problems[0], precision=plans[0].selection.precision)
+        likelihood = forecast_divided(problem, plans[0].selection, plans[0].forecast, sizes)
+    usual = ChainSettings()
+    gpu = select_chains("auto", lambda: problems, _usual_plan(usual)).engine == "gpu"
+
+    def seconds(n_chains: int) -> float:
+        plan = ChainPlan(1, n_chains, usual.generations)
+        advice = advise_chains(problems, plan, 1, [None] * len(problems))
+        return advice.gpu_seconds if gpu else advice.cpu_seconds
+
+    chains = []
+    for size in sizes:
+        swap = SWAP_SECONDS["gpu" if gpu else "cpu"]
+        useful = useful_ranks(usual.n_chains, -(-size // usual.n_runs), seconds, swap)
+        given = shares(usual.n_runs, usual.n_chains, size, useful)
+        busy = [share for share in given if share.chains]
+        slowest = max(len(share.runs) * seconds(len(share.chains)) for share in busy)
+        chains.append((size, len(busy), slowest + swap * any(len(s.chains) < usual.n_chains for s in busy)))
+    return RanksPlan(tuple(likelihood), tuple(chains))
 
 
 def _chains(problems: list[Problem], settings: PlanSettings) -> Selection:
     """What analysis.mcmc chooses."""
-    chains = ChainSettings()
-    plan = ChainPlan(chains.n_runs, chains.n_chains, chains.generations)
     device = "auto" if settings.engine == "reference" else settings.engine
-    return select_chains(device, lambda: problems, plan, settings.threads)
+    return select_chains(device, lambda: problems, _usual_plan(ChainSettings()), settings.threads)
+
+
+def _usual_plan(chains: ChainSettings) -> ChainPlan:
+    return ChainPlan(chains.n_runs, chains.n_chains, chains.generations)
 
 
 def _plan(part: Part, model: Model, problem: Problem, settings: PlanSettings) -> PartPlan:

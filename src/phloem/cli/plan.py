@@ -11,6 +11,7 @@ from phloem.cli.data_options import ALIGNMENT_HELP, takes_data
 
 if TYPE_CHECKING:
     from phloem.analysis.pilot import PilotForecast
+    from phloem.analysis.plan import RanksPlan
 
 _TOO_SHORT = "the pilot is too short to tell"
 
@@ -40,12 +41,23 @@ def plan(
     mcmc: bool = typer.Option(
         False, "--mcmc", help="Forecast phloem mcmc on this file, its MRBAYES block obeyed, by a short pilot."
     ),
+    ranks: int | None = typer.Option(
+        None,
+        "--ranks",
+        help="Processes: how a likelihood, and phloem mcmc, would be divided among up to so many.",
+    ),
     pilot: float | None = typer.Option(None, "--pilot", help="With --mcmc: seconds of the pilot; 20."),
 ) -> None:
     """Forecast memory and time of a likelihood, a distance tree or phloem mcmc, and what would run it."""
     options: dict[str, Any] = dict(locals())
     options |= {name: value for name, value in options.pop("data").items() if name != "ambiguity" or value}
     seconds = options.pop("pilot")
+    if ranks is None or mcmc or method is not None:
+        del options["ranks"]
+    if ranks is not None and (mcmc or method is not None):
+        from phloem.errors import InputError
+
+        raise InputError(f"--ranks is not of {'--mcmc' if mcmc else '--method'}", hint="Leave one out.")
     if options.pop("mcmc"):
         _plan_mcmc(options, seconds)
     elif seconds is not None:
@@ -82,10 +94,51 @@ def _plan_likelihood(options: dict[str, Any]) -> None:
     print_table(console, _table(result))
     if len(result.parts) > 1:
         print_table(console, _parts_table(result.parts))
+    if result.ranks is not None:
+        _show_ranks(result.ranks, len(result.parts), console)
     if result.fits is False:
         console.print("This does not fit in the memory that is free now.", style="red")
     if result.random_tree:
         console.print("No tree given: forecast on a random one, an upper bound for a good tree.")
+
+
+def _show_ranks(found: RanksPlan, n_parts: int, console) -> None:
+    from rich.table import Table
+
+    from phloem.cli.streams import print_table
+
+    table = Table("processes", title="phloem likelihood, with the whole gradient", title_justify="left")
+    for name in ("busy", "cells each", "time", "faster", "memory each"):
+        table.add_column(name, justify="right")
+    for row in found.likelihood:
+        each = (
+            f"{min(row.shares)}-{max(row.shares)}"
+            if min(row.shares) < max(row.shares)
+            else f"{row.shares[0]}"
+        )
+        faster = f"{found.likelihood[0].seconds / row.seconds:.2f}"
+        cells = f"{len(row.shares)}", each, _seconds(row.seconds), faster, _bytes(row.memory_bytes)
+        table.add_row(f"{row.size}", *cells)
+    if found.likelihood:
+        print_table(console, table)
+    else:
+        console.print(f"phloem likelihood does not divide {n_parts} parts among processes.")
+    left = found.remainder
+    if left == left:
+        most = max(len(row.shares) for row in found.likelihood)
+        console.print(
+            f"Of one process's time {left:.1%} is not divided: matrices, columns that several compute, and "
+            f"messages, taken to be of 0.5 ms at 1 GB/s. That ends at {1 / max(left, 1e-3):,.0f} times as "
+            f"fast; {most} processes at most have something to do."
+        )
+    elif found.likelihood:
+        console.print("There is too little to divide: one process takes it.")
+    table = Table("processes", title="phloem mcmc, 2 runs of 4 chains, a thread each", title_justify="left")
+    table.add_column("busy", justify="right")
+    table.add_column("generations/s", justify="right")
+    for size, busy, seconds in found.chains:
+        table.add_row(f"{size}", f"{busy}", f"{1 / seconds:,.0f}")
+    print_table(console, table)
 
 
 def _plan_mcmc(options: dict[str, Any], seconds: float | None) -> None:

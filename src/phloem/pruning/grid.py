@@ -26,7 +26,8 @@ Engine = Literal["auto", "reference", "cpu", "gpu"]
 
 # What cells do twice must be little: transition matrices, and columns that look alike below a node in several
 # of them (docs/clusters.md has the measurements). The reference is the specification, in one piece.
-LEAST_WORK = {"cpu": 3e7, "gpu": 4e9}  # of a cell: entries × states of messages
+LEAST_WORK = {"cpu": 5e7, "gpu": 5e9}  # of a cell: entries of messages × (states + PASSING)
+PASSING = 20  # what an entry takes beside its products, in these
 LEAST_COLUMNS = 50  # of a cell, an inner node and state
 MOST_CELLS = 16
 
@@ -51,9 +52,7 @@ def chosen(
             why = f"{selection.reason}; {ranks.size} processes, {ranks.how}; {ranks.size - 1} idle: there is "
             selection = replace(selection, reason=why + "too little to divide")
         return selection, selection.make(problem)
-    order = alike_together(problem)
-    bounds = [k * len(order) // n_cells for k in range(n_cells + 1)]
-    problems = [cell_problem(problem, order[a:b]) for a, b in pairwise(bounds)]
+    order, problems = in_cells(problem, n_cells)
     if ranks.size > 1:
         if threads is None:
             selection = replace(selection, threads=min(selection.threads, ranks.cores))
@@ -74,7 +73,7 @@ def cells_of(problem: Problem, engine: str) -> int:
     if engine not in LEAST_WORK:
         return 1
     (n_tips, n_patterns), n_states = problem.tip_codes.shape, problem.state_sets.shape[1]
-    each = problem.n_categories * n_states**2
+    each = problem.n_categories * n_states * (n_states + PASSING)
 
     def most(columns: int) -> int:
         by_columns = columns // ((n_tips - 1) * LEAST_COLUMNS * n_states)
@@ -85,6 +84,13 @@ def cells_of(problem: Problem, engine: str) -> int:
     from phloem.pruning.cpu.regions import column_sizes  # Numba: only where the answer depends on it
 
     return most(int(column_sizes(problem)[n_tips:].sum()))
+
+
+def in_cells(problem: Problem, n_cells: int) -> tuple[np.ndarray, list[Problem]]:
+    """The observed patterns as they follow in cells, and the problems of these."""
+    order = alike_together(problem)
+    bounds = [k * len(order) // n_cells for k in range(n_cells + 1)]
+    return order, [cell_problem(problem, order[a:b]) for a, b in pairwise(bounds)]
 
 
 def alike_together(problem: Problem) -> np.ndarray:

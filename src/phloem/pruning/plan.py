@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from phloem.model.record import SiteModel
 from phloem.pruning.cpu.regions import column_sizes, forecast_bytes
+from phloem.pruning.grid import cells_of, in_cells, useful_shares
 from phloem.pruning.interface import Problem
 from phloem.pruning.select import Selection
 
@@ -43,6 +45,54 @@ class Forecast:
     gradient_seconds: float
     whole_gradient_seconds: float
     sampled_patterns: int
+
+
+MESSAGE_SECONDS, BYTES_A_SECOND = 5e-4, 1e9  # assumed here; a run measures its own
+
+
+@dataclass(frozen=True)
+class Divided:
+    """One evaluation with its whole gradient on so many processes. shares: cells of each that has some.
+    seconds: until the slowest is done, and of messages; memory_bytes: of the process with most."""
+
+    size: int
+    shares: tuple[int, ...]
+    seconds: float
+    memory_bytes: int
+
+
+def forecast_divided(
+    problem: Problem, selection: Selection, whole: Forecast, sizes: Sequence[int]
+) -> list[Divided]:
+    """On every number of processes, alike and with nothing else to do. A cell takes as long as its part of
+    the operations, counted, in which matrices and columns that others compute too are."""
+    n_cells = cells_of(problem, selection.engine)
+    cells = [problem] if n_cells == 1 else in_cells(problem, n_cells)[1]
+    counted = [
+        (_work(cell, own), _memory(cell, selection, own)) for cell in cells for own in [column_sizes(cell)]
+    ]
+    a_flop = whole.whole_gradient_seconds / whole.work.gradient_flop
+    n_states = problem.state_sets.shape[1]
+    numbers = 2 * len(problem.left) + n_states**2 + problem.n_categories * 2
+    message = MESSAGE_SECONDS + 8 * numbers * n_cells / BYTES_A_SECOND
+    mean = float(np.mean([work.gradient_flop for work, _ in counted])) * a_flop
+    found = []
+    for size in sizes:
+        shares = useful_shares(n_cells, [mean] * min(size, n_cells), message)
+        ends = np.cumsum(shares)
+        own = [counted[end - n : end] for n, end in zip(shares, ends)]
+        slowest = max(sum(work.gradient_flop for work, _ in part) for part in own) * a_flop
+        seconds = slowest + (message if len(shares) > 1 else 0.0)
+        found.append(Divided(size, tuple(shares), seconds, max(sum(b for _, b in part) for part in own)))
+    return found
+
+
+def remainder(found: Sequence[Divided]) -> float:
+    """Amdahl's: the share of one process's time that more do not divide, from the largest number that has
+    something to do. NaN where only one has."""
+    one, most = found[0], max(found, key=lambda one: len(one.shares))
+    n = len(most.shares)
+    return float("nan") if n == 1 else max((most.seconds / one.seconds - 1 / n) / (1 - 1 / n), 0.0)
 
 
 def count_work(sizes: np.ndarray, n_patterns: int, n_states: int, n_categories: int) -> Work:

@@ -16,6 +16,7 @@ from phloem.cli import build_app
 from phloem.errors import InputError
 from phloem.hardware.machine import Accelerator
 from phloem.io.distance_matrix import taxa_of_matrix
+from phloem.pruning import grid, plan
 
 PRIMATES = str(Path(__file__).resolve().parents[3] / "examples/primates.nex")
 
@@ -125,3 +126,38 @@ def test_memory_grows_with_the_matrix(tmp_path):
 
     assert planned(20_000, "nj").memory_bytes > 3.9 * planned(10_000, "nj").memory_bytes
     assert planned(10_000, "bionj").memory_bytes > 1.9 * planned(10_000, "nj").memory_bytes
+
+
+def test_how_processes_would_share(monkeypatch):
+    """Cells that are too small for any use: the forecast says what dividing them costs."""
+    monkeypatch.setattr(grid, "LEAST_WORK", {"cpu": 1e3})
+    monkeypatch.setattr(grid, "LEAST_COLUMNS", 1)
+    found = run_plan(PlanSettings(PRIMATES, "GTR+G4", ranks=6)).ranks
+    assert [row.size for row in found.likelihood] == [1, 2, 4, 6] == [size for size, *_ in found.chains]
+    one, two = found.likelihood[:2]
+    assert sum(one.shares) > 1 and all(sum(row.shares) == sum(one.shares) for row in found.likelihood)
+    monkeypatch.setattr(plan, "MESSAGE_SECONDS", 0.0)
+    monkeypatch.setattr(plan, "BYTES_A_SECOND", 1e30)
+    free = run_plan(PlanSettings(PRIMATES, "GTR+G4", ranks=6)).ranks
+    one, two, four, six = free.likelihood
+    assert one.seconds > two.seconds > four.seconds > six.seconds > one.seconds / 6
+    assert one.memory_bytes > two.memory_bytes > six.memory_bytes and len(six.shares) == 6
+    assert 0 < free.remainder < 0.5 and six.seconds / one.seconds == pytest.approx(
+        free.remainder + (1 - free.remainder) / 6
+    )
+    monkeypatch.setattr(plan, "MESSAGE_SECONDS", 1.0)  # nobody would wait so long
+    dear = run_plan(PlanSettings(PRIMATES, "GTR+G4", ranks=6)).ranks
+    assert all(len(row.shares) == 1 for row in dear.likelihood) and np.isnan(dear.remainder)
+
+
+def test_ranks_are_of_likelihoods_and_chains():
+    result = command(PRIMATES, "--model", "GTR+G4", "--ranks", "3")
+    assert result.exit_code == 0 and "too little to divide" in result.stdout
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    partitions = PRIMATES.replace(".nex", ".partitions")
+    parts = command(PRIMATES, "--partitions", partitions, "--model", "HKY+G4", "--ranks", "2")
+    assert parts.exit_code == 0 and "does not divide 4 parts" in parts.stdout
+    for more in (("--method", "nj"), ("--mcmc",)):
+        error = command(PRIMATES, *more, "--ranks", "2").exception
+        assert isinstance(error, InputError) and "--ranks is not of" in str(error)
+    assert isinstance(command(PRIMATES, "--model", "JC", "--ranks", "0").exception, InputError)
