@@ -125,11 +125,11 @@ def _show_ranks(found: RanksPlan, n_parts: int, console) -> None:
         console.print(f"phloem likelihood does not divide {n_parts} parts among processes.")
     left = found.remainder
     if left == left:
-        most = max(len(row.shares) for row in found.likelihood)
+        most = sum(found.likelihood[0].shares)
         console.print(
             f"Of one process's time {left:.1%} is not divided: matrices, columns that several compute, and "
             f"messages, taken to be of 0.5 ms at 1 GB/s. That ends at {1 / max(left, 1e-3):,.0f} times as "
-            f"fast; {most} processes at most have something to do."
+            f"fast. There are {most} cells: more processes have nothing to do."
         )
     elif found.likelihood:
         console.print("There is too little to divide: one process takes it.")
