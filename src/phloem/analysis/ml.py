@@ -14,11 +14,13 @@ from phloem.analysis.likelihood import optimum_record
 from phloem.analysis.ml_choice import choose
 from phloem.analysis.ml_data import MlData, read_ml_data, settings_of
 from phloem.analysis.ml_files import write_result
+from phloem.analysis.ml_merge import merge_settings, merging_record
 from phloem.analysis.ml_report import choice_record, model_text_of, parts_record
 from phloem.analysis.ml_settings import MlSettings, choice_settings, replicates_of, support_settings
 from phloem.analysis.ml_supports import BranchSupports, supports_of
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
+from phloem.analysis.reading import Part
 from phloem.errors import InputError, in_file
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from phloem.inference.ml.bootstrap import Resampling
     from phloem.inference.ml.branch_tests import SupportSettings
     from phloem.inference.ml.identical import Distinct
+    from phloem.inference.ml.merging import Merging
     from phloem.inference.ml.model_choice import ChoiceSettings, ModelChoice
     from phloem.inference.ml.search_state import Checkpoint, Told
     from phloem.inference.ml.tree_search import SearchResult, SearchSettings
@@ -44,9 +47,9 @@ _NOT_CONVERGED = "the last fit of lengths and parameters did not converge"
 @dataclass(frozen=True, eq=False)
 class MlResult:
     """found: what the search found, on the distinct sequences. choices: of models, by name of the part ("" of
-    one alignment). tree: of all sequences, with its drawing for a terminal. supports: of the tree's branches,
-    if any were asked for. files: name → what it holds. seconds: of choice, search and supports, without
-    reading."""
+    one alignment). merging: of parts, and those that were given. tree: of all sequences, with
+    its drawing for a terminal. supports: of the tree's branches, if any were asked for. files: name → what it
+    holds. seconds: of choice, search and supports, without reading."""
 
     settings: MlSettings
     found: SearchResult | None
@@ -54,6 +57,7 @@ class MlResult:
     supports: BranchSupports | None
     rows: Distinct
     tree: Tree | None
+    merging: tuple[Merging, tuple[Part, ...]] | None
     drawing: str
     data: dict[str, object]
     files: dict[str, str]
@@ -83,6 +87,7 @@ class MlResult:
             **searched,
             **supported,
             **chosen,
+            **({} if self.merging is None else {"merging": merging_record(*self.merging)}),
             "seconds": self.seconds,
             "data": self.data,
             "identical_sequences": self.rows.groups(),
@@ -138,6 +143,7 @@ def checked(settings: MlSettings) -> tuple[ChoiceSettings | None, SupportSetting
     """What is to be chosen from, and supported; InputError for settings that mean nothing."""
     require_threads(settings.threads)
     replicates_of(settings)
+    merge_settings(settings)
     return choice_settings(settings), support_settings(settings)
 
 
@@ -157,8 +163,10 @@ def analysed(
     begin = time.perf_counter()
     start = given or _first_start(data, settings.seed)
     choices: dict[str, ModelChoice] = {}
+    merging, given_parts = None, data.parts
     if of_choice is not None:
-        choices, texts, models, start = choose(data, start, of_choice, of_search, told)
+        chosen = choose(data, start, of_choice, of_search, told)
+        choices, texts, models, start, data, merging = chosen
     else:
         texts, models = data.texts(), data.models()
     found = supports = tree = checkpoint = None
@@ -174,6 +182,7 @@ def analysed(
     made = settings, found, choices, supports, rows, tree
     result = MlResult(
         *made,
+        merging=None if merging is None else (merging, given_parts),
         drawing=draw_tree(tree, 80) if tree is not None else "",
         data=data.record(),
         files=settings.files,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from phloem.analysis.ml_data import MlData
+from phloem.analysis.ml_merge import merge_settings, merged
 from phloem.analysis.model_file import usual_model
 from phloem.errors import InputError
 from phloem.likelihood.model_for_alignment import ModelReader
@@ -12,6 +13,7 @@ from phloem.likelihood.parts import in_part
 from phloem.model.model import Model
 
 if TYPE_CHECKING:
+    from phloem.inference.ml.merging import Merging
     from phloem.inference.ml.model_choice import ChoiceSettings, ModelChoice
     from phloem.inference.ml.search_state import Told
     from phloem.inference.ml.tree_search import SearchSettings
@@ -20,12 +22,14 @@ if TYPE_CHECKING:
 
 class Chosen(NamedTuple):
     """choices: by name of the part, "" where there are no parts. texts, models: of every part. start: where
-    the search begins."""
+    the search begins. data: with the parts that were merged; merging: None where none was to be."""
 
     choices: dict[str, ModelChoice]
     texts: list[str]
     models: list[Model]
     start: Start
+    data: MlData
+    merging: Merging | None = None
 
 
 def choose(
@@ -37,6 +41,7 @@ def choose(
     Errors: as choose_model, with the part; InputError where every part has a model.
     """
     from phloem.inference.ml.model_choice import choose_model
+    from phloem.inference.ml.optimum import PartitionedOptimum
     from phloem.inference.ml.tree_search import climbed_once
     from phloem.inference.ml.tree_starts import Start
 
@@ -45,7 +50,8 @@ def choose(
         choice = choose_model(data.distinct[0], start, settings, search, readers[0], told)
         fit, text = choice.winner.fit, choice.winner.text
         origin = f"the tree on which the model was chosen, a climb from {choice.origin}"
-        return Chosen({"": choice}, [text], [readers[0](text)], Start(fit.tree, origin, fit.parameters))
+        there = Start(fit.tree, origin, fit.parameters)
+        return Chosen({"": choice}, [text], [readers[0](text)], there, data)
     if all(part.model_text is not None for part in data.parts):
         raise InputError(
             "every part has a model already, and --model auto chooses those of parts that have none",
@@ -54,8 +60,14 @@ def choose(
         )
     texts = [part.model_text or usual_model(part.alignment.alphabet.kind) for part in data.parts]
     usual = data.searched([reader(text) for reader, text in zip(readers, texts)])
-    tree = climbed_once(usual, start, search).tree
-    common = Start(tree, f"{start.origin}, of all parts under {', '.join(dict.fromkeys(texts))}")
+    begun, merging, merge = climbed_once(usual, start, search), None, merge_settings(data.settings)
+    tree, common_models = begun.tree, ", ".join(dict.fromkeys(texts))
+    if merge is not None:
+        assert isinstance(begun, PartitionedOptimum)
+        data, merging = merged(data, begun, merge, told)
+        readers = [ModelReader(part.alignment, data.settings.gamma) for part in data.parts]
+        texts = [part.model_text or "" for part in data.parts]
+    common = Start(tree, f"{start.origin}, of all parts under {common_models}")
     choices = {}
     for i, (part, alignment) in enumerate(zip(data.parts, data.distinct)):
         if part.model_text is None:
@@ -64,4 +76,4 @@ def choose(
             choices[part.name], texts[i] = choice, choice.winner.text
     models = [reader(text) for reader, text in zip(readers, texts)]
     origin = f"the tree on which models were chosen, a climb from {start.origin}"
-    return Chosen(choices, texts, models, Start(tree, origin))
+    return Chosen(choices, texts, models, Start(tree, origin), data, merging)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
 from phloem.analysis.ml_data import MlData, columns_of
+from phloem.analysis.ml_merge import scheme_text
 from phloem.analysis.ml_report import choices_table, report_text
 from phloem.analysis.model_file import model_file_of, text_of_parts
 from phloem.analysis.outputs import write_json
@@ -35,6 +36,9 @@ def write_result(result: MlResult, data: MlData) -> None:
         save_picture(at_midpoint(labelled), result.settings.picture, DrawSettings())
     if supports is not None and supports.replicates:
         write_trees(f"{prefix}.bootstrap.nwk", supports.replicates)
+    if result.merging is not None:
+        chosen = {name: choice.winner.text for name, choice in result.choices.items()}
+        write_file(f"{prefix}.scheme", scheme_text(data.parts, *result.merging, chosen))
     if result.choices:
         write_file(f"{prefix}.models.tsv", choices_table(result.choices))
     write_file(f"{prefix}.report", report_text(result))

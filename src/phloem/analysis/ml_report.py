@@ -11,6 +11,7 @@ import numpy as np
 
 from phloem.analysis.json_record import plain
 from phloem.analysis.likelihood import optimum_record
+from phloem.analysis.ml_merge import merging_lines
 from phloem.analysis.partitioned_likelihood import part_results
 from phloem.inference.ml.identical import listed
 from phloem.inference.ml.optimum import PartitionedOptimum
@@ -38,6 +39,7 @@ def report_text(result: MlResult) -> str:
         f"seconds: {result.seconds:.2f}, seed {result.settings.seed}",
         "",
         *identical_lines(result),
+        *merge_lines(result),
         *all_choice_lines(result.choices),
         *_search_lines(result),
         *(f"warning: {warning}" for warning in result.warnings),
@@ -160,6 +162,11 @@ def support_lines(result: MlResult) -> list[str]:
     if supports.replicates:
         lines.append(f"  {len(supports.replicates)} bootstrap replicates")
     return [*lines, ""]
+
+
+def merge_lines(result: MlResult) -> list[str]:
+    """The steps of merging, if parts were merged."""
+    return [] if result.merging is None else merging_lines(*result.merging, NAMES[result.settings.criterion])
 
 
 def all_choice_lines(choices: Mapping[str, ModelChoice], most: int = _LISTED) -> list[str]:

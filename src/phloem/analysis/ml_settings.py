@@ -61,6 +61,7 @@ class MlSettings(FitSettings):
     inference/ml/tree_search.py. keep_identical: search with all sequences, equal ones too. picture: a file
     for the tree, .svg, .png or .pdf. linkage: what branch lengths of parts have in common, None for
     proportional; link: parameters that parts share, as analysis.partitioned_likelihood.read_linkage has them.
+    merge, merge_percent: of parts before models are chosen (inference/ml/merging.py), None for none, 10.
     """
 
     linkage: LengthLinkage | None = None
@@ -70,6 +71,8 @@ class MlSettings(FitSettings):
     frequency_set: str | None = None
     criterion: Literal["bic", "aicc", "aic"] = "bic"
     most_classes: int = 10
+    merge: Literal["greedy", "relaxed"] | None = None
+    merge_percent: float | None = None
     tree: str | None = None
     starts: int = 1
     radius: int = 5
@@ -104,6 +107,8 @@ class MlSettings(FitSettings):
             files[f"{prefix}.bootstrap.nwk"] = "trees of resampled sites"
         if self.automatic:
             files[f"{prefix}.models.tsv"] = "all models that were compared"
+        if self.merge is not None:
+            files[f"{prefix}.scheme"] = f"parts as they were merged, for --partitions {prefix}.scheme"
         if self.searches:
             files[f"{prefix}.model"] = f"the model with its numbers, for --model @{prefix}.model"
             files[f"{prefix}.sites"] = "log-likelihood and rate of every site"

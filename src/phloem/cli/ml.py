@@ -24,16 +24,24 @@ THREADS = typer.Option(None, help="Threads; chosen by problem size if not given.
 GAMMA = typer.Option("mean", help="Rates of +G categories: means or medians.")
 REDO = typer.Option(False, "--redo", help="Replace files that exist.")
 
+_MODEL = typer.Option(
+    None,
+    "--model",
+    "-m",
+    help=f"{MODEL_HELP} auto (MFP): the best by the criterion; MF: choose, without a search.",
+)
+_MERGE = typer.Option(
+    None, help="With --model auto and --partitions: merge parts first, trying all pairs or the most alike."
+)
+_MERGE_PERCENT = typer.Option(
+    None, help="With --merge relaxed: of all pairs, those with the most similar rates; 10."
+)
+
 
 @takes_data(partitions=True)
 def ml(
     data: dict[str, Any],
-    model: str | None = typer.Option(
-        None,
-        "--model",
-        "-m",
-        help=f"{MODEL_HELP} auto (MFP): the best by the criterion; MF: choose, without a search.",
-    ),
+    model: str | None = _MODEL,
     model_set: str | None = typer.Option(
         None, help="With --model auto: families to choose from, such as HKY,GTR or LG,WAG,LG4X,C20."
     ),
@@ -43,6 +51,8 @@ def ml(
     ),
     criterion: Literal["bic", "aicc", "aic"] = typer.Option("bic", help="With --model auto: what decides."),
     most_classes: int = typer.Option(10, help="With --model auto: classes of +R at most."),
+    merge: Literal["greedy", "relaxed"] | None = _MERGE,
+    merge_percent: float | None = _MERGE_PERCENT,
     tree: str | None = typer.Option(
         None, "--tree", "-t", help="Newick or NEXUS tree to begin from; else BIONJ of the alignment."
     ),
@@ -141,6 +151,7 @@ def _show(result: MlResult) -> None:
     from phloem.analysis.ml_report import (
         all_choice_lines,
         difficulty_lines,
+        merge_lines,
         model_text_of,
         part_lines,
         start_lines,
@@ -150,7 +161,7 @@ def _show(result: MlResult) -> None:
     console, found = report_console(), result.found
     _show_processes("bootstrap replicates")
     console.print(f"{result.data['taxa']} taxa, {result.data['sites']:,} sites, {result.data['datatype']}")
-    for line in all_choice_lines(result.choices, _ROWS):
+    for line in [*merge_lines(result), *all_choice_lines(result.choices, _ROWS)]:
         console.print(Text(line), soft_wrap=True)
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -199,3 +199,17 @@ def _settings(
     if alphabet.kind == "codon":
         chosen["genetic_code"] = alphabet.genetic_code
     return chosen
+
+
+def side_by_side(alignments: Sequence[Alignment]) -> Alignment:
+    """The columns of all, of the same taxa in the same order and the same alphabet, one after the other."""
+    first = alignments[0]
+    n, sets, codes = first.alphabet.n_states, [first.state_sets], [first.codes.astype(np.int64)]
+    for one in alignments[1:]:
+        if one.taxa != first.taxa or one.alphabet != first.alphabet:
+            raise InputError("alignments of unlike taxa or states have no common columns", file=one.source)
+        shift = sum(map(len, sets)) - (n + 1)
+        codes.append(np.where(one.codes > n, one.codes.astype(np.int64) + shift, one.codes))
+        sets.append(one.state_sets[n + 1 :])
+    table, every = np.concatenate(sets), np.concatenate(codes, axis=1)
+    return replace(first, codes=np.ascontiguousarray(every.astype(code_type(len(table)))), state_sets=table)

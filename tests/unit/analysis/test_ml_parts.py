@@ -127,3 +127,57 @@ def test_models_of_parts_are_chosen_each_by_its_own_data(place):
     assert run_ml(only).found is None and Path("mf.models.tsv").exists()
     with pytest.raises(InputError, match="part 'a'"):
         run_ml(MlSettings("p.nex", partitions="free.txt", model="auto", model_set="LG", prefix="lg"))
+
+
+@pytest.mark.parametrize("linkage", ["proportional", "linked", "unlinked"])
+def test_parts_are_merged_as_iqtree_merges_them(place, linkage):
+    """Its tree is parsimonious and lengths are held, so that values are some units apart; numbers are not."""
+    recorded = RECORDED["merging"]
+    (place / "four").write_text("".join(f"DNA, {line}\n" for line in recorded["parts"]))
+    told = {"model": "MF", "model_set": "HKY", "rate_set": "E", "merge": "greedy", "prefix": "o"}
+    run_ml(MlSettings("p.nex", partitions="four", linkage=linkage, threads=1, **told))
+    merging = json.loads(Path("o.json").read_text())["merging"]
+    theirs = recorded[linkage]
+    assert len(merging["steps"]) == len(theirs["steps"])
+    for step, (numbers, value, bic) in zip(merging["steps"], theirs["steps"]):
+        assert step["n_free"] == numbers
+        assert value - 0.1 < step["log_likelihood"] < value + 8 and step["value"] < bic + 0.2
+    joined = [sorted(name for group in step["joined"] for name in group) for step in merging["steps"][1:]]
+    assert joined == [sorted(own) for own in theirs["joined"]]
+    assert merging["refused"]["value"] > merging["steps"][-1]["value"]
+
+
+def test_the_scheme_feeds_back(place):
+    recorded = RECORDED["merging"]["parts"]
+    (place / "four").write_text(
+        "".join(f"DNA, {line}\n" for line in recorded[:3]) + f"HKY+G4, {recorded[3]}\n"
+    )
+    told = {"merge": "relaxed", "merge_percent": 100.0, "model_set": "HKY,GTR", "rate_set": "G"}
+    first = run_ml(MlSettings("p.nex", partitions="four", model="auto", prefix="o", **told, **FEW))
+    lines = Path("o.scheme").read_text().splitlines()
+    assert lines[-1] == "HKY+G4, trna = 458-659"  # it has a model: it is not merged
+    again = run_ml(MlSettings("p.nex", partitions="o.scheme", prefix="again", patience=1, threads=1))
+    assert again.found.optimum.log_likelihood == pytest.approx(first.found.optimum.log_likelihood, abs=1e-3)
+    assert again.found.optimum.n_free == first.found.optimum.n_free
+    sites, others = (Path(f"{name}.sites").read_text().splitlines() for name in ("o", "again"))
+    assert [row.split("\t")[:2] for row in sites] == [row.split("\t")[:2] for row in others]
+    assert "merging of parts" in Path("o.report").read_text()
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ({"model": None}, "models are chosen"),
+        ({"partitions": None}, "models are chosen"),
+        ({"link": ("kappa",)}, "makes new ones"),
+        ({"merge_percent": 20.0}, "tries all pairs"),
+        ({"merge": None, "merge_percent": 20.0}, "about --merge relaxed"),
+        ({"merge": "relaxed", "linkage": "linked"}, "have one"),
+        ({"merge": "relaxed", "merge_percent": 0.0}, "percent"),
+    ],
+)
+def test_merging_that_could_not_be_obeyed_is_refused(place, wrong, words):
+    told = {"partitions": "parts.nex", "model": "auto", "merge": "greedy"} | wrong
+    with pytest.raises(InputError, match=words):
+        run_ml(MlSettings("p.nex", **told))
+    assert not list(place.glob("*.json"))
