@@ -131,8 +131,8 @@ class Cells(Protocol):
 
 
 class GridEvaluator:
-    """Evaluator (pruning/interface.py) over cells. order: the observed patterns, as they follow in cells;
-    those that stand for unobservable ones have the numbers after them."""
+    """Evaluator (pruning/interface.py) over cells. order: the observed patterns, as they follow in cells; all
+    others stand for unobservable ones, and are in every cell."""
 
     name = "grid"
 
@@ -182,12 +182,12 @@ class GridEvaluator:
 
     def _along_patterns(self, found: Sequence[np.ndarray]) -> np.ndarray:
         """The last axes of what cells say, patterns where they belong."""
-        n, extra = len(self._order), sum(part.shape[-1] for part in found) - len(self._order)
-        n_hidden = extra // len(found)  # in every cell
-        whole = np.empty((*found[0].shape[:-1], n + n_hidden))
+        n_hidden = (sum(part.shape[-1] for part in found) - len(self._order)) // len(found)
+        whole = np.empty((*found[0].shape[:-1], len(self._order) + n_hidden))
         ends = [part.shape[-1] - n_hidden for part in found]
         whole[..., self._order] = np.concatenate([p[..., :end] for p, end in zip(found, ends)], axis=-1)
-        whole[..., n:] = found[-1][..., ends[-1] :]
+        hidden = np.delete(np.arange(whole.shape[-1]), self._order)
+        whole[..., hidden] = found[-1][..., ends[-1] :]
         return whole
 
 
