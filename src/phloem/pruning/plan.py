@@ -66,11 +66,8 @@ def forecast_divided(
 ) -> list[Divided]:
     """On every number of processes, alike and with nothing else to do. A cell takes as long as its part of
     the operations, counted, in which matrices and columns that others compute too are."""
-    n_cells = cells_of(problem, selection.engine)
-    cells = [problem] if n_cells == 1 else in_cells(problem, n_cells)[1]
-    counted = [
-        (_work(cell, own), _memory(cell, selection, own)) for cell in cells for own in [column_sizes(cell)]
-    ]
+    counted = _counted(problem, selection)
+    n_cells = len(counted)
     a_flop = whole.whole_gradient_seconds / whole.work.gradient_flop
     n_states = problem.state_sets.shape[1]
     numbers = 2 * len(problem.left) + n_states**2 + problem.n_categories * 2
@@ -120,14 +117,15 @@ def count_work(sizes: np.ndarray, n_patterns: int, n_states: int, n_categories: 
 
 
 def forecast(problem: Problem, selection: Selection, model: SiteModel, lengths: np.ndarray) -> Forecast:
-    """Count the whole problem, run a sample of its patterns, and scale the time by the operations.
+    """Count the whole problem, cell by cell, run a sample of its patterns, and scale the time by the
+    operations.
 
     lengths: (N,) effective branch lengths. The sample is the first patterns; its classes are counted too.
     """
-    sizes = column_sizes(problem)
-    whole = _work(problem, sizes)
+    counted = _counted(problem, selection)
+    whole = _together([work for work, _ in counted], problem)
     sample = _sample(problem, SAMPLE_OPERATIONS[selection.engine] / whole.gradient_flop)
-    part = whole if sample is problem else _work(sample, column_sizes(sample))
+    part = whole if sample is problem and len(counted) == 1 else _work(sample, column_sizes(sample))
     evaluator = selection.make(sample)
     evaluator.gradient(lengths, model, parameters=True)
     up = _fastest(lambda: evaluator.log_likelihood(lengths, model))
@@ -136,11 +134,33 @@ def forecast(problem: Problem, selection: Selection, model: SiteModel, lengths: 
     growth = whole.gradient_flop / part.gradient_flop
     return Forecast(
         work=whole,
-        memory_bytes=_memory(problem, selection, sizes),
+        memory_bytes=sum(of_cell for _, of_cell in counted),
         likelihood_seconds=up * whole.likelihood_flop / part.likelihood_flop,
         gradient_seconds=both * growth,
         whole_gradient_seconds=whole_gradient * growth,
         sampled_patterns=sample.tip_codes.shape[1],
+    )
+
+
+def _counted(problem: Problem, selection: Selection) -> list[tuple[Work, int]]:
+    """Work and memory of every cell that a problem is evaluated in."""
+    n_cells = cells_of(problem, selection.engine)
+    found = []
+    for cell in [problem] if n_cells == 1 else in_cells(problem, n_cells)[1]:
+        sizes = column_sizes(cell)
+        found.append((_work(cell, sizes), _memory(cell, selection, sizes)))
+    return found
+
+
+def _together(works: Sequence[Work], problem: Problem) -> Work:
+    """Of all cells."""
+    columns = sum(work.columns for work in works)
+    return Work(
+        columns=columns,
+        inner=sum(work.inner for work in works),
+        share=columns / ((2 * len(problem.left) + 1) * problem.tip_codes.shape[1]),
+        likelihood_flop=sum(work.likelihood_flop for work in works),
+        gradient_flop=sum(work.gradient_flop for work in works),
     )
 
 

@@ -130,9 +130,13 @@ def test_memory_grows_with_the_matrix(tmp_path):
 
 def test_how_processes_would_share(monkeypatch):
     """Cells that are too small for any use: the forecast says what dividing them costs."""
+    one_piece = run_plan(PlanSettings(PRIMATES, "GTR+G4")).parts[0].forecast
     monkeypatch.setattr(grid, "LEAST_WORK", {"cpu": 1e3})
     monkeypatch.setattr(grid, "LEAST_COLUMNS", 1)
-    found = run_plan(PlanSettings(PRIMATES, "GTR+G4", ranks=6)).ranks
+    result = run_plan(PlanSettings(PRIMATES, "GTR+G4", ranks=6))
+    found, forecast = result.ranks, result.parts[0].forecast
+    assert forecast.memory_bytes == found.likelihood[0].memory_bytes > one_piece.memory_bytes
+    assert forecast.work.columns > one_piece.work.columns  # what cells compute twice counts
     assert [row.size for row in found.likelihood] == [1, 2, 4, 6] == [size for size, *_ in found.chains]
     one, two = found.likelihood[:2]
     assert sum(one.shares) > 1 and all(sum(row.shares) == sum(one.shares) for row in found.likelihood)
