@@ -80,6 +80,7 @@ def _genes(folder: Path) -> None:
     (folder / "genes.nex").write_text(text + "\n" + sets)
     sets = "#nexus\nbegin sets;\n charset one = 1-457;\n charset two = 458-898;\n"
     (folder / "parts.nex").write_text(sets + " charpartition p = HKY+G4:one, HKY+G4:two;\nend;\n")
+    (folder / "four.partitions").write_text("DNA, nd4 = 1-457\nDNA, nd5 = 660-898\nDNA, trna = 458-659\n")
     (folder / "genes.partitions").write_text("GTR+G4, nd4 = 1-457\nHKY, nd5 = 660-898\nJC, trna = 458-659\n")
 
 

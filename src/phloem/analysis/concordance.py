@@ -1,41 +1,63 @@
-"""`phloem concordance`: gene and quartet concordance of a tree's branches, beside the supports it has."""
+"""`phloem concordance`: of a tree's branches with gene trees and with sites, beside the supports it has."""
 
 from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from phloem.analysis.model_file import file_of_model, model_of
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
+from phloem.data.alignment import Alignment
+from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
+from phloem.io.alignment import read_alignment
 from phloem.io.input_file import read_input
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, read_trees
-from phloem.summary.concordance import Concordance, concordance
+from phloem.summary.concordance import Concordance, around_branches, concordance
+from phloem.summary.site_concordance import SiteConcordance, likely_concordance, site_concordance
 from phloem.tree.reroot import unroot
 from phloem.tree.tree import Tree
 
-COLUMNS = (
-    "branch", "length", "label", "gCF", "gCF_N", "gDF1", "gDF1_N", "gDF2", "gDF2_N", "gDFP", "gDFP_N", "gN",
+COLUMNS = ("branch", "length", "label")
+OF_GENES = (
+    "gCF", "gCF_N", "gDF1", "gDF1_N", "gDF2", "gDF2_N", "gDFP", "gDFP_N", "gN",
     "q1", "q2", "q3", "local_posterior",
 )  # fmt: skip
+_STREAM = 8  # of random numbers
 _NAMES = re.compile(r"\s*\[branch labels, in percent: ([^\]]*)\]")  # as phloem ml writes it ahead of a tree
 
 
 @dataclass(frozen=True)
 class ConcordanceSettings:
     """tree: one unrooted binary tree, with labels or without. genes: a file of gene trees, of some of its
-    taxa each. prefix: of the files written, by default the tree's name."""
+    taxa each. alignment: whose sites are counted, datatype: of its characters; quartets: of taxa a branch at
+    most, drawn by seed. scfl: also by likelihood, under model, fitted on the tree. prefix: of the files
+    written, by default the tree's name."""
 
     tree: str
-    genes: str
+    genes: str | None = None
+    alignment: str | None = None
+    datatype: str | None = None
+    quartets: int = 1000
+    scfl: bool = False
+    model: str | None = None
+    seed: int = 1
     prefix: str | None = None
     redo: bool = False
+
+    @property
+    def inputs(self) -> list[str]:
+        """Files that will be read."""
+        given = (self.tree, self.genes, self.alignment)
+        return [*(file for file in given if file is not None), *file_of_model(self.model)]
 
     @property
     def file_prefix(self) -> str:
@@ -54,71 +76,190 @@ class ConcordanceSettings:
 
 @dataclass(frozen=True, eq=False)
 class ConcordanceResult:
-    """rows: of every inner branch, by COLUMNS; names: of the numbers of a label, in its order."""
+    """rows: of every inner branch, by columns; names: of the numbers of a label, in its order. model: the one
+    of likelihoods, with its numbers."""
 
     settings: ConcordanceSettings
+    columns: tuple[str, ...]
     rows: tuple[dict[str, Any], ...]
     names: tuple[str, ...]
     tree: Tree
     n_genes: int
+    model: str | None
     seconds: float
 
 
 def run_concordance(settings: ConcordanceSettings) -> ConcordanceResult:
-    """Read, count, write. Errors: InputError as summary.concordance, with the file."""
+    """Read, count, write. Errors: InputError as summary.concordance, with the file; for options that would
+    not be obeyed."""
     begin = time.perf_counter()
-    inputs = [settings.tree, settings.genes]
-    check_outputs(settings.files, inputs, settings.redo)
-    trees, genes = read_trees(settings.tree), read_trees(settings.genes)
+    _check(settings)
+    check_outputs(settings.files, settings.inputs, settings.redo)
+    trees = read_trees(settings.tree)
     if len(trees) != 1:
         what = f"there are {len(trees)} trees, and concordance is of one"
         raise InputError(what, file=settings.tree, hint="Take the others out, or exchange the two files.")
     tree = unroot(trees[0])
     if tree.n_tips < 4:
         raise InputError("a tree of few taxa has no inner branch", file=settings.tree, hint="Add taxa.")
-    found = concordance(tree, genes, (settings.tree, settings.genes))
-    rows, labelled = _rows(tree, found), _labelled(tree, found)
+    branches, groups = around_branches(tree, settings.tree)
+    rows: list[dict[str, Any]] = [_branch(tree, names, x) for names, x in _below_each(tree, branches)]
+    columns: tuple[str, ...] = COLUMNS
+    labels: list[str] = []
+    n_genes, model = 0, None
+    if settings.genes is not None:
+        genes = read_trees(settings.genes)
+        found, n_genes = concordance(tree, genes, (settings.tree, settings.genes)), len(genes)
+        for row, numbers in zip(rows, _of_genes(found)):
+            row |= numbers
+        columns, labels = (*columns, *OF_GENES), ["gCF", "local posterior"]
+    for name, of_sites, text in _site_factors(settings, tree, groups):
+        more = _of_sites(name, of_sites)
+        columns, labels, model = (*columns, *more[0]), [*labels, name], text or model
+        for row, numbers in zip(rows, more):
+            row |= numbers
+    labelled = _labelled(tree, branches, [[row[_LABELS.get(name, name)] for name in labels] for row in rows])
     named = _NAMES.match(bytes(read_input(settings.tree)).decode(errors="replace"))
     had = tuple(named[1].split("/")) if named else ("label",) * any(row["label"] for row in rows)
+    seconds = time.perf_counter() - begin
     result = ConcordanceResult(
-        settings, rows, (*had, "gCF", "local posterior"), labelled, len(genes), time.perf_counter() - begin
+        settings, columns, tuple(rows), (*had, *labels), labelled, n_genes, model, seconds
     )
-    tree_file, table, record = settings.files
-    head = f"[branch labels, in percent: {'/'.join(result.names)}]\n"
-    write_file(tree_file, head + newick_text([labelled]).strip() + "\n")
-    lines = ["\t".join(COLUMNS), *("\t".join(_cell(row[name]) for name in COLUMNS) for row in rows)]
-    write_file(table, "\n".join(lines) + "\n")
-    write_json(
-        {
-            "branches": list(rows),
-            "labels": list(result.names),
-            "gene_trees": len(genes),
-            "seconds": result.seconds,
-            "settings": asdict(settings),
-            "provenance": provenance(inputs, None),
-        },
-        record,
-    )
+    _write(result)
     return result
 
 
-def _rows(tree: Tree, found: Concordance) -> tuple[dict[str, Any], ...]:
-    """branch: the taxa below it, in the drawing that the file has; shares in percent, None without a gene."""
+_LABELS = {"local posterior": "_posterior"}
+
+
+def _check(settings: ConcordanceSettings) -> None:
+    if settings.genes is None and settings.alignment is None:
+        raise InputError(
+            "nothing is given to compare the tree with", hint="Add gene trees, or --alignment FILE."
+        )
+    usual = ConcordanceSettings(settings.tree)
+    for name in ("datatype", "quartets", "scfl", "model", "seed"):
+        if settings.alignment is None and getattr(settings, name) != getattr(usual, name):
+            raise InputError(f"--{name} is about sites", hint="Add --alignment FILE, or leave it out.")
+    if settings.model is not None and not settings.scfl:
+        raise InputError("--model is of likelihoods", hint="Add --scfl, or leave it out.")
+    if not 1 <= settings.quartets <= 1_000_000:
+        raise InputError(f"{settings.quartets} quartets", hint="Give 1 to 1,000,000.")
+
+
+def _write(result: ConcordanceResult) -> None:
+    settings, columns = result.settings, result.columns
+    tree_file, table, record = settings.files
+    head = f"[branch labels, in percent: {'/'.join(result.names)}]\n"
+    write_file(tree_file, head + newick_text([result.tree]).strip() + "\n")
+    lines = ["\t".join(columns), *("\t".join(_cell(row[name]) for name in columns) for row in result.rows)]
+    write_file(table, "\n".join(lines) + "\n")
+    write_json(
+        {
+            "branches": [{name: row[name] for name in columns} for row in result.rows],
+            "labels": list(result.names),
+            "gene_trees": result.n_genes,
+            "model": result.model,
+            "seconds": result.seconds,
+            "settings": asdict(settings),
+            "provenance": provenance(settings.inputs, None),
+        },
+        record,
+    )
+
+
+def _below_each(tree: Tree, branches: np.ndarray) -> list[tuple[list[str], int]]:
     below = _names_below(tree)
+    return [(below[x], x) for x in branches.tolist()]
+
+
+def _branch(tree: Tree, names: list[str], x: int) -> dict[str, Any]:
+    """branch: the taxa below it, in the drawing that the file has."""
+    return {
+        "branch": ",".join(names),
+        "length": float(tree.lengths[x]) if np.isfinite(tree.lengths[x]) else None,
+        "label": (tree.labels[x] if tree.labels else None) or "",
+    }
+
+
+def _of_genes(found: Concordance) -> list[dict[str, Any]]:
+    """Shares in percent, None without a gene."""
     rows = []
-    for k, x in enumerate(found.branches.tolist()):
-        n = int(found.decisive[k])
+    for k, n in enumerate(found.decisive.tolist()):
         counts = (found.concordant[k], found.first[k], found.second[k], found.neither[k])
-        row: dict[str, Any] = {
-            "branch": ",".join(below[x]),
-            "length": float(tree.lengths[x]) if np.isfinite(tree.lengths[x]) else None,
-            "label": (tree.labels[x] if tree.labels else None) or "",
-        }
+        row: dict[str, Any] = {}
         for name, count in zip(("gCF", "gDF1", "gDF2", "gDFP"), map(int, counts)):
             row |= {name: 100.0 * count / n if n else None, f"{name}_N": count}
-        row |= {"gN": n, "local_posterior": float(found.posterior[k])}
+        posterior = float(found.posterior[k])
+        row |= {"gN": n, "local_posterior": posterior, "_posterior": 100 * posterior}
         rows.append(row | {f"q{i + 1}": float(q) for i, q in enumerate(found.quartets[k])})
-    return tuple(rows)
+    return rows
+
+
+def _site_factors(
+    settings: ConcordanceSettings, tree: Tree, groups: np.ndarray
+) -> Iterator[tuple[str, SiteConcordance, str | None]]:
+    """Name, numbers, and the model with its numbers, if one was asked for."""
+    if settings.alignment is None:
+        return
+    alignment = read_alignment(settings.alignment, datatype=settings.datatype)
+    row = {name: i for i, name in enumerate(alignment.taxa)}
+    unlike = sorted(row.keys() ^ set(tree.taxa))
+    if unlike:
+        where, other = ("tree", "alignment") if unlike[0] in row else ("alignment", "tree")
+        what = f"the {other} has a taxon '{unlike[0]}' that the {where} has not"
+        raise InputError(what, file=settings.alignment, hint="Both must have the same taxa.")
+    own = np.zeros_like(groups)
+    own[[row[name] for name in tree.taxa]] = groups
+    rng = np.random.default_rng([settings.seed, _STREAM])
+    yield "sCF", site_concordance(site_patterns(alignment), own, settings.quartets, rng), None
+    if settings.scfl:
+        yield "sCFL", *_by_likelihood(settings, alignment, tree, own)
+
+
+def _by_likelihood(
+    settings: ConcordanceSettings, alignment: Alignment, tree: Tree, groups: np.ndarray
+) -> tuple[SiteConcordance, str]:
+    """Lengths and model are fitted on the tree."""
+    from phloem.inference.ml.searched import OneAlignment
+    from phloem.inference.ml.tree_starts import with_lengths
+    from phloem.pruning.cpu.directed_messages import DirectedMessages
+    from phloem.tree.half_edges import branch_splits, preorder
+
+    data = OneAlignment(alignment, model_of(settings.model, alignment))
+    fit = data.refined(
+        data.likelihood(data.edges(with_lengths(tree)), data.start_values(), 1), data.starts(None), 1e-3
+    )
+    edges, messages = data.edges_of(fit), data.messages(1, 1)
+    data.put(messages, data.values_of(fit))
+    messages.fill(*edges, preorder(edges.back))
+    everything, ends = (1 << alignment.n_taxa) - 1, dict[int, int]()
+    for h, split in zip(*branch_splits(edges.back)):
+        behind = int.from_bytes(split.astype("<u8").tobytes(), "little")
+        ends |= {behind: int(h), everything ^ behind: int(edges.back[h])}
+    bits = [[sum(1 << int(i) for i in np.flatnonzero(g)) for g in own.T] for own in groups.transpose(1, 0, 2)]
+    assert isinstance(messages, DirectedMessages)
+    shares, sites, decisive = [], [], []
+    for four in bits:  # a branch at a time: states at four nodes take 32 P S bytes
+        corners = messages.states_behind([ends[x] for x in four], edges.back)
+        one = likely_concordance(corners[None], data.weights[0])
+        shares.append(one.shares[0])
+        sites.append(one.sites[0])
+        decisive.append(one.decisive[0])
+    none = np.zeros(len(bits), np.int64)
+    return SiteConcordance(np.array(shares), np.array(sites), np.array(decisive), none), fit.model_text
+
+
+def _of_sites(name: str, found: SiteConcordance) -> list[dict[str, Any]]:
+    """Shares in percent, None where no site is decisive; numbers of sites."""
+    last = name.removeprefix("sCF")
+    rows = []
+    for shares, sites, n, looked in zip(found.shares, found.sites, found.decisive, found.quartets):
+        row: dict[str, Any] = {}
+        for own, share, count in zip((name, f"sDF{last}1", f"sDF{last}2"), shares.tolist(), sites.tolist()):
+            row |= {own: 100.0 * share if np.isfinite(share) else None, f"{own}_N": count}
+        rows.append(row | {f"sN{last}": float(n)} | ({} if last else {"quartets": int(looked)}))
+    return rows
 
 
 def _names_below(tree: Tree) -> list[list[str]]:
@@ -128,13 +269,11 @@ def _names_below(tree: Tree) -> list[list[str]]:
     return below
 
 
-def _labelled(tree: Tree, found: Concordance) -> Tree:
+def _labelled(tree: Tree, branches: np.ndarray, numbers: list[list[float | None]]) -> Tree:
     labels = list(tree.labels or (None,) * tree.n_nodes)
-    for k, x in enumerate(found.branches.tolist()):
-        n = int(found.decisive[k])
-        share = f"{100 * found.concordant[k] / n:.1f}" if n else "-"
-        own = [label for label in (labels[x],) if label]
-        labels[x] = "/".join((*own, share, f"{100 * found.posterior[k]:.1f}"))
+    for x, own in zip(branches.tolist(), numbers):
+        more = ["-" if value is None else f"{value:.1f}" for value in own]
+        labels[x] = "/".join((*(label for label in (labels[x],) if label), *more))
     return replace(tree, labels=tuple(labels))
 
 

@@ -1,4 +1,4 @@
-"""`phloem concordance`: how many gene trees agree with the branches of a tree."""
+"""`phloem concordance`: how many gene trees and sites agree with the branches of a tree."""
 
 from __future__ import annotations
 
@@ -9,21 +9,28 @@ from phloem.cli.streams import report_console, require_stdout
 
 def concordance(
     tree: str = typer.Argument(..., help="Newick or NEXUS file of one unrooted binary tree."),
-    genes: str = typer.Argument(..., help="File of gene trees, of some of its taxa each."),
+    genes: str | None = typer.Argument(None, help="File of gene trees, of some of its taxa each."),
+    alignment: str | None = typer.Option(None, "--alignment", "-a", help="Count its sites, too."),
+    datatype: str | None = typer.Option(None, help="Of the alignment, where its file does not say."),
+    quartets: int = typer.Option(1000, help="Of taxa a branch, at most; all where there are no more."),
+    scfl: bool = typer.Option(False, "--scfl", help="Site concordance by likelihood, too."),
+    model: str | None = typer.Option(None, "--model", "-m", help="With --scfl; else the usual one."),
+    seed: int = typer.Option(1, help="Of the quartets that are drawn."),
     prefix: str | None = typer.Option(None, "--prefix", "-p", help="Of the files written; the tree's name."),
     redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
 ) -> None:
-    """Gene concordance factors and local posterior probabilities by quartets, of every inner branch."""
+    """Concordance of every inner branch with gene trees (and quartets of taxa) and with sites."""
+    options = dict(locals())
     from phloem.analysis.concordance import ConcordanceSettings, run_concordance
 
     require_stdout()
-    result = run_concordance(ConcordanceSettings(tree, genes, prefix, redo))
+    result = run_concordance(ConcordanceSettings(**options))
     console = report_console()
     console.print(f"{len(result.rows)} inner branches, {result.n_genes:,} gene trees")
-    shares = [row["gCF"] for row in result.rows if row["gCF"] is not None]
-    if shares:
-        least = min(result.rows, key=lambda row: 101.0 if row["gCF"] is None else row["gCF"])
-        console.print(f"gCF: mean {sum(shares) / len(shares):.1f} %, least {least['gCF']:.1f} %")
+    for name in ("gCF", "sCF", "sCFL"):
+        shares = [row[name] for row in result.rows if row.get(name) is not None]
+        if shares:
+            console.print(f"{name}: mean {sum(shares) / len(shares):.1f} %, least {min(shares):.1f} %")
     console.print(f"labels: {'/'.join(result.names)}, in percent", markup=False)
     for name, what in result.settings.files.items():
         console.print(f"{name}: {what}", markup=False)

@@ -122,6 +122,8 @@ class DirectedMessages:
         right, left, into = (np.zeros((l, c, p, p)) for _ in range(3))
         values, start = np.zeros((l, c, p)), np.zeros((l, c, p))
         share = self._columns.invariant
+        self._invariable = np.zeros(p)  # share and frequency of every state, of the first part
+        self._invariable[: self._states[0]] = models[0].invariant * models[0].invariant_frequencies
         for i, (model, rate, states) in enumerate(zip(models, rates, self._states)):
             for k in range(c):
                 real = k < len(model.rates)  # one that is not is scaled as the first is, and has no weight
@@ -218,6 +220,34 @@ class DirectedMessages:
         self._towards_tip = np.array_equal(self._stands[0], back) and np.array_equal(self._stands[1], lengths)
         if not self._towards_tip:
             self._stands = _NOWHERE
+
+    def states_behind(self, ends: Sequence[int], back: np.ndarray) -> np.ndarray:
+        """(n, P, S) probabilities of the states at the nodes of some half-edges, given the tips behind them
+        alone, as if each were a root. Needs all messages, and one part. Source: Mo et al. 2023."""
+        shape, states = self.shape, self._states[0]
+        tips = self._columns.tips.reshape(shape.blocks, shape.tips, shape.states, -1)
+        size = shape.blocks, len(back), shape.categories, shape.states, len(shape.lanes)
+        values, powers = self._messages.values.reshape(size), self._messages.powers.reshape(*size[:2], -1)
+        start = self._numbers.start.reshape(shape.categories, shape.states)
+        found = np.empty((len(ends), self.n_patterns, states))
+        for k, h in enumerate(ends):
+            behind = [h]
+            for g in behind:
+                first = shape.tips + 3 * ((g - shape.tips) // 3)
+                others = [x for x in range(first, first + 3) if x != g] if g >= shape.tips else []
+                behind += [int(back[x]) for x in others]
+            arrive, power = behind[1:3], np.zeros((1, 1, 1))
+            if not arrive:
+                column = np.repeat(tips[:, None, h], shape.categories, 1)
+            else:
+                column, power = values[:, arrive].prod(1), powers[:, arrive].sum(1)[:, None]
+            here = np.einsum("cs,bcsl->bsl", start, column)
+            constant = tips[:, [g for g in behind if g < shape.tips]].all(1)
+            still = self._invariable[:, None] * constant
+            here = np.where(still.any(1, keepdims=True), here * np.exp2(power) + still, here)
+            here = here.transpose(0, 2, 1).reshape(-1, shape.states)[self._real, :states]
+            found[k] = here / here.sum(1, keepdims=True)
+        return found
 
     def set_weights(self, weights: np.ndarray) -> None:
         """(P,) how often every pattern counts from now on: a resampled alignment is other weights."""
