@@ -28,6 +28,7 @@ from phloem.analysis.mcmc_record import (
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.report import Report, ReportNumbers, report_html
+from phloem.analysis.selection import ENDING, has_classes, write_selection
 from phloem.analysis.split_tables import write_split_tables
 from phloem.analysis.stones import StonesResult, finish_stones
 from phloem.data.patterns import site_patterns
@@ -107,6 +108,9 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     remove_partial(files)
     _refuse_short(chains)
     data = chain_input(settings)
+    if has_classes(data) and chains.use_data and not chains.stones:
+        files |= {f"{prefix}.{ENDING}": "codons: probability of positive selection, mean omega"}
+        check_files(settings, files)
     chains = data.chains(chains)
     _refuse_too_much(chains, len(data.taxa))
     selection = chains_selection(settings, data)
@@ -144,6 +148,9 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     unit = f"#NEXUS\n[Branch lengths: {result.length_unit}]\n"
     tree = nexus_text([result.consensus]).replace("#NEXUS\n", unit, 1)
     write_file(f"{prefix}.con.tre", tree, KEPT)
+    if f"{prefix}.{ENDING}" in files:
+        draws, names = [run.samples for run in sampled.runs], sampled.runs[0].columns.names
+        write_selection(prefix, data, draws, names, first, KEPT)
     write_split_tables(prefix, table, f"[ID: {analysis_id(chains.seed)}]", KEPT)
     write_file(record, json_text(result.to_json()), KEPT)
     return result

@@ -33,7 +33,7 @@ from phloem.data.sites import format_sites
 from phloem.errors import count_of
 from phloem.io.alignment import part_alignment, read_characters, read_scheme
 from phloem.io.character_rows import CharacterRows
-from phloem.io.mrbayes import MrBayesCommand, read_mrbayes
+from phloem.io.mrbayes import MrBayesCommand, Option, read_mrbayes
 
 _NO_MEANING_TEXT = """
 about acknowledgments charstat citations databreaks disclaimer help log manual pairs plot showbeagle
@@ -60,8 +60,7 @@ ploidy
 """
 _OF_CLOCKS = frozenset(_OF_CLOCKS_TEXT.split())
 _OF_OTHER_MODELS_TEXT = """
-ratecorrpr ny98omega1pr ny98omega3pr codoncatfreqs m3omegapr rootfreqpr brownscalepr browncorrpr
-browncorr correlation nbetacat nmixtcat augment gibbsfreq
+ratecorrpr rootfreqpr brownscalepr browncorrpr browncorr correlation nbetacat nmixtcat augment gibbsfreq
 """
 _OF_OTHER_MODELS = frozenset(_OF_OTHER_MODELS_TEXT.split())
 
@@ -129,6 +128,7 @@ class _Analysis:
     started: MrBayesCommand | None = None
     stopped: bool = False
     topology: Setting | None = None
+    selection: tuple[MrBayesCommand, Option] | None = None
     lines: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -180,10 +180,14 @@ class _Analysis:
     def report(self, command: MrBayesCommand) -> None:
         for option in command.options:
             asked = option.value is not None and option.value.word.lower() in ("y", "ye", "yes")
-            if option.name in ("ancstates", "siterates", "possel", "siteomega") and asked:
+            if option.name in ("ancstates", "siterates") and asked:
                 told = f"REPORT {option.name.upper()} is not supported"
                 raise command.error(told, "Leave it out.", option.line)
-        self.note(command, "no meaning here")
+            if option.name in ("possel", "siteomega") and asked:
+                self.selection = command, option
+        others = [o.name for o in command.options if o.name not in ("possel", "siteomega")]
+        if others:
+            self.note(command, "no meaning here", f"report {', '.join(others)}")
 
     def set_run(self, command: MrBayesCommand) -> None:
         others = []
@@ -329,6 +333,10 @@ class _Analysis:
         found |= self.sets.options(self.topology) | self.chains.options()
         if any("AAMIXED" in model.text for model in models):
             self.notes.append("aamodelpr=mixed: VT is IQ-TREE's and RAxML's, MrBayes' has other numbers")
+        if self.selection is not None and not any(m.text.startswith(("M2a", "M3")) for m in models):
+            command, option = self.selection
+            told = f"REPORT {option.name.upper()} is of codons whose omega varies, and there are none"
+            raise command.error(told, "Add lset nucmodel=codon omegavar=ny98, or leave it out.", option.line)
         if any("+ASC" in model.text for model in models):
             found["asc"] = "mrbayes"
         return {k: v for k, v in found.items() if v not in (None, [], "")}, self._lines()

@@ -29,16 +29,15 @@ _DEFAULTS = {
     "symdirihyperpr": "fixed(infinity)",
     "topologypr": "uniform", "ratepr": "fixed", "brlenspr": "unconstrained:gammadirichlet(1,0.1,1,1)",
     "covswitchpr": "uniform(0,100)", "aarevmatpr": "dirichlet(1)",
-    "revratepr": "symdir(1)",
+    "revratepr": "symdir(1)", "ny98omega1pr": "beta(1,1)", "ny98omega3pr": "exponential(1)",
+    "m3omegapr": "exponential", "codoncatfreqs": "dirichlet(1,1,1)",
 }  # fmt: skip
 _NOT_YET = {
     ("nucmodel", "doublet"): "Choose nucmodel=4by4; stems are then sites like others.",
     ("nucmodel", "protein"): "Translate the sequences and read them as protein.",
     ("rates", "adgamma"): "Choose rates=gamma: sites are independent here, neighbours' rates too.",
     ("rates", "kmixture"): "Choose rates=gamma, or a model with +R4 by --model.",
-    ("omegavar", "ny98"): "Choose omegavar=equal, or --model M2a+FO.",
-    ("omegavar", "m3"): "Choose omegavar=equal, or --model M3+FO.",
-    ("omegavar", "m10"): "Choose omegavar=equal.",
+    ("omegavar", "m10"): "Choose omegavar=equal, ny98 or m3.",
     ("parsmodel", "yes"): "Choose parsmodel=no.",
     ("usegibbs", "yes"): "Choose usegibbs=no: rates of sites are integrated over.",
     ("statefreqmodel", "directional"): "Choose statefreqmodel=stationary.",
@@ -52,6 +51,8 @@ _NOT_YET = {
     ("topologypr", "speciestree"): "Leave it out: every analysis has one tree.",
 }
 NUCLEOTIDES = ("dna", "rna")
+_OF_CLASSES = ("ny98omega1pr", "ny98omega3pr", "m3omegapr", "codoncatfreqs")
+CLASSES_OF_OMEGA = ("omega_1", "omega_3", "omegas", "mixture_weights")
 LINKED = {  # MrBayes' name of a parameter → phloem's
     "tratio": ("kappa",),
     "revmat": ("rates",),
@@ -280,12 +281,7 @@ class _Builder:
         return name + self.frequencies(4)
 
     def codons(self, n_states: int) -> str:
-        values = []
-        if self.d.value("omegapr").word == "fixed":
-            values.append(f"omega={self.d.numbers('omegapr', 1)[0]:g}")
-        elif self.given("omegapr"):
-            self.prior("omega", "omegapr", "dirichlet", 2)
-        self.note("omega", "omegapr")
+        name, values = self.omegas()
         if self.d.value("nst").word == "1":
             values.append("kappa=1")
         else:
@@ -294,7 +290,55 @@ class _Builder:
             elif self.given("tratiopr"):
                 self.prior("kappa", "tratiopr", "beta", 2)
             self.note("tratio", "tratiopr")
-        return "GY94" + (f"{{{','.join(values)}}}" if values else "") + self.frequencies(n_states)
+        return name + (f"{{{','.join(values)}}}" if values else "") + self.frequencies(n_states)
+
+    def omegas(self) -> tuple[str, list[str]]:
+        """The codon model of LSET OMEGAVAR, and what of its omegas is fixed."""
+        word = self.d.value("omegavar").word.lower()
+        if word == "equal":
+            self.note("omega", "omegapr")
+            return "GY94", self.fixed_or("omegapr", ("omega",), "omega", {"dirichlet": 2})
+        if word == "ny98":
+            name, values = "M2a", self.fixed_or("ny98omega1pr", ("omega_1",), "omega_1", {"beta": 2})
+            densities = {"uniform": 2, "exponential": 1}
+            values += self.fixed_or("ny98omega3pr", ("omega_3",), "omega_3", densities)
+            self._check_above_one()
+        else:
+            elements = ("omega_1", "omega_2", "omega_3")
+            name, values = "M3", self.fixed_or("m3omegapr", elements, "omegas", {"exponential": 0})
+            if not values:
+                self.priors["omegas"] = "ratios(1)"
+        weights = tuple(f"mixture_weight_{k}" for k in (1, 2, 3))
+        values += self.fixed_or("codoncatfreqs", weights, "mixture_weights", {"dirichlet": 3})
+        others = [str(self.d.value(option)).lower() for option in _OF_CLASSES]
+        self.note("omega", "codoncatfreqs", word, *others)
+        self.free.add("omega")
+        return name, values
+
+    def fixed_or(
+        self, option: str, elements: Sequence[str], block: str, densities: dict[str, int]
+    ) -> list[str]:
+        """'element=value' of every element where an option fixes them; else [], and its density, of so many
+        numbers, is the prior of the block where it was given."""
+        word = self.d.value(option).word
+        if not self.given(option):
+            return []
+        if word == "fixed":
+            return [f"{e}={x:g}" for e, x in zip(elements, self.d.numbers(option, len(elements)))]
+        if word not in densities:
+            raise self.d.refuse(
+                option, f"{option}={word} is not supported", f"Choose {', '.join(densities)}."
+            )
+        if densities[word]:
+            self.prior(block, option, word, densities[word])
+        return []
+
+    def _check_above_one(self) -> None:
+        value = self.d.value("ny98omega3pr")
+        if value.word in ("uniform", "fixed") and self.d.numbers("ny98omega3pr")[0] < 1:
+            raise self.d.refuse(
+                "ny98omega3pr", "the omega of positive selection is 1 or more", "Write uniform(1,50)."
+            )
 
     def protein(self) -> str:
         if self.d.value("aamodelpr").word == "mixed":

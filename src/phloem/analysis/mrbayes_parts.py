@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from phloem.analysis.mrbayes_models import GENETIC_CODES, LINKED, Division, DivisionModel
+from phloem.analysis.mrbayes_models import (
+    CLASSES_OF_OMEGA,
+    GENETIC_CODES,
+    LINKED,
+    Division,
+    DivisionModel,
+)
 from phloem.data.sites import format_sites
 
 _OF_NUMBER = {name: number for number, names in LINKED.items() for name in names}
+_OF_NUMBER |= dict.fromkeys(CLASSES_OF_OMEGA, "omega")
 _LENGTH_PRIORS = {
     "uniform": ("uniform", 2), "exponential": ("exponential", 1), "twoexponential": ("twoexp", 2),
     "gammadirichlet": ("gammadir", 4), "invgamdirichlet": ("invgamdir", 4),
@@ -57,6 +64,10 @@ def link_texts(divisions: Sequence[Division], models: Sequence[DivisionModel], g
     for kind, members in groups.items():
         for group in members:
             if len(group) > 1 and kind in models[group[0]].free:
+                if kind == "omega" and "omegavar" in (d := divisions[group[0]]).settings:
+                    if d.value("omegavar").word.lower() != "equal":
+                        told = "classes of omega that parts share are not supported"
+                        raise d.refuse("omegavar", told, "Add 'unlink omega=(all);'.")
                 names = ",".join(divisions[i].name for i in group)
                 texts += [f"{name}:{names}" for name in LINKED[kind]]
     return texts

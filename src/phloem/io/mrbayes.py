@@ -137,6 +137,8 @@ _KEYWORDS = {
     "rates": "equal gamma lnorm propinv invgamma adgamma kmixture",
     "statefreqmodel": "stationary directional mixed", "statefrmod": "stationary directional mixed",
     "tratiopr": "beta fixed", "revmatpr": "dirichlet fixed", "aarevmatpr": "dirichlet fixed",
+    "ny98omega1pr": "beta fixed", "ny98omega3pr": "uniform exponential fixed",
+    "m3omegapr": "exponential fixed", "codoncatfreqs": "dirichlet fixed",
     "omegapr": "dirichlet fixed", "statefreqpr": "dirichlet fixed", "rootfreqpr": "dirichlet fixed",
     "shapepr": "uniform exponential fixed", "pinvarpr": "uniform fixed", "ratecorrpr": "uniform fixed",
     "covswitchpr": "uniform exponential fixed", "symdirihyperpr": "uniform exponential fixed",

@@ -225,7 +225,10 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("lset nst=mixed nucmodel=codon;", "codon models with nst=mixed"),
         ("lset rates=adgamma;", "rates=adgamma"),
         ("lset nucmodel=doublet;", "doublet"),
-        ("lset nucmodel=codon omegavar=ny98;", "omegavar=ny98"),
+        ("lset nucmodel=codon omegavar=m10;", "omegavar=m10"),
+        ("lset nucmodel=codon omegavar=ny98; prset ny98omega3pr=uniform(0.5,9);", "is 1 or more"),
+        ("lset nucmodel=codon omegavar=ny98; prset codoncatfreqs=dirichlet(1,2);", "needs 3 number"),
+        ("lset nucmodel=codon; report possel=yes;", "REPORT POSSEL is of codons whose omega varies"),
         ("lset covarion=yes rates=gamma;", "covarion with rates"),
         ("lset coding=variable parsmodel=yes;", "parsmodel=yes"),
         ("prset brlenspr=clock:uniform;", "brlenspr=clock"),
@@ -273,6 +276,45 @@ def test_a_matrix_with_other_numbers_is_refused(tmp_path):
     with pytest.raises(InputError, match="VT has other numbers"):
         analysis(tmp_path, "prset aamodelpr=fixed(vt);", kind="protein")
     assert options(tmp_path, "prset aamodelpr=mixed;")["model"] == "F81+FO"  # of no weight for nucleotides
+
+
+OF_CLASSES = [  # commands → model string, priors
+    ("omegavar=ny98;", "M2a{kappa=1}+FO", []),
+    (
+        "nst=2 omegavar=Ny98; prset ny98omega1pr=beta(1,9) ny98omega3pr=uniform(1,50)"
+        " codoncatfreqs=dir(1,2,3);",
+        "M2a+FO",
+        ["omega_1=beta(1,9)", "omega_3=uniform(1,50)", "mixture_weights=dirichlet(1,2,3)"],
+    ),
+    (
+        "nst=2 omegavar=ny98; prset ny98omega1pr=fixed(0.2) ny98omega3pr=exp(2)"
+        " codoncatfreqs=fixed(0.5,0.3,0.2);",
+        "M2a{omega_1=0.2,mixture_weight_1=0.5,mixture_weight_2=0.3,mixture_weight_3=0.2}+FO",
+        ["omega_3=exponential(2)"],
+    ),
+    ("nst=2 omegavar=m3;", "M3+FO", ["omegas=ratios(1)"]),
+    (
+        "nst=2 omegavar=m3; prset m3omegapr=fixed(0.1,1,3);",
+        "M3{omega_1=0.1,omega_2=1,omega_3=3}+FO",
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "model", "priors"), OF_CLASSES)
+def test_classes_of_omega_and_their_priors(tmp_path, said, model, priors):
+    found = options(tmp_path, f"lset nucmodel=codon {said} report possel=yes siteomega=no;")
+    assert (found["model"], found.get("prior", [])) == (model, priors)
+    assert options(tmp_path, f"lset nucmodel=codon {said.split(';')[0]};")["model"].startswith(model[:2])
+
+
+def test_classes_of_omega_are_not_shared_by_parts(tmp_path):
+    said = ["charset a = 1-6; charset b = 7-12; partition p = 2: a, b; set partition=p;"]
+    said.append("lset applyto=(all) nucmodel=codon omegavar=ny98;")
+    with pytest.raises(InputError, match="classes of omega that parts share"):
+        analysis(tmp_path, *said)
+    found = options(tmp_path, *said, "unlink omega=(all);")
+    assert all(part.startswith("M2a{kappa=1}+FO") for part in found["part"])
 
 
 def test_execute_names_the_data(tmp_path):

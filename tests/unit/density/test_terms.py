@@ -31,6 +31,7 @@ from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal
+from phloem.density.terms.ratios import Ratios
 from phloem.density.terms.term import TOPOLOGY, BlockPrior, LengthPrior
 from phloem.density.terms.tied_dirichlet import TiedDirichlet, all_groupings, code_of
 from phloem.density.terms.two_exponentials import TwoExponentials
@@ -49,6 +50,7 @@ OTHERS = [
     LogNormal(-1.0, 0.3),
     LogUniform(1e-4, 30.0),
     Normal(3.0, 0.2),
+    Ratios(2.5),
     TwoExponentials(3.0, 0.5),
     TiedDirichlet(1.7),
     Uniform(-2.0, 0.5),
@@ -184,7 +186,8 @@ def mass(family) -> float:
         ends = np.log([family.lower, family.upper])
         return integrate.quad(lambda u: density(np.exp(u)) * np.exp(u), *ends)[0]
     if family.domain == "positive":
-        return integrate.quad(lambda u: density(np.exp(u)) * np.exp(u), -60, 8, limit=500, points=[-8, 2])[0]
+        by_log = (lambda u: density(np.exp(u)) * np.exp(u)), -60, 18
+        return integrate.quad(*by_log, limit=500, points=[-8, 2])[0]
     if family.domain == "unit":
         return integrate.quad(density, 0, 1)[0]
     low, high = (family.lower, family.upper) if isinstance(family, Uniform) else (-12, 12)
@@ -194,6 +197,16 @@ def mass(family) -> float:
 @every
 def test_normalised(family):
     assert mass(family) == pytest.approx(1.0, rel=2e-5)
+
+
+def test_ratios_of_exponentials_of_three_classes():
+    """Normalised over the octant, where x of sum s fill s² / 2; MrBayes' 36 / (1 + Σ)⁴ of ordered ones."""
+    family = Ratios(0.7)
+    density = lambda s: np.exp(family.log_density(np.full(3, s / 3)))  # noqa: E731
+    total = integrate.quad(lambda s: density(s) * s**2 / 2, 0, np.inf)[0]
+    assert total == pytest.approx(1.0, rel=1e-6)
+    ordered = np.exp(Ratios().log_density(np.array([0.1, 0.4, 2.0]))) * 6
+    assert ordered == pytest.approx(36 / 3.5**4)
 
 
 def test_a_density_without_its_constant_is_seen():

@@ -13,6 +13,7 @@ from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.exponential import Exponential
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
+from phloem.density.terms.ratios import Ratios
 from phloem.density.terms.term import BlockPrior, Family
 from phloem.density.terms.tied_dirichlet import TiedDirichlet
 from phloem.density.terms.uniform import Uniform
@@ -23,7 +24,7 @@ from phloem.inference.mcmc.structure import ChainModel, is_shares
 _RATES = "rates"  # what a prior calls the exchangeabilities
 _FIT: dict[str, tuple[type[Family], ...]] = {
     "simplex": (Dirichlet, Beta),
-    "positive": (Exponential, Uniform, Gamma, LogNormal),
+    "positive": (Exponential, Uniform, Gamma, LogNormal, Ratios),
     "unit": (Uniform, Beta),
     "tied": (Dirichlet,),
 }
@@ -79,8 +80,8 @@ def _default(structure: ChainModel, priors: Priors, block: Block) -> Family:
         return TiedDirichlet(priors.exchangeability)
     if block.support == "choice":  # every number stands for an interval around it
         return Uniform(block.lower - 0.5, block.upper + 0.5)
-    if bare in families:
-        return families[bare]
+    if bare in families and (block.support == "simplex" or bare == "alpha"):
+        return families[bare]  # an omega between bounds (M2a) is no share
     if block.support == "simplex":  # relative rates, or weights and rates of a mixture's classes
         return Dirichlet(priors.exchangeability if is_shares(structure, block) else 1.0)
     return Exponential(1.0) if block.support == "positive" else Uniform(block.lower, block.upper)

@@ -12,6 +12,7 @@ from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.exponential import Exponential as ExponentialPrior
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
+from phloem.density.terms.ratios import Ratios
 from phloem.density.terms.term import Family, positive_numbers
 from phloem.density.terms.two_exponentials import TwoExponentials
 from phloem.density.terms.uniform import Uniform
@@ -243,6 +244,7 @@ OF_NUMBERS: dict[str, tuple[type[Family], int]] = {
     "gamma": (Gamma, 2),
     "lognormal": (LogNormal, 2),
     "beta": (Beta, 2),
+    "ratios": (Ratios, 1),
     "dirichlet": (Dirichlet, 0),  # any count
 }
 

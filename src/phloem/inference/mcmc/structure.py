@@ -35,6 +35,7 @@ from phloem.model.record import ParameterValue, SiteModel
 from phloem.model.substitution import without_unreachable_states
 
 _BOUNDS = {"alpha": (1e-3, 200.0), "sigma": (1e-3, 200.0), "p_invariable": (0.0, 0.9999)}
+_SHARE = (1e-6, 1.0 - 1e-6)  # of numbers below 1
 _PRINTED = {"p_invariable": "pinvar", "rate_GT": "r(G<->T)"}
 _PRINTED |= {f"rate_{a}{b}": f"r({a}<->{b})" for a in "ACGT" for b in "ACGT" if (a, b) != ("G", "T")}
 N_RATES = "k_revmat"
@@ -63,7 +64,8 @@ class ChainModel:
         blocks = []
         for block in self.parameterisation.free_space.blocks:
             if not block.name.startswith(LENGTHS):
-                low, high = _BOUNDS.get(_bare(block.name), (block.lower, block.upper))
+                usual = _SHARE if block.support == "unit" else (block.lower, block.upper)
+                low, high = _BOUNDS.get(_bare(block.name), usual)
                 blocks.append(replace(block, lower=low, upper=high))
         return Space(tuple(sorted(blocks, key=_place_in_trace)))
 

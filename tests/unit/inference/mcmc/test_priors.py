@@ -9,6 +9,7 @@ from phloem.data.alphabet import alphabet
 from phloem.density.parameterisation import Linkage, PartModel
 from phloem.density.terms.dirichlet import Dirichlet
 from phloem.density.terms.exponential import Exponential
+from phloem.density.terms.ratios import Ratios
 from phloem.density.terms.uniform import Uniform
 from phloem.errors import InputError
 from phloem.inference.mcmc.priors import length_bounds, number_priors, start_values
@@ -92,3 +93,17 @@ def test_chains_start_inside_a_uniform_prior():
     assert np.array_equal(start_values(made, Priors()), made.space.start())  # the control
     chains = ChainSettings(priors=Priors(branch_lengths=Uniform(0.001, 0.01)))
     assert length_bounds(chains) == (0.001, 0.01) and length_bounds(ChainSettings()) == (1e-8, 100.0)
+
+
+def test_omegas_of_classes_of_sites_are_no_shares():
+    """The omega of M2a's first class lies below 1, that of the last one above, each with a density."""
+    made = structure("M2a+FQ", kind="codon")
+    families = found(made)
+    assert families["omega_1"] == Uniform(1e-6, 1 - 1e-6) and families["omega_3"] == Exponential(1.0)
+    blocks = {block.name: block for block in made.space.blocks}
+    assert blocks["omega_1"].upper < 1.0 == blocks["omega_3"].lower
+    assert found(structure("GY94+FQ", kind="codon"))["omega"] == Dirichlet(1.0)  # control
+    ratios = found(structure("M3+FQ", kind="codon"), "omegas=ratios(2)")["omegas"]
+    assert ratios == Ratios(2.0)
+    with pytest.raises(InputError, match="takes another density"):
+        found(made, "mixture_weights=ratios(1)")
