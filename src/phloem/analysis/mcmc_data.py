@@ -38,7 +38,8 @@ class ChainInput:
     """alignments: of every part by name, taxa in one order; one part is called "all". structure: their models
     and numbers. priors: by the names of these parts. unrecorded: of every part, see recipes.observations.
     constraints: of the topologies. dropped: columns in no part, in words, or ''; told:
-    what else is done with the data."""
+    what else is done with the data. sites: of every part the numbers of its sites in the file, of codons that
+    of the first nucleotide; None where --sites chose them."""
 
     alignments: dict[str, Alignment]
     structure: ChainModel
@@ -47,6 +48,7 @@ class ChainInput:
     constraints: Constraints
     dropped: str = ""
     told: tuple[str, ...] = ()
+    sites: tuple[np.ndarray | None, ...] = ()
 
     @property
     def models(self) -> dict[str, Model]:
@@ -78,8 +80,8 @@ class ChainInput:
     def observed(self) -> list[Observations]:
         """Site patterns of every part."""
         return [
-            observations(self.alignments[part.name], part.model.unseen, n)
-            for part, n in zip(self.structure.parts, self.unrecorded)
+            observations(self.alignments[part.name], part.model.unseen, n, sites)
+            for part, n, sites in zip(self.structure.parts, self.unrecorded, self.sites)
         ]
 
     def plain_likelihood(self) -> Plain:
@@ -138,7 +140,20 @@ def chain_input(settings: McmcSettings) -> ChainInput:
         _constraints(settings.constraint, kept),
         dropped,
         tuple(told),
+        tuple(_sites_in_file(settings, next(p for p in parts if p.name == own.part), own) for own in pieces),
     )
+
+
+def _sites_in_file(settings: McmcSettings, part: Part, piece: Piece) -> np.ndarray | None:
+    """(L,) numbers from 1 of a piece's sites, as ChainInput.sites."""
+    columns = part.sites
+    if columns is None:
+        if settings.sites is not None:
+            return None
+        columns = np.arange(part.alignment.n_sites * (3 if part.alignment.alphabet.kind == "codon" else 1))
+    width = len(columns) // max(part.alignment.n_sites, 1)
+    own = np.arange(piece.alignment.n_sites) if piece.columns is None else piece.columns
+    return columns[own * width] + 1
 
 
 def _part(piece: Piece, settings: McmcSettings) -> PartModel:

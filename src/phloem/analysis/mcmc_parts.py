@@ -26,7 +26,8 @@ _ASC = re.compile(r"\+ASC(_LEWIS)?(\{[^{}]*\})?", re.IGNORECASE)
 @dataclass(frozen=True, eq=False)
 class Piece:
     """part: the part it is of. unrecorded: as in inference.mcmc.recipes.observations. left_out: columns that
-    could be constant, and were left out."""
+    could be constant, and were left out. columns: (L,) those of the part's alignment that it has; None where
+    all."""
 
     name: str
     part: str
@@ -34,6 +35,7 @@ class Piece:
     model_text: str
     unrecorded: int = 0
     left_out: int = 0
+    columns: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def pieces_of(part: str, alignment: Alignment, model_text: str, how: Characters)
         columns = np.flatnonzero((states == k) & (ordered == in_order))
         own = without_taxa(_with_states(alignment, columns, k), how.without)
         name = f"{part}_{k}{'_ordered' if in_order else ''}"
-        found.append(_seen(Piece(name, part, own, _text_of(model_text, in_order)), how))
+        found.append(_seen(Piece(name, part, own, _text_of(model_text, in_order), columns=columns), how))
     if how.mrbayes and _ASC.search(_text_of(model_text, False)):
         found = _as_mrbayes(part, found)
     found = [piece for piece in found if piece.alignment.n_sites or piece.unrecorded]
@@ -144,7 +146,9 @@ def _seen(piece: Piece, how: Characters) -> Piece:
         possible &= alignment.state_sets[codes]
     hidden = possible[:, states or list(range(alignment.alphabet.n_states))].any(axis=1)
     codes = np.ascontiguousarray(alignment.codes[:, ~hidden])
-    return replace(piece, alignment=replace(alignment, codes=codes), left_out=int(hidden.sum()))
+    columns = np.arange(alignment.n_sites) if piece.columns is None else piece.columns
+    seen = replace(alignment, codes=codes)
+    return replace(piece, alignment=seen, left_out=int(hidden.sum()), columns=columns[~hidden])
 
 
 def _as_mrbayes(part: str, pieces: list[Piece]) -> list[Piece]:

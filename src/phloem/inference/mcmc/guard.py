@@ -236,10 +236,12 @@ def _impossible_states(
     patterns = np.flatnonzero((unseen & (data.weights > 0)).any(axis=0))
     if len(patterns):
         names = default_states(model.datatype, sets.shape[1]) if model.datatype != "codon" else ()
-        taxon = int(np.flatnonzero(unseen[:, patterns[0]])[0])
-        states = np.flatnonzero(sets[data.codes[taxon, patterns[0]]])
+        first = patterns[0] if data.sites is None else patterns[np.argmin(data.sites[patterns])]
+        taxon = int(np.flatnonzero(unseen[:, first])[0])
+        states = np.flatnonzero(sets[data.codes[taxon, first]])
         shown = "/".join(names[s] if names else f"state {s + 1}" for s in states)
+        where = "" if data.sites is None else f" at site {data.sites[first]} of the file"
         yield (
             f"{len(patterns)} of {len(data.weights)} site patterns of part '{structure.parts[part].name}' "
-            f"have states of frequency 0, such as {shown} of {data.taxa[taxon]}"
+            f"have states of frequency 0, such as {shown} of {data.taxa[taxon]}{where}"
         )

@@ -39,16 +39,20 @@ from phloem.model.site_rates import LogNormalRates
 @dataclass(frozen=True)
 class Observations:
     """taxa: T names. codes: (T, P) rows of code_sets (n_codes, S). weights: (P,). The first n_hidden
-    patterns are the constant ones that an ascertained data set cannot show (weight 0)."""
+    patterns are the constant ones that an ascertained data set cannot show (weight 0). sites: (P,) the number
+    in the file of the first site that shows a pattern, 0 where none does; None where nobody knows."""
 
     taxa: tuple[str, ...]
     codes: np.ndarray
     code_sets: np.ndarray
     weights: np.ndarray
     n_hidden: int = 0
+    sites: np.ndarray | None = None
 
 
-def observations(alignment: Alignment, unseen: Sequence[int] = (), unrecorded: int = 0) -> Observations:
+def observations(
+    alignment: Alignment, unseen: Sequence[int] = (), unrecorded: int = 0, sites: np.ndarray | None = None
+) -> Observations:
     """Site patterns of an alignment with only the codes that occur.
 
     unseen: states whose constant characters cannot be seen. unrecorded: characters of which nothing is known,
@@ -74,7 +78,16 @@ def observations(alignment: Alignment, unseen: Sequence[int] = (), unrecorded: i
         sets[used].astype(np.float64),
         weights,
         len(unseen),
+        None if sites is None else _first_sites(patterns.site_pattern, sites, len(weights), len(unseen)),
     )
+
+
+def _first_sites(site_pattern: np.ndarray, sites: np.ndarray, n: int, n_hidden: int) -> np.ndarray:
+    """(n,) of every pattern, those that are hidden first, the number of the first of its sites (L,)."""
+    found = np.zeros(n, np.int64)
+    shown, first = np.unique(site_pattern[: len(sites)], return_index=True)
+    found[n_hidden + shown] = sites[first]
+    return found
 
 
 def _refuse_constant(alignment: Alignment, patterns, unseen: Sequence[int]) -> None:

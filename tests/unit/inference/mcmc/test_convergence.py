@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from phloem.analysis.mcmc_data import chain_input
+from phloem.analysis.mcmc_options import mcmc_settings
 from phloem.errors import InputError, NumericalError
 from phloem.inference.mcmc.convergence import (
     Diagnosis,
@@ -17,6 +19,7 @@ from phloem.inference.mcmc.convergence import (
     looks_at,
     weak_evidence,
 )
+from phloem.inference.mcmc.guard import _impossible_states
 from phloem.inference.mcmc.move_table import chosen_moves
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import advanced, new_run
@@ -153,6 +156,28 @@ def test_an_impossible_start_is_explained(model, priors, told):
     with pytest.raises(NumericalError, match="chain 1 cannot start") as error:
         new_run(0, random_data(), structure, ChainSettings(priors=priors))
     assert told in str(error.value)
+
+
+def test_an_impossible_start_names_the_site_in_the_file(tmp_path):
+    """Of a part, of characters by their number of states, of codons; not of columns that --sites chose."""
+    (tmp_path / "x.fa").write_text(">a\nTTACACGT\n>b\nTTACCCAT\n>c\nTTACACAT\n")
+    dna = {"part": ["JC, one = 1-2", "F81+F{0.5,0.5,0,0}, two = DNA, 3-8"], "datatype": "dna"}
+    codons = "GY94+F{" + ",".join(["0"] + [repr(1 / 60)] * 60) + "}"
+    (tmp_path / "c.fa").write_text(">a\nTTCTTCAAA\n>b\nTTCTTCTTC\n>c\nTTCTTCTTC\n")
+    cases = [
+        ("x.fa", dna, "G of a at site 7 of the file"),
+        ("x.fa", {"model": "F81+F{0.5,0.5,0,0}", "sites": "3-8"}, "G of a. "),
+        ("c.fa", {"model": codons, "datatype": "codon"}, "state 1 of a at site 7 of the file"),
+    ]
+    for file, options, told in cases:
+        data = chain_input(mcmc_settings({"alignment": str(tmp_path / file), **options}))
+        values = data.structure.space.start()
+        found = [
+            text
+            for k, own in enumerate(data.observed())
+            for text in _impossible_states(data.structure, k, own, values)
+        ]
+        assert len(found) == 1 and told in f"{found[0]}. "
 
 
 def test_priors_and_moves_are_read_and_checked():
