@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from phloem.data.alignment import Alignment
+from phloem.data.dates import TipDates
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError, InputWarning
 from phloem.io.alignment import read_alignment
@@ -137,7 +138,7 @@ def _of_alignment(alignment: Alignment) -> Look:
         variable,
         informative,
         groups,
-        _have_dates(alignment.taxa),
+        dates_of_names(alignment.taxa) is not None,
         warnings=tuple(notes),
     )
 
@@ -161,13 +162,13 @@ def _identical(alignment: Alignment) -> tuple[tuple[str, ...], ...]:
     return tuple(groups[:MOST_GROUPS])
 
 
-def _have_dates(taxa: tuple[str, ...]) -> bool:
-    """Whether the names carry sampling dates, none of which is missing."""
+def dates_of_names(taxa: tuple[str, ...]) -> TipDates | None:
+    """The sampling dates that the names carry, if all do, and not all the same."""
     try:
         dates = dates_from_names(taxa)
     except InputError:
-        return False
-    return bool(np.isfinite(dates.middle).all() and np.ptp(dates.middle) > 0)
+        return None
+    return dates if np.isfinite(dates.middle).all() and np.ptp(dates.middle) > 0 else None
 
 
 def table_of_dates(path: str, datatype: str | None = None) -> str:

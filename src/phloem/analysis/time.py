@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from phloem.analysis.json_record import json_text
+from phloem.analysis.look import dates_of_names
 from phloem.analysis.mcmc_data import DEFAULT_MODELS
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
@@ -30,7 +32,7 @@ from phloem.data.dates import TipDates
 from phloem.density import clocks
 from phloem.density.parameterisation import PartModel
 from phloem.density.tree_priors.tree_prior import LEVEL
-from phloem.errors import InputError
+from phloem.errors import InputError, InputWarning
 from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
@@ -55,7 +57,6 @@ from phloem.inference.time.sampler import (
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel, parse_family
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel, time_model
-from phloem.io.date_table import read_dates
 from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -66,6 +67,7 @@ from phloem.summary.trace import trace_summary
 __all__ = ["TimeResult", "TimeSettings", "TimeTreeSettings", "TreeModel", "chain_length", "run_time"]
 
 LEAST_SAMPLES = 10
+YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
 RUN_BYTES = 40_000  # of a run, for each node: the table of clades
 GENERATION_SECONDS = 1e-6  # of a run of few taxa without data, at least
 ROOT = "root"
@@ -90,8 +92,10 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
     model = model_for_alignment(text, alignment, settings.gamma)
     part = PartModel("all", model, alignment.n_sites, sites_per_character(model))
     dates, bounds, youngest = None, np.zeros((alignment.n_taxa, 2)), float("nan")
-    if settings.dates is not None:
-        dates = read_dates(settings.dates, alignment.taxa)
+    if settings.date_source is None:
+        _warn_of_dated_names(alignment.taxa)
+    else:
+        dates = settings.date_source.read(alignment.taxa)
         bounds, youngest = np.stack(dates.ages, axis=1), dates.latest
         if not np.isfinite(bounds).all():
             taxon = alignment.taxa[int(np.argmin(np.isfinite(bounds).all(axis=1)))]
@@ -108,6 +112,15 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
     return TimeInput(
         alignment, dates, time_model(structure_of_parts([part]), tree, alignment.taxa, bounds, youngest)
     )
+
+
+def _warn_of_dated_names(taxa: tuple[str, ...]) -> None:
+    """Of names that seem to have dates which nobody asked for: all taxa are then taken to be of one time."""
+    dates = dates_of_names(taxa)
+    if dates is not None and YEARS[0] < dates.lower.min() and dates.upper.max() < YEARS[1]:
+        span = f"{dates.lower.min():.6g} to {dates.upper.max():.6g}"
+        told = f"names end in what may be dates ({span}), which are not used: --date-field -1 uses them"
+        warnings.warn(told, InputWarning, stacklevel=3)
 
 
 def _named_density(text: str, option: str):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.json_record import generations_of, of_finished, plain
 from phloem.analysis.reading import DataOptions, reading_identity
 from phloem.errors import STANDARD_INPUT, InputError, require_count
@@ -34,14 +35,15 @@ UNTIL_CONVERGED = TimeSettings(generations=LONGEST, until_converged=True)
 
 @dataclass(frozen=True)
 class TimeTreeSettings(DataOptions):
-    """One analysis. dates: a table of names and dates, None where all taxa are of one time. model, gamma,
-    prefix, redo, device: as of `phloem mcmc`. tree: clock, tree prior, priors. clade: "name=taxon,taxon,…",
-    known from then on by its name, as root is; monophyletic: names of those that must be clades; clock_clade:
-    of those with clocks of their own, or "name=taxon,taxon,…"; calibrate: "name=density" of its age.
-    summary_tree: of summary.clade_trees.tree_of_clades. predictive: how many data sets are simulated from the
-    draws, to be held against the data (inference/time/predictive.py). chains: what the sampler does."""
+    """One analysis. dates: a table of names and dates, or where else they come from, the names for example;
+    None where all taxa are of one time. model, gamma, prefix, redo, device: as of `phloem mcmc`. tree: clock,
+    tree prior, priors. clade: "name=taxon,taxon,…", known from then on by its name, as root is; monophyletic:
+    names of those that must be clades; clock_clade: of those with clocks of their own, or
+    "name=taxon,taxon,…"; calibrate: "name=density" of its age. summary_tree: of
+    summary.clade_trees.tree_of_clades. predictive: how many data sets are simulated from the draws, to be
+    held against the data (inference/time/predictive.py). chains: what the sampler does."""
 
-    dates: str | None = None
+    dates: str | DateOptions | None = None
     model: str | None = None
     tree: TreeModel = field(default_factory=TreeModel)
     clade: tuple[str, ...] = ()
@@ -69,7 +71,13 @@ class TimeTreeSettings(DataOptions):
     @property
     def inputs(self) -> list[str]:
         """Files that will be read."""
-        return [*self.data_files, *([self.dates] if self.dates else [])]
+        table = self.date_source.dates if self.date_source else None
+        return [*self.data_files, *([table] if table else [])]
+
+    @property
+    def date_source(self) -> DateOptions | None:
+        """How dates are read."""
+        return DateOptions(self.dates) if isinstance(self.dates, str) else self.dates
 
     @property
     def file_prefix(self) -> str:
@@ -162,7 +170,7 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
     return {
         "kind": "dated trees",
         "alignment": input_digest(settings.alignment),
-        "dates": input_digest(settings.dates) if settings.dates else None,
+        "dates": _date_identity(settings.date_source),
         "model": model.engine.parts[0].model.text(),
         "gamma": settings.gamma,
         "device": settings.device,
@@ -170,6 +178,12 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
         **reading_identity(settings),
         **chains,
     }
+
+
+def _date_identity(source: DateOptions | None) -> dict[str, object] | None:
+    if source is None:
+        return None
+    return asdict(source) | {"dates": input_digest(source.dates) if source.dates else None}
 
 
 def as_extension(settings: TimeTreeSettings, record: Path) -> TimeTreeSettings:

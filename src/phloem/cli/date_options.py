@@ -47,6 +47,8 @@ _FURTHER: list[tuple[str, Any, Any]] = [
     ("ages", bool, typer.Option(False, "--ages", help="Dates are ages: years before the present.")),
     ("undated", Literal["error", "unknown"], typer.Option("error", help="Tips without a date.")),
 ]
+OPTIONS = {name: option for name, _, option in _FURTHER}
+"""Typer's option of each, for commands that take some of them."""
 _OF_TREE = ("tree", "index", "alignment", "datatype", "sites")
 
 

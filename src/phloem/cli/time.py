@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from phloem.cli.data_options import DEVICES, takes_data
+from phloem.cli.date_options import OPTIONS
 from phloem.cli.mcmc import PILOT, UNTIL_CONVERGED
 
 if TYPE_CHECKING:
+    from phloem.analysis.dated_input import DateOptions
     from phloem.analysis.stones import StonesResult
     from phloem.analysis.time import TimeInput, TimeResult, TimeTreeSettings
 
@@ -18,6 +20,15 @@ PRIOR = typer.Option(None, help="As in 'kappa=lognormal(1,1.25)'; may be repeate
 CLADE = typer.Option(None, help="A set of taxa, apes=Homo,Pan,Gorilla, whose age is told; may be repeated.")
 MONOPHYLETIC = typer.Option(None, help="Name of a --clade that must be one; may be repeated.")
 CLOCK_CLADE = typer.Option(None, help="A clade with its own clock, of --clock local: a name, or name=A,B,C.")
+CLOCK = typer.Option(
+    "strict",
+    help="One rate; log-normal or gamma branch rates; of clades; few changes, or small ones.",
+)
+TREE_PRIOR = typer.Option(
+    "constant",
+    help="constant, exponential, skyline, skyride, skygrid, skygrid-linear, yule, bd, bdss or fbd.",
+)
+DATE_FIELD = typer.Option(None, help="Dates from the names: which field is one, from 0, or the last: -1.")
 DEVICE = typer.Option("auto", help="Where likelihoods are found; auto: a GPU where forecasts say it pays.")
 STEPPING_STONE = typer.Option(None, help="Stones, such as 50: estimate the marginal likelihood; 0: none.")
 SAMPLED = typer.Option(None, help="Share of the living that is sampled, of bd, bdss and fbd.")
@@ -31,19 +42,19 @@ CALIBRATE = typer.Option(None, help="Age of a clade or root: 'apes=normal(15,2)'
 def time(
     data: dict[str, Any],
     dates: str | None = typer.Option(None, help="Table of names and sampling dates; none: all of one time."),
+    date_field: int | None = DATE_FIELD,
+    date_delimiter: str | None = OPTIONS["date_delimiter"],
+    date_pattern: str | None = OPTIONS["date_pattern"],
+    name_column: str | None = OPTIONS["name_column"],
+    date_column: str | None = OPTIONS["date_column"],
+    whole_years: Literal["auto", "exact", "range"] = OPTIONS["whole_years"],
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
-    clock: Literal["strict", "ucln", "ucgd", "local", "random", "shrinkage"] = typer.Option(
-        "strict",
-        help="One rate; log-normal or gamma branch rates; of clades; few changes, or small ones.",
-    ),
+    clock: Literal["strict", "ucln", "ucgd", "local", "random", "shrinkage"] = CLOCK,
     clock_clade: list[str] | None = CLOCK_CLADE,
     clock_sd: Literal["cv", "log"] = typer.Option(
         "cv", help="Spread of ucln: coefficient of variation of rates, or sd of their logarithms."
     ),
-    tree_prior: str = typer.Option(
-        "constant",
-        help="constant, exponential, skyline, skyride, skygrid, skygrid-linear, yule, bd, bdss or fbd.",
-    ),
+    tree_prior: str = TREE_PRIOR,
     pieces: int | None = typer.Option(None, help="Population sizes of a skyline or skygrid; 10."),
     cutoff: float | None = typer.Option(None, help="Age of the last point of a skygrid; the dates' span."),
     sampled: float | None = SAMPLED,
@@ -111,6 +122,7 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
     from phloem.analysis.time import TimeSettings, TimeTreeSettings, TreeModel, chain_length
 
     options |= options.pop("data")
+    options["dates"] = _date_source(options)
     given = {"cutoff": options.pop("cutoff"), "sampled": options.pop("sampled")}
     tree = TreeModel(
         options.pop("clock"),
@@ -127,6 +139,22 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
     options["generations"], options["until_converged"] = length
     of_chains = {name: options.pop(name) for name in TimeSettings.__dataclass_fields__ if name in options}
     return TimeTreeSettings(**options, tree=tree, chains=TimeSettings(**of_chains))
+
+
+def _date_source(options: dict[str, Any]) -> DateOptions | None:
+    """Where dates come from, by the options about them, which it takes out."""
+    from phloem.analysis.dated_input import DateOptions
+    from phloem.errors import InputError
+
+    named = ("date_field", "date_delimiter", "date_pattern", "name_column", "date_column")
+    given = {name: value for name in named if (value := options.pop(name)) is not None}
+    years, table = options.pop("whole_years"), options.pop("dates")
+    if table is not None and "date_field" in given:
+        hint = "Leave --dates out, or the field."
+        raise InputError("dates come from a table, or from the names, not from both", hint=hint)
+    if table is None and not given and years == "auto":
+        return None
+    return DateOptions(table, whole_years=years, **given)
 
 
 def _foretell(settings: TimeTreeSettings, pilot: float) -> None:

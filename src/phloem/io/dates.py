@@ -61,6 +61,10 @@ def dates_from_names(
     """
     if pattern is not None and delimiter is not None:
         raise InputError("a pattern and a delimiter are both given", hint="Leave one out.")
+    if field != -1 and delimiter is None:
+        raise InputError(
+            "a field is chosen, and nothing that stands between fields", hint="Add the delimiter."
+        )
     try:
         expression = _LAST_FIELD if pattern is None else re.compile(pattern)
     except re.error as error:

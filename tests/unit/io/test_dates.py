@@ -177,6 +177,12 @@ def test_names_that_do_not_match():
     assert (error.value.line, error.value.taxon) == (2, "b")
 
 
+def test_a_field_without_a_delimiter_is_refused():
+    with pytest.raises(InputError, match="between fields"):
+        dates_from_names(["1999|a|2001"], field=0)
+    assert dates_from_names(["1999|a|2001"], delimiter="|", field=0).lower.tolist() == [1999.0]
+
+
 def test_names_without_dates():
     with pytest.raises(InputError) as error:
         dates_from_names(["a_2001", "plain"])

@@ -1,0 +1,60 @@
+"""Where `phloem time` has its dates from: a table, the names, or nothing, and what is said of it."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from phloem.analysis.dated_input import DateOptions
+from phloem.analysis.time import TimeTreeSettings, time_input
+from phloem.analysis.time_record import time_identity
+from phloem.errors import InputError, InputWarning
+
+FASTA = ">a|2001.5|x\nACGT\n>b|2003|x\nACGA\n>c|1999|x\nACGG\n"
+TABLE = "name\tdate\na|2001.5|x\t1990\nb|2003|x\t1995\nc|1999|x\t2000\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "a.fasta").write_text(FASTA)
+    (tmp_path / "last.fasta").write_text(FASTA.replace("|x", ""))
+    (tmp_path / "dates.tsv").write_text(TABLE)
+    return tmp_path
+
+
+def read(folder, dates, name="a.fasta"):
+    return time_input(TimeTreeSettings(str(folder / name), dates=dates, model="JC"))
+
+
+def test_dates_of_the_names_are_those_of_a_table_that_says_them(files):
+    found = read(files, DateOptions(date_delimiter="|", date_field=1))
+    assert found.dates.lower.tolist() == [2001.5, 2003.0, 1999.0]
+    assert found.model.tip_bounds[:, 0].tolist() == [1.5, 0.0, 4.0]
+    table = read(files, str(files / "dates.tsv"))
+    assert table.dates.lower.tolist() == [1990.0, 1995.0, 2000.0]
+    with pytest.raises(InputError, match="not from both"):
+        read(files, DateOptions(str(files / "dates.tsv"), date_delimiter="|", date_field=1))
+
+
+def test_names_with_years_that_nobody_asked_for_are_told(files):
+    with pytest.warns(InputWarning, match="1999 to 2003"):
+        assert read(files, None, "last.fasta").dates is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # numbers that are no years, and names that do not end in one
+        (files / "numbered.fasta").write_text(">a_1\nAC\n>b_2\nAG\n>c_3\nAT\n")
+        assert read(files, None, "numbered.fasta").dates is None
+        assert read(files, None).dates is None
+
+
+def test_an_analysis_of_other_dates_is_another_one(files):
+    def identity(dates, name="last.fasta"):
+        settings = TimeTreeSettings(str(files / name), dates=dates, model="JC")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return time_identity(settings, time_input(settings).model)["dates"]
+
+    of_names, of_field = identity(DateOptions()), identity(DateOptions(date_delimiter="|"))
+    assert len({str(d) for d in (of_names, of_field, identity(None))}) == 3
+    in_years = identity(DateOptions(whole_years="range"))
+    assert in_years != of_names
