@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.json_record import json_text
 from phloem.analysis.look import dates_of_names
 from phloem.analysis.mcmc_data import DEFAULT_MODELS
@@ -32,7 +33,7 @@ from phloem.data.dates import TipDates
 from phloem.density import clocks
 from phloem.density.parameterisation import PartModel
 from phloem.density.tree_priors.tree_prior import LEVEL
-from phloem.errors import InputError, InputWarning
+from phloem.errors import STANDARD_INPUT, InputError, InputWarning
 from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
@@ -57,6 +58,7 @@ from phloem.inference.time.sampler import (
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel, parse_family
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel, time_model
+from phloem.io.date_table import carries_dates
 from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -92,10 +94,13 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
     model = model_for_alignment(text, alignment, settings.gamma)
     part = PartModel("all", model, alignment.n_sites, sites_per_character(model))
     dates, bounds, youngest = None, np.zeros((alignment.n_taxa, 2)), float("nan")
-    if settings.date_source is None:
+    source = settings.date_source
+    if source is None and settings.alignment != STANDARD_INPUT and carries_dates(settings.alignment):
+        source = DateOptions(settings.alignment)
+    if source is None:
         _warn_of_dated_names(alignment.taxa)
     else:
-        dates = settings.date_source.read(alignment.taxa)
+        dates = source.read(alignment.taxa)
         bounds, youngest = np.stack(dates.ages, axis=1), dates.latest
         if not np.isfinite(bounds).all():
             taxon = alignment.taxa[int(np.argmin(np.isfinite(bounds).all(axis=1)))]

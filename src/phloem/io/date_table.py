@@ -24,6 +24,7 @@ from phloem.io.source_text import SourceText, read_source
 
 Line = tuple[int, list[str]]  # its number, its fields
 
+_BEAST_DATE = re.compile(r"<date\b|<trait\b[^>]*\btraitname\s*=\s*.(?:date|age)", re.IGNORECASE)
 _NAME_COLUMNS = (
     "name", "taxon", "taxa", "tip", "strain", "sequence", "seq_name", "sequence_name", "label", "node_name",
     "node", "id", "accession", "isolate", "sample", "virus",
@@ -52,6 +53,12 @@ def read_dates(
     """
     source = read_source(path)
     return dates_from_table(source, taxa, reading)
+
+
+def carries_dates(file: str) -> bool:
+    """Whether a file of sequences says when they were sampled: a BEAST file with dates."""
+    text = read_source(file).text
+    return is_beast(text) and _BEAST_DATE.search(text) is not None
 
 
 def dates_from_table(

@@ -58,3 +58,28 @@ def test_an_analysis_of_other_dates_is_another_one(files):
     assert len({str(d) for d in (of_names, of_field, identity(None))}) == 3
     in_years = identity(DateOptions(whole_years="range"))
     assert in_years != of_names
+
+
+@pytest.mark.parametrize(
+    "dates",
+    ['<trait traitname="date" value="a=1982,b=1990,c=1994"/>', '<trait traitname="host" value="a=x"/>', ""],
+)
+def test_dates_of_a_beast_file_are_taken_with_its_sequences(tmp_path, dates):
+    sequences = "".join(f'<sequence taxon="{t}" value="ACG{t.upper()}"/>' for t in "abc")
+    path = tmp_path / "x.xml"
+    path.write_text(
+        f'<beast version="2.7"><data id="d" dataType="nucleotide">{sequences}</data>{dates}</beast>'
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what is not read
+        found = read(tmp_path, None, "x.xml").dates
+        if "1982" not in dates:
+            assert found is None
+            return
+        assert found.lower.tolist() == [1982.0, 1990.0, 1994.0]
+        (tmp_path / "other.tsv").write_text("a\t2001\nb\t2002\nc\t2003\n")
+        assert read(tmp_path, str(tmp_path / "other.tsv"), "x.xml").dates.lower.tolist() == [
+            2001.0,
+            2002.0,
+            2003.0,
+        ]
