@@ -55,7 +55,7 @@ from phloem.inference.time.sampler import (
     sample,
     warnings_of,
 )
-from phloem.inference.time.settings import Clade, TimeSettings, TreeModel, parse_family
+from phloem.inference.time.settings import Clade, TimeSettings, TreeModel, family_text, parse_family
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel, time_model
 from phloem.io.date_table import carries_dates
@@ -66,7 +66,15 @@ from phloem.pruning.select import Selection
 from phloem.summary.clade_trees import tree_of_clades
 from phloem.summary.trace import trace_summary
 
-__all__ = ["TimeResult", "TimeSettings", "TimeTreeSettings", "TreeModel", "chain_length", "run_time"]
+__all__ = [
+    "TimeResult",
+    "TimeSettings",
+    "TimeTreeSettings",
+    "TreeModel",
+    "chain_length",
+    "family_text",
+    "run_time",
+]
 
 LEAST_SAMPLES = 10
 YEARS = 1500.0, 2100.0  # numbers that may be years of sampling

@@ -179,7 +179,7 @@ def show_pilot(seconds: float, piloted: Callable[[Callable[[str], None]], PilotF
     table.add_row(
         "pilot",
         f"{pilot.generations:,} generations in {pilot.seconds:.0f} s; its second half: smallest ESS "
-        f"{d.ess:.0f} ({d.limiting}), largest R-hat {d.r_hat:.2f}",
+        f"{d.ess:.0f} ({d.limiting}), largest R-hat {'above 100' if d.r_hat > 100 else f'{d.r_hat:.2f}'}",
     )
     asked = found.asked_hours
     most = "at most " if chains.until_converged else ""

@@ -195,6 +195,7 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     from textwrap import fill
 
     from phloem.analysis.mcmc_record import length_text
+    from phloem.analysis.time import family_text
     from phloem.cli.mcmc import show_line
     from phloem.cli.streams import terminal_width
 
@@ -217,10 +218,10 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     }
     show_line(f"clock:   {kinds[settings.tree.clock]}")
     show_line(f"tree:    {model.tree_prior.name}")
-    priors = [f"{p.block} {p.family}" for p in model.priors]
+    priors = [f"{p.block} {family_text(p.family)}" for p in model.priors]
     priors += [f"{name} fixed" for name in sorted(model.fixed)]
     priors += ["clock_rate CTMC reference"] if model.reference else []
-    priors += [f"age of {x.name} {x.age}" for x in model.clades if x.age is not None]
+    priors += [f"age of {x.name} {family_text(x.age)}" for x in model.clades if x.age is not None]
     text = "prior:   " + ", ".join(priors)
     show_line(fill(text, terminal_width(), subsequent_indent=" " * 9))
     together = [x.name for x in model.clades if x.together or x.clock]

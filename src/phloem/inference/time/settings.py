@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Literal
+
+import numpy as np
 
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal
@@ -38,6 +40,15 @@ def parse_family(text: str) -> Family | str | float:
             "for the clock, or a number.",
         )
     return found
+
+
+def family_text(family: Family) -> str:
+    """A density as parse_family reads it, its numbers to five digits."""
+    for name, (kind, _) in FAMILIES.items():
+        if type(family) is kind:
+            numbers = np.hstack(astuple(family))  # type: ignore[call-overload]
+            return f"{name}({','.join(f'{value:.5g}' for value in numbers)})"
+    return str(family)
 
 
 @dataclass(frozen=True)

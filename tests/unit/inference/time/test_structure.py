@@ -14,7 +14,7 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.inference.time.move_table import Costs, chosen_moves
 from phloem.inference.time.run import _there, stretch_after
-from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
+from phloem.inference.time.settings import Clade, TimeSettings, TreeModel, family_text, parse_family
 from phloem.inference.time.structure import CLOCKS, time_model
 from phloem.model.grammar import parse_model
 
@@ -130,3 +130,20 @@ def test_what_the_generations_of_stones_are_for():
 def test_stones_that_cannot_be(told, message):
     with pytest.raises(InputError, match=message):
         _ = TimeSettings(**told).ladder
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lognormal(1.4659,2)",
+        "exponential(3)",
+        "gamma(0.001,0.001)",
+        "normal(10,2)",
+        "dirichlet(1,2,3)",
+        "beta(2,5)",
+    ],
+)
+def test_a_density_is_said_as_it_can_be_written(text):
+    assert family_text(parse_family(text)) == text
+    assert family_text(parse_family(text.replace("2", "2.0000001"))) == text
+    assert family_text(parse_family("jeffreys")) == "loguniform(1e-06,1e+06)"
