@@ -129,12 +129,14 @@ class ForestGradients:
         return self._by_model[chain]
 
     def _number_columns(self) -> None:
-        """In a lazy forest, messages that lie in the columns of a node above are made anew in their own."""
+        """In a lazy forest, messages that lie in the columns of a node above are made anew in their own, and
+        the device gets the class rows that accepting a topology made."""
         forest, trees = self._forest, self._forest.chains.trees
         if forest.chains.shape.lazy and (trees.pending & (forest.change.counts[:, N_EDITS] > 0)).any():
             raise RuntimeError("proposals are pending, whose columns are not numbered: settle them first")
         version = trees.accepted ^ trees.pending
-        stale = np.flatnonzero(trees.stale[version, np.arange(forest.n_chains)]).tolist()
+        missing = forest.chains.scratch.n_fresh[:, 0] > 0
+        stale = np.flatnonzero(missing | (trees.stale[version, np.arange(forest.n_chains)] > 0)).tolist()
         if not stale:
             return
         if forest.change.counts.any():
