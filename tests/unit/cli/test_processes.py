@@ -103,6 +103,7 @@ def test_a_killed_process_ends_all_and_another_number_goes_on(alone, tmp_path):
         assert (tmp_path / f"x.{name}").read_bytes() == (tmp_path / f"y.{name}").read_bytes()
 
 
+@pytest.mark.slow
 @needs_mpi
 def test_bootstrap_replicates_are_shared(tmp_path):
     search = ("ml", str(PRIMATES), "--model", "JC", "--patience", "0", "--prefix")
@@ -116,6 +117,7 @@ def test_bootstrap_replicates_are_shared(tmp_path):
     assert done.returncode != 0 and done.stderr.count("nothing here that they could share") == 1
 
 
+@pytest.mark.slow
 @needs_mpi
 def test_columns_are_shared(tmp_path):
     rows = np.random.default_rng(1).choice(list(b"ACGT"), (16, 120_000)).astype(np.uint8)
