@@ -20,10 +20,12 @@ from phloem.errors import InputError, InputWarning, count_of, shown_file
 from phloem.io.beast_xml import is_beast, read_beast_dates
 from phloem.io.date_text import UNKNOWN, DateRange, parse_date
 from phloem.io.dates import USUAL, DateReading, date_of, dates_record
+from phloem.io.input_file import first_bytes
 from phloem.io.source_text import SourceText, read_source
 
 Line = tuple[int, list[str]]  # its number, its fields
 
+_TAG_WITHIN = 1 << 16  # bytes of a file, the first of which is a tag's if it is XML
 _BEAST_DATE = re.compile(r"<date\b|<trait\b[^>]*\btraitname\s*=\s*.(?:date|age)", re.IGNORECASE)
 _NAME_COLUMNS = (
     "name", "taxon", "taxa", "tip", "strain", "sequence", "seq_name", "sequence_name", "label", "node_name",
@@ -57,6 +59,8 @@ def read_dates(
 
 def carries_dates(file: str) -> bool:
     """Whether a file of sequences says when they were sampled: a BEAST file with dates."""
+    if b"<" not in first_bytes(file, _TAG_WITHIN):  # so that large alignments are not read twice
+        return False
     text = read_source(file).text
     return is_beast(text) and _BEAST_DATE.search(text) is not None
 
