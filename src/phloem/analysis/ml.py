@@ -24,7 +24,7 @@ from phloem.analysis.reading import Part
 from phloem.errors import InputError, in_file
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
-from phloem.hardware.ranks import ranks
+from phloem.hardware.ranks import Ranks, ranks
 from phloem.io.input_file import input_digest
 from phloem.io.trees import newick_text, read_trees
 from phloem.model.record import ParameterValue
@@ -126,16 +126,18 @@ def run_ml(
     if compiling is not None:
         on_first_compilation(compiling)
     checked(settings)
-    if ranks().size > 1 and settings.bootstrap is None:
+    here = ranks()
+    if here.size > 1 and settings.bootstrap is None and (settings.starts == 1 or not settings.searches):
         raise InputError(
-            f"{ranks().size} processes were started, and there is nothing here that they could share",
-            hint="They share the replicates of --bootstrap and the alignments of --genes; else start one.",
+            f"{here.size} processes were started, and there is nothing here that they could share",
+            hint="They share the searches of --starts, the replicates of --bootstrap and the alignments of "
+            "--genes; else start one.",
         )
     check_outputs(settings.files, settings.inputs, settings.redo)
-    result, data, checkpoint = analysed(settings, told, resumable=True)
+    result, data, checkpoint = analysed(settings, told, resumable=True, here=here)
     write_result(result, data)
     if checkpoint is not None:
-        checkpoint.remove()
+        checkpoint.remove(settings.starts)
     return result
 
 
@@ -148,9 +150,10 @@ def checked(settings: MlSettings) -> tuple[ChoiceSettings | None, SupportSetting
 
 
 def analysed(
-    settings: MlSettings, told: Told | None = None, resumable: bool = False
+    settings: MlSettings, told: Told | None = None, resumable: bool = False, here: Ranks | None = None
 ) -> tuple[MlResult, MlData, Checkpoint | None]:
-    """run_ml without its files. resumable: the search goes on from its checkpoint and keeps one."""
+    """run_ml without its files. resumable: searches go on from their checkpoints and keep some. here: the
+    processes that share searches and replicates."""
     from phloem.inference.ml.tree_search import SearchSettings, search
 
     of_choice, of_supports = checked(settings)
@@ -173,11 +176,11 @@ def analysed(
     if settings.searches:
         searched_data = data.searched(models)
         checkpoint = _checkpoint(settings, texts) if resumable else None
-        found = search(searched_data, start, of_search, told, of_supports, checkpoint)
+        found = search(searched_data, start, of_search, told, of_supports, checkpoint, here)
         tree = rows.put_back(found.optimum.tree)
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
         resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
-        drawn = _bootstrapped(settings, *resampled, found, of_search, told)
+        drawn = _bootstrapped(settings, *resampled, found, of_search, told, here)
         supports = supports_of(found.optimum.tree, found.supports, drawn, rows)
     made = settings, found, choices, supports, rows, tree
     result = MlResult(
@@ -210,6 +213,7 @@ def _bootstrapped(
     found: SearchResult,
     of_search: SearchSettings,
     told: Told | None,
+    here: Ranks | None,
 ) -> list[Tree] | None:
     """Trees of the distinct sequences, None unless asked for."""
     from phloem.inference.ml.bootstrap import bootstrap_trees
@@ -225,7 +229,7 @@ def _bootstrapped(
         if told is not None:
             told(Doing("bootstrap", k, most, f"bootstrap {k} of {most}", left), value)
 
-    return bootstrap_trees(resampling, values, replicates, of_search, counted, ranks())
+    return bootstrap_trees(resampling, values, replicates, of_search, counted, here)
 
 
 def _checkpoint(settings: MlSettings, models: Sequence[str]) -> Checkpoint:

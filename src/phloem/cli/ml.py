@@ -74,7 +74,9 @@ def ml(
         None, help="Replicates of the standard bootstrap (with TBE), or auto: until they agree."
     ),
     starts: int = typer.Option(
-        1, help="Searches: of BIONJ or --tree, then in turn of parsimonious and of random trees."
+        1,
+        help="Searches: of BIONJ or --tree, then in turn of parsimonious and of random trees; "
+        "processes of mpiexec share them.",
     ),
     radius: int = typer.Option(5, help="Nodes that a subtree is moved at most."),
     patience: int = typer.Option(10, help="Tries in a row without a better tree that end a search."),
@@ -122,12 +124,12 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
         raise typer.Exit(1)
 
 
-def _show_processes(what: str) -> None:
+def _show_processes(what: str, more: str = "") -> None:
     from phloem.analysis.processes import shared_line
 
     line = shared_line(what)
     if line is not None:
-        report_console().print(line)
+        report_console().print(line + more)
 
 
 def _show_genes(result: GenesResult) -> None:
@@ -159,7 +161,9 @@ def _show(result: MlResult) -> None:
     )
 
     console, found = report_console(), result.found
-    _show_processes("bootstrap replicates")
+    settings = result.settings
+    shared = ["searches"] * (settings.starts > 1) + ["bootstrap replicates"] * bool(settings.bootstrap)
+    _show_processes(" and the ".join(shared), "; the first did all else")
     console.print(f"{result.data['taxa']} taxa, {result.data['sites']:,} sites, {result.data['datatype']}")
     for line in [*merge_lines(result), *all_choice_lines(result.choices, _ROWS)]:
         console.print(Text(line), soft_wrap=True)

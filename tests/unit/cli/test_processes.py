@@ -105,13 +105,19 @@ def test_a_killed_process_ends_all_and_another_number_goes_on(alone, tmp_path):
 
 @pytest.mark.slow
 @needs_mpi
-def test_bootstrap_replicates_are_shared(tmp_path):
+def test_bootstrap_replicates_and_searches_are_shared(tmp_path):
     search = ("ml", str(PRIMATES), "--model", "JC", "--patience", "0", "--prefix")
     done = run([sys.executable, "-m", "phloem", *search, "one", "--bootstrap", "5"], tmp_path)
     assert done.returncode == 0, done.stderr
     done = run(mpi(2, *search, "two", "--bootstrap", "5"), tmp_path)
     assert done.returncode == 0 and "2 processes shared the bootstrap replicates" in done.stdout, done.stderr
     for name in ("tree", "bootstrap.nwk"):
+        assert (tmp_path / f"one.{name}").read_bytes() == (tmp_path / f"two.{name}").read_bytes(), name
+    done = run([sys.executable, "-m", "phloem", *search, "one", "--starts", "3", "--redo"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run(mpi(2, *search, "two", "--starts", "3", "--redo"), tmp_path)
+    assert done.returncode == 0 and "2 processes shared the searches" in done.stdout, done.stderr
+    for name in ("tree", "model"):
         assert (tmp_path / f"one.{name}").read_bytes() == (tmp_path / f"two.{name}").read_bytes(), name
     done = run(mpi(2, *search, "two"), tmp_path)
     assert done.returncode != 0 and done.stderr.count("nothing here that they could share") == 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -17,7 +18,7 @@ from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges, topology_key
 
-_FORM = 3
+_FORM = 4
 
 
 class Ended(NamedTuple):
@@ -60,11 +61,10 @@ class Better(NamedTuple):
 
 @dataclass(eq=False)
 class SearchState:
-    """first: what the first climb reached, from origin. place: the best tree of this start, under values, the
+    """first: what the first climb reached, from origin. place: the best tree so far, under values, the
     model's numbers. tries, in_vain: climbs from elsewhere, and how many since the last better tree. known:
     keys of topologies that climbs ended on; hilltops: these trees; ends: keys of those that climbs from
-    starts and parsimonious trees reached. ended: earlier starts; best, best_values: of them. random: the
-    generator's state."""
+    starts and parsimonious trees reached. random: the generator's state."""
 
     first: float
     place: Place
@@ -73,19 +73,14 @@ class SearchState:
     hilltops: list[Place]
     ends: list[int]
     origin: str
-    ended: list[Ended] = field(default_factory=list)
-    best: Place | None = None
-    best_values: dict[str, ParameterValue] = field(default_factory=dict)
     tries: int = 0
     in_vain: int = 0
     found: list[Better] = field(default_factory=list)
     random: dict[str, Any] = field(default_factory=dict)
 
-    def close(self) -> None:
-        """The search from this start has ended: it counts, and its tree, if it is the best of all."""
-        self.ended.append(Ended(self.origin, self.first, self.place.log_likelihood))
-        if self.best is None or self.place.log_likelihood > self.best.log_likelihood:
-            self.best, self.best_values = self.place, self.values
+    @property
+    def ended(self) -> Ended:
+        return Ended(self.origin, self.first, self.place.log_likelihood)
 
     def meet(self, place: Place, independent: bool) -> None:
         """A climb ended here; independent: it did not begin near another hilltop."""
@@ -106,9 +101,6 @@ class SearchState:
             "hilltops": [_plain(place) for place in self.hilltops],
             "ends": self.ends,
             "origin": self.origin,
-            "ended": [list(one) for one in self.ended],
-            "best": None if self.best is None else _plain(self.best),
-            "best_values": _plain_values(self.best_values),
             "tries": self.tries,
             "in_vain": self.in_vain,
             "found": [list(better) for better in self.found],
@@ -125,14 +117,25 @@ class SearchState:
             [_place(one) for one in record["hilltops"]],
             record["ends"],
             record["origin"],
-            [Ended(*one) for one in record["ended"]],
-            None if record["best"] is None else _place(record["best"]),
-            _values(record["best_values"]),
             record["tries"],
             record["in_vain"],
             [Better(*one) for one in record["found"]],
             record["random"],
         )
+
+
+def together(states: Sequence[SearchState]) -> SearchState:
+    """What several searches know, at the best tree of all; their tries are numbered on."""
+    best = max(states, key=lambda state: state.place.log_likelihood)  # of equal ones the first
+    whole = SearchState(best.first, best.place, best.values, set(), [], [], best.origin)
+    for state in states:
+        for place in state.hilltops:
+            whole.meet(place, independent=False)
+        whole.known |= state.known
+        whole.ends += state.ends
+        whole.found += [better._replace(number=better.number + whole.tries) for better in state.found]
+        whole.tries += state.tries
+    return whole
 
 
 def _plain_values(values: dict[str, ParameterValue]) -> dict[str, Any]:
@@ -165,6 +168,12 @@ class Checkpoint:
         self.path, self._identity, self._replace, self._seconds = path, identity, replace, seconds
         self._last = -np.inf
 
+    def of(self, start: int) -> Checkpoint:
+        """Of one of several searches, counted from 1: a file beside that of the first."""
+        if start == 1:
+            return self
+        return Checkpoint(f"{self.path}.{start}", self._identity, self._replace, self._seconds)
+
     def read(self) -> SearchState | None:
         """None where there is none; InputError for a file of something else."""
         if not os.path.exists(self.path):
@@ -192,6 +201,8 @@ class Checkpoint:
             write_file(self.path, json.dumps(record))
             self._last = time.monotonic()
 
-    def remove(self) -> None:
-        if os.path.exists(self.path):
-            os.unlink(self.path)
+    def remove(self, starts: int = 1) -> None:
+        """Those of so many searches."""
+        for start in range(1, starts + 1):
+            with suppress(FileNotFoundError):
+                os.unlink(self.of(start).path)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.errors import InputError
-from phloem.hardware.ranks import ranks
+from phloem.hardware.ranks import Ranks, ranks
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
 from phloem.inference.ml.fusion import Branches, branches, exchanges, fused, lengths_of_other, with_parts
 from phloem.inference.ml.search import Place, climb, climb_near, fit_lengths, hilltop
-from phloem.inference.ml.search_state import Better, Checkpoint, Doing, Ended, Kind, SearchState, Told
+from phloem.inference.ml.search_state import (
+    Better,
+    Checkpoint,
+    Doing,
+    Ended,
+    Kind,
+    SearchState,
+    Told,
+    together,
+)
 from phloem.inference.ml.searched import Fit, Likelihood, OneAlignment, Searched
 from phloem.inference.ml.starts import Start as Values
 from phloem.inference.ml.tree_starts import (
@@ -38,6 +47,7 @@ _POOL = 12  # hilltops with which a new best tree is fused
 _FAR = 50.0  # log units below the best tree, where a hilltop is worth no second thought
 _CLOSE = 1.0  # log units below the best tree, from where one is climbed closely
 _GAIN = 0.01  # log units that count as another, better tree
+_STREAM = 6  # of random numbers, of searches after the first
 
 
 @dataclass(frozen=True)
@@ -100,11 +110,11 @@ def search_tree(
 ) -> SearchResult:
     """Maximum likelihood over unrooted trees, branch lengths and the model's free parameters.
 
-    Searches after the first (settings.starts) begin from tree_starts.further_start and the numbers at hand;
-    they share what they know of hilltops. told: called with what is being done. Errors: InputError for fewer
-    than three taxa, ModelError for models that the search cannot take (several sets of lengths, irreversible
-    ones, ascertainment). checkpoint: is read first: a search that was killed goes on from there, and ends
-    with the same numbers as one that was not.
+    Searches after the first (settings.starts) begin from tree_starts.further_start and the numbers fitted on
+    the first start; in the end the best tree is given what the others' hilltops have better. told: called
+    with what is being done. Errors: InputError for fewer than three taxa, ModelError for models that the
+    search cannot take (several sets of lengths, irreversible ones, ascertainment). checkpoint: is read first:
+    a search that was killed goes on from there, and ends with the same numbers as one that was not.
     """
     data = OneAlignment(alignment, model)
     return search(data, start or bionj_start(alignment), settings, told, supports, checkpoint)
@@ -117,10 +127,12 @@ def search(
     told: Told | None = None,
     supports: SupportSettings | None = None,
     checkpoint: Checkpoint | None = None,
+    here: Ranks | None = None,
 ) -> SearchResult:
-    """search_tree of data of one part or several."""
+    """search_tree of data of one part or several. here: processes that share the starts: the first calls
+    this, the others assist, and what is found does not depend on how many they are."""
     walk = _Search(data, settings or SearchSettings(), told or (lambda *_: None))
-    return walk.run(start, supports or SupportSettings(), checkpoint)
+    return walk.run(start, supports or SupportSettings(), checkpoint, here or Ranks())
 
 
 def climbed_once(data: Searched, start: Start, settings: SearchSettings) -> Fit:
@@ -134,12 +146,36 @@ def _usual_threads(entries: int) -> int:
     return ranks().cores if entries > _MANY else 1
 
 
+def _searches(
+    here: Ranks,
+    data: Searched,
+    settings: SearchSettings,
+    first: Start,
+    checkpoint: Checkpoint | None,
+    walk: _Search | None = None,
+) -> list[SearchState]:
+    """The searches from all starts, in their order, on the first rank; each rank has some."""
+    walk = walk or _Search(data, settings, lambda *_: None)
+    numbers = own_starts(settings.starts, here)
+    own = [walk.search_from(n, first, checkpoint, k, len(numbers)) for k, n in enumerate(numbers)]
+    found = {n: state for part in here.gather((numbers, own)) or () for n, state in zip(*part)}
+    return [found[number] for number in sorted(found)]
+
+
+def own_starts(starts: int, here: Ranks) -> list[int]:
+    """Numbers, from 1, of the starts that a rank has: dealt there and back, since parsimonious and random
+    trees, which take longer, alternate."""
+    there = [*range(here.size), *reversed(range(here.size))]
+    return [k + 1 for k in range(starts) if there[k % len(there)] == here.number]
+
+
 class _Search:
     """The messages of the data, and the numbers of the model as they are at the moment."""
 
     def __init__(self, data: Searched, settings: SearchSettings, told: Told) -> None:
         self._data, self._settings, self._told = data, settings, told
-        self._rng = np.random.default_rng(settings.seed)
+        self._rng, self._best = np.random.default_rng(settings.seed), -np.inf
+        self._ahead, self._patience = "", (0, settings.patience)  # of what is told
         self._weights = data.weights
         patterns = sum(len(own) for own in self._weights)
         threads = settings.threads or _usual_threads(len(data.taxa) * patterns)
@@ -147,52 +183,62 @@ class _Search:
         self._parsimony = data.parsimony()
         self._values: dict[str, ParameterValue] = {}
 
-    def run(self, start: Start, wanted: SupportSettings, checkpoint: Checkpoint | None) -> SearchResult:
-        state = checkpoint.read() if checkpoint is not None else None
-        if state is None:
-            fit = self._climbed(start)
-            state = SearchState(fit.log_likelihood, *self._arrived(fit), set(), [], [], start.origin)
-            state.meet(state.place, independent=True)
-        self._tell("first climb" if not state.tries else f"going on after try {state.tries}", state)
-        self._tried(state, checkpoint)
-        while len(state.ended) + 1 < self._settings.starts:
-            self._begin_again(state)
-            self._tried(state, checkpoint)
-        state.close()
-        place, self._values = state.best or state.place, state.best_values
+    def run(
+        self, start: Start, wanted: SupportSettings, checkpoint: Checkpoint | None, here: Ranks
+    ) -> SearchResult:
+        if self._settings.starts > 1:
+            self._begun(start)
+            start = replace(start, values=self._values)
+        states = here.together(_searches, self._data, self._settings, start, checkpoint, walk=self)
+        state = together(states)
+        self._values = state.values
+        if len(states) > 1 and len(self._data.taxa) > 3:
+            self._data.put(self._messages, self._values)
+            best, kind = self._fused_with_all(state, state.place, "fused")
+            if best is not state.place:
+                self._take(state, best, kind)
         if state.found:
-            self._refined(place)
-        likelihood = self._data.likelihood(place.edges, self._values, self._settings.threads)
+            self._refined(state.place)
+        likelihood = self._data.likelihood(state.place.edges, self._values, self._settings.threads)
         last = self._data.refined(likelihood)
         self._values = self._data.values_of(last)
         hard = self._difficulty(state)
         supports = self._supports(last, state, wanted)
-        searched = tuple(state.ended), state.tries, tuple(state.found)
+        searched = tuple(one.ended for one in states), state.tries, tuple(state.found)
         return SearchResult(last, likelihood, *searched, hard, supports)
 
-    def _arrived(self, fit: Fit) -> tuple[Place, dict[str, ParameterValue]]:
-        self._values = self._data.values_of(fit)
-        return self._placed(self._data.edges_of(fit)), self._values
-
-    def _begin_again(self, state: SearchState) -> None:
-        """The next search, from the numbers of the best one."""
-        state.close()
-        number = len(state.ended) + 1
+    def search_from(
+        self, number: int, first: Start, checkpoint: Checkpoint | None, done: int, total: int
+    ) -> SearchState:
+        """The search from start `number`, of which first is number 1; total: how many there are to be done
+        here, done: before this one. It depends on nothing that was searched before."""
         seed = self._settings.seed
-        start = further_start(self._parsimony, number, state.best_values, seed)
-        self._tell(f"start {number}, first climb", state)
-        fit = self._climbed(start)
-        state.first, state.origin, state.in_vain = fit.log_likelihood, start.origin, 0
-        state.place, state.values = self._arrived(fit)
-        state.meet(state.place, independent=True)
+        self._rng = np.random.default_rng(seed if number == 1 else [seed, _STREAM, number])
+        self._ahead = f"start {number}, " if self._settings.starts > 1 else ""
+        self._patience = self._settings.patience * done, self._settings.patience * total
+        own = None if checkpoint is None else checkpoint.of(number)
+        state = None if own is None else own.read()
+        if state is None:
+            start = first if number == 1 else self._further(number, first)
+            fit = self._climbed(start)
+            self._values = self._data.values_of(fit)
+            place = self._placed(self._data.edges_of(fit))
+            state = SearchState(fit.log_likelihood, place, self._values, set(), [], [], start.origin)
+            state.meet(place, independent=True)
+        self._tell("first climb" if not state.tries else f"going on after try {state.tries}", state)
+        self._tried(state, own)
+        self._best = max(self._best, state.place.log_likelihood)
+        return state
+
+    def _further(self, number: int, first: Start) -> Start:
+        return further_start(self._parsimony, number, first.values or {}, self._settings.seed)
 
     def _tell(self, what: str, state: SearchState) -> None:
-        """The best value so far, and tries in vain of those that end the search, which a better tree begins
+        """The best value so far, and tries in vain of those that end the searches, which a better tree begins
         anew."""
-        patience = self._settings.patience
-        done, total = patience * len(state.ended) + state.in_vain, patience * self._settings.starts
-        best = max([state.place.log_likelihood, *(one.log_likelihood for one in state.ended)])
-        self._told(Doing("search", done, total, what, "at least"), best)
+        before, total = self._patience
+        doing = Doing("search", before + state.in_vain, total, self._ahead + what, "at least")
+        self._told(doing, max(self._best, state.place.log_likelihood))
 
     def _difficulty(self, state: SearchState) -> Difficulty | None:
         """Of the trees on which independent climbs ended, under the final numbers."""
@@ -225,14 +271,18 @@ class _Search:
         return self._refined(self._climb_from(fit))
 
     def _climbed(self, start: Start) -> Fit:
-        """From a start: lengths, the model's numbers from all their starts, moves, and all again."""
-        self._values = self._data.start_values() | dict(start.values or {})
-        begun = self._placed(self._data.edges(with_lengths(start.tree)))
-        fit = self._refined(begun, self._data.starts(start.values))
+        """From a start: lengths, the model's numbers, moves, and all again."""
+        fit = self._begun(start)
         self._told(Doing("first climb", 1, 3), fit.log_likelihood)
         fit = self._refined(self._climb_from(fit))
         self._told(Doing("first climb", 2, 3), fit.log_likelihood)
         return self._refined(self._climb_from(fit, closely=True))
+
+    def _begun(self, start: Start) -> Fit:
+        """Lengths, and the model's numbers from all their starts where none are given."""
+        self._values = self._data.start_values() | dict(start.values or {})
+        begun = self._placed(self._data.edges(with_lengths(start.tree)))
+        return self._refined(begun, self._data.starts(start.values))
 
     def _climb_from(self, fit: Fit, closely: bool = False) -> Place:
         place = self._placed(self._data.edges_of(fit))
@@ -266,15 +316,19 @@ class _Search:
             other, kind = self._fused(state, other, kind)
             if other.log_likelihood > before + _GAIN:
                 other, kind = self._fused_with_all(state, other, kind)
-                state.place = self._placed(self._data.edges_of(self._refined(other)))
-                state.values, state.in_vain = self._values, 0
-                state.hilltops.append(state.place)
+                self._take(state, other, kind)
                 top, lengths = hilltop(self._messages, state.place, radius), branches(state.place.edges)
-                state.found.append(Better(state.tries, kind, state.place.log_likelihood))
             self._tell(f"try {state.tries}", state)
             if checkpoint is not None:
                 state.random = dict(self._rng.bit_generator.state)
                 checkpoint.write(state, now=state.in_vain == self._settings.patience)
+
+    def _take(self, state: SearchState, better: Place, kind: Kind) -> None:
+        """A better tree, with its numbers fitted, for the best one."""
+        state.place = self._placed(self._data.edges_of(self._refined(better)))
+        state.values, state.in_vain = self._values, 0
+        state.hilltops.append(state.place)
+        state.found.append(Better(state.tries, kind, state.place.log_likelihood))
 
     def _elsewhere(self, kind: Kind, state: SearchState, kept: Branches) -> HalfEdges | None:
         """Where a try begins; None if the best tree is to be shaken. kept: the best tree's branches."""

@@ -8,15 +8,20 @@ import numpy as np
 import pytest
 
 from phloem.errors import InputError
+from phloem.hardware.ranks import Ranks
+from phloem.inference.ml import tree_search
 from phloem.inference.ml.branch_tests import SupportSettings
 from phloem.inference.ml.search_state import Checkpoint, Doing
-from phloem.inference.ml.tree_search import SearchSettings, search_tree
+from phloem.inference.ml.searched import OneAlignment
+from phloem.inference.ml.tree_search import SearchSettings, own_starts, search
+from phloem.inference.ml.tree_starts import bionj_start
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.simulation import simulate_alignment
 from phloem.model.grammar import parse_model
 from phloem.tree.random import uniform_unrooted
+from unit.inference.mcmc.ranks_in_threads import led
 
-SETTINGS, WANTED = SearchSettings(patience=3, starts=2, seed=3, threads=1), SupportSettings(ufboot=1000)
+SETTINGS, WANTED = SearchSettings(patience=3, starts=4, seed=3, threads=1), SupportSettings(ufboot=1000)
 
 
 class Killed(Exception):
@@ -30,13 +35,15 @@ def hard():
     return simulate_alignment(tree, parse_model("HKY{3}+FQ", datatype="dna"), 120, seed=2)
 
 
-def searched(data, checkpoint=None, kill_after: str | None = None):
+def searched(data, checkpoint=None, kill_after: str | None = None, size: int = 1):
+    """On so many processes."""
+
     def told(what: Doing, value: float) -> None:
         if str(what) == kill_after:
             raise Killed
 
-    model = model_for_alignment("HKY+FQ+G4", data)
-    return search_tree(data, model, None, SETTINGS, told, WANTED, checkpoint)
+    one = OneAlignment(data, model_for_alignment("HKY+FQ+G4", data))
+    return led(size, lambda here: search(one, bionj_start(data), SETTINGS, told, WANTED, checkpoint, here))
 
 
 def numbers(result) -> tuple:
@@ -45,21 +52,37 @@ def numbers(result) -> tuple:
     return best.log_likelihood, best.branch_lengths.tolist(), result.tries, result.found, *ends
 
 
-def test_killed_searches_end_as_others_do(hard, tmp_path):
-    whole = numbers(searched(hard))
-    assert len(whole[5]) == 2 and whole[2] >= 6
+@pytest.fixture(scope="module")
+def whole(hard):
+    return numbers(searched(hard))
+
+
+def test_killed_searches_end_as_others_do_on_another_number_of_processes(hard, whole, tmp_path):
+    assert len(whole[5]) == 4 and whole[2] >= 12
     path = str(tmp_path / "x.checkpoint")
-    for after in ("try 2", "try 5"):
+    for after in ("start 1, try 2", "start 2, try 2"):
         with pytest.raises(Killed):
             searched(hard, Checkpoint(path, "same", seconds=0.0), kill_after=after)
-        assert json.loads((tmp_path / "x.checkpoint").read_text())["state"]["tries"] > 0
-    again = numbers(searched(hard, Checkpoint(path, "same", seconds=0.0)))
+    for name in ("x.checkpoint", "x.checkpoint.2"):
+        assert json.loads((tmp_path / name).read_text())["state"]["tries"] > 0
+    again = numbers(searched(hard, Checkpoint(path, "same", seconds=0.0), size=3))
     assert again == whole
+    assert len(list(tmp_path.iterdir())) == 4
     tampered = json.loads((tmp_path / "x.checkpoint").read_text())
     tampered["state"]["in_vain"] = 0
     tampered["state"]["place"]["lengths"] = [0.3] * len(tampered["state"]["place"]["lengths"])
     (tmp_path / "x.checkpoint").write_text(json.dumps(tampered))
     assert numbers(searched(hard, Checkpoint(path, "same", seconds=0.0))) != whole
+
+
+def test_searches_do_not_depend_on_the_number_of_processes(hard, whole, monkeypatch):
+    for size in (2, 5):
+        assert numbers(searched(hard, size=size)) == whole
+    kept = {n: None for k in range(3) for n in own_starts(8, Ranks(k, 3))}
+    assert sorted(kept) == [*range(1, 9)] and own_starts(8, Ranks(0, 3)) == [1, 6, 7]
+    right = tree_search.further_start  # planted: starts are numbered on every process anew
+    monkeypatch.setattr(tree_search, "further_start", lambda some, number, *a: right(some, 2, *a))
+    assert numbers(searched(hard, size=2)) != whole
 
 
 def test_another_analysis_is_refused_or_replaced(tmp_path):
@@ -76,5 +99,6 @@ def test_another_analysis_is_refused_or_replaced(tmp_path):
         with pytest.raises(InputError, match="another analysis"):
             Checkpoint(str(path), "mine").read()
         assert Checkpoint(str(path), "mine", replace=True).read() is None
-    Checkpoint(str(path), "mine").remove()
-    assert not path.exists()
+    (tmp_path / "x.checkpoint.3").write_text("of another start")
+    Checkpoint(str(path), "mine").remove(3)
+    assert list(tmp_path.iterdir()) == []
