@@ -1,0 +1,159 @@
+"""What a second GPU of a host brings: Metropolis-coupled chains, and the gradient of one large likelihood.
+
+    python -m torch.distributed.run --standalone --nproc-per-node 2 benchmarks/two_devices.py
+
+Prints one table, a row as soon as it is measured. Of chains: the same ones on the first GPU alone and on
+both, as one run (chains swap between GPUs) and as two (whole runs, which wait for nobody); chain-generations
+a second with every move, prior, swap and sample. Of the gradient: columns of 200 taxa in cells on one GPU and
+on both, milliseconds. Numbers that are not the reference's, or have other bits on two processes than on one,
+end the programme with status 1. Nothing new is begun after --limit seconds. Without GPUs: --device cpu.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from columns_devices import measured, same
+from mcmc_devices import case
+from problems import simulated
+
+from phloem.clustering.starting_tree import starting_tree
+from phloem.hardware.ranks import Ranks, ranks
+from phloem.inference.mcmc.guard import plain_likelihood
+from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.run import Run, advanced, new_run
+from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.spread import Spread, Swaps, shares
+from phloem.pruning.grid import OnRanks, cells_of, chosen
+
+PROBLEMS = ("carnivores-amino-acids", "carnivores-codons", "carnivores-nucleotides")
+BLOCK = 50  # generations between two samples
+
+
+class Asked(NamedTuple):
+    """Chains in all, of so many runs, on as many of the processes."""
+
+    problem: str
+    device: str
+    runs: int
+    chains: int
+    processes: int
+    seconds: float
+
+
+def chain_speed(here: Ranks, asked: Asked) -> float:
+    """Chain-generations a second of all; all processes do this, those behind the last one asked for nothing
+    but wait."""
+    spread = Spread(here, shares(asked.runs, asked.chains, asked.processes, asked.processes))
+    own = spread.shares[here.number] if here.number < asked.processes else None
+    runs = [new_chains(spread, asked, number) for number in own.runs] if own else []
+    runs = together(runs, 2 * BLOCK)
+    here.gather(0)
+    begin = time.perf_counter()
+    runs = together(runs, 2 * BLOCK)
+    pilot = here.broadcast(time.perf_counter() - begin)
+    generations = max(1, int(asked.seconds / pilot * 2)) * BLOCK
+    here.gather(0)
+    begin = time.perf_counter()
+    runs = together(runs, generations)
+    here.gather(0)
+    took = time.perf_counter() - begin
+    for run in runs:
+        check(run, asked.problem)
+    here.gather(0)
+    return generations * asked.runs * asked.chains / took
+
+
+def new_chains(spread: Spread, asked: Asked, number: int) -> Run:
+    alignments, structure = case(asked.problem)
+    alignment = max(alignments, key=lambda a: a.n_sites)
+    usual = {"sample_every": BLOCK, "tuning_generations": 0}
+    settings = ChainSettings(n_runs=asked.runs, n_chains=asked.chains, **usual)
+    among = tuple(share.chains if number in share.runs else range(0) for share in spread.shares)
+    own = among[spread.ranks.number]
+    swaps = None if len(own) == asked.chains else Swaps(spread.ranks, among, own)
+    start = starting_tree(alignment, "bionj", 1e-6).tree
+    threads = max(1, spread.ranks.cores // asked.runs)
+    seen = [observations(a) for a in alignments]
+    return new_run(
+        number, seen, structure, settings, start, threads=threads, device=asked.device, swaps=swaps
+    )
+
+
+def together(runs: list[Run], generations: int) -> list[Run]:
+    with ThreadPoolExecutor(max(1, len(runs))) as pool:
+        return list(pool.map(lambda run: advanced(run, generations), runs))
+
+
+def check(run: Run, problem: str) -> None:
+    """SystemExit where the last sample's log-likelihood is not the reference's."""
+    if not run.samples.n:  # another process had the cold chain
+        return
+    alignments, structure = case(problem)
+    tree = run.samples.tree_and_numbers(run.samples.n - 1, run.columns.names)
+    expected, found = plain_likelihood(alignments, structure)(*tree), run.samples.numbers[-1, 0]
+    if abs(found - expected) > 1e-9 * abs(expected):
+        raise SystemExit(f"{problem}: {found!r}, by the reference {expected!r}")
+
+
+def gradient_rows(here: Ranks, options: argparse.Namespace) -> None:
+    data = simulated(options.taxa, options.columns, options.states, 1)
+    selection, evaluator = chosen(options.device, data.problem, here.cores)
+    alone, one = measured(evaluator, data, options.calls)
+    del evaluator
+    shared, evaluator = chosen(OnRanks(options.device, here), data.problem, here.cores)
+    among, several = measured(evaluator, data, options.calls)
+    if not same(one, several):
+        raise SystemExit("the gradient has other bits on two processes")
+    what = f"gradient, {options.taxa} taxa x {options.columns:,} columns, {options.states} states"
+    cells = cells_of(data.problem, selection.engine)
+    print(f"# {shared.reason}")
+    row(f"{what}, {cells} cells", "ms", 1e3 * alone, 1e3 * among, alone / among)
+
+
+def row(what: str, unit: str, one: float, two: float, ratio: float) -> None:
+    print(f"{what}\t{unit}\t{one:,.2f}\t{two:,.2f}\t{ratio:.2f}", flush=True)
+
+
+def chain_rows(here: Ranks, options: argparse.Namespace, until: float) -> None:
+    for problem in options.problems:
+        for n_runs in (2, 1):
+            if time.monotonic() > until:
+                print(f"# not begun after {options.limit:.0f} s: {problem}, {n_runs} run(s)", flush=True)
+                continue
+            asked = Asked(problem, options.device, n_runs, options.chains // n_runs, 1, options.seconds)
+            one = here.together(chain_speed, asked)
+            two = here.together(chain_speed, asked._replace(processes=here.size))
+            what = f"{problem}, {n_runs} run(s) of {asked.chains} chains"
+            row(what, "chain-generations/s", one, two, two / one)
+
+
+def main() -> int:
+    begin = time.monotonic()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("problems", nargs="*", default=PROBLEMS)
+    parser.add_argument("--device", default="gpu", choices=("cpu", "gpu"))
+    for name, usual in (("taxa", 200), ("columns", 100_000), ("states", 61), ("calls", 5), ("chains", 64)):
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of a measurement of chains")
+    parser.add_argument("--limit", type=float, default=400.0)
+    options, here = parser.parse_args(), ranks()
+    if here.number:
+        here.assist()
+        here.finish()
+        return 0
+    print("what\tunit\tone\tall\ttimes faster", flush=True)
+    gradient_rows(here, options)
+    chain_rows(here, options, begin + options.limit)
+    print(f"# {here.size} processes, {here.how}; {time.monotonic() - begin:.0f} s in all", flush=True)
+    here.dismiss()
+    here.finish()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
