@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -28,10 +29,13 @@ from phloem.inference.mcmc.records import (
     OF_POSITIVE,
     OF_SIMPLEX,
     Joint,
+    KnownSplits,
     ParsimonyRoom,
 )
+from phloem.inference.mcmc.split_memory import looked_at, no_splits, note
 from phloem.inference.mcmc.start import random_tree, stream
 from phloem.pruning.cpu.cell_memory import Part
+from phloem.pruning.cpu.column_classes import tip_keys
 
 N_TIPS = 6
 N_NODES = 2 * N_TIPS - 1
@@ -130,8 +134,30 @@ def drawn(rng: np.random.Generator, numbers: Numbers) -> State:
     return state
 
 
-def proposed(move: Move, case: Case, state: State, words: np.ndarray, numbers: Numbers):
-    """What the move makes of the state, and its log Hastings ratio."""
+def splits_seen() -> KnownSplits:
+    """Those of trees in most of which tips 1 and 2 belong together, on long branches then."""
+    rng, known = np.random.default_rng(6), no_splits(N_TIPS, 2)
+    seen = SimpleNamespace(**known)
+    for _ in range(400):
+        state = drawn(rng, NONE)
+        together = state.tree[0][1] == state.tree[0][2]
+        if together or rng.random() < 0.2:
+            parent, left, right, order = (array[None, None] for array in state.tree)
+            seen.parent, seen.left, seen.right, seen.order = parent, left, right, order
+            seen.slot, seen.lengths = (
+                np.zeros(1, np.int64),
+                state.lengths[None, None] * (3 if together else 1),
+            )
+            note(seen, N_TIPS, looked_at(SimpleNamespace(n_tips=N_TIPS), seen))
+    below = np.append(tip_keys(N_TIPS), np.zeros(N_TIPS - 1, np.uint64))
+    return KnownSplits(*known.values(), below, np.zeros((N_NODES, 2)))
+
+
+SPLITS = splits_seen()
+
+
+def begun(case: Case, state: State, words: np.ndarray, numbers: Numbers) -> tuple[State, Proposal]:
+    """A copy of the state, and a proposal that will change it."""
     parent, left, right, order = (array.copy() for array in state.tree)
     adjacency, edge = np.zeros((N_NODES, 3), np.int64), np.zeros((N_NODES, 3), np.int64)
     new = State((parent, left, right, order), state.lengths.copy(), state.numbers.copy())
@@ -140,14 +166,22 @@ def proposed(move: Move, case: Case, state: State, words: np.ndarray, numbers: N
         N_TIPS, words, case.tuning, numbers.low, numbers.high, case.p_extend, new.numbers, new.lengths,
         below(words, 2), left, right, state.beside, adjacency, edge, np.zeros(40), 0,
         np.zeros((2, N_NODES)), np.zeros((2, N_NODES)), CHARACTERS, JOINT,
+        order.copy(), SPLITS,
     )  # fmt: skip
+    return new, p
+
+
+def proposed(move: Move, case: Case, state: State, words: np.ndarray, numbers: Numbers):
+    """What the move makes of the state, and its log Hastings ratio."""
+    new, p = begun(case, state, words, numbers)
+    parent, left, right, order = new.tree
     ratio = 0.0
     for turn in range(max(move.gradients, 1)):
         p.slope[:] = 1.0 - RATE * new.lengths
         ratio += move.propose(p._replace(turn=turn))
     if move.on == TOPOLOGY:
         branch, stack = np.full(N_NODES, -1), np.zeros(N_NODES, np.int64)
-        hang(adjacency, edge, N_TIPS, parent, left, right, order, branch, stack)
+        hang(p.adjacency, p.edge, N_TIPS, parent, left, right, order, branch, stack)
         new.lengths[:] = np.where(branch >= 0, new.lengths[:, branch], 0.0)
     return new, ratio
 
@@ -379,6 +413,7 @@ CASES = {
     "node_slider": Case(0.8, SCALED),
     "leapfrog": Case(0.25, instead(with_one_kick_too_many) | SCALED),
     "nni": Case(1.0, instead(next_to_cherries, with_a_stretch)),
+    "learnt_nni": Case(1.0, SCALED),
     "spr": Case(1.0, SCALED),
     "tbr": Case(1.0, SCALED),
     "parsimony_spr": Case(1.0, SCALED),

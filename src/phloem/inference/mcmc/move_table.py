@@ -29,7 +29,8 @@ class Move:
     entry; SPR and TBR: the width of the multipliers that go with them). target: acceptance aimed at while
     tuning, 0: not tuned. bounds: of tuning. narrows: a larger tuning makes smaller steps. gradients: how many
     it asks for; it is called with each (dispatch.Proposal.turn), and what it returns is added up. parsimony:
-    whether it reads the characters (dispatch.Proposal.parsimony).
+    whether it reads the characters (dispatch.Proposal.parsimony). splits: whether it reads what splits chains
+    have had.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Move:
     narrows: bool = False
     gradients: int = 0
     parsimony: bool = False
+    splits: bool = False
 
 
 @dataclass(frozen=True)

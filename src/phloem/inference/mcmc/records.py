@@ -69,7 +69,8 @@ class MoveTable(NamedTuple):
     (M,) OF_LENGTHS, OF_TOPOLOGY, OF_NUMBERS or OF_ALL_NUMBERS. block: (M,) the block of numbers it is of.
     target: (M,) acceptance aimed at while tuning (0: not tuned).
     bounds: (M, 2) of the tuning parameter. narrows: (M,) uint8, 1 where a larger one makes smaller steps.
-    gradients: (M,) how many it asks for. parsimony: (M,) int64, 1 where it reads the characters."""
+    gradients: (M,) how many it asks for. parsimony, splits: (M,) int64, 1 where it reads the characters, or
+    what is known of splits."""
 
     kind: np.ndarray
     on: np.ndarray
@@ -79,6 +80,7 @@ class MoveTable(NamedTuple):
     narrows: np.ndarray
     gradients: np.ndarray
     parsimony: np.ndarray
+    splits: np.ndarray
 
 
 class Joint(NamedTuple):
@@ -96,6 +98,20 @@ class Joint(NamedTuple):
     mean: np.ndarray
     spread: float
     group: np.ndarray
+
+
+class KnownSplits(NamedTuple):
+    """What chains have learnt of their splits (split_memory.py). keys: (C,) uint64, a table in which a key
+    stands in the first free place from key mod C on, 0: free. It is of a split and a branch beside it, or its
+    own (compiled/known_splits.beside); sums: (C, 1 + 2G) in how many looks they were, and the sums of the
+    branch's log lengths and of their squares, by sets; looks: (1,) at a chain. below: (N,) uint64, keys of
+    the nodes, those of the tips given; weight: (N, 2), what a move notes."""
+
+    keys: np.ndarray
+    sums: np.ndarray
+    looks: np.ndarray
+    below: np.ndarray
+    weight: np.ndarray
 
 
 class ChainData(NamedTuple):
@@ -139,6 +155,7 @@ class ChainState(NamedTuple):
     (H, M) by rank and move. tried, accepted: (H, M) since the start; batch_tried, batch_accepted: since the
     last tuning. swaps_tried, swaps_accepted: (H, H) by rank. generation: (1,).
     looks: (1,), mean: (H, d) by rank, covariance, factor: (d, d): what was learnt (learning.py).
+    split_keys, split_sums, split_looks: KnownSplits, also learnt (split_memory.py).
     cumulative: (M,) of the moves' shares of proposals, ends at 1. What decides them, of the cold chain while
     moves adapt (weights.py): jumps: (M, 2 + K + S) whole numbers, of every move its proposals, their work,
     the squared jumps of K statistics and the changes of S splits; watched: (S,) uint64, keys of those splits,
@@ -170,6 +187,9 @@ class ChainState(NamedTuple):
     mean: np.ndarray
     covariance: np.ndarray
     factor: np.ndarray
+    split_keys: np.ndarray
+    split_sums: np.ndarray
+    split_looks: np.ndarray
     cumulative: np.ndarray
     jumps: np.ndarray
     watched: np.ndarray
@@ -243,7 +263,7 @@ class ParsimonyRoom(NamedTuple):
 class ChainScratch(NamedTuple):
     """What one thread works in. cell: of the likelihood. adjacency, edge: (N, 3) int64, stack, branch: (N,)
     int64, of topology moves; kept: (G, N). shares: of simplex moves. square,
-    vectors: (S' · S',). keys: (2, N) uint64, with those of the tips."""
+    vectors: (S' · S',). keys: (2, N) uint64, with those of the tips; weight: (N, 2), of KnownSplits."""
 
     cell: CellScratch
     adjacency: np.ndarray
@@ -256,3 +276,4 @@ class ChainScratch(NamedTuple):
     vectors: np.ndarray
     parsimony: ParsimonyRoom
     keys: np.ndarray
+    weight: np.ndarray

@@ -187,7 +187,7 @@ def _learn(run: Run) -> None:
     """What chains learn while moves adapt, at the generation they have come to: in the first half of the
     time how numbers vary together, so that steps and weights adapt to how good that is for what comes after;
     and how often to try each move, from the second quarter and then from the second half."""
-    from phloem.inference.mcmc import weights
+    from phloem.inference.mcmc import split_memory, weights
     from phloem.inference.mcmc.move_table import NUMBERS
 
     data, state, at = run.data, run.state, run.generation
@@ -195,6 +195,10 @@ def _learn(run: Run) -> None:
     learns = at <= run.settings.tuning // 2 and any(move.move.on == NUMBERS for move in run.moves)
     if learns and at % LOOK_EVERY == 0:
         learn(data, state, shared(looked_at(data, state)))
+    if at % split_memory.EVERY == 0 and any(move.move.splits for move in run.moves):
+        if at == run.settings.tuning // 4 // split_memory.EVERY * split_memory.EVERY:
+            split_memory.forget(state)
+        split_memory.note(state, data.n_tips, shared(split_memory.looked_at(data, state)))
     if run.settings.learns_weights:
         if at % weights.EVERY == 0:
             weights.watch(state, shared(weights.looked_at_cold(data, state)))

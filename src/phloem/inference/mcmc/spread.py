@@ -28,7 +28,8 @@ OF_HEATS = ("tuning", "tried", "accepted", "batch_tried", "batch_accepted")
 COUNTS = ("swaps_tried", "swaps_accepted")
 SUMS = (*COUNTS, "jumps")
 OF_ALL = (
-    "swap_rng", "generation", "looks", "mean", "covariance", "factor", "cumulative", "watched", "seen",
+    "swap_rng", "generation", "looks", "mean", "covariance", "factor", "split_keys", "split_sums",
+    "split_looks", "cumulative", "watched", "seen",
 )  # fmt: skip
 
 # Of a generation in which chains may swap with those of another process (docs/clusters.md): they pause, and

@@ -29,6 +29,7 @@ from phloem.inference.mcmc.records import (
     ParsimonyRoom,
 )
 from phloem.inference.mcmc.settings import ChainSettings, Constraints
+from phloem.inference.mcmc.split_memory import no_splits
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.mcmc.weights import cumulative_shares, nothing_seen
 from phloem.pruning.cpu.cell_loops import GRADIENT, PROPOSE
@@ -242,6 +243,7 @@ def move_arrays(moves: Sequence[ChainMove]) -> MoveTable:
         narrows=np.array([m.move.narrows for m in moves], np.uint8),
         gradients=np.array([m.move.gradients for m in moves], np.int64),
         parsimony=np.array([m.move.parsimony for m in moves], np.int64),
+        splits=np.array([m.move.splits for m in moves], np.int64),
     )
 
 
@@ -299,6 +301,7 @@ def chain_state(
         mean=np.zeros((n_chains, len(data.joint.factor))),
         covariance=np.zeros_like(data.joint.factor),
         factor=data.joint.factor.copy(),
+        **no_splits(data.n_tips, structure.n_sets),
         cumulative=cumulative_shares(np.array([m.weight for m in moves])),
         **nothing_seen(n_moves, data.n_tips, structure.space.n_coordinates + 1)._asdict(),
     )
@@ -378,4 +381,5 @@ def _chain_scratch(forest: Forest, data: ChainData, n_sets: int, characters: Par
         vectors=np.zeros(square),
         parsimony=ParsimonyRoom(*(array.copy() for array in characters)),
         keys=np.tile(np.append(tip_keys(data.n_tips), np.zeros(data.n_tips - 1, np.uint64)), (2, 1)),
+        weight=np.zeros((n, 2)),
     )

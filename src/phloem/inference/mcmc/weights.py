@@ -29,7 +29,7 @@ from phloem.inference.mcmc.records import (
     ChainData,
     ChainState,
 )
-from phloem.pruning.cpu.column_classes import tip_keys
+from phloem.inference.mcmc.split_memory import keys_below
 
 EVERY = 100  # generations between two looks at the cold chain
 LEAST_LOOKS = 20  # of a stretch, for shares to be learnt from it
@@ -73,11 +73,7 @@ def looked_at_cold(data: ChainData, state: ChainState) -> np.ndarray:
     for h in np.flatnonzero(state.rank == 0):
         slot = state.slot[h]
         lengths = state.lengths[h, slot]
-        keys = np.append(tip_keys(n_tips), np.zeros(n_tips - 1, np.uint64)).tolist()
-        for x in state.order[h, slot].tolist():
-            if x >= n_tips:
-                keys[x] = (keys[state.left[h, slot, x]] + keys[state.right[h, slot, x]]) % 2**64
-        inner = np.array(keys[n_tips:-1], np.uint64)
+        inner = keys_below(state, int(h))[n_tips:-1]
         halves = [inner >> np.uint64(32), inner & np.uint64(2**32 - 1)]
         numbers = [*of_numbers(data, state.values[h, slot]), np.log(lengths.sum())]
         tips = lengths[:, :n_tips].sum(0) / lengths.sum()

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
+from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from phloem.inference.mcmc.characters import parsimony_room
 from phloem.inference.mcmc.compiled.dispatch import Proposal
+from phloem.inference.mcmc.compiled.known_splits import KNOWN
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
 from phloem.inference.mcmc.move_table import registered
-from phloem.inference.mcmc.records import Joint, ParsimonyRoom
+from phloem.inference.mcmc.records import Joint, KnownSplits, ParsimonyRoom
+from phloem.inference.mcmc.split_memory import looked_at, no_splits, note
 from phloem.inference.mcmc.start import random_tree, stream
 from phloem.pruning.cpu.cell_memory import Part
+from phloem.pruning.cpu.column_classes import tip_keys
 
 JOINT = Joint(
     *(np.zeros(0, np.int64) for _ in range(3)), np.zeros((0, 2)), np.zeros((1, 1)), np.zeros(1), 1.0,
@@ -24,12 +29,29 @@ NO_STRETCH = 1e-13  # then lengths are only permuted and name the proposal
 
 
 def propose(move: str, adjacency, edge, lengths, n_tips: int, rng, p_extend: float) -> float:
-    none = np.zeros(0, np.int64)
-    given = n_tips, rng, NO_STRETCH, 1e-8, 100.0, p_extend, np.zeros(0), lengths, 0, none, none, 0
-    room, still = np.zeros(0), np.zeros((1, 0))
+    left, right, order = (np.zeros(0, np.int64) for _ in range(3))
+    if registered()[move].splits:
+        _, left, right, order, _ = hung(adjacency, edge, lengths, n_tips)
+    beside = int(adjacency[0, 0])
+    given = n_tips, rng, NO_STRETCH, 1e-8, 100.0, p_extend, np.zeros(0), lengths, 0, left, right, beside
+    room, still, known = np.zeros(0), np.zeros((1, 0)), splits_seen(n_tips)
     return registered()[move].propose(
-        Proposal(*given, adjacency, edge, room, 0, still, still, characters(n_tips), JOINT)
+        Proposal(*given, adjacency, edge, room, 0, still, still, characters(n_tips), JOINT, order, known)
     )
+
+
+@cache
+def splits_seen(n_tips: int) -> KnownSplits:
+    """Some, too rarely for their lengths to be known."""
+    rng, known = np.random.default_rng(2), no_splits(n_tips, 1)
+    for _ in range(KNOWN - 1):
+        *arrays, lengths = random_tree(n_tips, rng)
+        names = ("parent", "left", "right", "order")
+        tree = SimpleNamespace(**{name: array[None, None] for name, array in zip(names, arrays)}, **known)
+        tree.slot, tree.lengths = np.zeros(1, np.int64), lengths[None, None, None]
+        note(tree, n_tips, looked_at(SimpleNamespace(n_tips=n_tips), tree))
+    below = np.append(tip_keys(n_tips), np.zeros(n_tips - 1, np.uint64))
+    return KnownSplits(*known.values(), below, np.zeros((2 * n_tips - 1, 2)))
 
 
 @cache
@@ -121,7 +143,7 @@ def check_valid(tree, n_tips: int) -> None:
     assert (np.delete(length, own) == 0).all()
 
 
-@pytest.mark.parametrize("move", ["nni", "spr", "tbr", "parsimony_spr"])
+@pytest.mark.parametrize("move", ["nni", "learnt_nni", "spr", "tbr", "parsimony_spr"])
 @pytest.mark.parametrize("n_tips", [4, 5, 12, 40])
 def test_thousands_of_moves_keep_the_tree_valid(move, n_tips):
     tree, rng = distinct_tree(n_tips, 3), stream(5, 0, 0)
@@ -134,8 +156,9 @@ def test_thousands_of_moves_keep_the_tree_valid(move, n_tips):
     assert tree[4].sum() == pytest.approx(total)  # lengths were permuted, none got lost
 
 
-@pytest.mark.parametrize("move", ["nni", "spr", "tbr", "parsimony_spr"])
-@pytest.mark.parametrize("p_extend", [0.5, 0.8])
+@pytest.mark.parametrize(
+    ("move", "p_extend"), [("learnt_nni", 0.5), *product(["nni", "spr", "tbr", "parsimony_spr"], [0.5, 0.8])]
+)
 def test_the_hastings_ratio_is_that_of_counted_proposals(move, p_extend):
     start, n = distinct_tree(6, 1), 30_000
     counts, seen = outcomes(start, move, n, p_extend, seed=1)

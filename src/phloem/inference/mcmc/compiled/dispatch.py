@@ -16,7 +16,7 @@ from phloem.inference.mcmc import (
     move_table,
     moves,  # noqa: F401
 )
-from phloem.inference.mcmc.records import Joint, ParsimonyRoom
+from phloem.inference.mcmc.records import Joint, KnownSplits, ParsimonyRoom
 
 
 class Proposal(NamedTuple):
@@ -25,10 +25,11 @@ class Proposal(NamedTuple):
     n_tips: T. rng: (4,) the chain's random numbers. tuning: the move's. low, high: bounds of what it changes.
     p_extend: probability that the walk of extending SPR and TBR goes on. numbers: (k,) the block's, of a move
     of numbers. lengths: (G, N) every set of branch lengths; set: the one that a move of lengths changes.
-    left, right: (N,) children, -1 at tips; beside: the root's child beside tip 0, whose own branch has length
-    0 and stays so, as tip 0 has it. adjacency, edge: (N, 3) of compiled/unrooted.py, for a move of the
-    topology, which permutes there. room: (n,) floats to work in.
+    left, right: (N,) children, -1 at tips; order: (N,) children before parents; beside: the root's child
+    beside tip 0, whose own branch has length 0 and stays so, as tip 0 has it. adjacency, edge: (N, 3) of
+    compiled/unrooted.py, for a move of the topology, which permutes there. room: (n,) floats to work in.
     parsimony: the characters, of moves that they guide. joint: the blocks, of a move of all numbers.
+    splits: those that chains have had.
     Of a move that asks for gradients, and is called with each: turn: 0, 1, …; slope: (G, N) derivatives of
     the log density of log lengths, at the chain's temperature and at the lengths that the turn before left
     behind; momentum: (G, N) stays from turn to turn.
@@ -54,6 +55,8 @@ class Proposal(NamedTuple):
     momentum: np.ndarray
     parsimony: ParsimonyRoom
     joint: Joint
+    order: np.ndarray
+    splits: KnownSplits
 
 
 def _compiled(function, **options) -> Any:

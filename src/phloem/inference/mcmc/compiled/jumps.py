@@ -26,8 +26,9 @@ LARGEST = 2.0**12  # squared jump that counts: sums of whole units stay below 2^
 ALIKE = 1  # work of a proposal on a device, where one costs what another does
 
 # Work in nanoseconds, roughly, of a core with AVX-512 (docs/performance.md): of a generation; of a cell; of a
-# node, a branch and a pattern in it; of a word of characters; and of a product, of columns and of matrices.
-GENERATION, CELL, NODE, BRANCH, SITE, WORD = 1500, 300, 40, 60, 8, 2
+# node, a branch and a pattern in it; of a word of characters; of a taxon whose splits are weighed; and of a
+# product, of columns and of matrices.
+GENERATION, CELL, NODE, BRANCH, SITE, WORD, WEIGHED = 1500, 300, 40, 60, 8, 2, 50
 COLUMN_PRODUCT, MATRIX_PRODUCT = 0.17, 0.1
 
 
@@ -37,6 +38,7 @@ def note_proposal(data, state, shared, scratch, h, move, evaluated, taken):
     jumps if it was taken. evaluated: its likelihood was."""
     new = state.slot[h] if taken else 1 - state.slot[h]
     work = GENERATION + WORD * (data.moves.parsimony[move] * data.n_tips * scratch.parsimony.sets.shape[1])
+    work += WEIGHED * data.moves.splits[move] * data.n_tips
     if evaluated and data.use_data:
         for cell in range(data.numbers.shape[1]):
             work += _work_of_cell(data, state, shared, scratch, (h, cell, new), move)

@@ -8,7 +8,15 @@ from phloem.hardware.numba_compile import merged
 from phloem.inference.mcmc.compiled.dispatch import Proposal, propose_kind
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
-from phloem.inference.mcmc.records import OF_ALL_NUMBERS, OF_LENGTHS, OF_NUMBERS, OF_TOPOLOGY, PRIOR, Joint
+from phloem.inference.mcmc.records import (
+    OF_ALL_NUMBERS,
+    OF_LENGTHS,
+    OF_NUMBERS,
+    OF_TOPOLOGY,
+    PRIOR,
+    Joint,
+    KnownSplits,
+)
 from phloem.pruning.cpu.cell_records import OTHER_BELOW, OTHER_CHILDREN, OTHER_TIPS
 
 
@@ -47,11 +55,15 @@ def propose(data, state, shared, scratch, h, move):
         data.joint.first, data.joint.size, data.joint.support, data.joint.bounds, state.factor,
         state.mean[rank], 1.0 / math.sqrt(data.heat[rank, PRIOR]), data.joint.group,
     )  # fmt: skip
+    splits = KnownSplits(
+        state.split_keys, state.split_sums, state.split_looks, scratch.keys[0], scratch.weight
+    )
     proposal = Proposal(
         data.n_tips, rng, state.tuning[rank, move], low, high, data.p_extend,
         state.values[h, s, first : first + size], lengths, chosen, left, right,
         left[root] if right[root] == 0 else right[root], scratch.adjacency, scratch.edge, scratch.shares,
         shared.turn[h], shared.slope[h], shared.momentum[h], scratch.parsimony, joint,
+        state.order[h, s], splits,
     )  # fmt: skip
     if on == OF_TOPOLOGY:
         unroot(state.parent[h, s], left, right, data.n_tips, scratch.adjacency, scratch.edge)

@@ -1,0 +1,66 @@
+"""What chains have learnt of splits, looked up: how frequent each was, and how long branches beside it were
+(records.KnownSplits, inference/mcmc/split_memory.py)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from phloem.hardware.numba_compile import uncounted
+
+UNSEEN = 0.01  # added to every split's frequency
+KNOWN = 8  # looks from which on a length beside a split is known
+NARROWEST = 0.01  # variance of a log length
+
+
+@uncounted
+def beside(split, branch):
+    """The key of a branch, that of the tips beyond it, next to a split, or of the split's own."""
+    return (split ^ (split >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + branch
+
+
+@uncounted
+def place_of(splits, split, branch):
+    """Of a branch beside a split in the table, -1 if it is not there."""
+    key, mask = beside(split, branch), splits.keys.shape[0] - 1
+    at = np.int64(key & np.uint64(mask))
+    while splits.keys[at] != key:
+        if splits.keys[at] == 0:
+            return -1
+        at = (at + 1) & mask
+    return at
+
+
+@uncounted
+def frequency(splits, split):
+    """Of a split, with what is added to that of each."""
+    at = place_of(splits, split, split)
+    return UNSEEN + (splits.sums[at, 0] / splits.looks[0] if at >= 0 else 0.0)
+
+
+@uncounted
+def fit_length(p, branch, before, after):
+    """Give a branch the length that it has at one place of the table, from that at another: in every set of
+    lengths y = log b becomes m' + (s' / s) (y - m), m and s the mean and the standard deviation there. It
+    stays where one of them is not known. Returns the log of the Jacobian, -inf where it leaves its bounds."""
+    ratio, sums = 0.0, p.splits.sums
+    if before < 0 or after < 0 or min(sums[before, 0], sums[after, 0]) < KNOWN:
+        return ratio
+    for g in range(p.lengths.shape[0]):
+        (mean, spread), (mean_then, spread_then) = _moments(sums, before, g), _moments(sums, after, g)
+        y = math.log(p.lengths[g, branch])
+        then = mean_then + spread_then / spread * (y - mean)
+        ratio += then - y + math.log(spread_then / spread)
+        p.lengths[g, branch] = math.exp(then)
+        if not p.low <= p.lengths[g, branch] <= p.high:
+            return -math.inf
+    return ratio
+
+
+@uncounted
+def _moments(sums, at, g):
+    """Mean and standard deviation of log lengths in set g."""
+    n, n_sets = sums[at, 0], sums.shape[1] // 2
+    mean = sums[at, 1 + g] / n
+    return mean, math.sqrt(max(sums[at, 1 + n_sets + g] / n - mean * mean, 0.0) + NARROWEST)
