@@ -111,9 +111,10 @@ def _examples(folder: Path) -> None:
     viruses = _taxa(EXAMPLES / "west_nile.fasta.gz", lambda i, name: i % (104 // VIRUSES) == 0)
     _packed(place / "west_nile.fasta.gz", _fasta(viruses))
     names = {name for name, _ in viruses}
-    rows = (EXAMPLES / "west_nile.dates.tsv").read_text().splitlines()
-    kept = [rows[0], *(row for row in rows[1:] if row.split("\t")[0] in names)]
-    (place / "west_nile.dates.tsv").write_text("\n".join(kept) + "\n")
+    for table in ("west_nile.dates.tsv", "west_nile.regions.tsv"):
+        rows = (EXAMPLES / table).read_text().splitlines()
+        kept = [rows[0], *(row for row in rows[1:] if row.split("\t")[0] in names)]
+        (place / table).write_text("\n".join(kept) + "\n")
     whole = phloem.read_alignment(place / "west_nile.fasta.gz")
     (place / "west_nile.nwk").write_text(_newick(starting_tree(whole, "upgma").tree))
 

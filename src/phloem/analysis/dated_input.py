@@ -27,14 +27,15 @@ class DateOptions:
     """Where dates come from, for every command that takes them.
 
     dates: table; None takes them from the names: pattern (a regular expression), or a delimiter and which
-    field (from 0, or -1 from the end), else the last field after | _ / @. Others as in io.dates.DateReading.
+    field (from 0, or -1 from the end, as for None), else the last field after | _ / @. Others as in
+    io.dates.DateReading.
     """
 
     dates: str | None = None
     _: KW_ONLY
     date_pattern: str | None = None
     date_delimiter: str | None = None
-    date_field: int = -1
+    date_field: int | None = None
     name_column: str | None = None
     date_column: str | None = None
     whole_years: WholeYears = "auto"
@@ -48,8 +49,10 @@ class DateOptions:
         if self.dates is None:
             if any(of_table):
                 raise InputError("a column is chosen, and no table of dates given", hint="Add --dates FILE.")
-            return dates_from_names(taxa, *of_names, self.date_field, reading)
-        if any(of_names) or self.date_field != -1:
+            return dates_from_names(
+                taxa, *of_names, -1 if self.date_field is None else self.date_field, reading
+            )
+        if any(of_names) or self.date_field is not None:
             hint = "Leave --dates out, or the pattern, delimiter and field."
             raise InputError("dates come from a table, or from the names, not from both", hint=hint)
         return read_dates(self.dates, taxa, reading)

@@ -14,7 +14,8 @@ from phloem.errors import InputError
 from phloem.hardware.limits import require_memory
 from phloem.io.output_file import replaced_file, write_file
 from phloem.io.trees import read_tree
-from phloem.plot.drawing import SUPPORT_KEYS, Drawing, DrawSettings, is_interval, is_number
+from phloem.plot.colours import is_colour
+from phloem.plot.drawing import SUPPORT_KEYS, Drawing, DrawSettings, is_interval
 from phloem.plot.pictures import DOTS_PER_INCH, draw, save_figure, svg_text
 from phloem.plot.terminal_tree import draw_tree
 from phloem.tree.reroot import root_at_midpoint
@@ -86,7 +87,7 @@ def check_annotations(tree: Tree, settings: DrawSettings, source: str | None = N
     wanted: tuple[tuple[str, str | None, Callable[[object], bool]], ...] = (
         ("support", settings.support, lambda value: True),
         ("intervals", settings.intervals, is_interval),
-        ("colour-by", settings.colour_by, is_number),
+        ("colour-by", settings.colour_by, is_colour),
     )
     for option, name, fits in wanted:
         if name is None or name == "none" or any(fits(value) for value in found.get(name, [])):

@@ -19,6 +19,7 @@ EXAMPLES = {
     "carnivores.nwk": "a tree of them",
     "west_nile.fasta.gz": "104 West Nile virus genomes, 1999 to 2007",
     "west_nile.dates.tsv": "their sampling dates",
+    "west_nile.regions.tsv": "where they were sampled, of five regions",
     "west_nile.nwk": "a dated tree of them",
 }
 

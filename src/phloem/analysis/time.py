@@ -28,6 +28,7 @@ from phloem.analysis.time_record import (
     write_past,
 )
 from phloem.analysis.time_start import time_origin, time_selection
+from phloem.analysis.time_traits import check_name, routes_of, states_along, write_trait
 from phloem.data.alignment import Alignment
 from phloem.data.dates import TipDates
 from phloem.density import clocks
@@ -58,13 +59,16 @@ from phloem.inference.time.sampler import (
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel, family_text, parse_family
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel, time_model
+from phloem.inference.time.traits import PER_ROUTE
 from phloem.io.date_table import carries_dates
 from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.pruning.select import Selection
 from phloem.summary.clade_trees import tree_of_clades
+from phloem.summary.routes import Route
 from phloem.summary.trace import trace_summary
+from phloem.summary.trees import StatesAlong
 
 __all__ = [
     "TimeResult",
@@ -122,9 +126,11 @@ def time_input(settings: TimeTreeSettings) -> TimeInput:
         priors=dict(_named_density(text, "--prior") for text in settings.prior),
         clades=_clades(settings, alignment.taxa),
     )
-    return TimeInput(
-        alignment, dates, time_model(structure_of_parts([part]), tree, alignment.taxa, bounds, youngest)
-    )
+    trait = settings.trait.read(alignment.taxa, settings.chains.use_data) if settings.trait else None
+    if trait is not None:
+        check_name(trait)
+    structure = structure_of_parts([part])
+    return TimeInput(alignment, dates, time_model(structure, tree, alignment.taxa, bounds, youngest, trait))
 
 
 def _warn_of_dated_names(taxa: tuple[str, ...]) -> None:
@@ -237,6 +243,9 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
     first = first_kept(sampled.runs[0])
     draws = [run.samples for run in sampled.runs]
     write_past(prefix, past(sampled.runs[0].columns, draws, first), data.model.youngest)
+    if data.model.trait is not None:
+        latest = float(data.model.youngest) if np.isfinite(data.model.youngest) else None
+        write_trait(prefix, data.model.trait.tips.name, result.routes, result.tree, latest)
     write_file(record, json_text(result.to_json()), KEPT)
     return result
 
@@ -327,9 +336,15 @@ def _summarised(
         checks = predictive_checks(runs[0].columns, samples, first, data.alignment, n, seed)
     draws = np.stack([run.samples.numbers[first:] for run in runs])
     trees = [run.samples.tree_sample(data.model.taxa, first) for run in runs]
-    along = None
+    along: dict[str, np.ndarray | StatesAlong] = {}
     if data.model.clock != clocks.STRICT:  # whose branches all have one rate
-        along = {"rate": np.concatenate([run.samples.sets[first:, RATES] for run in runs])}
+        along["rate"] = np.concatenate([run.samples.sets[first:, RATES] for run in runs])
+    routes: tuple[Route, ...] = ()
+    if data.model.trait is not None:
+        along |= states_along(data.model.trait, runs, first)
+        routes = routes_of(data.model, runs[0].columns, draws)
+    names = ("LnL", "LnPr", *runs[0].columns.names)
+    shown = [i for i, name in enumerate(names) if not name.startswith(PER_ROUTE)]
     tried = np.sum([run.state.tried for run in runs], axis=0)
     accepted = np.sum([run.state.accepted for run in runs], axis=0)
     tuning = np.mean([run.state.tuning for run in runs], axis=0)
@@ -337,7 +352,7 @@ def _summarised(
         settings=settings,
         model=data.model.engine.parts[0].model.text(),
         tree=tree_of_clades(trees, settings.summary_tree, "median", along=along),
-        parameters=trace_summary(("LnL", "LnPr", *runs[0].columns.names), draws),
+        parameters=trace_summary(tuple(names[i] for i in shown), draws[:, :, shown]),
         diagnosis=sampled.diagnosis,
         acceptance={
             m.name: (int(n), float(a / n) if n else 0.0, float(t))
@@ -350,4 +365,5 @@ def _summarised(
         files=files,
         provenance=provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
         predictive=checks,
+        routes=routes,
     )

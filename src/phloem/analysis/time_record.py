@@ -12,6 +12,7 @@ import numpy as np
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.json_record import generations_of, of_finished, plain
 from phloem.analysis.reading import DataOptions, reading_identity
+from phloem.analysis.time_traits import TraitOptions, trait_files
 from phloem.errors import STANDARD_INPUT, InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
@@ -25,6 +26,7 @@ from phloem.io.output_file import write_file
 from phloem.plot.pictures import svg_text
 from phloem.plot.through_time_figure import Course, through_time_drawing
 from phloem.summary.clade_trees import SUMMARY_TREES
+from phloem.summary.routes import Route
 from phloem.summary.through_time import ThroughTime
 from phloem.summary.trace import TraceSummary
 from phloem.tree.tree import Tree
@@ -41,7 +43,8 @@ class TimeTreeSettings(DataOptions):
     names of those that must be clades; clock_clade: of those with clocks of their own, or
     "name=taxon,taxon,…"; calibrate: "name=density" of its age. summary_tree: of
     summary.clade_trees.tree_of_clades. predictive: how many data sets are simulated from the draws, to be
-    held against the data (inference/time/predictive.py). chains: what the sampler does."""
+    held against the data (inference/time/predictive.py). trait: that changes along the tree, if any. chains:
+    what the sampler does."""
 
     dates: str | DateOptions | None = None
     model: str | None = None
@@ -57,9 +60,15 @@ class TimeTreeSettings(DataOptions):
     gamma: Literal["mean", "median"] = "mean"
     summary_tree: Literal["mcc", "hipstr", "ccd"] = "mcc"
     predictive: int = 0
+    trait: TraitOptions | None = None
     chains: TimeSettings = UNTIL_CONVERGED
 
     def __post_init__(self) -> None:
+        if self.trait and self.chains.stones:
+            raise InputError(
+                "marginal likelihoods are of the alignment alone",
+                hint="Leave --trait or --stepping-stone out.",
+            )
         if self.predictive:
             require_count("predictive", self.predictive)
             if self.chains.stones:
@@ -72,7 +81,8 @@ class TimeTreeSettings(DataOptions):
     def inputs(self) -> list[str]:
         """Files that will be read."""
         table = self.date_source.dates if self.date_source else None
-        return [*self.data_files, *([table] if table else [])]
+        traits = [self.trait.table] if self.trait else []
+        return [*self.data_files, *([table] if table else []), *traits]
 
     @property
     def date_source(self) -> DateOptions | None:
@@ -89,8 +99,9 @@ class TimeTreeSettings(DataOptions):
 
 @dataclass(frozen=True, eq=False)
 class TimeResult:
-    """tree: that stands for the sample, median heights. parameters: all columns of the trace. predictive: of
-    simulated data sets, where they were asked for. The rest as analysis.mcmc_record.McmcResult."""
+    """tree: that stands for the sample, median heights. parameters: all columns of the trace, but those of
+    single routes of a trait, which are in routes. predictive: of simulated data sets, where they were asked
+    for. The rest as analysis.mcmc_record.McmcResult."""
 
     settings: TimeTreeSettings
     model: str
@@ -106,6 +117,7 @@ class TimeResult:
     provenance: dict[str, Any]
     predictive: tuple[Check, ...] = ()
     was_finished: bool = False
+    routes: tuple[Route, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Plain numbers, strings, lists and dictionaries; NaN becomes None."""
@@ -117,6 +129,7 @@ class TimeResult:
             "model": self.model,
             "parameters": rows,
             "predictive": [asdict(check) for check in self.predictive],
+            "routes": [{n: plain(v) for n, v in asdict(route).items()} for route in self.routes],
             "convergence": {n: plain(v) for n, v in asdict(self.diagnosis).items()},
             "acceptance": {
                 n: dict(zip(("tried", "accepted", "tuning"), v)) for n, v in self.acceptance.items()
@@ -171,6 +184,7 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
         "kind": "dated trees",
         "alignment": input_digest(settings.alignment),
         "dates": _date_identity(settings.date_source),
+        **({"trait": settings.trait.identity()} if settings.trait else {}),
         "model": model.engine.parts[0].model.text(),
         "gamma": settings.gamma,
         "device": settings.device,
@@ -221,6 +235,7 @@ def output_files(settings: TimeTreeSettings) -> dict[str, str]:
         )
         files[f"{prefix}.past.tsv"] = "lineages and population sizes through time"
         files[f"{prefix}.past.svg"] = "the same as a picture"
+        files |= trait_files(prefix) if settings.trait else {}
         if settings.predictive:
             files[f"{prefix}.predictive.tsv"] = "statistics of the data and of simulated ones"
     files[f"{prefix}.json"] = "settings, provenance, summary"

@@ -14,6 +14,7 @@ import numpy as np
 from phloem.analysis.draw import at_midpoint
 from phloem.errors import InputError
 from phloem.io.trees import newick_text, nexus_text, read_trees
+from phloem.plot.colours import is_number
 from phloem.plot.drawing import (
     LARGEST,
     SUPPORT_KEYS,
@@ -22,7 +23,6 @@ from phloem.plot.drawing import (
     Strokes,
     Text,
     is_interval,
-    is_number,
 )
 from phloem.plot.pictures import save_figure
 from phloem.summary.clade_trees import SUMMARY_TREES

@@ -34,7 +34,7 @@ _FURTHER: list[tuple[str, Any, Any]] = [
     ("index", int, typer.Option(0, help="Which tree of the file, from 0.")),
     ("date_pattern", str | None, typer.Option(None, help="Regular expression that finds a name's date.")),
     ("date_delimiter", str | None, typer.Option(None, help="What stands between the fields of a name.")),
-    ("date_field", int, typer.Option(-1, help="Which field is the date, from 0, or from the end: -1.")),
+    ("date_field", int | None, typer.Option(None, help="Which field is the date, from 0, or the last: -1.")),
     ("name_column", str | None, typer.Option(None, help="Header of the table's column of names.")),
     ("date_column", str | None, typer.Option(None, help="Header of the table's column of dates.")),
     (

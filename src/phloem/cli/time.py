@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from phloem.analysis.dated_input import DateOptions
     from phloem.analysis.stones import StonesResult
     from phloem.analysis.time import TimeInput, TimeResult, TimeTreeSettings
+    from phloem.analysis.time_traits import TraitOptions
 
 
 PRIOR = typer.Option(None, help="As in 'kappa=lognormal(1,1.25)'; may be repeated.")
@@ -23,6 +24,15 @@ CLOCK_CLADE = typer.Option(None, help="A clade with its own clock, of --clock lo
 CLOCK = typer.Option(
     "strict",
     help="One rate; log-normal or gamma branch rates; of clades; few changes, or small ones.",
+)
+CLOCK_SD = typer.Option(
+    "cv", help="Spread of ucln: coefficient of variation of rates, or sd of their logarithms."
+)
+START = typer.Option(
+    "random", help="Trees to start from; lsd: one by neighbour joining, dated by least squares."
+)
+SUMMARY_TREE = typer.Option(
+    "mcc", help="A sampled tree, or the best one of sampled clades, in sampled pairs or in any."
 )
 TREE_PRIOR = typer.Option(
     "constant",
@@ -35,6 +45,11 @@ SAMPLED = typer.Option(None, help="Share of the living that is sampled, of bd, b
 PREDICTIVE = typer.Option(0, help="Data sets simulated from the draws, to be held against the data.")
 GENERATIONS = typer.Option(None, help="Moves of every run: just so many; none: until converged.")
 PROGRESS = typer.Option(None, help="File that says as JSON, every second, how far the runs are.")
+TRAIT = typer.Option(None, help="Table with a header: taxa and the state of each, such as a location.")
+TRAIT_COLUMN = typer.Option(None, help="Which column of --trait has the states, where it has several.")
+TRAIT_RATES = typer.Option("symmetric", help="Of a route and the way back: one rate, or two.")
+TRAIT_ROOT = typer.Option("equal", help="Frequencies of the trait's states at the root.")
+BSSVS = typer.Option(False, "--bssvs", help="Routes of the trait come and go; few are expected.")
 CALIBRATE = typer.Option(None, help="Age of a clade or root: 'apes=normal(15,2)'; may be repeated.")
 
 
@@ -51,14 +66,17 @@ def time(
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
     clock: Literal["strict", "ucln", "ucgd", "local", "random", "shrinkage"] = CLOCK,
     clock_clade: list[str] | None = CLOCK_CLADE,
-    clock_sd: Literal["cv", "log"] = typer.Option(
-        "cv", help="Spread of ucln: coefficient of variation of rates, or sd of their logarithms."
-    ),
+    clock_sd: Literal["cv", "log"] = CLOCK_SD,
     tree_prior: str = TREE_PRIOR,
     pieces: int | None = typer.Option(None, help="Population sizes of a skyline or skygrid; 10."),
     cutoff: float | None = typer.Option(None, help="Age of the last point of a skygrid; the dates' span."),
     sampled: float | None = SAMPLED,
     prior: list[str] | None = PRIOR,
+    trait: str | None = TRAIT,
+    trait_column: str | None = TRAIT_COLUMN,
+    trait_rates: Literal["symmetric", "asymmetric"] = TRAIT_RATES,
+    bssvs: bool = BSSVS,
+    trait_root: Literal["equal", "free"] = TRAIT_ROOT,
     clade: list[str] | None = CLADE,
     monophyletic: list[str] | None = MONOPHYLETIC,
     calibrate: list[str] | None = CALIBRATE,
@@ -66,9 +84,7 @@ def time(
     generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
     runs: int = typer.Option(2, help="Independent runs from random trees, to compare with each other."),
-    start: Literal["random", "lsd"] = typer.Option(
-        "random", help="Trees to start from; lsd: one by neighbour joining, dated by least squares."
-    ),
+    start: Literal["random", "lsd"] = START,
     device: Literal["auto", "cpu", "gpu"] = DEVICE,
     devices: str | None = DEVICES,
     seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),
@@ -78,9 +94,7 @@ def time(
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
     stepping_stone: int | None = STEPPING_STONE,
     stone_shape: float = typer.Option(0.4, help="Powers of the stones are quantiles of Beta(shape, 1)."),
-    summary_tree: Literal["mcc", "hipstr", "ccd"] = typer.Option(
-        "mcc", help="A sampled tree, or the best one of sampled clades, in sampled pairs or in any."
-    ),
+    summary_tree: Literal["mcc", "hipstr", "ccd"] = SUMMARY_TREE,
     predictive: int = PREDICTIVE,
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     threads: int | None = typer.Option(None, help="For the runs; all cores if not given."),
@@ -122,7 +136,7 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
     from phloem.analysis.time import TimeSettings, TimeTreeSettings, TreeModel, chain_length
 
     options |= options.pop("data")
-    options["dates"] = _date_source(options)
+    options["dates"], options["trait"] = _date_source(options), _trait(options)
     given = {"cutoff": options.pop("cutoff"), "sampled": options.pop("sampled")}
     tree = TreeModel(
         options.pop("clock"),
@@ -141,17 +155,29 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
     return TimeTreeSettings(**options, tree=tree, chains=TimeSettings(**of_chains))
 
 
+def _trait(options: dict[str, Any]) -> TraitOptions | None:
+    """What changes along the tree, by the options about it, which it takes out."""
+    from phloem.analysis.time_traits import TraitOptions
+    from phloem.errors import InputError
+
+    table, of_trait = options.pop("trait"), ("trait_column", "trait_rates", "bssvs", "trait_root")
+    own = tuple(options.pop(name) for name in of_trait)
+    if table is not None:
+        return TraitOptions(table, *own)
+    for name, value in zip(of_trait, own):
+        if value not in (None, False, "symmetric", "equal"):
+            told = f"--{name.replace('_', '-')} is about a trait, and there is none"
+            raise InputError(told, hint="Give its table: --trait FILE.")
+    return None
+
+
 def _date_source(options: dict[str, Any]) -> DateOptions | None:
     """Where dates come from, by the options about them, which it takes out."""
     from phloem.analysis.dated_input import DateOptions
-    from phloem.errors import InputError
 
     named = ("date_field", "date_delimiter", "date_pattern", "name_column", "date_column")
     given = {name: value for name in named if (value := options.pop(name)) is not None}
     years, table = options.pop("whole_years"), options.pop("dates")
-    if table is not None and "date_field" in given:
-        hint = "Leave --dates out, or the field."
-        raise InputError("dates come from a table, or from the names, not from both", hint=hint)
     if table is None and not given and years == "auto":
         return None
     return DateOptions(table, whole_years=years, **given)
@@ -218,9 +244,15 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     }
     show_line(f"clock:   {kinds[settings.tree.clock]}")
     show_line(f"tree:    {model.tree_prior.name}")
+    if model.trait is not None:
+        tips, rates = model.trait.tips, "one rate a route" if model.trait.symmetric else "two rates a route"
+        chosen = ", few of them expected (BSSVS)" if model.trait.few else ""
+        told = f"{tips.name}, {tips.n_states} states, {rates}{chosen}; {tips.n_missing} taxa unknown"
+        show_line(fill(f"trait:   {told}", terminal_width(), subsequent_indent=" " * 9))
     priors = [f"{p.block} {family_text(p.family)}" for p in model.priors]
     priors += [f"{name} fixed" for name in sorted(model.fixed)]
     priors += ["clock_rate CTMC reference"] if model.reference else []
+    priors += ["trait_clock CTMC reference"] if model.trait_reference else []
     priors += [f"age of {x.name} {family_text(x.age)}" for x in model.clades if x.age is not None]
     text = "prior:   " + ", ".join(priors)
     show_line(fill(text, terminal_width(), subsequent_indent=" " * 9))
@@ -260,6 +292,8 @@ def _show(result: TimeResult) -> None:
     print(draw_tree(result.tree, console.width))
     console.print()
     print_table(console, parameter_table(result.parameters, "Parameters; ages in the unit of the dates"))
+    if result.routes:
+        print_table(console, _routes(result))
     if result.predictive:
         print_table(console, _checks(result))
     show_convergence(result.diagnosis, result.settings.chains.convergence, console)
@@ -273,6 +307,25 @@ def _show(result: TimeResult) -> None:
         console.print("Files written:")
     for file, content in result.files.items():
         show_line(f"  {file}  {content}")
+
+
+SHOWN_ROUTES = 20
+
+
+def _routes(result: TimeResult):
+    from rich.table import Table
+
+    found = result.routes[:SHOWN_ROUTES]
+    more = f"; {len(result.routes) - len(found)} more in the table" if len(found) < len(result.routes) else ""
+    table = Table(title=f"Routes of the trait{more}", title_justify="left", pad_edge=False)
+    for name in ("route", "probability", "ESS", "Bayes factor", "rate", "changes", "95% HPD"):
+        table.add_column(name, justify="left" if name == "route" else "right")
+    for r in found:
+        there = ("", "", "")
+        if r.probability is not None:
+            there = (f"{r.probability:.3f}", f"{r.ess:.0f}", f"{r.bayes_factor:.3g}")
+        table.add_row(r.name, *there, f"{r.rate:.3g}", f"{r.changes:.3g}", f"{r.low:.0f} … {r.high:.0f}")
+    return table
 
 
 def _checks(result: TimeResult):

@@ -74,11 +74,11 @@ def dates_from_table(
     if is_beast(source.text):
         of_file, ages = read_beast_dates(source)
         return dates_record(of_file, wanted, reading, ages, source.file)
-    lines = list(_lines(source))
+    lines = list(table_lines(source))
     columns = _columns(lines, source, wanted, reading)
     found: dict[str, tuple[int, DateRange]] = {}
     for number, fields in lines[columns.first :]:
-        taxon = _clean(fields[columns.name]) if columns.name < len(fields) else ""
+        taxon = unquoted(fields[columns.name]) if columns.name < len(fields) else ""
         if not taxon or len(fields) <= max(columns.dates[:1]):
             raise _error("expected a name and a date", source, number, hint="Separate them by a tab.")
         if taxon in found:
@@ -110,7 +110,7 @@ class _Columns:
     ages: bool
 
 
-def _lines(source: SourceText) -> Iterator[Line]:
+def table_lines(source: SourceText) -> Iterator[Line]:
     """The fields of every line that has any."""
     listed = [
         (number, line)
@@ -164,7 +164,7 @@ def _protected(line: str) -> list[str]:
     return [*pieces, line[start:]]
 
 
-def _clean(name: str) -> str:
+def unquoted(name: str) -> str:
     """A name without the quotes around it."""
     name = name.strip()
     quoted = len(name) > 1 and name[0] == name[-1] and name[0] in "\"'"
@@ -178,7 +178,7 @@ def _columns(
     if not lines:
         raise _error("the table is empty", source, 1, hint="Write a line of name, tab and date a taxon.")
     number, first = lines[0]
-    heads = [_clean(field).lower().replace(" ", "_") for field in first]
+    heads = [unquoted(field).lower().replace(" ", "_") for field in first]
     asked = reading.name_column is not None or reading.date_column is not None
     dates = _date_columns(heads, source, number, reading.date_column)
     if not dates or (not asked and (len(heads) == 1 or _is_date(first[-1]))):
@@ -193,7 +193,7 @@ def _columns(
     usable = usable or [next(i for i in range(len(heads) + 1) if i not in dates)]
     if wanted is not None:
         names = set(wanted)
-        hits = [sum(_clean(f[i]) in names for _, f in lines[1:] if i < len(f)) for i in usable]
+        hits = [sum(unquoted(f[i]) in names for _, f in lines[1:] if i < len(f)) for i in usable]
         usable = [usable[int(np.argmax(hits))]]
     ages = reading.ages or (heads[dates[0]] in _AGE_COLUMNS)
     return _Columns(usable[0], dates, 1, ages)

@@ -108,8 +108,8 @@ class DrawSettings:
     thinned out where they would touch.
     support: annotation to print at the nodes, None for numeric labels or the usual names, "none" for nothing.
     intervals: annotation with (lower, upper) node heights to draw as bars, None for the usual one, "none".
-    colour_by: numeric annotation that colours the branches. scale_bar: draw one. latest: the year of the
-    deepest tip, where lengths are years: a rectangular tree gets a time axis instead of the bar.
+    colour_by: annotation, numbers or words, that colours the branches. scale_bar: draw one. latest: the year
+    of the deepest tip, where lengths are years: a rectangular tree gets a time axis instead of the bar.
     """
 
     shape: TreeShape = "rectangular"
@@ -191,13 +191,10 @@ def thinned(positions: np.ndarray, spacing: float) -> np.ndarray:
     return np.array(kept, np.int64)
 
 
-# What a tree picture carries besides its branches: scale bar, support, intervals, colours.
+# What a tree picture carries besides its branches: scale bar, support, intervals.
 
 
 SUPPORT_KEYS = ("posterior", "prob", "support", "bootstrap")
-# Five anchors of a perceptually ordered scale from dark blue to yellow, light enough on white paper.
-_SCALE = np.array([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [240, 180, 30]], float)
-COLOUR_STEPS = 32
 
 
 def nice_length(longest: float) -> float:
@@ -249,11 +246,6 @@ def interval_key(tree: Tree) -> str | None:
     return None
 
 
-def is_number(value: object) -> bool:
-    """Whether an annotation can be a colour."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def is_interval(value: object) -> bool:
     """Whether an annotation is a pair of numbers."""
     return isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, (int, float)) for v in value)
@@ -273,53 +265,6 @@ def shown_intervals(tree: Tree, layout: Layout, wanted: str | None) -> dict[int,
         for x, a in tree.annotations.items()
         if key in a and is_interval(a[key])
     }
-
-
-def branch_colours(tree: Tree, key: str) -> tuple[np.ndarray, float, float] | None:
-    """((N,) colour step or -1, lowest, highest value) of a numeric annotation; None if no branch has it."""
-    values = np.full(tree.n_nodes, np.nan)
-    for x, annotation in tree.annotations.items():
-        if is_number(value := annotation.get(key)):
-            values[x] = value  # type: ignore[assignment]
-    if np.all(np.isnan(values)):
-        return None
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    share = (values - low) / (high - low) if high > low else np.where(np.isnan(values), np.nan, 0.0)
-    return (
-        np.where(np.isnan(share), -1, np.nan_to_num(share) * (COLOUR_STEPS - 1)).round().astype(int),
-        low,
-        high,
-    )
-
-
-def colour(step: int) -> str:
-    """Hexadecimal colour of a step; -1 is ink."""
-    if step < 0:
-        return INK
-    at = step / (COLOUR_STEPS - 1) * (len(_SCALE) - 1)
-    k = min(int(at), len(_SCALE) - 2)
-    red, green, blue = (_SCALE[k] + (at - k) * (_SCALE[k + 1] - _SCALE[k])).round().astype(int).tolist()
-    return f"#{red:02x}{green:02x}{blue:02x}"
-
-
-def colour_key(
-    x: float, y: float, name: str, low: float, high: float, size: float
-) -> tuple[list[Strokes], list[Text]]:
-    """A strip of the scale with its ends written beside it."""
-    step = 4.0
-    strip = [
-        Strokes(
-            [np.array([[x + k * step, y], [x + (k + 1) * step + (k < COLOUR_STEPS - 1), y]])], colour(k), 8
-        )
-        for k in range(COLOUR_STEPS)
-    ]
-    end = x + COLOUR_STEPS * step
-    texts = [
-        Text(x, y + 8 + size / 2, f"{low:.3g}", size, GREY),
-        Text(end, y + 8 + size / 2, f"{high:.3g}", size, GREY, "end"),
-        Text(end + 6, y, name, size, GREY),
-    ]
-    return strip, texts
 
 
 def fitting_support(

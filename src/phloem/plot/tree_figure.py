@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from phloem.plot.colours import branch_colours, colour_key
 from phloem.plot.drawing import (
     BAR,
     FAINT,
@@ -15,9 +16,6 @@ from phloem.plot.drawing import (
     Layout,
     Strokes,
     Text,
-    branch_colours,
-    colour,
-    colour_key,
     fitting_support,
     layout,
     scale_bar,
@@ -92,12 +90,11 @@ def _branches(
     width = 1.4 if tree.n_tips <= 300 else (0.9 if tree.n_tips <= 3000 else 0.5)
     if found is None or settings.colour_by is None:
         return [Strokes(np.concatenate([across, down]), INK, width)], []
-    steps, low, high = found
-    strokes = [Strokes(down[steps[inner] == s], colour(s), width) for s in np.unique(steps[inner]).tolist()]
-    strokes += [Strokes(across[steps[:-1] == s], colour(s), width) for s in np.unique(steps[:-1]).tolist()]
-    strip, texts = colour_key(
-        (settings.width or WIDTH) * 0.45, key, settings.colour_by, low, high, settings.font_size
-    )
+    steps, of = found.steps, found.colour
+    strokes = [Strokes(down[steps[inner] == s], of(s), width) for s in np.unique(steps[inner]).tolist()]
+    strokes += [Strokes(across[steps[:-1] == s], of(s), width) for s in np.unique(steps[:-1]).tolist()]
+    left = (settings.width or WIDTH) * 0.45
+    strip, texts = colour_key(left, key, settings.colour_by, found, settings.font_size)
     return strokes + strip, texts
 
 
@@ -207,12 +204,11 @@ def _circular_branches(
     width = 1.3 if tree.n_tips <= 300 else (0.8 if tree.n_tips <= 3000 else 0.4)
     if found is None or settings.colour_by is None:
         return [Strokes([*spokes, *arcs], INK, width)], []
-    steps, low, high = found
-    strokes = []
+    steps, strokes = found.steps, []
     for s in np.unique(steps).tolist():
         of_inner = [arcs[k] for k in np.flatnonzero(steps[inner] == s).tolist()]
-        strokes.append(Strokes([*of_inner, *spokes[steps[:-1] == s]], colour(s), width))
-    strip, texts = colour_key(side - 260, side + 8, settings.colour_by, low, high, settings.font_size)
+        strokes.append(Strokes([*of_inner, *spokes[steps[:-1] == s]], found.colour(s), width))
+    strip, texts = colour_key(side - 260, side + 8, settings.colour_by, found, settings.font_size)
     return strokes + strip, texts
 
 

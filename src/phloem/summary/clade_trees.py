@@ -23,6 +23,7 @@ from phloem.summary.splits import SplitTable, split_table
 from phloem.summary.trees import (
     Heights,
     Standing,
+    StatesAlong,
     common_ancestor_heights,
     finished,
     maximum_clade_credibility,
@@ -46,7 +47,7 @@ def tree_of_clades(
     kind: str,
     heights: Heights = "mean",
     mass: float = 0.95,
-    along: Mapping[str, np.ndarray] | None = None,
+    along: Mapping[str, np.ndarray | StatesAlong] | None = None,
 ) -> Tree:
     """mcc: the sampled tree of maximum clade credibility; hipstr or ccd: clade_tree."""
     if kind == "mcc":
@@ -59,7 +60,7 @@ def clade_tree(
     kind: CladeTree,
     heights: Heights = "mean",
     mass: float = 0.95,
-    along: Mapping[str, np.ndarray] | None = None,
+    along: Mapping[str, np.ndarray | StatesAlong] | None = None,
 ) -> Tree:
     """The tree of the largest product of clade frequencies, heights and annotations as of
     maximum_clade_credibility, but that there is no sampled tree to keep heights of.

@@ -141,7 +141,7 @@ def maximum_clade_credibility(
     runs: SplitTable | TreeSample | Sequence[TreeSample],
     heights: Heights = "mean",
     mass: float = 0.95,
-    along: Mapping[str, np.ndarray] | None = None,
+    along: Mapping[str, np.ndarray | StatesAlong] | None = None,
 ) -> Tree:
     """The sampled tree of the largest product of clade frequencies (the first of equal ones).
 
@@ -150,7 +150,8 @@ def maximum_clade_credibility(
     Biol. 13:221), or the sampled tree's own ('keep'). A node never lies below its children: where a
     mean does, it is lifted to theirs. Unrooted trees get mean, median or own branch lengths.
     Annotations: prob; height_mean, height_median, height_95%_HPD (rooted) or length_… (unrooted); of numbers
-    along branches, name → (n, N) of all trees, run after run: name (their mean), name_median, name_95%_HPD.
+    along branches, name → (n, N) of all trees, run after run: name (their mean), name_median, name_95%_HPD;
+    of states of nodes name (the most frequent), name.prob, name.set, name.set.prob.
     """
     table = runs if isinstance(runs, SplitTable) else split_table(runs)
     best, sample = int(np.argmax(log_clade_credibility(table))), table.sample
@@ -161,6 +162,13 @@ def maximum_clade_credibility(
     if heights == "common-ancestor":
         values = common_ancestor_heights(table, standing, values)
     return finished(table, standing, values, heights, mass, along)
+
+
+class StatesAlong(NamedTuple):
+    """A discrete trait of the nodes of every tree. values: (n, N) numbers of states; names: of these."""
+
+    values: np.ndarray
+    names: tuple[str, ...]
 
 
 class Standing(NamedTuple):
@@ -202,7 +210,7 @@ def finished(
     values: np.ndarray,
     choice: Heights,
     mass: float,
-    along: Mapping[str, np.ndarray] | None = None,
+    along: Mapping[str, np.ndarray | StatesAlong] | None = None,
 ) -> Tree:
     """The tree with chosen heights (or lengths, if unrooted) and annotations; values (n, N), and of numbers
     along branches."""
@@ -225,6 +233,11 @@ def finished(
             f"{what}_{100 * mass:g}%_HPD": hpd_interval(found, mass),
         }
     for name, each in (along or {}).items():
+        if isinstance(each, StatesAlong):
+            for x, own in enumerate(_values_of_nodes(table, standing, each.values, everywhere=False)):
+                if own is not None:
+                    annotations.setdefault(x, {}).update(_shares_of_states(name, own, each.names))
+            continue
         for x, own in enumerate(_values_of_nodes(table, standing, each, everywhere=False)[:-1]):
             if own is not None:
                 annotations.setdefault(x, {}).update(
@@ -239,6 +252,18 @@ def finished(
     absent = sample.n_nodes - kept.n_nodes
     moved = {x if x < sample.n_tips else x - absent: each for x, each in annotations.items()}
     return Tree(kept.taxa, kept.parent, kept.lengths, None, moved, sample.rooted, standing.name)
+
+
+def _shares_of_states(name: str, own: np.ndarray, names: tuple[str, ...]) -> dict[str, object]:
+    """Annotations as BEAST and FigTree name them: the most frequent state, its share, all of them."""
+    shares = np.bincount(own, minlength=len(names)) / len(own)
+    order = [k for k in np.argsort(-shares, kind="stable") if shares[k] > 0]
+    return {
+        name: names[order[0]],
+        f"{name}.prob": float(shares[order[0]]),
+        f"{name}.set": tuple(names[k] for k in order),
+        f"{name}.set.prob": tuple(float(shares[k]) for k in order),
+    }
 
 
 def _values_of_nodes(

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from phloem.data.traits import TipTraits
 from phloem.density import clocks
 from phloem.density.deviations import CHANGES, MEDIAN
 from phloem.density.terms.gamma import Gamma
@@ -28,13 +29,21 @@ from phloem.inference.time.compiled import by_address
 from phloem.inference.time.run import advanced, new_run
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
 from phloem.inference.time.structure import time_model
+from phloem.inference.time.traits import TraitModel
 from phloem.model.grammar import parse_model
 from phloem.model.transition import transition_matrices
 from phloem.tree.dated import DatedTree, dated_tree, random_dated_tree
 
 pytestmark = pytest.mark.slow
 N_TIPS, N_SITES, N_DRAWS = 10, 200, 31
-REPLICATES = {"strict": 320, "ucln": 320, "skygrid": 320, "bd": 320, "shrinkage": 80}  # of others 160
+REPLICATES = {
+    "strict": 320,
+    "ucln": 320,
+    "skygrid": 320,
+    "bd": 320,
+    "shrinkage": 80,
+    "trait": 96,
+}  # of others 160
 EVERY = 500  # generations between draws, which must be nearly independent; thirty times as many before
 TAXA = tuple(f"t{i}" for i in range(N_TIPS))
 TIPS = np.array([0.0, 0.0, 0.3, 0.5, 0.9, 1.0, 1.4, 1.7, 2.0, 2.0])
@@ -91,7 +100,8 @@ def small_changes(rng, numbers, tree):
 class Case:
     """tree: the model. drawn: rng → numbers by name and a tree from the prior. planted: what an error does to
     the compiled sampler's constants. dated: tips have dates. relative: (rng, numbers, tree) → every branch's
-    rate over the clock's, and numbers that follow. every: generations between draws."""
+    rate over the clock's, and numbers that follow. every: generations between draws. trait: (rng, numbers,
+    tree) → a trait of the tips, or None, and numbers that follow."""
 
     tree: TreeModel
     drawn: Callable[[np.random.Generator], tuple[dict[str, float], DatedTree]]
@@ -99,6 +109,7 @@ class Case:
     dated: bool = True
     relative: Callable = no_differences
     every: int = EVERY
+    trait: Callable = lambda rng, numbers, tree: (None, {})
 
 
 def of_constant_size(rng):
@@ -170,6 +181,38 @@ def of_births(rng):
         lineages.append(new)
     numbers = {"net_diversification": r, "relative_death": a, "clock_rate": rng.lognormal(np.log(0.1), 0.4)}
     return numbers, dated_tree(parent, heights)
+
+
+def of_moving(rng):
+    numbers, tree = of_constant_size(rng)
+    return numbers | {"trait_clock": rng.lognormal(np.log(0.5), 0.5)}, tree
+
+
+def moved(rng, numbers, tree):
+    """A trait of three states whose routes, rates and history are drawn, one change after the other."""
+    few = TraitModel(TipTraits("place", TAXA, tuple("XYZ"), np.ones((N_TIPS, 3), bool)), False, True, True)
+    n = 0
+    while not 1 <= n <= 6:
+        n = rng.poisson(2.0)
+    there, own, root = np.arange(6) >= 6 - n, rng.exponential(size=6), rng.dirichlet(np.ones(3))
+    there = rng.permutation(there)
+    q = np.zeros((3, 3))
+    q[few.pairs[:, 0], few.pairs[:, 1]] = there * own
+    q *= 3 * numbers["trait_clock"] / q.sum()
+    states, changes = np.zeros(len(tree.parent), int), 0
+    states[-1] = rng.choice(3, p=root)
+    for x in tree.order[-2::-1]:
+        states[x], left = states[tree.parent[x]], tree.heights[tree.parent[x]] - tree.heights[x]
+        while q[states[x]].sum() > 0 and (left := left - rng.exponential(1 / q[states[x]].sum())) > 0:
+            states[x] = rng.choice(3, p=q[states[x]] / q[states[x]].sum())
+            changes += 1
+    found = {"trait_changes": changes, "n_routes": n}
+    found |= {f"route({name})": float(on) for name, on in zip(few.route_names, there)}
+    found |= {f"trait_rate({name})": rate for name, rate in zip(few.route_names, own)}
+    found |= {f"trait_root({name})": share for name, share in zip("XYZ", root)}
+    tips = np.eye(3, dtype=bool)[states[:N_TIPS]]
+    tips[3], tips[4, (states[4] + 1) % 3] = True, True  # one unknown, one known in part
+    return replace(few, tips=replace(few.tips, possible=tips)), found
 
 
 of_constant, of_grid = uncounted(constant.density), uncounted(skygrid.density)
@@ -250,6 +293,13 @@ CASES = {
         relative=small_changes,
         every=3 * EVERY,  # its scale mixes slowly
     ),
+    "trait": Case(
+        TreeModel(priors={"clock_rate": RATE, "pop_size": SIZE, "trait_clock": LogNormal(np.log(0.5), 0.5)}),
+        of_moving,
+        lambda data: data._replace(trait=data.trait._replace(mean=8.0)),
+        every=2 * EVERY,
+        trait=moved,
+    ),
     "bd": Case(
         TreeModel(
             prior="bd",
@@ -302,10 +352,11 @@ def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, n
     for replicate in range(n_replicates):
         numbers, tree = case.drawn(rng)
         rates, more = case.relative(rng, numbers, tree)
-        rates, numbers = rates * numbers["clock_rate"], numbers | more
+        trait, of_trait = case.trait(rng, numbers, tree)
+        rates, numbers = rates * numbers["clock_rate"], numbers | more | of_trait
         time = np.append(tree.heights[tree.parent[:-1]] - tree.heights[:-1], 0.0)
         observed = evolved(tree, rates * time, rng)
-        model = time_model(structure, case.tree, TAXA, bounds, float("nan"))
+        model = time_model(structure, case.tree, TAXA, bounds, float("nan"), trait)
         settings = TimeSettings(
             seed=replicate, n_runs=1, generations=(30 + N_DRAWS) * case.every, sample_every=case.every,
             tuning_generations=30 * case.every,

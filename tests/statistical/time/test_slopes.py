@@ -11,11 +11,13 @@ import pytest
 
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
-from phloem.density import clocks, heights, local_clocks
+from phloem.data.traits import TipTraits
+from phloem.density import clocks, heights, local_clocks, traits
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.normal import Normal
 from phloem.density.tree_priors import constant
 from phloem.density.tree_priors.tree_prior import LEVEL, registered
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.inference.time.compiled import by_address
@@ -25,6 +27,7 @@ from phloem.inference.time.records import DATES, JOINT, LOG_MEAN
 from phloem.inference.time.run import new_run
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
 from phloem.inference.time.structure import CLOCKS, PIECES, time_model
+from phloem.inference.time.traits import TraitModel
 from phloem.likelihood.model_for_alignment import model_for_alignment
 
 pytestmark = pytest.mark.slow
@@ -36,7 +39,12 @@ CLADES = (
 )
 
 
-def run_of(clock, prior, move="hamilton", **more):
+TRAIT = TraitModel(
+    TipTraits("place", TAXA, tuple("XYZ"), np.eye(3, dtype=bool)[[0, 1, 2, 0, 1, 1, 2]]), False, True, True
+)
+
+
+def run_of(clock, prior, move="hamilton", trait=None, **more):
     """A run at numbers that are nothing special, with one move of one step."""
     rng = np.random.default_rng(3)
     rows = {name: "".join(rng.choice(list("ACGT"), 60, p=[0.4, 0.3, 0.2, 0.1])) for name in TAXA}
@@ -47,13 +55,15 @@ def run_of(clock, prior, move="hamilton", **more):
     pieces = 3 if prior in PIECES else None
     tree = TreeModel(clock=clock, prior=prior, pieces=pieces, clades=known, priors=sites, **more)
     structure = structure_of_model(model_for_alignment("HKY+FO+G4+I", alignment, "median"), alignment.n_sites)
-    model = time_model(structure, tree, TAXA, np.stack([tips, tips], axis=1), float("nan"))
+    model = time_model(structure, tree, TAXA, np.stack([tips, tips], axis=1), float("nan"), trait)
     settings = TimeSettings(n_runs=1, generations=10, most_steps=1, move_weights={move: 1.0})
     run = new_run(0, observations(alignment), model, settings)
     s = int(run.state.slot[0])
     run.state.steps[:, LOG_MEAN] = np.log(1e-6)
     values, own = run.state.values[s], rng.uniform(0.8, 1.25, run.state.values.shape[1])
     for block in model.space.blocks:
+        if block.support == "choice":
+            continue
         here = model.space.place(block.name)
         values[here] *= own[here]
         if block.support == "simplex":
@@ -139,6 +149,25 @@ CASES = [(clock, "constant") for clock in CLOCKS] + [("ucln", prior) for prior i
 @pytest.mark.parametrize("clock, prior", CASES)
 def test_slopes_of_the_joint_density(clock, prior):
     assert slope_error(run_of(clock, prior), JOINT) < 1e-6
+
+
+of_trait = uncounted(traits.trait_density)
+
+
+def leaning(trait, before, now, x_before, x, memory, slot, asked):
+    """The trait's density, one slope of which is one in a hundred too large."""
+    value = of_trait(trait, before, now, x_before, x, memory, slot, asked)
+    memory.by_height[now.parent.shape[0] - 1] *= 1.01
+    return value
+
+
+@pytest.mark.parametrize("move, which", [("hamilton", JOINT), ("hamilton_dates", DATES)])
+def test_slopes_with_a_trait(move, which):
+    run = run_of("ucln", "constant", move, TRAIT)
+    assert slope_error(run, which) < 1e-6
+    density = by_address.TRAIT.address(leaning)
+    object.__setattr__(run, "data", run.data._replace(trait_density=density))
+    assert slope_error(run, which) > 1e-5
 
 
 @pytest.mark.parametrize("clock", ["ucln", "random"])

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,13 +35,25 @@ def killed_after(command: Sequence[str], file: Path, lines: int) -> None:
     process.wait()
 
 
-def sampled(alignment: Alignment, heights: np.ndarray, model: str, tree: TreeModel, **settings):
-    """One run; returns (names → (mean, mcse), frozenset of taxa → (probability, mcse), run)."""
+def sampled(
+    alignment: Alignment,
+    heights: np.ndarray,
+    model: str,
+    tree: TreeModel,
+    trait=None,
+    planted=None,
+    **settings,
+):
+    """One run, its constants as planted makes them; returns (names → (mean, mcse), frozenset of taxa →
+    (probability, mcse), run)."""
     bounds = np.stack([heights, heights], axis=1) if heights.ndim == 1 else heights
     structure = structure_of_model(model_for_alignment(model, alignment, "median"), alignment.n_sites)
-    whole = time_model(structure, tree, alignment.taxa, bounds, float("nan"))
+    whole = time_model(structure, tree, alignment.taxa, bounds, float("nan"), trait)
     chains = TimeSettings(n_runs=1, **{"sample_every": 50, "seed": 1} | settings)
-    run = advanced(new_run(0, observations(alignment), whole, chains), chains.generations)
+    begun = new_run(0, observations(alignment), whole, chains)
+    if planted is not None:
+        begun = replace(begun, data=planted(begun.data))
+    run = advanced(begun, chains.generations)
     first = first_kept(run)
     summary = trace_summary(("LnL", "LnPr", *run.columns.names), run.samples.numbers[first:][None])
     numbers = {name: (summary.mean[i], summary.mcse[i]) for i, name in enumerate(summary.names)}

@@ -35,6 +35,9 @@ def test_dates_of_the_names_are_those_of_a_table_that_says_them(files):
     assert table.dates.lower.tolist() == [1990.0, 1995.0, 2000.0]
     with pytest.raises(InputError, match="not from both"):
         read(files, DateOptions(str(files / "dates.tsv"), date_delimiter="|", date_field=1))
+    for field in (-1, 0):
+        with pytest.raises(InputError, match="not from both"):
+            read(files, DateOptions(str(files / "dates.tsv"), date_field=field))
 
 
 def test_names_with_years_that_nobody_asked_for_are_told(files):

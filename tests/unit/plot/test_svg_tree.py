@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from phloem.errors import InputError
-from phloem.plot.drawing import DrawSettings, branch_colours, colour, layout, nice_length, text_width, thinned
+from phloem.plot.colours import branch_colours, colour
+from phloem.plot.drawing import DrawSettings, layout, nice_length, text_width, thinned
 from phloem.plot.pictures import draw, tree_svg
 from phloem.tree.random import caterpillar, coalescent, uniform_unrooted
 from phloem.tree.tree import Tree, node_heights
@@ -113,7 +114,7 @@ def test_round_scale_lengths():
 
 
 def test_colours_span_the_scale():
-    steps, low, high = branch_colours(annotated(), "rate")
+    steps, _, low, high, _ = branch_colours(annotated(), "rate")
     assert steps.min() == 0 and steps.max() == 31 and low < high
     assert colour(0) != colour(31) and colour(-1) == "#1b1f24"
     assert branch_colours(annotated(), "absent") is None

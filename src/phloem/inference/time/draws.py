@@ -7,23 +7,31 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.density import clocks
+from phloem.density.traits import Lineage, Trait
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.records import TimeState
 from phloem.inference.time.structure import TimeModel
+from phloem.inference.time.traits import drawn_history
 from phloem.summary.through_time import ThroughTime, ages_of, grid_sizes, skyline_sizes, through_time
 from phloem.tree.dated import DatedTree
 from phloem.tree.tree import lengths_of_heights
 
-# rows of Samples.sets
-HEIGHTS, RATES = range(2)
+# rows of Samples.sets, the last only with a trait: the state of every node in a history drawn given the tips
+HEIGHTS, RATES, STATES = range(3)
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """names: of the columns after LnL and LnPr."""
+    """names: of the columns after LnL and LnPr. trait: as compiled code has it."""
 
     names: tuple[str, ...]
     model: TimeModel
+    trait: Trait | None = None
+
+    @property
+    def n_sets(self) -> int:
+        """Rows of Samples.sets."""
+        return 2 if self.trait is None else 3
 
 
 def trace_columns(model: TimeModel) -> Columns:
@@ -39,7 +47,10 @@ def trace_columns(model: TimeModel) -> Columns:
         names += ["rate_changes"]
     names += model.space.elements
     names += [f"group_size_{k + 1}" for k in range(model.parameters.n_groups)]
-    return Columns(tuple(names), model)
+    if model.trait is None:
+        return Columns(tuple(names), model)
+    names += model.trait.columns
+    return Columns(tuple(names), model, model.trait.record(model.space, model.trait_reference))
 
 
 def _moving(model: TimeModel) -> np.ndarray:
@@ -66,12 +77,19 @@ def draw(state: TimeState, columns: Columns) -> Samples:
     if model.clock == clocks.RANDOM:
         numbers += [np.count_nonzero(state.deviations[s, :-1])]
     numbers += [*state.values[s], *state.groups[s]]
+    sets = [heights, rates]
+    if model.trait is not None and columns.trait is not None:
+        lineage = Lineage(tree.parent, tree.left, tree.right, tree.order, tree.heights)
+        drawn = drawn_history(model.trait, columns.trait, lineage, state.values[s], state.rng)
+        numbers += drawn.columns.tolist()
+        numbers[1] -= drawn.columns[0]
+        sets.append(drawn.states[own])
     return Samples(
         state.generation.copy(),
         np.array(numbers)[None],
         parent.astype(np.int32)[None],
         lengths[None],
-        np.stack([heights, rates])[None],
+        np.stack(sets)[None],
     )
 
 

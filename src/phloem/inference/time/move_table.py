@@ -14,7 +14,7 @@ import numpy as np
 from phloem.density import clocks
 from phloem.errors import InputError
 from phloem.inference.mcmc.moves import multiplier, simplex_dirichlet, simplex_slider, slider
-from phloem.inference.time import moves
+from phloem.inference.time import moves, route_moves, traits
 from phloem.inference.time.records import OF_DATES, OF_HAMILTON, OF_MODEL, OF_NUMBERS, OF_TREE, MoveTable
 from phloem.inference.time.structure import TimeModel
 
@@ -88,12 +88,14 @@ OF_SUPPORT = {
     "interval": (slider.MOVE,),
     "real": (slider.MOVE,),
     "simplex": (simplex_dirichlet.MOVE, simplex_slider.MOVE),
+    "choice": (route_moves.FLIP, route_moves.SWAP),
 }
-NUMBER_MOVES: tuple[Any, ...] = (multiplier.MOVE, slider.MOVE, simplex_dirichlet.MOVE, simplex_slider.MOVE)
+NUMBER_MOVES: tuple[Any, ...] = tuple(dict.fromkeys(move for own in OF_SUPPORT.values() for move in own))
 """Moves of blocks of numbers, which all samplers share; in compiled code they come after the tree's."""
 JOINT_MOVE = Move("hamilton", lambda p: 0.0, 1.5)
 DATES_MOVE = Move("hamilton_dates", lambda p: 0.0, 1.5, needs="rates")
-OFTEN = {"clock_scale": 16.0}  # what no Hamiltonian step moves together with its deviations
+OFTEN = {"clock_scale": 16.0, traits.CLOCK: 4.0, traits.RATES: 2.0, traits.ROUTES: 4.0}
+"""Of what no Hamiltonian step moves."""
 MODEL_MOVE = Move("hamilton_model", lambda p: 0.0, 0.2, needs="model")
 SELDOM = 0.05  # of numbers that have Hamiltonian moves of their own
 _HELD = 0.5  # how often distances are held, of moves for which that may be

@@ -14,6 +14,7 @@ import numpy as np
 
 from phloem.density.calibrations import Calibrations
 from phloem.density.terms.compiled.dispatch import PriorTable
+from phloem.density.traits import Trait, TraitMemory
 from phloem.inference.mcmc.records import ParsimonyRoom, Recipes
 from phloem.pruning.cpu.cell_records import CellScratch, DownScratch
 
@@ -99,7 +100,7 @@ class TimeData(NamedTuple):
     reference rate of 1; model_moves: (3,) uint8, which Hamiltonian moves change some of them. tree_density:
     address of the tree prior's; tree_first, tree_size: its numbers; tree_settings. tip_bounds: (T, 2) of
     heights; moving: int64, tips whose dates are sampled. path: length of a trajectory; most_steps: of the
-    likelihood in one."""
+    likelihood in one. trait: that changes along the tree; trait_density: address of its density, or 0."""
 
     n_tips: int
     use_data: int
@@ -124,6 +125,8 @@ class TimeData(NamedTuple):
     moves: MoveTable
     path: float
     most_steps: int
+    trait: Trait
+    trait_density: int
 
 
 class TimeState(NamedTuple):
@@ -182,7 +185,7 @@ class TimeScratch(NamedTuple):
     (max(n, 8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its eigensystem. last: (3,)
     what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under way, asked:
     what the caller is to find, see above. power: (1,) of the likelihood, 1 but for stepping stones.
-    parsimony: the characters, for moves that it guides."""
+    parsimony: the characters, for moves that it guides. trait: messages of the trait, by state.slot."""
 
     cell: CellScratch
     down: DownScratch
@@ -217,3 +220,4 @@ class TimeScratch(NamedTuple):
     asked: np.ndarray
     power: np.ndarray
     parsimony: ParsimonyRoom
+    trait: TraitMemory

@@ -102,7 +102,7 @@ def new_run(
     moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device)
     columns = trace_columns(model)
     state = stored[0] if stored else time_state(model, settings, moves, number, origin)
-    samples = stored[1] if stored else no_samples(len(columns.names), state.parent.shape[1], 2)
+    samples = stored[1] if stored else no_samples(len(columns.names), state.parent.shape[1], columns.n_sets)
     run = Run(
         number, settings, model, tuple(moves), columns, cells, data, state,
         time_scratch(cells, data, state, characters), samples,

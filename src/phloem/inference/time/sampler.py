@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +26,14 @@ from phloem.inference.mcmc.sampler import (
 )
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.spread import Spread
-from phloem.inference.time.draws import HEIGHTS, RATES, draw, trace_columns
+from phloem.inference.time.draws import HEIGHTS, RATES, STATES, draw, trace_columns
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
 from phloem.inference.time.run import Run, advanced, new_run
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel
+from phloem.inference.time.traits import PER_ROUTE, TraitModel
+from phloem.io.annotations import format_annotation
 from phloem.io.newick_text import newick_name
 from phloem.io.output_file import appended_text, replaced_text
 from phloem.tree.reroot import unroot
@@ -56,24 +58,29 @@ def write_trace(prefix: str, run: Run, done: int) -> int:
     ):
         with appended_text(path, KEPT) if done else replaced_text(path, kept=KEPT) as file:
             file.write("" if done else header)
-            file.writelines(line(run.samples, i) for i in range(done, run.samples.n))
+            file.writelines(line(run.samples, i, run.model.trait) for i in range(done, run.samples.n))
     return run.samples.n
 
 
-def _numbers_line(samples: Samples, i: int) -> str:
+def _numbers_line(samples: Samples, i: int, trait: TraitModel | None) -> str:
     numbers = "\t".join(f"{x:.10g}" for x in samples.numbers[i])
     return f"{samples.generation[i]}\t{numbers}\n"
 
 
-def _tree_line(samples: Samples, i: int) -> str:
+def _tree_line(samples: Samples, i: int, trait: TraitModel | None) -> str:
     parent, lengths, rates = samples.parent[i], samples.lengths[i], samples.sets[i, RATES]
     n_tips = (len(parent) + 1) // 2
     inside: list[list[str]] = [[] for _ in parent]
+    states = [""] * len(parent)
+    if trait is not None:
+        words = ["," + format_annotation({trait.tips.name: state})[2:-1] for state in trait.tips.states]
+        states = [words[int(k)] for k in samples.sets[i, STATES]]
     for x in range(len(parent) - 1):
         text = str(x + 1) if x < n_tips else f"({','.join(inside[x])})"
-        inside[parent[x]].append(f"{text}[&rate={rates[x]:.6e}]:{lengths[x]:.10g}")
+        inside[parent[x]].append(f"{text}[&rate={rates[x]:.6e}{states[x]}]:{lengths[x]:.10g}")
+    root = f"[&{states[-1][1:]}]" if trait is not None else ""
     note = f"[&lnP={samples.numbers[i, :2].sum():.6f}]"
-    return f"tree STATE_{samples.generation[i]} {note} = [&R] ({','.join(inside[-1])});\n"
+    return f"tree STATE_{samples.generation[i]} {note} = [&R] ({','.join(inside[-1])}){root};\n"
 
 
 def close_trace(prefix: str, run: Run) -> None:
@@ -190,9 +197,11 @@ def first_kept(run: Run) -> int:
 
 
 def diagnosis_of(runs: Sequence[Run]) -> Diagnosis:
-    """Convergence of numbers and clades after the warm-up."""
+    """Convergence of numbers and clades after the warm-up; of a trait without those of single routes."""
     names = ("LnL", "LnPr", *runs[0].columns.names)
-    samples = [run.samples for run in runs]
+    kept = [i for i, name in enumerate(names) if not name.startswith(PER_ROUTE)]
+    samples = [replace(run.samples, numbers=run.samples.numbers[:, kept]) for run in runs]
+    names = tuple(names[i] for i in kept)
     return diagnose(samples, names, runs[0].model.taxa, first_kept(runs[0]), runs[0].settings.convergence)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from phloem.density import clocks, deviations, local_clocks
 from phloem.density.terms.compiled.dispatch import block_table
+from phloem.density.traits import trait_density, trait_memory
 from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND, ParsimonyRoom, Recipes
@@ -33,6 +34,7 @@ from phloem.inference.time.records import (
 )
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.structure import CLOCK_RATE, CLOCK_SPREAD, TimeModel
+from phloem.inference.time.traits import NO_TRAIT
 from phloem.pruning.cpu.cell_loops import EVALUATE, GRADIENT
 from phloem.pruning.cpu.cell_memory import (
     Part,
@@ -120,7 +122,7 @@ def time_data(
     space, recipes = model.space, cells.recipes
     compiled = recipes.rows[0, KIND] == COMPILED
     of_model = np.array([b.name in model.of_substitution for b in space.blocks])
-    free = np.array([b.name not in model.fixed for b in space.blocks])
+    free = np.array([b.name not in model.fixed | model.of_trait for b in space.blocks])
     calibrations, ages = model.calibrations()
     first = space.place(model.parameters.blocks[0].name).start
     if settings.use_data and not on_device:
@@ -141,7 +143,9 @@ def time_data(
             first=space.offsets[:-1].copy(),
             size=np.diff(space.offsets),
             coordinate=space.coordinate_offsets[:-1].copy(),
-            support=np.where(free, [SUPPORT[b.support] for b in space.blocks], FIXED).astype(np.int64),
+            support=np.where(free, [SUPPORT.get(b.support, FIXED) for b in space.blocks], FIXED).astype(
+                np.int64
+            ),
             low=np.array([b.lower for b in space.blocks], np.float64),
             high=np.array([b.upper for b in space.blocks], np.float64),
             taken=taken.astype(np.uint8),
@@ -159,6 +163,8 @@ def time_data(
         moves=move_arrays(*chosen, model.clock),
         path=settings.path,
         most_steps=settings.most_steps,
+        trait=model.trait.record(space, model.trait_reference) if model.trait else NO_TRAIT,
+        trait_density=by_address.TRAIT.address(trait_density) if model.trait else 0,
     )
 
 
@@ -306,4 +312,5 @@ def time_scratch(cells: Cells, data: TimeData, state: TimeState, characters: Par
         asked=np.zeros(7, np.int64),
         power=np.ones(1),
         parsimony=characters,
+        trait=trait_memory(n if data.trait_density else 0, data.trait.tips.shape[1]),
     )

@@ -20,6 +20,7 @@ from phloem.density.terms.uniform import Uniform
 from phloem.density.tree_priors.tree_prior import LEVEL, Parameters, Scale, TreePrior, chosen
 from phloem.errors import InputError, require_choice
 from phloem.inference.mcmc.structure import ChainModel, printed_names
+from phloem.inference.time import traits
 from phloem.inference.time.settings import CTMC, Clade, TreeModel
 from phloem.model.model import many_models
 
@@ -48,7 +49,9 @@ class TimeModel:
     clock's rate has the CTMC reference prior. engine: the substitution model as the engine's chains know it;
     model_from: (e,) which of the numbers each of its numbers is, -1: a reference rate of 1. tree_prior, with
     its parameters. clock: density.clocks.STRICT, …. taxa; tip_bounds: (T, 2) heights; youngest: the date that
-    height 0 is, nan without dates. clades: of taxa, with what is known of them. fixed: blocks that stay."""
+    height 0 is, nan without dates. clades: of taxa, with what is known of them. fixed: blocks that stay.
+    trait: that changes along the tree, if any; trait_reference: whether its clock has the CTMC reference
+    prior."""
 
     space: Space
     priors: tuple[BlockPrior, ...]
@@ -64,6 +67,13 @@ class TimeModel:
     clades: tuple[Clade, ...] = ()
     fixed: frozenset[str] = frozenset()
     scale: Scale = field(default=Scale(1.0, 3, 1))
+    trait: traits.TraitModel | None = None
+    trait_reference: bool = False
+
+    @property
+    def of_trait(self) -> frozenset[str]:
+        """Names of the trait's blocks."""
+        return frozenset(b.name for b in (self.trait.blocks(1.0) if self.trait else ()))
 
     @property
     def n_tips(self) -> int:
@@ -114,6 +124,7 @@ def time_model(
     taxa: tuple[str, ...],
     tip_bounds: np.ndarray,
     youngest: float,
+    trait: traits.TraitModel | None = None,
 ) -> TimeModel:
     """Everything together. tip_bounds: (T, 2) lowest and highest height of every tip.
 
@@ -138,6 +149,10 @@ def time_model(
     model_blocks, model_from = _model_blocks(engine, sum(b.size for b in blocks))
     blocks += model_blocks
     priors |= {b.name: _usual(b) for b in model_blocks}
+    if trait is not None:
+        blocks += trait.blocks(scale.time)
+        priors[traits.CLOCK] = CTMC
+        priors |= trait.priors()
     for name, family in tree.priors.items():
         if name == LEVEL and LEVEL in options:
             if isinstance(family, float | str):
@@ -146,8 +161,8 @@ def time_model(
             raise InputError(f"there is no '{name}' to give a prior", hint=f"There are: {', '.join(priors)}.")
         priors[name] = family
     reference = priors.get(CLOCK_RATE) == CTMC
-    if reference and CTMC in [p for n, p in priors.items() if n != CLOCK_RATE]:
-        raise InputError("ctmc is a prior of clock_rate")
+    if CTMC in [p for n, p in priors.items() if n not in (CLOCK_RATE, traits.CLOCK)]:
+        raise InputError("ctmc is a prior of rates of clocks")
     known = {name: value for name, value in priors.items() if isinstance(value, float)}
     blocks = [_held(b, known[b.name]) if b.name in known else b for b in blocks]
     space = Space(tuple(blocks))
@@ -155,7 +170,7 @@ def time_model(
     table = tuple(BlockPrior(name, own) for name, own in named if not isinstance(own, str | float))
     return TimeModel(
         space, table, reference, engine, model_from, prior, parameters, kind, taxa, tip_bounds, youngest,
-        tree.clades, frozenset(known), scale,
+        tree.clades, frozenset(known), scale, trait, priors.get(traits.CLOCK) == CTMC,
     )  # fmt: skip
 
 

@@ -1,16 +1,19 @@
 """What differs from analysis to analysis, called by its address: the tree prior, the density of branch
-deviations, clocks whose rates know of each other. A run compiles those that it has."""
+deviations, clocks whose rates know of each other, a trait. A run compiles those that it has."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from phloem.density.local_clocks import Branches
+from phloem.density.traits import Lineage, Trait, trait_memory
 from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.hardware.numba_compile import ByAddress
 
 _X, _I = np.zeros(1), np.zeros(1, np.int64)
 _BRANCHES = Branches(0, 1, _I, _I, _I, _I, _X, _X, _X, np.zeros((1, 1), np.uint8), _I, _I, _X)
+_LINEAGE = Lineage(_I, _I, _I, _I, _X)
+_TRAIT = Trait(np.zeros((1, 1)), _I, _I, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0)
 
 TREE_PRIOR = ByAddress(Genealogy(_X, _I, 1, _I), _X, _X, _X, _X)
 """density of density/tree_priors: (genealogy, x, settings, by_height, by_number)."""
@@ -20,3 +23,5 @@ LENGTHS_ALONG = ByAddress(_BRANCHES, _X)
 """set_lengths_along of density/local_clocks.py: (branches, lengths)."""
 PULL_BACK_ALONG = ByAddress(_BRANCHES, _X, _X, _X, _X, _X)
 """pull_back_along: (branches, lengths, by_length, by_height, by_deviation, by_number)."""
+TRAIT = ByAddress(_TRAIT, _LINEAGE, _LINEAGE, _X, _X, trait_memory(1, 1), 0, 0)
+"""trait_density of density/traits.py: (trait, before, now, x_before, x, memory, slot, asked)."""

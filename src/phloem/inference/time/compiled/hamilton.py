@@ -140,11 +140,11 @@ def is_whole(pending, which):
 
 
 @merged
-def leap(scratch, which):
+def leap(scratch):
     """Half a step of the momenta and a whole one of the coordinates."""
     pending = scratch.pending
     step = pending[LENGTH]
-    outer = step * pending[INNER] if is_whole(pending, which) else 0.0
+    outer = step * pending[INNER] if pending[STEP] % pending[INNER] == 0 else 0.0
     for i in range(scratch.y.shape[0]):
         scratch.momentum[i] += 0.5 * scratch.scale[i] * (step * scratch.slope[i] + outer * scratch.kick[i])
         scratch.y[i] += step * scratch.scale[i] * scratch.momentum[i]
@@ -152,11 +152,11 @@ def leap(scratch, which):
 
 
 @merged
-def land(scratch, which):
+def land(scratch):
     """The other half; returns the energy of the momenta."""
     pending, energy = scratch.pending, 0.0
     step = pending[LENGTH]
-    outer = step * pending[INNER] if is_whole(pending, which) else 0.0
+    outer = step * pending[INNER] if pending[STEP] % pending[INNER] == 0 else 0.0
     for i in range(scratch.y.shape[0]):
         scratch.momentum[i] += 0.5 * scratch.scale[i] * (step * scratch.slope[i] + outer * scratch.kick[i])
         energy += 0.5 * scratch.momentum[i] * scratch.momentum[i]
@@ -226,12 +226,15 @@ def add_slopes(data, state, scratch, which):
             clock.kind, s, parent, heights_, deviations, by_deviation, by_height
         )
     likelihood = is_whole(scratch.pending, which) and data.use_data != 0
-    for part in range(2 if likelihood else 1):  # of the prior, then of all
+    trait = data.trait_density != 0 and scratch.pending[STEP] % scratch.pending[INNER] == 0
+    for part in range(2 if likelihood or trait else 1):  # of the prior, then of all
         if part == 1:
             for x in range(n):
-                by_height[x] = spare[x]
-            by_length = scratch.by_length
-            if clock.along != 0:
+                by_height[x] = spare[x] + (scratch.trait.by_height[x] if trait else 0.0)
+            by_length, by_rate, by_s = scratch.by_length, 0.0, 0.0
+            if not likelihood:
+                pass
+            elif clock.along != 0:
                 own = by_value[clock.rate : clock.rate + clock.size]
                 point = branches(data, state, scratch)
                 pull_back_along(
@@ -241,10 +244,10 @@ def add_slopes(data, state, scratch, which):
                 by_rate, by_s = pull_back_lengths(
                     clock.kind, rate, s, parent, heights_, deviations, by_length, by_height, by_deviation
                 )
-            for i in range(scratch.by_engine.shape[0]):
+            for i in range(scratch.by_engine.shape[0] if likelihood else 0):
                 if data.model_from[i] >= 0:
                     by_value[data.model_from[i]] += scratch.by_engine[i]
-        elif likelihood:
+        elif likelihood or trait:
             for x in range(n):
                 spare[x] = by_height[x]
         by_value[clock.rate] += by_rate / rate
@@ -255,7 +258,7 @@ def add_slopes(data, state, scratch, which):
         for x in range(n):
             slope[x], slope[n + x] = by_height[x], by_deviation[x]
         pull_back_numbers(data.blocks, data.blocks.taken[which], values, by_value, slope[2 * n :])
-    if likelihood:
+    if likelihood or trait:
         for i in range(scratch.kick.shape[0]):
             scratch.kick[i] -= scratch.slope[i]
     return extra

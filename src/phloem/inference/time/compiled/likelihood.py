@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from phloem.density.traits import FRESH, Lineage
+from phloem.density.traits import SLOPES as TRAIT_SLOPES
 from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.model import category_rates, model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import mark_moved
@@ -18,10 +20,12 @@ from phloem.inference.mcmc.records import (
     MORE_SHARES,
     SHARES,
 )
+from phloem.inference.time.compiled.by_address import TRAIT
 from phloem.inference.time.compiled.density import add_number_slopes, prior_of
 from phloem.inference.time.records import (
     EVERYTHING,
     LAST_LIKELIHOOD,
+    LAST_PRIOR,
     OTHER_MODEL,
     PARAMETERS,
     PROPOSED,
@@ -46,6 +50,7 @@ from phloem.pruning.cpu.cell_records import (
 )
 from phloem.pruning.cpu.storage import float64_at, int64_at
 
+log_trait = TRAIT.call
 SAME, WRITTEN, BY_CALLER = range(3)  # what is to be done about a proposal's model
 ALPHA_STEP = 1e-4  # relative, of differences of a gamma's category rates
 
@@ -208,7 +213,8 @@ class Wanted(NamedTuple):
     (proposed), else of the accepted state, of which the proposal's slot is a copy. model_changed, reordered,
     everything: as cell_records.ProposedTree and cell_loops have them. slopes: derivatives of all that
     the Hamiltonian move `which` changes; parameters: of the likelihood by the model's numbers, too. answered:
-    the likelihood is in scratch.last, and its derivatives where slopes would write them."""
+    the likelihood is in scratch.last, and its derivatives where slopes would write them. whole: not a step
+    between two of the likelihood's."""
 
     likelihood: bool
     proposed: bool
@@ -219,6 +225,7 @@ class Wanted(NamedTuple):
     which: int
     parameters: bool
     answered: bool
+    whole: bool
 
 
 @merged
@@ -229,6 +236,9 @@ def assess(data, state, scratch, wanted):
     scratch.asked says what of it, and nan is returned."""
     new, likelihood = 1 - state.slot[0], state.log_likelihood[0]
     prior = prior_of(data, state, scratch, new)
+    if data.trait_density != 0 and wanted.whole and prior > -math.inf:
+        prior += trait_of(data, state, scratch, wanted)
+        scratch.last[LAST_PRIOR] = prior
     if prior > -math.inf:
         if wanted.slopes:
             add_number_slopes(data, state.values[new], wanted.which, scratch.by_value)
@@ -251,6 +261,19 @@ def assess(data, state, scratch, wanted):
         prior += scratch.power[0] * likelihood
     scratch.last[LAST_LIKELIHOOD] = likelihood
     return prior if prior < math.inf else -math.inf  # what overflows, or is no number, is no state to be in
+
+
+@merged
+def trait_of(data, state, scratch, wanted):
+    """Of the trait on the proposal: prior of its routes and likelihood; its slopes where they are wanted."""
+    old, new = state.slot[0], 1 - state.slot[0]
+    before = Lineage(
+        state.parent[old], state.left[old], state.right[old], state.order[old], state.heights[old]
+    )
+    now = Lineage(state.parent[new], state.left[new], state.right[new], state.order[new], state.heights[new])
+    asked = (FRESH if wanted.everything else 0) | (TRAIT_SLOPES if wanted.slopes else 0)
+    own = (data.trait, before, now, state.values[old], state.values[new], scratch.trait, new, asked)
+    return log_trait(data.trait_density, own)
 
 
 @merged

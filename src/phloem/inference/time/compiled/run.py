@@ -152,6 +152,7 @@ def advance(data, state, scratch, n_moves, task):
             wanted = Wanted(
                 touched, not start, changed, pending[TOPOLOGY] != 0.0, fresh, by_steps,
                 which, by_steps and data.model_moves[which] != 0, waited == FOR_LIKELIHOOD,
+                not by_steps or pending[STEP] % pending[INNER] == 0.0,
             )  # fmt: skip
             value = assess(data, state, scratch, wanted)
             if value != value:
@@ -164,7 +165,7 @@ def advance(data, state, scratch, n_moves, task):
                 if start:
                     pending[ENERGY] -= value
                     continue
-                change = pending[ENERGY] + value - land(scratch, which)
+                change = pending[ENERGY] + value - land(scratch)
                 if pending[STEP] % pending[INNER] != 0.0:
                     continue
                 if change > -WORST:
@@ -194,7 +195,7 @@ def _go_on(data, state, scratch, which):
     """Begin a trajectory, or take its next step; False where that leads nowhere."""
     pending, begun = scratch.pending, scratch.pending[STEPS] > 0.0
     if begun:
-        leap(scratch, which)
+        leap(scratch)
     else:
         energy = begin_trajectory(data, state, scratch, which)
         step = math.exp(state.steps[which, LOG_STEP if scratch.done[ADAPTS] != 0 else LOG_MEAN])
