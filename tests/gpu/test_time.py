@@ -11,7 +11,7 @@ from phloem.data.alphabet import alphabet
 from phloem.density.parameterisation import PartModel
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
-from phloem.inference.time.records import LAST_LIKELIHOOD, TAKEN
+from phloem.inference.time.records import CALLER, LAST_LIKELIHOOD, TAKEN
 from phloem.inference.time.run import advanced, new_run
 from phloem.inference.time.sampler import plain_time_likelihood
 from phloem.inference.time.settings import TimeSettings, TreeModel
@@ -83,10 +83,15 @@ def test_trajectories_of_the_model_alone(tmp_path, monkeypatch):
     np.testing.assert_allclose(found[0].samples.numbers, found[1].samples.numbers, rtol=1e-9, atol=1e-9)
 
 
+def by_caller(run):
+    """All questions are Python's to answer."""
+    return replace(run, data=run.data._replace(on_device=CALLER))
+
+
 def test_a_wrong_value_is_seen(tmp_path):
     """The control: answers that are one in a million off."""
     alignment, model, observed = case("HKY+FO+G4", "dna", tmp_path)
-    run = new_run(0, observed, model, SETTINGS, device="gpu")
+    run = by_caller(new_run(0, observed, model, SETTINGS, device="gpu"))
     answer = run.on_device.answer
 
     def errs(data, state, scratch):
@@ -101,7 +106,7 @@ def test_a_proposal_that_is_not_settled_is_seen(tmp_path):
     """The control of what the loop decided: where accepted lengths are forgotten, values are of others."""
     alignment, model, observed = case("HKY+FO+G4", "dna", tmp_path)
     lengths_only = replace(SETTINGS, move_weights={"branch_deviation": 1.0})
-    run = new_run(0, observed, model, lengths_only, device="gpu")
+    run = by_caller(new_run(0, observed, model, lengths_only, device="gpu"))
     answer = run.on_device.answer
 
     def forgets(data, state, scratch):

@@ -83,15 +83,15 @@ def held_by_distances(kind, s, parent, heights, deviations, by_deviation, by_hei
     """What the log density of all ε_i gains where it is one of (t, μ, s) at held distances, Σ -log s; and
     from by_deviation (N,), d/dε of that of ε (-ε where it is standard normal), the slopes of both: d/dt,
     added to by_height (N,), d/d log μ and d/ds."""
-    by_rate, by_s = 0.0, 0.0
+    by_rate, by_s, inverse = 0.0, 0.0, 1.0 / s
     shift = 1.0 if kind == BY_CV else 0.0
     for x in range(parent.shape[0]):
         if parent[x] < 0:
             continue
-        by = by_deviation[x]
-        by_rate -= by / s
-        by_s += by * (shift - deviations[x] / s) - 1.0 / s
-        slope = -by / (s * (heights[parent[x]] - heights[x]))
+        by = by_deviation[x] * inverse
+        by_rate -= by
+        by_s += by * (s * shift - deviations[x]) - inverse
+        slope = -by / (heights[parent[x]] - heights[x])
         by_height[parent[x]] += slope
         by_height[x] -= slope
     return -(parent.shape[0] - 1) * math.log(s), by_rate, by_s

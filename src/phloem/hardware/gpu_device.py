@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import RLock
 
 import torch
 from triton import knobs
@@ -44,6 +45,10 @@ def own_stream() -> Callable[[], AbstractContextManager]:
         return nullcontext
     stream = torch.cuda.Stream()
     return lambda: torch.cuda.stream(stream)
+
+
+one_at_a_time = RLock()
+"""Of threads that capture launches, or make room: captures do not bear another's."""
 
 
 @contextmanager

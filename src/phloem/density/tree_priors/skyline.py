@@ -31,7 +31,7 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
 
 def density(g, x, settings, by_height, by_number):
     """The compiled form. d/dt_c = -C(k, 2) / N_G + C(k - 1, 2) / N_G', G' the group of the next joining."""
-    group, left, k, last, total = 0, g.groups[0], 0, 0.0, 0.0
+    group, left, k, last, total, log_size, by_size = 0, g.groups[0], 0, 0.0, 0.0, math.log(x[0]), 1.0 / x[0]
     if settings[0] == 0.0:
         total = -math.log(x[0])
         by_number[0] -= 1.0 / x[0]
@@ -43,23 +43,22 @@ def density(g, x, settings, by_height, by_number):
     for i in range(g.order.shape[0]):
         node = g.order[i]
         t = g.heights[node]
-        size = x[group]
-        exposure = 0.5 * k * (k - 1) * (t - last) / size
+        exposure = 0.5 * k * (k - 1) * (t - last) * by_size
         total -= exposure
-        by_number[group] += exposure / size
+        by_number[group] += exposure * by_size
         last = t
         if node < g.n_tips:
             k += 1
             continue
-        total -= math.log(size)
-        by_number[group] -= 1.0 / size
-        by_height[node] -= 0.5 * k * (k - 1) / size
+        total -= log_size
+        by_number[group] -= by_size
+        by_height[node] -= 0.5 * k * (k - 1) * by_size
         k -= 1
         left -= 1
         if left == 0 and group + 1 < x.shape[0]:
             group += 1
-            left = g.groups[group]
-        by_height[node] += 0.5 * k * (k - 1) / x[group]
+            left, log_size, by_size = g.groups[group], math.log(x[group]), 1.0 / x[group]
+        by_height[node] += 0.5 * k * (k - 1) * by_size
     return total
 
 

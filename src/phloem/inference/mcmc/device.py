@@ -7,7 +7,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import pairwise
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,7 +66,6 @@ class DeviceChains:
 
 SMALL_TREE, MOST_GROUPS = 2_000, 8
 STREAMS = 8  # forests of a group that the GPU may work on at the same time
-launches_of_python = Lock()  # captures do not bear another's
 
 
 def chains_on_device(
@@ -295,7 +293,7 @@ def _serve(there: DeviceChains, run: tuple, group: Group) -> None:
             else:
                 for forest, on_stream in zip(forests, group.on_stream):
                     if forest.change.counts.any() and not forest.chains.trees.pending.any():
-                        with launches_of_python, on_stream():
+                        with on_stream():
                             forest.evaluate()
                 resume = SETTLE
     except BaseException:

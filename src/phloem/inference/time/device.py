@@ -2,7 +2,8 @@
 
 A chain's topology, branch lengths and model lie in a forest of one chain (pruning/gpu/forest.py), in a stream
 of their own: the runs of an analysis are threads, whose launches the GPU works on side by side. The loop
-hands every question over in scratch.asked, and what it decided about a proposal with the next one."""
+asks for values itself where all that it needs is there (compiled/device.py: answer_there), and hands other
+questions over in scratch.asked, and what it decided about a proposal with the next one."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phloem.errors import NumericalError
-from phloem.inference.mcmc.device import forest_of, launches_of_python
+from phloem.inference.mcmc.device import forest_of
 from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.time.records import (
     EVERYTHING,
@@ -37,16 +38,21 @@ if TYPE_CHECKING:
 class DeviceLikelihood:
     """Answers the questions of one run. DeviceError where there is no GPU."""
 
-    def __init__(self, model: TimeModel, cells: Cells, state: TimeState, beside: int) -> None:
-        """cells: one, that holds models; beside: runs that the GPU works for at the same time."""
+    def __init__(
+        self, model: TimeModel, cells: Cells, state: TimeState, scratch: TimeScratch, beside: int
+    ) -> None:
+        """cells: one, that holds models; beside: runs that the GPU works for at the same time. Writes
+        scratch.there and fields."""
         from phloem.hardware.gpu_device import own_stream
 
         slot = int(state.slot[0])
         tree = state.order[slot], state.left[slot], state.right[slot]
         self._model, self._cells, self._on_stream = model, cells, own_stream()
+        self._mask = np.ones(1, bool)
         with self._on_stream():
             self.forest: GpuForest = forest_of(cells.forest.parts[:1], [tree], beside)
-        self._fields = np.append(self.forest.numbers.blocks[:, 0], self.forest.sizes.width).astype(np.int64)
+        self._fields, self._row = scratch.fields, scratch.there
+        self._fields[:] = np.append(self.forest.numbers.blocks[:, 0], self.forest.sizes.width)
         self._compiled = cells.recipes.rows[0, KIND] == COMPILED
         if not self._compiled:
             self._fields[0] = -1
@@ -57,7 +63,15 @@ class DeviceLikelihood:
     def _note_places(self) -> None:
         forest = self.forest
         self._places = forest.chains, forest.change, forest.record
-        self._row = table_row(*self._places)
+        self._row[:] = table_row(*self._places)
+
+    @staticmethod
+    def address() -> int:
+        """TimeData.on_device, of a loop that asks itself."""
+        from phloem.inference.time.compiled.by_address import ANSWER
+        from phloem.inference.time.compiled.device import answer_there
+
+        return ANSWER.address(answer_there)
 
     def on_stream(self) -> AbstractContextManager:
         """Where answers are made."""
@@ -95,8 +109,7 @@ class DeviceLikelihood:
             status = evaluate_asked(self._row, asked, scratch.last, tree, state.lengths, state.slot, own)
             if status != READY:
                 if self.forest.change.counts.any() and not self.forest.chains.trees.pending.any():
-                    with launches_of_python:
-                        self.forest.evaluate()
+                    self.forest.evaluate()
                 self._note_places()
                 note_value(self._row, scratch.last)
         except NumericalError:
@@ -108,9 +121,8 @@ class DeviceLikelihood:
 
     def _start(self, lengths: np.ndarray, values: np.ndarray) -> None:
         model = self._model.engine.site_model(0, self._model.engine_values(values))
-        with launches_of_python:
-            self.forest.start(lengths[None], [model])
-            self.forest.models[:] = [model, model]  # the loop writes numbers only, in the same form
+        self.forest.start(lengths[None], [model])
+        self.forest.models[:] = [model, model]  # the loop writes numbers only, in the same form
         self._note_places()
 
     def _add_slopes(self, data: TimeData, scratch: TimeScratch) -> None:
@@ -118,8 +130,7 @@ class DeviceLikelihood:
         from phloem.inference.time.compiled.likelihood import add_model_slopes
 
         parameters = bool(scratch.asked[PARAMETERS])
-        with launches_of_python:
-            found = self.forest.gradient(np.ones(1, bool), parameters)
+        found = self.forest.gradient(self._mask, parameters)
         if self._places[2] is not self.forest.record:
             self._note_places()
         scratch.by_length[:], scratch.by_engine[:] = found[0, 0], 0.0

@@ -38,6 +38,7 @@ RATIO, TOUCHED, TOPOLOGY, STEP, STEPS, INNER, LENGTH, ENERGY, JACOBIAN = range(9
 # TimeScratch.asked, of a device: a value of the proposal, with another model, another topology, of
 # everything; slopes, by the model's numbers, too; and whether what it proposes since is to be taken over
 PROPOSED, OTHER_MODEL, REORDERED, EVERYTHING, SLOPES, PARAMETERS, TAKEN = range(7)
+CALLER = 1  # TimeData.on_device
 # rows of the scales that a table of clades holds
 OF_HEIGHT, OF_RATE = range(2)
 
@@ -94,7 +95,8 @@ class MoveTable(NamedTuple):
 class TimeData(NamedTuple):
     """What never changes during a run.
 
-    use_data: 0 samples the prior. on_device: 1 where the caller finds likelihoods (device.py). numbers,
+    use_data: 0 samples the prior. on_device: 1 where the caller finds likelihoods (device.py), or the address
+    of what finds those that it can and leaves others to the caller (by_address.ANSWER); 0: cells. numbers,
     addresses, downs: (L, ·) tables of the cells (pruning/cpu/cell_records.py). recipes: of the substitution
     model, from its own numbers (e,); model_from: (e,) int64 which of the chain's numbers each is, -1: a
     reference rate of 1; model_moves: (3,) uint8, which Hamiltonian moves change some of them. tree_density:
@@ -185,7 +187,9 @@ class TimeScratch(NamedTuple):
     (max(n, 8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its eigensystem. last: (3,)
     what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under way, asked:
     what the caller is to find, see above. power: (1,) of the likelihood, 1 but for stepping stones.
-    parsimony: the characters, for moves that it guides. trait: messages of the trait, by state.slot."""
+    parsimony: the characters, for moves that it guides. trait: messages of the trait, by state.slot. there:
+    (ROW,) int64 row of the device's forest (pruning/cpu/chain_tables.py), fields: (10,) where its models lie
+    (run_device.write_model)."""
 
     cell: CellScratch
     down: DownScratch
@@ -221,3 +225,5 @@ class TimeScratch(NamedTuple):
     power: np.ndarray
     parsimony: ParsimonyRoom
     trait: TraitMemory
+    there: np.ndarray
+    fields: np.ndarray

@@ -111,7 +111,8 @@ def new_run(
     if there_on_device:
         from phloem.inference.time.device import DeviceLikelihood
 
-        run = replace(run, on_device=DeviceLikelihood(model, cells, state, settings.n_runs))
+        own = DeviceLikelihood(model, cells, state, run.scratch, settings.n_runs)
+        run = replace(run, on_device=own, data=data._replace(on_device=own.address()))
     _turns(run, 1, REFRESH)
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
         raise NumericalError("a starting tree has no finite log-likelihood or prior density")

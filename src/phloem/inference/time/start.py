@@ -44,6 +44,7 @@ from phloem.pruning.cpu.cell_memory import (
     pre_order_vectors,
 )
 from phloem.pruning.cpu.cell_records import DownArrays
+from phloem.pruning.cpu.chain_tables import ROW
 from phloem.pruning.cpu.column_classes import tip_keys
 from phloem.pruning.cpu.forest import Forest
 from phloem.pruning.cpu.storage import address_of
@@ -313,4 +314,6 @@ def time_scratch(cells: Cells, data: TimeData, state: TimeState, characters: Par
         power=np.ones(1),
         parsimony=characters,
         trait=trait_memory(n if data.trait_density else 0, data.trait.tips.shape[1]),
+        there=np.zeros(ROW, np.int64),
+        fields=np.zeros(10, np.int64),
     )

@@ -104,7 +104,13 @@ def launch(chains, device):
     if graph == 0:
         return NO_GRAPH
     expect_values(device)
-    # One thread at a time: where many launch at once, the driver's own lock puts them to sleep.
+    return start_graph(device, graph)
+
+
+@uncounted
+def start_graph(device, graph):
+    """Launch what was captured, one thread at a time: where many do at once, the driver's own lock puts them
+    to sleep."""
     turns = 0
     while read_shared(device.launching, 0) != 0 or exchange(device.launching, 0, 1) != 0:
         turns += 1

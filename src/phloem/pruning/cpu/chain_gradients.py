@@ -13,7 +13,7 @@ import numpy as np
 
 from phloem.hardware.numba_compile import compiled
 from phloem.pruning.cpu import chain_state as state
-from phloem.pruning.cpu.chain_evaluation import NO_ANSWER, NO_GRAPH, NOTHING_YET, room
+from phloem.pruning.cpu.chain_evaluation import NO_ANSWER, NO_GRAPH, NOTHING_YET, room, start_graph
 from phloem.pruning.cpu.chain_state import (
     COLUMNS_IN,
     MATRIX_IN,
@@ -45,7 +45,7 @@ from phloem.pruning.cpu.chain_sums import (
     most_words,
 )
 from phloem.pruning.cpu.chain_versions import CHUNK, NO_ROOM, READY, tiles
-from phloem.pruning.cpu.schedule import call_with_two, read_shared
+from phloem.pruning.cpu.schedule import read_shared
 
 # The head of a list: the first words are those of chain_steps. Rows of tiles of roots and of what follows;
 # columns of messages, of the pieces u and of q, in the order that kernels/root.py wants.
@@ -294,7 +294,7 @@ def gradient(chains, sums, device, tile, keep_u):
     if graph == 0:
         return NO_GRAPH
     expect(chains, device)
-    if call_with_two(device.driver[0], graph, device.driver[1]) != 0:
+    if start_graph(device, graph) != READY:
         return NO_ANSWER
     return receive(chains, sums, device)
 

@@ -25,10 +25,11 @@ from phloem.pruning.cpu.chain_state import (
 from phloem.pruning.cpu.storage import address_of, float64_at, int32_at, int64_at
 
 WORDS = 5
+ROW = 47 * WORDS  # of a table: fields of the records
 
 
 def table_row(chains: Chains, change: Change, device: Device) -> np.ndarray:
-    """(235,) int64. Good as long as the records' arrays are alive, and theirs."""
+    """(ROW,) int64. Good as long as the records' arrays are alive, and theirs."""
     leaves = [*_leaves(chains), *_leaves(change), *_leaves(device)]
     row = np.zeros((len(leaves), WORDS), np.int64)
     for k, leaf in enumerate(leaves):

@@ -9,7 +9,7 @@ import torch
 import triton.language as tl
 
 from phloem.errors import DeviceError, NumericalError
-from phloem.hardware.gpu_device import captured, find_device, graph_launcher, memory_errors
+from phloem.hardware.gpu_device import captured, find_device, graph_launcher, memory_errors, one_at_a_time
 from phloem.model.record import SiteModel, SiteModelGradient
 from phloem.pruning.cpu import chain_evaluation as generation
 from phloem.pruning.cpu import chain_state as state
@@ -222,22 +222,23 @@ class GpuForest:
         if self.chains.trees.pending.any():
             raise RuntimeError("proposals are pending: settle them first")
         try:
-            with memory_errors():
-                while (
-                    status := generation.evaluate(self.chains, self.change, self.record)
-                ) != generation.READY:
-                    if status == generation.NO_ROOM:
-                        self._grow()
-                    elif status == generation.NO_GRAPH:
-                        status = self._first_launch()
-                    if status in (generation.NO_NUMBER, generation.NO_ANSWER):
-                        self._give_up(status)
-                    if status == generation.READY:
-                        break
+            status = generation.evaluate(self.chains, self.change, self.record)
+            if status != generation.READY:
+                with one_at_a_time, memory_errors():
+                    self._evaluate_after(status)
         except BaseException:
             self.settle(np.zeros(self.n_chains))  # nothing is pending, and the changes are forgotten
             raise
         return self.values()
+
+    def _evaluate_after(self, status: int) -> None:
+        while status == generation.NO_ROOM:
+            self._grow()
+            status = generation.evaluate(self.chains, self.change, self.record)
+        if status == generation.NO_GRAPH:
+            status = self._first_launch()
+        if status != generation.READY:
+            self._give_up(status)
 
     def values(self) -> np.ndarray:
         """(H,) log-likelihoods: of what a chain proposes, else of what it accepted."""
@@ -256,8 +257,7 @@ class GpuForest:
 
         mask: (H,) chains that take part, all by default; zeros elsewhere. A chain's numbers do not depend on
         the others. parameters: by the numbers of the models, too: site_model_gradient then has them.
-        RuntimeError while something is pending in a lazy forest, whose proposals have no columns of their
-        own.
+        RuntimeError while something is pending in a lazy forest, where proposals have no columns of theirs.
         """
         mask = np.ones(self.n_chains, bool) if mask is None else np.asarray(mask, bool)
         return self.gradients.gradient(mask, parameters)

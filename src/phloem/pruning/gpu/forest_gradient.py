@@ -10,7 +10,7 @@ import torch
 import triton.language as tl
 
 from phloem.errors import DeviceError
-from phloem.hardware.gpu_device import captured, memory_errors
+from phloem.hardware.gpu_device import captured, memory_errors, one_at_a_time
 from phloem.model.record import SiteModelGradient
 from phloem.pruning.cpu import chain_gradients as lists
 from phloem.pruning.cpu.chain_evaluation import NO_ANSWER, NO_GRAPH
@@ -20,7 +20,7 @@ from phloem.pruning.cpu.chain_state import (
     Device,
 )
 from phloem.pruning.cpu.chain_sums import no_sums
-from phloem.pruning.cpu.chain_versions import CHUNK, NO_ROOM
+from phloem.pruning.cpu.chain_versions import CHUNK, NO_ROOM, READY
 from phloem.pruning.gpu.buffers import processors
 from phloem.pruning.gpu.forest_leapfrog import Leapfrog
 from phloem.pruning.gpu.forest_parameters import ParameterSums
@@ -44,6 +44,7 @@ class ForestGradients:
         c, roots, device = f.problem.n_categories, f.root_columns, f.device
         self._pinned = device.type == "cuda"
         self._found = torch.zeros((h, n_sets, n), dtype=torch.float64, pin_memory=self._pinned)
+        self._home = self._found.numpy()
         self._host = torch.zeros(1 << 16, dtype=torch.int64, pin_memory=self._pinned)
         self.first_step = lists.HEAD + 2 * h * c
         self.sums = no_sums(h, n, int(roots[:, 1].max()), 2 * f.sizes.longest)  # measured: docs/gpu.md
@@ -67,7 +68,7 @@ class ForestGradients:
         self._parameters: ParameterSums | None = None
         self.record = Device(
             self._host.numpy(),
-            self._found.numpy().reshape(-1).view(np.int64),
+            self._home.reshape(-1).view(np.int64),
             np.zeros(h, np.int64),
             np.zeros(5, np.int64),
             np.zeros((32, 32, 32), np.int64),
@@ -99,18 +100,21 @@ class ForestGradients:
         self._number_columns()
         self._by_model = {}
         self.record.active[:] = mask
-        with memory_errors():
-            while (status := self._listed(parameters)) == NO_ROOM:
-                self._grow()
-            if status == NO_GRAPH:
-                status = self._first_launch(parameters)
+        status = self._listed(parameters)
+        if status != READY:
+            with one_at_a_time, memory_errors():
+                while status == NO_ROOM:
+                    self._grow()
+                    status = self._listed(parameters)
+                if status == NO_GRAPH:
+                    status = self._first_launch(parameters)
         if status == NO_ANSWER:
             if self._pinned:
                 torch.cuda.synchronize(self._forest.device)
             raise DeviceError("the GPU does not answer")
-        found = np.where(np.asarray(mask, bool)[:, None, None], self._found.numpy(), 0.0)
-        if parameters and np.any(mask):
-            with memory_errors():
+        found = np.where(mask[:, None, None], self._home, 0.0)
+        if parameters and mask.any():
+            with one_at_a_time, memory_errors():
                 self._parameters = self._parameters or ParameterSums(self._forest)
                 self._by_model = self._parameters.found(np.flatnonzero(mask))
         return found
@@ -132,8 +136,12 @@ class ForestGradients:
         """In a lazy forest, messages that lie in the columns of a node above are made anew in their own, and
         the device gets the class rows that accepting a topology made."""
         forest, trees = self._forest, self._forest.chains.trees
-        if forest.chains.shape.lazy and (trees.pending & (forest.change.counts[:, N_EDITS] > 0)).any():
+        if not forest.chains.shape.lazy:
+            return
+        if trees.pending.any() and (trees.pending & (forest.change.counts[:, N_EDITS] > 0)).any():
             raise RuntimeError("proposals are pending, whose columns are not numbered: settle them first")
+        if not (trees.stale.any() or forest.chains.scratch.n_fresh.any()):
+            return
         version = trees.accepted ^ trees.pending
         missing = forest.chains.scratch.n_fresh[:, 0] > 0
         stale = np.flatnonzero(missing | (trees.stale[version, np.arange(forest.n_chains)] > 0)).tolist()

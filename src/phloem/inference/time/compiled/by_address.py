@@ -1,5 +1,6 @@
 """What differs from analysis to analysis, called by its address: the tree prior, the density of branch
-deviations, clocks whose rates know of each other, a trait. A run compiles those that it has."""
+deviations, clocks whose rates know of each other, a trait, likelihoods on a device. A run compiles those
+that it has."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.hardware.numba_compile import ByAddress
 
 _X, _I = np.zeros(1), np.zeros(1, np.int64)
+_II, _XXX = np.zeros((1, 1), np.int64), np.zeros((1, 1, 1))
 _BRANCHES = Branches(0, 1, _I, _I, _I, _I, _X, _X, _X, np.zeros((1, 1), np.uint8), _I, _I, _X)
 _LINEAGE = Lineage(_I, _I, _I, _I, _X)
 _TRAIT = Trait(np.zeros((1, 1)), _I, _I, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0)
@@ -25,3 +27,5 @@ PULL_BACK_ALONG = ByAddress(_BRANCHES, _X, _X, _X, _X, _X)
 """pull_back_along: (branches, lengths, by_length, by_height, by_deviation, by_number)."""
 TRAIT = ByAddress(_TRAIT, _LINEAGE, _LINEAGE, _X, _X, trait_memory(1, 1), 0, 0)
 """trait_density of density/traits.py: (trait, before, now, x_before, x, memory, slot, asked)."""
+ANSWER = ByAddress(_I, _I, _X, (_II, _II), _XXX, _I, (_I, _I, _I))
+"""compiled/device.py: answer_there."""

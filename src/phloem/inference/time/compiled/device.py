@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.run_device import write_model
 from phloem.inference.time.records import (
@@ -15,7 +17,7 @@ from phloem.pruning.cpu.cell_records import SLOT, cell_model, cell_numbers
 from phloem.pruning.cpu.chain_evaluation import evaluate
 from phloem.pruning.cpu.chain_state import N_BRANCHES, N_EDITS
 from phloem.pruning.cpu.chain_tables import chains_at, change_at, device_at, trees_at
-from phloem.pruning.cpu.chain_versions import settle_version
+from phloem.pruning.cpu.chain_versions import READY, settle_version
 from phloem.pruning.cpu.storage import int64_at
 
 
@@ -56,6 +58,17 @@ def evaluate_asked(row, asked, last, tree, lengths, slot, model):
     status = evaluate(chains_at(row), change, device_at(row))
     note_value(row, last)
     return status
+
+
+@uncounted
+def answer_there(row, asked, last, tree, lengths, slot, model):
+    """What was decided, then the log-likelihood of the proposal, nan where it must be asked for again, by
+    Python: nothing was captured for a list of this size, arrays must grow, or it is no number. Arguments of
+    evaluate_asked."""
+    settle_asked(row, asked)
+    if evaluate_asked(row, asked, last, tree, lengths, slot, model) != READY:
+        return math.nan
+    return last[LAST_LIKELIHOOD]
 
 
 @uncounted

@@ -134,29 +134,37 @@ def plan_trajectory(data, state, scratch, which, step):
 
 
 @merged
+def lands(pending):
+    """Whether a step ends where the likelihood acts, or may: only there is the momenta's half step done apart
+    from the next one's."""
+    return pending[STEP] % pending[INNER] == 0
+
+
+@merged
 def is_whole(pending, which):
     """Whether the likelihood acts at this step."""
-    return which != DATES and pending[STEP] % pending[INNER] == 0
+    return which != DATES and lands(pending)
 
 
 @merged
 def leap(scratch):
-    """Half a step of the momenta and a whole one of the coordinates."""
+    """Half a step of the momenta, after steps that did not land a whole one, and one of the coordinates."""
     pending = scratch.pending
     step = pending[LENGTH]
-    outer = step * pending[INNER] if pending[STEP] % pending[INNER] == 0 else 0.0
+    outer = step * pending[INNER] if lands(pending) else 0.0
+    inner = step if lands(pending) else 2.0 * step
     for i in range(scratch.y.shape[0]):
-        scratch.momentum[i] += 0.5 * scratch.scale[i] * (step * scratch.slope[i] + outer * scratch.kick[i])
+        scratch.momentum[i] += 0.5 * scratch.scale[i] * (inner * scratch.slope[i] + outer * scratch.kick[i])
         scratch.y[i] += step * scratch.scale[i] * scratch.momentum[i]
     pending[STEP] += 1
 
 
 @merged
 def land(scratch):
-    """The other half; returns the energy of the momenta."""
+    """The other half, where a step lands; returns the energy of the momenta."""
     pending, energy = scratch.pending, 0.0
     step = pending[LENGTH]
-    outer = step * pending[INNER] if pending[STEP] % pending[INNER] == 0 else 0.0
+    outer = step * pending[INNER]
     for i in range(scratch.y.shape[0]):
         scratch.momentum[i] += 0.5 * scratch.scale[i] * (step * scratch.slope[i] + outer * scratch.kick[i])
         energy += 0.5 * scratch.momentum[i] * scratch.momentum[i]
@@ -226,7 +234,7 @@ def add_slopes(data, state, scratch, which):
             clock.kind, s, parent, heights_, deviations, by_deviation, by_height
         )
     likelihood = is_whole(scratch.pending, which) and data.use_data != 0
-    trait = data.trait_density != 0 and scratch.pending[STEP] % scratch.pending[INNER] == 0
+    trait = data.trait_density != 0 and lands(scratch.pending)
     for part in range(2 if likelihood or trait else 1):  # of the prior, then of all
         if part == 1:
             for x in range(n):

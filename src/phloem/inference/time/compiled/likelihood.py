@@ -20,9 +20,10 @@ from phloem.inference.mcmc.records import (
     MORE_SHARES,
     SHARES,
 )
-from phloem.inference.time.compiled.by_address import TRAIT
+from phloem.inference.time.compiled.by_address import ANSWER, TRAIT
 from phloem.inference.time.compiled.density import add_number_slopes, prior_of
 from phloem.inference.time.records import (
+    CALLER,
     EVERYTHING,
     LAST_LIKELIHOOD,
     LAST_PRIOR,
@@ -50,7 +51,7 @@ from phloem.pruning.cpu.cell_records import (
 )
 from phloem.pruning.cpu.storage import float64_at, int64_at
 
-log_trait = TRAIT.call
+log_trait, answer = TRAIT.call, ANSWER.call
 SAME, WRITTEN, BY_CALLER = range(3)  # what is to be done about a proposal's model
 ALPHA_STEP = 1e-4  # relative, of differences of a gamma's category rates
 
@@ -247,8 +248,9 @@ def assess(data, state, scratch, wanted):
             if wanted.answered:
                 likelihood = scratch.last[LAST_LIKELIHOOD]
             elif data.on_device != 0:
-                ask(scratch.asked, wanted)
-                return math.nan
+                likelihood = ask(data, state, scratch, wanted)
+                if likelihood != likelihood:
+                    return math.nan
             else:
                 if wanted.proposed:
                     likelihood = evaluate(
@@ -286,11 +288,18 @@ def weigh_slopes(scratch):
 
 
 @merged
-def ask(asked, wanted):
-    """Say what of the likelihood is wanted."""
+def ask(data, state, scratch, wanted):
+    """Say what of the likelihood is wanted; returns it where the device can be asked from here, else nan."""
+    asked = scratch.asked
     asked[PROPOSED], asked[OTHER_MODEL] = wanted.proposed, wanted.model_changed
     asked[REORDERED], asked[EVERYTHING] = wanted.reordered, wanted.everything
     asked[SLOPES], asked[PARAMETERS] = wanted.slopes, wanted.parameters
+    by_caller = wanted.model_changed and data.recipes.rows[0, KIND] != COMPILED
+    if data.on_device == CALLER or wanted.everything or wanted.slopes or by_caller:
+        return math.nan
+    own = data.numbers[0], data.addresses[0], scratch.fields
+    tree = state.left, state.right
+    return answer(data.on_device, (scratch.there, asked, scratch.last, tree, state.lengths, state.slot, own))
 
 
 @merged

@@ -24,6 +24,7 @@ from phloem.inference.time.compiled.hamilton import (
     end_trajectory,
     is_whole,
     land,
+    lands,
     leap,
     learn_scales,
     lengths_along,
@@ -46,7 +47,6 @@ from phloem.inference.time.records import (
     ENERGY,
     FOR_LIKELIHOOD,
     FOR_MODEL,
-    INNER,
     JACOBIAN,
     JOINT,
     LAST_LIKELIHOOD,
@@ -152,7 +152,7 @@ def advance(data, state, scratch, n_moves, task):
             wanted = Wanted(
                 touched, not start, changed, pending[TOPOLOGY] != 0.0, fresh, by_steps,
                 which, by_steps and data.model_moves[which] != 0, waited == FOR_LIKELIHOOD,
-                not by_steps or pending[STEP] % pending[INNER] == 0.0,
+                not by_steps or lands(pending),
             )  # fmt: skip
             value = assess(data, state, scratch, wanted)
             if value != value:
@@ -165,9 +165,9 @@ def advance(data, state, scratch, n_moves, task):
                 if start:
                     pending[ENERGY] -= value
                     continue
-                change = pending[ENERGY] + value - land(scratch)
-                if pending[STEP] % pending[INNER] != 0.0:
+                if not lands(pending):
                     continue
+                change = pending[ENERGY] + value - land(scratch)
                 if change > -WORST:
                     if pending[STEP] < pending[STEPS]:
                         continue

@@ -19,15 +19,17 @@ from phloem.inference.time.compiled.edit import graft, log_range, prune, random_
 from phloem.inference.time.move_table import Move
 
 PIECES = 4  # of a branch, times within which are as good as the one in the middle
+SOFT = 0.4  # what a change costs in every second proposal, of its price
 LOOSE, CLOCKLIKE = 1.0, 1e6  # shapes of changes where rates depend on each other, and where they are alike
 
 
 class Changes(NamedTuple):
     """How many changes a branch gets that lasts a time: rate, expected in a unit of time; shape, of the
-    negative binomial, the smaller the wider."""
+    negative binomial, the smaller the wider. price: what one more on the tree costs, of its usual price."""
 
     rate: float
     shape: float
+    price: float
 
 
 def parsimony_spr(p):
@@ -53,7 +55,8 @@ def parsimony_spr(p):
 def drawn_graft(p, i, q, s, before):
     """Where i and its parent q go, which were above s at a height before: a branch, -1 where there is none,
     the height, and the log Hastings ratio."""
-    room, own, changes = p.parsimony, -1, changes_of(p)
+    room, own = p.parsimony, -1
+    changes = changes_of(p, 1.0 if uniform(p.rng) < 0.5 else SOFT)
     n = places(p, i, q, root_above(p, s))
     for k in range(n):
         weigh_times(p, i, k, changes)
@@ -69,7 +72,7 @@ def drawn_graft(p, i, q, s, before):
 
 
 @uncounted
-def changes_of(p):
+def changes_of(p, price):
     """By the clock's mean rate and spread."""
     s = log_spread(p.clock, p.values[p.spread]) if p.spread >= 0 else 0.0
     shape = LOOSE
@@ -77,7 +80,7 @@ def changes_of(p):
         shape = CLOCKLIKE
     elif p.clock in INDEPENDENT:
         shape = min(1.0 / math.expm1(s * s), CLOCKLIKE)
-    return Changes(p.values[p.rate] * p.parsimony.per_length[0], shape)
+    return Changes(p.values[p.rate] * p.parsimony.per_length[0], shape, price)
 
 
 @uncounted
@@ -134,6 +137,7 @@ def weigh_times(p, i, k, changes):
     """Take into the cost of place k what the times there are worth."""
     room, x = p.parsimony, p.edges[k]
     number, shape = room.node[k], changes.shape
+    room.price_of[k] *= changes.price
     room.price_of[k] -= math.lgamma(number + shape) - math.lgamma(number + 1.0)
     most, total = fits(p, i, k, changes)
     room.cost[k] = room.price_of[k] - most - math.log(total / PIECES) - log_range(p, i, x, base_of(p, i, x))
