@@ -149,8 +149,15 @@ def splits_seen() -> KnownSplits:
                 state.lengths[None, None] * (3 if together else 1),
             )
             note(seen, N_TIPS, looked_at(SimpleNamespace(n_tips=N_TIPS), seen))
-    below = np.append(tip_keys(N_TIPS), np.zeros(N_TIPS - 1, np.uint64))
-    return KnownSplits(*known.values(), below, np.zeros((N_NODES, 2)))
+    return known_splits(known, N_TIPS)
+
+
+def known_splits(known: dict[str, np.ndarray], n_tips: int) -> KnownSplits:
+    """With room to work in."""
+    n = 2 * n_tips - 1
+    below = np.append(tip_keys(n_tips), np.zeros(n_tips - 1, np.uint64))
+    room = np.zeros(n, np.int64), np.zeros((n, 2)), np.zeros((n, 2)), np.zeros((n, 3), np.int64)
+    return KnownSplits(*known.values(), below, *room)
 
 
 SPLITS = splits_seen()
@@ -414,6 +421,7 @@ CASES = {
     "leapfrog": Case(0.25, instead(with_one_kick_too_many) | SCALED),
     "nni": Case(1.0, instead(next_to_cherries, with_a_stretch)),
     "learnt_nni": Case(1.0, SCALED),
+    "learnt_spr": Case(1.0, SCALED),
     "spr": Case(1.0, SCALED),
     "tbr": Case(1.0, SCALED),
     "parsimony_spr": Case(1.0, SCALED),

@@ -46,10 +46,13 @@ LENGTH_MOVES = {
     "tbr": {"tbr": 3, "branch_multiplier": 1},
     "nni": {"nni": 3, "branch_multiplier": 1},
     "learnt_nni": {"learnt_nni": 3, "branch_multiplier": 1},
+    "learnt_spr": {"learnt_spr": 3, "nni": 1, "branch_multiplier": 1},
     "parsimony_spr": {"parsimony_spr": 3, "branch_multiplier": 1},
     "leapfrog": {"leapfrog": 1, "branch_multiplier": 9},
 }
-TOPOLOGY_MOVES = {name: LENGTH_MOVES[name] for name in ("nni", "learnt_nni", "spr", "tbr", "parsimony_spr")}
+TOPOLOGY_MOVES = {
+    name: LENGTH_MOVES[name] for name in ("nni", "learnt_nni", "learnt_spr", "spr", "tbr", "parsimony_spr")
+}
 
 
 def length_p_values(samples, n_tips: int) -> list[float]:

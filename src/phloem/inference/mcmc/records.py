@@ -105,13 +105,17 @@ class KnownSplits(NamedTuple):
     stands in the first free place from key mod C on, 0: free. It is of a split and a branch beside it, or its
     own (compiled/known_splits.beside); sums: (C, 1 + 2G) in how many looks they were, and the sums of the
     branch's log lengths and of their squares, by sets; looks: (1,) at a chain. below: (N,) uint64, keys of
-    the nodes, those of the tips given; weight: (N, 2), what a move notes."""
+    the nodes, those of the tips given, up: (N,) their parents; weight, least: (N, 2), place: (N, 3) int64,
+    what moves note."""
 
     keys: np.ndarray
     sums: np.ndarray
     looks: np.ndarray
     below: np.ndarray
+    up: np.ndarray
     weight: np.ndarray
+    least: np.ndarray
+    place: np.ndarray
 
 
 class ChainData(NamedTuple):
@@ -263,7 +267,8 @@ class ParsimonyRoom(NamedTuple):
 class ChainScratch(NamedTuple):
     """What one thread works in. cell: of the likelihood. adjacency, edge: (N, 3) int64, stack, branch: (N,)
     int64, of topology moves; kept: (G, N). shares: of simplex moves. square,
-    vectors: (S' · S',). keys: (2, N) uint64, with those of the tips; weight: (N, 2), of KnownSplits."""
+    vectors: (S' · S',). keys: (2, N) uint64, with those of the tips; weights: (2, N, 2) and places: (N,
+    3), of KnownSplits."""
 
     cell: CellScratch
     adjacency: np.ndarray
@@ -276,4 +281,5 @@ class ChainScratch(NamedTuple):
     vectors: np.ndarray
     parsimony: ParsimonyRoom
     keys: np.ndarray
-    weight: np.ndarray
+    weights: np.ndarray
+    places: np.ndarray

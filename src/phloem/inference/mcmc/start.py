@@ -381,5 +381,6 @@ def _chain_scratch(forest: Forest, data: ChainData, n_sets: int, characters: Par
         vectors=np.zeros(square),
         parsimony=ParsimonyRoom(*(array.copy() for array in characters)),
         keys=np.tile(np.append(tip_keys(data.n_tips), np.zeros(data.n_tips - 1, np.uint64)), (2, 1)),
-        weight=np.zeros((n, 2)),
+        weights=np.zeros((2, n, 2)),
+        places=np.zeros((n, 3), np.int64),
     )

@@ -19,7 +19,7 @@ from phloem.inference.mcmc.records import Joint, KnownSplits, ParsimonyRoom
 from phloem.inference.mcmc.split_memory import looked_at, no_splits, note
 from phloem.inference.mcmc.start import random_tree, stream
 from phloem.pruning.cpu.cell_memory import Part
-from phloem.pruning.cpu.column_classes import tip_keys
+from statistical.mcmc.move_cases import known_splits
 
 JOINT = Joint(
     *(np.zeros(0, np.int64) for _ in range(3)), np.zeros((0, 2)), np.zeros((1, 1)), np.zeros(1), 1.0,
@@ -42,16 +42,17 @@ def propose(move: str, adjacency, edge, lengths, n_tips: int, rng, p_extend: flo
 
 @cache
 def splits_seen(n_tips: int) -> KnownSplits:
-    """Some, too rarely for their lengths to be known."""
+    """Shares of looks, as if these had been too few for lengths to be known."""
     rng, known = np.random.default_rng(2), no_splits(n_tips, 1)
-    for _ in range(KNOWN - 1):
+    for _ in range(60):
         *arrays, lengths = random_tree(n_tips, rng)
         names = ("parent", "left", "right", "order")
         tree = SimpleNamespace(**{name: array[None, None] for name, array in zip(names, arrays)}, **known)
         tree.slot, tree.lengths = np.zeros(1, np.int64), lengths[None, None, None]
         note(tree, n_tips, looked_at(SimpleNamespace(n_tips=n_tips), tree))
-    below = np.append(tip_keys(n_tips), np.zeros(n_tips - 1, np.uint64))
-    return KnownSplits(*known.values(), below, np.zeros((2 * n_tips - 1, 2)))
+    for name in ("split_sums", "split_looks"):
+        known[name] *= KNOWN / 61
+    return known_splits(known, n_tips)
 
 
 @cache
@@ -143,7 +144,7 @@ def check_valid(tree, n_tips: int) -> None:
     assert (np.delete(length, own) == 0).all()
 
 
-@pytest.mark.parametrize("move", ["nni", "learnt_nni", "spr", "tbr", "parsimony_spr"])
+@pytest.mark.parametrize("move", ["nni", "learnt_nni", "learnt_spr", "spr", "tbr", "parsimony_spr"])
 @pytest.mark.parametrize("n_tips", [4, 5, 12, 40])
 def test_thousands_of_moves_keep_the_tree_valid(move, n_tips):
     tree, rng = distinct_tree(n_tips, 3), stream(5, 0, 0)
@@ -157,7 +158,8 @@ def test_thousands_of_moves_keep_the_tree_valid(move, n_tips):
 
 
 @pytest.mark.parametrize(
-    ("move", "p_extend"), [("learnt_nni", 0.5), *product(["nni", "spr", "tbr", "parsimony_spr"], [0.5, 0.8])]
+    ("move", "p_extend"),
+    [("learnt_nni", 0.5), ("learnt_spr", 0.5), *product(["nni", "spr", "tbr", "parsimony_spr"], [0.5, 0.8])],
 )
 def test_the_hastings_ratio_is_that_of_counted_proposals(move, p_extend):
     start, n = distinct_tree(6, 1), 30_000

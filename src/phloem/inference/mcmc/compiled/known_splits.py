@@ -9,7 +9,6 @@ import numpy as np
 
 from phloem.hardware.numba_compile import uncounted
 
-UNSEEN = 0.01  # added to every split's frequency
 KNOWN = 8  # looks from which on a length beside a split is known
 NARROWEST = 0.01  # variance of a log length
 
@@ -33,10 +32,20 @@ def place_of(splits, split, branch):
 
 
 @uncounted
-def frequency(splits, split):
-    """Of a split, with what is added to that of each."""
+def seen_share(splits, split):
+    """In what share of the looks a split was there."""
     at = place_of(splits, split, split)
-    return UNSEEN + (splits.sums[at, 0] / splits.looks[0] if at >= 0 else 0.0)
+    return splits.sums[at, 0] / splits.looks[0] if at >= 0 else 0.0
+
+
+@uncounted
+def name_splits(p):
+    """Fill splits.below and up from the tree."""
+    below, up, left, right = p.splits.below, p.splits.up, p.left, p.right
+    for x in p.order:
+        if x >= p.n_tips:
+            below[x] = below[left[x]] + below[right[x]]
+            up[left[x]], up[right[x]] = x, x
 
 
 @uncounted

@@ -56,8 +56,9 @@ def propose(data, state, shared, scratch, h, move):
         state.mean[rank], 1.0 / math.sqrt(data.heat[rank, PRIOR]), data.joint.group,
     )  # fmt: skip
     splits = KnownSplits(
-        state.split_keys, state.split_sums, state.split_looks, scratch.keys[0], scratch.weight
-    )
+        state.split_keys, state.split_sums, state.split_looks, scratch.keys[0], scratch.branch,
+        scratch.weights[0], scratch.weights[1], scratch.places,
+    )  # fmt: skip
     proposal = Proposal(
         data.n_tips, rng, state.tuning[rank, move], low, high, data.p_extend,
         state.values[h, s, first : first + size], lengths, chosen, left, right,

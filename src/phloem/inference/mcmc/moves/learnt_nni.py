@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 from phloem.hardware.numba_compile import uncounted
-from phloem.inference.mcmc.compiled.known_splits import fit_length, frequency, place_of
+from phloem.inference.mcmc.compiled.known_splits import fit_length, name_splits, place_of, seen_share
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.unrooted import place, replace
 from phloem.inference.mcmc.move_table import TOPOLOGY, Move
+
+UNSEEN = 0.01  # added to every split's frequency
 
 
 def learnt_nni(p):
@@ -18,13 +20,11 @@ def learnt_nni(p):
     (compiled/known_splits.fit_length), a function with an inverse. Log Hastings ratio: log w / Σ w of the way
     back less that of the way there, plus the log of the Jacobian (splits learnt in burn-in: Meyer 2021, Syst.
     Biol. 70:1015; w: Zanella 2020, J. Am. Stat. Assoc. 115:852)."""
-    below, left, right, weight = p.splits.below, p.left, p.right, p.splits.weight
-    for x in p.order:
-        if x >= p.n_tips:
-            below[x] = below[left[x]] + below[right[x]]
+    below, weight = p.splits.below, p.splits.weight
+    name_splits(p)
     total = weigh(p)
     u, x, side = uniform(p.rng) * total, -1, 0
-    for y in range(p.n_tips, left.shape[0] - 1):
+    for y in range(p.n_tips, p.left.shape[0] - 1):
         for i in range(2):
             if u > 0.0 and weight[y, i] > 0.0:
                 x, side, u = y, i, u - weight[y, i]
@@ -47,9 +47,10 @@ def weigh(p):
             x, sibling = (right[up], left[up]) if side else (left[up], right[up])
             if x < p.n_tips:
                 continue
-            old = frequency(p.splits, below[x])
+            old = UNSEEN + seen_share(p.splits, below[x])
             for i in range(2):
-                new = frequency(p.splits, below[sibling] + below[left[x] if i else right[x]])
+                then = below[sibling] + below[left[x] if i else right[x]]
+                new = UNSEEN + seen_share(p.splits, then)
                 weight[x, i] = new / (old + new)
                 total += weight[x, i]
     return total
