@@ -104,7 +104,7 @@ def test_what_is_noted_is_what_moves_do():
 
 
 def test_work_grows_with_what_a_move_changes():
-    run = advanced(chains(n_chains=1, use_data=True), 1900)
+    run = advanced(chains(n_chains=1, use_data=True, tuning_generations=200_000), 40_000)
     names, jumps = [move.name for move in run.moves], run.state.jumps
     work = dict(zip(names, jumps[:, WORK] / jumps[:, PROPOSALS]))
     assert work["branch_multiplier"] < work["tree_multiplier"] and work["spr"] < work["parsimony_spr"]
