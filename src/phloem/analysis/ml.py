@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from phloem import __version__
 from phloem.analysis.likelihood import optimum_record
 from phloem.analysis.ml_choice import choose
 from phloem.analysis.ml_data import MlData, read_ml_data, settings_of
+from phloem.analysis.ml_differences import (
+    MlDifferences,
+    run_differences,
+    why_differences,
+    write_differences,
+)
 from phloem.analysis.ml_files import write_result
 from phloem.analysis.ml_merge import merge_settings, merging_record
 from phloem.analysis.ml_report import choice_record, model_text_of, parts_record
-from phloem.analysis.ml_settings import MlSettings, choice_settings, replicates_of, support_settings
+from phloem.analysis.ml_settings import (
+    MlSettings,
+    checkpoint_of,
+    choice_settings,
+    replicates_of,
+    support_settings,
+)
 from phloem.analysis.ml_supports import BranchSupports, supports_of
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
@@ -25,7 +34,6 @@ from phloem.errors import InputError, in_file
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import Ranks, ranks
-from phloem.io.input_file import input_digest
 from phloem.io.trees import newick_text, read_trees
 from phloem.model.record import ParameterValue
 from phloem.plot.terminal_tree import draw_tree
@@ -117,7 +125,7 @@ def run_ml(
     settings: MlSettings,
     told: Told | None = None,
     compiling: Callable[[str], None] | None = None,
-) -> MlResult:
+) -> MlResult | MlDifferences:
     """Read, choose a model if asked to, search, write the files.
 
     told: called with what is being done and the best log-likelihood so far. compiling: called with a sentence
@@ -134,6 +142,12 @@ def run_ml(
             "--genes; else start one.",
         )
     check_outputs(settings.files, settings.inputs, settings.redo)
+    given = why_differences(settings)
+    if given is not None:
+        outbreak, kept = run_differences(settings, given, told, compiling or (lambda _: None))
+        write_differences(outbreak)
+        kept.remove()
+        return outbreak
     result, data, checkpoint = analysed(settings, told, resumable=True, here=here)
     write_result(result, data)
     if checkpoint is not None:
@@ -175,7 +189,7 @@ def analysed(
     found = supports = tree = checkpoint = None
     if settings.searches:
         searched_data = data.searched(models)
-        checkpoint = _checkpoint(settings, texts) if resumable else None
+        checkpoint = checkpoint_of(settings, texts) if resumable else None
         found = search(searched_data, start, of_search, told, of_supports, checkpoint, here)
         tree = rows.put_back(found.optimum.tree)
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
@@ -230,20 +244,6 @@ def _bootstrapped(
             told(Doing("bootstrap", k, most, f"bootstrap {k} of {most}", left), value)
 
     return bootstrap_trees(resampling, values, replicates, of_search, counted, here)
-
-
-def _checkpoint(settings: MlSettings, models: Sequence[str]) -> Checkpoint:
-    """Of this search: what decides its numbers is part of its identity, threads and supports are not."""
-    from phloem.inference.ml.search_state import Checkpoint
-
-    others = (
-        "prefix", "threads", "redo", "alrt", "ufboot", "bnni", "bootstrap", "picture"
-    )  # fmt: skip
-    chosen = {k: v for k, v in asdict(settings).items() if k not in others}
-    files = [input_digest(file) for file in settings.inputs]
-    text = json.dumps([__version__, models, chosen, files], sort_keys=True, default=str)
-    identity = hashlib.sha256(text.encode()).hexdigest()
-    return Checkpoint(f"{settings.file_prefix}.checkpoint", identity, settings.redo)
 
 
 def _provenance(settings: MlSettings, found: SearchResult | None) -> dict[str, Any]:

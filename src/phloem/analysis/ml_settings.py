@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from phloem import __version__
 from phloem.analysis.draw import check_picture_name
 from phloem.analysis.model_file import file_of_model
 from phloem.analysis.reading import DataOptions
 from phloem.density.parameterisation import LengthLinkage
 from phloem.errors import STANDARD_INPUT, InputError, count_of
+from phloem.io.input_file import input_digest
 
 if TYPE_CHECKING:
     from phloem.inference.ml.branch_tests import SupportSettings
     from phloem.inference.ml.model_choice import ChoiceSettings
+    from phloem.inference.ml.search_state import Checkpoint
 
 AUTOMATIC, ONLY_CHOICE = ("auto", "mfp"), "mf"  # in place of a model, in any case; IQ-TREE's names
 
@@ -61,7 +67,9 @@ class MlSettings(FitSettings):
     inference/ml/tree_search.py. keep_identical: search with all sequences, equal ones too. picture: a file
     for the tree, .svg, .png or .pdf. linkage: what branch lengths of parts have in common, None for
     proportional; link: parameters that parts share, as analysis.partitioned_likelihood.read_linkage has them.
-    merge, merge_percent: of parts before models are chosen (inference/ml/merging.py), None for none, 10.
+    engine: on patterns, or on differences of very many nearly equal genomes (analysis/ml_differences.py),
+    which has supports of its own, sprta. merge, merge_percent: of parts before models are chosen
+    (inference/ml/merging.py), None for none, 10.
     """
 
     linkage: LengthLinkage | None = None
@@ -82,6 +90,8 @@ class MlSettings(FitSettings):
     ufboot: int = 0
     bnni: bool = False
     bootstrap: str | None = None
+    engine: Literal["auto", "patterns", "differences"] = "auto"
+    sprta: bool = False
     picture: str | None = None
 
     @property
@@ -185,3 +195,25 @@ def replicates_of(settings: MlSettings) -> int | Literal["auto"] | None:
     if not 1 <= number <= 100_000:
         raise InputError(f"--bootstrap {settings.bootstrap}", hint="Give a number of replicates, or auto.")
     return number
+
+
+def checkpoint_of(
+    settings: MlSettings, models: Sequence[str], from_json: Callable[[dict[str, Any]], Any] | None = None
+) -> Checkpoint:
+    """Of this search: what decides its numbers is part of its identity, threads and supports are not.
+    models: of the parts. from_json: makes a state that is not the usual one."""
+    from phloem.inference.ml.search_state import Checkpoint, SearchState
+
+    others = (
+        "prefix", "threads", "redo", "alrt", "ufboot", "bnni", "bootstrap", "picture", "engine", "sprta"
+    )  # fmt: skip
+    chosen = {k: v for k, v in asdict(settings).items() if k not in others}
+    files = [input_digest(file) for file in settings.inputs]
+    text = json.dumps([__version__, models, chosen, files], sort_keys=True, default=str)
+    identity = hashlib.sha256(text.encode()).hexdigest()
+    return Checkpoint(
+        f"{settings.file_prefix}.checkpoint",
+        identity,
+        settings.redo,
+        from_json=from_json or SearchState.from_json,
+    )

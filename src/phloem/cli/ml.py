@@ -11,6 +11,7 @@ from phloem.cli.streams import message_console, report_console, require_stdout
 
 if TYPE_CHECKING:
     from phloem.analysis.ml import MlResult
+    from phloem.analysis.ml_differences import MlDifferences
     from phloem.analysis.ml_genes import GenesResult
 
 
@@ -80,6 +81,12 @@ def ml(
     ),
     radius: int = typer.Option(5, help="Nodes that a subtree is moved at most."),
     patience: int = typer.Option(10, help="Tries in a row without a better tree that end a search."),
+    engine: Literal["auto", "patterns", "differences"] = typer.Option(
+        "auto", help="On patterns, or on differences: for very many nearly equal genomes, GTR+F and simpler."
+    ),
+    sprta: bool = typer.Option(
+        False, "--sprta", help="With the engine of differences: how probable it is that branches are there."
+    ),
     picture: str | None = typer.Option(None, help="Draw the tree: .svg, .png or .pdf file."),
     progress: str | None = typer.Option(None, help="File that says how far it is, as JSON, every second."),
     seed: int = SEED,
@@ -99,6 +106,7 @@ def ml(
 
 def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
     from phloem.analysis.ml import run_ml
+    from phloem.analysis.ml_differences import MlDifferences
     from phloem.analysis.ml_genes import files_of, genes_of, run_genes
     from phloem.analysis.ml_settings import MlSettings
     from phloem.analysis.processes import dismiss
@@ -117,7 +125,10 @@ def _run(options: dict[str, Any], progress: str | None, genes: bool) -> None:
             result = run_ml(settings, told, messages.print)
     dismiss()
     if not genes:
-        _show(result)
+        if isinstance(result, MlDifferences):
+            _show_differences(result)
+        else:
+            _show(result)
         return
     _show_genes(many)
     if many.failed:
@@ -143,6 +154,26 @@ def _show_genes(result: GenesResult) -> None:
     if result.kept:
         console.print(f"{result.kept} of them were done by an earlier run")
     console.print(f"{result.seconds:.2f} seconds")
+    for name, what in result.files.items():
+        console.print(Text(f"{name}: {what}"))
+
+
+def _show_differences(result: MlDifferences) -> None:
+    from rich.text import Text
+
+    from phloem.analysis.ml_differences import round_lines, summary_lines, support_lines
+
+    console, found = report_console(), result.found
+    for line in summary_lines(result):
+        console.print(Text(line), soft_wrap=True)
+    for warning in result.warnings:
+        console.print(Text.assemble(("warning: ", "yellow"), warning))
+    console.print(Text(f"fitted model: {found.model_text}"), soft_wrap=True)
+    value = f"{found.log_likelihood:.6f}"
+    console.print(Text.assemble("log-likelihood: ", (value, "bold"), " (to the first order in lengths)"))
+    for line in [*round_lines(found), *support_lines(found)]:
+        console.print(Text(line))
+    console.print(f"{result.seconds:.2f} seconds, reading {result.reading_seconds:.2f}")
     for name, what in result.files.items():
         console.print(Text(f"{name}: {what}"))
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -160,21 +160,35 @@ def _place(record: dict[str, Any]) -> Place:
     return Place(edges, record["log_likelihood"])
 
 
+class Kept(Protocol):
+    """What a checkpoint keeps: the state of a search."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
 class Checkpoint:
     """A file with the state of a search. identity: of data and settings: another analysis's file is refused,
-    or overwritten where replace says so. seconds: between two times of writing."""
+    or overwritten where replace says so. from_json: makes the state. seconds: between times of writing."""
 
-    def __init__(self, path: str, identity: str, replace: bool = False, seconds: float = 10.0) -> None:
+    def __init__(
+        self,
+        path: str,
+        identity: str,
+        replace: bool = False,
+        seconds: float = 10.0,
+        from_json: Callable[[dict[str, Any]], Any] = SearchState.from_json,
+    ) -> None:
         self.path, self._identity, self._replace, self._seconds = path, identity, replace, seconds
-        self._last = -np.inf
+        self._from_json, self._last = from_json, -np.inf
 
     def of(self, start: int) -> Checkpoint:
         """Of one of several searches, counted from 1: a file beside that of the first."""
         if start == 1:
             return self
-        return Checkpoint(f"{self.path}.{start}", self._identity, self._replace, self._seconds)
+        path = f"{self.path}.{start}"
+        return Checkpoint(path, self._identity, self._replace, self._seconds, self._from_json)
 
-    def read(self) -> SearchState | None:
+    def read(self) -> Any:
         """None where there is none; InputError for a file of something else."""
         if not os.path.exists(self.path):
             return None
@@ -183,7 +197,7 @@ class Checkpoint:
                 record = json.load(stream)
             same = record["form"] == _FORM and record["identity"] == self._identity
             if same:
-                return SearchState.from_json(record["state"])
+                return self._from_json(record["state"])
         except (ValueError, KeyError, TypeError, UnicodeDecodeError):
             pass
         if self._replace:
@@ -194,7 +208,7 @@ class Checkpoint:
             hint="Give another --prefix, or --redo to begin anew.",
         )
 
-    def write(self, state: SearchState, now: bool = False) -> None:
+    def write(self, state: Kept, now: bool = False) -> None:
         """If it is time, or now."""
         if now or time.monotonic() - self._last >= self._seconds:
             record = {"form": _FORM, "identity": self._identity, "state": state.to_json()}

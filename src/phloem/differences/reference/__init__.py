@@ -1,0 +1,1 @@
+"""The specification, in NumPy."""

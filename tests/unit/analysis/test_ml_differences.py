@@ -1,0 +1,113 @@
+"""`phloem ml` on differences: chosen where it should be, refused where it cannot, its files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tests.unit.differences.outbreaks import outbreak
+from typer.testing import CliRunner
+
+from phloem.analysis import ml_differences
+from phloem.analysis.ml import run_ml
+from phloem.analysis.ml_differences import MlDifferences, patterns, why_differences
+from phloem.analysis.ml_genes import run_genes
+from phloem.analysis.ml_settings import MlSettings
+from phloem.cli import build_app
+from phloem.data.patterns import site_patterns
+from phloem.errors import InputError
+from phloem.io.alignment import write_fasta, write_phylip
+from phloem.io.genomes import genomes_of
+from phloem.io.trees import read_trees
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    alignment, _ = outbreak(30, 3)
+    write_fasta(alignment, "x.fa")
+    write_phylip(alignment, "x.phy")
+    return tmp_path
+
+
+def test_files_and_record(folder):
+    result = run_ml(MlSettings("x.fa", engine="differences", sprta=True, prefix="o", model="HKY+F"))
+    assert isinstance(result, MlDifferences)
+    record = json.loads((folder / "o.json").read_text())
+    assert record["engine"] == "differences"
+    assert record["log_likelihood"] == result.found.log_likelihood
+    assert record["data"]["taxa"] == 30
+    assert len(record["supports"]["SPRTA"]) == len(result.found.supports)
+    text = (folder / "o.tree").read_text()
+    assert text.startswith("[branch labels, in percent: SPRTA]\n")
+    tree = next(iter(read_trees("o.tree")))
+    assert sum(label is not None for label in tree.labels) == len(result.found.supports)
+    assert "engine of differences" in (folder / "o.report").read_text()
+    assert sorted(p.name for p in folder.glob("o.*")) == ["o.json", "o.model", "o.report", "o.tree"]
+    again = run_ml(MlSettings("x.phy", engine="differences", prefix="p", model="@o.model"))
+    assert isinstance(again, MlDifferences)
+    assert again.found.log_likelihood == pytest.approx(result.found.log_likelihood, abs=0.05)
+    with pytest.raises(InputError, match="exists already"):
+        run_ml(MlSettings("x.fa", engine="differences", prefix="o"))
+
+
+def test_it_is_chosen_for_outbreaks_only(folder, monkeypatch):
+    monkeypatch.setattr(ml_differences, "_SMALL", 1 << 10)
+    assert why_differences(MlSettings("x.fa")) is None  # few genomes
+    monkeypatch.setattr(ml_differences, "_MANY", 20)
+    monkeypatch.setattr(ml_differences, "_FEW", 0.05)
+    chosen = why_differences(MlSettings("x.fa"))
+    assert chosen is not None and "would take far longer" in chosen[2]
+    monkeypatch.setattr(ml_differences, "available_bytes", lambda: 10)
+    assert "are free" in why_differences(MlSettings("x.fa"))[2]
+    assert why_differences(MlSettings("x.fa", engine="patterns")) is None
+    for other in (
+        {"model": "GTR+G4"},
+        {"alrt": 100},
+        {"sites": "1-90"},
+        {"datatype": "codon"},
+        {"starts": 2},
+    ):
+        assert why_differences(MlSettings("x.fa", **other)) is None, other
+    monkeypatch.setattr(ml_differences, "_FEW", 1e-4)
+    assert why_differences(MlSettings("x.fa")) is None  # too different
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": "GTR+G4"}, "no rates across sites"),
+        ({"alrt": 100}, "has no --alrt"),
+        ({"model": "auto"}, "has no --model auto"),
+        ({"datatype": "protein"}, "is for nucleotides"),
+        ({"tree": "t.nwk"}, "has no --tree"),
+        ({"radius": 0}, "radius is 0"),
+        ({"engine": "patterns", "sprta": True}, "belongs to the engine of differences"),
+    ],
+)
+def test_what_it_cannot_do_is_said(folder, options, message):
+    settings = MlSettings("x.fa", **({"engine": "differences", "prefix": "o"} | options))
+    with pytest.raises(InputError, match=message) as caught:
+        run_ml(settings)
+    assert caught.value.hint
+    assert not list(folder.glob("o.*"))
+
+
+def test_genes_have_no_engine(folder):
+    with pytest.raises(InputError, match="--engine is of one alignment"):
+        run_genes(MlSettings(".", engine="differences"))
+
+
+def test_patterns_are_counted(folder):
+    alignment, _ = outbreak(25, 9)
+    assert patterns(genomes_of(alignment)) == len(site_patterns(alignment).weights)
+
+
+def test_from_the_command_line(folder):
+    result = CliRunner().invoke(build_app(), ["ml", "x.fa", "--engine", "differences", "--sprta", "-p", "c"])
+    assert result.exit_code == 0, result.output
+    assert "log-likelihood: " in result.output
+    assert "SPRTA mean" in result.output
+    shares = np.array(json.loads((folder / "c.json").read_text())["supports"]["SPRTA"])
+    assert ((shares > 0) & (shares <= 1)).all()
