@@ -41,6 +41,7 @@ def make_folder(folder: Path) -> Path:
     primates = phloem.read_alignment(folder / "primates.nex", sites="2-151")
     for name in ("alignment", "primates", "data", "genomes", "carnivores"):
         write_fasta(primates, folder / f"{name}.fasta")
+    _outbreak(folder)
     write_distance_matrix(phloem.pairwise_distances(primates), folder / "matrix.phy")
     (folder / "primates.toml").write_text('alignment = "primates.nex"\nmodel = "HKY+G4"\n')
     tree = _newick(starting_tree(primates, "bionj").tree)
@@ -145,3 +146,13 @@ def _simulated(folder: Path) -> None:
     (folder / "codons.nwk").write_text(_newick(tree))
     proteins = phloem.simulate_alignment(tree, phloem.parse_model("LG", datatype="protein"), 60, seed=1)
     write_fasta(proteins, folder / "proteins.fasta")
+
+
+def _outbreak(folder: Path) -> None:
+    """Nearly equal genomes: each has the changes of one before it, and one of its own."""
+    genome, rows = "ACGT" * 75, dict[str, str]()
+    for k in range(12):
+        if k % 3 == 0:
+            genome = genome[: 20 * k] + "TTCA" + genome[20 * k + 4 :]
+        rows[f"genome{k}"] = genome[: 7 * k] + "G" + genome[7 * k + 1 :]
+    (folder / "outbreak.fasta").write_text("".join(f">{name}\n{text}\n" for name, text in rows.items()))
