@@ -34,6 +34,12 @@ _MODEL = typer.Option(
 _MERGE = typer.Option(
     None, help="With --model auto and --partitions: merge parts first, trying all pairs or the most alike."
 )
+_ENGINE = typer.Option(
+    "auto", help="On patterns, or on differences: for very many nearly equal genomes, GTR+F and simpler."
+)
+_SPRTA = typer.Option(
+    False, "--sprta", help="With the engine of differences: how probable it is that branches are there."
+)
 _MERGE_PERCENT = typer.Option(
     None, help="With --merge relaxed: of all pairs, those with the most similar rates; 10."
 )
@@ -81,12 +87,8 @@ def ml(
     ),
     radius: int = typer.Option(5, help="Nodes that a subtree is moved at most."),
     patience: int = typer.Option(10, help="Tries in a row without a better tree that end a search."),
-    engine: Literal["auto", "patterns", "differences"] = typer.Option(
-        "auto", help="On patterns, or on differences: for very many nearly equal genomes, GTR+F and simpler."
-    ),
-    sprta: bool = typer.Option(
-        False, "--sprta", help="With the engine of differences: how probable it is that branches are there."
-    ),
+    engine: Literal["auto", "patterns", "differences"] = _ENGINE,
+    sprta: bool = _SPRTA,
     picture: str | None = typer.Option(None, help="Draw the tree: .svg, .png or .pdf file."),
     progress: str | None = typer.Option(None, help="File that says how far it is, as JSON, every second."),
     seed: int = SEED,
