@@ -1,6 +1,7 @@
 """West Nile virus by codons, as `make wnv` has it, for so many seconds: moves done, and where the chains are.
 
-    python benchmarks/west_nile_time.py PREFIX SECONDS [--start lsd] [--warm-up MOVES] [--sample-every MOVES]
+    python benchmarks/west_nile_time.py PREFIX SECONDS [--start lsd] [--runs R] [--warm-up MOVES]
+        [--sample-every MOVES]
 
 It stops as if killed, and goes on from its checkpoint when called again. Nothing is asked about convergence:
 the traces are Tracer's.
@@ -44,7 +45,8 @@ def settings_of(options: argparse.Namespace) -> TimeTreeSettings:
         chains=TimeSettings(
             generations=1_000_000_000,
             sample_every=options.sample_every,
-            check_every=5_000,
+            n_runs=options.runs,
+            check_every=50_000,
             tuning_generations=options.warm_up,
             start=options.start,
             seed=options.seed,
@@ -63,6 +65,7 @@ def main() -> None:
     parser.add_argument("--start", default="random")
     parser.add_argument("--warm-up", type=int, default=200_000)
     parser.add_argument("--sample-every", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--device", default="gpu")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
