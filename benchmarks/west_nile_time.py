@@ -17,7 +17,6 @@ import numpy as np
 
 from phloem.analysis.time import TimeSettings, TimeTreeSettings, TreeModel, time_input
 from phloem.analysis.time_start import time_origin
-from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.sampler import Where
 from phloem.inference.time.sampler import paths, plain_time_likelihood, sample
 
@@ -71,7 +70,7 @@ def main() -> None:
     options = parser.parse_args()
     settings = settings_of(options)
     data = time_input(settings)
-    observed, plain = observations(data.alignment), plain_time_likelihood(data.alignment, data.model)
+    observed, plain = data.observed(), plain_time_likelihood(data.alignments, data.model)
     signal.signal(signal.SIGALRM, stopped)
     signal.alarm(options.seconds)
     begun = time.monotonic()

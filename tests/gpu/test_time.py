@@ -45,7 +45,7 @@ def case(text: str, datatype: str, folder):
 
 def largest_error(run, alignment) -> float:
     """Of the log-likelihoods of all samples, from those of the NumPy reference from scratch."""
-    plain, samples = plain_time_likelihood(alignment, run.model), run.samples
+    plain, samples = plain_time_likelihood([alignment], run.model), run.samples
     names = ("LnL", "LnPr", *run.columns.names)
     expected = [
         plain(samples.parent[i], samples.sets[i], dict(zip(names, samples.numbers[i])))

@@ -15,9 +15,9 @@ from phloem.analysis.pilot import (
     sample_bytes,
 )
 from phloem.analysis.time import TimeTreeSettings, time_input, time_selection
+from phloem.analysis.time_record import model_text
 from phloem.analysis.time_start import time_origin
 from phloem.hardware.notice import on_first_compilation
-from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.sampler import Where
 from phloem.inference.time.sampler import Sampled, sample
 from phloem.inference.time.settings import TimeSettings
@@ -32,7 +32,7 @@ def forecast_time(
         on_first_compilation(compiling)
     data, chains = time_input(settings), settings.chains
     selection = time_selection(settings, data)
-    observed = observations(data.alignment, data.model.engine.unseen)
+    observed = data.observed()
     origin = time_origin(settings, data)
 
     def sampled(n: int) -> Sampled:
@@ -43,7 +43,7 @@ def forecast_time(
     found = sampled(n)
     pilot = Pilot(n, found.seconds, found.diagnosis)
     wanted = kept_generations(chains.convergence.ess, pilot) + chains.tuning
-    taxa, model = data.model.taxa, data.model.engine.parts[0].model.text()
+    taxa, model = data.model.taxa, model_text(data.model)
     return PilotForecast(chains, 1, taxa, (model,), selection, pilot, _memory(chains, found), wanted)
 
 

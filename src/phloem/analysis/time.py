@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.json_record import json_text
-from phloem.analysis.look import dates_of_names
-from phloem.analysis.mcmc_data import DEFAULT_MODELS
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
-from phloem.analysis.reading import alignment_of
 from phloem.analysis.stones import StonesResult, finish_stones
+from phloem.analysis.time_data import TimeInput, time_input
 from phloem.analysis.time_record import (
     TimeResult,
     TimeTreeSettings,
     as_extension,
+    model_text,
     output_files,
     settings_record,
     time_identity,
@@ -28,25 +25,20 @@ from phloem.analysis.time_record import (
     write_past,
 )
 from phloem.analysis.time_start import time_origin, time_selection
-from phloem.analysis.time_traits import check_name, routes_of, states_along, write_trait
-from phloem.data.alignment import Alignment
-from phloem.data.dates import TipDates
+from phloem.analysis.time_traits import routes_of, states_along, write_trait
 from phloem.density import clocks
-from phloem.density.parameterisation import PartModel
 from phloem.density.tree_priors.tree_prior import LEVEL
-from phloem.errors import STANDARD_INPUT, InputError, InputWarning
+from phloem.errors import InputError
 from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import ranks
 from phloem.inference.mcmc.checkpoint import KEPT, state_path
 from phloem.inference.mcmc.guard import report_path
-from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress, Where
 from phloem.inference.mcmc.settings import chain_length
 from phloem.inference.mcmc.spread import shares, shares_text
-from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
 from phloem.inference.time.draws import RATES, past
 from phloem.inference.time.predictive import Check, predictive_checks
 from phloem.inference.time.sampler import (
@@ -56,14 +48,12 @@ from phloem.inference.time.sampler import (
     sample,
     warnings_of,
 )
-from phloem.inference.time.settings import Clade, TimeSettings, TreeModel, family_text, parse_family
+from phloem.inference.time.settings import TimeSettings, TreeModel, family_text
 from phloem.inference.time.start import Origin
-from phloem.inference.time.structure import TimeModel, time_model
+from phloem.inference.time.structure import TimeModel
 from phloem.inference.time.traits import PER_ROUTE
-from phloem.io.date_table import carries_dates
 from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
-from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.pruning.select import Selection
 from phloem.summary.clade_trees import tree_of_clades
 from phloem.summary.routes import Route
@@ -81,107 +71,8 @@ __all__ = [
 ]
 
 LEAST_SAMPLES = 10
-YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
 RUN_BYTES = 40_000  # of a run, for each node: the table of clades
 GENERATION_SECONDS = 1e-6  # of a run of few taxa without data, at least
-ROOT = "root"
-
-
-@dataclass(frozen=True, eq=False)
-class TimeInput:
-    """What was read: the alignment, its dates if any, and the model of everything."""
-
-    alignment: Alignment
-    dates: TipDates | None
-    model: TimeModel
-
-
-# What is read.
-
-
-def time_input(settings: TimeTreeSettings) -> TimeInput:
-    """Read data, dates and models. Errors: InputError, ModelError that name file and taxon."""
-    alignment = alignment_of(settings)
-    text = settings.model or DEFAULT_MODELS.get(alignment.alphabet.kind, "MK+G4")
-    model = model_for_alignment(text, alignment, settings.gamma)
-    part = PartModel("all", model, alignment.n_sites, sites_per_character(model))
-    dates, bounds, youngest = None, np.zeros((alignment.n_taxa, 2)), float("nan")
-    source = settings.date_source
-    if source is None and settings.alignment != STANDARD_INPUT and carries_dates(settings.alignment):
-        source = DateOptions(settings.alignment)
-    if source is None:
-        _warn_of_dated_names(alignment.taxa)
-    else:
-        dates = source.read(alignment.taxa)
-        bounds, youngest = np.stack(dates.ages, axis=1), dates.latest
-        if not np.isfinite(bounds).all():
-            taxon = alignment.taxa[int(np.argmin(np.isfinite(bounds).all(axis=1)))]
-            raise InputError("a date without limits", taxon=taxon, hint="Give the earliest and the latest.")
-    for name, low, high in (("cutoff", 0.0, np.inf), ("sampled", 0.0, 1.0 + 1e-12)):
-        value = settings.tree.options.get(name)
-        if value is not None and not low < value < high:
-            raise InputError(f"--{name} {value:g} is out of range")
-    tree = replace(
-        settings.tree,
-        priors=dict(_named_density(text, "--prior") for text in settings.prior),
-        clades=_clades(settings, alignment.taxa),
-    )
-    trait = settings.trait.read(alignment.taxa, settings.chains.use_data) if settings.trait else None
-    if trait is not None:
-        check_name(trait)
-    structure = structure_of_parts([part])
-    return TimeInput(alignment, dates, time_model(structure, tree, alignment.taxa, bounds, youngest, trait))
-
-
-def _warn_of_dated_names(taxa: tuple[str, ...]) -> None:
-    """Of names that seem to have dates which nobody asked for: all taxa are then taken to be of one time."""
-    dates = dates_of_names(taxa)
-    if dates is not None and YEARS[0] < dates.lower.min() and dates.upper.max() < YEARS[1]:
-        span = f"{dates.lower.min():.6g} to {dates.upper.max():.6g}"
-        told = f"names end in what may be dates ({span}), which are not used: --date-field -1 uses them"
-        warnings.warn(told, InputWarning, stacklevel=3)
-
-
-def _named_density(text: str, option: str):
-    name, equals, density = text.partition("=")
-    if not equals or not name.strip():
-        raise InputError(
-            f"{option} {text}: expected a name, = and a density", hint="As in alpha=exponential(2)."
-        )
-    return name.strip(), parse_family(density)
-
-
-def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, ...]:
-    found = {ROOT: Clade(ROOT, taxa)}
-    for text in (*settings.clade, *(text for text in settings.clock_clade if "=" in text)):
-        name, equals, members = text.partition("=")
-        names = tuple(member.strip() for member in members.split(",") if member.strip())
-        if not equals or not name.strip() or name.strip() in found:
-            raise InputError(f"clade {text}: expected a new name, = and taxa with commas between")
-        found[name.strip()] = Clade(name.strip(), names)
-    for name in settings.monophyletic:
-        _require(found, name)
-        found[name] = replace(found[name], together=True)
-    for text in settings.clock_clade:
-        name = text.partition("=")[0].strip()
-        _require(found, name)
-        if name == ROOT:
-            raise InputError("the clock of all taxa is clock_rate's", hint="Name a clade of some of them.")
-        found[name] = replace(found[name], clock=True)
-    for text in settings.calibrate:
-        name, family = _named_density(text, "--calibrate")
-        _require(found, name)
-        if isinstance(family, str | float) or family.domain == "simplex":
-            raise InputError(f"--calibrate {text}: an age needs a density of single numbers")
-        found[name] = replace(found[name], age=family)
-    if found[ROOT].age is None:
-        del found[ROOT]
-    return tuple(found.values())
-
-
-def _require(clades: dict[str, Clade], name: str) -> None:
-    if name not in clades:
-        raise InputError(f"there is no clade '{name}'", hint="Name its taxa: --clade name=taxon,taxon.")
 
 
 # The analysis.
@@ -266,8 +157,8 @@ def _sampled(
 ) -> Sampled:
     """What the chains draw, here and in other processes. settings.device: cpu or gpu."""
     assert settings.device != "auto"
-    observed = observations(data.alignment, data.model.engine.unseen)
-    plain = plain_time_likelihood(data.alignment, data.model)
+    plain = plain_time_likelihood(data.alignments, data.model)
+    observed = data.observed()
     made_from = observed, data.model, settings.chains, settings.file_prefix, identity, progress
     return sample(*made_from, plain, origin, Where(settings.device, ranks()))
 
@@ -277,9 +168,9 @@ def _stones(
 ) -> StonesResult:
     model = data.model
     told = {
-        "model": f"{model.engine.parts[0].model.text()}; {settings.tree.clock} clock; {settings.tree.prior}",
+        "model": f"{model_text(model)}; {settings.tree.clock} clock; {settings.tree.prior}",
         "start": settings.chains.start,
-        "data": {"taxa": data.alignment.n_taxa, "sites": data.alignment.n_sites},
+        "data": {"taxa": len(data.taxa), "sites": data.n_sites},
         "settings": settings_record(settings),
         "provenance": provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
     }
@@ -333,7 +224,7 @@ def _summarised(
     checks: tuple[Check, ...] = ()
     if settings.predictive:
         samples, n, seed = [run.samples for run in runs], settings.predictive, settings.chains.seed
-        checks = predictive_checks(runs[0].columns, samples, first, data.alignment, n, seed)
+        checks = predictive_checks(runs[0].columns, samples, first, data.alignments[0], n, seed)
     draws = np.stack([run.samples.numbers[first:] for run in runs])
     trees = [run.samples.tree_sample(data.model.taxa, first) for run in runs]
     along: dict[str, np.ndarray | StatesAlong] = {}
@@ -350,7 +241,7 @@ def _summarised(
     tuning = np.mean([run.state.tuning for run in runs], axis=0)
     return TimeResult(
         settings=settings,
-        model=data.model.engine.parts[0].model.text(),
+        model=model_text(data.model),
         tree=tree_of_clades(trees, settings.summary_tree, "median", along=along),
         parameters=trace_summary(tuple(names[i] for i in shown), draws[:, :, shown]),
         diagnosis=sampled.diagnosis,

@@ -38,7 +38,8 @@ UNTIL_CONVERGED = TimeSettings(generations=LONGEST, until_converged=True)
 @dataclass(frozen=True)
 class TimeTreeSettings(DataOptions):
     """One analysis. dates: a table of names and dates, or where else they come from, the names for example;
-    None where all taxa are of one time. model, gamma, prefix, redo, device: as of `phloem mcmc`. tree: clock,
+    None where all taxa are of one time. model, linkage, link, gamma, prefix, redo, device: as of `phloem
+    mcmc`, but that parts share a clock (linkage: with a rate each, or with one). tree: clock,
     tree prior, priors. clade: "name=taxon,taxon,…", known from then on by its name, as root is; monophyletic:
     names of those that must be clades; clock_clade: of those with clocks of their own, or
     "name=taxon,taxon,…"; calibrate: "name=density" of its age. summary_tree: of
@@ -48,6 +49,8 @@ class TimeTreeSettings(DataOptions):
 
     dates: str | DateOptions | None = None
     model: str | None = None
+    linkage: Literal["linked", "proportional"] | None = None
+    link: tuple[str, ...] = ()
     tree: TreeModel = field(default_factory=TreeModel)
     clade: tuple[str, ...] = ()
     monophyletic: tuple[str, ...] = ()
@@ -165,6 +168,14 @@ def _tree_text(tree: TreeModel) -> dict[str, object]:
     }
 
 
+def model_text(model: TimeModel) -> str:
+    """Of the only part, or of every one by its name."""
+    parts = model.engine.parts
+    if len(parts) == 1:
+        return parts[0].model.text()
+    return "; ".join(f"{part.name}: {part.model.text()}" for part in parts)
+
+
 def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any]:
     """What decides the chains' numbers: all of it must agree for a checkpoint to be resumed."""
     chains = asdict(settings.chains)
@@ -185,11 +196,13 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
         "alignment": input_digest(settings.alignment),
         "dates": _date_identity(settings.date_source),
         **({"trait": settings.trait.identity()} if settings.trait else {}),
-        "model": model.engine.parts[0].model.text(),
+        "model": model_text(model),
+        **({"linkage": [settings.linkage, *settings.link]} if len(model.engine.parts) > 1 else {}),
         "gamma": settings.gamma,
         "device": settings.device,
         "tree": _tree_text(tree),
         **reading_identity(settings),
+        **({"partitions": input_digest(settings.data_files[1])} if settings.data_files[1:] else {}),
         **chains,
     }
 

@@ -22,7 +22,7 @@ from phloem.tree.layout import tree_layout
 from phloem.tree.random import uniform_unrooted
 
 if TYPE_CHECKING:
-    from phloem.analysis.time import TimeInput
+    from phloem.analysis.time_data import TimeInput
     from phloem.analysis.time_record import TimeTreeSettings
     from phloem.pruning.interface import Problem
 
@@ -44,6 +44,10 @@ def time_selection(settings: TimeTreeSettings, data: TimeInput) -> Selection:
         why = "a prior needs no likelihood"
     elif any(p.real_eigen is None for p in _model(data).processes):
         why = "matrices without a real eigensystem are made there"
+    elif len(data.alignments) > 1:
+        why = "dated trees of several parts are sampled there"
+        if settings.device == "gpu":
+            raise InputError("dated trees of several parts run on CPUs", hint="Leave --device out.")
     if settings.device == "auto" and why is not None:
         return chains_on_cpu(f"chosen: {why}", threads)
     plan = ChainPlan(chains.n_runs, 1, chains.expected_generations)
@@ -57,10 +61,10 @@ def _model(data: TimeInput):
 
 def _problem(data: TimeInput) -> Problem:
     """On a random tree: it has more distinct columns than a good one."""
-    taxa = data.alignment.taxa
+    taxa = data.taxa
     tree = replace(uniform_unrooted(len(taxa), np.random.default_rng(1)), taxa=taxa)
     part = data.model.engine.parts[0].model
-    return engine_problem(site_patterns(data.alignment), part, tree_layout(tree, taxa).children)
+    return engine_problem(site_patterns(data.alignments[0]), part, tree_layout(tree, taxa).children)
 
 
 def time_origin(settings: TimeTreeSettings, data: TimeInput) -> Origin | None:
@@ -70,8 +74,8 @@ def time_origin(settings: TimeTreeSettings, data: TimeInput) -> Origin | None:
         return None
     if data.dates is None:
         raise InputError("least-squares dates need dates", hint="Add --dates FILE, or leave --start out.")
-    model, tree = data.model, starting_tree(data.alignment, "nj").tree
-    found = date_tree(tree, data.dates, DatingSettings(sites=data.alignment.n_sites))
+    model, tree = data.model, starting_tree(data.alignments[0], "nj").tree
+    found = date_tree(tree, data.dates, DatingSettings(sites=data.n_sites))
     heights = model.youngest - found.years
     heights[: model.n_tips] = model.tip_bounds.mean(axis=1)
     dated = lifted_tree(found.tree.parent, heights, SHORTEST * model.scale.time / model.n_tips)

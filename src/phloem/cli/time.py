@@ -13,7 +13,8 @@ from phloem.cli.mcmc import PILOT, UNTIL_CONVERGED
 if TYPE_CHECKING:
     from phloem.analysis.dated_input import DateOptions
     from phloem.analysis.stones import StonesResult
-    from phloem.analysis.time import TimeInput, TimeResult, TimeTreeSettings
+    from phloem.analysis.time import TimeResult, TimeTreeSettings
+    from phloem.analysis.time_data import TimeInput
     from phloem.analysis.time_traits import TraitOptions
 
 
@@ -25,6 +26,8 @@ CLOCK = typer.Option(
     "strict",
     help="One rate; log-normal or gamma branch rates; of clades; few changes, or small ones.",
 )
+LINKAGE = typer.Option(None, help="Parts on one clock have one rate, or, as usual, a rate each.")
+LINK = typer.Option(None, help="What parts share, as alpha, or alpha:gene1,gene2; may be repeated.")
 CLOCK_SD = typer.Option(
     "cv", help="Spread of ucln: coefficient of variation of rates, or sd of their logarithms."
 )
@@ -53,7 +56,7 @@ BSSVS = typer.Option(False, "--bssvs", help="Routes of the trait come and go; fe
 CALIBRATE = typer.Option(None, help="Age of a clade or root: 'apes=normal(15,2)'; may be repeated.")
 
 
-@takes_data()
+@takes_data(partitions=True)
 def time(
     data: dict[str, Any],
     dates: str | None = typer.Option(None, help="Table of names and sampling dates; none: all of one time."),
@@ -64,6 +67,8 @@ def time(
     date_column: str | None = OPTIONS["date_column"],
     whole_years: Literal["auto", "exact", "range"] = OPTIONS["whole_years"],
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
+    linkage: Literal["linked", "proportional"] | None = LINKAGE,
+    link: list[str] | None = LINK,
     clock: Literal["strict", "ucln", "ucgd", "local", "random", "shrinkage"] = CLOCK,
     clock_clade: list[str] | None = CLOCK_CLADE,
     clock_sd: Literal["cv", "log"] = CLOCK_SD,
@@ -107,7 +112,6 @@ def time(
     An interrupted analysis is resumed from its checkpoint when the same command is given again.
     """
     options = dict(locals())
-    del options["progress"], options["pilot"], options["devices"]
     settings = _on_devices(devices, _settings(options))
     if pilot is not None:
         _foretell(settings, pilot)
@@ -135,6 +139,8 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
     """The options of the command, sorted into the records of phloem.analysis.time."""
     from phloem.analysis.time import TimeSettings, TimeTreeSettings, TreeModel, chain_length
 
+    for name in ("progress", "pilot", "devices"):  # which are of the command, not of the analysis
+        del options[name]
     options |= options.pop("data")
     options["dates"], options["trait"] = _date_source(options), _trait(options)
     given = {"cutoff": options.pop("cutoff"), "sampled": options.pop("sampled")}
@@ -145,7 +151,7 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
         options.pop("pieces"),
         {name: value for name, value in given.items() if value is not None},
     )
-    for name in ("prior", "clade", "monophyletic", "calibrate", "clock_clade"):
+    for name in ("prior", "clade", "monophyletic", "calibrate", "clock_clade", "link"):
         options[name] = tuple(options[name] or ())
     options |= {"n_runs": options.pop("runs"), "use_data": not options.pop("prior_only")}
     options["stones"] = options.pop("stepping_stone") or 0
@@ -222,12 +228,18 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
 
     from phloem.analysis.mcmc_record import length_text
     from phloem.analysis.time import family_text
+    from phloem.analysis.time_record import model_text
     from phloem.cli.mcmc import show_line
     from phloem.cli.streams import terminal_width
 
-    c, model, alignment = settings.chains, data.model, data.alignment
-    show_line(f"{alignment.n_taxa} taxa, {alignment.n_sites:,} sites, {alignment.alphabet.kind}")
-    show_line(f"model:   {model.engine.parts[0].model.text()}")
+    c, model = settings.chains, data.model
+    letters = ", ".join(dict.fromkeys(own.alphabet.kind for own in data.alignments))
+    show_line(f"{len(data.taxa)} taxa, {data.n_sites:,} sites, {letters}")
+    show_line(fill(f"model:   {model_text(model)}", terminal_width(), subsequent_indent=" " * 9))
+    if len(model.engine.parts) > 1:
+        shared = ", ".join(settings.link) or "nothing else"
+        rates = "one rate" if settings.linkage == "linked" else "a rate each"
+        show_line(f"parts:   {len(model.engine.parts)} on one clock, {rates}; shared: {shared}")
     if data.dates is None:
         show_line("dates:   none; all taxa are of one time, ages in the unit of the calibrations")
     else:

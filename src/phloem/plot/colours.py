@@ -87,10 +87,12 @@ def colour(step: int) -> str:
 def colour_key(
     x: float, y: float, name: str, found: Colouring, size: float
 ) -> tuple[list[Strokes], list[Text]]:
-    """A strip of the scale with its ends written beside it; of words a list in the upper left corner."""
+    """A strip of the scale with its ends written beside it; of words a list in the lower left corner, where
+    large clades leave room."""
     low, high = found.low, found.high
     if found.names:
-        rows = [(20.0, 20.0 + k * 1.3 * size) for k in range(len(found.names) + 1)]
+        above = y - (len(found.names) + 4.0) * 1.3 * size
+        rows = [(24.0, above + k * 1.3 * size) for k in range(len(found.names) + 1)]
         marks = [
             Strokes([np.array([[left, top], [left + 14, top]])], each, 5)
             for (left, top), each in zip(rows[1:], found.colours)

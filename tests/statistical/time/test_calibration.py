@@ -17,6 +17,7 @@ from scipy import stats
 from phloem.data.traits import TipTraits
 from phloem.density import clocks
 from phloem.density.deviations import CHANGES, MEDIAN
+from phloem.density.parameterisation import Linkage, PartModel
 from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.uniform import Uniform
@@ -24,7 +25,7 @@ from phloem.density.tree_priors import constant, skygrid
 from phloem.density.tree_priors.tree_prior import LEVEL
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.recipes import Observations
-from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.run import advanced, new_run
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
@@ -101,7 +102,8 @@ class Case:
     """tree: the model. drawn: rng → numbers by name and a tree from the prior. planted: what an error does to
     the compiled sampler's constants. dated: tips have dates. relative: (rng, numbers, tree) → every branch's
     rate over the clock's, and numbers that follow. every: generations between draws. trait: (rng, numbers,
-    tree) → a trait of the tips, or None, and numbers that follow."""
+    tree) → a trait of the tips, or None, and numbers that follow. sites: of every part, each with a rate of
+    its own if there are several."""
 
     tree: TreeModel
     drawn: Callable[[np.random.Generator], tuple[dict[str, float], DatedTree]]
@@ -110,6 +112,15 @@ class Case:
     relative: Callable = no_differences
     every: int = EVERY
     trait: Callable = lambda rng, numbers, tree: (None, {})
+    sites: tuple[int, ...] = (N_SITES,)
+
+    @property
+    def structure(self):
+        """Of the substitution model."""
+        if len(self.sites) == 1:
+            return structure_of_model(MODEL, N_SITES)
+        models = [PartModel(name, MODEL, n, 1) for name, n in zip("ab", self.sites)]
+        return structure_of_parts(models, Linkage("proportional"))
 
 
 def of_constant_size(rng):
@@ -181,6 +192,13 @@ def of_births(rng):
         lineages.append(new)
     numbers = {"net_diversification": r, "relative_death": a, "clock_rate": rng.lognormal(np.log(0.1), 0.4)}
     return numbers, dated_tree(parent, heights)
+
+
+def of_two_parts(rng):
+    """Rates of parts whose mean over the sites is 1, their shares flat."""
+    numbers, tree = of_constant_size(rng)
+    share = rng.uniform()
+    return numbers | {"rate{a}": share / 0.25, "rate{b}": (1 - share) / 0.75}, tree
 
 
 def of_moving(rng):
@@ -293,6 +311,12 @@ CASES = {
         relative=small_changes,
         every=3 * EVERY,  # its scale mixes slowly
     ),
+    "parts": Case(
+        TreeModel(priors={"clock_rate": RATE, "pop_size": SIZE}),
+        of_two_parts,
+        lambda data: data._replace(recipes=data.recipes._replace(site_share=np.array([0.5, 0.5]))),
+        sites=(50, 150),
+    ),
     "trait": Case(
         TreeModel(priors={"clock_rate": RATE, "pop_size": SIZE, "trait_clock": LogNormal(np.log(0.5), 0.5)}),
         of_moving,
@@ -316,15 +340,17 @@ CASES = {
 }
 
 
-def evolved(tree: DatedTree, lengths: np.ndarray, rng: np.random.Generator) -> Observations:
+def evolved(
+    tree: DatedTree, lengths: np.ndarray, rng: np.random.Generator, n_sites: int = N_SITES
+) -> Observations:
     """Distinct columns of states at the tips, from the root down."""
     site_model = MODEL.evaluate({})
     p = transition_matrices(lengths, site_model)[:, 0]
-    states = np.empty((len(lengths), N_SITES), np.int64)
-    states[-1] = rng.integers(4, size=N_SITES)
+    states = np.empty((len(lengths), n_sites), np.int64)
+    states[-1] = rng.integers(4, size=n_sites)
     for x in tree.order[-2::-1]:
         cumulative = p[x][states[tree.parent[x]]].cumsum(axis=1)
-        states[x] = np.minimum((rng.random(N_SITES)[:, None] > cumulative).sum(axis=1), 3)
+        states[x] = np.minimum((rng.random(n_sites)[:, None] > cumulative).sum(axis=1), 3)
     columns, counts = np.unique(states[:N_TIPS], axis=1, return_counts=True)
     return Observations(TAXA, np.ascontiguousarray(columns, np.int32), np.eye(4), counts.astype(float))
 
@@ -346,7 +372,7 @@ def looked_at(parent, heights, lengths):
 
 def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, np.ndarray]:
     """Rank (0 … N_DRAWS, ties broken at random) of every true value among its posterior draws."""
-    structure, rng, found = structure_of_model(MODEL, N_SITES), np.random.default_rng(seed), {}
+    structure, rng, found = case.structure, np.random.default_rng(seed), {}
     tips = TIPS if case.dated else np.zeros(N_TIPS)
     bounds = np.stack([tips, tips], axis=1)
     for replicate in range(n_replicates):
@@ -355,7 +381,8 @@ def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, n
         trait, of_trait = case.trait(rng, numbers, tree)
         rates, numbers = rates * numbers["clock_rate"], numbers | more | of_trait
         time = np.append(tree.heights[tree.parent[:-1]] - tree.heights[:-1], 0.0)
-        observed = evolved(tree, rates * time, rng)
+        of_parts = [numbers.get(f"rate{{{name}}}", 1.0) for name, _ in zip("ab", case.sites)]
+        observed = [evolved(tree, own * rates * time, rng, n) for own, n in zip(of_parts, case.sites)]
         model = time_model(structure, case.tree, TAXA, bounds, float("nan"), trait)
         settings = TimeSettings(
             seed=replicate, n_runs=1, generations=(30 + N_DRAWS) * case.every, sample_every=case.every,

@@ -6,6 +6,8 @@ Nothing is compiled for it: one leapfrog step leaves the slope at its end, and a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,13 +15,14 @@ from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.data.traits import TipTraits
 from phloem.density import clocks, heights, local_clocks, traits
+from phloem.density.parameterisation import Linkage, PartModel
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.normal import Normal
 from phloem.density.tree_priors import constant
 from phloem.density.tree_priors.tree_prior import LEVEL, registered
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.recipes import observations
-from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.compiled.coordinates import from_coordinates
 from phloem.inference.time.compiled.run import REFRESH, SAMPLE, advance
@@ -44,20 +47,28 @@ TRAIT = TraitModel(
 )
 
 
-def run_of(clock, prior, move="hamilton", trait=None, **more):
+def run_of(clock, prior, move="hamilton", trait=None, parts=False, **more):
     """A run at numbers that are nothing special, with one move of one step."""
     rng = np.random.default_rng(3)
     rows = {name: "".join(rng.choice(list("ACGT"), 60, p=[0.4, 0.3, 0.2, 0.1])) for name in TAXA}
     alignment = alignment_from_sequences(rows, alphabet("dna"))
     tips = np.array([0.0, 0.3, 1.1, 2.0, 0.7, 2.9, 1.5]) * (not registered()[prior].contemporaneous)
     known = tuple(c for c in CLADES if clock == "local" or not c.clock)
-    sites = {"kappa": LogNormal(1.0, 1.25)} | ({LEVEL: LogNormal(0.5, 1.0)} if prior == "skygrid" else {})
+    sites = ({} if parts else {"kappa": LogNormal(1.0, 1.25)}) | (
+        {LEVEL: LogNormal(0.5, 1.0)} if prior == "skygrid" else {}
+    )
     pieces = 3 if prior in PIECES else None
     tree = TreeModel(clock=clock, prior=prior, pieces=pieces, clades=known, priors=sites, **more)
-    structure = structure_of_model(model_for_alignment("HKY+FO+G4+I", alignment, "median"), alignment.n_sites)
+    site_model = model_for_alignment("HKY+FO+G4+I", alignment, "median")
+    structure, observed = structure_of_model(site_model, alignment.n_sites), observations(alignment)
+    if parts:
+        own = [replace(alignment, codes=alignment.codes[:, at]) for at in (slice(0, 35), slice(35, 60))]
+        models = [PartModel(name, site_model, each.n_sites, 1) for name, each in zip("ab", own)]
+        structure = structure_of_parts(models, Linkage("proportional", {"alpha": (("a", "b"),)}))
+        observed = [observations(each) for each in own]
     model = time_model(structure, tree, TAXA, np.stack([tips, tips], axis=1), float("nan"), trait)
     settings = TimeSettings(n_runs=1, generations=10, most_steps=1, move_weights={move: 1.0})
-    run = new_run(0, observations(alignment), model, settings)
+    run = new_run(0, observed, model, settings)
     s = int(run.state.slot[0])
     run.state.steps[:, LOG_MEAN] = np.log(1e-6)
     values, own = run.state.values[s], rng.uniform(0.8, 1.25, run.state.values.shape[1])
@@ -168,6 +179,16 @@ def test_slopes_with_a_trait(move, which):
     density = by_address.TRAIT.address(leaning)
     object.__setattr__(run, "data", run.data._replace(trait_density=density))
     assert slope_error(run, which) > 1e-5
+
+
+def test_slopes_of_parts_with_rates_of_their_own():
+    run = run_of("ucln", "constant", parts=True)
+    place, n = run.model.space.place, len(run.model.space.elements)
+    assert place("kappa{a}") != place("kappa{b}") and n - place("partition_rates").start == 2
+    assert slope_error(run, JOINT) < 1e-6
+    one = run.data._replace(part_of=np.zeros_like(run.data.part_of))  # planted: all cells are of the first
+    object.__setattr__(run, "data", one)
+    assert slope_error(run, JOINT) > 1e-3
 
 
 @pytest.mark.parametrize("clock", ["ucln", "random"])

@@ -145,4 +145,4 @@ class DeviceLikelihood:
                 by_q[:, :s] = process.rate_matrix
             own = data.numbers[0], data.addresses[0], data.downs[0]
             note_model(data.addresses[0], scratch.asked)
-            add_model_slopes(data, *own, scratch, 1)
+            add_model_slopes(data, 0, *own, scratch, 1)

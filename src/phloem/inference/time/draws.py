@@ -76,7 +76,7 @@ def draw(state: TimeState, columns: Columns) -> Samples:
         numbers += [substitutions.sum() / total, rates[:-1].std() / rates[:-1].mean()]
     if model.clock == clocks.RANDOM:
         numbers += [np.count_nonzero(state.deviations[s, :-1])]
-    numbers += [*state.values[s], *state.groups[s]]
+    numbers += [*model.printed(state.values[s]), *state.groups[s]]
     sets = [heights, rates]
     if model.trait is not None and columns.trait is not None:
         lineage = Lineage(tree.parent, tree.left, tree.right, tree.order, tree.heights)

@@ -95,14 +95,15 @@ class MoveTable(NamedTuple):
 class TimeData(NamedTuple):
     """What never changes during a run.
 
-    use_data: 0 samples the prior. on_device: 1 where the caller finds likelihoods (device.py), or the address
-    of what finds those that it can and leaves others to the caller (by_address.ANSWER); 0: cells. numbers,
-    addresses, downs: (L, ·) tables of the cells (pruning/cpu/cell_records.py). recipes: of the substitution
-    model, from its own numbers (e,); model_from: (e,) int64 which of the chain's numbers each is, -1: a
-    reference rate of 1; model_moves: (3,) uint8, which Hamiltonian moves change some of them. tree_density:
-    address of the tree prior's; tree_first, tree_size: its numbers; tree_settings. tip_bounds: (T, 2) of
-    heights; moving: int64, tips whose dates are sampled. path: length of a trajectory; most_steps: of the
-    likelihood in one. trait: that changes along the tree; trait_density: address of its density, or 0."""
+    use_data: 0 samples the prior. on_device: 1 where the caller finds likelihoods (device.py), or the
+    address of what finds those that it can and leaves others to the caller (by_address.ANSWER); 0: cells.
+    numbers, addresses, downs: (L, ·) tables of the cells (pruning/cpu/cell_records.py), part_of: (L,) of
+    which part. recipes: of the substitution model, from its own numbers (e,); model_from: (e,) int64 which
+    of the chain's numbers each is, -1: a reference rate of 1; model_moves: (3,) uint8, which Hamiltonian
+    moves change some of them. tree_density: address of the tree prior's; tree_first, tree_size: its
+    numbers; tree_settings. tip_bounds: (T, 2) of heights; moving: int64, tips whose dates are sampled.
+    path: length of a trajectory; most_steps: of the likelihood in one. trait: that changes along the tree;
+    trait_density: address of its density, or 0."""
 
     n_tips: int
     use_data: int
@@ -110,6 +111,7 @@ class TimeData(NamedTuple):
     numbers: np.ndarray
     addresses: np.ndarray
     downs: np.ndarray
+    part_of: np.ndarray
     recipes: Recipes
     model_from: np.ndarray
     model_moves: np.ndarray

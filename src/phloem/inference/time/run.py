@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phloem.density import clocks
-from phloem.errors import NumericalError
+from phloem.errors import InputError, NumericalError
 from phloem.inference.mcmc.characters import parsimony_room
 from phloem.inference.mcmc.recipes import Observations
-from phloem.inference.mcmc.run import Device
+from phloem.inference.mcmc.records import COMPILED, KIND
+from phloem.inference.mcmc.run import Device, as_parts
 from phloem.inference.mcmc.samples import Samples, extended, no_samples
 from phloem.inference.time.draws import Columns, draw, trace_columns
 from phloem.inference.time.move_table import ChainMove, chosen_moves
@@ -78,7 +80,7 @@ class Run:
 
 def new_run(
     number: int,
-    observed: Observations,
+    observed: Observations | Sequence[Observations],
     model: TimeModel,
     settings: TimeSettings,
     stored: tuple[TimeState, Samples] | None = None,
@@ -86,13 +88,15 @@ def new_run(
     device: Device = "cpu",
 ) -> Run:
     """A run at its start, or where it was stored; its caches are filled. origin: what it starts from, else
-    random. device: where its likelihood is.
+    random. device: where its likelihood is. observed: of the only part, or of every one.
 
     Raises NumericalError where the start has no finite log-likelihood or prior."""
     from phloem.inference.time.compiled.run import REFRESH
 
-    there_on_device = device == "gpu" and settings.use_data
-    cells = time_cells(observed, model, whole=there_on_device)
+    there_on_device, parts = device == "gpu" and settings.use_data, as_parts(observed)
+    if there_on_device and len(parts) > 1:
+        raise InputError("dated trees of several parts run on CPUs", hint="Leave --device out.")
+    cells = time_cells(parts, model, whole=there_on_device)
     characters = parsimony_room(cells.forest.parts, settings.use_data)
     per_length = characters.per_length * cells.recipes.unit[0]
     characters = characters._replace(price=PRICE * characters.price, per_length=per_length)
@@ -209,13 +213,20 @@ def _turns(run: Run, n: int, task: int) -> None:
 
 
 def _write_model(run: Run, slot: int, proposed: bool) -> None:
-    """The model at the numbers in a slot of the state, into the cells' model slot in use, or the other."""
+    """Models at the numbers in a slot of the state, into the cells' model slot in use, or the other."""
     if not run.settings.use_data:
         return
-    used = int(run.cells.forest.cells[0][0].slot[0])
+    forest, engine, recipes = run.cells.forest, run.model.engine, run.cells.recipes
     values = run.model.engine_values(run.state.values[slot])
-    model = run.model.engine.site_model(0, values)
-    run.cells.forest.set_model(0, 0, 1 - used if proposed else used, model)
+    before = run.model.engine_values(run.state.values[1 - slot])
+    for part in range(len(engine.parts)):
+        if proposed:  # compiled code has made the others
+            differs = ((values != before) & (recipes.reads[part] != 0)).any()
+            if recipes.rows[part, KIND] == COMPILED or not differs:
+                continue
+        cell = int(np.searchsorted(run.data.part_of, part))  # its first, whose model the others share
+        used = int(forest.cells[0][cell].slot[0])
+        forest.set_model(0, cell, 1 - used if proposed else used, engine.site_model(part, values))
 
 
 def end_window(state: TimeState) -> None:

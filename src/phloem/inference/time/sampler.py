@@ -14,6 +14,7 @@ from phloem.inference.mcmc.checkpoint import KEPT, Checkpoint
 from phloem.inference.mcmc.convergence import ENOUGH_TRIES, Diagnosis, diagnose, looks_at
 from phloem.inference.mcmc.guard import Guard, Plain, plain_likelihood
 from phloem.inference.mcmc.recipes import Observations
+from phloem.inference.mcmc.run import as_parts
 from phloem.inference.mcmc.sampler import (
     Progress,
     Where,
@@ -92,9 +93,9 @@ def close_trace(prefix: str, run: Run) -> None:
 # The likelihood by the plain path, for the guard.
 
 
-def plain_time_likelihood(alignment: Alignment, model: TimeModel) -> Plain:
+def plain_time_likelihood(alignments: Sequence[Alignment], model: TimeModel) -> Plain:
     """A function (parent, (heights, rates), numbers of a trace) → log-likelihood from scratch, in NumPy."""
-    plain = plain_likelihood([alignment], model.engine)
+    plain = plain_likelihood(alignments, model.engine)
 
     def log_likelihood(parent: np.ndarray, sets: np.ndarray, numbers: Mapping[str, float]) -> float:
         heights, rates = sets[HEIGHTS], sets[RATES]
@@ -121,7 +122,7 @@ class Sampled:
 
 
 def sample(
-    observed: Observations,
+    observed: Observations | Sequence[Observations],
     model: TimeModel,
     settings: TimeSettings,
     prefix: str | None = None,
@@ -143,7 +144,7 @@ def sample(
     stored = checkpoint.load() if checkpoint else None
     runs = _new_runs((observed, model, settings, origin, where.device), spread, stored)
     names = trace_columns(model).names
-    guard = Guard((observed,), 1, names, plain if settings.use_data else None, prefix)
+    guard = Guard(as_parts(observed), 1, names, plain if settings.use_data else None, prefix)
     start = at = spread.ranks.broadcast(max((int(s.generation[0]) for s, _ in stored or ()), default=0))
     runs = [advanced(run, at - run.generation) for run in runs]  # one may have been stopped before others
     for run in runs:

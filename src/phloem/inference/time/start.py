@@ -76,23 +76,27 @@ class Cells:
     memory: list[DownArrays]
 
 
-def time_cells(observed: Observations, model: TimeModel, whole: bool = False) -> Cells:
-    """The cells of one chain, their models those of the starting numbers. whole: one for all columns."""
-    site_model = model.engine.site_model(0, model.engine.space.start())
-    hidden = np.zeros(observed.codes.shape[1], bool)
-    hidden[: observed.n_hidden] = True
-    sets = np.asarray(observed.code_sets, bool)[:, model.engine.parts[0].model.observed_state]
-    part = Part(observed.codes, sets, observed.weights, hidden, site_model.process, site_model.length_class)
-    if int(site_model.length_class.max()) > 0:
-        raise InputError(
-            "classes of sites with branch lengths of their own have no dates", hint="Leave +H out."
-        )
-    forest = Forest([part] if whole else column_ranges(part, 0), 1, hangs=False)
+def time_cells(observed: Sequence[Observations], model: TimeModel, whole: bool = False) -> Cells:
+    """The cells of one chain, their models those of the starting numbers. whole: one for all columns of a
+    part."""
+    parts = list[Part]()
+    for i, data in enumerate(observed):
+        site_model = model.engine.site_model(i, model.engine.space.start())
+        hidden = np.zeros(data.codes.shape[1], bool)
+        hidden[: data.n_hidden] = True
+        sets = np.asarray(data.code_sets, bool)[:, model.engine.parts[i].model.observed_state]
+        part = Part(data.codes, sets, data.weights, hidden, site_model.process, site_model.length_class)
+        if int(site_model.length_class.max()) > 0:
+            raise InputError(
+                "classes of sites with branch lengths of their own have no dates", hint="Leave +H out."
+            )
+        parts += [part] if whole else column_ranges(part, len(parts))
+    forest = Forest(parts, 1, hangs=False)
     memory = [down_arrays(own, pre_order_vectors([own])) for own in forest.parts]
     downs = np.array([[address_of(array) for array in own] for own in memory], np.int64)
     recipes = recipes_of(model.engine)
     free = sum(b.n_coordinates for b in model.space.blocks if b.name in model.of_substitution - model.fixed)
-    apart = bool(recipes.rows[0, KIND] == COMPILED) and free >= MANY_NUMBERS
+    apart = bool((recipes.rows[:, KIND] == COMPILED).all()) and free >= MANY_NUMBERS
     return Cells(recipes, apart, forest, downs, memory)
 
 
@@ -121,7 +125,7 @@ def time_data(
     """Constants of a run. chosen: moves and their weights. on_device: likelihoods are found elsewhere, and no
     kernels compiled for them."""
     space, recipes = model.space, cells.recipes
-    compiled = recipes.rows[0, KIND] == COMPILED
+    compiled = bool((recipes.rows[:, KIND] == COMPILED).all())
     of_model = np.array([b.name in model.of_substitution for b in space.blocks])
     free = np.array([b.name not in model.fixed | model.of_trait for b in space.blocks])
     calibrations, ages = model.calibrations()
@@ -137,6 +141,7 @@ def time_data(
         numbers=cells.forest.numbers[0],
         addresses=cells.forest.addresses[0],
         downs=cells.downs,
+        part_of=np.asarray(cells.forest.part_of, np.int64),
         recipes=recipes,
         model_from=model.model_from,
         model_moves=(taken & of_model).any(axis=1).astype(np.uint8),

@@ -10,6 +10,7 @@ import numpy as np
 
 from phloem.density import clocks
 from phloem.density.calibrations import Calibrations
+from phloem.density.parameterisation import PARTITION_RATES
 from phloem.density.space import Block, Space
 from phloem.density.terms.compiled.dispatch import PriorTable, block_table
 from phloem.density.terms.dirichlet import Dirichlet
@@ -92,6 +93,14 @@ class TimeModel:
                 here = self.engine.space.place(block.name)
                 known[here] /= known[here].sum()
         return known
+
+    def printed(self, values: np.ndarray) -> np.ndarray:
+        """The numbers (n,) as a trace has them: rates of parts for their shares."""
+        if PARTITION_RATES not in self.space:
+            return values
+        shown, here = values.copy(), self.space.place(PARTITION_RATES)
+        shown[here] = values[here] / values[here].sum() / self.engine.parameterisation.rate_shares
+        return shown
 
     @property
     def own_clocks(self) -> tuple[Clade, ...]:
@@ -267,7 +276,13 @@ def _model_blocks(engine: ChainModel, first: int) -> tuple[list[Block], np.ndarr
 
 
 def _plain(name: str) -> str:
-    return "kappa" if name.startswith("kappa") else name
+    bare, brace, parts = name.partition("{")
+    return ("kappa" if bare.startswith("kappa") else bare) + brace + parts
+
+
+def _bare(name: str) -> str:
+    """Without the parts in braces."""
+    return name.partition("{")[0]
 
 
 def _usual(block: Block) -> Family:
@@ -275,5 +290,5 @@ def _usual(block: Block) -> Family:
     if block.support == "simplex":
         return Dirichlet(1.0)
     if block.support == "positive":
-        return Exponential(1.0) if block.name in ("alpha", "sigma") else LogNormal(1.0, 1.25)
+        return Exponential(1.0) if _bare(block.name) in ("alpha", "sigma") else LogNormal(1.0, 1.25)
     return Uniform(block.lower, block.upper)

@@ -17,7 +17,9 @@ from phloem.inference.mcmc.records import (
     FREQUENCIES,
     INVARIABLE,
     KIND,
+    MATRIX,
     MORE_SHARES,
+    RATE,
     SHARES,
 )
 from phloem.inference.time.compiled.by_address import ANSWER, TRAIT
@@ -78,23 +80,30 @@ def mark_topology(data, state, scratch):
 
 @merged
 def propose_model(data, state, scratch, everything):
-    """Write the model of the proposal into the cells' spare slots where it is another one, or everything is
-    asked for. Returns SAME, WRITTEN, or BY_CALLER: only Python can make it."""
-    old, new = state.slot[0], 1 - state.slot[0]
+    """Write the models of the proposal into the cells' spare slots where they are others, or everything is
+    asked for. Returns SAME, WRITTEN, or BY_CALLER: one is another that only Python can make."""
+    old, new, found = state.slot[0], 1 - state.slot[0], SAME
     set_engine_numbers(data, state.values[old], scratch.engine[0])
     set_engine_numbers(data, state.values[new], scratch.engine[1])
-    differs = model_differs(data.recipes, 0, scratch.engine[0], scratch.engine[1])
-    if data.recipes.rows[0, KIND] != COMPILED:
-        return BY_CALLER if differs else SAME
-    if not (differs or everything):
-        return SAME
-    set_model(data.recipes, 0, scratch.engine[1], data.numbers[0], data.addresses[0], scratch)
-    return WRITTEN
+    for cell in range(data.part_of.shape[0]):
+        part = data.part_of[cell]
+        if cell > 0 and data.part_of[cell - 1] == part:
+            continue  # the cells of a part share its model
+        differs = model_differs(data.recipes, part, scratch.engine[0], scratch.engine[1])
+        if data.recipes.rows[part, KIND] != COMPILED:
+            found = BY_CALLER if differs else found
+        elif differs or everything:
+            set_model(
+                data.recipes, part, scratch.engine[1], data.numbers[cell], data.addresses[cell], scratch
+            )
+            found = max(found, WRITTEN)
+    return found
 
 
 @merged
 def evaluate(data, state, scratch, model_changed, reordered, everything):
-    """Log-likelihood of the proposal's slot; the cells compute what differs from the accepted state."""
+    """Log-likelihood of the proposal's slot; the cells compute what differs from the accepted state.
+    model_changed: whether some part's did; scratch.engine then has the numbers of both."""
     old, new, total = state.slot[0], 1 - state.slot[0], 0.0
     tree = ProposedTree(
         state.left[new], state.right[new], state.parent[new], state.order[new], reordered, scratch.moved,
@@ -102,7 +111,11 @@ def evaluate(data, state, scratch, model_changed, reordered, everything):
     )  # fmt: skip
     for cell in range(data.numbers.shape[0]):
         own, at = data.numbers[cell], data.addresses[cell]
-        total += evaluate_cell(own, at, tree, model_changed, everything, scratch.cell)
+        part, changed = data.part_of[cell], False
+        if model_changed:
+            changed = everything and data.recipes.rows[part, KIND] == COMPILED
+            changed = changed or model_differs(data.recipes, part, scratch.engine[0], scratch.engine[1])
+        total += evaluate_cell(own, at, tree, changed, everything, scratch.cell)
     return total
 
 
@@ -129,39 +142,44 @@ def slopes(data, state, scratch, proposed, parameters):
             for x in range(by_length.shape[0]):
                 by_length[x] += by_class[k, x]
         if parameters:
-            add_model_slopes(data, own, at, down, scratch, proposed)
+            add_model_slopes(data, data.part_of[cell], own, at, down, scratch, proposed)
     return total
 
 
 @uncounted
-def add_model_slopes(data, numbers, addresses, down, scratch, proposed):
-    """From derivatives by a model's matrices and rates to those by its numbers, in scratch.by_engine."""
-    row, n = data.recipes.rows[0], cell_numbers(numbers)
+def add_model_slopes(data, part, numbers, addresses, down, scratch, proposed):
+    """From derivatives by a part's matrices and rates to those by its numbers, in scratch.by_engine."""
+    row, n = data.recipes.rows[part], cell_numbers(numbers)
     slot = int64_at(addresses[SLOT], (2,))[proposed]
     if row[SHARES] >= 0 or row[FREQUENCIES] >= 0:
         width = 4 if n.padded == 4 else n.padded
-        add_process_slopes(data, n, down, scratch, float64_at(down[D_RATE_MATRIX], (n.states, width)))
+        add_process_slopes(data, part, n, down, scratch, float64_at(down[D_RATE_MATRIX], (n.states, width)))
     by_rate = float64_at(down[D_RATES], (n.categories,))
     rates = float64_at(addresses[RATES], (2, n.categories))[slot]
     if row[ALPHA] >= 0:
-        add_alpha_slope(data, row, n.categories, by_rate, rates, scratch)
+        add_alpha_slope(data, part, n.categories, by_rate, rates, scratch)
+    if row[RATE] >= 0:
+        total = 0.0
+        for c in range(n.categories):
+            total += by_rate[c] * rates[c]
+        scratch.by_engine[row[RATE]] += total / scratch.engine[1, row[RATE]]
     if row[INVARIABLE] >= 0:
         p = float64_at(addresses[INVARIANT], (2,))[slot]
         by_weight, total = float64_at(down[D_WEIGHTS], (n.categories,)), 0.0
         for c in range(n.categories):
-            total += by_rate[c] * rates[c] / (1.0 - p) - by_weight[c] * data.recipes.weights[0, c]
+            total += by_rate[c] * rates[c] / (1.0 - p) - by_weight[c] * data.recipes.weights[part, c]
         by_p = float64_at(down[D_INVARIANT], (n.states + 1,))[n.states]
         scratch.by_engine[row[INVARIABLE]] += total + by_p
 
 
 @merged
-def add_process_slopes(data, n, down, scratch, by_q):
+def add_process_slopes(data, part, n, down, scratch, by_q):
     """Q_ij = base_ij · shares_ij π_j / μ, μ = Σ_{i≠j} π_i base_ij · shares_ij π_j. With A_ij = dL/dQ_ij -
     dL/dQ_ii: dL = Σ A_ij d(Q_ij μ) / μ - Σ A_ij Q_ij dμ / μ."""
-    recipes, row, s, out = data.recipes, data.recipes.rows[0], n.states, scratch.by_engine
-    values, base, share_of = scratch.engine[1], data.recipes.base[0], data.recipes.share_of[0]
+    recipes, row, s, out = data.recipes, data.recipes.rows[part], n.states, scratch.by_engine
+    values, base, share_of = scratch.engine[1], recipes.base[row[MATRIX]], recipes.share_of[part]
     first, one, two = row[FREQUENCIES], row[SHARES], row[MORE_SHARES]
-    pi = values[first : first + s] if first >= 0 else recipes.frequencies[0, :s]
+    pi = values[first : first + s] if first >= 0 else recipes.frequencies[row[MATRIX], :s]
     mean, level = 0.0, 0.0
     for i in range(s):
         for j in range(s):
@@ -194,16 +212,17 @@ def add_process_slopes(data, n, down, scratch, by_q):
 
 
 @merged
-def add_alpha_slope(data, row, n_categories, by_rate, rates, scratch):
+def add_alpha_slope(data, part, n_categories, by_rate, rates, scratch):
     """By the shape of the rates: differences of the categories' rates, which cost no likelihood."""
-    alpha, recipes, total = scratch.engine[1, row[ALPHA]], data.recipes, 0.0
-    category_rates(recipes, 0, alpha, n_categories, scratch.rates)
+    recipes, row, total = data.recipes, data.recipes.rows[part], 0.0
+    alpha = scratch.engine[1, row[ALPHA]]
+    category_rates(recipes, part, alpha, n_categories, scratch.rates)
     factor = 0.0
     for c in range(n_categories):
         if scratch.rates[c] > 1e-3:
             factor = max(factor, rates[c] / scratch.rates[c])
     for sign in (1.0, -1.0):
-        category_rates(recipes, 0, alpha * math.exp(sign * ALPHA_STEP), n_categories, scratch.rates)
+        category_rates(recipes, part, alpha * math.exp(sign * ALPHA_STEP), n_categories, scratch.rates)
         for c in range(n_categories):
             total += sign * by_rate[c] * factor * scratch.rates[c]
     scratch.by_engine[row[ALPHA]] += total / (2.0 * ALPHA_STEP * alpha)

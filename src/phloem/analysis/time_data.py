@@ -1,0 +1,177 @@
+"""What `phloem time` reads: alignments, dates, traits, and the model of everything."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from phloem.analysis.dated_input import DateOptions
+from phloem.analysis.look import dates_of_names
+from phloem.analysis.mcmc_data import DEFAULT_MODELS
+from phloem.analysis.partitioned_likelihood import read_linkage
+from phloem.analysis.reading import Part, alignment_of, parts_of
+from phloem.analysis.time_record import TimeTreeSettings
+from phloem.analysis.time_traits import check_name
+from phloem.data.alignment import Alignment
+from phloem.data.dates import TipDates
+from phloem.density.parameterisation import PartModel
+from phloem.errors import STANDARD_INPUT, InputError, InputWarning
+from phloem.inference.mcmc.recipes import Observations, observations
+from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
+from phloem.inference.time.settings import Clade, parse_family
+from phloem.inference.time.structure import TimeModel, time_model
+from phloem.io.date_table import carries_dates
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.parts import in_part
+
+YEARS = 1500.0, 2100.0  # numbers that may be years of sampling
+ROOT = "root"
+
+
+@dataclass(frozen=True, eq=False)
+class TimeInput:
+    """What was read: the alignments of all parts, the dates if any, and the model of everything."""
+
+    alignments: tuple[Alignment, ...]
+    dates: TipDates | None
+    model: TimeModel
+
+    def observed(self) -> list[Observations]:
+        """What chains see of every part."""
+        unseen = self.model.engine.unseen
+        return [observations(own, unseen if i == 0 else ()) for i, own in enumerate(self.alignments)]
+
+    @property
+    def taxa(self) -> tuple[str, ...]:
+        """T names."""
+        return self.alignments[0].taxa
+
+    @property
+    def n_sites(self) -> int:
+        """Of all parts."""
+        return sum(alignment.n_sites for alignment in self.alignments)
+
+
+def _parts(settings: TimeTreeSettings) -> tuple[Part, ...]:
+    """The alignment, or its parts with the partition file's models."""
+    if settings.partitions is None:
+        if settings.linkage is not None or settings.link:
+            told = "--linkage and --link say what parts share, and there is one"
+            raise InputError(told, hint="Leave them out.")
+        return (Part("all", alignment_of(settings), settings.model),)
+    alone = {"--predictive": settings.predictive > 0, "--start lsd": settings.chains.start == "lsd"}
+    for name in [name for name, asked in alone.items() if asked]:
+        raise InputError(f"{name} is for one part", hint="Leave it out, or --partitions.")
+    parts = parts_of(settings, settings.model)[1]
+    for part in parts:
+        if part.alignment.taxa != parts[0].alignment.taxa:
+            raise InputError(f"the taxa of part '{part.name}' are not those of '{parts[0].name}'")
+    return parts
+
+
+def _structure(settings: TimeTreeSettings, parts: tuple[Part, ...]) -> ChainModel:
+    """Models of all parts, and what they share."""
+    models = list[PartModel]()
+    for part in parts:
+        with in_part(part.name) if len(parts) > 1 else nullcontext():
+            text = part.model_text or DEFAULT_MODELS.get(part.alignment.alphabet.kind, "MK+G4")
+            model = model_for_alignment(text, part.alignment, settings.gamma)
+        models.append(PartModel(part.name, model, part.alignment.n_sites, sites_per_character(model)))
+    if len(models) == 1:
+        return structure_of_parts(models)
+    linkage = read_linkage(
+        settings.linkage or "proportional", settings.link, {part.name: part.model for part in models}
+    )
+    if linkage.together or any(part.model.unseen for part in models[1:]):
+        raise InputError(
+            "parts of dated trees have a rate each or one for all, and only the first may have +ASC",
+            hint="Leave 'lengths' out of --link, or +ASC.",
+        )
+    return structure_of_parts(models, linkage)
+
+
+def time_input(settings: TimeTreeSettings) -> TimeInput:
+    """Read data, dates and models. Errors: InputError, ModelError that name file and taxon."""
+    parts = _parts(settings)
+    alignment = parts[0].alignment
+    dates, bounds, youngest = None, np.zeros((alignment.n_taxa, 2)), float("nan")
+    source = settings.date_source
+    if source is None and settings.alignment != STANDARD_INPUT and carries_dates(settings.alignment):
+        source = DateOptions(settings.alignment)
+    if source is None:
+        _warn_of_dated_names(alignment.taxa)
+    else:
+        dates = source.read(alignment.taxa)
+        bounds, youngest = np.stack(dates.ages, axis=1), dates.latest
+        if not np.isfinite(bounds).all():
+            taxon = alignment.taxa[int(np.argmin(np.isfinite(bounds).all(axis=1)))]
+            raise InputError("a date without limits", taxon=taxon, hint="Give the earliest and the latest.")
+    for name, low, high in (("cutoff", 0.0, np.inf), ("sampled", 0.0, 1.0 + 1e-12)):
+        value = settings.tree.options.get(name)
+        if value is not None and not low < value < high:
+            raise InputError(f"--{name} {value:g} is out of range")
+    tree = replace(
+        settings.tree,
+        priors=dict(_named_density(text, "--prior") for text in settings.prior),
+        clades=_clades(settings, alignment.taxa),
+    )
+    trait = settings.trait.read(alignment.taxa, settings.chains.use_data) if settings.trait else None
+    if trait is not None:
+        check_name(trait)
+    structure = _structure(settings, parts)
+    model = time_model(structure, tree, alignment.taxa, bounds, youngest, trait)
+    return TimeInput(tuple(part.alignment for part in parts), dates, model)
+
+
+def _warn_of_dated_names(taxa: tuple[str, ...]) -> None:
+    """Of names that seem to have dates which nobody asked for: all taxa are then taken to be of one time."""
+    dates = dates_of_names(taxa)
+    if dates is not None and YEARS[0] < dates.lower.min() and dates.upper.max() < YEARS[1]:
+        span = f"{dates.lower.min():.6g} to {dates.upper.max():.6g}"
+        told = f"names end in what may be dates ({span}), which are not used: --date-field -1 uses them"
+        warnings.warn(told, InputWarning, stacklevel=3)
+
+
+def _named_density(text: str, option: str):
+    name, equals, density = text.partition("=")
+    if not equals or not name.strip():
+        raise InputError(
+            f"{option} {text}: expected a name, = and a density", hint="As in alpha=exponential(2)."
+        )
+    return name.strip(), parse_family(density)
+
+
+def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, ...]:
+    found = {ROOT: Clade(ROOT, taxa)}
+    for text in (*settings.clade, *(text for text in settings.clock_clade if "=" in text)):
+        name, equals, members = text.partition("=")
+        names = tuple(member.strip() for member in members.split(",") if member.strip())
+        if not equals or not name.strip() or name.strip() in found:
+            raise InputError(f"clade {text}: expected a new name, = and taxa with commas between")
+        found[name.strip()] = Clade(name.strip(), names)
+    for name in settings.monophyletic:
+        _require(found, name)
+        found[name] = replace(found[name], together=True)
+    for text in settings.clock_clade:
+        name = text.partition("=")[0].strip()
+        _require(found, name)
+        if name == ROOT:
+            raise InputError("the clock of all taxa is clock_rate's", hint="Name a clade of some of them.")
+        found[name] = replace(found[name], clock=True)
+    for text in settings.calibrate:
+        name, family = _named_density(text, "--calibrate")
+        _require(found, name)
+        if isinstance(family, str | float) or family.domain == "simplex":
+            raise InputError(f"--calibrate {text}: an age needs a density of single numbers")
+        found[name] = replace(found[name], age=family)
+    if found[ROOT].age is None:
+        del found[ROOT]
+    return tuple(found.values())
+
+
+def _require(clades: dict[str, Clade], name: str) -> None:
+    if name not in clades:
+        raise InputError(f"there is no clade '{name}'", hint="Name its taxa: --clade name=taxon,taxon.")
