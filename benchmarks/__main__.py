@@ -22,6 +22,7 @@ BENCHMARKS = {
     "trees": ("tree_io_speed.py", "reading and summarising trees", False),
     "dating": ("dating.py", "least-squares dating and root-to-tip regression", False),
     "distance": ("distance_speed.py", "distances, UPGMA and neighbour joining on the CPU", False),
+    "hmc": ("hmc_rates.py", "Hamiltonian dynamics of branch rates beside a random walk, on the CPU", False),
     "gpu-likelihood": ("gpu_likelihood.py", "value and gradient on the GPU", True),
     "gpu-distance": ("gpu_distance.py", "distances and trees on the GPU", True),
 }
