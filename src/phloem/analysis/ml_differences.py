@@ -38,7 +38,7 @@ USUAL = "GTR+F"
 _MANY = 500  # genomes, from where differences are thought of unasked
 _FEW = 0.005  # differences a site and genome, up to which genomes are nearly equal
 _SMALL = 1 << 21  # bytes of a file that has no so many genomes
-_SECONDS = 2e-3, 3e-3  # a genome: of placement and moves, with a logarithm of their number
+_SECONDS = 4e-4, 2.5e-4  # of a genome: and for every power of ten of their number
 _HINT = "Leave it out, or say --engine patterns."
 
 

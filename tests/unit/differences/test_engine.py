@@ -105,6 +105,8 @@ def test_the_best_length_is_the_zero_of_the_slope():
     assert best_length(columns, 0, -2000.0) == 0.0
     columns.likelihood[0] = 0.5, 0.3
     assert best_length(columns, 1, -2000.0) == 0.0  # nothing that a length would explain
+    columns.likelihood[0] = 0.0, 0.3
+    assert best_length(columns, 1, 0.0) > 0.05  # nothing else in common
 
 
 def test_lists_follow_as_if_made_anew():

@@ -28,6 +28,7 @@ IMPOSSIBLE = -1e300
 LONGEST = 0.1  # substitutions per site, of a branch
 _SMALL, _NEWTON = 1e-100, 60
 _NEARLY_NONE = 1e-6  # substitutions per site
+_NO_SLOPE = 1e-9
 
 
 class Columns(NamedTuple):
@@ -253,8 +254,9 @@ def value_at(columns, n, slope, constant, t):
 def best_length(columns, n, slope):
     """The length of the highest log L: it is concave, so the zero of its derivative, or 0. Newton's steps
     between lengths whose slopes are known."""
-    if n == 0 or slope >= 0.0:
+    if n == 0:
         return 0.0
+    slope = min(slope, -_NO_SLOPE)  # of genomes that have nothing else in common
     none, at_zero = 0, slope
     for k in range(n):
         alpha, beta = columns.likelihood[k, 0], columns.likelihood[k, 1]

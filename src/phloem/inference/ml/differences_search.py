@@ -325,7 +325,8 @@ def next_rates(
     model: Model, frequencies: np.ndarray, numbers: np.ndarray, dwell: np.ndarray
 ) -> dict[str, ParameterValue]:
     """Rates relative to that of G and T, from expected numbers of substitutions (4, 4) and the time spent in
-    every state (4,): the most probable ones given these, within the model's classes."""
+    every state (4,): the most probable ones given these, within the model's classes. Those for which there
+    was no time are left out."""
     pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
     names = ["rate_" + "ACGT"[a] + "ACGT"[b] for a, b in pairs]
     seen = np.array([numbers[a, b] + numbers[b, a] for a, b in pairs])
@@ -335,10 +336,12 @@ def next_rates(
         own = [k for k, name in enumerate(names) if name in p.aliases]
         if own:
             share[own] = 0.0 if p.is_free else np.asarray(p.value)
-    reference = max(seen[share > 0].sum(), 0.5) / (share * room).sum()
+    time = float((share * room).sum())
     found: dict[str, ParameterValue] = {}
     for p in model.free:
         own = [k for k, name in enumerate(names) if name in p.aliases]
-        value = seen[own].sum() / room[own].sum() / reference
-        found[p.name] = float(np.clip(value, p.lower, p.upper))
+        if time > 0 and room[own].sum() > 0:
+            reference = max(seen[share > 0].sum(), 0.5) / time
+            value = seen[own].sum() / room[own].sum() / reference
+            found[p.name] = float(np.clip(value, p.lower, p.upper))
     return found

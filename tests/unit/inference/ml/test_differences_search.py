@@ -23,6 +23,7 @@ from phloem.inference.ml.differences_state import DifferencesState
 from phloem.inference.ml.search_state import Checkpoint
 from phloem.io.genomes import genomes_of
 from phloem.io.trees import newick_text
+from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.grammar import parse_model
 
 
@@ -151,6 +152,22 @@ def test_given_rates_are_kept_and_share_the_scale():
     found = next_rates(model, np.full(4, 0.25), counts, np.ones(4))
     assert found == {"kappa_Y": pytest.approx(5.0)}
     assert not genomes.n_distinct < 3
+    assert next_rates(model, np.full(4, 0.25), np.zeros((4, 4)), np.zeros(4)) == {}  # no length anywhere
+
+
+def test_genomes_with_hardly_any_data_are_possible():
+    """One that shares only a column with the others, where it differs, and one of missing data alone."""
+    alignment, _ = outbreak(20, 6)
+    texts = {name: "".join("ACGT-"[c] if c < 5 else "N" for c in row) for name, row in
+             zip(alignment.taxa, alignment.codes)}  # fmt: skip
+    texts["few"] = "N" * 300 + "ACGT"["ACGT".index(texts["t0"][300]) - 1] + "N" * (SITES - 301)
+    texts["none"] = "N" * SITES
+    data = alignment_from_sequences(texts, alphabet("dna"))
+    genomes = genomes_of(data)
+    model = parse_model("HKY+F", datatype="dna", empirical_frequencies=counted_frequencies(genomes))
+    found = search_differences(genomes, model)
+    exact = TreeLikelihood(data, found.tree, found.model_text, engine="reference", multifurcations=True)
+    assert found.log_likelihood == pytest.approx(exact.log_likelihood(), abs=0.5)
 
 
 def test_sequences_that_are_too_different_are_refused():
