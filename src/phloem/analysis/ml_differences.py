@@ -182,7 +182,7 @@ def _only_fasta(settings: MlSettings) -> bool:
 
 def _may_be_outbreak(settings: MlSettings) -> bool:
     """A FASTA file of many nucleotide sequences; asked cheaply."""
-    if not _only_fasta(settings) or input_size(settings.alignment) < _SMALL >> 5:
+    if not _only_fasta(settings) or input_size(settings.alignment) < _SMALL >> 7:
         return False
     beginning = first_bytes(settings.alignment, 1 << 16)
     if not is_fasta_file(settings.alignment) or not _are_nucleotides(beginning, settings.datatype):

@@ -51,7 +51,7 @@ class FitSettings(DataOptions):
     def file_prefix(self) -> str:
         """What the names of all files written begin with; InputError for one that no file can have."""
         name = "stdin" if self.alignment == STANDARD_INPUT else Path(self.alignment).name
-        prefix = self.prefix or name.removesuffix(".gz").rsplit(".", 1)[0]
+        prefix = self.prefix or name.removesuffix(".gz").removesuffix(".xz").rsplit(".", 1)[0]
         if not Path(prefix).name or prefix.endswith(os.sep):
             raise InputError("the prefix names a folder", file=prefix, hint="Add how the files' names begin.")
         return prefix

@@ -11,7 +11,7 @@ import typer
 
 GENETIC_CODE = typer.Option(1, help="NCBI's number of the genetic code, for codons.")
 
-ALIGNMENT_HELP = "FASTA, PHYLIP or NEXUS file, gzip-compressed or not; - is standard input."
+ALIGNMENT_HELP = "FASTA, PHYLIP or NEXUS file, compressed by gzip or xz or not; - is standard input."
 _Options = list[tuple[str, Any, Any]]  # name, type, typer's declaration
 
 LINKAGE = typer.Option(

@@ -1,4 +1,4 @@
-"""The bytes of an input: a file, standard input (`-`) or a pipe, gzip-compressed or not.
+"""The bytes of an input: a file, standard input (`-`) or a pipe, compressed by gzip or xz or not.
 
 What can be read only once (standard input, `<(command)`) is read once, into a temporary file that every later
 look goes to, the checksum's included. A named pipe is read anew by each reader: the writer may be another.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import lzma
 import os
 import stat
 import sys
@@ -16,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BufferedReader
+from io import BufferedReader, RawIOBase
 from typing import IO, BinaryIO, cast
 
 import numpy as np
@@ -26,7 +27,9 @@ from phloem.hardware.machine import available_bytes
 
 FilePath = str | os.PathLike[str]
 
-_GZIP_MAGIC = b"\x1f\x8b"
+_MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz"}  # how packed bytes begin
+_BROKEN = (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error)
+_BUFFER = 1 << 16
 _PIECE = 1 << 22  # bytes copied or unpacked at a time
 _UNCHECKED = 1 << 26  # bytes for which nobody asks how much memory is left
 _LARGE = "Check that it is what it should be; else take a machine with more memory."
@@ -44,16 +47,15 @@ _kept: dict[object, _Kept] = {}
 
 
 def read_input(path: FilePath) -> bytes | bytearray:
-    """All bytes of an input, unpacked where they are gzip.
+    """All bytes of an input, unpacked where they are gzip or xz.
 
     Raises InputError for what is missing, no file, unreadable, damaged, or larger than free memory.
     """
     file = os.fspath(path)
     with _explained(file), _opened(_stored(file, anew=True)) as opened:
-        packed = opened.read(2) == _GZIP_MAGIC
-        opened.seek(0)
-        if packed:
-            return _unpacked(opened, file)
+        packed = _packed_by(opened)
+        if packed is not None:
+            return _unpacked(opened, file, packed)
         _require_room(os.fstat(opened.fileno()).st_size, file)
         return opened.read()
 
@@ -65,8 +67,8 @@ def map_input(path: FilePath) -> np.ndarray:
         _refuse_named_pipe(file)
         stored = _stored(file)
         with _opened(stored) as opened:
-            packed = opened.read(2) == _GZIP_MAGIC
-        if packed or os.path.getsize(stored) == 0:
+            packed = _packed_by(opened)
+        if packed is not None or os.path.getsize(stored) == 0:
             data = np.frombuffer(read_input(file), np.uint8)
             data.flags.writeable = False  # as mapped ones are: kernels are compiled for that
             return data
@@ -74,25 +76,24 @@ def map_input(path: FilePath) -> np.ndarray:
 
 
 def first_bytes(path: FilePath, size: int) -> bytes:
-    """At most the first `size` bytes of an input, unpacked where they are gzip. InputErrors as read_input."""
+    """At most the first `size` bytes of an input, unpacked. InputErrors as read_input."""
     with input_stream(path) as stream:
         return stream.read(size)
 
 
 @contextmanager
 def input_stream(path: FilePath) -> Iterator[BinaryIO]:
-    """A stream of the bytes of an input, unpacked where they are gzip, for what is too large to be held.
-    InputErrors as read_input."""
+    """A stream of the bytes of an input, unpacked, for what is too large to be held. InputErrors as
+    read_input."""
     file = os.fspath(path)
     with _explained(file):
         _refuse_named_pipe(file)
         with _opened(_stored(file)) as opened:
-            packed = opened.read(2) == _GZIP_MAGIC
-            opened.seek(0)
+            packed = _packed_by(opened)
             try:
-                yield cast(BinaryIO, gzip.GzipFile(fileobj=opened)) if packed else opened
-            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-                raise _damaged(error, file) from None
+                yield opened if packed is None else _unpacker(opened, packed)
+            except _BROKEN as error:
+                raise _damaged(error, file, packed) from None
 
 
 def input_size(path: FilePath) -> int:
@@ -176,24 +177,38 @@ def _refuse_named_pipe(file: str) -> None:
         )
 
 
-def _unpacked(opened: BinaryIO, file: str) -> bytearray:
-    """What gzip data hold, as long as there is memory for it."""
+def _packed_by(opened: BufferedReader) -> str | None:
+    """By which program the bytes are packed; the stream stands at their beginning then."""
+    beginning = opened.read(6)
+    opened.seek(0)
+    return next((name for magic, name in _MAGIC.items() if beginning.startswith(magic)), None)
+
+
+def _unpacker(opened: BinaryIO, packed: str) -> BinaryIO:
+    """The unpacked bytes; the caller closes what they come from."""
+    if packed == "xz":
+        return cast(BinaryIO, BufferedReader(cast(RawIOBase, lzma.LZMAFile(opened)), _BUFFER))
+    return cast(BinaryIO, gzip.GzipFile(fileobj=opened))
+
+
+def _unpacked(opened: BinaryIO, file: str, by: str) -> bytearray:
+    """What packed data hold, as long as there is memory for it."""
     text, checked = bytearray(), _UNCHECKED
     try:
-        with gzip.GzipFile(fileobj=opened) as packed:
+        with _unpacker(opened, by) as packed:
             while piece := packed.read(_PIECE):
                 text += piece
                 if len(text) > checked:
                     _require_room(len(text), file)
                     checked = 2 * len(text)
-    except (OSError, EOFError, zlib.error) as error:
-        raise _damaged(error, file) from None
+    except (OSError, *_BROKEN) as error:
+        raise _damaged(error, file, by) from None
     return text
 
 
-def _damaged(error: Exception, file: str) -> InputError:
+def _damaged(error: Exception, file: str, by: str | None) -> InputError:
     return InputError(
-        f"the gzip data are damaged: {error}", file=file, hint="Copy or compress the file again."
+        f"the {by} data are damaged: {error}", file=file, hint="Copy or compress the file again."
     )
 
 
