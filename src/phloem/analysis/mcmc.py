@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from phloem.analysis.division import Processes, divide
 from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_data import ChainInput, chain_input, taxon_of
 from phloem.analysis.mcmc_options import command_line
@@ -44,14 +45,14 @@ from phloem.inference.mcmc.run import Device, Run
 from phloem.inference.mcmc.sampler import Progress, Sampled, Where, sample, threads_of
 from phloem.inference.mcmc.samples import choices_of, model_shares
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
-from phloem.inference.mcmc.spread import SWAP_SECONDS, shares, shares_text, useful_ranks
+from phloem.inference.mcmc.spread import message_seconds
 from phloem.inference.mcmc.stones import ladder
 from phloem.inference.mcmc.trace_files import analysis_id
 from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.likelihood.problem import engine_problem
 from phloem.pruning.calibration import on_calibration
-from phloem.pruning.gpu.cost import ChainPlan, advise_chains
+from phloem.pruning.gpu.cost import ChainPlan
 from phloem.pruning.interface import Problem
 from phloem.pruning.select import Selection, chains_on_cpu, chains_on_gpu, select_chains
 from phloem.summary.splits import SplitTable, split_table
@@ -118,14 +119,14 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     settings = replace(settings, device=device)
     start = chain_start(settings.start, data.alignments[data.largest], chains.branch_length_bounds)
     here = ranks()
-    ranks_a_run, divided = _divided(chains, data, here, device)
+    where, divided = _divided(chains, data, here, device)
     selection = replace(selection, reason=selection.reason + divided)
     if started is not None:
         started(data, start.origin, selection.reason)
     make_room(prefix, files, settings.redo)
     identity = chain_identity(settings, data.model_text())
-    here.broadcast((settings, ranks_a_run))
-    sampled = _sampled(settings, data, start, Where(device, here, ranks_a_run), identity, progress)
+    here.broadcast((settings, where.ranks_a_run, where.ranks_a_chain))
+    sampled = _sampled(settings, data, start, where, identity, progress)
     if chains.stones:
         told = {
             "model": data.model_text(),
@@ -162,10 +163,11 @@ def assist_mcmc() -> bool:
     here = ranks()
     if here.number == 0:
         return False
-    settings, ranks_a_run = here.broadcast(None)
+    message_seconds(here)
+    settings, *how = here.broadcast(None)
     data = chain_input(settings)
     start = chain_start(settings.start, data.alignments[data.largest], settings.chains.branch_length_bounds)
-    _sampled(settings, data, start, Where(settings.device, here, ranks_a_run), {})
+    _sampled(settings, data, start, Where(settings.device, here, *how), {})
     return True
 
 
@@ -229,22 +231,27 @@ def chains_selection(settings: McmcSettings, data: ChainInput) -> Selection:
     return select_chains(settings.device, lambda: _problems(data), plan, chains.threads)
 
 
-def _divided(chains: ChainSettings, data: ChainInput, here: Ranks, device: Device) -> tuple[int, str]:
-    """Among how many processes the chains of a run are divided, and who has what, for people."""
+def _divided(chains: ChainSettings, data: ChainInput, here: Ranks, device: Device) -> tuple[Where, str]:
+    """How processes share chains and columns, and that for people."""
     if here.size == 1:
-        return 1, ""
-    useful, most = 1, -(-here.size // chains.n_runs)
-    if most > 1:
-        problems, threads = _problems(data), threads_of(chains, here)
+        return Where(device, here), ""
+    whole = _whole_columns(chains, data, device)
+    there = Processes(here.size, threads_of(chains, here), message_seconds(here), device == "gpu", whole)
+    division = divide(_problems(data), chains, there)
+    where = Where(device, here, division.ranks_a_run, division.ranks_a_chain)
+    return where, f"; {division.text(here.how)}"
 
-        def seconds(n_chains: int) -> float:
-            plan = ChainPlan(1, n_chains, chains.expected_generations)
-            advice = advise_chains(problems, plan, min(threads, n_chains), [None] * len(problems))
-            return advice.gpu_seconds if device == "gpu" else advice.cpu_seconds
 
-        useful = useful_ranks(chains.n_chains, most, seconds, SWAP_SECONDS[device])
-    given = shares(chains.n_runs, chains.n_chains, here.size, useful)
-    return useful, f"; {shares_text(given, here.how)}"
+def _whole_columns(chains: ChainSettings, data: ChainInput, device: Device) -> str | None:
+    """Why a chain's columns stay together, as a clause, wherever that is so at any size."""
+    if device == "gpu":
+        return "the columns of a chain are not divided among GPUs"
+    if not chains.use_data:
+        return "a prior has no columns to divide"
+    moves = chosen_moves(data.structure, len(data.taxa), chains.move_weights)
+    if any(move.move.gradients for move in moves):
+        return "columns are not divided where moves ask for gradients"
+    return None
 
 
 def _only_on_cpu(chains: ChainSettings, data: ChainInput) -> str | None:

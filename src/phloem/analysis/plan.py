@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from phloem.analysis.division import Processes, divide
 from phloem.analysis.model_file import model_of
 from phloem.analysis.reading import DataOptions, Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
@@ -17,14 +18,13 @@ from phloem.errors import InputError, require_count
 from phloem.hardware.machine import Hardware, detect_hardware
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.spread import SWAP_SECONDS, shares, useful_ranks
 from phloem.inference.ml.optimize import restarts
 from phloem.io.trees import read_tree
 from phloem.likelihood.parts import in_part
 from phloem.likelihood.problem import engine_problem
 from phloem.model.model import Model
 from phloem.pruning.calibration import on_calibration
-from phloem.pruning.gpu.cost import ChainPlan, advise_chains
+from phloem.pruning.gpu.cost import ChainPlan
 from phloem.pruning.interface import Problem
 from phloem.pruning.plan import Divided, Forecast, forecast, forecast_divided, remainder
 from phloem.pruning.select import Selection, select_chains, select_engine
@@ -33,6 +33,7 @@ from phloem.tree.random import uniform_unrooted
 from phloem.tree.tree import Tree
 
 MOST_RANKS = 65_536
+MESSAGE_SECONDS = 1e-4  # in which processes that share a chain tell each other what their cells come to
 
 
 @dataclass(frozen=True)
@@ -160,20 +161,11 @@ def _on_ranks(most: int, plans: list[PartPlan], problems: list[Problem]) -> Rank
         likelihood = forecast_divided(problem, plans[0].selection, plans[0].forecast, sizes)
     usual = ChainSettings()
     gpu = select_chains("auto", lambda: problems, _usual_plan(usual)).engine == "gpu"
-
-    def seconds(n_chains: int) -> float:
-        plan = ChainPlan(1, n_chains, usual.generations)
-        advice = advise_chains(problems, plan, 1, [None] * len(problems))
-        return advice.gpu_seconds if gpu else advice.cpu_seconds
-
+    whole = "the columns of a chain are not divided among GPUs" if gpu else None
     chains = []
     for size in sizes:
-        swap = SWAP_SECONDS["gpu" if gpu else "cpu"]
-        useful = useful_ranks(usual.n_chains, -(-size // usual.n_runs), seconds, swap)
-        given = shares(usual.n_runs, usual.n_chains, size, useful)
-        busy = [share for share in given if share.chains]
-        slowest = max(len(share.runs) * seconds(len(share.chains)) for share in busy)
-        chains.append((size, len(busy), slowest + swap * any(len(s.chains) < usual.n_chains for s in busy)))
+        found = divide(problems, usual, Processes(size, 1, MESSAGE_SECONDS, gpu, whole))
+        chains.append((size, found.busy, found.seconds))
     return RanksPlan(tuple(likelihood), tuple(chains))
 
 

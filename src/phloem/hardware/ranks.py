@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NoReturn, Protocol
 
@@ -46,6 +46,10 @@ class Talk(Protocol):
     def scatter(self, parts: Sequence[Any] | None) -> Any: ...
 
     def exchange(self, message: np.ndarray, partner: int) -> np.ndarray: ...
+
+    def shared(self, message: np.ndarray) -> np.ndarray: ...
+
+    def group(self, groups: Sequence[Sequence[int]]) -> Talk: ...
 
     def finish(self) -> None: ...
 
@@ -83,6 +87,18 @@ class Ranks:
         """The message, float64 and as long, that a partner sends while this one is sent there."""
         assert self.talk is not None
         return self.talk.exchange(message, partner)
+
+    def shared(self, message: np.ndarray) -> np.ndarray:
+        """(size, n) what every rank says, n numbers, on all of them."""
+        return message[None] if self.talk is None else self.talk.shared(message)
+
+    def groups_of(self, size: int) -> Ranks:
+        """Of all ranks: those in the same group of so many neighbours, as ranks of their own."""
+        if self.talk is None or size == 1:
+            return Ranks()
+        groups = [range(self.size)[k : k + size] for k in range(0, self.size, size)]
+        own = groups[self.number // size]
+        return replace(self, number=own.index(self.number), size=len(own), talk=self.talk.group(groups))
 
     def together(self, work: Callable[..., Any], *arguments: Any, **own: Any) -> Any:
         """What work(self, *arguments, **own) returns on rank 0, which calls this, while all others, which
@@ -235,6 +251,15 @@ class _MpiTalk:
         found = np.empty_like(message)
         self.comm.Sendrecv(message, partner, recvbuf=found, source=partner)
         return found
+
+    def shared(self, message: np.ndarray) -> np.ndarray:
+        found = np.empty((self.comm.Get_size(), len(message)))
+        self.comm.Allgather(message, found)
+        return found
+
+    def group(self, groups: Sequence[Sequence[int]]) -> Talk:
+        here = self.comm.Get_rank()
+        return _MpiTalk(self.comm.Split(next(k for k, one in enumerate(groups) if here in one), here))
 
     def finish(self) -> None:
         from mpi4py import MPI

@@ -16,10 +16,13 @@ WAIT = timedelta(days=365)  # a block of generations takes as long as it takes; 
 
 
 class TorchTalk:
-    """Talk of ranks.py, for every process that `torch.distributed.run` started."""
+    """Talk of ranks.py, for every process that `torch.distributed.run` started; or of a group of them, which
+    says what is shared."""
 
-    def __init__(self) -> None:
-        dist.init_process_group("gloo", timeout=WAIT)
+    def __init__(self, group: Any = None) -> None:
+        self._group = group
+        if group is None:
+            dist.init_process_group("gloo", timeout=WAIT)
 
     def meet(self) -> None:
         """Messages are waited for in the system, which takes no core."""
@@ -46,6 +49,17 @@ class TorchTalk:
             assert one is not None  # as it is outside the group
             one.wait()
         return found.numpy()
+
+    def shared(self, message: np.ndarray) -> np.ndarray:
+        own = torch.from_numpy(message)
+        found = [torch.empty_like(own) for _ in range(dist.get_world_size(self._group))]
+        dist.all_gather(found, own, group=self._group)
+        return torch.stack(found).numpy()
+
+    def group(self, groups: Sequence[Sequence[int]]) -> TorchTalk:
+        made = [dist.new_group(list(one), timeout=WAIT) for one in groups]  # each process makes all
+        here = dist.get_rank()
+        return TorchTalk(next(group for group, one in zip(made, groups) if here in one))
 
     def finish(self) -> None:
         dist.destroy_process_group()

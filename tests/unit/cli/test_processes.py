@@ -123,12 +123,54 @@ def test_bootstrap_replicates_and_searches_are_shared(tmp_path):
     assert done.returncode != 0 and done.stderr.count("nothing here that they could share") == 1
 
 
+def write_random(path: Path, n_columns: int, letters: bytes = b"ACGT") -> None:
+    """Sixteen sequences t0 … t15."""
+    rows = np.random.default_rng(1).choice(list(letters), (16, n_columns)).astype(np.uint8)
+    path.write_bytes(b"".join(b">t%d\n%s\n" % (i, row.tobytes()) for i, row in enumerate(rows)))
+
+
+@pytest.mark.slow
+@needs_mpi
+def test_columns_of_a_chain_are_shared(tmp_path):
+    write_random(tmp_path / "x.fasta", 10_000, b"ARNDCQEGHILKMFPSTWYV")
+    told = (
+        "mcmc",
+        "x.fasta",
+        "--model",
+        "LG+G4",
+        "--sample-every",
+        "5",
+        "--check-every",
+        "50",
+        "--runs",
+        "1",
+    )
+    told = (*told, "--chains", "1", "--threads", "1", "--burn-in", "0", "--device", "cpu", "--prefix")
+    names = ("run1.p", "run1.t", "con.tre")
+    for command in (
+        [sys.executable, "-m", "phloem", *told, "1", "--generations", "150"],
+        mpi(3, *told, "3", "--generations", "150"),
+        mpi(2, *told, "2", "--generations", "100"),
+        mpi(3, *told, "2", "--generations", "150"),
+    ):
+        done = run(command, tmp_path)
+        assert done.returncode == 0, done.stderr
+        if command[0] == "mpiexec":
+            # a message may take longer than a second where other programs have the cores
+            assert re.search("some columns of a chain|asking each other", " ".join(done.stdout.split()))
+    assert "resumed at generation 100" in done.stdout
+    for name in names:
+        assert (tmp_path / f"1.{name}").read_bytes() == (tmp_path / f"3.{name}").read_bytes(), name
+    for name in names[:2]:
+        assert (tmp_path / f"1.{name}").read_bytes() == (tmp_path / f"2.{name}").read_bytes(), name
+    few = run(mpi(2, *COMMAND, "--runs", "1", "--chains", "1", "--prefix", "few"), tmp_path)
+    assert few.returncode == 0 and "1 idle: there is too little to divide" in " ".join(few.stdout.split())
+
+
 @pytest.mark.slow
 @needs_mpi
 def test_columns_are_shared(tmp_path):
-    rows = np.random.default_rng(1).choice(list(b"ACGT"), (16, 120_000)).astype(np.uint8)
-    lines = [b">t%d\n%s\n" % (i, row.tobytes()) for i, row in enumerate(rows)]
-    (tmp_path / "x.fasta").write_bytes(b"".join(lines))
+    write_random(tmp_path / "x.fasta", 120_000)
     tree = "(t0:0.3,t1:0.3)"
     for k in range(2, 15):
         tree = f"({tree}:0.1,t{k}:0.3)"

@@ -127,7 +127,8 @@ class ChainData(NamedTuple):
     where each lies in the numbers; block_bounds: (blocks, 2). moves. p_extend: of extending SPR and TBR.
     heat: (H, 2) by rank, the powers of PRIOR and LIKELIHOOD: both are the inverse temperature, but for chains
     that sample a power posterior. splits: what trees must obey (constraints.split_rules).
-    joint: of the move of all numbers; its factor is replaced by that of the state.
+    joint: of the move of all numbers; its factor is replaced by that of the state. first_cell: number of the
+    first cell here among those of all processes that share the chains.
     """
 
     n_tips: int
@@ -147,6 +148,7 @@ class ChainData(NamedTuple):
     heat: np.ndarray
     splits: np.ndarray
     joint: Joint
+    first_cell: int
 
 
 class ChainState(NamedTuple):
@@ -211,7 +213,8 @@ class ChainShared(NamedTuple):
     run_device.write_model and cell_of; crew: int64, of the threads that share them (run_device.py). stop:
     (1,) int64, 1: another thread has failed. Of a proposal under way: moved (H, N) uint8, reordered,
     everything (H,): see cell_records.ProposedTree and cell_loops.propose_cell; next_cell (H,) that no thread
-    has taken, cells_done (H,) and cell_values (H, cells). Of moves that ask for gradients: turn (H,)
+    has taken, cells_done (H,) and cell_values (H, cells of all processes); asks (H,), whether those of other
+    processes are wanted. Of moves that ask for gradients: turn (H,)
     int64, slope, momentum (H, G, N), as in dispatch.Proposal."""
 
     keys: np.ndarray
@@ -236,6 +239,7 @@ class ChainShared(NamedTuple):
     next_cell: np.ndarray
     cells_done: np.ndarray
     cell_values: np.ndarray
+    asks: np.ndarray
     turn: np.ndarray
     slope: np.ndarray
     momentum: np.ndarray

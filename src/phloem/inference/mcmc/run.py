@@ -17,6 +17,7 @@ from phloem.inference.mcmc.records import (
     LIKELIHOOD,
     OF_TOPOLOGY,
     PRIOR,
+    WORK,
     ChainData,
     ChainScratch,
     ChainShared,
@@ -24,9 +25,10 @@ from phloem.inference.mcmc.records import (
 )
 from phloem.inference.mcmc.samples import Samples, TraceColumns, draw, extended, no_samples, trace_columns
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.spread import Swaps, own_state
+from phloem.inference.mcmc.spread import Columns, Swaps, dealt_cells, own_state
 from phloem.inference.mcmc.stones import stretches
 from phloem.inference.mcmc.structure import ChainModel
+from phloem.pruning.cpu.cell_memory import cell_work
 from phloem.pruning.cpu.forest import Forest
 from phloem.tree.tree import Tree
 
@@ -46,7 +48,8 @@ class Run:
     replaced. forest: the cells of all chains. scratches: one a thread; what
     happens does not depend on their number. on_device: the chains' likelihood, where a GPU has it. downs:
     where a move asks for gradients. swaps: where other ranks have chains of this run; records are then of
-    those here, and samples of the generations in which the cold chain is."""
+    those here, and samples of the generations in which the cold chain is. columns_of: where other ranks have
+    cells of the chains here."""
 
     number: int
     settings: ChainSettings
@@ -61,6 +64,7 @@ class Run:
     on_device: DeviceChains | None = None
     downs: Downs | None = None
     swaps: Swaps | None = None
+    columns_of: Columns | None = None
 
     @property
     def generation(self) -> int:
@@ -87,30 +91,40 @@ def new_run(
     observed: of every part of structure, or of its only one. begin: the state of all chains; or a tree of
     their taxa, in their order, that the chains start near; None for random trees. threads: that share the
     run's chains. device: cpu, or gpu for the likelihood of all chains. swaps: where other ranks have some of
-    the chains. Raises NumericalError where the start has no finite log-likelihood.
+    the chains, or columns of those here. Raises NumericalError where the start has no finite log-likelihood.
     """
     from phloem.inference.mcmc import start  # numba takes a third of a second to load
+    from phloem.inference.mcmc.characters import parsimony_room
     from phloem.inference.mcmc.move_table import chosen_moves
 
     parts = as_parts(observed)
     moves = chosen_moves(structure, len(parts[0].taxa), settings.move_weights)
     here = range(settings.n_chains) if swaps is None else swaps.own
-    forest = start.chain_forest(parts, structure, settings, len(here), whole=device == "gpu")
-    data = start.chain_data(forest, structure, settings, moves)
+    there = settings.use_data and device == "gpu"
+    cells = start.chain_cells(parts, structure, settings, whole=device == "gpu")
+    columns_of = None
+    if swaps is not None and swaps.beside.size > 1:
+        dealt = dealt_cells([cell_work(cell) for cell in cells], swaps.beside.size)
+        columns_of = Columns(swaps.beside, dealt)
+    own = range(len(cells)) if columns_of is None else columns_of.own
+    forest = start.chain_forest(cells, own, len(here), settings.use_data and device == "cpu")
+    data = start.chain_data(forest, structure, settings, moves, own.start)
     if fresh := not isinstance(begin, ChainState):
         begin = start.chain_state(data, structure, moves, settings, number, begin)
     state = begin if swaps is None else own_state(begin, here)
-    there = settings.use_data and device == "gpu"
     rows = settings.sample_every if there else 0  # its helpers keep these arrays from one call to the next
-    shared = start.chain_shared(data, len(here), structure.n_sets, rows)
+    shared = start.chain_shared(data, len(here), structure.n_sets, len(cells), rows)
     columns = trace_columns(structure, settings.priors)
     useful = min(threads, len(here) * len(forest.parts))
     if not there and sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
         useful = 1
-    scratches = start.chain_scratches(forest, data, structure.n_sets, moves, useful)
+    characters = parsimony_room(cells, any(move.move.parsimony for move in moves))
+    room = data, structure.n_sets, characters
+    scratches = tuple(start.chain_scratch(forest, *room) for _ in range(useful))
     if samples is None:
         samples = no_samples(len(columns.names), state.parent.shape[2] - 1, len(structure.set_names))
     run = Run(number, settings, moves, columns, forest, data, state, shared, scratches, samples, swaps=swaps)
+    run = replace(run, columns_of=columns_of)
     if data.moves.gradients.any():
         if device == "gpu":
             raise InputError(
@@ -123,7 +137,7 @@ def new_run(
 
 def _evaluated(run: Run, on_device: bool, parts: Sequence[Observations]) -> Run:
     """The run with every chain's state evaluated from scratch."""
-    from phloem.inference.mcmc.compiled.run import REFRESH, advance
+    from phloem.inference.mcmc.compiled.run import REFRESH
 
     data, state, shared = run.data, run.state, run.shared
     if on_device:
@@ -135,7 +149,7 @@ def _evaluated(run: Run, on_device: bool, parts: Sequence[Observations]) -> Run:
         if run.settings.use_data:
             for chain in range(len(state.slot)):
                 _write_models(run, chain, int(state.slot[chain]), 0)
-        advance(data, state, shared, run.scratches[0], 1, REFRESH, -1, 0)
+        _work(run, shared, 1, REFRESH, 0)
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
         from phloem.inference.mcmc.guard import why_impossible
 
@@ -174,10 +188,13 @@ def _advance(run: Run, n_generations: int) -> None:
         heat[:, LIKELIHOOD] = power * heat[:, PRIOR]
         pair, log_uniform, task = np.full((n, 2), -1), np.zeros(n), TUNE if tunes else SAMPLE
         _draw_swaps(run, pair, log_uniform)
+        before = run.state.jumps[:, WORK].copy()
         if run.swaps is None:
             _work_all(run, pair, log_uniform, task)
         else:
             _work_among_ranks(run, pair, log_uniform, task)
+        if tunes and run.columns_of is not None:
+            run.state.jumps[:, WORK] = before + run.columns_of.summed(run.state.jumps[:, WORK] - before)
         run.state.generation[0] += n
         if tunes:
             _learn(run)
@@ -273,6 +290,9 @@ def _work(run: Run, shared: ChainShared, n_generations: int, task: int, thread: 
             )
             if resume == FINISHED:
                 return
+            if shared.asks[resume]:
+                _ask_others(run, shared, resume)
+                continue
             if run.downs is not None and run.data.moves.gradients[shared.move[resume]] > 0:
                 from phloem.inference.mcmc.compiled.gradient import propose_by_gradients
 
@@ -283,6 +303,14 @@ def _work(run: Run, shared: ChainShared, n_generations: int, task: int, thread: 
     except BaseException:
         shared.stop[0] = 1  # the chain stays locked, and other threads would wait for it
         raise
+
+
+def _ask_others(run: Run, shared: ChainShared, chain: int) -> None:
+    """What cells of a chain's proposal come to on other ranks, which have drawn the same."""
+    assert run.columns_of is not None
+    new, state = 1 - int(run.state.slot[chain]), run.state
+    drawn = shared.ratio[chain], state.lengths[chain, new].sum(), state.values[chain, new].sum()
+    run.columns_of.gather(shared.cell_values[chain], drawn)
 
 
 def _write_models(run: Run, chain: int, slot: int, proposed: int) -> None:
@@ -297,6 +325,8 @@ def _write_models(run: Run, chain: int, slot: int, proposed: int) -> None:
             if recipes.rows[part, KIND] != BY_MODEL or not differs.any():
                 continue
         cell = int(np.searchsorted(run.data.part_of, part))  # its first, whose model the others share
+        if cell == len(run.data.part_of) or run.data.part_of[cell] != part:
+            continue  # another rank has it
         used = int(run.forest.cells[chain][cell].slot[0])
         model = run.structure.site_model(part, values[slot])
         run.forest.set_model(chain, cell, 1 - used if proposed else used, model)

@@ -59,14 +59,20 @@ class Sampled:
 @dataclass(frozen=True)
 class Where:
     """Where chains are: device of the likelihood; ranks, processes that all sample alike, among which runs
-    and chains are divided, those of a run among ranks_a_run at most."""
+    and chains are divided, those of a run among ranks_a_run at most, and the columns of a chain, where there
+    are as many times more ranks than chains, among ranks_a_chain."""
 
     device: Device = "cpu"
     ranks: Ranks = field(default_factory=Ranks)
     ranks_a_run: int = 1 << 30
+    ranks_a_chain: int = 1
 
     def spread(self, n_runs: int, n_chains: int) -> Spread:
-        return Spread(self.ranks, shares(n_runs, n_chains, self.ranks.size, self.ranks_a_run))
+        """Of all ranks at the same time."""
+        n = self.ranks_a_chain
+        assert n == 1 or n * n_runs * n_chains <= self.ranks.size
+        given = shares(n_runs, n_chains, self.ranks.size // n, self.ranks_a_run)
+        return Spread(self.ranks, given, n, self.ranks.groups_of(n))
 
 
 def sample(
@@ -87,14 +93,14 @@ def sample(
     threads nor on ranks. start_tree: that the chains start near, unless they go on from a checkpoint. plain:
     what the guard compares with (guard.plain_likelihood), if anything. Of several ranks the first writes and
     has what comes out. InputError: a checkpoint of another analysis; NumericalError: the guard stops."""
-    where, parts = where or Where(), as_parts(observed)
+    where, parts, plain = where or Where(), as_parts(observed), plain if settings.use_data else None
     spread = where.spread(settings.n_runs, settings.n_chains)
     prefix = prefix if spread.ranks.number == 0 else None
     checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}) if prefix else None
     stored = checkpoint.load() if checkpoint else None
     runs = _new_runs((parts, structure, settings, start_tree, where.device), spread, stored or [])
     taxa, names = parts[0].taxa, ("LnL", "LnPr", *trace_columns(structure, settings.priors).names)
-    guard = Guard(parts, settings.n_chains, names[2:], plain if settings.use_data else None, prefix)
+    guard = Guard(parts, settings.n_chains, names[2:], plain if spread.speaks else None, prefix)
     for run in runs:
         guard.check_chains(run.number, _chains(run))
     start = at = spread.ranks.broadcast(max((int(s.generation[0]) for s, _ in stored or ()), default=0))
@@ -141,8 +147,8 @@ def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:
     for r in own.runs:
         begin, swaps = states[r] if states else start_tree, None
         samples = stored[r][1] if stored and spread.alone else None  # else rank 0 adds them
-        if len(own.chains) < settings.n_chains:
-            swaps = Swaps(spread.ranks, spread.among(r), own.chains)
+        if len(own.chains) < settings.n_chains or spread.beside.size > 1:
+            swaps = Swaps(spread.ranks, spread.among(r), own.chains, spread.beside)
         runs.append(new_run(r, parts, structure, settings, begin, samples, threads, device, swaps))
     return runs
 
@@ -157,7 +163,8 @@ def gathered(spread: Spread, runs: list, before: list[Samples]) -> tuple[list, l
     others; and those of this rank, which go on. Where there is one rank they are the same."""
     if spread.alone:
         return runs, runs
-    parts = spread.ranks.gather([(run.number, run.state, run.samples) for run in runs])
+    said = [(run.number, run.state, run.samples) for run in runs if spread.speaks]
+    parts = spread.ranks.gather(said)
     going = [replace(run, samples=nothing_of(run.samples)) for run in runs]
     if parts is None:
         return [], going

@@ -1,19 +1,26 @@
-"""Runs and chains of an analysis on several processes: who has which, swaps between them, gathering.
+"""Runs, chains and columns of an analysis on several processes: who has which, swaps, sums, gathering.
 
 Chains need each other only to swap temperatures. Whom they may swap with is drawn beforehand, of every rank
 alike, so a chain's rank knows its partner, and the two exchange what decides: log-likelihood and prior, the
 place in the heat ladder, and what belongs to that place (how moves are tuned there, and counted). A chain's
 random numbers are its own, so what comes out does not depend on the number of ranks.
+
+Where ranks outnumber chains, neighbours in a group have the same chain, and each some cells of its columns.
+All of them draw the same proposals; they tell each other what their cells come to, and each adds these up in
+the order of cells, as one process does.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 
 import numpy as np
 
+from phloem.errors import NumericalError
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.samples import Samples, extended
@@ -70,35 +77,93 @@ def useful_ranks(n_chains: int, most: int, seconds: Callable[[int], float], swap
     return min(times, key=lambda k: (times[k], k))
 
 
+# Of a proposal whose cells several processes have, beside the message itself: the compiled loop is left, and
+# taken up again (docs/clusters.md).
+PAUSE_SECONDS = 1e-4
+
+
+def useful_columns(n_cells: int, most: int, threads: int, seconds: float, message: float) -> int:
+    """Among how many ranks the cells of a chain are best divided. seconds: of a generation of a chain on one
+    thread; message: that asking each other takes a generation."""
+    times = {
+        k: columns_seconds(n_cells, k, threads, seconds, message) for k in range(1, min(most, n_cells) + 1)
+    }
+    return min(times, key=lambda k: (times[k], k))
+
+
+def columns_seconds(n_cells: int, size: int, threads: int, seconds: float, message: float) -> float:
+    """Of a generation of a chain whose cells so many ranks have; the others as in useful_columns."""
+    rounds = math.ceil(math.ceil(n_cells / size) / threads)
+    return rounds * seconds / n_cells + (size > 1) * (message + PAUSE_SECONDS)
+
+
+def message_seconds(ranks: Ranks, times: int = 20) -> float:
+    """Of all ranks at the same time: that it takes them to tell each other some numbers, the least of
+    several times."""
+    found = []
+    for _ in range(times if ranks.size > 1 else 0):
+        begin = time.perf_counter()
+        ranks.shared(np.zeros(64))
+        found.append(time.perf_counter() - begin)
+    return min(found, default=0.0)
+
+
+def dealt_cells(work: Sequence[float], size: int) -> tuple[range, ...]:
+    """Neighbouring cells for each of so many ranks, about as much work each, one at least."""
+    done, ends = np.cumsum(work), [0]
+    for k in range(1, size):
+        end = int(np.searchsorted(done, done[-1] * k / size - 0.5 * work[ends[-1]])) + 1
+        ends.append(min(max(end, ends[-1] + 1), len(work) - size + k))
+    return tuple(range(a, b) for a, b in pairwise([*ends, len(work)]))
+
+
 DEAR_SWAPS = "swaps between more would take longer than they save"
+DEAR_SUMS = "asking each other for parts of a likelihood would take longer than dividing it saves"
 
 
-def shares_text(given: Sequence[Share], how: str, why_idle: str = DEAR_SWAPS) -> str:
-    """Who has what, for people."""
-    idle, most = sum(not share.chains for share in given), max(len(share.chains) for share in given)
+def shares_text(
+    given: Sequence[Share], how: str, why_idle: str = DEAR_SWAPS, size: int = 0, columns: int = 1
+) -> str:
+    """Who has what, for people. size: how many processes there are, if not one a share; columns: how many
+    neighbours have the same share."""
+    busy, most = [share for share in given if share.chains], max(len(share.chains) for share in given)
     runs = [run for share in given for run in share.runs]
-    each = "whole runs" if len(set(runs)) == len(runs) else f"up to {most} chain{'s' * (most > 1)} of a run"
-    text = f"{len(given)} processes, {how}; each has {each}"
+    size, idle = size or len(given), (size or len(given)) - columns * len(busy)
+    if columns > 1:
+        each = f"some columns of a chain, which {columns} share"
+    elif len(set(runs)) == len(runs):
+        each = "whole runs"
+    else:
+        each = f"up to {most} chain{'s' * (most > 1)} of a run"
+    text = f"{size} processes, {how}; each has {each}"
     return f"{text}, {idle} idle: {why_idle}" if idle else text
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The ranks of an analysis, and what each has."""
+    """The ranks of an analysis, and what each has: shares of every group of ranks_a_chain neighbours. beside:
+    those of the group of this one; the first of them speaks for all."""
 
     ranks: Ranks
     shares: tuple[Share, ...]
+    ranks_a_chain: int = 1
+    beside: Ranks = field(default_factory=Ranks)
 
     @property
     def alone(self) -> bool:
         return self.ranks.size == 1
 
     @property
+    def speaks(self) -> bool:
+        return self.beside.number == 0
+
+    @property
     def own(self) -> Share:
-        return self.shares[self.ranks.number]
+        group = self.ranks.number // self.ranks_a_chain
+        return self.shares[group] if group < len(self.shares) else Share((), range(0))
 
     def among(self, run: int) -> tuple[range, ...]:
-        """The chains of a run on every rank."""
+        """The chains of a run in every group."""
         return tuple(share.chains if run in share.runs else range(0) for share in self.shares)
 
 
@@ -136,12 +201,18 @@ def merged_samples(parts: Sequence[Samples]) -> Samples:
 
 @dataclass(frozen=True, eq=False)
 class Swaps:
-    """What a run needs for swaps with chains of other ranks. among: its chains on every rank; own: those
-    here."""
+    """What a run needs of other ranks. among: its chains in every group of neighbours that have the same, of
+    which the first swaps with the first of others, the second with the second, and so on; own: those here;
+    beside: the ranks of the group of this one, which share the columns."""
 
     ranks: Ranks
     among: tuple[range, ...]
     own: range
+    beside: Ranks = field(default_factory=Ranks)
+
+    def exchanged(self, message: np.ndarray, group: int) -> np.ndarray:
+        """What a rank of another group says meanwhile."""
+        return self.ranks.exchanged(message, group * self.beside.size + self.beside.number)
 
     def local(self, pair: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of (n, 2) pairs of chains: those with both here, by their numbers here, -1 elsewhere; and the rows
@@ -160,7 +231,7 @@ class Swaps:
             if chains == self.own:
                 found.append(rows)
             elif chains:
-                told = self.ranks.exchanged(message.ravel(), rank).reshape(message.shape)
+                told = self.exchanged(message.ravel(), rank).reshape(message.shape)
                 found.append(told[: len(chains)])
         return np.concatenate(found)
 
@@ -174,7 +245,7 @@ class Swaps:
         rows = [getattr(state, name)[state.rank[h]] for name in OF_HEATS]
         numbers = (state.log_likelihood[h], state.log_prior[h], state.rank[h])
         message = np.concatenate([numbers, *rows]).astype(np.float64)
-        found = self.ranks.exchanged(message, partner)
+        found = self.exchanged(message, partner)
         two = np.stack([message, found] if mine == 0 else [found, message])
         rank = two[:, 2].astype(np.int64)
         counts = [getattr(state, name) if mine == 0 else np.zeros_like(state.swaps_tried) for name in COUNTS]
@@ -184,3 +255,36 @@ class Swaps:
             of_heat = found[3:].reshape(len(OF_HEATS), -1)
             for name, row in zip(OF_HEATS, of_heat):
                 getattr(state, name)[state.rank[h]] = row
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What a chain needs whose cells several ranks have: beside, these ranks alone; cells of each."""
+
+    beside: Ranks
+    cells: tuple[range, ...]
+
+    @property
+    def own(self) -> range:
+        return self.cells[self.beside.number]
+
+    def gather(self, values: np.ndarray, drawn: Sequence[float]) -> None:
+        """Complete the values of all cells, of which those here are there. drawn: what every rank must have
+        drawn alike. NumericalError where one did not."""
+        n = len(drawn)
+        message = np.zeros(n + max(map(len, self.cells)))
+        message[:n] = drawn
+        message[n : n + len(self.own)] = values[self.own.start : self.own.stop]
+        found = self.beside.shared(message)
+        if (found[:, :n].view(np.int64) != found[0, :n].view(np.int64)).any():
+            raise NumericalError(
+                "processes that share a chain's columns drew different proposals: their processors, or the "
+                "libraries on their hosts, round differently; start no more processes than there are chains, "
+                "or all on hosts of one kind"
+            )
+        for row, cells in zip(found, self.cells):
+            values[cells.start : cells.stop] = row[n : n + len(cells)]
+
+    def summed(self, counts: np.ndarray) -> np.ndarray:
+        """The sum of whole numbers of all ranks."""
+        return self.beside.shared(counts).sum(0)

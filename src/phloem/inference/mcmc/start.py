@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from phloem.density.terms.compiled.dispatch import block_table, length_table
 from phloem.errors import InputError
-from phloem.inference.mcmc.characters import parsimony_room
 from phloem.inference.mcmc.constraints import allowed_tree, has_splits, split_rules
 from phloem.inference.mcmc.learning import joint_blocks
 from phloem.inference.mcmc.move_table import LENGTHS, NUMBERS, TOPOLOGY, ChainMove
@@ -173,15 +172,11 @@ def _order(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 # The records of one run at its start: constants, trees, cells.
 
 
-def chain_forest(
-    observed: Sequence[Observations],
-    structure: ChainModel,
-    settings: ChainSettings,
-    n_chains: int,
-    whole: bool = False,
-) -> Forest:
-    """The cells of n_chains chains and all partitions, their models those of the starting numbers. whole: a
-    cell a part, for a device, which computes their likelihoods itself."""
+def chain_cells(
+    observed: Sequence[Observations], structure: ChainModel, settings: ChainSettings, whole: bool = False
+) -> list[Part]:
+    """The cells of a chain, whoever has them, in all partitions, their models those of the starting numbers.
+    whole: a cell a part, for a device, which computes their likelihoods itself."""
     start, parts = structure.space.start(), list[Part]()
     for i, data in enumerate(observed):
         model, hidden = structure.site_model(i, start), np.zeros(data.codes.shape[1], bool)
@@ -192,16 +187,30 @@ def chain_forest(
             data.codes, sets, data.weights, hidden, model.process, model.length_class, first, settings.repeats
         )
         parts += [part] if whole else column_ranges(part, len(parts))
+    return parts
+
+
+def chain_forest(cells: Sequence[Part], own: range, n_chains: int, evaluates: bool) -> Forest:
+    """Of n_chains chains those of the cells that are here. evaluates: compiled loops ask for likelihoods."""
+    first, parts = dict[int, int](), list[Part]()  # of cells that share a model the first one here
+    for i, cell in enumerate(cells[own.start : own.stop]):
+        known = first.setdefault(cell.model_of if cell.model_of >= 0 else own.start + i, i)
+        parts.append(replace(cell, model_of=known if known < i else -1))
     forest = Forest(parts, n_chains)
-    if settings.use_data and not whole:
+    forest.part_of += sum(cell.model_of < 0 for cell in cells[: own.start + 1]) - 1
+    if evaluates:
         forest.provide(PROPOSE)
     return forest
 
 
 def chain_data(
-    forest: Forest, structure: ChainModel, settings: ChainSettings, moves: Sequence[ChainMove]
+    forest: Forest,
+    structure: ChainModel,
+    settings: ChainSettings,
+    moves: Sequence[ChainMove],
+    first_cell: int = 0,
 ) -> ChainData:
-    """Constants of a run."""
+    """Constants of a run. first_cell: of those here."""
     n_tips = len(forest.parts[0].tip_codes)
     if n_tips < 3:
         raise InputError(f"an unrooted tree needs at least three taxa, got {n_tips}")
@@ -224,6 +233,7 @@ def chain_data(
         heat=np.repeat(1.0 / (1.0 + settings.heating * np.arange(settings.n_chains))[:, None], 2, axis=1),
         splits=split_rules(settings.topologies, n_tips),
         joint=joint_blocks(space, n_tips),
+        first_cell=first_cell,
     )
 
 
@@ -307,8 +317,9 @@ def chain_state(
     )
 
 
-def chain_shared(data: ChainData, n_chains: int, n_sets: int, n_swaps: int = 0) -> ChainShared:
-    """What the threads of a run share, at its start; n_swaps: that there is to be room for."""
+def chain_shared(data: ChainData, n_chains: int, n_sets: int, n_cells: int, n_swaps: int = 0) -> ChainShared:
+    """What the threads of a run share, at its start; n_cells: on all processes; n_swaps: that there is to be
+    room for."""
     keys = np.zeros((n_chains, 2 * data.n_tips - 1), np.uint64)
     keys[:, : data.n_tips] = tip_keys(data.n_tips)
     whole = [np.zeros(n_chains, np.int64) for _ in range(3)]
@@ -334,7 +345,8 @@ def chain_shared(data: ChainData, n_chains: int, n_sets: int, n_swaps: int = 0) 
         everything=np.zeros(n_chains, np.int64),
         next_cell=np.full(n_chains, data.numbers.shape[1], np.int64),
         cells_done=np.zeros(n_chains, np.int64),
-        cell_values=np.zeros((n_chains, data.numbers.shape[1])),
+        cell_values=np.zeros((n_chains, n_cells)),
+        asks=np.zeros(n_chains, np.int64),
         turn=np.zeros(n_chains, np.int64),
         slope=np.zeros((n_chains, n_sets, 2 * data.n_tips - 1)),
         momentum=np.zeros((n_chains, n_sets, 2 * data.n_tips - 1)),
@@ -359,15 +371,8 @@ def chain_downs(forest: Forest, n_threads: int) -> Downs:
     return Downs(table, memory, [down_scratch(forest.parts) for _ in range(n_threads)])
 
 
-def chain_scratches(
-    forest: Forest, data: ChainData, n_sets: int, moves: Sequence[ChainMove], n_threads: int
-) -> tuple[ChainScratch, ...]:
-    """What each thread works in."""
-    characters = parsimony_room(forest.parts, any(move.move.parsimony for move in moves))
-    return tuple(_chain_scratch(forest, data, n_sets, characters) for _ in range(n_threads))
-
-
-def _chain_scratch(forest: Forest, data: ChainData, n_sets: int, characters: ParsimonyRoom) -> ChainScratch:
+def chain_scratch(forest: Forest, data: ChainData, n_sets: int, characters: ParsimonyRoom) -> ChainScratch:
+    """What a thread works in. characters: of all columns, wherever they are."""
     n, square = 2 * data.n_tips - 1, data.recipes.base.shape[1] ** 2
     return ChainScratch(
         cell=forest.scratch(),

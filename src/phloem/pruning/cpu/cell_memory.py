@@ -44,9 +44,8 @@ columns a state, so that transition matrices, which every range makes for itself
 def column_ranges(part: Part, number: int) -> list[Part]:
     """A large part as several ranges of its columns, on a grid that depends on the data alone. number: that
     the first gets; the others share its model. Columns that could not be seen keep a part together."""
-    n_patterns, states = part.tip_codes.shape[1], part.state_sets.shape[1]
-    least = max(RANGE_ENTRIES // (states * len(part.process)), RANGE_COLUMNS * states)
-    n = n_patterns // least
+    n_patterns = part.tip_codes.shape[1]
+    n = n_ranges(n_patterns, part.state_sets.shape[1], len(part.process))
     if n < 2 or part.unobservable.any():
         return [part]
     ends = [n_patterns * k // n for k in range(n + 1)]
@@ -60,6 +59,16 @@ def column_ranges(part: Part, number: int) -> list[Part]:
         )
         for begin, end in pairwise(ends)
     ]
+
+
+def n_ranges(n_patterns: int, n_states: int, n_categories: int) -> int:
+    """Of a part without columns that could not be seen; 0 or 1: it stays in one."""
+    return n_patterns // max(RANGE_ENTRIES // (n_states * n_categories), RANGE_COLUMNS * n_states)
+
+
+def cell_work(part: Part) -> float:
+    """Of a cell, as far as the number of its columns says: entries of messages, times states."""
+    return float(part.tip_codes.shape[1] * len(part.process) * part.state_sets.shape[1] ** 2)
 
 
 def cell_scratch(parts: Sequence[Part]) -> CellScratch:

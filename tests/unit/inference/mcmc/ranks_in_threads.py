@@ -8,6 +8,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 from phloem.hardware.ranks import Ranks
 
 
@@ -16,6 +18,8 @@ class Meeting:
 
     def __init__(self, size: int) -> None:
         self.barrier, self.said = threading.Barrier(size), [None] * size
+        self.groups: dict[tuple[int, ...], Meeting] = {}
+        self.lock = threading.Lock()
         self.box: dict[tuple[int, int], queue.Queue] = {
             (a, b): queue.Queue() for a in range(size) for b in range(size)
         }
@@ -45,6 +49,15 @@ class ThreadTalk:
         self.meeting.barrier.wait(60)
         return found
 
+    def shared(self, message) -> np.ndarray:
+        return np.stack(self._all(message))
+
+    def group(self, groups) -> ThreadTalk:
+        own = next(tuple(one) for one in groups if self.number in one)
+        with self.meeting.lock:
+            meeting = self.meeting.groups.setdefault(own, Meeting(len(own)))
+        return ThreadTalk(meeting, own.index(self.number))
+
     def exchange(self, message, partner: int):
         self.meeting.box[self.number, partner].put(message.copy())
         return self.meeting.box[partner, self.number].get(timeout=60)
@@ -61,7 +74,8 @@ def on_ranks(size: int, work):
             results = [one.result() for one in [pool.submit(work, rank) for rank in all_ranks]]
             return results[0]
         finally:
-            meeting.barrier.abort()
+            for one in (meeting, *meeting.groups.values()):
+                one.barrier.abort()
 
 
 def led(size: int, work):

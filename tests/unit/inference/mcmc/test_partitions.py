@@ -269,26 +269,21 @@ def test_a_wrong_recipe_shows(plant, monkeypatch):
 
 
 def test_a_part_that_reads_the_other_ones_columns_shows(monkeypatch):
-    right = start.chain_forest
+    right = start.chain_cells
 
-    def wrong(observed, structure, settings, n_chains, whole):
-        return right(
-            [observed[0], replace(observed[1], codes=observed[1].codes[::-1].copy())],
-            structure,
-            settings,
-            n_chains,
-            whole,
-        )
+    def wrong(observed, *others, **options):
+        other = replace(observed[1], codes=observed[1].codes[::-1].copy())
+        return right([observed[0], other], *others, **options)
 
-    monkeypatch.setattr(start, "chain_forest", wrong)
+    monkeypatch.setattr(start, "chain_cells", wrong)
     assert largest_difference(5, TWO, PROPORTIONAL)[0] > 1e3 * BOUND
 
 
 def test_a_part_that_reads_the_other_ones_lengths_shows(monkeypatch):
     right, column = start.chain_forest, CellNumbers._fields.index("first_lengths")
 
-    def wrong(observed, structure, settings, n_chains, whole):
-        forest = right(observed, structure, settings, n_chains, whole)
+    def wrong(*arguments):
+        forest = right(*arguments)
         assert forest.numbers[:, :, column].tolist() == [[0, 1]] * 2
         forest.numbers[:, 1, column] = 0
         return forest

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from phloem import read_alignment
+from phloem.density.parameterisation import PartModel
+from phloem.errors import NumericalError
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc import spread, weights
 from phloem.inference.mcmc.guard import plain_likelihood
@@ -17,7 +19,7 @@ from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.sampler import Where, sample
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.spread import Share, own_state, shares, shares_text, useful_ranks, whole_state
-from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time import sampler as time_sampler
 from phloem.inference.time.sampler import sample as sample_dated
 from phloem.inference.time.settings import TimeSettings, TreeModel
@@ -162,6 +164,90 @@ def test_chains_are_divided_where_that_saves_more_than_swaps_cost():
         useful_ranks(4, 3, lambda n: 1e-2 * n, 1e-4) == 2
     )  # a third rank would not shorten the largest share
     assert useful_ranks(64, 2, lambda n: 1e-3 + 1e-9 * n, 1e-4) == 1
+
+
+# Columns of a chain, of two parts with models of their own.
+
+FEW = replace(SETTINGS, n_runs=1, generations=1_000, tuning_generations=800, check_every=500)
+
+
+@pytest.fixture
+def small_ranges(monkeypatch):
+    """Columns in ranges of some tens, where the sampler would take thousands; and moves' weights are learnt
+    from few looks."""
+    monkeypatch.setattr(weights, "LEAST_LOOKS", 2)
+    monkeypatch.setattr("phloem.pruning.cpu.cell_memory.RANGE_ENTRIES", 900)
+    monkeypatch.setattr("phloem.pruning.cpu.cell_memory.RANGE_COLUMNS", 1)
+
+
+def columns_sampled(size: int, n_chains: int, ranks_a_chain: int):
+    """One run of two parts, on so many ranks."""
+    halves = [replace(PRIMATES, codes=half.copy()) for half in np.array_split(PRIMATES.codes, 2, axis=1)]
+    models = [model_for_alignment(text, half) for text, half in zip(("GTR+I+G4", "HKY+G4"), halves)]
+    parts = [
+        PartModel(f"p{i}", model, half.n_sites, 1.0) for i, (model, half) in enumerate(zip(models, halves))
+    ]
+    structure, seen = structure_of_parts(parts), [observations(half) for half in halves]
+    settings = replace(FEW, n_chains=n_chains)
+
+    def work(ranks):
+        plain = plain_likelihood(halves, structure)
+        where = Where("cpu", ranks, ranks_a_chain=ranks_a_chain)
+        return sample(seen, structure, settings, None, None, None, None, plain, where)
+
+    return on_ranks(size, work)
+
+
+def test_columns_of_chains_do_not_depend_on_the_number_of_ranks(small_ranges, monkeypatch):
+    one, two = columns_sampled(1, 1, 1), columns_sampled(1, 2, 1)
+    assert one.runs[0].shared.cell_values.shape[1] == 8 and one.runs[0].samples.n == 26
+    usual = weights.cumulative_shares(np.array([move.weight for move in one.runs[0].moves]))
+    assert not np.allclose(one.runs[0].state.cumulative, usual)
+    for size, ranks_a_chain in ((2, 2), (3, 3), (5, 5)):
+        found = columns_sampled(size, 1, ranks_a_chain)
+        assert same(one, found), size
+        assert found.runs[0].data.numbers.shape[1] < found.runs[0].shared.cell_values.shape[1]
+    assert same(two, columns_sampled(5, 2, 2))  # one is left over
+    right = spread.Columns.gather
+
+    def wrong(self, values, drawn):
+        right(self, values, drawn)
+        values[:] = np.sort(values)
+
+    monkeypatch.setattr(spread.Columns, "gather", wrong)  # planted: another order of the sums
+    assert not same(one, columns_sampled(2, 1, 2))
+
+
+def test_work_of_own_cells_alone_is_seen(small_ranges, monkeypatch):
+    """The error planted: what moves cost is that of the cells of one process."""
+    monkeypatch.setattr(spread.Columns, "summed", lambda self, counts: counts)
+    with pytest.raises(NumericalError, match="round differently"):  # what is learnt differs then
+        columns_sampled(2, 1, 2)
+
+
+def test_processes_that_draw_other_proposals_are_stopped(small_ranges, monkeypatch):
+    right = spread.Columns.gather
+
+    def wrong(self, values, drawn):
+        right(self, values, [x * (1 + 1e-15 * self.beside.number) for x in drawn])
+
+    monkeypatch.setattr(spread.Columns, "gather", wrong)
+    with pytest.raises(NumericalError, match="round differently"):
+        columns_sampled(2, 1, 2)
+
+
+def test_who_has_which_columns():
+    for work, size in (([1.0] * 7, 3), ([5.0, 1, 1, 1], 3), ([1, 1, 1, 9.0], 2), ([1.0, 1.0], 2), ([3.0], 1)):
+        dealt = spread.dealt_cells(work, size)
+        assert [i for cells in dealt for i in cells] == list(range(len(work)))
+        assert len(dealt) == size and all(dealt)
+    assert [len(cells) for cells in spread.dealt_cells([1.0] * 7, 3)] in ([2, 3, 2], [3, 2, 2], [2, 2, 3])
+    assert spread.dealt_cells([5.0, 1, 1, 1], 2) == (range(1), range(1, 4))
+    assert spread.useful_columns(128, 8, 1, 1e-1, 1e-4) == 8
+    assert spread.useful_columns(128, 8, 4, 1e-4, 1e-4) == 1
+    assert spread.useful_columns(3, 8, 1, 1.0, 1e-4) == 3 and spread.useful_columns(1, 8, 1, 1.0, 0.0) == 1
+    text = shares_text(shares(1, 2, 2, 9), "by MPI", "why", 5, 2)
+    assert text == "5 processes, by MPI; each has some columns of a chain, which 2 share, 1 idle: why"
 
 
 # Dated trees: whole runs.

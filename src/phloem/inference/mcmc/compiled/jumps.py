@@ -34,15 +34,18 @@ COLUMN_PRODUCT, MATRIX_PRODUCT = 0.17, 0.1
 
 @uncounted
 def note_proposal(data, state, shared, scratch, h, move, evaluated, taken):
-    """Add a proposal of chain h, just settled, to what is known of its move: its work on a core, and its
-    jumps if it was taken. evaluated: its likelihood was."""
+    """Add a proposal of chain h, just settled, to what is known of its move: the work of its cells here on a
+    core, in whole units, and its jumps if it was taken. evaluated: its likelihood was."""
     new = state.slot[h] if taken else 1 - state.slot[h]
-    work = GENERATION + WORD * (data.moves.parsimony[move] * data.n_tips * scratch.parsimony.sets.shape[1])
-    work += WEIGHED * data.moves.splits[move] * data.n_tips
+    work = 0
+    if data.first_cell == 0:  # processes that share the chain count this once
+        words = scratch.parsimony.sets.shape[1]
+        work = GENERATION + WORD * (data.moves.parsimony[move] * data.n_tips * words)
+        work += WEIGHED * data.moves.splits[move] * data.n_tips
     if evaluated and data.use_data:
         for cell in range(data.numbers.shape[1]):
-            work += _work_of_cell(data, state, shared, scratch, (h, cell, new), move)
-    note_jump(data, state, scratch, h, move, taken, math.floor(work))
+            work += math.floor(_work_of_cell(data, state, shared, scratch, (h, cell, new), move))
+    note_jump(data, state, scratch, h, move, taken, work)
 
 
 @uncounted

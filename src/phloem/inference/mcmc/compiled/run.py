@@ -4,7 +4,8 @@ A chain waits for another one only where they are to swap temperatures, so threa
 on. Every chain has a stream of random numbers of its own, and every swap its numbers drawn beforehand: what
 happens does not depend on which thread does it, nor on how many there are. A large part of the data is
 several cells, ranges of its columns on a grid that depends on the data alone; a thread without a chain of its
-own takes cells of another one's proposal, and their log-likelihoods are added in order.
+own takes cells of another one's proposal, and their log-likelihoods are added in order. Of cells that another
+process has, the loop asks its caller.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def advance(data, state, shared, scratch, n_generations, task, resume, first):
     REFRESH: one generation in which every chain takes its present state, trusting no cache, at a start or
     from a checkpoint. resume: a chain whose models the caller has just written, or -1. first: the chain to
     look at first. Returns FINISHED, or a chain that waits, locked, for the caller to write the models of its
-    proposal: call again with resume.
+    proposal, or (shared.asks) the values of cells that are not here: call again with resume.
     """
     n_chains, idle, i, left = len(state.slot), 0, 0, True
     while True:
@@ -121,8 +122,8 @@ def swap_chains(heat, log_likelihood, log_prior, rank, tried, accepted, i, j, lo
 def _step(data, state, shared, scratch, h, task):
     """One Metropolis–Hastings step of chain h at its temperature: posterior**heat (Altekar et al. 2004), or
     at its powers of prior and likelihood.
-    Returns True where the caller must first write models, or make a proposal that asks for gradients; the
-    proposal is then kept and taken up again."""
+    Returns True where the caller must first write models, make a proposal that asks for gradients, or find
+    out what other processes' cells come to; the proposal is then kept and taken up again."""
     rank, refresh = state.rank[h], task == REFRESH
     fresh = shared.move[h] < 0
     if fresh:
@@ -144,9 +145,16 @@ def _step(data, state, shared, scratch, h, task):
     if refresh:
         state.log_prior[h] = prior
     if prior > -math.inf and data.use_data:
-        waits = fresh and _models_wait(data, state, h, scratch, refresh)
-        if not waits:
-            likelihood = _evaluate(data, state, shared, scratch, h, move, refresh)
+        if shared.asks[h] == 0:
+            waits = fresh and _models_wait(data, state, h, scratch, refresh)
+            if not waits:
+                _evaluate(data, state, shared, scratch, h, move, refresh)
+                waits = data.numbers.shape[1] < shared.cell_values.shape[1]
+                shared.asks[h] = waits
+        else:
+            shared.asks[h] = 0
+        for cell in range(0 if waits else shared.cell_values.shape[1]):
+            likelihood += shared.cell_values[h, cell]
     if not waits:
         if prior > -math.inf:
             ratio += data.heat[rank, PRIOR] * (prior - state.log_prior[h])
@@ -204,7 +212,7 @@ def _models_wait(data, state, h, scratch, refresh):
 
 @merged
 def _evaluate(data, state, shared, scratch, h, move, everything):
-    """Log-likelihood of the proposal of chain h, all its cells, some of which idle threads may take;
+    """Log-likelihoods of the proposal of chain h, all its cells here, some of which idle threads may take;
     everything: trust no cache."""
     old, new, n_cells = state.slot[h], 1 - state.slot[h], data.numbers.shape[1]
     left, right, order = state.left[h, new], state.right[h, new], state.order[h, new]
@@ -222,10 +230,6 @@ def _evaluate(data, state, shared, scratch, h, move, everything):
         patience -= 1
         if patience < 0:
             give_way()
-    total = 0.0
-    for cell in range(n_cells):
-        total += shared.cell_values[h, cell]
-    return total
 
 
 @uncounted
@@ -244,7 +248,7 @@ def take_cells(data, state, shared, scratch, h):
         part = data.part_of[cell]
         differs = model_differs(data.recipes, part, state.values[h, old], state.values[h, new])
         differs = differs or (everything and data.recipes.rows[part, KIND] == COMPILED)
-        shared.cell_values[h, cell] = propose_cell(
+        shared.cell_values[h, data.first_cell + cell] = propose_cell(
             data.numbers[h, cell], data.addresses[h, cell], tree, differs, everything, scratch.cell
         )
         fetch_add(shared.cells_done, h, 1)

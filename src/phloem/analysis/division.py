@@ -1,0 +1,97 @@
+"""How processes share the chains of `phloem mcmc`: runs, chains of a run, columns of a chain, as far as each
+saves more than messages take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.spread import (
+    DEAR_SUMS,
+    DEAR_SWAPS,
+    SWAP_SECONDS,
+    Share,
+    columns_seconds,
+    shares,
+    shares_text,
+    useful_columns,
+    useful_ranks,
+)
+from phloem.pruning.gpu.cost import ChainPlan, advise_chains
+from phloem.pruning.interface import Problem
+
+
+@dataclass(frozen=True)
+class Division:
+    """size: processes there are. shares: of every group of ranks_a_chain neighbours among them; chains of a
+    run lie in ranks_a_run groups at most. seconds: forecast of a generation of all chains."""
+
+    size: int
+    ranks_a_run: int
+    ranks_a_chain: int
+    shares: tuple[Share, ...]
+    seconds: float
+    why_idle: str
+
+    @property
+    def busy(self) -> int:
+        return self.ranks_a_chain * sum(bool(share.chains) for share in self.shares)
+
+    def text(self, how: str) -> str:
+        """Who has what, for people. how: processes were started, and talk."""
+        return shares_text(self.shares, how, self.why_idle, self.size, self.ranks_a_chain)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """What a division depends on beside data and chains. size: how many there are; threads: of each; message:
+    seconds in which all tell each other some numbers; gpu: chains are evaluated there. whole: why the columns
+    of a chain stay together at any size, as a clause."""
+
+    size: int
+    threads: int
+    message: float
+    gpu: bool = False
+    whole: str | None = None
+
+
+def divide(problems: Sequence[Problem], chains: ChainSettings, there: Processes) -> Division:
+    """problems: of every part of the data."""
+    n_runs, n_chains, size = chains.n_runs, chains.n_chains, there.size
+    swap = SWAP_SECONDS["gpu" if there.gpu else "cpu"]
+
+    @cache
+    def seconds(n: int) -> float:
+        """Of a generation of n chains."""
+        plan = ChainPlan(1, n, chains.expected_generations)
+        advice = advise_chains(problems, plan, min(there.threads, n), [None] * len(problems))
+        return advice.gpu_seconds if there.gpu else advice.cpu_seconds
+
+    useful = useful_ranks(n_chains, -(-size // n_runs), seconds, swap)
+    beside, why, most = 1, DEAR_SWAPS, size // (n_runs * n_chains)
+    n_cells = 1 if there.gpu else sum(map(cells_of_chain, problems))
+    if useful == n_chains:
+        why = there.whole or (DEAR_SUMS if n_cells > 1 else "there is too little to divide")
+        if there.whole is None and most > 1:
+            beside = useful_columns(n_cells, most, there.threads, seconds(1), there.message)
+    given = shares(n_runs, n_chains, size // beside, useful)
+    if beside > 1:
+        slowest = columns_seconds(n_cells, beside, there.threads, seconds(1), there.message)
+        why = why if beside < most else "too few for another part of every chain"
+    else:
+        busy = [share for share in given if share.chains]
+        slowest = max(len(share.runs) * seconds(len(share.chains)) for share in busy)
+    shared = any(share.chains and len(share.chains) < n_chains for share in given)
+    return Division(size, useful, beside, given, slowest + swap * shared, why)
+
+
+def cells_of_chain(problem: Problem) -> int:
+    """How many cells a part of a chain's data is on a CPU."""
+    from phloem.pruning.cpu.cell_memory import n_ranges  # Numba: only where an answer depends on it
+
+    if problem.ascertained.any():
+        return 1
+    sizes = problem.tip_codes.shape[1], problem.state_sets.shape[1], problem.n_categories
+    return max(1, n_ranges(*sizes))

@@ -1,0 +1,65 @@
+"""Who has which chains and columns of `phloem mcmc`, as far as that saves more than messages take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from phloem import read_alignment
+from phloem.analysis.division import Processes, cells_of_chain, divide
+from phloem.data.patterns import site_patterns
+from phloem.inference.mcmc import spread
+from phloem.inference.mcmc.settings import ChainSettings
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.likelihood.problem import engine_problem
+from phloem.tree.layout import tree_layout
+from phloem.tree.random import uniform_unrooted
+
+PRIMATES = read_alignment(Path(__file__).resolve().parents[3] / "examples/primates.nex")
+ONE = ChainSettings(n_runs=1, n_chains=1)
+
+
+@pytest.fixture
+def problems(monkeypatch):
+    """Two parts of six cells or so each, and swaps that cost nothing."""
+    monkeypatch.setattr("phloem.pruning.cpu.cell_memory.RANGE_ENTRIES", 600)
+    monkeypatch.setattr("phloem.pruning.cpu.cell_memory.RANGE_COLUMNS", 1)
+    monkeypatch.setattr("phloem.analysis.division.SWAP_SECONDS", {"cpu": 0.0, "gpu": 0.0})
+    monkeypatch.setattr(spread, "PAUSE_SECONDS", 0.0)
+    tree = replace(uniform_unrooted(12, np.random.default_rng(1)), taxa=PRIMATES.taxa)
+    model = model_for_alignment("GTR+G4", PRIMATES)
+    return [engine_problem(site_patterns(PRIMATES), model, tree_layout(tree, PRIMATES.taxa).children)] * 2
+
+
+def test_columns_are_divided_where_that_saves_more_than_messages_cost(problems):
+    n_cells = 2 * cells_of_chain(problems[0])
+    assert n_cells > 8
+    four = divide(problems, ONE, Processes(4, 1, 0.0))
+    assert four.ranks_a_chain == four.busy == 4
+    assert four.text("by MPI") == "4 processes, by MPI; each has some columns of a chain, which 4 share"
+    alone = divide(problems, ONE, Processes(1, 1, 0.0))
+    assert 2 < alone.seconds / four.seconds <= 4
+    dear = divide(problems, ONE, Processes(4, 1, 1.0))
+    assert dear.busy == dear.ranks_a_chain == 1 and dear.seconds == alone.seconds
+    assert dear.text("by MPI").endswith(
+        "3 idle: asking each other for parts of a likelihood would take longer than dividing it saves"
+    )
+    many = divide(problems, ONE, Processes(1000, 1, 0.0))
+    assert many.busy == n_cells and "idle: asking" in many.text("")
+    assert divide(problems, ONE, Processes(4, 64, 0.0)).ranks_a_chain == 1  # threads have all cells at once
+
+
+def test_chains_come_first(problems):
+    five = divide(problems, replace(ONE, n_chains=2), Processes(5, 1, 0.0))
+    assert (five.ranks_a_run, five.ranks_a_chain, five.busy) == (2, 2, 4)
+    assert five.text("").endswith("which 2 share, 1 idle: too few for another part of every chain")
+    assert divide(problems, replace(ONE, n_runs=2, n_chains=4), Processes(7, 1, 0.0)).ranks_a_chain == 1
+    whole = divide(problems, ONE, Processes(3, 1, 0.0, whole="of a reason"))
+    assert whole.busy == 1 and whole.text("").endswith("2 idle: of a reason")
+    small = [replace(problems[0], tip_codes=problems[0].tip_codes[:, :9])]
+    assert "too little to divide" in divide(small, ONE, Processes(3, 1, 0.0)).text("")
+    hidden = replace(problems[0], ascertained=np.arange(problems[0].tip_codes.shape[1]) < 1)
+    assert cells_of_chain(hidden) == 1
