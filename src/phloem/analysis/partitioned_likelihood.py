@@ -24,11 +24,13 @@ from phloem.data.sites import format_sites
 from phloem.density.parameterisation import LengthLinkage, Linkage
 from phloem.errors import InputError, in_file
 from phloem.hardware.notice import on_first_compilation
+from phloem.hardware.ranks import ranks
 from phloem.io.trees import newick_text, write_trees
 from phloem.likelihood.partitioned import PartitionedGradient, PartitionedLikelihood
 from phloem.likelihood.parts import in_part
 from phloem.model.model import Model
 from phloem.pruning.calibration import on_calibration
+from phloem.pruning.grid import OnRanks
 
 if TYPE_CHECKING:
     from phloem.inference.ml.optimum import PartitionedOptimum
@@ -127,7 +129,7 @@ def run_partitioned_likelihood(
             {p.name: (p.alignment, models[p.name]) for p in parts},
             trees[0],
             linkage,
-            engine=settings.engine,
+            engine=OnRanks(settings.engine, ranks()),
             precision=settings.precision,
             threads=settings.threads,
             multifurcations=settings.multifurcations,

@@ -26,7 +26,7 @@ from phloem.model.model import Model
 from phloem.pruning.calibration import on_calibration
 from phloem.pruning.gpu.cost import ChainPlan
 from phloem.pruning.interface import Problem
-from phloem.pruning.plan import Divided, Forecast, forecast, forecast_divided, remainder
+from phloem.pruning.plan import Divided, Forecast, forecast, forecast_divided, remainder, undivided
 from phloem.pruning.select import Selection, select_chains, select_engine
 from phloem.tree.layout import tree_layout
 from phloem.tree.random import uniform_unrooted
@@ -67,7 +67,8 @@ class PartPlan:
 @dataclass(frozen=True)
 class RanksPlan:
     """likelihood: on 1, 2, 4, … processes, none of several parts, which are not divided. chains: of `phloem
-    mcmc` with its defaults, (processes, those that would have chains, seconds a generation of all)."""
+    mcmc` with its defaults, (processes, those that would have chains or columns, seconds a generation of
+    all)."""
 
     likelihood: tuple[Divided, ...]
     chains: tuple[tuple[int, int, float], ...]
@@ -76,6 +77,11 @@ class RanksPlan:
     def remainder(self) -> float:
         """Share of a likelihood's time that is not divided (Amdahl); NaN where nothing is."""
         return remainder(self.likelihood) if self.likelihood else float("nan")
+
+    @property
+    def remainder_of_chains(self) -> float:
+        """The same of a generation of all chains."""
+        return undivided([(busy, seconds) for _, busy, seconds in self.chains])
 
 
 @dataclass(frozen=True)

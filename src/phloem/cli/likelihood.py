@@ -82,12 +82,9 @@ def _computed(options: dict[str, Any], messages) -> LikelihoodResult | Partition
     from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
     from phloem.analysis.outputs import STDOUT
     from phloem.analysis.partitioned_likelihood import run_partitioned_likelihood
-    from phloem.analysis.processes import refuse_several
     from phloem.analysis.progress import ProgressFile
     from phloem.errors import InputError
 
-    if options["partitions"] is not None:
-        refuse_several("likelihood --partitions")
     run = run_likelihood if options["partitions"] is None else run_partitioned_likelihood
     path, settings = options.pop("progress"), LikelihoodSettings(**options)
     if path is not None and not settings.optimize:

@@ -122,7 +122,10 @@ def _show_ranks(found: RanksPlan, n_parts: int, console) -> None:
     if found.likelihood:
         print_table(console, table)
     else:
-        console.print(f"phloem likelihood does not divide {n_parts} parts among processes.")
+        console.print(
+            f"phloem likelihood shares the {n_parts} parts, each whole, among processes, as many as it finds "
+            "of use at its start: no forecast."
+        )
     left = found.remainder
     if left == left:
         most = sum(found.likelihood[0].shares)
@@ -139,6 +142,12 @@ def _show_ranks(found: RanksPlan, n_parts: int, console) -> None:
     for size, busy, seconds in found.chains:
         table.add_row(f"{size}", f"{busy}", f"{1 / seconds:,.0f}")
     print_table(console, table)
+    left = found.remainder_of_chains
+    if left == left:
+        console.print(
+            f"Of a generation {left:.1%} is not divided: swaps, messages, and shares that are not even. By "
+            "assumed speeds; a run measures messages at its start."
+        )
 
 
 def _plan_mcmc(options: dict[str, Any], seconds: float | None) -> None:

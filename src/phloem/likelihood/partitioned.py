@@ -23,7 +23,6 @@ from phloem.errors import InputError, PhloemError
 from phloem.likelihood.parts import (
     EngineOptions,
     Part,
-    PartsEvaluator,
     in_part,
     make_parts,
     part_models,
@@ -40,6 +39,8 @@ from phloem.likelihood.state import (
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue, SiteModel
+from phloem.pruning.grid import OnRanks
+from phloem.pruning.parts import parts_evaluator
 from phloem.pruning.select import Selection
 from phloem.tree.layout import TreeLayout, tree_layout
 from phloem.tree.tree import Tree
@@ -84,7 +85,7 @@ class PartitionedLikelihood:
         parts: Mapping[str, tuple[Alignment, Model | str]],
         tree: Tree,
         linkage: Linkage | None = None,
-        engine: Literal["auto", "reference", "cpu", "gpu"] = "auto",
+        engine: Literal["auto", "reference", "cpu", "gpu"] | OnRanks = "auto",
         precision: Literal["float64", "float32"] = "float64",
         threads: int | None = None,
         *,
@@ -106,7 +107,7 @@ class PartitionedLikelihood:
         self._rates = np.ones(len(self.parts))
         self._points = [ModelPoint(p.model, _fixed_values(p.model)) for p in self.parts]
         self._groups = PointGroups([p.model for p in self.parts])
-        self._evaluator = PartsEvaluator([p.problem for p in self.parts], options)
+        self._evaluator = parts_evaluator([p.problem for p in self.parts], engine, threads)
 
     @cached_property
     def part_names(self) -> tuple[str, ...]:

@@ -87,9 +87,13 @@ def forecast_divided(
 def remainder(found: Sequence[Divided]) -> float:
     """Amdahl's: the share of one process's time that more do not divide, from the largest number that has
     something to do. NaN where only one has."""
-    one, most = found[0], max(found, key=lambda one: len(one.shares))
-    n = len(most.shares)
-    return float("nan") if n == 1 else max((most.seconds / one.seconds - 1 / n) / (1 - 1 / n), 0.0)
+    return undivided([(len(one.shares), one.seconds) for one in found])
+
+
+def undivided(found: Sequence[tuple[int, float]]) -> float:
+    """remainder, of (processes that have something, seconds) each; the first is one process alone."""
+    n, seconds = max(found)
+    return float("nan") if n == 1 else max((seconds / found[0][1] - 1 / n) / (1 - 1 / n), 0.0)
 
 
 def count_work(sizes: np.ndarray, n_patterns: int, n_states: int, n_categories: int) -> Work:

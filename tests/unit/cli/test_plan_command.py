@@ -158,9 +158,10 @@ def test_ranks_are_of_likelihoods_and_chains():
     result = command(PRIMATES, "--model", "GTR+G4", "--ranks", "3")
     assert result.exit_code == 0 and "too little to divide" in result.stdout
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    assert "Of a generation" in result.stdout
     partitions = PRIMATES.replace(".nex", ".partitions")
     parts = command(PRIMATES, "--partitions", partitions, "--model", "HKY+G4", "--ranks", "2")
-    assert parts.exit_code == 0 and "does not divide 4 parts" in parts.stdout
+    assert parts.exit_code == 0 and "shares the 4 parts" in parts.stdout
     for more in (("--method", "nj"), ("--mcmc",)):
         error = command(PRIMATES, *more, "--ranks", "2").exception
         assert isinstance(error, InputError) and "--ranks is not of" in str(error)

@@ -186,8 +186,16 @@ def test_columns_are_shared(tmp_path):
     assert "2 processes" in two["provenance"]["engine"]["reason"]
     small = run(mpi(2, "likelihood", str(PRIMATES), "--model", "JC"), tmp_path)
     assert small.returncode == 0 and "too little to divide" in " ".join(small.stdout.split()), small.stderr
-    parts = run(mpi(2, *told[:-1], "--partitions", "p.nex"), tmp_path)
-    assert parts.returncode != 0 and "likelihood --partitions" in parts.stderr
+    told = ("likelihood", str(PRIMATES), "--partitions", str(PRIMATES.with_suffix(".partitions")), "--model")
+    told = (*told, "HKY{2}+F+G4{0.5}", "--gradient", "--json", "p.json")
+    records = []
+    for command in ([sys.executable, "-m", "phloem", *told], mpi(2, *told)):
+        done = run([*command, "--redo"], tmp_path)
+        assert done.returncode == 0, done.stderr
+        records.append(json.loads((tmp_path / "p.json").read_text()))
+    one, two = records
+    assert one["log_likelihood"] == two["log_likelihood"] and one["gradient"] == two["gradient"]
+    assert "2 processes" in json.dumps(two["provenance"])
 
 
 @needs_mpi

@@ -14,9 +14,12 @@ from phloem.errors import InputError, ModelError, NumericalError
 from phloem.io.trees import parse_trees
 from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.pruning import parts
 from phloem.pruning.cpu import part_cells
 from phloem.pruning.cpu.forest import Forest
+from phloem.pruning.grid import OnRanks
 from phloem.pruning.select import entries_at_tips
+from unit.inference.mcmc.ranks_in_threads import led
 
 TREE = parse_trees("((a:0.1,b:0.12):0.05,(c:0.2,(d:0.08,e:0.25):0.11):0.03);")[0]
 UNROOTED = parse_trees("((a:0.1,b:0.12):0.05,c:0.2,(d:0.08,e:0.25):0.11);")[0]
@@ -254,6 +257,42 @@ def test_parts_that_no_cell_can_have():
     close(found.gradient().branch_lengths, wanted.gradient().branch_lengths)
     for name, sites in wanted.site_log_likelihoods().items():
         np.testing.assert_allclose(found.site_log_likelihoods()[name], sites, rtol=1e-9)
+
+
+def on_processes(size: int, named: dict) -> list[np.ndarray]:
+    """Values, slopes and sites of these parts on so many processes, twice."""
+
+    def work(here):
+        found, numbers = PartitionedLikelihood(named, TREE, engine=OnRanks("cpu", here), threads=1), []
+        for factor in (1.0, 1.5):
+            found.set(branch_lengths=TREE.lengths[:-1] * factor)
+            slopes = found.gradient()
+            numbers += [found.part_log_likelihoods(), slopes.branch_lengths, slopes.part_log_likelihoods]
+            numbers += [*found.site_log_likelihoods().values(), np.array([*slopes.parameters.values()])]
+        told = found.selections["a"].reason
+        assert size == 1 or "2 share the parts" in told, told
+        return numbers
+
+    return led(size, work)
+
+
+def test_processes_share_parts(monkeypatch):
+    """The same bits on any number of them, whoever has what beside whom: two cells, and one that is none."""
+    named = {"a": (dna(0, 8), "HKY{2}+FO{0.1,0.2,0.3,0.4}"), "b": (dna(8, 14), "JC+G4{0.5}")}
+    named["turning"] = (dna(14), CIRCULAR)
+    monkeypatch.setattr(parts.PartsAmongRanks, "_measured", lambda *_: (1.0, 0.0))
+    alone = on_processes(1, named)
+    for size in (2, 3, 5):
+        assert all(map(np.array_equal, alone, on_processes(size, named))), size
+    right = parts.PartsEvaluator.log_likelihoods  # planted: a process gives its answers in another order
+    monkeypatch.setattr(parts.PartsEvaluator, "log_likelihoods", lambda self, *a: right(self, *a)[::-1])
+    assert not all(map(np.array_equal, alone, on_processes(2, named)))
+
+
+def test_who_has_which_parts():
+    assert parts.useful_deal([1.0, 5.0, 2.0, 2.0], 2, 1.0, 0.0) == [[1], [0, 2, 3]]
+    assert parts.useful_deal([1.0, 5.0, 2.0, 2.0], 4, 1.0, 0.1) == [[1], [0, 2, 3]]  # a third saves nothing
+    assert parts.useful_deal([1.0, 1.0], 2, 1e-4, 1e-4) == [[0, 1]]
 
 
 def test_a_large_part_has_an_evaluator_of_its_own(monkeypatch):

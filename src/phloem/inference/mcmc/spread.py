@@ -80,15 +80,16 @@ def useful_ranks(n_chains: int, most: int, seconds: Callable[[int], float], swap
 # Of a proposal whose cells several processes have, beside the message itself: the compiled loop is left, and
 # taken up again (docs/clusters.md).
 PAUSE_SECONDS = 1e-4
+HARDLY = 1.05  # times as long as with more processes, which are better used elsewhere then
 
 
 def useful_columns(n_cells: int, most: int, threads: int, seconds: float, message: float) -> int:
-    """Among how many ranks the cells of a chain are best divided. seconds: of a generation of a chain on one
-    thread; message: that asking each other takes a generation."""
-    times = {
-        k: columns_seconds(n_cells, k, threads, seconds, message) for k in range(1, min(most, n_cells) + 1)
-    }
-    return min(times, key=lambda k: (times[k], k))
+    """Among how many ranks the cells of a chain are best divided: the fewest that take hardly longer than
+    any other number. seconds: of a generation of a chain on one thread; message: that asking each other takes
+    a generation."""
+    sizes = range(1, min(most, n_cells) + 1)
+    times = [columns_seconds(n_cells, k, threads, seconds, message) for k in sizes]
+    return next(k for k, taken in zip(sizes, times) if taken <= HARDLY * min(times))
 
 
 def columns_seconds(n_cells: int, size: int, threads: int, seconds: float, message: float) -> float:
