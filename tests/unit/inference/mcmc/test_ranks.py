@@ -33,7 +33,7 @@ PRIMATES = read_alignment(ROOT / "examples/primates.nex")
 STRUCTURE = structure_of_model(model_for_alignment("GTR+I+G4", PRIMATES))
 # moves are tuned every 100 tries: enough generations that tuning of a heat changes and wanders
 SETTINGS = ChainSettings(
-    generations=2_400, sample_every=40, check_every=600, tuning_generations=1_600, threads=2
+    generations=2_400, sample_every=40, check_every=600, tuning_generations=2_000, threads=2
 )
 
 
