@@ -180,6 +180,29 @@ def test_a_move_that_brings_nothing_falls_to_its_least_share():
     assert state.cumulative[1] - state.cumulative[0] == pytest.approx(LEAST_SHARE / 3)
 
 
+def shares_of_topology(by_splits: bool) -> np.ndarray:
+    """Of a move of numbers, two blind ones of the topology, and one that changes a split ten times as
+    often as the better of these, and may know what it is about; of work."""
+    d, looks, none = 2, 100, np.zeros(4, bool)
+    state = SimpleNamespace(parent=np.zeros((1, 2, 2 * N_TIPS - 1)), **nothing_seen(4, N_TIPS, d)._asdict())
+    state.seen[LOOKS], state.seen[SQUARES], state.cumulative = looks, looks - 1.0, np.zeros(4)
+    first = d + N_TIPS + 1  # split
+    state.seen[MEAN, [first - 1, first]] = 0.25, 0.5
+    state.jumps[:, PROPOSALS], state.jumps[:, WORK] = 1000, 1e6
+    state.jumps[0, STATISTICS : STATISTICS + first] = 100 / JUMP_UNIT
+    state.jumps[1:, STATISTICS + first] = 4, 1, 40
+    knows = np.array([False, False, False, by_splits])
+    learn_weights(state, np.ones(4), np.arange(4) > 0, state.jumps.copy(), none, knows)
+    return np.diff(state.cumulative, prepend=0.0)
+
+
+def test_moves_that_know_splits_leave_half_to_those_that_do_not():
+    """What burn-in has not seen is found by the others only."""
+    control, found = shares_of_topology(False), shares_of_topology(True)
+    assert control[1:3] == pytest.approx(LEAST_OF_TOPOLOGY / 4) and control[3] > 0.2
+    assert found[1] > 1.5 * control[1] and found[2] == pytest.approx(control[2]) and found[3] > found[2]
+
+
 def test_chains_that_stood_still_teach_nothing():
     parent = np.zeros((1, 2, 2 * N_TIPS - 1))
     state = SimpleNamespace(parent=parent, **nothing_seen(3, N_TIPS, 2)._asdict())
