@@ -55,6 +55,12 @@ TOPOLOGY_MOVES = {
 }
 
 
+def seldom(moves) -> list:
+    """Moves that know splits, in the slow suite only: others ask the same of them in less time."""
+    slow = [LENGTH_MOVES["learnt_nni"], LENGTH_MOVES["learnt_spr"], "learnt_nni", "learnt_spr"]
+    return [pytest.param(move, marks=pytest.mark.slow) if move in slow else move for move in moves]
+
+
 def length_p_values(samples, n_tips: int) -> list[float]:
     """Tree length and single branches against gammadir(1, 0.1, 1, 1)."""
     n_branches = 2 * n_tips - 3
@@ -67,9 +73,10 @@ def length_p_values(samples, n_tips: int) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("move", TOPOLOGY_MOVES)
 @pytest.mark.parametrize(("n_tips", "n_topologies"), [(5, 15), (6, 105)])
-@pytest.mark.parametrize("p_extend", [0.5, 0.8])
+@pytest.mark.parametrize(
+    ("move", "p_extend"), [*((move, 0.5) for move in TOPOLOGY_MOVES), ("spr", 0.8), ("tbr", 0.8)]
+)
 def test_topologies_are_uniform(move, n_tips, n_topologies, p_extend):
     _, samples = prior_draws(
         n_tips, 8000, move_weights=TOPOLOGY_MOVES[move], sample_every=60, p_extend=p_extend
@@ -77,7 +84,7 @@ def test_topologies_are_uniform(move, n_tips, n_topologies, p_extend):
     assert topology_p_value(samples, n_topologies) > ACCEPT
 
 
-@pytest.mark.parametrize("move", LENGTH_MOVES)
+@pytest.mark.parametrize("move", seldom(LENGTH_MOVES))
 def test_branch_lengths_follow_the_gamma_dirichlet_prior(move):
     _, samples = prior_draws(5, 6000, move_weights=LENGTH_MOVES[move], sample_every=150)
     assert min(length_p_values(samples, 5)) > ACCEPT
@@ -91,7 +98,7 @@ def test_branch_lengths_follow_the_exponential_prior(move):
     assert ks_p_value(samples.lengths.sum(axis=1), stats.gamma(7, scale=0.1)) > ACCEPT
 
 
-@pytest.mark.parametrize("moves", [None, *TOPOLOGY_MOVES.values()])
+@pytest.mark.parametrize("moves", seldom([None, *TOPOLOGY_MOVES.values()]))
 def test_tips_and_internal_branches_of_unequal_weight(moves):
     """Topology moves turn tips' branches into internal ones and back; the prior tells them apart."""
     _, samples = prior_draws(6, 6000, move_weights=moves, sample_every=150, priors=UNEQUAL)
@@ -243,7 +250,7 @@ def test_swaps_without_their_ratio_are_noticed():
 CONSTRAINTS = ((1, 3), (1, 3, 4))  # of six taxa: 3 ways inside, 3 · 5 trees of the others and the clade
 
 
-@pytest.mark.parametrize("move", [*TOPOLOGY_MOVES, "all"])
+@pytest.mark.parametrize("move", seldom([*TOPOLOGY_MOVES, "all"]))
 def test_topologies_with_some_splits_are_uniform(move):
     weights = TOPOLOGY_MOVES.get(move)
     if move == "tbr":  # alone it cannot leave some of them: tips hang at branches that it does not cut

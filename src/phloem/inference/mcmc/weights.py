@@ -34,7 +34,7 @@ from phloem.inference.mcmc.split_memory import keys_below
 EVERY = 100  # generations between two looks at the cold chain
 LEAST_LOOKS = 20  # of a stretch, for shares to be learnt from it
 LEAST_SHARE, LEAST_OF_TOPOLOGY = 0.1, 0.5  # of a move's usual work, that is left to it
-OF_BLIND = 0.5  # of what moves of the topology would do alone, that those which know splits leave to them
+OF_BLIND = 0.8  # of what moves of the topology would do alone, that those which know splits leave to them
 RARE = 0.02  # splits of a frequency below it, or above 1 less it, tell nothing
 POOLED = 5.0  # changes of a split that weigh as much as what moves do to all splits
 STEPS = 500

@@ -25,6 +25,8 @@ JOINT = Joint(
     *(np.zeros(0, np.int64) for _ in range(3)), np.zeros((0, 2)), np.zeros((1, 1)), np.zeros(1), 1.0,
     np.zeros(0, np.int64),
 )  # fmt: skip
+WALKS = ["spr", "tbr"]
+OTHERS = ["nni", "learnt_nni", "learnt_spr", "parsimony_spr"]  # to which p_extend is nothing
 NO_STRETCH = 1e-13  # then lengths are only permuted and name the proposal
 
 
@@ -144,7 +146,7 @@ def check_valid(tree, n_tips: int) -> None:
     assert (np.delete(length, own) == 0).all()
 
 
-@pytest.mark.parametrize("move", ["nni", "learnt_nni", "learnt_spr", "spr", "tbr", "parsimony_spr"])
+@pytest.mark.parametrize("move", [*WALKS, *OTHERS])
 @pytest.mark.parametrize("n_tips", [4, 5, 12, 40])
 def test_thousands_of_moves_keep_the_tree_valid(move, n_tips):
     tree, rng = distinct_tree(n_tips, 3), stream(5, 0, 0)
@@ -157,10 +159,7 @@ def test_thousands_of_moves_keep_the_tree_valid(move, n_tips):
     assert tree[4].sum() == pytest.approx(total)  # lengths were permuted, none got lost
 
 
-@pytest.mark.parametrize(
-    ("move", "p_extend"),
-    [("learnt_nni", 0.5), ("learnt_spr", 0.5), *product(["nni", "spr", "tbr", "parsimony_spr"], [0.5, 0.8])],
-)
+@pytest.mark.parametrize(("move", "p_extend"), [*product(WALKS, [0.5, 0.8]), *product(OTHERS, [0.5])])
 def test_the_hastings_ratio_is_that_of_counted_proposals(move, p_extend):
     start, n = distinct_tree(6, 1), 30_000
     counts, seen = outcomes(start, move, n, p_extend, seed=1)

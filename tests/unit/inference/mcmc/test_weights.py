@@ -196,11 +196,11 @@ def shares_of_topology(by_splits: bool) -> np.ndarray:
     return np.diff(state.cumulative, prepend=0.0)
 
 
-def test_moves_that_know_splits_leave_half_to_those_that_do_not():
+def test_moves_that_know_splits_leave_most_to_those_that_do_not():
     """What burn-in has not seen is found by the others only."""
     control, found = shares_of_topology(False), shares_of_topology(True)
     assert control[1:3] == pytest.approx(LEAST_OF_TOPOLOGY / 4) and control[3] > 0.2
-    assert found[1] > 1.5 * control[1] and found[2] == pytest.approx(control[2]) and found[3] > found[2]
+    assert found[1] > 1.5 * control[1] and found[2] == pytest.approx(control[2]) and found[3] < control[3]
 
 
 def test_chains_that_stood_still_teach_nothing():
