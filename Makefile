@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 
 # West Nile virus by codons, as docs/time-trees.md says; goes on where it was stopped.
 WNV ?= wnv-output/wnv
-.PHONY: demo wnv test test-slow lint docs bench clean
+CARNIVORES ?= carnivores-output/carnivores
+.PHONY: demo wnv carnivores test test-slow lint docs bench clean
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -44,6 +45,14 @@ wnv: $(VENV)/.installed
 	  --prior omega=jeffreys --prior alpha='exponential(2)' --prior frequencies='dirichlet(1)' \
 	  --until-converged --generations 100000000 --sample-every 500 --check-every 20000 \
 	  --device auto --prefix $(WNV)
+
+# GTR+G4 and a relaxed clock on the carnivores (docs/validation.md); resumed where it was stopped.
+carnivores: $(VENV)/.installed
+	@mkdir -p $(dir $(CARNIVORES))
+	$(BIN)/phloem time examples/carnivores.fasta.gz --model GTR+FO+G4 --clock ucln --tree-prior yule \
+	  --prior clock_rate=1 --generations 10000000 --warm-up 0.05 --sample-every 400 --check-every 20000 \
+	  --runs 2 --prefix $(CARNIVORES)
+	$(BIN)/python benchmarks/carnivores_clades.py $(CARNIVORES) --burn-in 0.05
 
 test: $(TEST_READY)
 	$(BIN)/python -m pytest -m 'not slow' -n 2
