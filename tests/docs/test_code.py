@@ -47,7 +47,7 @@ SMALL_WITH = {
     "--tips": "--tips 12",
     "--stepping-stone": "--stepping-stone 4 --generations 1000",
     "--bootstrap": "--bootstrap 2",
-    "--sprta": "--patience 10",
+    "differences": "--patience 10",  # the engine, which has none
     "--mcmc": "--pilot 0.2",
     "--pilot": "--pilot 0.2",
     "--most-classes": "--most-classes 2",

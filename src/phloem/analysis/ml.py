@@ -23,6 +23,7 @@ from phloem.analysis.ml_settings import (
     MlSettings,
     checkpoint_of,
     choice_settings,
+    many_trees,
     replicates_of,
     support_settings,
 )
@@ -257,6 +258,5 @@ def _start(settings: MlSettings, rows: Distinct) -> tuple[Start | None, list[str
     if settings.tree is None:
         return None, []
     trees = list(read_trees(settings.tree))
-    more = [f"the tree file has {len(trees):,} trees: this starts from the first"] if len(trees) > 1 else []
     with in_file(settings.tree):
-        return Start(rows.taken_out(trees[0])), more
+        return Start(rows.taken_out(trees[0])), many_trees(len(trees))

@@ -12,21 +12,21 @@ import numpy as np
 
 from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
 from phloem.analysis.ml_data import settings_of
-from phloem.analysis.ml_settings import MlSettings, checkpoint_of
+from phloem.analysis.ml_settings import MlSettings, checkpoint_of, many_trees
 from phloem.analysis.model_file import model_file_of, model_string
 from phloem.analysis.outputs import write_file, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import DataOptions, alignment_of, reading_identity
 from phloem.data.coding import guess_datatype
 from phloem.data.genomes import Genomes
-from phloem.errors import InputError, PhloemError
+from phloem.errors import InputError, PhloemError, in_file
 from phloem.hardware.limits import readable_bytes
 from phloem.hardware.machine import available_bytes
 from phloem.hardware.ranks import ranks
 from phloem.inference.ml.criteria import criteria
 from phloem.io.genomes import genomes_of, is_fasta_file, read_genomes
 from phloem.io.input_file import first_bytes, input_size, input_stream
-from phloem.io.trees import newick_text
+from phloem.io.trees import newick_text, read_trees
 from phloem.model.grammar import parse_model
 from phloem.model.model import Model
 
@@ -165,7 +165,7 @@ def _not_here(settings: MlSettings) -> list[str]:
     """Options that were given, and that this engine does not obey."""
     usual = MlSettings(settings.alignment)
     others = (
-        "partitions", "tree", "merge", "merge_percent", "linkage", "link", "starts", "patience",
+        "partitions", "merge", "merge_percent", "linkage", "link", "starts", "patience",
         "keep_identical", "alrt", "ufboot", "bnni", "bootstrap", "genetic_code", "model_set", "rate_set",
         "frequency_set", "most_classes", "criterion", "partition_name",
     )  # fmt: skip
@@ -248,7 +248,9 @@ def run_differences(
     threads = settings.threads or ranks().cores
     wanted = DifferencesSettings(settings.radius, settings.seed, threads, settings.sprta)
     checkpoint = checkpoint_of(settings, ["differences", model.text()], DifferencesState.from_json)
-    found = search_differences(genomes, model, wanted, told, checkpoint)
+    trees = [] if settings.tree is None else list(read_trees(settings.tree))
+    with in_file(settings.tree):
+        found = search_differences(genomes, model, wanted, told, checkpoint, *trees[:1])
     result = MlDifferences(
         settings,
         reason,
@@ -261,7 +263,7 @@ def run_differences(
         reading_seconds,
         time.perf_counter() - begin,
         provenance(settings.inputs) | {"seed": settings.seed},
-        _warnings(found),
+        (*many_trees(len(trees)), *_warnings(found)),
     )
     return result, checkpoint
 

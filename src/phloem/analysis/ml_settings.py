@@ -197,6 +197,11 @@ def replicates_of(settings: MlSettings) -> int | Literal["auto"] | None:
     return number
 
 
+def many_trees(n: int) -> list[str]:
+    """What is said of a file of several trees to begin from."""
+    return [f"the tree file has {n:,} trees: this starts from the first"] if n > 1 else []
+
+
 def checkpoint_of(
     settings: MlSettings, models: Sequence[str], from_json: Callable[[dict[str, Any]], Any] | None = None
 ) -> Checkpoint:

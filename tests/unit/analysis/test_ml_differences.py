@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,7 +82,6 @@ def test_it_is_chosen_for_outbreaks_only(folder, monkeypatch):
         ({"alrt": 100}, "has no --alrt"),
         ({"model": "auto"}, "has no --model auto"),
         ({"datatype": "protein"}, "is for nucleotides"),
-        ({"tree": "t.nwk"}, "has no --tree"),
         ({"radius": 0}, "radius is 0"),
         ({"engine": "patterns", "sprta": True}, "belongs to the engine of differences"),
     ],
@@ -92,6 +92,21 @@ def test_what_it_cannot_do_is_said(folder, options, message):
         run_ml(settings)
     assert caught.value.hint
     assert not list(folder.glob("o.*"))
+
+
+def test_new_genomes_join_a_tree(folder):
+    alignment, _ = outbreak(30, 3)
+    few = replace(alignment, taxa=alignment.taxa[:20], codes=alignment.codes[:20])
+    write_fasta(few, "few.fa")
+    run_ml(MlSettings("few.fa", engine="differences", prefix="few", model="HKY+F"))
+    both = run_ml(MlSettings("x.fa", engine="differences", prefix="both", model="HKY+F", tree="few.tree"))
+    alone = run_ml(MlSettings("x.fa", engine="differences", prefix="alone", model="HKY+F"))
+    assert isinstance(both, MlDifferences) and isinstance(alone, MlDifferences)
+    assert both.found.log_likelihood == pytest.approx(alone.found.log_likelihood, abs=0.5)
+    assert sorted(both.found.tree.taxa) == sorted(alignment.taxa)
+    with pytest.raises(InputError, match="is on the tree, not in the alignment") as caught:
+        run_ml(MlSettings("few.fa", engine="differences", prefix="other", tree="alone.tree"))
+    assert caught.value.file == "alone.tree"
 
 
 def test_genes_have_no_engine(folder):

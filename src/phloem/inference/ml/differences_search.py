@@ -13,6 +13,7 @@ import numpy as np
 from phloem.data.genomes import Genomes
 from phloem.differences.engine import Engine
 from phloem.differences.result import tree_of
+from phloem.differences.start import take
 from phloem.errors import InputError
 from phloem.hardware.limits import require_memory
 from phloem.inference.ml.differences_state import DifferencesResult, DifferencesState, Round
@@ -95,9 +96,12 @@ def search_differences(
     settings: DifferencesSettings | None = None,
     told: Told | None = None,
     checkpoint: Checkpoint | None = None,
+    start: Tree | None = None,
 ) -> DifferencesResult:
     """Maximum likelihood over unrooted trees, lengths and the model's free rates, to the first order in
-    lengths. Errors: InputError for fewer than three distinct genomes, too little memory, and as refuse."""
+    lengths. start: a tree of some or all taxa; others are placed on it. Errors: InputError for fewer than
+    three distinct genomes, there or in the start, for taxa that only that has, too little memory, and as
+    refuse."""
     refuse(model)
     if genomes.n_distinct < 3:
         raise InputError(
@@ -119,7 +123,7 @@ def search_differences(
         "Use fewer genomes, or a machine with more.",
         genomes.source,
     )
-    walk = _Search(genomes, model, settings or DifferencesSettings(), told or (lambda *_: None))
+    walk = _Search(genomes, model, settings or DifferencesSettings(), told or (lambda *_: None), start)
     try:
         return walk.run(checkpoint)
     finally:
@@ -131,19 +135,43 @@ def long_branches(tree: Tree) -> int:
     return int((tree.lengths[:-1] > _LONG).sum())
 
 
-def order_of(genomes: Genomes, seed: int) -> np.ndarray:
-    """Distinct genomes in the order in which they are placed: few differences first, then few missing
-    columns, then by chance."""
-    chance = np.random.default_rng(seed).permutation(genomes.n_distinct)
-    return np.lexsort((chance, genomes.missing, genomes.substitutions))
+def order_of(genomes: Genomes, seed: int, start: Tree | None = None) -> np.ndarray:
+    """Distinct genomes in the order in which they are placed: those of a tree first, then few differences
+    first, then few missing columns, then by chance."""
+    chance, later = np.random.default_rng(seed).permutation(genomes.n_distinct), np.zeros(genomes.n_distinct)
+    if start is not None:
+        later[:] = 1
+        later[_genomes_of(start, genomes)] = 0
+    return np.lexsort((chance, genomes.missing, genomes.substitutions, later))
+
+
+def _genomes_of(start: Tree, genomes: Genomes) -> list[int]:
+    """The distinct genomes of a tree's taxa; InputError for taxa that have none, and fewer than three."""
+    group = dict(zip(genomes.taxa, genomes.group.tolist()))
+    for name in start.taxa:
+        if name not in group:
+            raise InputError(
+                f"'{name}' is on the tree and not in the alignment", taxon=name, hint="Prune it."
+            )
+    found = [group[name] for name in start.taxa]
+    if len(set(found)) < 3:
+        raise InputError("the tree has fewer than three distinct genomes", hint="Leave it out.")
+    return found
 
 
 class _Search:
-    def __init__(self, genomes: Genomes, model: Model, settings: DifferencesSettings, told: Told) -> None:
+    def __init__(
+        self,
+        genomes: Genomes,
+        model: Model,
+        settings: DifferencesSettings,
+        told: Told,
+        start: Tree | None = None,
+    ) -> None:
         from phloem.differences.cpu.placement import Reach
 
         self._genomes, self._model, self._settings, self._told = genomes, model, settings, told
-        self._order = order_of(genomes, settings.seed)
+        self._start, self._order = start, order_of(genomes, settings.seed, start)
         self.engine = Engine(genomes, self._order, settings.threads)
         one, radius = 1.0 / genomes.n_sites, settings.radius or _FAR
         self._place = Reach(_PLACE_DROP, one, _LOOKED[0], _FAR)
@@ -157,6 +185,7 @@ class _Search:
             self._go_on(state)
         else:
             self._set_rates()
+            self._begin()
             state = self._state(DifferencesState(0, *self._tree(), {}))
         while state.placed < self.engine.tips:
             self._grow(state)
@@ -172,6 +201,18 @@ class _Search:
         return self._finished(state)
 
     # Steps.
+
+    def _begin(self) -> None:
+        """From the tree that was given, if any."""
+        if self._start is None:
+            return
+        place = np.empty(len(self._order), np.int64)
+        place[self._order] = np.arange(len(self._order))
+        tip_of = dict(zip(self._genomes.taxa, place[self._genomes.group].tolist()))
+        own = {name: tip_of[name] for name in self._start.taxa}
+        placed = take(self._start, own, self.engine.tips, 1.0 / self._genomes.n_sites, self.engine.tree)
+        self.engine.resume(placed)
+        self._fit(3)
 
     def _grow(self, state: DifferencesState) -> None:
         """Genomes are placed until the tree is larger by a share; then lengths and rates are fitted."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.unit.differences.outbreaks import SITES, outbreak, with_mutations
@@ -153,6 +155,24 @@ def test_given_rates_are_kept_and_share_the_scale():
     assert found == {"kappa_Y": pytest.approx(5.0)}
     assert not genomes.n_distinct < 3
     assert next_rates(model, np.full(4, 0.25), np.zeros((4, 4)), np.zeros(4)) == {}  # no length anywhere
+
+
+def test_a_tree_begins_as_it_is_given():
+    """The engine's tree, written and taken in again, has the same likelihood; another one has not."""
+    genomes, model, true = problem(tips=40, seed=3)
+    found = search_differences(genomes, model)
+    again = module._Search(genomes, model, DifferencesSettings(), lambda *_: None, found.tree)
+    again._values |= found.values
+    again._set_rates()
+    again._begin()
+    assert again.engine.placed == genomes.n_distinct
+    assert again._value == pytest.approx(found.log_likelihood, abs=0.05)
+    shuffled = replace(found.tree, taxa=found.tree.taxa[3:] + found.tree.taxa[:3])
+    other = module._Search(genomes, model, DifferencesSettings(), lambda *_: None, shuffled)
+    other._set_rates()
+    other._begin()
+    assert other._value < found.log_likelihood - 20
+    assert true.n_tips == 40
 
 
 def test_genomes_with_hardly_any_data_are_possible():
