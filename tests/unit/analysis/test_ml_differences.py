@@ -104,7 +104,7 @@ def test_new_genomes_join_a_tree(folder):
     assert isinstance(both, MlDifferences) and isinstance(alone, MlDifferences)
     assert both.found.log_likelihood == pytest.approx(alone.found.log_likelihood, abs=0.5)
     assert sorted(both.found.tree.taxa) == sorted(alignment.taxa)
-    with pytest.raises(InputError, match="is on the tree, not in the alignment") as caught:
+    with pytest.raises(InputError, match="is on the tree and not in the alignment") as caught:
         run_ml(MlSettings("few.fa", engine="differences", prefix="other", tree="alone.tree"))
     assert caught.value.file == "alone.tree"
 
