@@ -197,7 +197,8 @@ class PartsAmongRanks:
         most = 1 if on_gpu else min(self._ranks.size, len(work))
         self._shares = useful_deal(work, most, seconds, message)
         busy, idle = len(self._shares), self._ranks.size - len(self._shares)
-        text = f"{self._ranks.size} processes, {self._ranks.how}; {busy} share the parts"
+        who = f"{busy} share the parts" if busy > 1 else "the first has all parts"
+        text = f"{self._ranks.size} processes, {self._ranks.how}; {who}"
         why = "messages would take longer than more of them save"
         if on_gpu or busy == len(work):
             why = "parts are not divided among GPUs" if on_gpu else "there are no more parts"

@@ -187,7 +187,7 @@ def test_columns_are_shared(tmp_path):
     small = run(mpi(2, "likelihood", str(PRIMATES), "--model", "JC"), tmp_path)
     assert small.returncode == 0 and "too little to divide" in " ".join(small.stdout.split()), small.stderr
     told = ("likelihood", str(PRIMATES), "--partitions", str(PRIMATES.with_suffix(".partitions")), "--model")
-    told = (*told, "HKY{2}+F+G4{0.5}", "--gradient", "--json", "p.json")
+    told = (*told, "HKY+F+G4", "--optimize", "--gradient", "--json", "p.json")
     records = []
     for command in ([sys.executable, "-m", "phloem", *told], mpi(2, *told)):
         done = run([*command, "--redo"], tmp_path)
