@@ -79,7 +79,7 @@ def useful_ranks(n_chains: int, most: int, seconds: Callable[[int], float], swap
 
 # Of a proposal whose cells several processes have, beside the message itself: the compiled loop is left, and
 # taken up again (docs/clusters.md).
-PAUSE_SECONDS = 1e-4
+PAUSE_SECONDS = 5e-5
 HARDLY = 1.05  # times as long as with more processes, which are better used elsewhere then
 
 
