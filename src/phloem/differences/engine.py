@@ -245,7 +245,7 @@ class Engine:
     def improve(self, nodes: np.ndarray, reach: Reach) -> tuple[int, float, np.ndarray]:
         """Subtrees of nodes are moved where that gains; how many, what they gained by forecast, and the nodes
         around. Lists must be right."""
-        found = self._walks(nodes, reach, True)
+        found = self._walks(nodes, reach, every=False)
         touched = []
         gaining = np.flatnonzero(found[:, 0] >= 0)
         moved, total = 0, 0.0
@@ -259,11 +259,11 @@ class Engine:
 
     def supports(self, nodes: np.ndarray, reach: Reach) -> np.ndarray:
         """How probable it is that the subtree of each node hangs where it does, among all places near."""
-        return self._walks(nodes, reach, False)[:, 0]
+        return self._walks(nodes, reach, every=True)[:, 2]
 
-    def _walks(self, nodes: np.ndarray, reach: Reach, moves: bool) -> np.ndarray:
-        """propose or support of every node, by all threads."""
-        from phloem.differences.cpu.regrafts import propose, support
+    def _walks(self, nodes: np.ndarray, reach: Reach, every: bool) -> np.ndarray:
+        """regrafts.propose of every node, by all threads."""
+        from phloem.differences.cpu.regrafts import propose
         from phloem.differences.cpu.updates import refresh_middles
 
         columns, _, walk = self._rooms[0]
@@ -273,14 +273,12 @@ class Engine:
             k = refresh_middles(self._lists, self.rates, columns, self.tree, self._queue, k, walk.lists[0])
             if k < self.nodes:
                 self._grow()
-        found = np.zeros((len(nodes), 2))
+        found = np.zeros((len(nodes), 3))
 
         def work(k: int) -> None:
-            columns, heap, walk = self._rooms[k]
             own = slice(k, None, self._threads)
-            mine, result = np.ascontiguousarray(nodes[own]), np.zeros((len(nodes[own]), 2))
-            ask = propose if moves else support
-            ask(self._lists, self.rates, columns, self.tree, heap, walk, reach, mine, result)
+            mine, result = np.ascontiguousarray(nodes[own]), np.zeros((len(nodes[own]), 3))
+            propose(self._lists, self.rates, self._rooms[k], self.tree, reach, mine, every, result)
             found[own] = result
 
         if self._pool is None:

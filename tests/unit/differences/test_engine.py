@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.unit.differences.outbreaks import outbreak
+from tests.unit.differences.outbreaks import outbreak, with_mutations
 
 from phloem.differences.cpu.joining import Columns, best_length, value_at
-from phloem.differences.cpu.placement import Reach, look
+from phloem.differences.cpu.placement import Reach, graft, look, share_root
 from phloem.differences.cpu.records import same
+from phloem.differences.cpu.regrafts import cut
 from phloem.differences.cpu.storage import way_down
 from phloem.differences.engine import Engine
 from phloem.differences.reference.recursion import log_likelihood
@@ -176,3 +177,50 @@ def test_rates_from_expected_numbers_are_the_likeliest():
         engine.set_rates(process.rate_matrix, process.frequencies)
         engine.fit_lengths(5)
         assert engine.log_likelihood() < last + 1e-3
+
+
+def restore(engine, arrays):
+    for own, kept in zip(engine.tree, arrays):
+        own[:] = kept
+    share_root(engine._lists, engine.tree)
+    engine.make_lists()
+
+
+def splits_of(engine):
+    return with_mutations(tree_of(engine.genomes, engine.order, engine.tree, way_down(engine.tree)))
+
+
+def test_supports_are_shares_of_all_places():
+    """Every subtree put on every branch, lengths fitted; those that make the same tree are the present one."""
+    engine, _, _ = placed(12, tips=16, negligible=1e-8, shortest=1e-6, mutations=0.7)
+    engine.fit_lengths(5)
+    columns, _, walk = engine._rooms[0]
+    n, compared = engine.nodes, []
+    wide = Reach(60.0, 1 / 600, 10_000, 1000)
+    inner = [x for x in range(engine.tips, n) if engine.tree.parent[x] > 0 and engine.tree.length[x] > 0]
+    shares = engine.supports(np.array(inner), wide)
+    kept = [a.copy() for a in engine.tree]
+    for x, share in zip(inner, shares):
+        present, before = splits_of(engine), engine.log_likelihood()
+        p, gains = int(engine.tree.parent[x]), []
+        y = int(cut(engine._lists, engine.tree, engine._queue, x))
+        gone = [a.copy() for a in engine.tree]
+        for z in np.flatnonzero((gone[0] >= 0) & (gone[2] > 0)):
+            above = int(z)
+            while above > 0 and above != x:
+                above = int(gone[0][above])
+            if above != 0:
+                continue
+            restore(engine, gone)
+            lengths = np.zeros(3)
+            look(engine._lists, engine.rates, columns, (z, n + z, x), gone[2][z], lengths, walk.lists[0])
+            graft(engine._lists, engine.tree, (x, p, int(z)), lengths)
+            engine.make_lists()
+            if splits_of(engine) != present:
+                gains.append(engine.log_likelihood() - before)
+        restore(engine, kept)
+        compared.append((share, 1 / (1 + np.exp(np.minimum(gains, 50)).sum()), y))
+    mine, every, _ = np.array(compared).T
+    assert len(mine) > 4
+    assert np.abs(mine - every).max() < 0.1
+    assert every.min() < 0.9

@@ -39,6 +39,7 @@ from phloem.hardware.numba_compile import uncounted
 NODE, UPWARDS, ARRIVAL, DEPTH = range(4)  # columns of placement.Walk.items
 _SLACK = 6.0  # log units by which a place may be behind the present one before its lengths are fitted
 GAIN = 0.02  # log units for which a subtree is moved
+_PERFECT = -1.0  # log units that a subtree costs where it is, from where no other place is looked for
 
 
 @uncounted
@@ -181,42 +182,33 @@ def look_at(lists, rates, columns, tree, walk, k, x):
 
 
 @uncounted
-def propose(lists, rates, columns, tree, heap, walk, reach, nodes, found):
-    """For every subtree of nodes the best branch to move it to, and what it gains: found (nodes, 2), -1 where
-    none gains. Lists, those half way too, are right."""
+def propose(lists, rates, room, tree, reach, nodes, every, found):
+    """For every subtree of nodes a row of found (nodes, 3): the best branch to move it to, -1 where none
+    gains; what it gains; and its probability where it is, among the best places of a walk (De Maio et al.
+    2025, SPRTA). Places at the end of a branch with nothing between them and the present one are the present
+    one. every: also subtrees and places that cannot gain, as probabilities want. Lists, those half way too,
+    are right."""
+    columns, heap, walk = room
     for i in range(len(nodes)):
-        x = nodes[i]
-        found[i, 0], found[i, 1] = -1.0, 0.0
+        x, total = nodes[i], 1.0
+        found[i, 0], found[i, 1], found[i, 2] = -1.0, 0.0, 1.0
         if tree.parent[x] <= 0 or tree.length[x] <= _BENT:
             continue
         now = present(lists, rates, columns, tree, x, walk.lists[0])
-        if now > -1.0:
+        if now > _PERFECT and not every:
             continue
         walk_from(lists, rates, columns, tree, heap, walk, reach, x, now)
         for k in range(heap.size[1]):
-            if heap.best[k] < now - _SLACK:
+            if heap.best[k] < now - _SLACK and not every:
                 break
-            gain = look_at(lists, rates, columns, tree, walk, heap.best_item[k], x) - now
-            if gain > GAIN and gain > found[i, 1]:
-                found[i, 0], found[i, 1] = walk.items[heap.best_item[k], NODE], gain
-
-
-@uncounted
-def support(lists, rates, columns, tree, heap, walk, reach, nodes, found):
-    """For every subtree of nodes, found[i, 0]: its probability where it is, among the best places of a walk
-    (De Maio et al. 2025, SPRTA). Places at the end of a branch with nothing between them and the present one
-    are the present one."""
-    for i in range(len(nodes)):
-        x, total = nodes[i], 1.0
-        now = present(lists, rates, columns, tree, x, walk.lists[0])
-        walk_from(lists, rates, columns, tree, heap, walk, reach, x, now)
-        for k in range(heap.size[1]):
             item = heap.best_item[k]
             gain = look_at(lists, rates, columns, tree, walk, item, x) - now
+            if gain > GAIN and gain > found[i, 1]:
+                found[i, 0], found[i, 1] = walk.items[item, NODE], gain
             near = walk.lengths[0, 0] if walk.items[item, UPWARDS] else walk.lengths[0, 1]
             if walk.items[item, DEPTH] > 0 or near > rates.least[1]:
                 total += math.exp(min(gain, 700.0))
-        found[i, 0] = 1.0 / total
+        found[i, 2] = 1.0 / total
 
 
 @uncounted
