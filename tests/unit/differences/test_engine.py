@@ -191,7 +191,7 @@ def splits_of(engine):
 
 
 def test_supports_are_shares_of_all_places():
-    """Every subtree put on every branch, lengths fitted; those that make the same tree are the present one."""
+    """Every subtree put on every branch, lengths fitted; what makes the same tree is the present one."""
     engine, _, _ = placed(12, tips=16, negligible=1e-8, shortest=1e-6, mutations=0.7)
     engine.fit_lengths(5)
     columns, _, walk = engine._rooms[0]
