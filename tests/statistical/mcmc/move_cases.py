@@ -157,7 +157,7 @@ def known_splits(known: dict[str, np.ndarray], n_tips: int) -> KnownSplits:
     n = 2 * n_tips - 1
     below = np.append(tip_keys(n_tips), np.zeros(n_tips - 1, np.uint64))
     room = np.zeros(n, np.int64), np.zeros((n, 2)), np.zeros((n, 2)), np.zeros((n, 3), np.int64)
-    return KnownSplits(*known.values(), below, *room)
+    return KnownSplits(*known.values(), below, *room, *np.zeros((2, n), np.int64))
 
 
 SPLITS = splits_seen()
@@ -173,7 +173,7 @@ def begun(case: Case, state: State, words: np.ndarray, numbers: Numbers) -> tupl
         N_TIPS, words, case.tuning, numbers.low, numbers.high, case.p_extend, new.numbers, new.lengths,
         below(words, 2), left, right, state.beside, adjacency, edge, np.zeros(40), 0,
         np.zeros((2, N_NODES)), np.zeros((2, N_NODES)), CHARACTERS, JOINT,
-        order.copy(), SPLITS,
+        order.copy(), SPLITS._replace(left=left, right=right),
     )  # fmt: skip
     return new, p
 

@@ -106,7 +106,7 @@ class KnownSplits(NamedTuple):
     own (compiled/known_splits.beside); sums: (C, 1 + 2G) in how many looks they were, and the sums of the
     branch's log lengths and of their squares, by sets; looks: (1,) at a chain. below: (N,) uint64, keys of
     the nodes, those of the tips given, up: (N,) their parents; weight, least: (N, 2), place: (N, 3) int64,
-    what moves note."""
+    what moves note. left, right: (N,) of the tree that a move changes."""
 
     keys: np.ndarray
     sums: np.ndarray
@@ -116,6 +116,8 @@ class KnownSplits(NamedTuple):
     weight: np.ndarray
     least: np.ndarray
     place: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
 
 
 class ChainData(NamedTuple):

@@ -36,7 +36,7 @@ def propose(move: str, adjacency, edge, lengths, n_tips: int, rng, p_extend: flo
         _, left, right, order, _ = hung(adjacency, edge, lengths, n_tips)
     beside = int(adjacency[0, 0])
     given = n_tips, rng, NO_STRETCH, 1e-8, 100.0, p_extend, np.zeros(0), lengths, 0, left, right, beside
-    room, still, known = np.zeros(0), np.zeros((1, 0)), splits_seen(n_tips)
+    room, still, known = np.zeros(0), np.zeros((1, 0)), splits_seen(n_tips)._replace(left=left, right=right)
     return registered()[move].propose(
         Proposal(*given, adjacency, edge, room, 0, still, still, characters(n_tips), JOINT, order, known)
     )

@@ -39,30 +39,31 @@ def seen_share(splits, split):
 
 
 @uncounted
-def name_splits(p):
-    """Fill splits.below and up from the tree."""
-    below, up, left, right = p.splits.below, p.splits.up, p.left, p.right
-    for x in p.order:
-        if x >= p.n_tips:
+def name_splits(splits, order):
+    """Fill splits.below and up from the tree; order: children before parents."""
+    below, up, left, right = splits.below, splits.up, splits.left, splits.right
+    for x in order:
+        if left[x] >= 0:
             below[x] = below[left[x]] + below[right[x]]
             up[left[x]], up[right[x]] = x, x
 
 
 @uncounted
-def fit_length(p, branch, before, after):
+def fit_length(sums, lengths, bounds, branch, before, after):
     """Give a branch the length that it has at one place of the table, from that at another: in every set of
     lengths y = log b becomes m' + (s' / s) (y - m), m and s the mean and the standard deviation there. It
-    stays where one of them is not known. Returns the log of the Jacobian, -inf where it leaves its bounds."""
-    ratio, sums = 0.0, p.splits.sums
+    stays where one of them is not known. Returns the log of the Jacobian, -inf where it leaves its bounds.
+    sums: of the table; lengths: (G, N)."""
+    ratio = 0.0
     if before < 0 or after < 0 or min(sums[before, 0], sums[after, 0]) < KNOWN:
         return ratio
-    for g in range(p.lengths.shape[0]):
+    for g in range(lengths.shape[0]):
         (mean, spread), (mean_then, spread_then) = _moments(sums, before, g), _moments(sums, after, g)
-        y = math.log(p.lengths[g, branch])
+        y = math.log(lengths[g, branch])
         then = mean_then + spread_then / spread * (y - mean)
         ratio += then - y + math.log(spread_then / spread)
-        p.lengths[g, branch] = math.exp(then)
-        if not p.low <= p.lengths[g, branch] <= p.high:
+        lengths[g, branch] = math.exp(then)
+        if not bounds[0] <= lengths[g, branch] <= bounds[1]:
             return -math.inf
     return ratio
 

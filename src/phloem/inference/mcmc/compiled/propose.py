@@ -57,7 +57,7 @@ def propose(data, state, shared, scratch, h, move):
     )  # fmt: skip
     splits = KnownSplits(
         state.split_keys, state.split_sums, state.split_looks, scratch.keys[0], scratch.branch,
-        scratch.weights[0], scratch.weights[1], scratch.places,
+        scratch.weights[0], scratch.weights[1], scratch.places, left, right,
     )  # fmt: skip
     proposal = Proposal(
         data.n_tips, rng, state.tuning[rank, move], low, high, data.p_extend,

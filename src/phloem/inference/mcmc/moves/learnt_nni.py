@@ -21,8 +21,8 @@ def learnt_nni(p):
     back less that of the way there, plus the log of the Jacobian (splits learnt in burn-in: Meyer 2021, Syst.
     Biol. 70:1015; w: Zanella 2020, J. Am. Stat. Assoc. 115:852)."""
     below, weight = p.splits.below, p.splits.weight
-    name_splits(p)
-    total = weigh(p)
+    name_splits(p.splits, p.order)
+    total = weigh(p.splits)
     u, x, side = uniform(p.rng) * total, -1, 0
     for y in range(p.n_tips, p.left.shape[0] - 1):
         for i in range(2):
@@ -30,27 +30,28 @@ def learnt_nni(p):
                 x, side, u = y, i, u - weight[y, i]
     up, old, ratio = p.adjacency[x, 0], below[x], -math.log(weight[x, side] / total)
     interchange(p, x, up, side)
-    total = weigh(p)
+    total = weigh(p.splits)
     return ratio + math.log(weight[x, side] / total) + fit_lengths(p, x, up, old)
 
 
 @uncounted
-def weigh(p):
-    """Fill splits.weight[x, i] of the interchanges in which the left (i = 0) or right child of x changes
+def weigh(splits):
+    """Fill weight[x, i] of the interchanges in which the left (i = 0) or right child of x changes
     places with the sibling of x, 0 where there is none; returns their sum."""
-    left, right, below, weight, total = p.left, p.right, p.splits.below, p.splits.weight, 0.0
+    left, right, below, weight, total = splits.left, splits.right, splits.below, splits.weight, 0.0
     root = left.shape[0] - 1
-    for x in range(p.n_tips, root):
+    n_tips = root // 2 + 1
+    for x in range(n_tips, root):
         weight[x, 0], weight[x, 1] = 0.0, 0.0
-    for up in range(p.n_tips, root):
+    for up in range(n_tips, root):
         for side in range(2):
             x, sibling = (right[up], left[up]) if side else (left[up], right[up])
-            if x < p.n_tips:
+            if x < n_tips:
                 continue
-            old = UNSEEN + seen_share(p.splits, below[x])
+            old = UNSEEN + seen_share(splits, below[x])
             for i in range(2):
                 then = below[sibling] + below[left[x] if i else right[x]]
-                new = UNSEEN + seen_share(p.splits, then)
+                new = UNSEEN + seen_share(splits, then)
                 weight[x, i] = new / (old + new)
                 total += weight[x, i]
     return total
@@ -92,7 +93,8 @@ def fit_lengths(p, x, up, old):
         elif i == 4:
             y = 0 if up == p.beside else up
         before = place_of(p.splits, old, old if y == x else below[y])
-        ratio += fit_length(p, y, before, place_of(p.splits, new, below[y]))
+        after = place_of(p.splits, new, below[y])
+        ratio += fit_length(p.splits.sums, p.lengths, (p.low, p.high), y, before, after)
     return ratio
 
 
