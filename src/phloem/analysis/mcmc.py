@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ from phloem.hardware.ranks import Ranks, ranks
 from phloem.inference.mcmc.checkpoint import KEPT, stored_device
 from phloem.inference.mcmc.convergence import frozen_warnings, kept, weak_evidence
 from phloem.inference.mcmc.move_table import chosen_moves
-from phloem.inference.mcmc.run import Device, Run
+from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress, Sampled, Where, sample, threads_of
 from phloem.inference.mcmc.samples import choices_of, model_shares
 from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_prior
@@ -131,7 +130,7 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
         told = {
             "model": data.model_text(),
             "start": start.origin,
-            "data": _data_record(data, sampled.runs[0]),
+            "data": data.record(),
             "command": command_line(settings),
             "settings": settings_record(settings),
             "provenance": provenance(settings.inputs, selection) | {"seed": chains.seed},
@@ -297,7 +296,7 @@ def _summarised(
         settings=settings,
         model=data.model_text(),
         start=start.origin,
-        data=_data_record(data, runs[0]),
+        data=data.record(),
         consensus=consensus,
         parameters=summary,
         models=model_shares(names, draws),
@@ -346,24 +345,6 @@ def _report(result: McmcResult, sampled: Sampled, table: SplitTable, first: int)
         f"phloem mcmc: {Path(result.settings.file_prefix).name}", facts, numbers, result.consensus, kind,
         table, result.diagnosis, chains.convergence, result.warnings,
     )  # fmt: skip
-
-
-def _data_record(data: ChainInput, run: Run) -> dict[str, object]:
-    """What was read: of the only part, or sums and every part."""
-    parts: dict[str, dict[str, Any]] = {
-        name: {
-            "sites": alignment.n_sites,
-            "patterns": int((part.weights > 0).sum()),
-            "datatype": alignment.alphabet.kind,
-            "states": alignment.alphabet.n_states,
-        }
-        for (name, alignment), part in zip(data.alignments.items(), run.forest.parts)
-    }
-    taxa: dict[str, object] = {"taxa": len(data.taxa)}
-    if len(parts) == 1:
-        return taxa | next(iter(parts.values()))
-    totals = {key: sum(part[key] for part in parts.values()) for key in ("sites", "patterns")}
-    return taxa | totals | {"parts": parts, "dropped_columns": data.dropped}
 
 
 def _swaps(runs) -> tuple[float, ...]:

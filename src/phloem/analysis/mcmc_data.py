@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from phloem.analysis.mcmc_record import McmcSettings
 from phloem.analysis.partitioned_likelihood import read_linkage
 from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
+from phloem.data.patterns import site_patterns
 from phloem.data.sites import format_sites, parse_sites
 from phloem.density.parameterisation import PARTITION_RATES, PartModel
 from phloem.errors import InputError
@@ -87,6 +89,23 @@ class ChainInput:
     def plain_likelihood(self) -> Plain:
         """What the guard compares with."""
         return plain_likelihood(list(self.alignments.values()), self.structure, self.unrecorded)
+
+    def record(self) -> dict[str, object]:
+        """What was read: of the only part, or sums and every part."""
+        parts: dict[str, dict[str, Any]] = {
+            name: {
+                "sites": alignment.n_sites,
+                "patterns": len(site_patterns(alignment).weights),
+                "datatype": alignment.alphabet.kind,
+                "states": alignment.alphabet.n_states,
+            }
+            for name, alignment in self.alignments.items()
+        }
+        taxa: dict[str, object] = {"taxa": len(self.taxa)}
+        if len(parts) == 1:
+            return taxa | next(iter(parts.values()))
+        totals = {key: sum(part[key] for part in parts.values()) for key in ("sites", "patterns")}
+        return taxa | totals | {"parts": parts, "dropped_columns": self.dropped}
 
     def model_text(self) -> str:
         """The model, or every part's with its name."""
