@@ -213,6 +213,7 @@ requestAnimationFrame(step);
 """
 
 
+@pytest.mark.slow  # a time, which depends on what else the machine does
 @pytest.mark.parametrize("shape", ["rectangular", "circular"])
 def test_ten_thousand_tips_are_fluid(visit, large, shape):
     visit.at("tree", large)

@@ -56,8 +56,10 @@ TOPOLOGY_MOVES = {
 
 
 def seldom(moves) -> list:
-    """Moves that know splits, in the slow suite only: others ask the same of them in less time."""
-    slow = [LENGTH_MOVES["learnt_nni"], LENGTH_MOVES["learnt_spr"], "learnt_nni", "learnt_spr"]
+    """Moves that know splits, and by gradients, in the slow suite only: others ask the same of them in less
+    time."""
+    names = ["learnt_nni", "learnt_spr", "leapfrog"]
+    slow = [*names, *(LENGTH_MOVES[name] for name in names)]
     return [pytest.param(move, marks=pytest.mark.slow) if move in slow else move for move in moves]
 
 

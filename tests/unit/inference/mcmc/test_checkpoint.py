@@ -72,7 +72,7 @@ SETS = ["--partitions", str(PRIMATES.with_suffix(".partitions")), "--linkage", "
 
 
 STONES = ["--stepping-stone", "20"]
-KILLED = [([], 40000), (SETS, 8000), (STONES, 40000)]
+KILLED = [([], 40000), pytest.param(SETS, 8000, marks=pytest.mark.slow), (STONES, 40000)]
 
 
 @pytest.mark.parametrize(("model", "generations"), KILLED, ids=["one set", "sets", "stones"])

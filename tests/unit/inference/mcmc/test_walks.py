@@ -26,6 +26,7 @@ JOINT = Joint(
     np.zeros(0, np.int64),
 )  # fmt: skip
 WALKS = ["spr", "tbr"]
+FAR = [pytest.param(move, 0.8, marks=pytest.mark.slow) for move in WALKS]
 OTHERS = ["nni", "learnt_nni", "learnt_spr", "parsimony_spr"]  # to which p_extend is nothing
 NO_STRETCH = 1e-13  # then lengths are only permuted and name the proposal
 
@@ -159,7 +160,7 @@ def test_thousands_of_moves_keep_the_tree_valid(move, n_tips):
     assert tree[4].sum() == pytest.approx(total)  # lengths were permuted, none got lost
 
 
-@pytest.mark.parametrize(("move", "p_extend"), [*product(WALKS, [0.5, 0.8]), *product(OTHERS, [0.5])])
+@pytest.mark.parametrize(("move", "p_extend"), [*product([*WALKS, *OTHERS], [0.5]), *FAR])
 def test_the_hastings_ratio_is_that_of_counted_proposals(move, p_extend):
     start, n = distinct_tree(6, 1), 30_000
     counts, seen = outcomes(start, move, n, p_extend, seed=1)
