@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phloem.differences.cpu.joining import _reach, _spread
+from phloem.differences.cpu.joining import _reach, _spread, passed
 from phloem.differences.cpu.records import (
     COUNT,
     FIRST,
@@ -70,12 +70,8 @@ def count_branch(lists, rates, columns, a, b, t, numbers, dwell):
             _spread(lists, rates, kind_j, state if kind_j == SAME else kind_j, vj, db, at[1])
             _count_column(rates, at, t, numbers, dwell)
         column = end
-        if on_i and end_i == end:
-            vi += kind_i == MIXED
-            i += 1
-        if on_j and end_j == end:
-            vj += kind_j == MIXED
-            j += 1
+        i, vi = passed(on_i and end_i == end, kind_i, i, vi)
+        j, vj = passed(on_j and end_j == end, kind_j, j, vj)
 
 
 @uncounted

@@ -50,6 +50,12 @@ def _reach(lists, i, last, column, sites):
 
 
 @uncounted
+def passed(ends, kind, at, vector):
+    """The entry of a list and its vector that come next, where the entry at hand ends or not."""
+    return (at + 1, vector + (kind == MIXED)) if ends else (at, vector)
+
+
+@uncounted
 def _spread(lists, rates, kind, entry, vector, t, out):
     """out (4,): likelihood of what is known, by the state at a distance t more."""
     numbers = rates.numbers
@@ -165,12 +171,8 @@ def join(lists, rates, columns, sides, lengths, out):
             total += math.log(product)
             product = 1.0
         column = end
-        if on_i and end_i == end:
-            vi += kind_i == MIXED
-            i += 1
-        if on_j and end_j == end:
-            vj += kind_j == MIXED
-            j += 1
+        i, vi = passed(on_i and end_i == end, kind_i, i, vi)
+        j, vj = passed(on_j and end_j == end, kind_j, j, vj)
     return total + math.log(product)
 
 
@@ -226,12 +228,8 @@ def compare(lists, rates, columns, a, b):
             columns.likelihood[n, 1] = beta
             n += 1
         column = end
-        if on_i and end_i == end:
-            vi += kind_i == MIXED
-            i += 1
-        if on_j and end_j == end:
-            vj += kind_j == MIXED
-            j += 1
+        i, vi = passed(on_i and end_i == end, kind_i, i, vi)
+        j, vj = passed(on_j and end_j == end, kind_j, j, vj)
     return n, slope, constant
 
 
@@ -337,10 +335,6 @@ def score(lists, rates, columns, branch, genome, t, least):
             if total < least:
                 return total
         column = end
-        if on_i and end_i == end:
-            vi += kind_i == MIXED
-            i += 1
-        if on_j and end_j == end:
-            vj += kind_j == MIXED
-            j += 1
+        i, vi = passed(on_i and end_i == end, kind_i, i, vi)
+        j, vj = passed(on_j and end_j == end, kind_j, j, vj)
     return total
