@@ -131,7 +131,8 @@ class DeviceLikelihood:
 
         parameters = bool(scratch.asked[PARAMETERS])
         found = self.forest.gradient(self._mask, parameters)
-        if self._places[2] is not self.forest.record:
+        # a gradient makes room for class rows and so may replace the chains alone
+        if self._places[0] is not self.forest.chains or self._places[2] is not self.forest.record:
             self._note_places()
         scratch.by_length[:], scratch.by_engine[:] = found[0, 0], 0.0
         if parameters:
