@@ -12,6 +12,7 @@ import numpy as np
 from phloem.errors import InputError
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.settings import LONGEST as NO_LIMIT
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.time.settings import TimeSettings
 from phloem.pruning.select import Selection
@@ -36,9 +37,8 @@ class Pilot:
 @dataclass(frozen=True, eq=False)
 class PilotForecast:
     """chains: of the analysis, as asked for; of_a_run: how many each run has, heated ones included; taxa;
-    models of its parts. selection: where its chains are, and why. memory_bytes: of messages and of the
-    samples of the analysis as it is asked for. wanted: generations to the ESS goal, NaN where the pilot
-    cannot tell."""
+    models of its parts. selection: where its chains are, and why. fixed_bytes: of messages and states;
+    sample_bytes: of one sample. wanted: generations to the ESS goal, NaN where the pilot cannot tell."""
 
     chains: ChainSettings | TimeSettings
     of_a_run: int
@@ -46,7 +46,8 @@ class PilotForecast:
     models: tuple[str, ...]
     selection: Selection
     pilot: Pilot
-    memory_bytes: int
+    fixed_bytes: int
+    sample_bytes: int
     wanted: float
 
     @property
@@ -63,6 +64,26 @@ class PilotForecast:
     def asked_hours(self) -> float:
         """Of the generations that are asked for."""
         return self.chains.generations / self.generations_per_second / 3600
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether nobody asked for a number of generations."""
+        return self.chains.generations == NO_LIMIT
+
+    @property
+    def end(self) -> int:
+        """The generation up to which memory_bytes holds samples: of those asked for; of an analysis that
+        stops when it has converged that of the ESS goal, or where nobody can tell, that of a usual one."""
+        asked, usual = self.chains.generations, type(self.chains).generations
+        if not self.chains.until_converged:
+            return asked
+        return min(asked, math.ceil(self.wanted) if math.isfinite(self.wanted) else usual)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Messages, states and all samples at the end."""
+        samples = self.chains.n_runs * (self.end // self.chains.sample_every + 1)
+        return self.fixed_bytes + samples * self.sample_bytes
 
     @property
     def mixed(self) -> bool:

@@ -55,8 +55,10 @@ def forecast_mcmc(
     pilot = Pilot(n, sampled.seconds, sampled.diagnosis)
     models = tuple(dict.fromkeys(model.text() for model in data.models.values()))
     wanted = kept_generations(chains.convergence.ess, pilot) / (1 - chains.burn_in)
+    messages = sum(cell.values.nbytes for run in sampled.runs for chain in run.forest.cells for cell in chain)
+    each = sample_bytes(sampled.runs[0].samples)
     return PilotForecast(
-        chains, chains.n_chains, tuple(data.taxa), models, selection, pilot, _memory(chains, sampled), wanted
+        chains, chains.n_chains, tuple(data.taxa), models, selection, pilot, messages, each, wanted
     )
 
 
@@ -64,10 +66,3 @@ def _sampled(data: ChainInput, chains: ChainSettings, generations: int, where: W
     """A pilot: half of it is burn-in."""
     pilot = replace(as_pilot(chains, generations), burn_in=0.5)
     return sample(data.observed(), data.structure, pilot, where=where)
-
-
-def _memory(chains: ChainSettings, pilot: Sampled) -> int:
-    """Messages of all chains, as the CPU engine has them, and all samples at the end."""
-    messages = sum(cell.values.nbytes for run in pilot.runs for chain in run.forest.cells for cell in chain)
-    samples = chains.n_runs * (chains.generations // chains.sample_every + 1)
-    return int(messages + samples * sample_bytes(pilot.runs[0].samples))

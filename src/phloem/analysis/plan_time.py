@@ -20,7 +20,6 @@ from phloem.analysis.time_start import time_origin
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.sampler import Where
 from phloem.inference.time.sampler import Sampled, sample
-from phloem.inference.time.settings import TimeSettings
 
 
 def forecast_time(
@@ -44,12 +43,7 @@ def forecast_time(
     pilot = Pilot(n, found.seconds, found.diagnosis)
     wanted = kept_generations(chains.convergence.ess, pilot) + chains.tuning
     taxa, model = data.model.taxa, model_text(data.model)
-    return PilotForecast(chains, 1, taxa, (model,), selection, pilot, _memory(chains, found), wanted)
-
-
-def _memory(chains: TimeSettings, pilot: Sampled) -> int:
-    """Messages as the CPU engine has them, states, and all samples at the end."""
-    own = sum(cell.values.nbytes for run in pilot.runs for chain in run.cells.forest.cells for cell in chain)
-    own += sum(array.nbytes for run in pilot.runs for array in run.state)
-    samples = chains.n_runs * (chains.generations // chains.sample_every + 1)
-    return int(own + samples * sample_bytes(pilot.runs[0].samples))
+    own = sum(cell.values.nbytes for run in found.runs for chain in run.cells.forest.cells for cell in chain)
+    own += sum(array.nbytes for run in found.runs for array in run.state)
+    each = sample_bytes(found.runs[0].samples)
+    return PilotForecast(chains, 1, taxa, (model,), selection, pilot, own, each, wanted)

@@ -182,7 +182,7 @@ def show_pilot(seconds: float, piloted: Callable[[Callable[[str], None]], PilotF
     table.add_row("model", ", ".join(found.models))
     table.add_row("chains", f"{chains.n_runs} runs of {found.of_a_run}")
     table.add_row("device", found.selection.reason)
-    table.add_row("memory", f"{_bytes(found.memory_bytes)}, with all samples")
+    table.add_row("memory", f"{_bytes(found.memory_bytes)}, samples of {found.end:,} generations too")
     speed = found.generations_per_second
     table.add_row("speed", f"{speed:,.0f} generations/s, {speed * each:,.0f} chain-generations/s")
     table.add_row(
@@ -190,9 +190,9 @@ def show_pilot(seconds: float, piloted: Callable[[Callable[[str], None]], PilotF
         f"{pilot.generations:,} generations in {pilot.seconds:.0f} s; its second half: smallest ESS "
         f"{d.ess:.0f} ({d.limiting}), largest R-hat {'above 100' if d.r_hat > 100 else f'{d.r_hat:.2f}'}",
     )
-    asked = found.asked_hours
     most = "at most " if chains.until_converged else ""
-    table.add_row("asked for", f"{most}{chains.generations:,} generations, {_hours(asked)}")
+    asked = f"{most}{chains.generations:,} generations, {_hours(found.asked_hours)}"
+    table.add_row("asked for", "until converged" if found.unlimited else asked)
     if not chains.stones:
         needed = f"about {found.wanted:,.0f} generations, {_hours(found.hours)}"
         known = found.wanted == found.wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ def test_a_forecast_is_that_of_its_pilot(short, tmp_path, monkeypatch):
     assert found.wanted == pytest.approx(400 / found.pilot.diagnosis.ess * 1500 / 0.75)
     assert found.hours == pytest.approx(found.wanted / found.generations_per_second / 3600)
     assert found.memory_bytes > 100_000 and list(tmp_path.iterdir()) == []
+    samples = found.chains.n_runs * (1000 // found.chains.sample_every + 1)
+    assert found.end == 1000 and found.memory_bytes == found.fixed_bytes + samples * found.sample_bytes
+    # one that stops by itself is told the memory of what it needs, not of the most it may do
+    open_ended = replace(found, chains=replace(found.chains, generations=10**8, until_converged=True))
+    assert open_ended.unlimited and found.wanted <= open_ended.end < found.wanted + 1
+    assert replace(open_ended, wanted=float("nan")).end == 1_000_000
 
 
 def test_a_block_is_obeyed(short, tmp_path):
@@ -46,7 +53,7 @@ def test_a_block_is_obeyed(short, tmp_path):
 def test_the_command(short):
     done = CliRunner().invoke(build_app(), ["plan", PRIMATES, "--mcmc", "--model", "GTR+G4"])
     assert done.exit_code == 0, done.output
-    for text in ("generations/s", "ESS of 200", "R-hat", "CPU chosen", "2 runs of 4"):
+    for text in ("generations/s", "ESS of 200", "R-hat", "CPU chosen", "2 runs of 4", "until converged"):
         assert text in done.stdout
     told = CliRunner().invoke(build_app(), ["plan", PRIMATES, "--model", "JC", "--pilot", "3"])
     assert isinstance(told.exception, InputError) and "--pilot is of --mcmc" in str(told.exception)
