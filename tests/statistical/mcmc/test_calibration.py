@@ -119,6 +119,7 @@ def p_value(rank: np.ndarray) -> float:
     return float(stats.chisquare(np.bincount(rank * 8 // (N_DRAWS + 1), minlength=8)).pvalue)
 
 
+@pytest.mark.slow
 def test_ranks_are_uniform():
     for name, rank in ranks(100, seed=5).items():
         assert p_value(rank) > 1e-3, (name, rank)

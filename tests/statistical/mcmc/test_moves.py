@@ -22,10 +22,20 @@ def test_no_net_flow_in_equilibrium(name, on):
     assert flux(registered()[name], CASES[name], on) < ACCEPT
 
 
-@pytest.mark.parametrize(("name", "error"), [(name, error) for name in CASES for error in CASES[name].wrong])
+def errors() -> list:
+    """Of every move; all but one of each are of the slow suite."""
+    found = [(name, error, i > 0) for name in CASES for i, error in enumerate(CASES[name].wrong)]
+    return [pytest.param(n, error, marks=[pytest.mark.slow] * later) for n, error, later in found]
+
+
+@pytest.mark.parametrize(("name", "error"), errors())
 def test_planted_errors_are_seen(name, error):
-    assert CASES[name].wrong
     assert flux(CASES[name].wrong[error](registered()[name]), CASES[name]) > REJECT
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_move_has_planted_errors(name):
+    assert CASES[name].wrong
 
 
 def test_a_move_in_a_file_of_its_own_joins_and_needs_a_case(tmp_path, monkeypatch):
