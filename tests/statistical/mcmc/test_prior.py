@@ -75,7 +75,7 @@ def length_p_values(samples, n_tips: int) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(("n_tips", "n_topologies"), [(5, 15), (6, 105)])
+@pytest.mark.parametrize(("n_tips", "n_topologies"), [pytest.param(5, 15, marks=pytest.mark.slow), (6, 105)])
 @pytest.mark.parametrize(
     ("move", "p_extend"), [*((move, 0.5) for move in TOPOLOGY_MOVES), ("spr", 0.8), ("tbr", 0.8)]
 )
@@ -92,7 +92,7 @@ def test_branch_lengths_follow_the_gamma_dirichlet_prior(move):
     assert min(length_p_values(samples, 5)) > ACCEPT
 
 
-@pytest.mark.parametrize("move", LENGTH_MOVES)
+@pytest.mark.parametrize("move", seldom(LENGTH_MOVES))
 def test_branch_lengths_follow_the_exponential_prior(move):
     _, samples = prior_draws(5, 4000, move_weights=LENGTH_MOVES[move], sample_every=150, priors=EXPONENTIAL)
     tips = tip_lengths(samples)
