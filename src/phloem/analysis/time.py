@@ -228,8 +228,9 @@ def _summarised(
     draws = np.stack([run.samples.numbers[first:] for run in runs])
     trees = [run.samples.tree_sample(data.model.taxa, first) for run in runs]
     along: dict[str, np.ndarray | StatesAlong] = {}
-    if data.model.clock != clocks.STRICT:  # whose branches all have one rate
-        along["rate"] = np.concatenate([run.samples.sets[first:, RATES] for run in runs])
+    for k, name in enumerate(data.model.rate_traits):
+        if data.model.clock != clocks.STRICT:  # whose branches all have one rate
+            along[name] = np.concatenate([run.samples.sets[first:, RATES + k] for run in runs])
     routes: tuple[Route, ...] = ()
     if data.model.trait is not None:
         along |= states_along(data.model.trait, runs, first)

@@ -85,11 +85,18 @@ def _structure(settings: TimeTreeSettings, parts: tuple[Part, ...]) -> ChainMode
     linkage = read_linkage(
         settings.linkage or "proportional", settings.link, {part.name: part.model for part in models}
     )
-    if linkage.together or any(part.model.unseen for part in models[1:]):
+    if linkage.together and linkage.lengths != "unlinked":
         raise InputError(
-            "parts of dated trees have a rate each or one for all, and only the first may have +ASC",
-            hint="Leave 'lengths' out of --link, or +ASC.",
+            "parts on one clock have a rate each or one for all",
+            hint="Leave 'lengths' out of --link; with --linkage unlinked it says which parts share a clock.",
         )
+    if linkage.unit_rates and linkage.lengths != "proportional":
+        raise InputError(
+            f"no part has a rate where branch lengths are {linkage.lengths}",
+            hint="Leave 'rate=1' out of --link.",
+        )
+    if any(part.model.unseen for part in models[1:]):
+        raise InputError("only the first part of dated trees may have +ASC", hint="Leave +ASC out of others.")
     return structure_of_parts(models, linkage)
 
 

@@ -39,9 +39,10 @@ UNTIL_CONVERGED = TimeSettings(generations=LONGEST, until_converged=True)
 class TimeTreeSettings(DataOptions):
     """One analysis. dates: a table of names and dates, or where else they come from, the names for example;
     None where all taxa are of one time. model, linkage, link, gamma, prefix, redo, device: as of `phloem
-    mcmc`, but that parts share a clock (linkage: with a rate each, or with one). tree: clock,
-    tree prior, priors. clade: "name=taxon,taxon,…", known from then on by its name, as root is; monophyletic:
-    names of those that must be clades; clock_clade: of those with clocks of their own, or
+    mcmc`, but that parts share a clock, "proportional" with a rate each, "linked" with one; "unlinked": each
+    has its own, with its own rates of branches, but for those that link names together, as lengths:a,b. tree:
+    clock, tree prior, priors. clade: "name=taxon,taxon,…", known from then on by its name, as root is;
+    monophyletic: names of those that must be clades; clock_clade: of those with clocks of their own, or
     "name=taxon,taxon,…"; calibrate: "name=density" of its age. summary_tree: of
     summary.clade_trees.tree_of_clades. predictive: how many data sets are simulated from the draws, to be
     held against the data (inference/time/predictive.py). trait: that changes along the tree, if any. chains:
@@ -49,7 +50,7 @@ class TimeTreeSettings(DataOptions):
 
     dates: str | DateOptions | None = None
     model: str | None = None
-    linkage: Literal["linked", "proportional"] | None = None
+    linkage: Literal["linked", "proportional", "unlinked"] | None = None
     link: tuple[str, ...] = ()
     tree: TreeModel = field(default_factory=TreeModel)
     clade: tuple[str, ...] = ()

@@ -26,8 +26,12 @@ CLOCK = typer.Option(
     "strict",
     help="One rate; log-normal or gamma branch rates; of clades; few changes, or small ones.",
 )
-LINKAGE = typer.Option(None, help="Parts on one clock have one rate, or, as usual, a rate each.")
-LINK = typer.Option(None, help="What parts share, as alpha, or alpha:gene1,gene2; may be repeated.")
+LINKAGE = typer.Option(
+    None, help="Parts have one clock and rate; as usual one clock, a rate each; or a clock each."
+)
+LINK = typer.Option(
+    None, help="What parts share: alpha, alpha:gene1,gene2; lengths:gene1,gene2, one clock; may be repeated."
+)
 CLOCK_SD = typer.Option(
     "cv", help="Spread of ucln: coefficient of variation of rates, or sd of their logarithms."
 )
@@ -67,7 +71,7 @@ def time(
     date_column: str | None = OPTIONS["date_column"],
     whole_years: Literal["auto", "exact", "range"] = OPTIONS["whole_years"],
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
-    linkage: Literal["linked", "proportional"] | None = LINKAGE,
+    linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
     clock: Literal["strict", "ucln", "ucgd", "local", "random", "shrinkage"] = CLOCK,
     clock_clade: list[str] | None = CLOCK_CLADE,
@@ -237,9 +241,7 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     show_line(f"{len(data.taxa)} taxa, {data.n_sites:,} sites, {letters}")
     show_line(fill(f"model:   {model_text(model)}", terminal_width(), subsequent_indent=" " * 9))
     if len(model.engine.parts) > 1:
-        shared = ", ".join(settings.link) or "nothing else"
-        rates = "one rate" if settings.linkage == "linked" else "a rate each"
-        show_line(f"parts:   {len(model.engine.parts)} on one clock, {rates}; shared: {shared}")
+        show_line(f"parts:   {_parts_text(settings, data)}")
     if data.dates is None:
         show_line("dates:   none; all taxa are of one time, ages in the unit of the calibrations")
     else:
@@ -263,7 +265,7 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
         show_line(fill(f"trait:   {told}", terminal_width(), subsequent_indent=" " * 9))
     priors = [f"{p.block} {family_text(p.family)}" for p in model.priors]
     priors += [f"{name} fixed" for name in sorted(model.fixed)]
-    priors += ["clock_rate CTMC reference"] if model.reference else []
+    priors += [f"{x} CTMC reference" for x, own in zip(model.rate_names, model.reference) if own]
     priors += ["trait_clock CTMC reference"] if model.trait_reference else []
     priors += [f"age of {x.name} {family_text(x.age)}" for x in model.clades if x.age is not None]
     text = "prior:   " + ", ".join(priors)
@@ -276,6 +278,17 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     show_line(fill(f"device:  {device}", terminal_width(), subsequent_indent=" " * 9))
     if not c.use_data:
         show_line("data:    ignored; this samples the prior")
+
+
+def _parts_text(settings: TimeTreeSettings, data: TimeInput) -> str:
+    """How many, and what they share."""
+    model = data.model
+    n, shared = len(model.engine.parts), ", ".join(settings.link) or "nothing else"
+    if settings.linkage == "unlinked":
+        clocks = "one clock" if model.n_clocks == 1 else f"{model.n_clocks} clocks"
+        return f"{n} on {clocks}; shared: {shared}"
+    rates = "one rate" if settings.linkage == "linked" else "a rate each"
+    return f"{n} on one clock, {rates}; shared: {shared}"
 
 
 def _show_any(result: TimeResult | StonesResult) -> None:

@@ -95,11 +95,16 @@ def _value(text: str, nesting: int = 0) -> object:
     return text
 
 
+def annotation_key(name: str) -> str:
+    """A name without the characters that would end a key."""
+    return name.translate(_UNSAFE_IN_KEY)
+
+
 def format_annotation(values: Mapping[str, object]) -> str:
     """'[&key=value,…]', or '' if there is nothing to say."""
     if not values:
         return ""
-    keyed = ((key.translate(_UNSAFE_IN_KEY), value) for key, value in values.items())
+    keyed = ((annotation_key(key), value) for key, value in values.items())
     fields = (key if value is True else f"{key}={_format(value)}" for key, value in keyed)
     return f"[&{','.join(fields)}]"
 

@@ -23,7 +23,9 @@ from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.samples import Samples
 from phloem.io.output_file import explained, write_file
 
-FORMAT = 10  # 1: all samples in the archive; 3: one set of branch lengths; 4 to 10: newer moves, weights
+FORMAT = (
+    11  # 1: all samples in the archive; 3: one set of branch lengths; from 4 on: newer moves, weights, clocks
+)
 KEPT = "the last checkpoint is kept, and the same command goes on from it"
 
 

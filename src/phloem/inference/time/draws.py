@@ -10,14 +10,15 @@ from phloem.density import clocks
 from phloem.density.traits import Lineage, Trait
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.records import TimeState
-from phloem.inference.time.structure import TimeModel
+from phloem.inference.time.structure import TimeModel, of_clocks
 from phloem.inference.time.traits import drawn_history
 from phloem.summary.through_time import ThroughTime, ages_of, grid_sizes, skyline_sizes, through_time
 from phloem.tree.dated import DatedTree
 from phloem.tree.tree import lengths_of_heights
 
-# rows of Samples.sets, the last only with a trait: the state of every node in a history drawn given the tips
-HEIGHTS, RATES, STATES = range(3)
+# rows of Samples.sets: heights; rates of branches by the first clock, then the others; and, only with a
+# trait, the state of every node in a history drawn given the tips
+HEIGHTS, RATES, STATES = 0, 1, -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class Columns:
     @property
     def n_sets(self) -> int:
         """Rows of Samples.sets."""
-        return 2 if self.trait is None else 3
+        return 1 + self.model.n_clocks + (self.trait is not None)
 
 
 def trace_columns(model: TimeModel) -> Columns:
@@ -42,9 +43,8 @@ def trace_columns(model: TimeModel) -> Columns:
     names += [f"age({clade.name})" for clade in model.clades]
     names += [f"date({model.taxa[x]})" for x in _moving(model)]
     if model.clock != clocks.STRICT:
-        names += ["mean_rate", "rate_cv"]
-    if model.clock == clocks.RANDOM:
-        names += ["rate_changes"]
+        of_rates = ["mean_rate", "rate_cv"] + ["rate_changes"] * (model.clock == clocks.RANDOM)
+        names += [of_clocks(own, (clock,))[0] for clock in model.clock_names for own in of_rates]
     names += model.space.elements
     names += [f"group_size_{k + 1}" for k in range(model.parameters.n_groups)]
     if model.trait is None:
@@ -63,8 +63,8 @@ def draw(state: TimeState, columns: Columns) -> Samples:
     tree = DatedTree(state.parent[s], state.left[s], state.right[s], state.heights[s], state.order[s])
     parent, heights, own = tree.sorted()
     lengths = lengths_of_heights(parent, heights)
-    substitutions = state.lengths[s, 0, own]
-    rates = np.divide(substitutions, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    substitutions = state.lengths[s][:, own]
+    rates = np.divide(substitutions, lengths, out=np.zeros_like(substitutions), where=lengths > 0)
     total = lengths.sum()
     numbers = [state.log_likelihood[0], state.log_prior[0], state.log_tree[0], heights[-1]]
     if np.isfinite(model.youngest):
@@ -72,12 +72,12 @@ def draw(state: TimeState, columns: Columns) -> Samples:
     numbers.append(total)
     numbers += [_age(model, clade, tree) for clade in model.clades]
     numbers += [model.youngest - heights[x] for x in _moving(model)]
-    if model.clock != clocks.STRICT:
-        numbers += [substitutions.sum() / total, rates[:-1].std() / rates[:-1].mean()]
-    if model.clock == clocks.RANDOM:
-        numbers += [np.count_nonzero(state.deviations[s, :-1])]
+    for k, of_branches in enumerate(rates[:, :-1] if model.clock != clocks.STRICT else ()):
+        numbers += [substitutions[k].sum() / total, of_branches.std() / of_branches.mean()]
+        if model.clock == clocks.RANDOM:
+            numbers += [np.count_nonzero(state.deviations[s, k, :-1])]
     numbers += [*model.printed(state.values[s]), *state.groups[s]]
-    sets = [heights, rates]
+    sets = [heights, *rates]
     if model.trait is not None and columns.trait is not None:
         lineage = Lineage(tree.parent, tree.left, tree.right, tree.order, tree.heights)
         drawn = drawn_history(model.trait, columns.trait, lineage, state.values[s], state.rng)

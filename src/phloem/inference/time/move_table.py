@@ -16,7 +16,7 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.moves import multiplier, simplex_dirichlet, simplex_slider, slider
 from phloem.inference.time import moves, route_moves, traits
 from phloem.inference.time.records import OF_DATES, OF_HAMILTON, OF_MODEL, OF_NUMBERS, OF_TREE, MoveTable
-from phloem.inference.time.structure import TimeModel
+from phloem.inference.time.structure import TimeModel, of_clocks
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,11 @@ class Move:
     """A way to change a dated tree. A file of the folder `moves` that defines MOVE is all it takes.
 
     propose: a plain function of a Proposal (compiled/dispatch.py), which it changes, → log Hastings ratio by
-    heights, deviations and numbers, -inf for an impossible proposal. weight: relative. tuning, target,
+    heights, deviations and numbers, -inf for an impossible proposal. A move of deviations is there once for
+    every clock. weight: relative. tuning, target,
     bounds: as in mcmc.move_table.Move. needs: words for what must be there: "rates" (deviations of branches
     with a density everywhere), "spread" (a factor of them, not fixed),
-    "jumps" (deviations most of which are 0), "inherited" (by branches below), "peaked" (at 0), "rate" (of the
+    "jumps" (deviations most of which are 0), "inherited" (by branches below), "peaked" (at 0), "rate" (of a
     clock, not fixed), "dates" (tips of uncertain ones), "groups" (of joinings), "characters" (that parsimony
     can tell trees by). holds: whether distances may
     be held in its stead (compiled/run.py). free: the likelihood never changes.
@@ -43,6 +44,14 @@ class Move:
     holds: bool = False
     free: bool = False
     narrows: bool = False
+
+    @property
+    def of_one_clock(self) -> bool:
+        """Whether it changes the deviations of one clock."""
+        return not OF_ONE_CLOCK.isdisjoint(self.needs.split())
+
+
+OF_ONE_CLOCK = {"rates", "spread", "jumps", "inherited", "peaked"}  # words of Move.needs
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,7 @@ class Costs:
 @dataclass(frozen=True)
 class ChainMove:
     """A move as a chain uses it: kind, its number in the compiled dispatch; on, one of records.OF_…; block:
-    of numbers."""
+    of numbers, or the clock whose deviations it changes."""
 
     name: str
     kind: int
@@ -117,9 +126,10 @@ def chosen_moves(
     """The moves of a chain and their weights, by what they cost: all that can change something, or those that
     weights names. there: what moves may need (Move.needs)."""
     found = [
-        ChainMove(move.name, kind, OF_TREE, move)
+        ChainMove(name, kind, OF_TREE, move, clock)
         for kind, move in enumerate(registered().values())
         if all(there[need] for need in move.needs.split())
+        for clock, name in _of_clocks(move, model)
     ]
     found += [ChainMove("hamilton", 0, OF_HAMILTON, JOINT_MOVE)]
     if there["held"]:
@@ -130,7 +140,7 @@ def chosen_moves(
         for m in OF_SUPPORT[block.support] if block.name not in model.fixed else ():
             kind = len(registered()) + NUMBER_MOVES.index(m)
             width = 0.2 * max(float(np.abs(block.start).max()), 1.0) if block.support == "real" else m.tuning
-            weight = 0.5 * block.size**0.5 * OFTEN.get(block.name, 1.0)
+            weight = 0.5 * block.size**0.5 * OFTEN.get(block.name.partition("{")[0], 1.0)
             own = Move(m.name, m.propose, weight, width, m.target, m.bounds, narrows=m.narrows)
             if block.support == "real":
                 own = Move(m.name, m.propose, 0.5, width, m.target, (1e-9, 1e9))
@@ -143,6 +153,16 @@ def chosen_moves(
             raise InputError(f"no move '{name}' here", hint=f"Choose among {', '.join(names)}.")
     kept = [m for m in found if weights.get(m.name, 0.0) > 0.0]
     return kept, [weights[m.name] for m in kept]
+
+
+def _of_clocks(move: Move, model: TimeModel) -> list[tuple[int, str]]:
+    """The clocks that a move is made for, by number, and what it is called then: of one that changes no
+    deviations the first, which stands for all."""
+    if not move.of_one_clock:
+        return [(0, move.name)]
+    names = list(enumerate(of_clocks(move.name, model.clock_names)))
+    fixed = "spread" in move.needs.split() and [name in model.fixed for name in model.spread_names]
+    return [(k, name) for k, name in names if not (fixed and fixed[k])]
 
 
 def _weight(m: ChainMove, model: TimeModel, there: Mapping[str, bool], costs: Costs) -> float:

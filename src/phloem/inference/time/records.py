@@ -1,9 +1,10 @@
 """Flat records that the compiled sampler of dated trees works on: one of each for every run, a chain.
 
-T tips, N = 2T-1 nodes, root last (tree/dated.py), n numbers, m coordinates of them, L cells (ranges of the
-columns of the alignment), M moves, C sets of taxa that something is known of, E entries of the table of
-clades. D = 2N + m coordinates of Hamiltonian dynamics: z of heights (density/heights.py; 0 of tips), ε of
-branches (density/clocks.py; of the root unused), numbers.
+T tips, N = 2T-1 nodes, root last (tree/dated.py), n numbers, m coordinates of them, K clocks, each of some
+parts of the data, L cells (ranges of the columns of a part), M moves, C sets of taxa that something is known
+of, E entries of the table of clades. D = (1 + K) N + m coordinates of Hamiltonian dynamics: z of heights
+(density/heights.py; 0 of tips), ε of branches, one clock's after the other's (density/clocks.py; of the root
+unused), numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ RATIO, TOUCHED, TOPOLOGY, STEP, STEPS, INNER, LENGTH, ENERGY, JACOBIAN = range(9
 # everything; slopes, by the model's numbers, too; and whether what it proposes since is to be taken over
 PROPOSED, OTHER_MODEL, REORDERED, EVERYTHING, SLOPES, PARAMETERS, TAKEN = range(7)
 CALLER = 1  # TimeData.on_device
-# rows of the scales that a table of clades holds
+# rows of the scales that a table of clades holds; OF_RATE: the first clock's, others follow
 OF_HEIGHT, OF_RATE = range(2)
 
 
@@ -59,17 +60,19 @@ class Blocks(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """kind: density.clocks.STRICT, …. rate, spread: which numbers they are, -1 without; size: how many the
-    clock has, the rate first. reference: 1 where the rate's prior is the CTMC reference, which reads the
-    tree's length. smooth: 1 where deviations are coordinates of the joint Hamiltonian move. Addresses
+    """All clocks, which are of one kind. kind: density.clocks.STRICT, …. Of every clock (K,): rate, spread,
+    which numbers they are, -1 without; free: uint8, 1 where the rate is not fixed; reference: uint8, 1 where
+    its prior is the CTMC reference, which reads the tree's length. size: how many numbers a clock has, the
+    rate first. smooth: 1 where deviations are coordinates of the joint Hamiltonian move. Addresses
     (compiled/by_address.py), 0 without: density of deviations that are not standard normal; along and
-    pull_back, of rates that are handed down the tree. member: (C, T) uint8 tips of clades with own clocks."""
+    pull_back, of rates that are handed down the tree. member: (C', T) uint8 tips of clades with own rates."""
 
     kind: int
-    rate: int
-    spread: int
+    rate: np.ndarray
+    spread: np.ndarray
+    free: np.ndarray
+    reference: np.ndarray
     size: int
-    reference: int
     smooth: int
     density: int
     along: int
@@ -78,7 +81,8 @@ class Clock(NamedTuple):
 
 
 class MoveTable(NamedTuple):
-    """kind, on, block: (M,) int64; cumulative: (M,) of the weights; target: (M,) acceptance aimed at while
+    """kind, on: (M,) int64; block: (M,) int64 of numbers, of a move of the tree the clock whose rates it
+    changes; cumulative: (M,) of the weights; target: (M,) acceptance aimed at while
     tuning, 0: not tuned; bounds: (M, 2) of the tuning parameter; narrows: (M,) uint8, 1 where a larger one
     makes smaller steps; held: (M,) probability that distances are held (compiled/run.py)."""
 
@@ -137,13 +141,13 @@ class TimeState(NamedTuple):
     """Everything a run needs to go on: the checkpoint is this record.
 
     Two slots: slot[0] is the accepted one, the other the proposal's. parent, left, right, order (2, N) int64;
-    heights, deviations (2, N); lengths (2, 1, N) in substitutions; values (2, n); groups (2, K) int64.
-    log_likelihood, log_prior, log_tree: (1,), the latter a part of the prior. rng: (4,). tuning, tried,
-    accepted, batch_tried, batch_accepted: (M,). generation: (1,).
-    steps: (3, 5) of the Hamiltonian moves, see above. clade: (E,) uint64 keys, 0: free. seen (E,), mean,
-    square (2, E): since the last window began; variance (2, E): in use, 0: not known; usual (2,): where it is
-    not. number_seen (1,), number_mean, number_square, number_variance (m,). diverged: (3,) int64 trajectories
-    that left their range, and diverged_at (N,) at which node the slope was largest then."""
+    heights (2, N); deviations, and lengths in substitutions, by every clock (2, K, N); values (2, n); groups
+    (2, K) int64. log_likelihood, log_prior, log_tree: (1,), the latter a part of the prior. rng: (4,).
+    tuning, tried, accepted, batch_tried, batch_accepted: (M,). generation: (1,). steps: (3, 5) of the
+    Hamiltonian moves, see above. clade: (E,) uint64 keys, 0: free. seen (E,), mean, square (1 + K, E): since
+    the last window began; variance (1 + K, E): in use, 0: not known; usual (1 + K,): where it is not.
+    number_seen (1,), number_mean, number_square, number_variance (m,). diverged: (3,) int64 trajectories that
+    left their range, and diverged_at (N,) at which node the slope was largest then."""
 
     parent: np.ndarray
     left: np.ndarray
@@ -183,12 +187,12 @@ class TimeState(NamedTuple):
 class TimeScratch(NamedTuple):
     """What a run works in. cell, down: of the likelihood. keys, new_keys: (N,) uint64 of sets of tips below;
     moved: (N,) uint8; engine: (2, e) the model's numbers, accepted and proposed. anchors (N,). y, momentum,
-    slope, kick, scale: (D,) of a trajectory: slope that of the prior, kick the likelihood's. by_length (N,):
-    the likelihood's derivatives. by_height, by_deviation (N,), by_value (n,): derivatives. counts (2, N),
-    ancestors (C,) int64; ages (C,): of calibrations. edges, stack (N,) int64, spots (N,): of moves. room:
-    (max(n, 8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its eigensystem. last: (3,)
-    what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under way, asked:
-    what the caller is to find, see above. power: (1,) of the likelihood, 1 but for stepping stones.
+    slope, kick, scale: (D,) of a trajectory: slope that of the prior, kick the likelihood's. by_length (K,
+    N): the likelihood's derivatives. by_height (N,), by_deviation (K, N), by_value (n,): derivatives. counts
+    (2, N), ancestors (C,) int64; ages (C,): of calibrations. edges, stack (N,) int64, spots (N,): of moves.
+    room: (max(n, 8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its eigensystem. last:
+    (3,) what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under way,
+    asked: what the caller is to find, see above. power: (1,) of the likelihood, 1 but for stepping stones.
     parsimony: the characters, for moves that it guides. trait: messages of the trait, by state.slot. there:
     (ROW,) int64 row of the device's forest (pruning/cpu/chain_tables.py), fields: (10,) where its models lie
     (run_device.write_model)."""

@@ -41,7 +41,7 @@ from phloem.inference.time.start import (
     time_scratch,
     time_state,
 )
-from phloem.inference.time.structure import CLOCK_RATE, CLOCK_SPREAD, TimeModel
+from phloem.inference.time.structure import TimeModel
 
 if TYPE_CHECKING:
     from phloem.inference.time.device import DeviceLikelihood
@@ -98,8 +98,7 @@ def new_run(
         raise InputError("dated trees of several parts run on CPUs", hint="Leave --device out.")
     cells = time_cells(parts, model, whole=there_on_device)
     characters = parsimony_room(cells.forest.parts, settings.use_data)
-    per_length = characters.per_length * cells.recipes.unit[0]
-    characters = characters._replace(price=PRICE * characters.price, per_length=per_length)
+    characters = characters._replace(price=PRICE * characters.price, per_length=_per_length(cells, model))
     there = _there(model) | {"model": cells.apart, "characters": len(characters.blocks) > 0}
     costs = likelihood_costs(cells.forest.parts, there_on_device)
     chosen = chosen_moves(model, there, settings.move_weights, costs)
@@ -123,18 +122,25 @@ def new_run(
     return run if stored else replace(run, samples=extended(samples, [draw(state, columns)]))
 
 
+def _per_length(cells: Cells, model: TimeModel) -> np.ndarray:
+    """(K,) changes expected, in the columns of all parts of a clock, of a branch of length 1 by it."""
+    found = np.zeros(model.n_clocks)
+    for own, part in zip(cells.forest.parts, cells.forest.part_of):
+        found[own.first_lengths] += own.weights[~own.unobservable].sum() * cells.recipes.unit[part]
+    return found
+
+
 def _there(model: TimeModel) -> dict[str, bool]:
     """What moves may need (move_table.Move.needs)."""
     kind, held = model.clock, model.clock in clocks.INDEPENDENT
-    free = CLOCK_SPREAD.get(kind) not in (None, *model.fixed)
     return {
         "held": held,
         "rates": held or kind == clocks.SHRINKAGE,
-        "spread": free,
+        "spread": not model.fixed.issuperset(model.spread_names),
         "jumps": kind == clocks.RANDOM,
         "inherited": kind in (clocks.RANDOM, clocks.SHRINKAGE),
         "peaked": kind == clocks.SHRINKAGE,
-        "rate": CLOCK_RATE not in model.fixed,
+        "rate": not model.fixed.issuperset(model.rate_names),
         "dates": bool((model.tip_bounds[:, 0] < model.tip_bounds[:, 1]).any()),
         "groups": model.parameters.n_groups > 1,
     }
@@ -232,7 +238,7 @@ def _write_model(run: Run, slot: int, proposed: bool) -> None:
 def end_window(state: TimeState) -> None:
     """Take over the scales that a window has learnt, and begin another one and the search for a step."""
     seen = state.seen
-    for row in range(2):
+    for row in range(len(state.usual)):
         enough = (seen > 20) & (state.square[row] > 0.0)
         if enough.any():
             own = state.square[row, enough] / (seen[enough] - 1)

@@ -33,8 +33,8 @@ from phloem.inference.time.run import Run, advanced, new_run
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel
-from phloem.inference.time.traits import PER_ROUTE, TraitModel
-from phloem.io.annotations import format_annotation
+from phloem.inference.time.traits import PER_ROUTE
+from phloem.io.annotations import annotation_key, format_annotation
 from phloem.io.newick_text import newick_name
 from phloem.io.output_file import appended_text, replaced_text
 from phloem.tree.reroot import unroot
@@ -59,17 +59,18 @@ def write_trace(prefix: str, run: Run, done: int) -> int:
     ):
         with appended_text(path, KEPT) if done else replaced_text(path, kept=KEPT) as file:
             file.write("" if done else header)
-            file.writelines(line(run.samples, i, run.model.trait) for i in range(done, run.samples.n))
+            file.writelines(line(run.samples, i, run.model) for i in range(done, run.samples.n))
     return run.samples.n
 
 
-def _numbers_line(samples: Samples, i: int, trait: TraitModel | None) -> str:
+def _numbers_line(samples: Samples, i: int, model: TimeModel) -> str:
     numbers = "\t".join(f"{x:.10g}" for x in samples.numbers[i])
     return f"{samples.generation[i]}\t{numbers}\n"
 
 
-def _tree_line(samples: Samples, i: int, trait: TraitModel | None) -> str:
-    parent, lengths, rates = samples.parent[i], samples.lengths[i], samples.sets[i, RATES]
+def _tree_line(samples: Samples, i: int, model: TimeModel) -> str:
+    trait, names = model.trait, [annotation_key(name) for name in model.rate_traits]
+    parent, lengths, rates = samples.parent[i], samples.lengths[i], samples.sets[i, RATES:]
     n_tips = (len(parent) + 1) // 2
     inside: list[list[str]] = [[] for _ in parent]
     states = [""] * len(parent)
@@ -78,7 +79,8 @@ def _tree_line(samples: Samples, i: int, trait: TraitModel | None) -> str:
         states = [words[int(k)] for k in samples.sets[i, STATES]]
     for x in range(len(parent) - 1):
         text = str(x + 1) if x < n_tips else f"({','.join(inside[x])})"
-        inside[parent[x]].append(f"{text}[&rate={rates[x]:.6e}{states[x]}]:{lengths[x]:.10g}")
+        own = ",".join(f"{name}={rate:.6e}" for name, rate in zip(names, rates[:, x]))
+        inside[parent[x]].append(f"{text}[&{own}{states[x]}]:{lengths[x]:.10g}")
     root = f"[&{states[-1][1:]}]" if trait is not None else ""
     note = f"[&lnP={samples.numbers[i, :2].sum():.6f}]"
     return f"tree STATE_{samples.generation[i]} {note} = [&R] ({','.join(inside[-1])}){root};\n"
@@ -98,10 +100,11 @@ def plain_time_likelihood(alignments: Sequence[Alignment], model: TimeModel) -> 
     plain = plain_likelihood(alignments, model.engine)
 
     def log_likelihood(parent: np.ndarray, sets: np.ndarray, numbers: Mapping[str, float]) -> float:
-        heights, rates = sets[HEIGHTS], sets[RATES]
-        lengths = np.append((heights[parent[:-1]] - heights[:-1]) * rates[:-1], 0.0)
-        tree = unroot(Tree(model.taxa, parent, lengths))
-        return plain(tree.parent, tree.lengths, numbers)
+        heights, trees = sets[HEIGHTS], list[Tree]()
+        for rates in sets[RATES : RATES + model.n_clocks]:
+            lengths = np.append((heights[parent[:-1]] - heights[:-1]) * rates[:-1], 0.0)
+            trees.append(unroot(Tree(model.taxa, parent, lengths)))
+        return plain(trees[0].parent, np.stack([tree.lengths for tree in trees]), numbers)
 
     return log_likelihood
 

@@ -33,7 +33,7 @@ from phloem.inference.time.records import (
     TimeState,
 )
 from phloem.inference.time.settings import TimeSettings
-from phloem.inference.time.structure import CLOCK_RATE, CLOCK_SPREAD, TimeModel
+from phloem.inference.time.structure import TimeModel
 from phloem.inference.time.traits import NO_TRAIT
 from phloem.pruning.cpu.cell_loops import EVALUATE, GRADIENT
 from phloem.pruning.cpu.cell_memory import (
@@ -85,7 +85,10 @@ def time_cells(observed: Sequence[Observations], model: TimeModel, whole: bool =
         hidden = np.zeros(data.codes.shape[1], bool)
         hidden[: data.n_hidden] = True
         sets = np.asarray(data.code_sets, bool)[:, model.engine.parts[i].model.observed_state]
-        part = Part(data.codes, sets, data.weights, hidden, site_model.process, site_model.length_class)
+        part = Part(
+            data.codes, sets, data.weights, hidden, site_model.process, site_model.length_class,
+            first_lengths=model.engine.sets[i].start,
+        )  # fmt: skip
         if int(site_model.length_class.max()) > 0:
             raise InputError(
                 "classes of sites with branch lengths of their own have no dates", hint="Leave +H out."
@@ -183,16 +186,21 @@ DEVIATIONS = {
 
 
 def _clock(model: TimeModel) -> Clock:
-    """The clock as compiled code knows it; what only some clocks have is compiled here if this one has it."""
-    place, kind, spread = model.space.place, model.clock, CLOCK_SPREAD.get(model.clock)
+    """The clocks as compiled code knows them; what only some have is compiled here if these have it."""
+
+    def places(names: Sequence[str]) -> np.ndarray:
+        return np.array([model.space.place(name).start for name in names], np.int64)
+
+    kind, spreads = model.clock, model.spread_names
     along = kind in (clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE)
     own, density = model.own_clocks, DEVIATIONS.get(kind)
     return Clock(
         kind=kind,
-        rate=place(CLOCK_RATE).start,
-        spread=place(spread).start if spread else -1,
-        size=1 + (spread is not None) + len(own),
-        reference=int(model.reference),
+        rate=places(model.rate_names),
+        spread=places(spreads) if spreads else np.full(model.n_clocks, -1, np.int64),
+        free=np.array([name not in model.fixed for name in model.rate_names], np.uint8),
+        reference=np.array(model.reference, np.uint8),
+        size=1 + bool(spreads) + len(own),
         smooth=int(kind in clocks.INDEPENDENT),
         density=by_address.DEVIATIONS.address(density) if density else 0,
         along=by_address.LENGTHS_ALONG.address(local_clocks.set_lengths_along) if along else 0,
@@ -217,16 +225,12 @@ def time_state(
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(run, START)))
     tree = starting_tree(model, rng) if origin is None else origin.tree
     n, m = 2 * model.n_tips - 1, model.space.n_coordinates
-    entries = ENTRIES_A_NODE * n
-    values, lengths = model.space.start(), np.zeros((2, 1, n))
-    if origin is not None and CLOCK_RATE not in model.fixed:
-        values[model.space.place(CLOCK_RATE)] = origin.rate
-    rate = float(values[model.space.place(CLOCK_RATE)][0])
-    clocks.set_lengths(clocks.STRICT, rate, 0.0, tree.parent, tree.heights, np.zeros(n), lengths[0, 0])
-    deviations = np.zeros((2, n))
-    if model.clock == clocks.BY_CV:  # so that rates are as of a strict clock
-        s = clocks.log_spread(model.clock, float(values[model.space.place(CLOCK_SPREAD[model.clock])][0]))
-        deviations[:] = 0.5 * s
+    entries, rows = ENTRIES_A_NODE * n, 1 + model.n_clocks
+    values = model.space.start()
+    for name in model.rate_names:
+        if origin is not None and name not in model.fixed:
+            values[model.space.place(name)] = origin.rate
+    deviations, lengths = _strict_branches(model, tree, values)
     k, parts = model.parameters.n_groups, np.zeros(0, np.int64)
     if k:
         parts = np.diff(np.round(np.linspace(0, model.n_tips - 1, k + 1))).astype(np.int64)
@@ -257,10 +261,10 @@ def time_state(
         steps=steps,
         clade=np.zeros(entries, np.uint64),
         seen=np.zeros(entries),
-        mean=np.zeros((2, entries)),
-        square=np.zeros((2, entries)),
-        variance=np.zeros((2, entries)),
-        usual=np.array([START_SCALE**2, 1.0]),
+        mean=np.zeros((rows, entries)),
+        square=np.zeros((rows, entries)),
+        variance=np.zeros((rows, entries)),
+        usual=np.array([START_SCALE**2] + [1.0] * model.n_clocks),
         number_seen=np.zeros(1),
         number_mean=np.zeros(m),
         number_square=np.zeros(m),
@@ -268,6 +272,19 @@ def time_state(
         diverged=np.zeros(3, np.int64),
         diverged_at=np.zeros(n, np.int64),
     )
+
+
+def _strict_branches(model: TimeModel, tree: DatedTree, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Deviations and branch lengths by every clock (2, K, N), its branches' rates all alike."""
+    n, place = len(tree.parent), model.space.place
+    deviations, lengths = np.zeros((2, 2, model.n_clocks, n))
+    for k, name in enumerate(model.rate_names):
+        rate = float(values[place(name)][0])
+        clocks.set_lengths(clocks.STRICT, rate, 0.0, tree.parent, tree.heights, np.zeros(n), lengths[0, k])
+        if model.clock == clocks.BY_CV:
+            spread = float(values[place(model.spread_names[k])][0])
+            deviations[:, k] = 0.5 * clocks.log_spread(model.clock, spread)
+    return deviations, lengths
 
 
 def _tunings(model: TimeModel, moves: list[ChainMove]) -> np.ndarray:
@@ -283,7 +300,8 @@ def time_scratch(cells: Cells, data: TimeData, state: TimeState, characters: Par
     keys = np.zeros(n, np.uint64)
     keys[: data.n_tips] = tip_keys(data.n_tips)
     square = data.recipes.base.shape[1] ** 2
-    vectors = [np.zeros(2 * n + m) for _ in range(5)]
+    n_clocks = len(data.clock.rate)
+    vectors = [np.zeros((1 + n_clocks) * n + m) for _ in range(5)]
     return TimeScratch(
         cell=cells.forest.scratch(),
         down=down_scratch(cells.forest.parts),
@@ -297,9 +315,9 @@ def time_scratch(cells: Cells, data: TimeData, state: TimeState, characters: Par
         slope=vectors[2],
         kick=vectors[3],
         scale=vectors[4],
-        by_length=np.zeros(n),
+        by_length=np.zeros((n_clocks, n)),
         by_height=np.zeros(n),
-        by_deviation=np.zeros(n),
+        by_deviation=np.zeros((n_clocks, n)),
         by_value=np.zeros(state.values.shape[1]),
         counts=np.zeros((2, n), np.int64),
         ancestors=np.zeros(len(data.calibrations.size), np.int64),

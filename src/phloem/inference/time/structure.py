@@ -35,6 +35,7 @@ CLOCKS = {
 }
 """Names of clocks; ucln by the logarithm's spread is BY_LOG."""
 CLOCK_RATE = "clock_rate"
+"""A clock's, with its parts in braces where there are several: clock_rate{gene1}, clock_rate{gene2,gene3}."""
 CLOCK_SPREAD = {
     clocks.BY_CV: "clock_cv",
     clocks.BY_LOG: "clock_sigma",
@@ -46,17 +47,18 @@ PIECES = ("skyline", "skygrid", "skygrid-linear")  # tree priors with a number o
 
 @dataclass(frozen=True, eq=False)
 class TimeModel:
-    """space: all numbers. priors: of blocks, without those that the tree prior holds; reference: whether the
-    clock's rate has the CTMC reference prior. engine: the substitution model as the engine's chains know it;
-    model_from: (e,) which of the numbers each of its numbers is, -1: a reference rate of 1. tree_prior, with
-    its parameters. clock: density.clocks.STRICT, …. taxa; tip_bounds: (T, 2) heights; youngest: the date that
+    """space: all numbers. priors: of blocks, without those that the tree prior holds; reference: of every
+    clock, whether its rate has the CTMC reference prior. engine: the substitution model as the engine's
+    chains know it, whose sets of branch lengths are clocks; model_from: (e,) which of the numbers each of its
+    numbers is, -1: a reference rate of 1. tree_prior, with its parameters. clock: density.clocks.STRICT, …,
+    which all clocks are. taxa; tip_bounds: (T, 2) heights; youngest: the date that
     height 0 is, nan without dates. clades: of taxa, with what is known of them. fixed: blocks that stay.
     trait: that changes along the tree, if any; trait_reference: whether its clock has the CTMC reference
     prior."""
 
     space: Space
     priors: tuple[BlockPrior, ...]
-    reference: bool
+    reference: tuple[bool, ...]
     engine: ChainModel
     model_from: np.ndarray
     tree_prior: TreePrior
@@ -79,6 +81,33 @@ class TimeModel:
     @property
     def n_tips(self) -> int:
         return len(self.taxa)
+
+    @property
+    def clock_names(self) -> tuple[str, ...]:
+        """Of every clock the parts it is of, gene2,gene3; of the only clock nothing."""
+        return self.engine.set_names or ("",)
+
+    @property
+    def n_clocks(self) -> int:
+        return len(self.clock_names)
+
+    @property
+    def rate_names(self) -> tuple[str, ...]:
+        """Of every clock the block of its rate."""
+        return of_clocks(CLOCK_RATE, self.clock_names)
+
+    @property
+    def spread_names(self) -> tuple[str, ...]:
+        """Of every clock the block of its spread; none of clocks without."""
+        own = CLOCK_SPREAD.get(self.clock)
+        return of_clocks(own, self.clock_names) if own else ()
+
+    @property
+    def rate_traits(self) -> tuple[str, ...]:
+        """What files of trees call the rates of branches: rate, or gene1.rate as BEAUti does."""
+        if self.n_clocks == 1:
+            return ("rate",)
+        return tuple(f"{name.replace(',', '+')}.rate" for name in self.clock_names)
 
     @property
     def of_substitution(self) -> frozenset[str]:
@@ -152,7 +181,8 @@ def time_model(
     if LEVEL in prior.options and LEVEL in tree.priors:
         options[LEVEL] = True
     parameters = prior.parameters(scale, options)
-    blocks, priors = _clock_blocks(kind, scale, [c.name for c in tree.clades if c.clock])
+    names = engine.set_names or ("",)
+    blocks, priors = _clock_blocks(kind, scale, [c.name for c in tree.clades if c.clock], names)
     blocks += list(parameters.blocks)
     priors |= parameters.priors
     model_blocks, model_from = _model_blocks(engine, sum(b.size for b in blocks))
@@ -169,8 +199,9 @@ def time_model(
         elif name not in {b.name for b in blocks} or name not in priors:
             raise InputError(f"there is no '{name}' to give a prior", hint=f"There are: {', '.join(priors)}.")
         priors[name] = family
-    reference = priors.get(CLOCK_RATE) == CTMC
-    if CTMC in [p for n, p in priors.items() if n not in (CLOCK_RATE, traits.CLOCK)]:
+    rates = of_clocks(CLOCK_RATE, names)
+    reference = tuple(priors[name] == CTMC for name in rates)
+    if CTMC in [p for n, p in priors.items() if n not in (*rates, traits.CLOCK)]:
         raise InputError("ctmc is a prior of rates of clocks")
     known = {name: value for name, value in priors.items() if isinstance(value, float)}
     blocks = [_held(b, known[b.name]) if b.name in known else b for b in blocks]
@@ -181,6 +212,11 @@ def time_model(
         space, table, reference, engine, model_from, prior, parameters, kind, taxa, tip_bounds, youngest,
         tree.clades, frozenset(known), scale, trait, priors.get(traits.CLOCK) == CTMC,
     )  # fmt: skip
+
+
+def of_clocks(name: str, clocks_: Sequence[str]) -> tuple[str, ...]:
+    """What a number of each of some clocks is called (TimeModel.clock_names)."""
+    return tuple(f"{name}{{{own}}}" if own else name for own in clocks_)
 
 
 def _held(block: Block, value: float) -> Block:
@@ -238,20 +274,23 @@ def _clock_kind(tree: TreeModel) -> int:
 
 
 def _clock_blocks(
-    kind: int, scale: Scale, own: Sequence[str]
+    kind: int, scale: Scale, own: Sequence[str], names: Sequence[str]
 ) -> tuple[list[Block], dict[str, Family | str | float]]:
-    """The rate, then the spread, then ratios of clades with own clocks."""
-    start = 0.01 / scale.time
-    blocks = [Block(CLOCK_RATE, "positive", np.array([start]), 1e-300, 1e300)]
-    priors: dict[str, Family | str | float] = {CLOCK_RATE: CTMC}
+    """Of one clock after the other the rate, then the spread, then ratios of clades with own rates."""
+    numbers: list[tuple[str, float, tuple[float, float], Family | str]] = [
+        (CLOCK_RATE, 0.01 / scale.time, (1e-300, 1e300), CTMC)
+    ]
     if kind in CLOCK_SPREAD:
-        usual = 0.1 if kind == clocks.SHRINKAGE else 0.3
+        usual, rate = (0.1, 10.0) if kind == clocks.SHRINKAGE else (0.3, 3.0)
         least = 1e-3 if kind == clocks.GAMMA else 1e-6  # a gamma's shape is its square's inverse
-        blocks.append(Block(CLOCK_SPREAD[kind], "positive", np.array([usual]), least, 1e3))
-        priors[CLOCK_SPREAD[kind]] = Exponential(10.0 if kind == clocks.SHRINKAGE else 3.0)
-    for name in own:
-        blocks.append(Block(f"clock_ratio({name})", "positive", np.ones(1), 1e-6, 1e6))
-        priors[blocks[-1].name] = LogNormal(0.0, 1.0)
+        numbers.append((CLOCK_SPREAD[kind], usual, (least, 1e3), Exponential(rate)))
+    numbers += [(f"clock_ratio({clade})", 1.0, (1e-6, 1e6), LogNormal(0.0, 1.0)) for clade in own]
+    blocks, priors = list[Block](), dict[str, Family | str | float]()
+    for clock in names:
+        for number, start, bounds, prior in numbers:
+            (name,) = of_clocks(number, (clock,))
+            blocks.append(Block(name, "positive", np.array([start]), *bounds))
+            priors[name] = prior
     return blocks, priors
 
 

@@ -73,30 +73,32 @@ def _inside(blocks, values):
 
 @merged
 def _clock_prior(data, state, scratch, slot):
-    """Of deviations, standard normal each or as the clock has them, d/dε into scratch.by_deviation; and of
-    the rate where its prior is the CTMC reference, Gamma(½) with the tree's length as its rate (Ferreira
-    and Suchard 2008, Can. J. Stat. 36:355)."""
-    total, length, clock = 0.0, 0.0, data.clock
-    parent, heights, by_deviation = state.parent[slot], state.heights[slot], scratch.by_deviation
+    """Of every clock's deviations, standard normal each or as the clock has them, d/dε into
+    scratch.by_deviation; and of its rate where the prior is the CTMC reference, Gamma(½) with the tree's
+    length as its rate (Ferreira and Suchard 2008, Can. J. Stat. 36:355)."""
+    total, length, slope, clock = 0.0, 0.0, 0.0, data.clock
+    parent, heights = state.parent[slot], state.heights[slot]
     normal = clock.smooth == 1 and clock.density == 0
     for x in range(parent.shape[0] - 1):
         length += heights[parent[x]] - heights[x]
-        e = state.deviations[slot, x] if normal else 0.0
-        total -= 0.5 * e * e + (HALF_LOG_2PI if normal else 0.0)
-        by_deviation[x] = -e
-    if clock.density != 0:
-        first, end = clock.rate, clock.rate + clock.size
-        values, by_value = state.values[slot, first:end], scratch.by_value[first:end]
-        own = (parent, state.deviations[slot], values, by_deviation, by_value)
-        total += log_deviations(clock.density, own)
-    if clock.reference == 1:
-        rate = state.values[slot, clock.rate]
-        total += 0.5 * math.log(length / rate) - rate * length - HALF_LOG_PI
-        scratch.by_value[clock.rate] -= 0.5 / rate + length
-        slope = 0.5 / length - rate
+    for c in range(clock.rate.shape[0]):
+        deviations, by_deviation = state.deviations[slot, c], scratch.by_deviation[c]
         for x in range(parent.shape[0] - 1):
-            scratch.by_height[parent[x]] += slope
-            scratch.by_height[x] -= slope
+            e = deviations[x] if normal else 0.0
+            total -= 0.5 * e * e + (HALF_LOG_2PI if normal else 0.0)
+            by_deviation[x] = -e
+        first, end = clock.rate[c], clock.rate[c] + clock.size
+        if clock.density != 0:
+            values, by_value = state.values[slot, first:end], scratch.by_value[first:end]
+            total += log_deviations(clock.density, (parent, deviations, values, by_deviation, by_value))
+        if clock.reference[c] == 1:
+            rate = state.values[slot, first]
+            total += 0.5 * math.log(length / rate) - rate * length - HALF_LOG_PI
+            scratch.by_value[first] -= 0.5 / rate + length
+            slope += 0.5 / length - rate
+    for x in range(parent.shape[0] - 1):
+        scratch.by_height[parent[x]] += slope
+        scratch.by_height[x] -= slope
     return total
 
 

@@ -82,12 +82,12 @@ def clade_entry(state, key):
 @merged
 def set_scales(data, state, scratch, which):
     """scratch.scale (D,): 0 for coordinates that the move does not change."""
-    n, scale, clock = state.parent.shape[1], scratch.scale, data.clock
+    n, scale, clock, rows = state.parent.shape[1], scratch.scale, data.clock, state.usual.shape[0]
     slot, with_rates = state.slot[0], which == JOINT and clock.smooth == 1
     for x in range(n):
         at = clade_entry(state, scratch.keys[x])
         known = at >= 0 and state.clade[at] == scratch.keys[x]
-        for row in (OF_HEIGHT, OF_RATE):
+        for row in range(rows):
             there = with_rates and state.parent[slot, x] >= 0
             if row == OF_HEIGHT:
                 there = which != MODEL and x >= data.n_tips
@@ -100,7 +100,7 @@ def set_scales(data, state, scratch, which):
         end = blocks.coordinate[b + 1] if b + 1 < blocks.first.shape[0] else state.number_variance.shape[0]
         for i in range(blocks.coordinate[b], end):
             moves = blocks.taken[which, b] != 0
-            scale[2 * n + i] = math.sqrt(state.number_variance[i]) if moves else 0.0
+            scale[rows * n + i] = math.sqrt(state.number_variance[i]) if moves else 0.0
 
 
 @merged
@@ -110,9 +110,10 @@ def begin_trajectory(data, state, scratch, which):
     y, momentum, energy = scratch.y, scratch.momentum, 0.0
     set_anchors(state.left[old], state.right[old], state.order[old], state.heights[old], scratch.anchors)
     to_ratios(state.left[old], state.parent[old], state.heights[old], scratch.anchors, y[:n])
-    for x in range(n):
-        y[n + x] = state.deviations[old, x]
-    to_coordinates(data.blocks, state.values[old], y[2 * n :])
+    for c in range(state.deviations.shape[1]):
+        for x in range(n):
+            y[(OF_RATE + c) * n + x] = state.deviations[old, c, x]
+    to_coordinates(data.blocks, state.values[old], y[state.usual.shape[0] * n :])
     set_scales(data, state, scratch, which)
     for i in range(y.shape[0]):
         momentum[i] = normal(state.rng) if scratch.scale[i] > 0.0 else 0.0
@@ -172,14 +173,38 @@ def land(scratch):
 
 
 @merged
-def branches(data, state, scratch):
-    """The proposal as a clock along the tree sees it."""
-    new, first, end = 1 - state.slot[0], data.clock.rate, data.clock.rate + data.clock.size
+def branches(data, state, scratch, c):
+    """The proposal as a clock along the tree, the c-th, sees it."""
+    new, first, end = 1 - state.slot[0], data.clock.rate[c], data.clock.rate[c] + data.clock.size
     return Branches(
         data.clock.kind, data.n_tips, state.parent[new], state.left[new], state.right[new], state.order[new],
-        state.heights[new], state.deviations[new], state.values[new, first:end], data.clock.member,
+        state.heights[new], state.deviations[new, c], state.values[new, first:end], data.clock.member,
         scratch.edges, scratch.stack, scratch.spots,
     )  # fmt: skip
+
+
+@merged
+def spread_of(clock, values, c):
+    """The parameter of a clock's spread, 0 without, and s."""
+    spread = values[clock.spread[c]] if clock.spread[c] >= 0 else 0.0
+    return spread, log_spread(clock.kind, spread)
+
+
+@merged
+def set_all_lengths(data, state, scratch):
+    """Branch lengths of the proposal by every clock; False where a branch lasts no time."""
+    new, clock, possible = 1 - state.slot[0], data.clock, True
+    parent, heights_, values = state.parent[new], state.heights[new], state.values[new]
+    for c in range(clock.rate.shape[0]):
+        lengths = state.lengths[new, c]
+        if clock.along == 0:
+            rate, s = values[clock.rate[c]], spread_of(clock, values, c)[1]
+            own = state.deviations[new, c]
+            possible = set_lengths(clock.kind, rate, s, parent, heights_, own, lengths) and possible
+        else:
+            point = branches(data, state, scratch, c)
+            possible = lengths_along(clock.along, (point, lengths)) > 0.0 and possible
+    return possible
 
 
 @merged
@@ -190,29 +215,25 @@ def place(data, state, scratch, which, proposed):
     new, n, clock, y = 1 - state.slot[0], state.parent.shape[1], data.clock, scratch.y
     parent, left, heights_ = state.parent[new], state.left[new], state.heights[new]
     values = state.values[new] if proposed else scratch.room  # of blocks that are not taken as they are
-    total = from_coordinates(data.blocks, data.blocks.taken[which], y[2 * n :], values)
+    total = from_coordinates(data.blocks, data.blocks.taken[which], y[state.usual.shape[0] * n :], values)
     if which == MODEL:
         return total if total == total else -math.inf
     where = heights_ if proposed else scratch.spots
     total += from_ratios(left, parent, state.order[new], scratch.anchors, y[:n], where)
     if proposed and total > -math.inf:
-        possible, deviations = True, state.deviations[new]
-        rate = values[clock.rate]
-        s = log_spread(clock.kind, values[clock.spread] if clock.spread >= 0 else 0.0)
+        possible, deviations, lengths = True, state.deviations[new], state.lengths[new]
         if which == JOINT:
-            for x in range(n):
-                deviations[x] = y[n + x]
-            lengths = state.lengths[new, 0]
+            for c in range(deviations.shape[0]):
+                for x in range(n):
+                    deviations[c, x] = y[(OF_RATE + c) * n + x]
             if is_whole(scratch.pending, which):
-                if clock.along == 0:
-                    possible = set_lengths(clock.kind, rate, s, parent, heights_, deviations, lengths)
-                else:
-                    possible = lengths_along(clock.along, (branches(data, state, scratch), lengths)) > 0.0
+                possible = set_all_lengths(data, state, scratch)
         else:
             for x in range(n - 1):
                 possible = possible and heights_[parent[x]] > heights_[x]
-            if possible:
-                set_deviations(clock.kind, rate, s, parent, heights_, state.lengths[new, 0], deviations)
+            for c in range(deviations.shape[0] if possible else 0):
+                rate, s = values[clock.rate[c]], spread_of(clock, values, c)[1]
+                set_deviations(clock.kind, rate, s, parent, heights_, lengths[c], deviations[c])
         if not possible:
             total = -math.inf
     return total if total == total else -math.inf
@@ -223,53 +244,84 @@ def add_slopes(data, state, scratch, which):
     """From what prior_of and the likelihood left to slopes by coordinates: of the prior and the Jacobian in
     scratch.slope (D,), and where the likelihood acts its own in scratch.kick. Returns what the log density
     gains besides: where distances are held, that of the deviations is one of distances."""
-    new, n, clock, extra = 1 - state.slot[0], state.parent.shape[1], data.clock, 0.0
+    new, n, extra, rows = 1 - state.slot[0], state.parent.shape[1], 0.0, state.usual.shape[0]
     parent, heights_, values = state.parent[new], state.heights[new], state.values[new]
-    deviations, spare = state.deviations[new], scratch.spots
     by_height, by_deviation, by_value = scratch.by_height, scratch.by_deviation, scratch.by_value
-    rate, spread = values[clock.rate], values[clock.spread] if clock.spread >= 0 else 0.0
-    s, by_rate, by_s = log_spread(clock.kind, spread), 0.0, 0.0
+    spare = scratch.spots
     if which == DATES:
-        extra, by_rate, by_s = held_by_distances(
-            clock.kind, s, parent, heights_, deviations, by_deviation, by_height
-        )
+        extra = _hold_distances(data, state, scratch)
     likelihood = is_whole(scratch.pending, which) and data.use_data != 0
     trait = data.trait_density != 0 and lands(scratch.pending)
     for part in range(2 if likelihood or trait else 1):  # of the prior, then of all
         if part == 1:
             for x in range(n):
                 by_height[x] = spare[x] + (scratch.trait.by_height[x] if trait else 0.0)
-            by_length, by_rate, by_s = scratch.by_length, 0.0, 0.0
-            if not likelihood:
-                pass
-            elif clock.along != 0:
-                own = by_value[clock.rate : clock.rate + clock.size]
-                point = branches(data, state, scratch)
-                pull_back_along(
-                    clock.pull_back, (point, state.lengths[new, 0], by_length, by_height, by_deviation, own)
-                )
-            else:
-                by_rate, by_s = pull_back_lengths(
-                    clock.kind, rate, s, parent, heights_, deviations, by_length, by_height, by_deviation
-                )
+            if likelihood:
+                _pull_back_clocks(data, state, scratch)
             for i in range(scratch.by_engine.shape[0] if likelihood else 0):
                 if data.model_from[i] >= 0:
                     by_value[data.model_from[i]] += scratch.by_engine[i]
         elif likelihood or trait:
             for x in range(n):
                 spare[x] = by_height[x]
-        by_value[clock.rate] += by_rate / rate
-        if clock.spread >= 0:
-            by_value[clock.spread] += by_s * spread_slope(clock.kind, spread, s)
         slope = scratch.kick if part == 1 else scratch.slope
         pull_back(state.left[new], parent, state.order[new], scratch.anchors, heights_, by_height)
         for x in range(n):
-            slope[x], slope[n + x] = by_height[x], by_deviation[x]
-        pull_back_numbers(data.blocks, data.blocks.taken[which], values, by_value, slope[2 * n :])
+            slope[x] = by_height[x]
+            for c in range(by_deviation.shape[0]):
+                slope[(OF_RATE + c) * n + x] = by_deviation[c, x]
+        pull_back_numbers(data.blocks, data.blocks.taken[which], values, by_value, slope[rows * n :])
     if likelihood or trait:
         for i in range(scratch.kick.shape[0]):
             scratch.kick[i] -= scratch.slope[i]
     return extra
+
+
+@merged
+def _hold_distances(data, state, scratch):
+    """Slopes of every clock's deviations where distances are held; returns what the log density gains."""
+    new, clock, extra = 1 - state.slot[0], data.clock, 0.0
+    parent, heights_, values = state.parent[new], state.heights[new], state.values[new]
+    for c in range(clock.rate.shape[0]):
+        s, own = spread_of(clock, values, c)[1], state.deviations[new, c]
+        gain, by_rate, by_s = held_by_distances(
+            clock.kind, s, parent, heights_, own, scratch.by_deviation[c], scratch.by_height
+        )
+        extra += gain
+        _add_clock_slopes(clock, values, c, by_rate, by_s, scratch.by_value)
+    return extra
+
+
+@merged
+def _pull_back_clocks(data, state, scratch):
+    """Slopes of the likelihood by branch lengths to those by heights, which are of all clocks together, and
+    by every clock's deviations and numbers."""
+    new, clock, by_height = 1 - state.slot[0], data.clock, scratch.by_height
+    parent, heights_, values = state.parent[new], state.heights[new], state.values[new]
+    for c in range(clock.rate.shape[0]):
+        by_length, by_deviation = scratch.by_length[c], scratch.by_deviation[c]
+        if clock.along != 0:
+            own = scratch.by_value[clock.rate[c] : clock.rate[c] + clock.size]
+            point = branches(data, state, scratch, c)
+            pull_back_along(
+                clock.pull_back, (point, state.lengths[new, c], by_length, by_height, by_deviation, own)
+            )
+        else:
+            rate, s = values[clock.rate[c]], spread_of(clock, values, c)[1]
+            by_rate, by_s = pull_back_lengths(
+                clock.kind, rate, s, parent, heights_, state.deviations[new, c], by_length, by_height,
+                by_deviation,
+            )  # fmt: skip
+            _add_clock_slopes(clock, values, c, by_rate, by_s, scratch.by_value)
+
+
+@merged
+def _add_clock_slopes(clock, values, c, by_rate, by_s, by_value):
+    """From those by the logarithm of a clock's rate and by s."""
+    by_value[clock.rate[c]] += by_rate / values[clock.rate[c]]
+    if clock.spread[c] >= 0:
+        spread, s = spread_of(clock, values, c)
+        by_value[clock.spread[c]] += by_s * spread_slope(clock.kind, spread, s)
 
 
 @merged
@@ -309,20 +361,21 @@ def learn_scales(data, state, scratch):
     old, n, y = state.slot[0], state.parent.shape[1], scratch.y
     set_anchors(state.left[old], state.right[old], state.order[old], state.heights[old], scratch.anchors)
     to_ratios(state.left[old], state.parent[old], state.heights[old], scratch.anchors, y[:n])
-    to_coordinates(data.blocks, state.values[old], y[2 * n :])
+    first = state.usual.shape[0] * n
+    to_coordinates(data.blocks, state.values[old], y[first:])
     state.number_seen[0] += 1.0
     for i in range(state.number_mean.shape[0]):
-        off = y[2 * n + i] - state.number_mean[i]
+        off = y[first + i] - state.number_mean[i]
         state.number_mean[i] += off / state.number_seen[0]
-        state.number_square[i] += off * (y[2 * n + i] - state.number_mean[i])
+        state.number_square[i] += off * (y[first + i] - state.number_mean[i])
     for x in range(n):
         at = clade_entry(state, scratch.keys[x])
         if at < 0:
             continue
         state.clade[at] = scratch.keys[x]
         state.seen[at] += 1.0
-        for row in (OF_HEIGHT, OF_RATE):
-            value = y[x] if row == OF_HEIGHT else state.deviations[old, x]
+        for row in range(state.usual.shape[0]):
+            value = y[x] if row == OF_HEIGHT else state.deviations[old, row - OF_RATE, x]
             off = value - state.mean[row, at]
             state.mean[row, at] += off / state.seen[at]
             state.square[row, at] += off * (value - state.mean[row, at])

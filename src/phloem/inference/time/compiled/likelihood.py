@@ -121,26 +121,25 @@ def evaluate(data, state, scratch, model_changed, reordered, everything):
 
 @merged
 def slopes(data, state, scratch, proposed, parameters):
-    """Log-likelihood, and its derivatives by branch lengths into scratch.by_length, and, with parameters, by
-    the model's numbers into scratch.by_engine, else 0. proposed: of the proposal that was evaluated last (1),
-    or of the accepted state, which the proposal's slot holds a copy of (0)."""
+    """Log-likelihood, and its derivatives by branch lengths into scratch.by_length, of every clock, and, with
+    parameters, by the model's numbers into scratch.by_engine, else 0. proposed: of the proposal that was
+    evaluated last (1), or of the accepted state, which the proposal's slot holds a copy of (0)."""
     old, new, total, by_length = state.slot[0], 1 - state.slot[0], 0.0, scratch.by_length
     tree = ProposedTree(
         state.left[new], state.right[new], state.parent[new], state.order[new], 0, scratch.moved,
         state.lengths[new], state.lengths[old],
     )  # fmt: skip
-    for x in range(by_length.shape[0]):
-        by_length[x] = 0.0
+    by_length[:] = 0.0
     for i in range(scratch.by_engine.shape[0]):
         scratch.by_engine[i] = 0.0
     for cell in range(data.numbers.shape[0]):
         own, at, down = data.numbers[cell], data.addresses[cell], data.downs[cell]
         n = cell_numbers(own)
         total += gradient_cell(own, at, down, tree, proposed, parameters, scratch.cell, scratch.down)
-        by_class = float64_at(down[D_LENGTHS], (n.length_classes, by_length.shape[0]))
+        by_class = float64_at(down[D_LENGTHS], (n.length_classes, by_length.shape[1]))
         for k in range(n.length_classes):
-            for x in range(by_length.shape[0]):
-                by_length[x] += by_class[k, x]
+            for x in range(by_length.shape[1]):
+                by_length[n.first_lengths + k, x] += by_class[k, x]
         if parameters:
             add_model_slopes(data, data.part_of[cell], own, at, down, scratch, proposed)
     return total
@@ -300,8 +299,9 @@ def trait_of(data, state, scratch, wanted):
 @merged
 def weigh_slopes(scratch):
     """Derivatives of the likelihood to those of its power."""
-    for x in range(scratch.by_length.shape[0]):
-        scratch.by_length[x] *= scratch.power[0]
+    for c in range(scratch.by_length.shape[0]):
+        for x in range(scratch.by_length.shape[1]):
+            scratch.by_length[c, x] *= scratch.power[0]
     for i in range(scratch.by_engine.shape[0]):
         scratch.by_engine[i] *= scratch.power[0]
 

@@ -13,24 +13,23 @@ import math
 from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNING_BATCH
-from phloem.inference.time.compiled.density import log_spread, sort_by_height
+from phloem.inference.time.compiled.density import sort_by_height
 from phloem.inference.time.compiled.dispatch import Proposal, propose_kind
 from phloem.inference.time.compiled.groups import Grouped, follow
 from phloem.inference.time.compiled.hamilton import (
     WORST,
     add_slopes,
     begin_trajectory,
-    branches,
     end_trajectory,
     is_whole,
     land,
     lands,
     leap,
     learn_scales,
-    lengths_along,
     place,
     plan_trajectory,
-    set_lengths,
+    set_all_lengths,
+    spread_of,
 )
 from phloem.inference.time.compiled.likelihood import (
     BY_CALLER,
@@ -81,17 +80,13 @@ def begin(state):
         state.parent[new, x], state.left[new, x] = state.parent[old, x], state.left[old, x]
         state.right[new, x], state.order[new, x] = state.right[old, x], state.order[old, x]
         state.heights[new, x] = state.heights[old, x]
-        state.deviations[new, x] = state.deviations[old, x]
-        state.lengths[new, 0, x] = state.lengths[old, 0, x]
+        for c in range(state.lengths.shape[1]):
+            state.deviations[new, c, x] = state.deviations[old, c, x]
+            state.lengths[new, c, x] = state.lengths[old, c, x]
     for i in range(state.values.shape[1]):
         state.values[new, i] = state.values[old, i]
     for i in range(state.groups.shape[1]):
         state.groups[new, i] = state.groups[old, i]
-
-
-@merged
-def _spread(data, state, slot):
-    return state.values[slot, data.clock.spread] if data.clock.spread >= 0 else 0.0
 
 
 @merged
@@ -252,48 +247,49 @@ def _follow(data, state):
 
 @merged
 def _propose(data, state, scratch, move):
-    new, first, size, low, high = 1 - state.slot[0], 0, 0, 0.0, 0.0
-    if data.moves.on[move] == OF_NUMBERS:
+    new, first, size, low, high, own = 1 - state.slot[0], 0, 0, 0.0, 0.0, 0
+    if data.moves.on[move] == OF_TREE:
+        own = data.moves.block[move]
+    elif data.moves.on[move] == OF_NUMBERS:
         block = data.moves.block[move]
         first, size = data.blocks.first[block], data.blocks.size[block]
         low, high = data.blocks.low[block], data.blocks.high[block]
     proposal = Proposal(
         data.n_tips, state.rng, state.tuning[move], low, high, state.values[new, first : first + size],
         scratch.room, state.parent[new], state.left[new], state.right[new], state.heights[new],
-        state.order[new], state.deviations[new], state.values[new], data.clock.rate, data.clock.spread,
-        data.clock.kind, data.tree_first,
-        state.groups[new], data.tip_bounds, data.moving, scratch.edges, scratch.stack, scratch.spots,
-        scratch.parsimony,
+        state.order[new], state.deviations[new, own], state.values[new], data.clock.rate, data.clock.spread,
+        data.clock.free, own, data.clock.kind, data.tree_first, state.groups[new], data.tip_bounds,
+        data.moving, scratch.edges, scratch.stack, scratch.spots, scratch.parsimony,
     )  # fmt: skip
     return propose_kind(data.moves.kind[move], proposal)
 
 
 @merged
 def _set_branches(data, state, scratch, held):
-    """Lengths of the proposal, by its clock; held: of branches whose durations changed the deviations
+    """Lengths of the proposal, by every clock; held: of branches whose durations changed the deviations
     instead. Returns how many lengths are others, -1 where a branch lasts no time."""
-    old, new, kind, changed = state.slot[0], 1 - state.slot[0], data.clock.kind, 0
-    parent, heights, deviations = state.parent[new], state.heights[new], state.deviations[new]
-    rate, s = state.values[new, data.clock.rate], log_spread(kind, _spread(data, state, new))
+    old, new, changed = state.slot[0], 1 - state.slot[0], 0
+    parent, heights = state.parent[new], state.heights[new]
     if held:
         for x in range(parent.shape[0] - 1):
             time = heights[parent[x]] - heights[x]
             before = state.heights[old, state.parent[old, x]] - state.heights[old, x]
             if time > 0.0 and time != before:
-                deviations[x] += math.log(before / time) / s
-    if data.clock.along == 0:
-        if not set_lengths(kind, rate, s, parent, heights, deviations, state.lengths[new, 0]):
-            return -1
-    else:
+                shift = math.log(before / time)
+                for c in range(data.clock.rate.shape[0]):
+                    s = spread_of(data.clock, state.values[new], c)[1]
+                    state.deviations[new, c, x] += shift / s
+    if data.clock.along != 0:
         sort_by_height(heights, state.order[new])
-        own = (branches(data, state, scratch), state.lengths[new, 0])
-        if not lengths_along(data.clock.along, own) > 0.0:
-            return -1
-    for x in range(parent.shape[0] - 1):
-        if held and _alike(state.lengths[new, 0, x], state.lengths[old, 0, x]):
-            state.lengths[new, 0, x] = state.lengths[old, 0, x]
-        if state.lengths[new, 0, x] != state.lengths[old, 0, x]:
-            changed += 1
+    if not set_all_lengths(data, state, scratch):
+        return -1
+    for c in range(state.lengths.shape[1]):
+        was, now = state.lengths[old, c], state.lengths[new, c]
+        for x in range(parent.shape[0] - 1):
+            if held and _alike(now[x], was[x]):
+                now[x] = was[x]
+            if now[x] != was[x]:
+                changed += 1
     return changed
 
 

@@ -73,14 +73,14 @@ def drawn_graft(p, i, q, s, before):
 
 @uncounted
 def changes_of(p, price):
-    """By the clock's mean rate and spread."""
-    s = log_spread(p.clock, p.values[p.spread]) if p.spread >= 0 else 0.0
-    shape = LOOSE
-    if p.clock == STRICT:
-        shape = CLOCKLIKE
-    elif p.clock in INDEPENDENT:
-        shape = min(1.0 / math.expm1(s * s), CLOCKLIKE)
-    return Changes(p.values[p.rate] * p.parsimony.per_length[0], shape, price)
+    """By the clocks' mean rates, each as its parts have columns, and by their largest spread."""
+    rate, shape = 0.0, LOOSE if p.clock not in INDEPENDENT and p.clock != STRICT else CLOCKLIKE
+    for c in range(p.rates.shape[0]):
+        rate += p.values[p.rates[c]] * p.parsimony.per_length[c]
+        if p.clock in INDEPENDENT:
+            s = log_spread(p.clock, p.values[p.spreads[c]])
+            shape = min(1.0 / math.expm1(s * s), shape)
+    return Changes(rate, shape, price)
 
 
 @uncounted

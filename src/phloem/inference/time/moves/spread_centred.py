@@ -19,10 +19,10 @@ def spread_centred(p):
     """The spread times m = exp(tuning (U - ½)), all rates of branches held (the centred parametrisation): ε'
     = (s ε + h (s'² - s²)) / s', density/clocks.py. log Hastings ratio log m + (2T - 2) log(s / s'), the
     Jacobian of the deviations."""
-    log_m = p.tuning * (uniform(p.rng) - 0.5)
-    s = _log_spread(p.clock, p.values[p.spread])
-    p.values[p.spread] *= math.exp(log_m)
-    new = _log_spread(p.clock, p.values[p.spread])
+    log_m, spread = p.tuning * (uniform(p.rng) - 0.5), p.spreads[p.own]
+    s = _log_spread(p.clock, p.values[spread])
+    p.values[spread] *= math.exp(log_m)
+    new = _log_spread(p.clock, p.values[spread])
     shift = 0.5 * (new * new - s * s) if p.clock == BY_CV else 0.0
     n = p.heights.shape[0] - 1
     for x in range(n):
