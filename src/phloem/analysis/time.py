@@ -109,7 +109,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
     _refuse_improper(chains, data.model)
     if settings.predictive and data.model.engine.unseen:
         raise InputError("columns that +ASC leaves unseen are not simulated", hint="Leave --predictive out.")
-    _refuse_too_much(chains, len(data.model.taxa))
+    _refuse_too_much(chains, len(data.model.taxa), data.model.n_clocks)
     selection = time_selection(settings, data)
     device: Device = "gpu" if selection.engine == "gpu" else "cpu"
     settings = replace(settings, device=device)
@@ -167,8 +167,9 @@ def _stones(
     settings: TimeTreeSettings, data: TimeInput, sampled: Sampled, selection: Selection, files: dict[str, str]
 ) -> StonesResult:
     model = data.model
+    clock = "clock" if model.n_clocks == 1 else f"clocks of {model.n_clocks} sets of parts"
     told = {
-        "model": f"{model_text(model)}; {settings.tree.clock} clock; {settings.tree.prior}",
+        "model": f"{model_text(model)}; {settings.tree.clock} {clock}; {settings.tree.prior}",
         "start": settings.chains.start,
         "data": {"taxa": len(data.taxa), "sites": data.n_sites},
         "settings": settings_record(settings),
@@ -204,7 +205,7 @@ def _refuse_short(chains: TimeSettings) -> None:
         )
 
 
-def _refuse_too_much(chains: TimeSettings, n_taxa: int) -> None:
+def _refuse_too_much(chains: TimeSettings, n_taxa: int, n_clocks: int = 1) -> None:
     """InputError where chains, their samples or their time are more than any machine like this one has."""
     nodes, runs = 2 * n_taxa, f"{chains.n_runs:,} runs"
     require_memory(runs, chains.n_runs * RUN_BYTES * nodes, "Ask for fewer --runs.")
@@ -212,7 +213,7 @@ def _refuse_too_much(chains: TimeSettings, n_taxa: int) -> None:
         return
     n_samples = chains.n_runs * (chains.generations // chains.sample_every)
     hint = "Raise --sample-every, ask for fewer --generations, or add --until-converged."
-    require_memory(f"{n_samples:,} samples", n_samples * (200 + 28 * nodes), hint)
+    require_memory(f"{n_samples:,} samples", n_samples * (200 + (20 + 8 * n_clocks) * nodes), hint)
     work = chains.generations * chains.n_runs * GENERATION_SECONDS / (chains.threads or usable_cores()[0])
     require_time(f"{chains.generations:,} generations of {runs}", work, "Ask for fewer --generations.")
 

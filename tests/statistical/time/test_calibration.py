@@ -29,7 +29,7 @@ from phloem.inference.mcmc.structure import structure_of_model, structure_of_par
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.run import advanced, new_run
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
-from phloem.inference.time.structure import time_model
+from phloem.inference.time.structure import of_clocks, time_model
 from phloem.inference.time.traits import TraitModel
 from phloem.model.grammar import parse_model
 from phloem.model.transition import transition_matrices
@@ -103,7 +103,8 @@ class Case:
     the compiled sampler's constants. dated: tips have dates. relative: (rng, numbers, tree) → every branch's
     rate over the clock's, and numbers that follow. every: generations between draws. trait: (rng, numbers,
     tree) → a trait of the tips, or None, and numbers that follow. sites: of every part, each with a rate of
-    its own if there are several."""
+    its own if there are several, or as linkage says with a clock, and relative is then of every part
+    (2, N)."""
 
     tree: TreeModel
     drawn: Callable[[np.random.Generator], tuple[dict[str, float], DatedTree]]
@@ -113,6 +114,7 @@ class Case:
     every: int = EVERY
     trait: Callable = lambda rng, numbers, tree: (None, {})
     sites: tuple[int, ...] = (N_SITES,)
+    linkage: str = "proportional"
 
     @property
     def structure(self):
@@ -120,7 +122,7 @@ class Case:
         if len(self.sites) == 1:
             return structure_of_model(MODEL, N_SITES)
         models = [PartModel(name, MODEL, n, 1) for name, n in zip("ab", self.sites)]
-        return structure_of_parts(models, Linkage("proportional"))
+        return structure_of_parts(models, Linkage(self.linkage))
 
 
 def of_constant_size(rng):
@@ -199,6 +201,23 @@ def of_two_parts(rng):
     numbers, tree = of_constant_size(rng)
     share = rng.uniform()
     return numbers | {"rate{a}": share / 0.25, "rate{b}": (1 - share) / 0.75}, tree
+
+
+def of_two_clocks(rng):
+    numbers, tree = of_constant_size(rng)
+    own = {f"clock_rate{{{x}}}": rng.lognormal(np.log(r), 0.4) for x, r in (("a", 0.1), ("b", 0.3))}
+    own |= {f"clock_cv{{{x}}}": rng.lognormal(np.log(r), 0.4) for x, r in (("a", 0.8), ("b", 0.5))}
+    del numbers["clock_rate"]
+    return numbers | own, tree
+
+
+def of_each_clock(rng, numbers, tree):
+    """Rates of branches by both."""
+    rates = np.zeros((2, len(tree.parent)))
+    for k, x in enumerate("ab"):
+        s = clocks.log_spread(clocks.BY_CV, numbers[f"clock_cv{{{x}}}"])
+        rates[k] = numbers[f"clock_rate{{{x}}}"] * np.exp(s * rng.normal(size=rates.shape[1]) - s * s / 2)
+    return rates, {}
 
 
 def of_moving(rng):
@@ -317,6 +336,23 @@ CASES = {
         lambda data: data._replace(recipes=data.recipes._replace(site_share=np.array([0.5, 0.5]))),
         sites=(50, 150),
     ),
+    "clocks": Case(
+        TreeModel(
+            clock="ucln",
+            priors={
+                "clock_rate{a}": RATE,
+                "clock_rate{b}": LogNormal(np.log(0.3), 0.4),
+                "clock_cv{a}": SPREAD,
+                "clock_cv{b}": LogNormal(np.log(0.5), 0.4),
+                "pop_size": SIZE,
+            },
+        ),
+        of_two_clocks,
+        lambda data: data._replace(clock=data.clock._replace(rate=data.clock.rate[::-1].copy())),
+        relative=of_each_clock,
+        sites=(80, 120),
+        linkage="unlinked",
+    ),
     "trait": Case(
         TreeModel(priors={"clock_rate": RATE, "pop_size": SIZE, "trait_clock": LogNormal(np.log(0.5), 0.5)}),
         of_moving,
@@ -379,10 +415,11 @@ def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, n
         numbers, tree = case.drawn(rng)
         rates, more = case.relative(rng, numbers, tree)
         trait, of_trait = case.trait(rng, numbers, tree)
-        rates, numbers = rates * numbers["clock_rate"], numbers | more | of_trait
+        rates, numbers = rates * numbers.get("clock_rate", 1.0), numbers | more | of_trait
         time = np.append(tree.heights[tree.parent[:-1]] - tree.heights[:-1], 0.0)
         of_parts = [numbers.get(f"rate{{{name}}}", 1.0) for name, _ in zip("ab", case.sites)]
-        observed = [evolved(tree, own * rates * time, rng, n) for own, n in zip(of_parts, case.sites)]
+        lengths = np.broadcast_to(rates * time, (len(of_parts), len(time)))
+        observed = [evolved(tree, own * d, rng, n) for own, d, n in zip(of_parts, lengths, case.sites)]
         model = time_model(structure, case.tree, TAXA, bounds, float("nan"), trait)
         settings = TimeSettings(
             seed=replicate, n_runs=1, generations=(30 + N_DRAWS) * case.every, sample_every=case.every,
@@ -397,7 +434,8 @@ def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, n
         draws |= looked_at(*kept)
         parent, heights, _own = tree.sorted()
         truth = {n: v[0] for n, v in looked_at(parent[None], heights[None], time[None]).items()} | numbers
-        truth["mean_rate"] = (rates * time).sum() / time.sum()
+        for name, own in zip(of_clocks("mean_rate", model.clock_names), np.atleast_2d(rates)):
+            truth[name] = (own * time).sum() / time.sum()
         for name in [name for name in truth if name in draws]:
             low, equal = (draws[name] < truth[name]).sum(), (draws[name] == truth[name]).sum()
             found.setdefault(name, []).append(int(low + rng.integers(equal + 1)))

@@ -12,10 +12,15 @@ from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
 from phloem.density.deviations import CHANGES
 from phloem.density.terms.exponential import Exponential
+from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.normal import Normal
+from phloem.density.tree_priors import constant
 from phloem.density.tree_priors.tree_prior import LEVEL, Genealogy, Scale, registered
+from phloem.inference.time.sampler import first_kept
 from phloem.inference.time.settings import Clade, TreeModel
+from phloem.pruning.cpu.cell_records import CellNumbers
+from phloem.summary.trace import trace_summary
 from phloem.tree.dated import dated_tree, random_dated_tree
 from statistical.time.time_runs import close, nothing_observed, sampled
 
@@ -74,6 +79,69 @@ def test_coalescents_against_simulation(name, clock):
     number, mean = OF_CLOCK[clock]
     assert close(found[number], mean)
     assert not close(found[number], 1.3 * mean)
+
+
+def test_clocks_of_parts_without_data():
+    """Each has its own priors, the tree what it has without clocks; a rate given the tree's length L is
+    Gamma(½, rate L) of the CTMC reference, of mean 1 / 2L."""
+    priors = {"pop_size": 3.0, "clock_rate{b}": LogNormal(0.0, 1.0), "clock_cv{b}": Exponential(1.0)}
+    own = nothing_observed(8, n=2), TIPS, "JC", TreeModel(clock="ucln", priors=priors)
+    settings = {"use_data": False, "parts": (1, "unlinked")}
+    found, _, _ = sampled(*own, generations=600_000, **settings)
+    (root, length, _), errors = simulated(PRIORS["constant"][1])
+    rng, half = np.random.default_rng(2), []
+    for _ in range(4000):
+        tree = random_dated_tree(TIPS, rng, lambda t, pairs: 3.0 * rng.exponential() / pairs)
+        half.append(0.5 / (tree.heights[tree.parent[:-1]] - tree.heights[:-1]).sum())
+    assert close(found["root_height"], root, errors[0]) and close(found["tree_length"], length, errors[1])
+    means = {"clock_rate{b}": np.exp(0.5), "clock_cv{a}": 1 / 3, "clock_cv{b}": 1.0}
+    for name, mean in means.items():
+        assert close(found[name], mean), name
+        assert not close(found[name], 1.3 * mean)
+    assert close(found["clock_rate{a}"], np.mean(half), np.std(half) / np.sqrt(len(half)))
+    assert not close(found["clock_rate{a}"], 1.3 * np.mean(half))
+
+    def planted(data):  # the second clock's rate has the first one's prior, too
+        return data._replace(clock=data.clock._replace(reference=np.ones(2, np.uint8)))
+
+    found, _, _ = sampled(*own, generations=60_000, planted=planted, **settings)
+    assert not close(found["clock_rate{b}"], np.exp(0.5))
+
+
+def rates_of_parts(rows, linkage, priors, seed, **more):
+    """Draws (n, 3) of the root's height and of the parts' rates of two strict clocks, or of one."""
+    alignment = alignment_from_sequences(rows, alphabet("dna"))
+    _, _, run = sampled(
+        alignment, TIPS[:5], "JC", TreeModel(priors=priors | {"pop_size": 3.0}), parts=(50, linkage),
+        generations=300_000, seed=seed, **more,
+    )  # fmt: skip
+    numbers = dict(zip(run.columns.names, run.samples.numbers[first_kept(run) :, 2:].T))
+    if linkage == "unlinked":
+        rates = [numbers["clock_rate{a}"], numbers["clock_rate{b}"]]
+    else:
+        rates = [numbers["clock_rate"] * numbers[f"rate{{{part}}}"] for part in "ab"]
+    names = ("root", "a", "b")
+    summary = trace_summary(names, np.stack([numbers["root_height"], *rates], axis=1)[None])
+    return {name: (summary.mean[i], summary.mcse[i]) for i, name in enumerate(names)}
+
+
+def test_strict_clocks_of_parts_are_a_rate_a_part_in_other_words():
+    """With a gamma(2, β) rate and flat shares the parts' rates are independent, Exponential(β w) each, w the
+    part's share of the sites: the same model as that of two strict clocks with these priors."""
+    rng = np.random.default_rng(7)
+    base = rng.choice(list("ACGT"), 150)
+    rows = {}
+    for x in range(5):
+        row, at = base.copy(), rng.random(150) < np.repeat([0.1, 0.3], [50, 100])
+        row[at] = rng.choice(list("ACGT"), at.sum())
+        rows[f"t{x}"] = "".join(row)
+    shared = rates_of_parts(rows, "proportional", {"clock_rate": Gamma(2.0, 6.0)}, 1)
+    priors = {"clock_rate{a}": Exponential(2.0), "clock_rate{b}": Exponential(4.0)}
+    own = rates_of_parts(rows, "unlinked", priors, 2)
+    for name, (mean, error) in shared.items():
+        assert close(own[name], mean, error), name
+    wrong = rates_of_parts(rows, "unlinked", priors | {"clock_rate{b}": Exponential(40.0)}, 2)
+    assert not close(wrong["b"], *shared["b"])
 
 
 def test_a_clade_with_a_clock_of_its_own_without_data():
@@ -183,6 +251,50 @@ def ages_by_quadrature(tips, log_density):
         value = weight * np.exp(log_density(g))
         mass, total = mass + value, total + value * tree.heights[-1]
     return total / mass
+
+
+TWO = ("A" * 30 + "ACGT" * 15, "A" * 30 + "ACGT" * 12 + "C" * 12, "A" * 27 + "GCT" * 21)
+
+
+def of_columns(tree, rate, column_states):
+    """Log-likelihood of columns (3, n) under JC, summing over the states of both joinings."""
+    same = 0.25 + 0.75 * np.exp(-4 / 3 * rate * (tree.heights[tree.parent[:4]] - tree.heights[:4]))
+    p = [np.where(np.eye(4, dtype=bool), s, (1 - s) / 3) for s in same]
+    low = [x for x in range(3) if tree.parent[x] == 3]
+    above = p[3] @ (p[low[0]][:, column_states[low[0]]] * p[low[1]][:, column_states[low[1]]])
+    (other,) = set(range(3)) - set(low)
+    return np.log(0.25 * (above * p[other][:, column_states[other]]).sum(axis=0)).sum()
+
+
+def test_three_taxa_with_two_clocks_against_quadrature():
+    """The rate of one part is held, the other's has its prior."""
+    tips, first, held = np.array([0.0, 0.4, 1.0]), 0.05, 40
+    states = np.array([["ACGT".index(c) for c in row] for row in TWO])
+    x, w = np.polynomial.legendre.leggauss(20)
+    x, total = (x + 1) / 2, np.zeros(3)
+    rates = 0.15 * x / (1 - x)
+    w = w / 2 * 0.15 / (1 - x) ** 2 * 4.0 * np.exp(-4.0 * rates)
+    for tree, weight in histories(tips):
+        prior = constant.log_density(Genealogy(tree.heights, tree.order, 3, np.zeros(0, np.int64)),
+                                     np.array([2.0]), np.zeros(0))  # fmt: skip
+        one = prior + of_columns(tree, first, states[:, :held])
+        for rate, of_rate in zip(rates, w):
+            value = weight * of_rate * np.exp(one + of_columns(tree, rate, states[:, held:]) + 250.0)
+            total += value * np.array([1.0, tree.heights[-1], rate])
+    root, rate = total[1:] / total[0]
+    rows = dict(zip(("x", "y", "z"), TWO))
+    priors = {"pop_size": 2.0, "clock_rate{a}": first, "clock_rate{b}": Exponential(4.0)}
+    own = alignment_from_sequences(rows, alphabet("dna")), tips, "JC", TreeModel(priors=priors)
+
+    def planted(data):
+        numbers = data.numbers.copy()
+        numbers[:, CellNumbers._fields.index("first_lengths")] = 0
+        return data._replace(numbers=numbers)
+
+    found, _, _ = sampled(*own, parts=(held, "unlinked"), generations=300_000)
+    assert close(found["root_height"], root) and close(found["clock_rate{b}"], rate)
+    found, _, _ = sampled(*own, parts=(held, "unlinked"), generations=30_000, planted=planted)
+    assert not close(found["clock_rate{b}"], rate)  # planted: both parts go by the first clock
 
 
 @pytest.mark.parametrize("name", ["bdss", "fbd"])

@@ -27,19 +27,23 @@ def command(prefix: Path, *more: str) -> list[str]:
     ]  # fmt: skip
 
 
-def test_killed_and_resumed(tmp_path):
-    subprocess.run(command(tmp_path / "whole"), check=True, capture_output=True)
+@pytest.mark.parametrize("parts", [False, True])
+def test_killed_and_resumed(parts, tmp_path):
+    """Of one clock, and of parts with a clock each."""
+    (tmp_path / "parts").write_text("HKY+G4, a = 1-700\nHKY+G4, b = 701-1485\n")
+    more = ("--partitions", str(tmp_path / "parts"), "--linkage", "unlinked") if parts else ()
+    subprocess.run(command(tmp_path / "whole", *more), check=True, capture_output=True)
     prefix = tmp_path / "killed"
     log = Path(f"{prefix}.run1.log")
     for lines in (30, 80, 150):  # of 300
-        killed_after(command(prefix), log, lines)
-    done = subprocess.run(command(prefix), check=True, capture_output=True, text=True)
+        killed_after(command(prefix, *more), log, lines)
+    done = subprocess.run(command(prefix, *more), check=True, capture_output=True, text=True)
     assert "resumed at generation" in " ".join(done.stdout.split())
     for kind in ("run1.log", "run1.trees", "run2.log", "run2.trees", "mcc.tre"):
         assert Path(f"{prefix}.{kind}").read_text() == (tmp_path / f"whole.{kind}").read_text()
-    again = subprocess.run(command(prefix), check=True, capture_output=True, text=True)
+    again = subprocess.run(command(prefix, *more), check=True, capture_output=True, text=True)
     assert "was finished before" in " ".join(again.stdout.split())
-    other = subprocess.run(command(prefix, "--seed", "2"), capture_output=True, text=True)
+    other = subprocess.run(command(prefix, *more, "--seed", "2"), capture_output=True, text=True)
     assert other.returncode == 2
 
 

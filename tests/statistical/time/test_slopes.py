@@ -47,8 +47,9 @@ TRAIT = TraitModel(
 )
 
 
-def run_of(clock, prior, move="hamilton", trait=None, parts=False, **more):
-    """A run at numbers that are nothing special, with one move of one step."""
+def run_of(clock, prior, move="hamilton", trait=None, parts=None, **more):
+    """A run at numbers that are nothing special, with one move of one step. parts: how lengths of two are
+    linked."""
     rng = np.random.default_rng(3)
     rows = {name: "".join(rng.choice(list("ACGT"), 60, p=[0.4, 0.3, 0.2, 0.1])) for name in TAXA}
     alignment = alignment_from_sequences(rows, alphabet("dna"))
@@ -64,7 +65,7 @@ def run_of(clock, prior, move="hamilton", trait=None, parts=False, **more):
     if parts:
         own = [replace(alignment, codes=alignment.codes[:, at]) for at in (slice(0, 35), slice(35, 60))]
         models = [PartModel(name, site_model, each.n_sites, 1) for name, each in zip("ab", own)]
-        structure = structure_of_parts(models, Linkage("proportional", {"alpha": (("a", "b"),)}))
+        structure = structure_of_parts(models, Linkage(parts, {"alpha": (("a", "b"),)}))
         observed = [observations(each) for each in own]
     model = time_model(structure, tree, TAXA, np.stack([tips, tips], axis=1), float("nan"), trait)
     settings = TimeSettings(n_runs=1, generations=10, most_steps=1, move_weights={move: 1.0})
@@ -79,9 +80,10 @@ def run_of(clock, prior, move="hamilton", trait=None, parts=False, **more):
         values[here] *= own[here]
         if block.support == "simplex":
             values[here] /= values[here].sum()
-    values[0] = 0.05
+    for k, name in enumerate(model.rate_names):
+        values[model.space.place(name)] = 0.05 * (1 + k)
     if clock != "strict":
-        run.state.deviations[s] = 0.4 * rng.normal(size=13)
+        run.state.deviations[s] = 0.4 * rng.normal(size=(model.n_clocks, 13))
     set_lengths(run, s)
     refresh(run)
     return run
@@ -90,18 +92,26 @@ def run_of(clock, prior, move="hamilton", trait=None, parts=False, **more):
 def set_lengths(run, s):
     """Branch lengths of a slot, by the plain functions of the clock."""
     state, clock = run.state, run.data.clock
-    values, e = state.values[s], state.deviations[s]
-    if clock.along:
-        b = local_clocks.Branches(
-            clock.kind, 7, state.parent[s], state.left[s], state.right[s], state.order[s],
-            state.heights[s], e, values[clock.rate : clock.rate + clock.size], clock.member,
-            np.zeros(26, np.int64), np.zeros(26, np.int64), np.zeros(26),
-        )  # fmt: skip
-        assert local_clocks.set_lengths_along(b, state.lengths[s, 0]) == 1.0
-        return
-    spread = values[clock.spread] if clock.spread >= 0 else 0.0
-    own = clock.kind, values[clock.rate], clocks.log_spread(clock.kind, spread)
-    assert clocks.set_lengths(*own, state.parent[s], state.heights[s], e, state.lengths[s, 0])
+    values = state.values[s]
+    for k, (rate, spread) in enumerate(clock_numbers(run)):
+        e = state.deviations[s, k]
+        if clock.along:
+            b = local_clocks.Branches(
+                clock.kind, 7, state.parent[s], state.left[s], state.right[s], state.order[s],
+                state.heights[s], e, values[rate : rate + clock.size], clock.member,
+                np.zeros(26, np.int64), np.zeros(26, np.int64), np.zeros(26),
+            )  # fmt: skip
+            assert local_clocks.set_lengths_along(b, state.lengths[s, k]) == 1.0
+            continue
+        own = clock.kind, values[rate], clocks.log_spread(clock.kind, values[spread] if spread >= 0 else 0.0)
+        assert clocks.set_lengths(*own, state.parent[s], state.heights[s], e, state.lengths[s, k])
+
+
+def clock_numbers(run):
+    """Of every clock which numbers its rate and its spread are, by their names."""
+    model = run.model
+    rates = [model.space.place(name).start for name in model.rate_names]
+    return zip(rates, [model.space.place(name).start for name in model.spread_names] or [-1] * len(rates))
 
 
 def refresh(run) -> float:
@@ -120,30 +130,32 @@ def step(run):
 
 def density_at(run, y, which, lengths):
     """Of the accepted state moved to coordinates; with which == DATES at these branch lengths."""
-    state, s, n = run.state, int(run.state.slot[0]), 13
-    total = from_coordinates.py_func(run.data.blocks, np.ones(99, np.uint8), y[2 * n :], state.values[s])
+    state, s, n, k = run.state, int(run.state.slot[0]), 13, run.model.n_clocks
+    first = (1 + k) * n
+    total = from_coordinates.py_func(run.data.blocks, np.ones(99, np.uint8), y[first:], state.values[s])
     anchors, own = np.zeros(n), (state.left[s], state.parent[s], state.order[s])
     heights.set_anchors(own[0], state.right[s], own[2], state.heights[s], anchors)
     total += heights.from_ratios(*own, anchors, y[:n], state.heights[s])
     state.order[s] = np.argsort(state.heights[s], kind="stable")
     clock = run.data.clock
     if which == JOINT:
-        state.deviations[s] = y[n : 2 * n]
+        state.deviations[s] = y[n:first].reshape(k, n)
         set_lengths(run, s)
-    else:
-        values = state.values[s]
-        spread = clocks.log_spread(clock.kind, values[clock.spread])
-        state.lengths[s, 0] = lengths
-        own = clock.kind, values[clock.rate], spread, state.parent[s], state.heights[s], lengths
-        clocks.set_deviations(*own, state.deviations[s])
-        total -= 12 * np.log(spread)
+        return total + refresh(run)
+    values = state.values[s]
+    for c, (rate, spread) in enumerate(clock_numbers(run)):
+        wide = clocks.log_spread(clock.kind, values[spread])
+        state.lengths[s, c] = lengths[c]
+        own = clock.kind, values[rate], wide, state.parent[s], state.heights[s], lengths[c]
+        clocks.set_deviations(*own, state.deviations[s, c])
+        total -= 12 * np.log(wide)
     return total + refresh(run)
 
 
 def slope_error(run, which):
     """Largest error of a slope relative to the largest slope."""
     y, slope, moved = step(run)
-    lengths = run.state.lengths[int(run.state.slot[0]), 0].copy()
+    lengths = run.state.lengths[int(run.state.slot[0])].copy()
     h, expected = 1e-3, []
     for i in moved:
         e = h * np.eye(len(y))[i]
@@ -182,13 +194,29 @@ def test_slopes_with_a_trait(move, which):
 
 
 def test_slopes_of_parts_with_rates_of_their_own():
-    run = run_of("ucln", "constant", parts=True)
+    run = run_of("ucln", "constant", parts="proportional")
     place, n = run.model.space.place, len(run.model.space.elements)
     assert place("kappa{a}") != place("kappa{b}") and n - place("partition_rates").start == 2
     assert slope_error(run, JOINT) < 1e-6
     one = run.data._replace(part_of=np.zeros_like(run.data.part_of))  # planted: all cells are of the first
     object.__setattr__(run, "data", one)
     assert slope_error(run, JOINT) > 1e-3
+
+
+CLOCKS_OF_PARTS = [(clock, "hamilton", JOINT) for clock in CLOCKS]
+CLOCKS_OF_PARTS += [(clock, "hamilton_dates", DATES) for clock in ("ucln", "ucgd")]
+
+
+@pytest.mark.parametrize("clock, move, which", CLOCKS_OF_PARTS)
+def test_slopes_of_parts_with_clocks_of_their_own(clock, move, which):
+    run = run_of(clock, "constant", move, TRAIT if clock == "ucln" else None, "unlinked")
+    n, moved = 13, 12 * (which == JOINT and clock in ("ucln", "ucgd"))
+    assert slope_error(run, which) < 1e-6
+    for k in range(2):
+        assert (run.scratch.scale[(1 + k) * n : (2 + k) * n] > 0).sum() == moved
+    exchanged = run.data.clock._replace(rate=run.data.clock.rate[::-1].copy())  # planted
+    object.__setattr__(run, "data", run.data._replace(clock=exchanged))
+    assert slope_error(run, which) > 1e-3
 
 
 @pytest.mark.parametrize("clock", ["ucln", "random"])

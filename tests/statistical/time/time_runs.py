@@ -14,8 +14,9 @@ import numpy as np
 
 from phloem.data.alignment import Alignment, alignment_from_sequences
 from phloem.data.alphabet import alphabet
+from phloem.density.parameterisation import Linkage, PartModel
 from phloem.inference.mcmc.recipes import observations
-from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time.run import advanced, new_run
 from phloem.inference.time.sampler import first_kept
 from phloem.inference.time.settings import TimeSettings, TreeModel
@@ -42,15 +43,22 @@ def sampled(
     tree: TreeModel,
     trait=None,
     planted=None,
+    parts=None,
     **settings,
 ):
     """One run, its constants as planted makes them; returns (names → (mean, mcse), frozenset of taxa →
-    (probability, mcse), run)."""
+    (probability, mcse), run). parts: (of two, how many columns a has, how lengths are linked), or one."""
     bounds = np.stack([heights, heights], axis=1) if heights.ndim == 1 else heights
-    structure = structure_of_model(model_for_alignment(model, alignment, "median"), alignment.n_sites)
+    site_model, observed = model_for_alignment(model, alignment, "median"), [observations(alignment)]
+    structure = structure_of_model(site_model, alignment.n_sites)
+    if parts is not None:
+        n, linkage = parts
+        own = [replace(alignment, codes=alignment.codes[:, at]) for at in (slice(n), slice(n, None))]
+        models = [PartModel(name, site_model, each.n_sites) for name, each in zip("ab", own)]
+        structure, observed = structure_of_parts(models, Linkage(linkage)), [observations(x) for x in own]
     whole = time_model(structure, tree, alignment.taxa, bounds, float("nan"), trait)
     chains = TimeSettings(n_runs=1, **{"sample_every": 50, "seed": 1} | settings)
-    begun = new_run(0, observations(alignment), whole, chains)
+    begun = new_run(0, observed, whole, chains)
     if planted is not None:
         begun = replace(begun, data=planted(begun.data))
     run = advanced(begun, chains.generations)
@@ -73,10 +81,10 @@ def clades(run, first: int):
     return found
 
 
-def nothing_observed(n_tips: int, taxa=None) -> Alignment:
-    """An alignment that says nothing."""
+def nothing_observed(n_tips: int, taxa=None, n: int = 1) -> Alignment:
+    """An alignment of n columns that say nothing."""
     names = taxa or [f"t{i}" for i in range(n_tips)]
-    return alignment_from_sequences({name: "N" for name in names}, alphabet("dna"))
+    return alignment_from_sequences({name: "N" * n for name in names}, alphabet("dna"))
 
 
 def close(found, expected: float, error: float = 0.0, times: float = 4.0) -> bool:

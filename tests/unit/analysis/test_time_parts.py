@@ -1,4 +1,5 @@
-"""`phloem time --partitions`: parts on one clock, their numbers linked or not; what it refuses."""
+"""`phloem time --partitions`: parts on one clock or with their own, their numbers linked or not; what it
+refuses."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from phloem.analysis.time_record import time_identity
 from phloem.errors import InputError
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.time.run import new_run
-from phloem.inference.time.settings import TimeSettings
+from phloem.inference.time.settings import TimeSettings, TreeModel
+from phloem.io.trees import read_trees
+from phloem.tree.reroot import unroot
 from phloem.tree.tree import lengths_of_heights
 
 PARTS = "HKY+FO+G4, a = 1-12\nJC, b = 13-20\n"
@@ -55,6 +58,41 @@ def test_every_sample_has_the_likelihood_of_all_parts(settings, linkage):
     assert plain(sample.parent[0], lengths, other) != pytest.approx(start["LnL"], rel=1e-6)
 
 
+def written(prefix):
+    """The last trees of a run, and the numbers of their lines."""
+    rows = [line.split("\t") for line in Path(f"{prefix}.run1.log").read_text().splitlines()]
+    trees = read_trees(f"{prefix}.run1.trees")
+    assert len(trees) == len(rows) - 1
+    return zip(trees[-5:], [dict(zip(rows[0], map(float, row))) for row in rows[-5:]])
+
+
+@pytest.mark.parametrize("clock", ["strict", "ucln"])
+def test_parts_with_clocks_of_their_own_have_the_likelihood_of_their_rates(settings, clock):
+    (Path(settings.partitions)).write_text("HKY+FO+G4, a = 1-9\nJC, b = 10-15\nJC, c = 16-20\n")
+    tree, held = TreeModel(clock=clock, prior="constant"), ("clock_rate{a}=1",)
+    own = replace(settings, linkage="unlinked", link=("lengths:b,c",), tree=tree, prior=held)
+    data = time_input(own)
+    result = run_time(own)
+    plain, names = plain_likelihood(data.alignments, data.model.engine), ("a.rate", "b+c.rate")
+    for drawn, numbers in written(own.prefix):
+        rates = np.array([[drawn.annotations[x][n] for x in range(drawn.n_nodes - 1)] for n in names])
+        lengths = np.c_[rates * drawn.lengths[:-1], np.zeros(2)]
+        trees = [unroot(replace(drawn, lengths=own_lengths)) for own_lengths in lengths]
+        found = [np.stack([x.lengths for x in each]) for each in (trees, trees[::-1])]
+        assert plain(trees[0].parent, found[0], numbers) == pytest.approx(numbers["LnL"], rel=1e-6)
+        assert plain(trees[0].parent, found[1], numbers) != pytest.approx(numbers["LnL"], rel=1e-5)  # planted
+        for name, of_branches in zip(("a", "b,c"), rates):
+            if clock == "strict":
+                assert of_branches == pytest.approx(numbers[f"clock_rate{{{name}}}"], rel=1e-5)
+            else:
+                assert numbers[f"mean_rate{{{name}}}"] == pytest.approx(
+                    of_branches @ drawn.lengths[:-1] / drawn.lengths.sum(), rel=1e-5
+                )
+        assert numbers["clock_rate{a}"] == 1.0
+    shown = set(names) <= set(result.tree.annotations[0])
+    assert shown == (clock != "strict") and "clock_rate{b,c}" in result.parameters.names
+
+
 def test_what_parts_share_is_part_of_the_analysis(settings, tmp_path):
     def identity(own):
         return str(time_identity(own, time_input(own).model))
@@ -64,6 +102,11 @@ def test_what_parts_share_is_part_of_the_analysis(settings, tmp_path):
     linked = replace(both, link=("kappa",))
     assert "kappa{a}" in time_input(both).model.space.elements
     assert "kappa" in time_input(linked).model.space.elements
+    own = replace(both, linkage="unlinked", prior=())
+    assert "clock_rate{a}" in time_input(own).model.space.elements
+    together = time_input(replace(own, link=("lengths:a,b",))).model
+    assert together.n_clocks == 1 and "clock_rate" in together.space.elements
+    assert identity(own) != identity(replace(own, link=("lengths:a,b",)))
     seen = {identity(both), identity(linked), identity(replace(both, linkage="linked"))}
     (tmp_path / "parts").write_text("DNA, a = 1-13\nDNA, b = 14-20\n")
     assert len(seen | {identity(both)}) == 4
@@ -76,6 +119,8 @@ def test_what_parts_share_is_part_of_the_analysis(settings, tmp_path):
         ({"chains": TimeSettings(start="lsd")}, "--start lsd is for one part"),
         ({"partitions": None, "link": ("kappa",)}, "there is one"),
         ({"link": ("lengths:a,b",)}, "a rate each or one for all"),
+        ({"linkage": "unlinked"}, r"no 'clock_rate' to give a prior"),
+        ({"linkage": "unlinked", "link": ("rate=1:a",), "prior": ()}, "no part has a rate"),
     ],
 )
 def test_what_cannot_be_is_refused(settings, change, message):

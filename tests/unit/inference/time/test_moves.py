@@ -34,8 +34,9 @@ class Point:
     """A draw of tree, rates and deviations."""
 
     tree: object
-    values: np.ndarray  # rate, spread
-    deviations: np.ndarray
+    values: np.ndarray  # rate, spread of every clock
+    deviations: np.ndarray  # of the last one
+    free: np.ndarray | None = None  # whose rate is not fixed, None: all
 
 
 def normal(parent, e, numbers, by_e, by_number):
@@ -83,23 +84,25 @@ def prior_draws(n, seed, uncertain=False, kind="normal"):
 
 def log_density(tree, values, e, kind="normal"):
     g = Genealogy(tree.heights, tree.order, 5, np.zeros(0, np.int64))
-    rate, spread = values
-    if spread <= 0:
+    rates, spreads = values[::2], values[1::2]
+    if spreads.min() <= 0:
         return -np.inf
-    numbers = -0.5 * np.log(rate) ** 2 - np.log(rate) - SPREAD_RATE * spread
-    own = DEVIATIONS[kind][1](tree.parent, e, values, np.zeros(9), np.zeros(2))
+    numbers = (-0.5 * np.log(rates) ** 2 - np.log(rates) - SPREAD_RATE * spreads).sum()
+    own = DEVIATIONS[kind][1](tree.parent, e, values[-2:], np.zeros(9), np.zeros(2))
     return constant.log_density(g, np.array([SIZE]), np.zeros(0)) + numbers + own
 
 
 def proposal(point, tuning, rng, kind=clocks.BY_CV, groups=(2, 2)):
     tree = point.tree
-    empty = np.zeros(0)
+    k, empty = 2 if len(point.values) == 4 else 1, np.zeros(0)
+    free = np.ones(k, np.uint8) if point.free is None else point.free
+    room = ROOM._replace(per_length=np.repeat(ROOM.per_length / k, k))
     return Proposal(
         5, rng, tuning, 0.0, 0.0, empty, np.zeros(8), tree.parent.copy(), tree.left.copy(), tree.right.copy(),
-        tree.heights.copy(), tree.order.copy(), point.deviations.copy(), point.values.copy(), 0, 1, kind, 0,
-        np.array(groups),
+        tree.heights.copy(), tree.order.copy(), point.deviations.copy(), point.values.copy(),
+        np.arange(0, 2 * k, 2), np.arange(1, 2 * k, 2), free, k - 1, kind, 0, np.array(groups),
         np.array([[0.0, 0.0], [0.0, 0.0], [0.5, 3.0], [2.5, 2.5], [4.0, 4.0]]), np.array([2]),
-        np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20), ROOM,
+        np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20), room,
     )  # fmt: skip
 
 
@@ -207,6 +210,27 @@ def test_a_move_leaves_the_prior_as_it_is(name):
         assert largest_flow(move, POINTS, move.propose, "log") < 4.2
         for kind in ("bridge", "gamma"):
             assert largest_flow(move, OF_CLOCKS[kind], move.propose, kind) < 4.2
+
+
+OF_SEVERAL = [replace(p, values=np.append(q.values, p.values)) for p, q in zip(POINTS, DATED)]
+"""Two clocks, the deviations those of the second."""
+
+
+@pytest.mark.parametrize("name", ["branch_deviation", "parsimony_spr", "spread_centred", "up_down"])
+def test_a_move_beside_another_clock_leaves_the_prior_as_it_is(name):
+    move = registered()[name]
+    assert largest_flow(move, OF_SEVERAL, move.propose) < 4.2
+
+
+def test_up_down_counts_the_rates_that_it_changes():
+    move = registered()["up_down"]
+    held = [replace(p, free=np.array([0, 1], np.uint8)) for p in OF_SEVERAL]
+    assert largest_flow(move, held, move.propose) < 4.2
+    p = proposal(held[0], 0.5, stream(1, 0, 0))
+    move.propose(p)
+    assert (p.values == held[0].values).tolist() == [True, True, False, True]
+    as_of_one = 3 / 2  # planted: T - 2 where it is T - 3
+    assert largest_flow(move, OF_SEVERAL * 7, lambda p: as_of_one * move.propose(p)) > 5.0
 
 
 @pytest.mark.parametrize("name", [*WITH_RATIO, "spread_centred"])

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from phloem.density import clocks
+from phloem.density.parameterisation import Linkage, PartModel
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.tree_priors.tree_prior import LEVEL
 from phloem.errors import InputError
-from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time.move_table import Costs, chosen_moves
 from phloem.inference.time.run import _there, stretch_after
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel, family_text, parse_family
@@ -61,6 +62,33 @@ def test_clocks_bring_their_numbers_and_moves(clock):
     fixed = replace(model, fixed=frozenset({"clock_cv", "clock_scale"}))
     held = {m.name for m in chosen_moves(fixed, there, None, costs)[0]}
     assert not any("multiplier" in name for name in held if name.startswith(("clock_cv", "clock_scale")))
+
+
+def of_parts(clock="ucln", together=(), **more):
+    """Three parts, each with a clock, or with that of another."""
+    parts = [PartModel(name, parse_model("JC", datatype="dna"), 10) for name in "xyz"]
+    structure = structure_of_parts(parts, Linkage("unlinked", {}, together))
+    bounds = np.repeat([[0.0], [0.0], [1.0], [2.0], [2.5]], 2, axis=1)
+    return time_model(structure, TreeModel(clock=clock, **more), TAXA, bounds, float("nan"))
+
+
+def test_clocks_of_parts_have_numbers_and_moves_of_their_own():
+    fixed = {"clock_rate{y}": 0.3, "clock_cv{x,z}": 0.4}
+    model = of_parts(together=(("x", "z"),), priors=fixed)
+    assert list(model.space.elements[:4]) == [
+        "clock_rate{x,z}", "clock_cv{x,z}", "clock_rate{y}", "clock_cv{y}"
+    ]  # fmt: skip
+    assert model.rate_traits == ("x+z.rate", "y.rate") and model.reference == (True, False)
+    assert model.fixed == set(fixed) and [list(own) for own in model.engine.sets] == [[0], [1], [0]]
+    there, costs = _there(model) | {"model": False, "characters": False}, Costs(10.0, 100.0, 1.0)
+    moves = {m.name: m.block for m in chosen_moves(model, there, None, costs)[0]}
+    assert [(n, b) for n, b in moves.items() if n.startswith(("branch_dev", "spread_c", "up_d"))] == [
+        ("branch_deviation{x,z}", 0), ("branch_deviation{y}", 1), ("spread_centred{y}", 1), ("up_down", 0)
+    ]  # fmt: skip
+    assert "clock_rate{y}_multiplier" not in moves and "clock_rate{x,z}_multiplier" in moves
+    assert not _there(of_parts("strict", priors={f"clock_rate{{{x}}}": 1.0 for x in "xyz"}))["rate"]
+    with pytest.raises(InputError, match=r"no 'clock_rate' to give a prior(.|\n)*clock_rate\{x\}"):
+        of_parts(priors={"clock_rate": 1.0})
 
 
 def test_names_are_of_kinds():
