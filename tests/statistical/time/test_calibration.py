@@ -350,7 +350,7 @@ CASES = {
         of_two_clocks,
         lambda data: data._replace(clock=data.clock._replace(rate=data.clock.rate[::-1].copy())),
         relative=of_each_clock,
-        sites=(80, 120),
+        sites=(50, 150),
         linkage="unlinked",
     ),
     "trait": Case(
