@@ -225,8 +225,8 @@ def _learn(run: Run) -> None:
             rows[0] = state.jumps.ravel()
             jumps = shared(rows).sum(0).reshape(state.jumps.shape)
             usual = np.array([move.weight for move in run.moves]) if at > quarter else None
-            of_topology, kept = data.moves.on == OF_TOPOLOGY, weights.without_coordinates(data)
-            weights.learn_weights(state, usual, of_topology, jumps, kept, data.moves.splits != 0)
+            of_topology, kept = data.moves.on == OF_TOPOLOGY, weights.not_starved(data)
+            weights.learn_weights(state, usual, of_topology, jumps, kept)
 
 
 def _work_among_ranks(run: Run, pair: np.ndarray, log_uniform: np.ndarray, task: int) -> None:

@@ -34,7 +34,6 @@ from phloem.inference.mcmc.split_memory import keys_below
 EVERY = 100  # generations between two looks at the cold chain
 LEAST_LOOKS = 20  # of a stretch, for shares to be learnt from it
 LEAST_SHARE, LEAST_OF_TOPOLOGY = 0.1, 0.5  # of a move's usual work, that is left to it
-OF_BLIND = 0.8  # of what moves of the topology would do alone, that those which know splits leave to them
 RARE = 0.02  # splits of a frequency below it, or above 1 less it, tell nothing
 POOLED = 5.0  # changes of a split that weigh as much as what moves do to all splits
 STEPS = 500
@@ -100,10 +99,14 @@ def watch(state: ChainState, rows: np.ndarray) -> None:
 # What follows from them.
 
 
-def without_coordinates(data: ChainData) -> np.ndarray:
-    """(M,) bool: moves of a block whose dimension changes, in which no jump is measured."""
+def not_starved(data: ChainData) -> np.ndarray:
+    """(M,) bool: moves of which jumps do not tell enough to leave them less than their usual work. Those of a
+    block whose dimension changes, in which no jump is measured; and those that know splits, which take chains
+    between modes of several splits: too seldom to be seen while moves adapt, whereas what changes single
+    splits to and fro is seen to jump much."""
     changes = np.append(data.joint.support == OF_OTHERS, False)
-    return changes[np.where(data.moves.on == OF_NUMBERS, data.moves.block, -1)]
+    changes = changes[np.where(data.moves.on == OF_NUMBERS, data.moves.block, -1)]
+    return changes | (data.moves.splits != 0)
 
 
 def learn_weights(
@@ -112,13 +115,10 @@ def learn_weights(
     of_topology: np.ndarray,
     jumps: np.ndarray,
     kept: np.ndarray | bool = False,
-    by_splits: np.ndarray | bool = False,
 ) -> None:
     """Shares from what was seen since the last time, and begin anew; too little of it changes none. usual:
     (M,) the moves' weights, None: forget only; of_topology: (M,) bool; jumps: state.jumps, over all
-    processes; kept: (M,) bool, moves that keep the share of work that they usually have; by_splits: (M,)
-    bool, moves that know splits. They only lead to what was seen, and so do not take from the other moves of
-    the topology more than OF_BLIND leaves these of their best shares without them."""
+    processes; kept: (M,) bool, moves that keep at least the share of work that they usually have."""
     tried = jumps[:, PROPOSALS]
     if usual is not None and state.seen[LOOKS, 0] >= LEAST_LOOKS and tried.any():
         usually = np.sum(jumps[:, WORK]) / np.sum(tried)  # of a move that was not tried once
@@ -127,13 +127,7 @@ def learn_weights(
         least = np.where(of_topology, LEAST_OF_TOPOLOGY, LEAST_SHARE)
         least = np.where(kept, 1.0, least) * usual * work / np.sum(usual * work)
         if rates.shape[1]:  # chains that stood still have taught nothing
-            start, blind = usual * work, ~np.broadcast_to(by_splits, len(work))
-            told = rates[blind].max(0, initial=0.0) > 0
-            if told.any() and not blind.all():
-                alone = best_shares(rates[blind][:, told], weights[told], start[blind], least[blind])
-                alone = np.where(of_topology[blind], OF_BLIND * alone, 0.0)
-                least[blind] = np.maximum(least[blind], alone)
-            state.cumulative[:] = cumulative_shares(best_shares(rates, weights, start, least) / work)
+            state.cumulative[:] = cumulative_shares(best_shares(rates, weights, usual * work, least) / work)
     state.jumps[:], state.watched[:], state.seen[:] = 0, 0, 0
 
 
