@@ -59,13 +59,13 @@ def run_draw(settings: DrawTreeSettings) -> str | None:
     if settings.out is None:
         cells = 2 * tree.n_tips * settings.width
         require_memory(f"{cells:,.0f} characters", 8 * cells, "Choose a smaller --width, or a picture.")
-        support = _support_key(tree, settings.picture.support)
+        support = support_key(tree, settings.picture.support)
         return draw_tree(tree, int(settings.width), support, ladderize=settings.picture.ladderize)
     save_picture(tree, settings.out, settings.picture)
     return None
 
 
-def _support_key(tree: Tree, wanted: str | None) -> str | None:
+def support_key(tree: Tree, wanted: str | None = None) -> str | None:
     """The annotation to write at the nodes: the wanted one, else the first usual one that the tree has."""
     if wanted is not None:
         return None if wanted == "none" else wanted

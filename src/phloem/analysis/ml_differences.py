@@ -243,7 +243,8 @@ def run_differences(
     model, begin = _model(settings, genomes), time.perf_counter()
     seconds = genomes.n_distinct * (_SECONDS[0] + _SECONDS[1] * np.log10(genomes.n_distinct))
     need = readable_bytes(bytes_of(genomes))
-    forecast = f"about {need} of memory and {max(seconds / 60, 0.1):.1f} minutes are forecast"
+    duration = f"{max(seconds, 1):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
+    forecast = f"about {need} of memory and {duration} are forecast"
     say(f"engine of differences: {reason}. {forecast[0].upper()}{forecast[1:]}.")
     threads = settings.threads or ranks().cores
     wanted = DifferencesSettings(settings.radius, settings.seed, threads, settings.sprta)
@@ -314,13 +315,12 @@ def write_differences(result: MlDifferences) -> None:
     write_json(result.to_json(), f"{prefix}.json")
 
 
-def summary_lines(result: MlDifferences) -> list[str]:
-    """The data, and why this engine."""
+def data_line(result: MlDifferences) -> str:
+    """What was read."""
     data = result.data
-    return [
-        f"{data['taxa']:,} taxa, {data['distinct']:,} distinct, {data['sites']:,} sites, {data['datatype']}",
-        *wrap(f"engine of differences: {result.reason}", 80, subsequent_indent="  "),
-    ]
+    return (
+        f"{data['taxa']:,} taxa, {data['distinct']:,} distinct, {data['sites']:,} sites, {data['datatype']}"
+    )
 
 
 def round_lines(found: DifferencesResult) -> list[str]:
@@ -340,7 +340,8 @@ def report_lines(result: MlDifferences) -> list[str]:
         f"phloem {result.provenance['version']}, {result.provenance['date']}",
         "",
         f"alignment: {result.settings.alignment}",
-        *summary_lines(result),
+        data_line(result),
+        *wrap(f"engine of differences: {result.reason}", 80, subsequent_indent="  "),
         f"seconds: {result.seconds:.1f}, reading {result.reading_seconds:.1f}; seed {result.settings.seed}",
         "",
         f"model: {found.model_text}",

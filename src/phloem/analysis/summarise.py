@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from phloem.analysis.draw import check_picture_name, save_picture
+from phloem.analysis.draw import check_picture_name, save_picture, support_key
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.report import Report, ReportNumbers, report_html
 from phloem.analysis.split_tables import SPLIT_TABLES, write_split_tables
@@ -23,6 +23,7 @@ from phloem.inference.mcmc.settings import Convergence
 from phloem.io.output_file import write_file
 from phloem.io.trees import newick_text, write_trees
 from phloem.plot.drawing import DrawSettings
+from phloem.plot.terminal_tree import draw_tree
 from phloem.summary.clade_trees import tree_of_clades
 from phloem.summary.splits import SplitFrequencyDeviation, split_frequency_deviation, topology_table
 from phloem.summary.trace import mixing, trace_summary
@@ -271,3 +272,9 @@ def tree_lines(found: TreeSampleSummary, mass: float) -> list[str]:
 def summary_newick(summary: TreeSampleSummary) -> str:
     """The tree as one line of Newick, annotated."""
     return newick_text([summary.tree]).rstrip("\n") if summary.tree is not None else ""
+
+
+def summary_drawing(summary: TreeSampleSummary, width: int) -> str:
+    """The tree for a terminal of so many columns."""
+    tree = summary.tree
+    return "" if tree is None else draw_tree(tree, width, support_key(tree))

@@ -49,6 +49,8 @@ def build_app():
     """The typer application with every command of COMMANDS."""
     import typer
 
+    from phloem.cli.naming import Command
+
     app = typer.Typer(
         name="phloem",
         help="Statistical phylogenetics on many-core hardware: likelihoods, gradients, posteriors, trees.",
@@ -60,7 +62,7 @@ def build_app():
     app.callback()(_version_option())
     for name, target in COMMANDS.items():
         module, function = target.split(":")
-        app.command(name)(getattr(import_module(module), function))
+        app.command(name, cls=Command)(getattr(import_module(module), function))
     return app
 
 

@@ -16,7 +16,9 @@ def concordance(
     scfl: bool = typer.Option(False, "--scfl", help="Site concordance by likelihood, too."),
     model: str | None = typer.Option(None, "--model", "-m", help="With --scfl; else the usual one."),
     seed: int = typer.Option(1, help="Of the quartets that are drawn."),
-    prefix: str | None = typer.Option(None, "--prefix", "-p", help="Of the files written; the tree's name."),
+    prefix: str | None = typer.Option(
+        None, "--prefix", "-p", help="What the names of all files written begin with; the tree's name."
+    ),
     redo: bool = typer.Option(False, "--redo", help="Replace files that exist."),
 ) -> None:
     """Concordance of every inner branch with gene trees (and quartets of taxa) and with sites."""

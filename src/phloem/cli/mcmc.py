@@ -26,7 +26,9 @@ CHARACTER_STATES = typer.Option(
 START = typer.Option(
     "random", help="Starting trees: random, nj, bionj, upgma, or a tree file; perturbed for each chain."
 )
-PREFIX = typer.Option(None, "--prefix", "-p", help="Of the files written; the alignment's name.")
+PREFIX = typer.Option(
+    None, "--prefix", "-p", help="What the names of all files written begin with; the alignment's name."
+)
 MRBAYES_BLOCK = typer.Option("obey", help="Of a NEXUS file: it says what the analysis is, or nothing.")
 DRY_RUN = typer.Option(False, "--dry-run", help="Say what would be done, as options too, and stop.")
 PILOT = typer.Option(None, help="Sample so many seconds, forecast the whole analysis from them, and stop.")

@@ -19,7 +19,9 @@ _ROWS = 8  # of the table of models
 
 # What commands that fit trees share (analysis/ml_settings.FitSettings).
 MODEL_HELP = "Such as GTR+F+I+G4; by default GTR+F+G4, LG+G4, GY94+F3X4 or MK+G4; @FILE: of a PREFIX.model."
-PREFIX = typer.Option(None, "--prefix", "-p", help="Of the files written; the alignment's name.")
+PREFIX = typer.Option(
+    None, "--prefix", "-p", help="What the names of all files written begin with; the alignment's name."
+)
 SEED = typer.Option(1, help="Same seed, same numbers, whatever the number of threads.")
 THREADS = typer.Option(None, help="Threads; chosen by problem size if not given.")
 GAMMA = typer.Option("mean", help="Rates of +G categories: means or medians.")
@@ -163,11 +165,10 @@ def _show_genes(result: GenesResult) -> None:
 def _show_differences(result: MlDifferences) -> None:
     from rich.text import Text
 
-    from phloem.analysis.ml_differences import round_lines, summary_lines, support_lines
+    from phloem.analysis.ml_differences import data_line, round_lines, support_lines
 
     console, found = report_console(), result.found
-    for line in summary_lines(result):
-        console.print(Text(line), soft_wrap=True)
+    console.print(Text(f"{data_line(result)}; engine of differences"))  # why was told before it began
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
     console.print(Text(f"fitted model: {found.model_text}"), soft_wrap=True)

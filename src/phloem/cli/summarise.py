@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from phloem.analysis.summarise import TreeSampleSummary
 
 
 def summarise(
@@ -23,7 +26,12 @@ def summarise(
         "mean", help="Branch lengths; of rooted mcc trees node heights. The last two are not for a consensus."
     ),
     mass: float = typer.Option(0.95, help="Of HPD intervals and of the credible set of topologies."),
-    out: str | None = typer.Option(None, "--out", "-o", help="File for the tree, else standard output."),
+    out: str | None = typer.Option(
+        None,
+        "--out",
+        "-o",
+        help="File for the tree; else, or as -, standard output: Newick, in a terminal a drawing unless -.",
+    ),
     picture: str | None = typer.Option(None, help="Picture of the tree: .svg, .png or .pdf."),
     tables: str | None = typer.Option(
         None, help="Write NAME.parts, NAME.tstat and NAME.vstat as MrBayes' sumt does."
@@ -35,9 +43,10 @@ def summarise(
     import sys
 
     from phloem.analysis.outputs import STDOUT
-    from phloem.analysis.summarise import SummariseSettings, run_summarise, summary_newick, tree_lines
-    from phloem.cli.streams import print_result, require_stdout
+    from phloem.analysis.summarise import SummariseSettings, run_summarise, tree_lines
+    from phloem.cli.streams import require_stdout
 
+    drawn = out is None and sys.stdout is not None and sys.stdout.isatty()
     out = None if out == STDOUT else out
     if out is None:
         require_stdout()
@@ -50,14 +59,28 @@ def summarise(
     if found.numbers is not None:
         _show_numbers(found)
     if found.tree is not None and out is None:
-        print_result(summary_newick(found) + "\n")
+        _show_tree(found, drawn)
     written = {"tree": out, "picture": picture, "report": report}
     for what, file in written.items():
         if file is not None:
             print(f"{what} written to {file}", file=sys.stderr)
 
 
-def _show_numbers(found) -> None:
+def _show_tree(found: TreeSampleSummary, drawn: bool) -> None:
+    """For people a drawing: a line of Newick with all its annotations fills a terminal and tells little."""
+    import sys
+
+    from phloem.analysis.summarise import summary_drawing, summary_newick
+    from phloem.cli.streams import print_result, terminal_width
+
+    if drawn:
+        print(summary_drawing(found, terminal_width()))
+        print("the tree itself, annotated: --out FILE, or a pipe", file=sys.stderr)
+    else:
+        print_result(summary_newick(found) + "\n")
+
+
+def _show_numbers(found: TreeSampleSummary) -> None:
     """The table of the trace and the verdict: the result where there is no tree, else beside it."""
     from phloem.analysis.summarise import WANTED
     from phloem.cli.mcmc import parameter_table, show_convergence

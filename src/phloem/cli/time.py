@@ -89,7 +89,12 @@ def time(
     clade: list[str] | None = CLADE,
     monophyletic: list[str] | None = MONOPHYLETIC,
     calibrate: list[str] | None = CALIBRATE,
-    prefix: str | None = typer.Option(None, "--prefix", "-p", help="Of the files written."),
+    prefix: str | None = typer.Option(
+        None,
+        "--prefix",
+        "-p",
+        help="What the names of all files written begin with; the alignment's, and .time.",
+    ),
     generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
     runs: int = typer.Option(2, help="Independent runs from random trees, to compare with each other."),

@@ -147,6 +147,26 @@ def test_a_narrow_terminal_loses_nothing_and_a_wide_one_is_used(arguments, folde
         assert longest[80] <= 80 and longest[40] < 60, longest
 
 
+def test_a_summary_tree_is_drawn_for_people_and_newick_for_programs(folder):
+    (folder / "s.nwk").write_text("((a:1,b:1):1,c:1,d:1);\n" * 4)
+    command = ["summarise", "s.nwk", "--burn-in", "0"]
+    status, text = in_terminal(80, *command)
+    assert status == 0 and "├" in text and "&prob" not in text and "--out FILE" in text
+    assert "&prob" in in_terminal(80, *command, "--out", "-")[1]
+    piped = shell("phloem " + " ".join(command))
+    assert piped.stdout.startswith(b"(") and b"--out" not in piped.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [("ml x.fa --out y", "--prefix"), ("draw x.nwk -p y", "--out"), ("doctor --out y", None)],
+)
+def test_out_and_prefix_are_told_apart(line, other, folder):
+    told = shell(f"phloem {line}").stderr.decode()
+    assert "No such option" in told and ("Possible" in told) == (other is not None)
+    assert other is None or f"options: {other})" in told
+
+
 def test_a_table_is_never_cut():
     table = Table()
     table.add_column("name", overflow="fold")
