@@ -2,8 +2,8 @@
 
 Minh, Nguyen and von Haeseler 2013 (Mol. Biol. Evol. 30:1188) and Hoang et al. 2018 (35:518): a resampled
 log-likelihood is the resampled weights times the log-likelihoods of the sites (RELL), so that a tree is
-evaluated once for all replicates. Here the trees are the hilltops that the search met, all their regrafts
-that get a second look, and those of the few trees that then win most replicates.
+evaluated once for all replicates. Here the trees are the hilltops that the search met, and regrafts that get
+a second look: of the tree that wins most replicates, then of the one that does so among all, and so on.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from phloem.tree.half_edges import HalfEdges, branch_splits, preorder, topology_
 
 TIE = 0.5  # log units: within these, trees of a replicate are equally good, and one is drawn (Hoang et al.)
 _SLACK, _LOOKS = 25.0, 8  # regrafts that get a second look: log units below their tree; of a subtree at most
-_HIGH, _MOST_TOPS = 30.0, 20  # hilltops whose regrafts are looked at: log units below the best; at most
-_WINNERS = 4  # further trees whose regrafts are looked at
+_HIGH, _MOST_TOPS = 30.0, 20  # hilltops that are among the trees: log units below the best; at most
+_WINNERS, _WINS = 12, 0.005  # trees whose regrafts are looked at: at most; share of replicates that one wins
 _ROOM = 1 << 27  # bytes of log-likelihoods of sites held at a time
 
 
@@ -54,12 +54,12 @@ def ultrafast(
     weights. counts (R, P): resampled weights."""
     pool = _Pool(messages, counts, rng, radius)
     for edges in hilltops[:_MOST_TOPS]:
-        pool.expand(edges.copy())
-    wins = pool.chosen()
-    for k in np.argsort(-np.bincount(wins.trees), kind="stable")[: _WINNERS + len(hilltops)]:
-        if pool.n_expanded == min(len(hilltops), _MOST_TOPS) + _WINNERS:
+        pool.add_hilltop(edges.copy())
+    for _ in range(_WINNERS):
+        winner = pool.winner()
+        if winner is None:
             break
-        pool.expand(wins.distinct[k].copy())
+        pool.expand(winner)
     return pool.chosen()
 
 
@@ -76,24 +76,31 @@ class _Pool:
         self._scores: list[np.ndarray] = []
         self._best = -np.inf
 
-    @property
-    def n_expanded(self) -> int:
-        return len(self._expanded)
+    def add_hilltop(self, edges: HalfEdges) -> None:
+        """Add a tree, its lengths fitted in place, unless it is far below the best."""
+        place = fit_lengths(self._messages, edges, 0.1)
+        self._best = max(self._best, place.log_likelihood)
+        key = topology_key(edges.back)
+        if place.log_likelihood >= self._best - _HIGH and key not in self._known:
+            self._add(key, edges, None, (self._counts @ self._messages.sites())[:, None])
+
+    def winner(self) -> HalfEdges | None:
+        """Of the trees whose regrafts are not known, the one that wins most replicates, if many."""
+        scores = self._all_scores()
+        wins = np.bincount(scores.argmax(1), minlength=scores.shape[1])
+        for k in np.argsort(-wins, kind="stable"):
+            if wins[k] < _WINS * len(scores):
+                break
+            edges = self._tree(k)
+            if topology_key(edges.back) not in self._expanded:
+                return edges
+        return None
 
     def expand(self, edges: HalfEdges) -> None:
-        """Add a tree, its lengths fitted in place, and its regrafts; nothing if that was done, or the tree is
-        far below the best."""
-        key = topology_key(edges.back)
-        if key in self._expanded:
-            return
-        self._expanded.add(key)
+        """Add the regrafts of a tree, whose lengths are fitted in place."""
+        self._expanded.add(topology_key(edges.back))
         messages, order = self._messages, preorder(edges.back)
         place = fit_lengths(messages, edges, 0.1)
-        self._best = max(self._best, place.log_likelihood)
-        if place.log_likelihood < self._best - _HIGH:
-            return
-        if key not in self._known:
-            self._add(key, edges, None, (self._counts @ messages.sites())[:, None])
         subtrees = np.arange(edges.n_tips, len(edges.back))
         found = messages.regrafts(edges.back, edges.lengths, order, subtrees, self._radius, _SLACK)
         rows = worth_a_look(found, place.log_likelihood - _SLACK, _LOOKS)
@@ -118,19 +125,23 @@ class _Pool:
 
     def chosen(self) -> Replicates:
         """For every replicate one of the trees that are within TIE of its best."""
-        scores = np.concatenate(self._scores, axis=1)
-        self._scores = [scores]
+        scores = self._all_scores()
         tied = scores >= scores.max(1, keepdims=True) - TIE
         drawn = np.where(tied, self._rng.random(scores.shape), -1.0).argmax(1)
         used, trees = np.unique(drawn, return_inverse=True)
-        distinct = []
-        for k in used:
-            edges, move = self._trees[k]
-            edges = edges.copy()
-            if move is not None:
-                regraft(edges, move)
-            distinct.append(edges)
-        return Replicates(distinct, trees)
+        return Replicates([self._tree(k) for k in used], trees)
+
+    def _all_scores(self) -> np.ndarray:
+        """(R, trees) of every replicate and tree."""
+        self._scores = [np.concatenate(self._scores, axis=1)]
+        return self._scores[0]
+
+    def _tree(self, k: int) -> HalfEdges:
+        edges, move = self._trees[k]
+        edges = edges.copy()
+        if move is not None:
+            regraft(edges, move)
+        return edges
 
 
 def climb_each(
