@@ -86,6 +86,7 @@ def _show_numbers(found: TreeSampleSummary) -> None:
     from phloem.cli.mcmc import parameter_table, show_convergence
     from phloem.cli.streams import message_console, print_table, report_console
 
+    assert found.numbers is not None and found.diagnosis is not None
     console = report_console() if found.tree is None else message_console()
     runs = len(found.numbers.values)
     title = f"{found.draws:,} samples of each of {runs} runs" if runs > 1 else f"{found.draws:,} samples"

@@ -58,6 +58,9 @@ TRAIT_RATES = typer.Option("symmetric", help="Of a route and the way back: one r
 TRAIT_ROOT = typer.Option("equal", help="Frequencies of the trait's states at the root.")
 BSSVS = typer.Option(False, "--bssvs", help="Routes of the trait come and go; few are expected.")
 CALIBRATE = typer.Option(None, help="Age of a clade or root: 'apes=normal(15,2)'; may be repeated.")
+PREFIX = typer.Option(
+    None, "--prefix", "-p", help="What the names of all files written begin with; the alignment's, and .time."
+)
 
 
 @takes_data(partitions=True)
@@ -89,12 +92,7 @@ def time(
     clade: list[str] | None = CLADE,
     monophyletic: list[str] | None = MONOPHYLETIC,
     calibrate: list[str] | None = CALIBRATE,
-    prefix: str | None = typer.Option(
-        None,
-        "--prefix",
-        "-p",
-        help="What the names of all files written begin with; the alignment's, and .time.",
-    ),
+    prefix: str | None = PREFIX,
     generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
     runs: int = typer.Option(2, help="Independent runs from random trees, to compare with each other."),
