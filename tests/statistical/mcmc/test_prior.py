@@ -55,12 +55,13 @@ TOPOLOGY_MOVES = {
 }
 
 
-def seldom(moves) -> list:
-    """Moves that know splits, and by gradients, in the slow suite only: others ask the same of them in less
-    time."""
-    names = ["learnt_nni", "learnt_spr", "leapfrog"]
-    slow = [*names, *(LENGTH_MOVES[name] for name in names)]
-    return [pytest.param(move, marks=pytest.mark.slow) if move in slow else move for move in moves]
+def some(moves, fast) -> list:
+    """Of moves of which the same is asked: the others of the slow suite only."""
+    return [pytest.param(move, marks=[] if move in fast else pytest.mark.slow) for move in moves]
+
+
+# those that know splits, or go by gradients, take longest
+BLIND = [name for name in LENGTH_MOVES if name not in ("learnt_nni", "learnt_spr", "leapfrog")]
 
 
 def length_p_values(samples, n_tips: int) -> list[float]:
@@ -86,13 +87,13 @@ def test_topologies_are_uniform(move, n_tips, n_topologies, p_extend):
     assert topology_p_value(samples, n_topologies) > ACCEPT
 
 
-@pytest.mark.parametrize("move", seldom(LENGTH_MOVES))
+@pytest.mark.parametrize("move", some(LENGTH_MOVES, BLIND))
 def test_branch_lengths_follow_the_gamma_dirichlet_prior(move):
     _, samples = prior_draws(5, 6000, move_weights=LENGTH_MOVES[move], sample_every=150)
     assert min(length_p_values(samples, 5)) > ACCEPT
 
 
-@pytest.mark.parametrize("move", seldom(LENGTH_MOVES))
+@pytest.mark.parametrize("move", some(LENGTH_MOVES, ["branch_multiplier", "spr"]))
 def test_branch_lengths_follow_the_exponential_prior(move):
     _, samples = prior_draws(5, 4000, move_weights=LENGTH_MOVES[move], sample_every=150, priors=EXPONENTIAL)
     tips = tip_lengths(samples)
@@ -100,7 +101,7 @@ def test_branch_lengths_follow_the_exponential_prior(move):
     assert ks_p_value(samples.lengths.sum(axis=1), stats.gamma(7, scale=0.1)) > ACCEPT
 
 
-@pytest.mark.parametrize("moves", seldom([None, *TOPOLOGY_MOVES.values()]))
+@pytest.mark.parametrize("moves", some([None, *TOPOLOGY_MOVES.values()], [None]))
 def test_tips_and_internal_branches_of_unequal_weight(moves):
     """Topology moves turn tips' branches into internal ones and back; the prior tells them apart."""
     _, samples = prior_draws(6, 6000, move_weights=moves, sample_every=150, priors=UNEQUAL)
@@ -145,6 +146,7 @@ def test_priors_of_single_blocks():
     assert ks_p_value(exchanged, wanted["r(G<->T)"]) < REJECT  # control: entries of a Dirichlet mixed up
 
 
+@pytest.mark.slow
 def test_other_priors_of_branch_lengths():
     def drawn(text):
         priors = Priors(branch_lengths=parse_length_prior(text))
@@ -206,6 +208,7 @@ def test_rates_of_parts_and_free_rates_follow_their_priors(move):
         assert ks_p_value(draws[name], stats.expon()) > ACCEPT
 
 
+@pytest.mark.slow
 def test_every_set_of_branch_lengths_follows_the_prior():
     """By all moves, those of the topology included, which change all sets at once."""
     models = [parse_model(text, datatype="dna") for text in ("JC", "JC+H2")]
@@ -233,6 +236,7 @@ def test_all_moves_and_heated_chains_together():
 HOT = {"n_chains": 4, "heating": 2.0, "move_weights": {"alpha_multiplier": 1, "branch_multiplier": 1}}
 
 
+@pytest.mark.slow
 def test_very_hot_chains_leave_the_cold_one_its_prior():
     names, samples = prior_draws(4, 40_000, sample_every=4, **HOT)
     assert ks_p_value(samples.numbers[:, 2 + names.index("alpha")], stats.expon()) > ACCEPT
@@ -252,7 +256,7 @@ def test_swaps_without_their_ratio_are_noticed():
 CONSTRAINTS = ((1, 3), (1, 3, 4))  # of six taxa: 3 ways inside, 3 · 5 trees of the others and the clade
 
 
-@pytest.mark.parametrize("move", seldom([*TOPOLOGY_MOVES, "all"]))
+@pytest.mark.parametrize("move", some([*TOPOLOGY_MOVES, "all"], ["all"]))
 def test_topologies_with_some_splits_are_uniform(move):
     weights = TOPOLOGY_MOVES.get(move)
     if move == "tbr":  # alone it cannot leave some of them: tips hang at branches that it does not cut
