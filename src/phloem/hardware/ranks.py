@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NoReturn, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from phloem.errors import InputError
 from phloem.hardware.machine import detect_hardware, usable_cores
+
+if TYPE_CHECKING:  # every command asks how many processes it is; NumPy would be a third of the time of --help
+    import numpy as np
 
 # What launchers tell each process: how many there are, and which it is. Of several the first one counts:
 # Open MPI starts its own on other hosts with Slurm, whose numbers are then others.
@@ -248,12 +249,12 @@ class _MpiTalk:
         return self.comm.scatter(parts, root=0)
 
     def exchange(self, message: np.ndarray, partner: int) -> np.ndarray:
-        found = np.empty_like(message)
+        found = message.copy()
         self.comm.Sendrecv(message, partner, recvbuf=found, source=partner)
         return found
 
     def shared(self, message: np.ndarray) -> np.ndarray:
-        found = np.empty((self.comm.Get_size(), len(message)))
+        found = message[None].repeat(self.comm.Get_size(), axis=0)
         self.comm.Allgather(message, found)
         return found
 
