@@ -64,26 +64,34 @@ def _compiled(function, **options) -> Any:
     return numba_compile.compiled(function, cache=False, _nrt=False, **options)
 
 
-@_compiled
-def _unknown(kind, proposal):
-    return math.nan
-
-
-def _link(number: int, move, rest):
+def _only(number: int, move):
     def propose(kind, proposal):
-        if kind == number:
-            return move(proposal)
-        return rest(kind, proposal)
+        return move(proposal) if kind == number else math.nan
+
+    return _compiled(propose, inline="always")
+
+
+def _either(first: int, below, others):
+    def propose(kind, proposal):
+        return below(kind, proposal) if kind < first else others(kind, proposal)
 
     return _compiled(propose, inline="always")
 
 
 def chain_of_moves(functions):
-    """(kind, Proposal) → functions[kind](Proposal), NaN for a number that none has."""
-    rest = _unknown
-    for number in reversed(range(len(functions))):
-        rest = _link(number, _compiled(functions[number]), rest)
-    return rest
+    """(kind, Proposal) → functions[kind](Proposal), NaN for a number that none has.
+
+    Halved again and again: one test after the other would be merged one into the other, which copies most
+    moves as often as there are moves, and makes names longer than LLVM tells apart where there are 36.
+    """
+
+    def among(first: int, end: int):
+        if end - first == 1:
+            return _only(first, _compiled(functions[first]))
+        middle = (first + end) // 2
+        return _either(middle, among(first, middle), among(middle, end))
+
+    return among(0, len(functions))
 
 
 propose_kind = chain_of_moves([move.propose for move in move_table.registered().values()])
