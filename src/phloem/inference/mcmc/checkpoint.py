@@ -23,9 +23,8 @@ from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.samples import Samples
 from phloem.io.output_file import explained, write_file
 
-FORMAT = (
-    11  # 1: all samples in the archive; 3: one set of branch lengths; from 4 on: newer moves, weights, clocks
-)
+# 1: all samples in the archive; 3: one set of branch lengths; from 4 on: newer moves, weights, clocks
+FORMAT = 11
 KEPT = "the last checkpoint is kept, and the same command goes on from it"
 
 
