@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from threading import BrokenBarrierError
+from threading import BrokenBarrierError, Event
 
 import pytest
 
@@ -146,15 +146,22 @@ def test_genes_are_shared_by_processes(genes):
 
 def test_what_all_processes_had_done_is_kept(genes, monkeypatch):
     """Two processes, one of which ends before its gene does; another number of them goes on."""
-    analysed = ml_genes.analysed
+    analysed, add, other_has_both = ml_genes.analysed, ml_genes._Journal.add, Event()
 
     def mortal(settings):
         if settings.prefix == "x":
+            assert other_has_both.wait(60)
             raise RuntimeError("killed")
         return analysed(settings)
 
+    def noted(self, row):
+        add(self, row)
+        if row["gene"] == "z":
+            other_has_both.set()
+
     with monkeypatch.context() as patched, pytest.raises((RuntimeError, BrokenBarrierError)):
         patched.setattr(ml_genes, "analysed", mortal)
+        patched.setattr(ml_genes._Journal, "add", noted)
         patched.setattr(ml_genes, "shares_of_genes", lambda genes, size: [["x"], ["y", "z"]])
         led(2, lambda here: run_genes(SETTINGS, here=here))
     assert Path("o.genes.checkpoint.1").exists() and not Path("o.genes.checkpoint").exists()
