@@ -22,6 +22,21 @@ def test_columns_as_text_and_back(columns):
     assert parse_sites(format_sites(sites), 81).tolist() == sites.tolist()
 
 
+@many
+@given(st.integers(2, 9), st.sets(st.integers(0, 8)), st.sets(st.integers(0, 80), max_size=3))
+def test_columns_by_strides_as_text_and_back(period, chosen, changed):
+    """Positions of codons, with columns more or less: equal runs, which are written as strides."""
+    sites = np.array(sorted({i for i in range(81) if i % period in chosen} ^ changed), np.int64)
+    if len(sites):
+        assert parse_sites(format_sites(sites), 81).tolist() == sites.tolist()
+
+
+def test_first_and_second_positions_are_two_strides():
+    assert format_sites(np.array([0, 1, 3, 4, 6, 7, 10])) == "1-7\\3, 2-8\\3, 11"
+    assert format_sites(np.array([0, 2, 4, 8, 11])) == "1-5\\2, 9, 12"
+    assert format_sites(np.array([0, 1, 2, 4, 5, 6, 8, 9, 10])) == "1-3, 5-7, 9-11"
+
+
 @st.composite
 def partitions(draw):
     """Which subset (0 … k-1, each with at least one column) every column is in, and the models."""

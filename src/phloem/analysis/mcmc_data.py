@@ -257,25 +257,32 @@ def _constraints(texts: Sequence[str], taxa: Sequence[str]) -> Constraints:
 # The priors of an analysis in words, before it starts.
 
 
-_NAMED = {"omega", "frequencies", "alpha", "p_invariable"}
+_NAMED = {"omega", "frequencies", "alpha", "p_invariable", "weights", "mixture_weights"}
 
 
 def prior_text(structure: ChainModel, priors: Priors) -> str:
-    """Priors of branch lengths, of topologies, and of those parameters that the models leave free."""
-    free = {parameter.name for part in structure.parts for parameter in part.model.free}
+    """Priors of branch lengths, of topologies, and of those parameters that the models leave free: the usual
+    ones but where --prior gives all parts another."""
+    given = {text.split("=")[0].strip() for text in priors.others}
+    free = {parameter.name for part in structure.parts for parameter in part.model.free} - given
+    free -= {name for name in free if name.startswith("rate_") and "rates" in given}
     unit = " per nucleotide site" if any(part.site_length > 1 for part in structure.parts) else ""
     sets = f" of each of {structure.n_sets} sets" if structure.n_sets > 1 else ""
     parts = [f"branch lengths{sets}{unit} {length_prior_text(priors.branch_lengths)}", "uniform topologies"]
     if PARTITION_RATES in structure.space:
         parts.append("flat Dirichlet shares of the rates of parts")
-    others = {b.name.split("{")[0] for b in structure.space.blocks if b.support == "positive"} - {"alpha"}
-    if others:
-        parts.append(f"exponential(1) {', '.join(sorted(others))}")
+    blocks = [(block.name.split("{")[0], block.support) for block in structure.space.blocks]
+    positive = {name for name, support in blocks if support == "positive"} - {"alpha"}
+    if positive - given:
+        parts.append(f"exponential(1) {', '.join(sorted(positive - given))}")
+    shares = {name for name, support in blocks if support == "unit"} - {"p_invariable"}
+    if shares - given:
+        parts.append(f"uniform {', '.join(sorted(shares - given))}")
     averaged = {p.name: p for part in structure.parts for p in part.model.free if p.averaged}
     if any(p.tied for p in averaged.values()):
         sums = f"{_dirichlet(priors.exchangeability)} sums of equal rates"
         parts.append(f"each of 203 models of the rates as probable, {sums}")
-    if free - _NAMED - others - set(averaged):
+    if free - _NAMED - positive - shares - set(averaged):
         parts.append(f"{_dirichlet(priors.exchangeability)} rates")
     if any(p.kind == "choice" for p in averaged.values()):
         parts.append(f"each of {len(MIXED_MATRICES)} matrices as probable")
@@ -287,9 +294,9 @@ def prior_text(structure: ChainModel, priors: Priors) -> str:
         parts.append(f"exponential({priors.alpha_rate:g}) alpha")
     if "p_invariable" in free:
         parts.append("uniform proportion of invariable sites")
-    if priors.others:
-        parts.append(f"but {', '.join(priors.others)}")
-    return ", ".join(parts)
+    if free & {"weights", "mixture_weights"}:
+        parts.append("flat Dirichlet weights of classes")
+    return ", ".join([*parts, *priors.others])
 
 
 def _dirichlet(concentration: float) -> str:

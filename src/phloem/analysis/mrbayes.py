@@ -25,6 +25,7 @@ from phloem.analysis.mrbayes_models import (
 )
 from phloem.analysis.mrbayes_parts import branch_prior, linked_groups, options_of_parts, priors_of
 from phloem.analysis.mrbayes_sets import Sets
+from phloem.analysis.mrbayes_trees import refuse_other_trees
 from phloem.data.alignment import Coding
 from phloem.data.coding import guess_datatype
 from phloem.data.genetic_code import genetic_code
@@ -41,11 +42,9 @@ showmatrix showmcmctrees showmodel showmoves showparams showusertrees taxastat t
 """
 _NO_MEANING = frozenset(_NO_MEANING_TEXT.split())
 _NOT_YET = {
-    "calibrate": "Time trees are not read from MRBAYES blocks.",
     "comparetree": "Compare trees with phloem summarise.",
     "compareref": "Compare trees with phloem summarise.",
     "propset": "Leave it out: moves tune themselves.",
-    "speciespartition": "Leave it out: every analysis has one tree.",
     "startvals": "Start from a tree with --start FILE instead.",
     "sumss": "The table of stones is written by the analysis itself.",
     "usertree": "Start from a tree with --start FILE instead.",
@@ -59,6 +58,7 @@ tk02branchrates igrvar igrbranchrates wnvar wnbranchrates ilnvar ilnbranchlens m
 ploidy
 """
 _OF_CLOCKS = frozenset(_OF_CLOCKS_TEXT.split())
+_OF_OTHER_TREES = {"calibrate": "a clock", "speciespartition": "species trees"}
 _OF_OTHER_MODELS_TEXT = """
 ratecorrpr rootfreqpr brownscalepr browncorrpr browncorr correlation nbetacat nmixtcat augment gibbsfreq
 """
@@ -125,6 +125,8 @@ class _Analysis:
     divisions: list[Division] = field(default_factory=list)
     partitions: dict[str, tuple[MrBayesCommand, list[Subset]]] = field(default_factory=dict)
     last_link: int = 0
+    of_other_trees: list[int] = field(default_factory=list)
+    unlinked: tuple[MrBayesCommand, Option] | None = None
     started: MrBayesCommand | None = None
     stopped: bool = False
     topology: Setting | None = None
@@ -168,6 +170,9 @@ class _Analysis:
             self.partitions[title.lower()] = (command, subsets)
         elif name == "report":
             self.report(command)
+        elif name in _OF_OTHER_TREES:
+            self.of_other_trees.append(command.line)
+            self.note(command, f"no meaning without {_OF_OTHER_TREES[name]}")
         elif not self.sets.take(command) or name in ("charset", "taxset"):
             if name not in _NO_MEANING:
                 raise command.error(f"{name.upper()} is not supported", "Delete it.")
@@ -196,11 +201,13 @@ class _Analysis:
                 self.set_partition(command, "" if option.value is None else option.value.word)
             elif option.name in ("seed", "swapseed"):
                 self.chains.set(option, command)
-            elif option.name in ("dir", "speciespartition"):
+            elif option.name == "dir":
                 hint = "Leave it out; name files from the working directory."
-                raise command.error(f"SET {option.name.upper()} is not supported", hint, option.line)
+                raise command.error("SET DIR is not supported", hint, option.line)
             else:
                 others.append(option.name)
+            if option.name == "speciespartition":
+                self.of_other_trees.append(option.line)
         if others:
             self.note(command, "no meaning here", f"set {', '.join(others)}")
 
@@ -272,7 +279,10 @@ class _Analysis:
             name, value = setting.option.name, setting.option.value
             if name in _OF_CLOCKS or name in _OF_OTHER_MODELS:
                 unused.append(name)
-                continue
+                if name in _OF_CLOCKS:
+                    self.of_other_trees.append(setting.option.line)
+                if name != "clockvarpr":
+                    continue
             if name in ("seqerror", "aamodel"):
                 raise command.error(f"{name} is not supported", "Delete it.", setting.option.line)
             if name == "topologypr":
@@ -292,9 +302,12 @@ class _Analysis:
             if option.name in _OF_CLOCKS or option.name in _OF_OTHER_MODELS:
                 unused.append(option.name)
                 continue
-            if option.name in ("topology", "ratemultiplier") and command.name == "unlink":
-                hint = "All parts have one topology." if option.name == "topology" else "See prset ratepr."
-                raise command.error(f"UNLINK {option.name.upper()} is not supported", hint, option.line)
+            if option.name == "topology" and command.name == "unlink":
+                self.unlinked = command, option
+            if option.name == "ratemultiplier" and command.name == "unlink":
+                raise command.error(
+                    "UNLINK RATEMULTIPLIER is not supported", "See prset ratepr.", option.line
+                )
             numbers = self.numbers(command, option.value)
             self.last_link += 1
             for i in numbers:
@@ -308,6 +321,7 @@ class _Analysis:
     def options(self) -> tuple[dict[str, Any], dict[str, int]]:
         """Options of `phloem mcmc`, and the line that each comes from."""
         divisions = [self.sets.without_excluded(d) for d in self.divisions]
+        self.check_trees(divisions)
         for division in divisions:
             check_supported(division)
         models = [division_model(d, self.counted, n_codons=_n_codons(d)) for d in divisions]
@@ -340,6 +354,16 @@ class _Analysis:
         if any("+ASC" in model.text for model in models):
             found["asc"] = "mrbayes"
         return {k: v for k, v in found.items() if v not in (None, [], "")}, self._lines()
+
+    def check_trees(self, divisions: Sequence[Division]) -> None:
+        """InputError for trees other than one unrooted topology for all divisions."""
+        said, several = self.of_other_trees, len({d.links.get("topology", 0) for d in divisions}) > 1
+        unlinked = self.unlinked if several else None
+        refuse_other_trees(self.data, divisions, [*said, *([unlinked[1].line] if unlinked else [])])
+        if unlinked is not None:
+            command, option = unlinked
+            hint = "All parts have one topology. Link it, or analyse a part alone: --sites with its columns."
+            raise command.error("UNLINK TOPOLOGY is not supported", hint, option.line)
 
     def one_part(self, division: Division, text: str) -> dict[str, Any]:
         sites = None

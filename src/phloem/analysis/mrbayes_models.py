@@ -28,7 +28,7 @@ _DEFAULTS = {
     "usegibbs": "no", "ngammacat": "4", "nlnormcat": "4", "aamodelpr": "fixed(poisson)",
     "symdirihyperpr": "fixed(infinity)",
     "topologypr": "uniform", "ratepr": "fixed", "brlenspr": "unconstrained:gammadirichlet(1,0.1,1,1)",
-    "covswitchpr": "uniform(0,100)", "aarevmatpr": "dirichlet(1)",
+    "clockvarpr": "strict", "covswitchpr": "uniform(0,100)", "aarevmatpr": "dirichlet(1)",
     "revratepr": "symdir(1)", "ny98omega1pr": "beta(1,1)", "ny98omega3pr": "exponential(1)",
     "m3omegapr": "exponential", "codoncatfreqs": "dirichlet(1,1,1)",
 }  # fmt: skip
@@ -44,11 +44,8 @@ _NOT_YET = {
     ("statefreqmodel", "mixed"): "Choose statefreqmodel=stationary.",
     ("statefrmod", "directional"): "Choose statefrmod=stationary.",
     ("statefrmod", "mixed"): "Choose statefrmod=stationary.",
-    ("brlenspr", "clock"): "Time trees are not read from MRBAYES blocks.",
-    ("brlenspr", "relaxedclock"): "Time trees are not read from MRBAYES blocks.",
     ("brlenspr", "fixed"): "Leave it out: branch lengths are sampled.",
     ("topologypr", "fixed"): "Leave it out: the topology is sampled.",
-    ("topologypr", "speciestree"): "Leave it out: every analysis has one tree.",
 }
 NUCLEOTIDES = ("dna", "rna")
 _OF_CLASSES = ("ny98omega1pr", "ny98omega3pr", "m3omegapr", "codoncatfreqs")

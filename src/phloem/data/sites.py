@@ -47,20 +47,35 @@ def parse_sites_once(text: str, n_sites: int, charsets: Mapping[str, str] | None
 
 
 def format_sites(sites: np.ndarray) -> str:
-    """The text that chooses these 0-based, ascending columns: runs of one stride, such as "1-100\\3, 201"."""
-    pieces, start = [], 0
-    while start < len(sites):
-        step = int(sites[start + 1] - sites[start]) if start + 1 < len(sites) else 1
-        end = start + 1
-        while end < len(sites) and sites[end] - sites[end - 1] == step:
-            end += 1
-        if end - start < 3 and step > 1:  # two columns far apart are no stride
-            end = start + 1
-        first, last = int(sites[start]) + 1, int(sites[end - 1]) + 1
-        stride = f"\\{step}" if step > 1 and end - start > 1 else ""
-        pieces.append(str(first) if end - start == 1 else f"{first}-{last}{stride}")
-        start = end
+    """The text that chooses these 0-based, ascending columns: "1-100, 201"; where three runs or more are as
+    long as each other and as far apart, a stride for each of their columns: "1-99\\3, 2-100\\3"."""
+    breaks = np.flatnonzero(np.diff(sites) > 1) + 1
+    starts = np.concatenate([[0], breaks]).astype(np.int64)[: len(sites)]
+    widths = np.diff([*starts, len(sites)])
+    firsts, pieces, run = np.asarray(sites)[starts] + 1, list[str](), 0
+    while run < len(starts):
+        end = _same_runs(firsts, widths, run)
+        step, width = int(firsts[run + 1] - firsts[run]) if end - run > 1 else 1, int(widths[run])
+        if end - run < 3 or width >= end - run:
+            last = firsts[run] + width - 1
+            pieces.append(f"{firsts[run]}-{last}" if width > 1 else str(last))
+            run += 1
+            continue
+        pieces += [f"{firsts[run] + k}-{firsts[end - 1] + k}\\{step}" for k in range(width)]
+        run = end
     return ", ".join(pieces)
+
+
+def _same_runs(firsts: np.ndarray, widths: np.ndarray, run: int) -> int:
+    """The end of the runs from this one on that are as wide and as far apart as it and the next."""
+    end = run + 1
+    while (
+        end < len(firsts)
+        and widths[end] == widths[run]
+        and firsts[end] - firsts[end - 1] == firsts[run + 1] - firsts[run]
+    ):
+        end += 1
+    return end
 
 
 @dataclass(frozen=True)

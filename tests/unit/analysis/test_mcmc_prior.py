@@ -42,6 +42,23 @@ def test_other_priors_than_the_usual_ones():
     assert prior_text(structure_of_model(parse_model("HKY+FQ+G4", datatype="dna")), priors) == expected
 
 
+def test_a_prior_of_all_parts_stands_in_the_place_of_the_usual_one():
+    model = model_for_alphabet("M3{kappa=1}+FQ", alphabet("codon"))
+    told = prior_text(structure_of_model(model), Priors(others=("omegas=ratios(1)",)))
+    assert told.endswith("uniform topologies, flat Dirichlet weights of classes, omegas=ratios(1)")
+    assert "exponential(1) omegas" in prior_text(structure_of_model(model), Priors())
+    told = prior_text(
+        structure_of_model(parse_model("GTR+FQ+G4", datatype="dna")),
+        Priors(others=("rates=dirichlet(2)", "alpha{a}=uniform(0.1,9)")),
+    )
+    assert told == f"{ALWAYS}, exponential(1) alpha, rates=dirichlet(2), alpha{{a}}=uniform(0.1,9)"
+
+
+def test_shares_that_no_frequency_and_no_rate_is():
+    told = prior_text(structure_of_model(model_for_alphabet("M2a+FQ", alphabet("codon"))), Priors())
+    assert "exponential(1) omega_3, uniform omega_1, flat Dirichlet rates, flat Dirichlet weights" in told
+
+
 def test_lengths_of_codons_are_per_nucleotide():
     model = model_for_alphabet("GY94+FQ", alphabet("codon"))
     assert prior_text(structure_of_model(model), Priors()).startswith(

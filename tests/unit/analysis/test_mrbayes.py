@@ -236,7 +236,8 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("prset topologypr=constraints(x);", "no constraint 'x'"),
         ("constraint x partial = 1 2; prset topologypr=constraints(x);", "has no ':'"),
         ("constraint x soft = 1 2; prset topologypr=constraints(x);", "soft constraints"),
-        ("calibrate one = fixed(3);", "CALIBRATE"),
+        ("calibrate one = fixed(3); prset brlenspr=clock:uniform;", "trees without a clock"),
+        ("prset topologypr=speciestree;", "there are no species trees"),
         ("ss ngen=1000 fromprior=yes;", "fromprior=yes is not supported"),
         ("ss burninss=10;", "burninss=10 is not supported"),
         ("mcmc ngen=1000; ss;", "starts two analyses"),
@@ -257,7 +258,8 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("partition p = 3: 1-4, 5-12;", "announces 3 parts"),
         ("set partition=zzz;", "no partition 'zzz'"),
         ("lset applyto=(2) nst=6;", "'2' is no part"),
-        ("unlink topology=(all);", "UNLINK TOPOLOGY"),
+        (" ".join([*PARTS, "unlink topology=(all);"]), "UNLINK TOPOLOGY"),
+        ("unlink ratemultiplier=(all);", "UNLINK RATEMULTIPLIER"),
         ("prset ratepr=dirichlet(1,2);", "2 numbers for 1 parts"),
         ("prset shapepr=uniform(1); lset rates=gamma;", "needs 2 number"),
         ("execute a.nex; execute b.nex;", "second EXECUTE"),
@@ -270,6 +272,53 @@ def test_what_cannot_be_obeyed_is_an_error_at_its_line(tmp_path, line, message):
     with pytest.raises(InputError, match=message) as told:
         analysis(tmp_path, "set autoclose=yes;", line)
     assert told.value.line == FIRST + 1 and told.value.file.endswith("x.nex") and told.value.hint
+
+
+CLOCKED = [
+    "calibrate one = uniform(2,3);", "unlink topology=(all);", "prset brlenspr=clock:fossilization;",
+    "prset clockvarpr=igr igrvarpr=exp(10);", "lset nst=6;", "prset nodeagepr=calibrated;",
+]  # fmt: skip
+
+
+def refused(tmp_path, *lines: str) -> InputError:
+    with pytest.raises(InputError) as told:
+        analysis(tmp_path, *lines)
+    return told.value
+
+
+def test_dated_trees_are_refused_by_all_their_lines_and_the_command_that_samples_them(tmp_path):
+    told = refused(tmp_path, *PARTS, *CLOCKED, "mcmc;", "prset popsizepr=exp(1);")
+    first = FIRST + len(PARTS)
+    assert told.line == first + 2 and "brlenspr=clock:fossilization" in str(told)
+    assert f"commands of line {first}-{first + 3}, {first + 5} (" in told.hint  # neither LSET nor after MCMC
+    file = tmp_path / "x.nex"
+    assert f"phloem time {file} --partitions {file} --tree-prior fbd (no" in told.hint
+    assert "--clock ucgd" in told.hint
+    told = refused(tmp_path, "prset brlenspr=clock:coalescence;")
+    assert "--tree-prior constant --clock strict" in told.hint and "--partitions" not in told.hint
+    assert f"the command of line {FIRST}." in told.hint
+
+
+def test_species_trees_are_refused_by_all_their_lines(tmp_path):
+    species = ["speciespartition s = A: 1, B: 2-.;", "set speciespartition=s;", "set seed=3;"]
+    told = refused(tmp_path, *PARTS, *species, "prset brlenspr=clock:speciestree topologypr=speciestree;")
+    first = FIRST + len(PARTS)
+    assert "multispecies coalescent" in str(told) and f"commands of line {first}-{first + 1}, " in told.hint
+    assert "--mrbayes-block ignore --partitions" in told.hint
+
+
+def test_dates_and_species_without_a_clock_have_no_meaning_as_there(tmp_path):
+    """MrBayes 3.2.7a samples unrooted trees by the usual priors then; so does what replaces a clock."""
+    found = analysis(
+        tmp_path, "calibrate one = fixed(3);", "speciespartition s = A: 1, B: 2-.;",
+        "set speciespartition=s;", "prset nodeagepr=calibrated brlenspr=clock:uniform;",
+        "prset brlenspr=unc:exp(10);", "unlink topology=(all);",  # of one part
+    )  # fmt: skip
+    told = "\n".join(found.notes)
+    assert found.options["branch_prior"] == "exponential(10)"
+    assert f"line {FIRST}: calibrate: no meaning without a clock" in told
+    assert f"line {FIRST + 1}: speciespartition: no meaning without species trees" in told
+    assert f"line {FIRST + 2}: set speciespartition" in told and "nodeagepr" in told
 
 
 def test_a_matrix_with_other_numbers_is_refused(tmp_path):
