@@ -64,6 +64,7 @@ from phloem.tree.reroot import root_at_outgroup, unroot
 __all__ = ["ChainSettings", "McmcResult", "McmcSettings", "Priors", "parse_length_prior", "run_mcmc"]
 
 LEAST_SAMPLES = 10
+_FINER = (200, 100, 50, 20, 10, 5, 2, 1)  # one sample in so many generations, where the usual 500 leaves none
 CHAIN_BYTES = 8_000  # of a chain's records, at least
 GENERATION_SECONDS = 2e-7  # of a chain of few taxa without data, at least
 
@@ -205,14 +206,20 @@ def _refuse_short(chains: ChainSettings) -> None:
     if chains.stones:
         ladder(chains)
         return
-    samples = chains.generations // chains.sample_every + 1
-    left = samples - max(int(chains.burn_in * samples), chains.tuning // chains.sample_every + 1)
+    left = _samples_left(chains, chains.sample_every)
     if left < LEAST_SAMPLES:
+        every = next((n for n in _FINER if _samples_left(chains, n) >= LEAST_SAMPLES), None)
         raise InputError(
             f"{chains.generations:,} generations, one sample every {chains.sample_every:,}, leave "
             f"{max(left, 0)} samples a run after burn-in and tuning; {LEAST_SAMPLES} are the least",
-            hint="Raise --generations, or lower --sample-every.",
+            hint=f"Raise --generations{f', or give --sample-every {every}' if every else ''}.",
         )
+
+
+def _samples_left(chains: ChainSettings, every: int) -> int:
+    """Samples of a run after burn-in and tuning, of one in so many generations."""
+    samples = chains.generations // every + 1
+    return samples - max(int(chains.burn_in * samples), chains.tuning // every + 1)
 
 
 def chains_selection(settings: McmcSettings, data: ChainInput) -> Selection:

@@ -35,7 +35,7 @@ _DEFAULTS = {
 _NOT_YET = {
     ("nucmodel", "doublet"): "Choose nucmodel=4by4; stems are then sites like others.",
     ("nucmodel", "protein"): "Translate the sequences and read them as protein.",
-    ("rates", "adgamma"): "Choose rates=gamma: sites are independent here, neighbours' rates too.",
+    ("rates", "adgamma"): "Choose rates=gamma: here the rates of neighbouring sites are independent.",
     ("rates", "kmixture"): "Choose rates=gamma, or a model with +R4 by --model.",
     ("omegavar", "m10"): "Choose omegavar=equal, ny98 or m3.",
     ("parsmodel", "yes"): "Choose parsmodel=no.",

@@ -128,6 +128,14 @@ def test_wrong_settings_are_the_users_errors(arguments, words, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_too_few_samples_are_told_with_what_would_do(tmp_path):
+    few = command("--prefix", str(tmp_path / "x"), "--generations", "2000").exception
+    assert isinstance(few, InputError) and "leave 3 samples" in str(few)
+    assert few.hint == "Raise --generations, or give --sample-every 100."
+    none = command("--prefix", str(tmp_path / "x"), "--generations", "9", "--sample-every", "9").exception
+    assert isinstance(none, InputError) and none.hint == "Raise --generations."
+
+
 def test_the_prior_alone(tmp_path):
     result = command("--prefix", str(tmp_path / "x"), "--prior-only", "--model", "HKY", *SHORT)
     assert result.exit_code == 0 and "samples the prior" in result.stdout
