@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -34,7 +35,8 @@ FOUND = (
 
 
 class Server:
-    """`phloem page` as a process, which can be killed and started again."""
+    """`phloem page` as a process, which can be killed and started again. seconds: of a processor, until it
+    was there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -52,12 +54,12 @@ class Server:
             "--folder",
             str(self.folder),
         ]
-        begun = time.monotonic()
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         text = ""
         while "token=" not in text:
             text += self.process.stdout.readline()
-        self.seconds = time.monotonic() - begun
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        self.seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         self.url = re.search(r"http://\S+", text).group()
 
     def kill(self) -> None:
@@ -162,15 +164,34 @@ class Visit:
         WebDriverWait(self.driver, 30, 0.1).until(lambda _: "#/run/" in self.driver.current_url)
         return self.driver.current_url.rpartition("/")[2]
 
+    def wait(self, found: Callable[[], object], what: str, seconds: float = 60) -> None:
+        """Until it is found."""
+        WebDriverWait(self.driver, seconds, 0.1).until(lambda _: found(), what)
+
     def ink(self, css: str) -> int:
         """How many pixels of a canvas are drawn on."""
         self.one(css)
-        return self.driver.execute_async_script(
-            "const [css, done] = arguments; setTimeout(() => { const c = document.querySelector(css);"
-            "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let n = 0;"
-            "for (let k = 3; k < d.length; k += 4) n += d[k] > 0; done(n); }, 300)",
+        return self.driver.execute_script(
+            "const c = document.querySelector(arguments[0]); let n = 0;"
+            "const d = c?.width ? c.getContext('2d').getImageData(0, 0, c.width, c.height).data : [];"
+            "for (let k = 3; k < d.length; k += 4) n += d[k] > 0; return n",
             css,
         )
+
+    def at_rest(self, script: str = "return document.querySelector('main').innerText") -> object:
+        """What a script returns twice in a row: by default the words of a view that is all there."""
+        found: list[object] = []
+
+        def again() -> bool:
+            found.append(self.driver.execute_script(script))
+            return len(found) > 1 and found[-1] == found[-2]
+
+        self.wait(again, "it never comes to rest")
+        return found[-1]
+
+    def drawn(self, css: str, least: int) -> None:
+        """Wait for a canvas with more than so many pixels drawn on."""
+        self.wait(lambda: self.ink(css) > least, f"fewer than {least} pixels of {css} are drawn on")
 
     def fetched(self, path: str) -> bytes:
         return bytes(self.driver.execute_async_script(

@@ -63,7 +63,7 @@ def test_the_past_is_drawn_in_years(visit, dated):
     visit.at("run", dated)
     visit.until("Through time")
     for course in ("population_size", "lineages"):
-        assert visit.ink(f"[data-course={course}] canvas") > 2000
+        visit.drawn(f"[data-course={course}] canvas", 2000)
     label = visit.one("[data-course=population_size] canvas").get_attribute("aria-label")
     assert "against year" in label and "at 1994" in label and "50, 20, 400" in label
     visit.driver.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
@@ -91,9 +91,13 @@ def test_a_dated_tree_has_an_axis_of_years_and_bars(visit, dated):
     assert "<polygon" not in saved(visit, "svg").decode()
     visit.press("HPD bars")
     visit.press("Root at midpoint")  # heights and years are of the root of the file
-    time.sleep(0.5)
-    elsewhere = saved(visit, "svg").decode()
-    assert "<polygon" not in elsewhere and f">{years[0]}<" not in elsewhere and f">{years[0]}<" in svg
+
+    def elsewhere() -> bool:
+        found = saved(visit, "svg").decode()
+        return "<polygon" not in found and f">{years[0]}<" not in found
+
+    visit.wait(elsewhere, "bars and years of another root")
+    assert f">{years[0]}<" in svg
 
 
 def saved(visit, kind: str) -> bytes:
@@ -247,7 +251,7 @@ def test_a_tree_file_is_looked_at_and_can_be_analysed(visit, server):
     )
     visit.at("file", "some.nwk")
     visit.until("Date this tree")
-    assert visit.ink("canvas.tree") > 300
+    visit.drawn("canvas.tree", 300)
     visit.driver.execute_script("arguments[0].click()", visit.one("[data-kind=summary]"))
     visit.until("phloem summarise some.nwk --out some.summary-1/some.tre")
 
@@ -264,7 +268,7 @@ def test_everyone_can_read_and_reach_results(visit, server, dated, scheme, width
         ):
             visit.at(*view)
             visit.until(words)
-            time.sleep(0.3)
+            visit.at_rest()
             visit.driver.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
             assert visit.problems() == []
             wide = visit.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")

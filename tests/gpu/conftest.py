@@ -23,6 +23,15 @@ REASON = _why_not()
 if REASON is None and ASKED and not (os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/kfd")):
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read when triton is first imported
 
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1" and REASON is None
+# Of cases of one kind those that a device runs with the others, and the interpreter in the slow suite.
+LATER = [pytest.mark.slow] if INTERPRETED else []
+
+
+def steps(on_a_device: int, interpreted: int) -> int:
+    """How many steps a walk of chains takes; in the interpreter one takes half a second."""
+    return interpreted if INTERPRETED else on_a_device
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -34,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def lean_interpreter() -> None:
-    if os.environ.get("TRITON_INTERPRET") == "1" and REASON is None:
+    if INTERPRETED:
         from gpu.lean_interpreter import make_lean
 
         make_lean()

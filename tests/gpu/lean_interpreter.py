@@ -22,6 +22,9 @@ def make_lean() -> None:
         _leave_equal_shapes_alone(core, semantic)
         _leave_out_unchecked_overflows(interpreter)
         _prepare_a_module_once_a_launch(interpreter)
+        _call_built_ins_at_once(core, interpreter)
+        _know_operands_again(core, semantic)
+        _make_handles_at_once(interpreter)
         interpreter.ReduceOps.generic_reduce = _reduce_by_halves
 
 
@@ -121,6 +124,91 @@ def _prepare_a_module_once_a_launch(interpreter) -> None:
 
     interpreter._patch_lang = prepare_once
     interpreter._LangPatchScope.restore = restore_all
+
+
+def _call_built_ins_at_once(core, interpreter) -> None:
+    """A built-in function is called without copies of its arguments or a look whether a kernel calls it."""
+    patch, checks = interpreter._patch_attr, core.builtin(lambda: None).__code__
+
+    def lean_patch(place, name, member, builder, scope):
+        if getattr(member, "__code__", None) is not checks:
+            return patch(place, name, member, builder, scope)
+        function, semantic = member.__wrapped__, interpreter.interpreter_semantic
+
+        def called(*arguments, **options):
+            options["_semantic"] = semantic
+            return function(*arguments, **options)
+
+        return scope.set_attr(place, name, called)
+
+    interpreter._patch_attr = lean_patch
+
+
+def _know_operands_again(core, semantic) -> None:
+    """Two operands of one plain type stay as they are, and a number beside a block becomes a block once; a
+    pointer's offset needs no type of its own."""
+    checked = semantic.TritonSemantic.binary_op_type_checking_impl
+    names = ("int1", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "float32", "float64")
+    plain, tensor = {id(getattr(core, name)) for name in names}, core.tensor
+    known: dict[tuple, tuple] = {}
+
+    def both(self, lhs, rhs, more, options):
+        one, other = lhs.dtype, rhs.dtype
+        if lhs.type is rhs.type and id(one) in plain:
+            return lhs, rhs
+        offset = type(one) is core.pointer_type and more[:1] == (True,) and other.is_int()
+        if offset or (one is other and id(one) in plain):
+            return self.broadcast_impl_value(lhs, rhs)
+        return checked(self, lhs, rhs, *more, **options)
+
+    def lean_checked(self, lhs, rhs, *more, **options):
+        if type(lhs) is tensor:
+            kind, number, first = lhs.type, rhs, False
+            if type(rhs) is tensor:
+                return both(self, lhs, rhs, more, options)
+        elif type(rhs) is tensor:
+            kind, number, first = rhs.type, lhs, True
+        else:
+            return checked(self, lhs, rhs, *more, **options)
+        key = type(number), number, id(kind), first, more, *options.items()
+        if key not in known:
+            found = checked(self, lhs, rhs, *more, **options)
+            same = (rhs if first else lhs) is found[first]
+            if not (same and number):  # 0.0 is equal to -0.0
+                return found
+            known[key] = found[not first], kind  # which is kept, and so its number
+        block = known[key][0]
+        return (block, rhs) if first else (lhs, block)
+
+    semantic.TritonSemantic.binary_op_type_checking_impl = lean_checked
+
+
+def _make_handles_at_once(interpreter) -> None:
+    """What is known to fit its type is not looked at again, and a block of one number is filled."""
+    handle, builder = interpreter.TensorHandle, interpreter.InterpreterBuilder
+    checked, slow, fits = handle.__post_init__, builder.binary_op, dict[tuple, object]()
+    boolean, new = np.dtype(bool), handle.__new__
+
+    def lean_check(self):
+        key = self.data.itemsize, id(self.dtype)
+        if key not in fits:
+            checked(self)
+            fits[key] = self.dtype  # which is kept, and so its number
+
+    def lean_binary(self, lhs, rhs, operation):
+        a, b = lhs.data, rhs.data
+        if a.dtype is boolean or a.dtype is not b.dtype:
+            return slow(self, lhs, rhs, operation)
+        made = new(handle)
+        made.data, made.dtype, made.attr = operation(a, b), lhs.dtype.scalar, {}
+        return made if made.data.itemsize <= a.itemsize else slow(self, lhs, rhs, operation)
+
+    def lean_splat(self, kind, value):
+        data = np.empty(kind.shape, interpreter._get_np_dtype(value.dtype))
+        data[...] = value.data.ravel()[0]
+        return handle(data, value.dtype.scalar)
+
+    handle.__post_init__, builder.binary_op, builder.create_splat = lean_check, lean_binary, lean_splat
 
 
 def _reduce_by_halves(self, tensors):

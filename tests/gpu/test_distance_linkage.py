@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from gpu.conftest import LATER  # noqa: E402
 from gpu.random_matrices import continuous, duplicated, few_copies, ladder, tied  # noqa: E402
 from phloem.clustering.gpu import linkage as gpu_distance_linkage  # noqa: E402
 from phloem.clustering.gpu.linkage import LinkageTiling, linkage_merges  # noqa: E402
@@ -36,8 +38,14 @@ def test_merges_equal_the_sequential_ones(n, make, tiling, poisoned):
     assert rounds == n - 1 if make is ladder else 1 <= rounds < n or make is duplicated
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("method", ["upgma", "wpgma", "complete"])
+@pytest.mark.parametrize(
+    ("method", "precision"),
+    [
+        *product(["upgma", "wpgma", "complete"], ["float64"]),
+        ("upgma", "float32"),
+        *(pytest.param(method, "float32", marks=LATER) for method in ("wpgma", "complete")),
+    ],
+)
 def test_the_cpus_tree_and_one_result_however_the_rounds_store_it(method, precision, poisoned):
     d = continuous(48, np.random.default_rng(3)).astype(precision)
     lower, upper, distance, _ = linkage_merges(d, method, tiling=REWRITES)

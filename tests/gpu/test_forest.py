@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpu.conftest import LATER, steps
 from gpu.random_edits import children_first, edits, interchange, regraft
 from gpu.random_problems import random_case, random_mixture, random_topology
 from phloem.errors import NumericalError
@@ -112,7 +113,7 @@ SIZES = [(8, 60, 4, 2), (6, 25, 20, 1), (3, 20, 4, 1), (5, 30, 61, 1)]
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("size", SIZES)
 def test_a_walk_of_several_chains(size, lazy, poisoned):
-    case, n_steps = random_case(*size, ascertained=size[0] == 6), 6 if size[2] > 4 else 12
+    case, n_steps = random_case(*size, ascertained=size[0] == 6), 6 if size[2] > 4 else steps(12, 7)
     forest, _ = walk(case, 3, n_steps, seed=size[0], lazy=lazy)
     assert not forest.chains.trees.stale.any() or lazy
 
@@ -123,7 +124,9 @@ def test_without_distinct_columns_and_in_blocks_of_states(poisoned):
     walk(random_case(4, 9, 122, 1), 2, 3, seed=2)
 
 
-@pytest.mark.parametrize("size, mixture", [((6, 30, 4, 3), (2, 1)), ((5, 20, 20, 4), (2, 2))])
+@pytest.mark.parametrize(
+    "size, mixture", [pytest.param((6, 30, 4, 3), (2, 1), marks=LATER), ((5, 20, 20, 4), (2, 2))]
+)
 def test_mixtures(size, mixture, poisoned):
     walk(random_case(*size), 2, 6, seed=6, mixture=mixture)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpu.conftest import LATER, steps
 from gpu.random_edits import children_first
 from gpu.random_problems import random_case
 from gpu.test_forest import KINDS, Chain, forest_of, propose
@@ -68,7 +69,7 @@ SIZES = [(8, 60, 4, 2), (7, 150, 4, 1), (6, 25, 20, 1), (3, 20, 4, 1), (2, 9, 4,
 @pytest.mark.parametrize("size", SIZES)
 def test_a_walk_of_several_chains(size, poisoned):
     if size[0] > 2:
-        walk(random_case(*size, ascertained=size[0] == 6), 3, 4, seed=size[0])
+        walk(random_case(*size, ascertained=size[0] == 6), 3, steps(4, 3), seed=size[0])
     else:
         rng, case = np.random.default_rng(1), random_case(*size)
         chain = Chain(size[0], size[2], size[3], rng)
@@ -76,7 +77,7 @@ def test_a_walk_of_several_chains(size, poisoned):
 
 
 def test_columns_that_are_numbered_late(poisoned):
-    forest, _ = walk(random_case(8, 60, 4, 2), 3, 4, seed=3, lazy=True)
+    forest, _ = walk(random_case(8, 60, 4, 2), 3, steps(4, 3), seed=3, lazy=True)
     assert not forest.chains.trees.stale[forest.chains.trees.accepted, np.arange(3)].any()
 
 
@@ -88,13 +89,15 @@ def test_columns_that_nothing_made_stale_reach_the_device(poisoned):
 
 def test_without_distinct_columns_and_in_blocks_of_states(poisoned):
     case = random_case(5, 20, 4, 2)
-    walk(replace(case, problem=replace(case.problem, repeats=False)), 2, 4, seed=1)
-    walk(random_case(4, 40, 122, 1), 1, 3, seed=2)
+    walk(replace(case, problem=replace(case.problem, repeats=False)), 2, steps(4, 2), seed=1)
+    walk(random_case(4, 40, 122, 1), 1, steps(3, 2), seed=2)
 
 
-@pytest.mark.parametrize("size, mixture", [((6, 30, 4, 3), (2, 1)), ((5, 20, 20, 4), (2, 2))])
+@pytest.mark.parametrize(
+    "size, mixture", [((6, 30, 4, 3), (2, 1)), pytest.param((5, 20, 20, 4), (2, 2), marks=LATER)]
+)
 def test_mixtures(size, mixture, poisoned):
-    walk(random_case(*size, invariant=0.1), 2, 4, seed=6, mixture=mixture)
+    walk(random_case(*size, invariant=0.1), 2, steps(4, 2), seed=6, mixture=mixture)
 
 
 @pytest.mark.parametrize("size", [(6, 300, 4, 1), (6, 500, 20, 1)])
@@ -129,7 +132,7 @@ def test_float32(poisoned):
 def test_company_and_history_change_no_bit():
     """What a chain finds after a walk, in company and under a mask, is what it finds alone from scratch; and
     the same once more."""
-    forest, chains = walk(random_case(7, 100, 4, 2), 3, 4, seed=4)
+    forest, chains = walk(random_case(7, 100, 4, 2), 3, steps(4, 2), seed=4)
     together = forest.gradient()
     assert np.array_equal(forest.gradient(), together)
     for h, chain in enumerate(chains):
@@ -229,7 +232,7 @@ def compare_numbers(forest, problem, chains, mask, bound):
 )
 def test_numbers_of_models(size, mixture, poisoned):
     case = random_case(*size, invariant=0.1, ascertained=size[0] == 7)
-    walk(case, 2, 3, seed=9, mixture=mixture, compare=compare_numbers)
+    walk(case, 2, steps(3, 2), seed=9, mixture=mixture, compare=compare_numbers)
 
 
 def test_numbers_of_models_in_blocks_of_states_and_of_branches(poisoned, monkeypatch):

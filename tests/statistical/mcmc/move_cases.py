@@ -7,9 +7,9 @@ plain functions as the real ones are, so that the sampler can compile them too (
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -193,39 +193,49 @@ def proposed(move: Move, case: Case, state: State, words: np.ndarray, numbers: N
     return new, ratio
 
 
-def features(state: State) -> Iterator[float]:
-    """Numbers that a biased move pushes up or down."""
-    parent, left, right, _ = state.tree
-    inner = [x for x in range(N_TIPS, N_NODES - 1)]
-    cherries = sum(left[x] < N_TIPS and right[x] < N_TIPS for x in inner)
-    yield float(cherries + (min(left[state.beside], right[state.beside]) < N_TIPS))
-    yield float(parent[1] == parent[2])
-    for lengths in state.lengths:
-        yield from (lengths.sum(), lengths[0], lengths[1], lengths[:N_TIPS].sum())
-    x = state.numbers
-    if len(x) == 5:  # four shares, and which are equal
-        sums = [x[:-1][x[:-1] == share].sum() for share in dict.fromkeys(x[:-1])]
-        yield from (float(len(sums)), x[-1], sums[0], max(sums))
-        x = x[:-1]
-    yield from (x[0], x[-1], float(np.abs(x - x.mean()).max()), float(np.abs(x - 0.5).max()))
+def features(states: Sequence[State]) -> np.ndarray:
+    """(n, F) numbers that a biased move pushes up or down."""
+    parent, left, right = (np.stack([state.tree[k] for state in states]) for k in range(3))
+    beside, inner = np.array([state.beside for state in states]), slice(N_TIPS, N_NODES - 1)
+    one_more = np.minimum(*(side[np.arange(len(states)), beside] for side in (left, right))) < N_TIPS
+    cherries = (left[:, inner] < N_TIPS) & (right[:, inner] < N_TIPS)
+    found = [cherries.sum(axis=1) + one_more, parent[:, 1] == parent[:, 2]]
+    for lengths in np.stack([state.lengths for state in states], axis=1):
+        found += [lengths.sum(axis=1), lengths[:, 0], lengths[:, 1], lengths[:, :N_TIPS].sum(axis=1)]
+    x = np.stack([state.numbers for state in states])
+    if x.shape[1] == 5:  # four shares, and which are equal
+        code, x = x[:, -1], x[:, :-1]
+        equal = x[:, :, None] == x[:, None]
+        sums = (equal * x[:, None]).sum(axis=2)
+        found += [(1 / equal.sum(axis=2)).sum(axis=1), code, sums[:, 0], sums.max(axis=1)]
+    found += [x[:, 0], x[:, -1], abs(x - x.mean(axis=1)[:, None]).max(axis=1), abs(x - 0.5).max(axis=1)]
+    return np.stack(found, axis=1).astype(float).round(12)
+
+
+@lru_cache(maxsize=2)
+def states_of(support: str, n: int, seed: int) -> tuple[list[State], np.ndarray]:
+    """Draws of the distribution, the same for all moves of a kind, and their features."""
+    rng, numbers = np.random.default_rng(seed), SUPPORTS.get(support, NONE)
+    states = [drawn(rng, numbers) for _ in range(n)]
+    return states, features(states)
 
 
 def flux(move: Move, case: Case, on: str = "", n: int = 8_000, seed: int = 1) -> float:
     """The largest z of a net flow: from a draw of the distribution, one step by the move must go up as often
     as down in every feature, as detailed balance has it. Steps are weighted by their acceptance."""
-    rng, words, flows = np.random.default_rng(seed), stream(seed, 0, 0), []
-    numbers = SUPPORTS.get(on or move.on[0], NONE)
-    for _ in range(n):
-        state = drawn(rng, numbers)
+    support = on or move.on[0]
+    numbers, words = SUPPORTS.get(support, NONE), stream(seed, 0, 0)
+    states, before = states_of(support if support in SUPPORTS else "", n, seed)
+    after, accepted = [], np.zeros(n)
+    for i, state in enumerate(states):
         new, ratio = proposed(move, case, state, words, numbers)
         change = RATE * (state.lengths.sum() - new.lengths.sum())
         change += numbers.log_density(new.numbers) - numbers.log_density(state.numbers)
-        accepted = math.exp(min(0.0, ratio + change)) if ratio > -math.inf else 0.0
-        before, after = (np.array(list(features(s))).round(12) for s in (state, new))
-        flows.append(accepted * np.sign(after - before))
-    found = np.array(flows)
-    spread = found.std(axis=0)
-    return float(np.max(np.abs(found.mean(axis=0))[spread > 0] / spread[spread > 0]) * math.sqrt(n))
+        accepted[i] = math.exp(min(0.0, ratio + change)) if ratio > -math.inf else 0.0
+        after.append(new)
+    flows = accepted[:, None] * np.sign(features(after) - before)
+    spread = flows.std(axis=0)
+    return float(np.max(np.abs(flows.mean(axis=0))[spread > 0] / spread[spread > 0]) * math.sqrt(n))
 
 
 # Wrong moves ----------------------------------------------------------------------------------------------

@@ -124,9 +124,9 @@ def test_colours_span_the_scale():
 def test_ten_thousand_tips_within_seconds(shape):
     """About 0.1 s here; the bound only catches a square-time layout."""
     tree = coalescent(10_000, np.random.default_rng(2))
-    start = time.perf_counter()
+    start = time.process_time()
     tree_svg(tree, DrawSettings(shape))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_png_and_pdf(tmp_path):

@@ -31,7 +31,7 @@ def jobs_of(root, at_once=1) -> Jobs:
     return Jobs(root, at_once, (sys.executable, "-c", PROGRAM))
 
 
-def wait_for(found, seconds=20.0):
+def wait_for(found, seconds=300.0):
     end = time.monotonic() + seconds
     while not found():
         assert time.monotonic() < end, "this took too long"

@@ -12,17 +12,41 @@ import numpy as np
 
 from phloem.hardware.ranks import Ranks
 
+# Seconds that one waits for the others, who may compile meanwhile: against tests that never end. Where one
+# fails, those who wait are told at once.
+PATIENCE = 900
+
 
 class Meeting:
     """What the threads share."""
 
     def __init__(self, size: int) -> None:
         self.barrier, self.said = threading.Barrier(size), [None] * size
+        self.over = False
         self.groups: dict[tuple[int, ...], Meeting] = {}
         self.lock = threading.Lock()
         self.box: dict[tuple[int, int], queue.Queue] = {
             (a, b): queue.Queue() for a in range(size) for b in range(size)
         }
+
+    def end(self) -> None:
+        """Nobody waits any longer, nor will."""
+        with self.lock:
+            self.over = True
+            groups = list(self.groups.values())
+        self.barrier.abort()
+        for box in self.box.values():
+            box.put(None)
+        for group in groups:
+            group.end()
+
+    def group(self, own: tuple[int, ...]) -> Meeting:
+        """Of some of the threads."""
+        with self.lock:
+            meeting = self.groups.setdefault(own, Meeting(len(own)))
+            if self.over:
+                meeting.end()
+        return meeting
 
 
 class ThreadTalk:
@@ -44,9 +68,9 @@ class ThreadTalk:
 
     def _all(self, what: Any) -> list[Any]:
         self.meeting.said[self.number] = what
-        self.meeting.barrier.wait(60)
+        self.meeting.barrier.wait(PATIENCE)
         found = copy.deepcopy(self.meeting.said)  # before anyone says the next thing
-        self.meeting.barrier.wait(60)
+        self.meeting.barrier.wait(PATIENCE)
         return found
 
     def shared(self, message) -> np.ndarray:
@@ -54,28 +78,35 @@ class ThreadTalk:
 
     def group(self, groups) -> ThreadTalk:
         own = next(tuple(one) for one in groups if self.number in one)
-        with self.meeting.lock:
-            meeting = self.meeting.groups.setdefault(own, Meeting(len(own)))
-        return ThreadTalk(meeting, own.index(self.number))
+        return ThreadTalk(self.meeting.group(own), own.index(self.number))
 
     def exchange(self, message, partner: int):
         self.meeting.box[self.number, partner].put(message.copy())
-        return self.meeting.box[partner, self.number].get(timeout=60)
+        message = self.meeting.box[partner, self.number].get(timeout=PATIENCE)
+        if message is None:
+            raise threading.BrokenBarrierError
+        return message
 
 
 def on_ranks(size: int, work):
-    """What work(ranks) returns on rank 0 of so many."""
+    """What work(ranks) returns on rank 0 of so many; where some fail, what the first of them raised."""
     if size == 1:
         return work(Ranks())
-    meeting = Meeting(size)
+    meeting, failed = Meeting(size), []
     all_ranks = [Ranks(n, size, (n, size), ThreadTalk(meeting, n)) for n in range(size)]
-    with ThreadPoolExecutor(size) as pool:
+
+    def each(rank: Ranks):
         try:
-            results = [one.result() for one in [pool.submit(work, rank) for rank in all_ranks]]
-            return results[0]
-        finally:
-            for one in (meeting, *meeting.groups.values()):
-                one.barrier.abort()
+            return work(rank)
+        except BaseException as error:
+            failed.append(error)
+            meeting.end()
+
+    with ThreadPoolExecutor(size) as pool:
+        results = list(pool.map(each, all_ranks))
+    if failed:
+        raise failed[0]
+    return results[0]
 
 
 def led(size: int, work):

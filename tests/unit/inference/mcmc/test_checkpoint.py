@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -75,6 +74,16 @@ STONES = ["--stepping-stone", "20"]
 KILLED = [([], 40000), pytest.param(SETS, 8000, marks=pytest.mark.slow), (STONES, 40000)]
 
 
+def kill(command: list[str], folder: Path, trace: Path) -> None:
+    """Start a command, and kill it where its trace is long."""
+    trace.unlink(missing_ok=True)
+    begun = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while begun.poll() is None and not (trace.exists() and trace.stat().st_size > 50_000):
+        time.sleep(0.005)
+    begun.kill()
+    begun.wait()
+
+
 @pytest.mark.parametrize(("model", "generations"), KILLED, ids=["one set", "sets", "stones"])
 def test_a_killed_process_resumes_bit_for_bit(model, generations, tmp_path):
     """A real SIGKILL, at no convenient moment, and the same command again."""
@@ -82,17 +91,13 @@ def test_a_killed_process_resumes_bit_for_bit(model, generations, tmp_path):
     arguments += ["--sample-every", str(generations // 400), "--seed", "9"]
     command = [sys.executable, "-c", "from phloem.cli import main; main()", "mcmc", str(PRIMATES), *arguments]
     subprocess.run([*command, "--prefix", "whole"], cwd=tmp_path, check=True, capture_output=True)
-    killed = subprocess.Popen(
-        [*command, "--prefix", "killed"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
     ending = ".ss" if model is STONES else ""
-    trace = tmp_path / f"killed{ending}.run1.t"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (trace.exists() and trace.stat().st_size > 50_000):
-        time.sleep(0.005)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.wait()
-    assert not (tmp_path / f"killed{ending}.json").exists(), "the run ended before it could be killed"
+    trace, record = (tmp_path / f"killed{ending}.{name}" for name in ("run1.t", "json"))
+    for _ in range(10):  # where others have the processors, it may have ended before it could be killed
+        kill([*command, "--prefix", "killed", "--redo"], tmp_path, trace)
+        if not record.exists():
+            break
+    assert not record.exists()
     with open(trace, "a") as stream:
         stream.write("   tree gen.99 = [&U] ((1:0.1,2")  # what a kill in the middle of a line leaves
     if not ending:

@@ -61,6 +61,18 @@ def same(a, b) -> bool:
     return all(np.array_equal(x, y, equal_nan=True) for x, y in zip(numbers(a), numbers(b), strict=True))
 
 
+def test_an_error_on_one_thread_ends_all():
+    """Of the tests' own stand-in for a launcher: whoever waits for it, in whatever way, learns of it."""
+
+    def work(ranks):
+        if ranks.number == 3:
+            raise KeyError("planted")
+        return ranks.exchanged(np.zeros(1), 3) if ranks.number else ranks.groups_of(4).gather("here")
+
+    with pytest.raises(KeyError, match="planted"):
+        on_ranks(4, work)
+
+
 @pytest.fixture(scope="module")
 def alone():
     return sampled(1)

@@ -26,7 +26,7 @@ SETTINGS = ChainSettings(
 
 
 def _await(stopped) -> None:
-    for _ in range(3_000):
+    for _ in range(60_000):  # another thread may be compiling, on a processor that others use, too
         if stopped():
             return
         threading.Event().wait(0.01)
