@@ -289,7 +289,13 @@ def test_two_trees_are_compared(visit, server):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 400), ("dark", 400)]
+    ("scheme", "width"),
+    [
+        ("light", 1280),
+        pytest.param("dark", 1280, marks=pytest.mark.slow),
+        pytest.param("light", 400, marks=pytest.mark.slow),
+        ("dark", 400),
+    ],
 )
 def test_everyone_can_read_and_reach_it(visit, sampled, scheme, width):
     views = [

@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from gpu.conftest import LATER, steps
 from phloem.data.alphabet import alphabet
 from phloem.inference.mcmc import weights
 from phloem.inference.mcmc.guard import plain_likelihood
@@ -31,7 +32,13 @@ def case(text: str, datatype: str, folder):
 
 
 @pytest.mark.parametrize(
-    ("text", "datatype"), [("GTR+I+G4", "dna"), ("HKY+R2", "dna"), ("LG+FO", "protein"), ("HKY+H2", "dna")]
+    ("text", "datatype"),
+    [
+        ("GTR+I+G4", "dna"),
+        pytest.param("HKY+R2", "dna", marks=LATER),
+        ("LG+FO", "protein"),
+        ("HKY+H2", "dna"),
+    ],
 )
 def test_chains_on_a_device(text, datatype, tmp_path):
     alignment, structure, observed = case(text, datatype, tmp_path)
@@ -57,13 +64,13 @@ def test_threads_change_nothing(tmp_path):
         run = new_run(0, observed, structure, settings, threads=threads, device="gpu")
         if threads == 3:
             run.on_device.pool.submit(time.sleep, 1.0)
-        run = advanced(run, 10)
+        run = advanced(run, steps(10, 6))
         run.on_device.dismiss(run.shared)
         found.append((run.samples.numbers, run.state.accepted.copy(), run.state.rng.copy()))
     assert all(np.array_equal(a, b) for a, b in zip(*found))
     run = new_run(0, observed, structure, settings, threads=2, device="gpu")
     run.state.rng[2] += 1  # the control: other random numbers of one chain are seen
-    assert not np.array_equal(advanced(run, 10).samples.numbers, found[0][0])
+    assert not np.array_equal(advanced(run, steps(10, 6)).samples.numbers, found[0][0])
 
 
 def test_weights_of_moves_are_learnt_where_proposals_cost_alike(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import TextIOBase, TextIOWrapper
+from io import RawIOBase, TextIOBase, TextIOWrapper
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 if TYPE_CHECKING:
@@ -58,9 +58,19 @@ def prepare_streams() -> None:
         sys.stdout = _Closed()  # type: ignore[assignment]
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
         if isinstance(stream, TextIOWrapper):
+            if isinstance(stream.buffer, RawIOBase):
+                stream = _complete(stream)
+                setattr(sys, name, stream)
             stream.reconfigure(errors=_PLAIN)
+
+
+def _complete(stream: TextIOWrapper) -> TextIO:
+    """Of a stream without a buffer (PYTHONUNBUFFERED): one that writes all it is given, line by line. Python
+    drops in silence what a disk that fills up, or a reader that leaves, has not taken."""
+    return open(stream.fileno(), "w", buffering=1, encoding=stream.encoding, closefd=False)
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -38,10 +38,11 @@ LINES = {
     "time": ["a.fa", "--dates", "d.tsv", "--generations", "100", "--sample-every", "2"],
 }
 NAMES = {"picture": "x.svg", "draw": "x.svg"}  # that tell what is written; all others may be anything
+PARSED = typer.main.get_command(build_app()).commands
 
 
 def outputs_of(command: str) -> list[str]:
-    found = typer.main.get_command(build_app()).commands[command].params
+    found = PARSED[command].params
     return [p.name for p in found if p.name in OUTPUTS and not p.is_flag]
 
 

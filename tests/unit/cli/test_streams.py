@@ -76,10 +76,30 @@ def test_what_was_to_be_kept_is_kept_where_printing_fails(folder):
     assert json.loads((folder / "x.json").read_text())["log_likelihood"] < 0
 
 
-def test_a_reader_that_has_seen_enough(folder):
-    for command in ("simulate t.nwk -m JC -n 9", "simulate t.nwk -m JC -n 99999", "draw t.nwk", "--help"):
-        told = shell(f"set -o pipefail; phloem {command} | true")
-        assert told.returncode == 1 and b"rror" not in told.stderr, (command, told)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_seen_enough(unbuffered, folder):
+    """Before anything is said, and of the last one, which is more than a pipe holds, when some was."""
+    for command, seen in (
+        ("simulate t.nwk -m JC -n 9", 0),
+        ("draw t.nwk", 0),
+        ("--help", 0),
+        ("simulate t.nwk -m JC -n 99999", 9),
+    )[-1 if unbuffered else 0 :]:
+        reads, writes = os.pipe()
+        if not seen:
+            os.close(reads)
+        told = subprocess.Popen(
+            [*PHLOEM, *command.split()],
+            stdout=writes,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+        )
+        os.close(writes)
+        if seen:
+            os.read(reads, seen)
+            os.close(reads)
+        errors = told.communicate()[1]
+        assert told.returncode == 1 and b"rror" not in errors, (command, errors)
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

@@ -71,7 +71,7 @@ SETS = ["--partitions", str(PRIMATES.with_suffix(".partitions")), "--linkage", "
 
 
 STONES = ["--stepping-stone", "20"]
-KILLED = [([], 40000), pytest.param(SETS, 8000, marks=pytest.mark.slow), (STONES, 40000)]
+KILLED = [([], 20000), pytest.param(SETS, 8000, marks=pytest.mark.slow), (STONES, 20000)]
 
 
 def kill(command: list[str], folder: Path, trace: Path) -> None:
@@ -171,9 +171,29 @@ STEPS = (
 )  # files opened, flushed, renamed by the run below
 
 
-@pytest.mark.parametrize("deadly", range(STEPS))
-@pytest.mark.parametrize("fault", [Killed(), FULL], ids=["killed", "full disk"])
-def test_failing_at_any_step_of_a_run_loses_nothing(deadly, fault, tmp_path, monkeypatch):
+SHORTER = chains(generations=2000, tuning_generations=0, n_chains=1)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """Where the files of a run that nothing ended are."""
+    folder = tmp_path_factory.mktemp("whole")
+    run_here(folder / "whole", SHORTER)
+    return folder
+
+
+def faults() -> list:
+    """At every step either, in turn; the other one of the slow suite."""
+    kinds, found = ((Killed(), "killed"), (FULL, "full disk")), []
+    for step in range(STEPS):
+        for k, (fault, name) in enumerate(kinds):
+            later = [pytest.mark.slow] * ((step + k) % 2)
+            found.append(pytest.param(step, fault, id=f"{name}-{step}", marks=later))
+    return found
+
+
+@pytest.mark.parametrize(("deadly", "fault"), faults())
+def test_failing_at_any_step_of_a_run_loses_nothing(deadly, fault, whole, tmp_path, monkeypatch):
     """At the n-th opening, flush or rename, a half-written row behind it; then the same command again."""
     steps = count()
 
@@ -185,22 +205,20 @@ def test_failing_at_any_step_of_a_run_loses_nothing(deadly, fault, tmp_path, mon
 
         return counted
 
-    shorter = chains(generations=2000, tuning_generations=0, n_chains=1)
     with monkeypatch.context() as planted:
         planted.setattr(os, "fsync", step(os.fsync))
         planted.setattr(os, "replace", step(os.replace))
         for module in (checkpoint, output_file):
             planted.setattr(module, "open", step(open), raising=False)
         with pytest.raises((Killed, OutputError)) as told:
-            run_here(tmp_path / "killed", shorter)
+            run_here(tmp_path / "killed", SHORTER)
     if fault is FULL:
         assert str(told.value).startswith(f"{tmp_path / 'killed'}."), "the file is named"
         assert "the disk is full; " in str(told.value), "and what is left"
     for file in tmp_path.glob("*.samples"):
         with open(file, "ab") as stream:
             stream.write(b"half a row")
-    run_here(tmp_path / "killed", shorter)
-    run_here(tmp_path / "whole", shorter)
-    assert traces(tmp_path, "killed") == traces(tmp_path, "whole")
-    a, b = samples_path(str(tmp_path / "killed"), 0), samples_path(str(tmp_path / "whole"), 0)
+    run_here(tmp_path / "killed", SHORTER)
+    assert traces(tmp_path, "killed") == traces(whole, "whole")
+    a, b = samples_path(str(tmp_path / "killed"), 0), samples_path(str(whole / "whole"), 0)
     assert a.read_bytes().removesuffix(b"half a row") == b.read_bytes()

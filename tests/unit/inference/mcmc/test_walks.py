@@ -26,8 +26,10 @@ JOINT = Joint(
     np.zeros(0, np.int64),
 )  # fmt: skip
 WALKS = ["spr", "tbr"]
-FAR = [pytest.param(move, 0.8, marks=pytest.mark.slow) for move in WALKS]
 OTHERS = ["nni", "learnt_nni", "learnt_spr", "parsimony_spr"]  # to which p_extend is nothing
+FEW, MANY = 10_000, 30_000  # proposals: the control is seen with few
+FAST = [(move, 0.5, FEW) for move in [*WALKS, *OTHERS]]
+SLOW = [*product([*WALKS, *OTHERS], [0.5], [MANY]), *product(WALKS, [0.8], [MANY])]
 NO_STRETCH = 1e-13  # then lengths are only permuted and name the proposal
 
 
@@ -160,9 +162,11 @@ def test_thousands_of_moves_keep_the_tree_valid(move, n_tips):
     assert tree[4].sum() == pytest.approx(total)  # lengths were permuted, none got lost
 
 
-@pytest.mark.parametrize(("move", "p_extend"), [*product([*WALKS, *OTHERS], [0.5]), *FAR])
-def test_the_hastings_ratio_is_that_of_counted_proposals(move, p_extend):
-    start, n = distinct_tree(6, 1), 30_000
+@pytest.mark.parametrize(
+    ("move", "p_extend", "n"), [*FAST, *(pytest.param(*row, marks=pytest.mark.slow) for row in SLOW)]
+)
+def test_the_hastings_ratio_is_that_of_counted_proposals(move, p_extend, n):
+    start = distinct_tree(6, 1)
     counts, seen = outcomes(start, move, n, p_extend, seed=1)
     home, checked = splits_with_lengths(start), 0
     for key, forward in counts.most_common(6):
@@ -176,7 +180,7 @@ def test_the_hastings_ratio_is_that_of_counted_proposals(move, p_extend):
 
 def test_counting_notices_a_wrong_ratio():
     """At p_extend = 0.8 some ratios of SPR are far from 1: taking them for 1 fails the test above."""
-    start, n = distinct_tree(6, 1), 30_000
+    start, n = distinct_tree(6, 1), FEW
     counts, seen = outcomes(start, "spr", n, 0.8, seed=1)
     home, worst = splits_with_lengths(start), 0.0
     for key, forward in counts.most_common(6):

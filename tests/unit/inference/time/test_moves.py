@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -157,8 +158,12 @@ def largest_flow(move, points, propose, kind="normal"):
     return np.abs(changes[:, moved].mean(axis=0) / spread[moved]).max() * math.sqrt(len(points))
 
 
-POINTS = prior_draws(DRAWS, 1)
-DATED = prior_draws(DRAWS, 2, uncertain=True)
+@cache
+def draws(uncertain: bool = False) -> list[Point]:
+    """From the prior; uncertain: when a tip lived."""
+    return prior_draws(DRAWS, 1 + uncertain, uncertain=uncertain)
+
+
 WITH_RATIO = (
     "parsimony_spr",
     "root_height",
@@ -177,26 +182,35 @@ OWN = {
     "deviation_scaler": "bridge",
 }
 """Moves of other deviations than normal ones."""
-RNG = np.random.default_rng(4)
-OF_CLOCKS = {
-    kind: [replace(p, deviations=DEVIATIONS[kind][2](RNG, p.values[1])) for p in POINTS]
-    for kind in ("gamma", *sorted(set(OWN.values())))
-}
 OF_GROUPS = ("group_size", "skyline_boundary")
+
+
+@cache
+def of_clock(kind: str) -> list[Point]:
+    """The draws, their deviations those of a clock."""
+    rng = np.random.default_rng(4)
+    return [replace(p, deviations=DEVIATIONS[kind][2](rng, p.values[1])) for p in draws()]
+
+
+@cache
+def of_two_clocks() -> list[Point]:
+    """Deviations are those of the second."""
+    pairs = zip(draws(), draws(uncertain=True))
+    return [replace(p, values=np.append(q.values, p.values)) for p, q in pairs]
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_a_move_of_a_clock_leaves_its_prior_as_it_is(name):
     kind, move = OWN[name], registered()[name]
-    assert largest_flow(move, OF_CLOCKS[kind], move.propose, kind) < 4.2
+    assert largest_flow(move, of_clock(kind), move.propose, kind) < 4.2
     if name == "jump_swap":
-        assert largest_flow(move, OF_CLOCKS["bridge"], move.propose, "bridge") < 4.2
+        assert largest_flow(move, of_clock("bridge"), move.propose, "bridge") < 4.2
 
 
 @pytest.mark.parametrize("name", [name for name in OWN if name != "jump_walk"])
 def test_a_move_of_a_clock_without_its_hastings_ratio_is_seen(name):
     kind, move = OWN[name], registered()[name]
-    points = OF_CLOCKS[kind]
+    points = of_clock(kind)
     if name in ("jump_swap", "deviation_scaler"):
         points = [p for p in points if p.deviations[:8].any()] * 4
     assert largest_flow(move, points, lambda p: min(move.propose(p), 0.0) * 0.0, kind) > 5.0
@@ -205,37 +219,33 @@ def test_a_move_of_a_clock_without_its_hastings_ratio_is_seen(name):
 @pytest.mark.parametrize("name", [name for name in registered() if name not in (*OF_GROUPS, *OWN)])
 def test_a_move_leaves_the_prior_as_it_is(name):
     move = registered()[name]
-    assert largest_flow(move, DATED if name == "tip_date" else POINTS, move.propose) < 4.2
+    assert largest_flow(move, draws(uncertain=name == "tip_date"), move.propose) < 4.2
     if name in ("spread_centred", "parsimony_spr"):  # these read what kind of clock it is
-        assert largest_flow(move, POINTS, move.propose, "log") < 4.2
+        assert largest_flow(move, draws(), move.propose, "log") < 4.2
         for kind in ("bridge", "gamma"):
-            assert largest_flow(move, OF_CLOCKS[kind], move.propose, kind) < 4.2
-
-
-OF_SEVERAL = [replace(p, values=np.append(q.values, p.values)) for p, q in zip(POINTS, DATED)]
-"""Two clocks, the deviations those of the second."""
+            assert largest_flow(move, of_clock(kind), move.propose, kind) < 4.2
 
 
 @pytest.mark.parametrize("name", ["branch_deviation", "parsimony_spr", "spread_centred", "up_down"])
 def test_a_move_beside_another_clock_leaves_the_prior_as_it_is(name):
     move = registered()[name]
-    assert largest_flow(move, OF_SEVERAL, move.propose) < 4.2
+    assert largest_flow(move, of_two_clocks(), move.propose) < 4.2
 
 
 def test_up_down_counts_the_rates_that_it_changes():
     move = registered()["up_down"]
-    held = [replace(p, free=np.array([0, 1], np.uint8)) for p in OF_SEVERAL]
+    held = [replace(p, free=np.array([0, 1], np.uint8)) for p in of_two_clocks()]
     assert largest_flow(move, held, move.propose) < 4.2
     p = proposal(held[0], 0.5, stream(1, 0, 0))
     move.propose(p)
     assert (p.values == held[0].values).tolist() == [True, True, False, True]
     as_of_one = 3 / 2  # planted: T - 2 where it is T - 3
-    assert largest_flow(move, OF_SEVERAL * 7, lambda p: as_of_one * move.propose(p)) > 5.0
+    assert largest_flow(move, of_two_clocks() * 7, lambda p: as_of_one * move.propose(p)) > 5.0
 
 
 @pytest.mark.parametrize("name", [*WITH_RATIO, "spread_centred"])
 def test_a_move_without_its_hastings_ratio_is_seen(name):
-    move, points = registered()[name], POINTS
+    move, points = registered()[name], draws()
     if name == "subtree_slide":  # its ratio is seldom far from 0
         points = points + prior_draws(4 * DRAWS, 3)
     assert largest_flow(move, points, lambda p: min(move.propose(p), 0.0) * 0.0) > 5.0
@@ -249,14 +259,14 @@ def test_an_exchange_with_the_root_s_sibling_is_seen():
         ratio = move.propose(p)
         return -math.inf if p.parent[0] != p.parent[1] else ratio
 
-    assert largest_flow(move, POINTS, younger_only) > 5.0
+    assert largest_flow(move, draws(), younger_only) > 5.0
 
 
 def test_group_sizes_are_exchanged_evenly():
     move, rng, counts = registered()["group_size"], stream(1, 0, 0), {}
     for groups in ((1, 3), (2, 2), (3, 1)):
         for _ in range(3000):
-            p = proposal(POINTS[0], 1.0, rng, groups=groups)
+            p = proposal(draws()[0], 1.0, rng, groups=groups)
             if move.propose(p) > -math.inf:
                 assert p.groups.sum() == 4 and p.groups.min() >= 1
                 counts[groups, tuple(p.groups.tolist())] = (
