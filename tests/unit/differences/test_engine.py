@@ -13,7 +13,7 @@ from phloem.differences.cpu.regrafts import cut
 from phloem.differences.cpu.storage import way_down
 from phloem.differences.engine import Engine
 from phloem.differences.reference.recursion import log_likelihood
-from phloem.differences.result import tree_of
+from phloem.differences.trees import tree_of
 from phloem.inference.ml.differences_search import counted_frequencies, next_rates, order_of
 from phloem.io.genomes import genomes_of
 from phloem.likelihood.tree_likelihood import TreeLikelihood

@@ -12,8 +12,7 @@ import numpy as np
 
 from phloem.data.genomes import Genomes
 from phloem.differences.engine import Engine
-from phloem.differences.result import tree_of
-from phloem.differences.start import take
+from phloem.differences.trees import take, tree_of
 from phloem.errors import InputError
 from phloem.hardware.limits import require_memory
 from phloem.inference.ml.differences_state import DifferencesResult, DifferencesState, Round
