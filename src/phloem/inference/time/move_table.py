@@ -15,7 +15,15 @@ from phloem.density import clocks
 from phloem.errors import InputError
 from phloem.inference.mcmc.moves import multiplier, simplex_dirichlet, simplex_slider, slider
 from phloem.inference.time import moves, route_moves, traits
-from phloem.inference.time.records import OF_DATES, OF_HAMILTON, OF_MODEL, OF_NUMBERS, OF_TREE, MoveTable
+from phloem.inference.time.records import (
+    OF_ANCESTORS,
+    OF_DATES,
+    OF_HAMILTON,
+    OF_MODEL,
+    OF_NUMBERS,
+    OF_TREE,
+    MoveTable,
+)
 from phloem.inference.time.structure import TimeModel, of_clocks
 
 
@@ -30,7 +38,7 @@ class Move:
     with a density everywhere), "spread" (a factor of them, not fixed),
     "jumps" (deviations most of which are 0), "inherited" (by branches below), "peaked" (at 0), "rate" (of a
     clock, not fixed), "dates" (tips of uncertain ones), "groups" (of joinings), "characters" (that parsimony
-    can tell trees by). holds: whether distances may
+    can tell trees by), "ancestors" (sequences, sampled). holds: whether distances may
     be held in its stead (compiled/run.py). free: the likelihood never changes.
     """
 
@@ -106,6 +114,7 @@ DATES_MOVE = Move("hamilton_dates", lambda p: 0.0, 1.5, needs="rates")
 OFTEN = {"clock_scale": 16.0, traits.CLOCK: 4.0, traits.RATES: 2.0, traits.ROUTES: 4.0}
 """Of what no Hamiltonian step moves."""
 MODEL_MOVE = Move("hamilton_model", lambda p: 0.0, 0.2, needs="model")
+ANCESTORS_MOVE = Move("ancestral_states", lambda p: 0.0, 4.0, needs="ancestors")
 SELDOM = 0.05  # of numbers that have Hamiltonian moves of their own
 _HELD = 0.5  # how often distances are held, of moves for which that may be
 
@@ -136,6 +145,8 @@ def chosen_moves(
         found += [ChainMove("hamilton_dates", 0, OF_DATES, DATES_MOVE)]
     if there["model"]:
         found += [ChainMove("hamilton_model", 0, OF_MODEL, MODEL_MOVE)]
+    if there["ancestors"]:
+        found += [ChainMove("ancestral_states", 0, OF_ANCESTORS, ANCESTORS_MOVE)]
     for number, block in enumerate(model.space.blocks):
         for m in OF_SUPPORT[block.support] if block.name not in model.fixed else ():
             kind = len(registered()) + NUMBER_MOVES.index(m)

@@ -17,10 +17,11 @@ from phloem.density.calibrations import Calibrations
 from phloem.density.terms.compiled.dispatch import PriorTable
 from phloem.density.traits import Trait, TraitMemory
 from phloem.inference.mcmc.records import ParsimonyRoom, Recipes
+from phloem.inference.time.ancestors.sequences import Memory
 from phloem.pruning.cpu.cell_records import CellScratch, DownScratch
 
 # what a move is of (MoveTable.on)
-OF_TREE, OF_NUMBERS, OF_HAMILTON, OF_DATES, OF_MODEL = range(5)
+OF_TREE, OF_NUMBERS, OF_HAMILTON, OF_DATES, OF_MODEL, OF_ANCESTORS = range(6)
 # supports of blocks; FIXED: whatever their support is, they stay as they are
 POSITIVE, UNIT, INTERVAL, REAL, SIMPLEX, FIXED = range(6)
 # rows of TimeState.steps: which Hamiltonian moves, in the order of OF_HAMILTON, …; and its columns
@@ -107,7 +108,8 @@ class TimeData(NamedTuple):
     moves change some of them. tree_density: address of the tree prior's; tree_first, tree_size: its
     numbers; tree_settings. tip_bounds: (T, 2) of heights; moving: int64, tips whose dates are sampled.
     path: length of a trajectory; most_steps: of the likelihood in one. trait: that changes along the tree;
-    trait_density: address of its density, or 0."""
+    trait_density: address of its density, or 0. ancestors: address of the likelihood with sequences of
+    ancestors (by_address.ANCESTORS), 0: these are summed over."""
 
     n_tips: int
     use_data: int
@@ -135,6 +137,7 @@ class TimeData(NamedTuple):
     most_steps: int
     trait: Trait
     trait_density: int
+    ancestors: int
 
 
 class TimeState(NamedTuple):
@@ -147,7 +150,9 @@ class TimeState(NamedTuple):
     Hamiltonian moves, see above. clade: (E,) uint64 keys, 0: free. seen (E,), mean, square (1 + K, E): since
     the last window began; variance (1 + K, E): in use, 0: not known; usual (1 + K,): where it is not.
     number_seen (1,), number_mean, number_square, number_variance (m,). diverged: (3,) int64 trajectories that
-    left their range, and diverged_at (N,) at which node the slope was largest then."""
+    left their range, and diverged_at (N,) at which node the slope was largest then. sequences: (T-1, W) of
+    ancestors, and category: (S,) of every site's rate, where these are sampled; log_likelihood is then with
+    them (ancestors/sequences.py)."""
 
     parent: np.ndarray
     left: np.ndarray
@@ -182,6 +187,8 @@ class TimeState(NamedTuple):
     number_variance: np.ndarray
     diverged: np.ndarray
     diverged_at: np.ndarray
+    sequences: np.ndarray
+    category: np.ndarray
 
 
 class TimeScratch(NamedTuple):
@@ -195,7 +202,7 @@ class TimeScratch(NamedTuple):
     asked: what the caller is to find, see above. power: (1,) of the likelihood, 1 but for stepping stones.
     parsimony: the characters, for moves that it guides. trait: messages of the trait, by state.slot. there:
     (ROW,) int64 row of the device's forest (pruning/cpu/chain_tables.py), fields: (10,) where its models lie
-    (run_device.write_model)."""
+    (run_device.write_model). ancestral: where ancestors are sampled."""
 
     cell: CellScratch
     down: DownScratch
@@ -233,3 +240,4 @@ class TimeScratch(NamedTuple):
     trait: TraitMemory
     there: np.ndarray
     fields: np.ndarray
+    ancestral: Memory

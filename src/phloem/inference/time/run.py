@@ -16,6 +16,8 @@ from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.mcmc.run import Device, as_parts
 from phloem.inference.mcmc.samples import Samples, extended, no_samples
+from phloem.inference.time.ancestors.reference import check_memory
+from phloem.inference.time.ancestors.sequences import no_memory
 from phloem.inference.time.draws import Columns, draw, trace_columns
 from phloem.inference.time.move_table import ChainMove, chosen_moves
 from phloem.inference.time.records import (
@@ -35,6 +37,7 @@ from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import (
     Cells,
     Origin,
+    ancestral_memory,
     likelihood_costs,
     time_cells,
     time_data,
@@ -42,6 +45,7 @@ from phloem.inference.time.start import (
     time_state,
 )
 from phloem.inference.time.structure import TimeModel
+from phloem.pruning.cpu.cell_records import ForestTrees
 
 if TYPE_CHECKING:
     from phloem.inference.time.device import DeviceLikelihood
@@ -99,16 +103,21 @@ def new_run(
     cells = time_cells(parts, model, whole=there_on_device)
     characters = parsimony_room(cells.forest.parts, settings.use_data)
     characters = characters._replace(price=PRICE * characters.price, per_length=_per_length(cells, model))
+    ancestors = settings.use_data and settings.ancestors == "sampled"
     there = _there(model) | {"model": cells.apart, "characters": len(characters.blocks) > 0}
-    costs = likelihood_costs(cells.forest.parts, there_on_device)
+    there["ancestors"] = ancestors
+    costs = likelihood_costs(cells.forest.parts, there_on_device, ancestors)
     chosen = chosen_moves(model, there, settings.move_weights, costs)
-    moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device)
+    moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device, ancestors)
     columns = trace_columns(model)
     state = stored[0] if stored else time_state(model, settings, moves, number, origin)
+    ancestral = no_memory()
+    if ancestors:
+        ancestral, state = ancestral_memory(parts, cells, model, state, stored is not None)
     samples = stored[1] if stored else no_samples(len(columns.names), state.parent.shape[1], columns.n_sets)
     run = Run(
         number, settings, model, tuple(moves), columns, cells, data, state,
-        time_scratch(cells, data, state, characters), samples,
+        time_scratch(cells, data, state, characters, ancestral), samples,
     )  # fmt: skip
     _write_model(run, int(state.slot[0]), proposed=False)
     if there_on_device:
@@ -119,7 +128,7 @@ def new_run(
     _turns(run, 1, REFRESH)
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
         raise NumericalError("a starting tree has no finite log-likelihood or prior density")
-    return run if stored else replace(run, samples=extended(samples, [draw(state, columns)]))
+    return run if stored else replace(run, samples=extended(samples, [drawn(run)]))
 
 
 def _per_length(cells: Cells, model: TimeModel) -> np.ndarray:
@@ -144,6 +153,27 @@ def _there(model: TimeModel) -> dict[str, bool]:
         "dates": bool((model.tip_bounds[:, 0] < model.tip_bounds[:, 1]).any()),
         "groups": model.parameters.n_groups > 1,
     }
+
+
+def drawn(run: Run) -> Samples:
+    """The present state. Where ancestors are sampled, its log-likelihood is that summed over them, found from
+    scratch."""
+    sample, ancestors = draw(run.state, run.columns), run.data.ancestors != 0
+    if ancestors:
+        s = slice(int(run.state.slot[0]), int(run.state.slot[0]) + 1)
+        state = run.state
+        tree = state.left[s], state.right[s], state.parent[s], state.order[s], state.lengths[s]
+        sample.numbers[0, 0] = run.cells.forest.from_scratch(ForestTrees(*tree))[0].sum()
+    return sample
+
+
+def check_ancestors(run: Run) -> None:
+    """NumericalError where the log-likelihood that the run carries along is not that of its ancestors."""
+    if run.data.ancestors != 0:
+        state, s = run.state, int(run.state.slot[0])
+        model = run.model.engine.site_model(0, run.model.engine_values(state.values[s]))
+        value = float(state.log_likelihood[0])
+        check_memory(run.scratch.ancestral, state.parent[s], state.lengths[s, 0], model, value)
 
 
 @dataclass(frozen=True)
@@ -179,7 +209,7 @@ def stretch_after(settings: TimeSettings, generation: int) -> Stretch:
 
 def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
     """The run after n_generations more, sampled on the way. stopped: asked at every sample; True gives up."""
-    every, end, drawn = run.settings.sample_every, run.generation + n_generations, []
+    every, end, draws = run.settings.sample_every, run.generation + n_generations, []
     while run.generation < end and not stopped():
         here = stretch_after(run.settings, run.generation)
         ahead = [edge for edge in (*here.edges, here.end) if edge > run.generation]
@@ -190,8 +220,8 @@ def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
         if run.generation in here.edges:
             end_window(run.state)
         if run.generation % every == 0:
-            drawn.append(draw(run.state, run.columns))
-    return replace(run, samples=extended(run.samples, drawn))
+            draws.append(drawn(run))
+    return replace(run, samples=extended(run.samples, draws))
 
 
 def _advance(run: Run, n: int, here: Stretch) -> None:
@@ -216,6 +246,8 @@ def _turns(run: Run, n: int, task: int) -> None:
                 _write_model(run, 1 - int(run.state.slot[0]), proposed=True)
             elif there is not None:
                 there.answer(run.data, run.state, run.scratch)
+            else:
+                raise AssertionError("a move changed the neighbours of too many ancestors")
 
 
 def _write_model(run: Run, slot: int, proposed: bool) -> None:

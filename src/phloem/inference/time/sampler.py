@@ -27,9 +27,9 @@ from phloem.inference.mcmc.sampler import (
 )
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.spread import Spread
-from phloem.inference.time.draws import HEIGHTS, RATES, STATES, draw, trace_columns
+from phloem.inference.time.draws import HEIGHTS, RATES, STATES, trace_columns
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
-from phloem.inference.time.run import Run, advanced, new_run
+from phloem.inference.time.run import Run, advanced, check_ancestors, drawn, new_run
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel
@@ -151,7 +151,7 @@ def sample(
     start = at = spread.ranks.broadcast(max((int(s.generation[0]) for s, _ in stored or ()), default=0))
     runs = [advanced(run, at - run.generation) for run in runs]  # one may have been stopped before others
     for run in runs:
-        guard.check_chains(run.number, {0: draw(run.state, run.columns)})
+        guard.check_chains(run.number, {0: checked_draw(run)})
     whole, runs = gathered(spread, runs, [samples for _, samples in stored or ()])
     if checkpoint and not stored:
         checkpoint.save(whole)
@@ -167,7 +167,7 @@ def sample(
         runs = advance_all(advanced, runs, block, threads_of(settings, spread.ranks), report, keep)
         last = (at := at + block) >= end
         for run in runs if last else ():
-            guard.check_chains(run.number, {0: draw(run.state, run.columns)})
+            guard.check_chains(run.number, {0: checked_draw(run)})
         whole, runs = gathered(spread, runs, before)
         for run, former in zip(whole, before):
             guard.check_samples(run.number, run.samples, former.n)
@@ -181,6 +181,12 @@ def sample(
         close_trace(str(prefix), run)
     done = (at - start) * settings.n_runs
     return Sampled(tuple(whole), diagnosis, time.monotonic() - begun, done, start if stored else None)
+
+
+def checked_draw(run: Run) -> Samples:
+    """The present state, its ancestors held against the reference where they are sampled."""
+    check_ancestors(run)
+    return drawn(run)
 
 
 def _new_runs(made_from: tuple, spread: Spread, stored: list | None) -> list[Run]:
@@ -235,5 +241,5 @@ def _worst_node(run: Run) -> str:
     s = int(run.state.slot[0])
     place = np.argsort(run.state.order[s], kind="stable")
     node, inner = int(np.argmax(run.state.diverged_at)), place[run.model.n_tips :]
-    last = draw(run.state, run.columns).tree_sample(run.model.taxa).tree(0)
+    last = drawn(run).tree_sample(run.model.taxa).tree(0)
     return branch_name(last, run.model.n_tips + int((inner < place[node]).sum()))

@@ -12,7 +12,7 @@ import numpy as np
 from phloem.density.terms.log_uniform import LogUniform
 from phloem.density.terms.normal import Normal
 from phloem.density.terms.term import Family
-from phloem.errors import InputError, require_count, require_seed
+from phloem.errors import InputError, require_choice, require_count, require_seed
 from phloem.hardware.limits import require_threads
 from phloem.inference.mcmc.settings import LONGEST, OF_NUMBERS, Convergence, check_stones, parse_density
 from phloem.inference.mcmc.stones import Ladder, ladder
@@ -91,7 +91,7 @@ class TimeSettings:
     scales; most_steps: of one. start: from a "random" tree, or that of "lsd": neighbour joining's, its nodes
     dated by least squares. move_weights: None for all, else name → weight. stones, stone_shape: as of
     mcmc.settings.ChainSettings; warm_up is then the share of the generations before the first stone, and of
-    every stone's.
+    every stone's. ancestors: "summed" over, or their sequences "sampled" together with all else.
     """
 
     seed: int = 1
@@ -112,6 +112,7 @@ class TimeSettings:
     move_weights: Mapping[str, float] | None = None
     stones: int = 0
     stone_shape: float = 0.4
+    ancestors: Literal["summed", "sampled"] = "summed"
 
     def __post_init__(self) -> None:
         for name in ("n_runs", "generations", "sample_every", "check_every", "most_steps"):
@@ -121,6 +122,12 @@ class TimeSettings:
             raise InputError(f"warm_up is a share of the generations, 0 ≤ warm_up < 1, not {self.warm_up}")
         require_seed(self.seed)
         check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
+        require_choice("ancestors", self.ancestors, ("summed", "sampled"))
+        if self.stones and self.ancestors == "sampled":
+            raise InputError(
+                "powers of the likelihood are of the tips' data alone, without ancestors",
+                hint="Choose --engine patterns.",
+            )
 
     @property
     def burn_in(self) -> float:

@@ -14,6 +14,14 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND, ParsimonyRoom, Recipes
 from phloem.inference.mcmc.start import START, stream
+from phloem.inference.time.ancestors.sequences import (
+    Memory,
+    masks_of,
+    memory_of,
+    no_memory,
+    packed,
+    parsimonious,
+)
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.move_table import ChainMove, Costs, move_arrays
 from phloem.inference.time.records import (
@@ -103,8 +111,8 @@ def time_cells(observed: Sequence[Observations], model: TimeModel, whole: bool =
     return Cells(recipes, apart, forest, downs, memory)
 
 
-def likelihood_costs(parts: Sequence[Part], on_device: bool) -> Costs:
-    """From sizes alone, so that a chain's moves are the same on every machine. A third of the patterns are
+def likelihood_costs(parts: Sequence[Part], on_device: bool, ancestors: bool = False) -> Costs:
+    """ancestors: whether they are sampled. From sizes alone, so that a chain's moves are the same on every machine. A third of the patterns are
     taken to be distinct below a node, and the path of a proposal to be that of a random tree."""
     n_tips = len(parts[0].tip_codes)
     path, likelihood, gradient = 2.0 + 1.5 * np.log2(n_tips), 0.0, 0.0
@@ -115,6 +123,8 @@ def likelihood_costs(parts: Sequence[Part], on_device: bool) -> Costs:
         gradient += n_tips * (3.0 * node + 6e-5 * c * s**3)
     if on_device:
         likelihood, gradient = 100.0, 250.0 + gradient / 150.0
+    if ancestors:
+        likelihood, gradient = 10.0 + 0.02 * n_tips, 1.0 * n_tips
     return Costs(likelihood, gradient, 1.0 + 0.12 * n_tips)
 
 
@@ -124,16 +134,19 @@ def time_data(
     settings: TimeSettings,
     chosen: tuple[list[ChainMove], list[float]],
     on_device: bool,
+    ancestors: bool = False,
 ) -> TimeData:
     """Constants of a run. chosen: moves and their weights. on_device: likelihoods are found elsewhere, and no
-    kernels compiled for them."""
+    kernels compiled for them; nor where ancestors are sampled."""
+    from phloem.inference.time.ancestors.chain import answer
+
     space, recipes = model.space, cells.recipes
     compiled = bool((recipes.rows[:, KIND] == COMPILED).all())
     of_model = np.array([b.name in model.of_substitution for b in space.blocks])
     free = np.array([b.name not in model.fixed | model.of_trait for b in space.blocks])
     calibrations, ages = model.calibrations()
     first = space.place(model.parameters.blocks[0].name).start
-    if settings.use_data and not on_device:
+    if settings.use_data and not on_device and not ancestors:
         cells.forest.provide(EVALUATE, GRADIENT)
     joint = free & (~of_model | (compiled and not cells.apart))
     taken = np.stack([joint, free & ~of_model, free & of_model & cells.apart])
@@ -174,6 +187,7 @@ def time_data(
         most_steps=settings.most_steps,
         trait=model.trait.record(space, model.trait_reference) if model.trait else NO_TRAIT,
         trait_density=by_address.TRAIT.address(trait_density) if model.trait else 0,
+        ancestors=by_address.ANCESTORS.address(answer) if ancestors else 0,
     )
 
 
@@ -271,7 +285,38 @@ def time_state(
         number_variance=np.full(m, START_SCALE**2),
         diverged=np.zeros(3, np.int64),
         diverged_at=np.zeros(n, np.int64),
+        sequences=np.zeros((0, 0), np.uint64),
+        category=np.zeros(0, np.uint8),
     )
+
+
+def ancestral_memory(
+    observed: Sequence[Observations], cells: Cells, model: TimeModel, state: TimeState, stored: bool
+) -> tuple[Memory, TimeState]:
+    """Sequences of ancestors as the state has them, where it was stored, else as parsimony does; and the state
+    whose arrays they are. InputError where they cannot be sampled."""
+    _refuse_ancestors(cells, model)
+    masks, s = masks_of(observed[0]), int(state.slot[0])
+    n_categories = len(cells.forest.parts[0].process)
+    ancestors, category = state.sequences, state.category
+    if not stored:
+        states = parsimonious(masks, state.left[s], state.right[s], state.order[s])
+        ancestors, category = packed(states), np.zeros(masks.shape[1], np.uint8)
+    memory = memory_of(masks, ancestors, category, n_categories)
+    return memory, state._replace(sequences=memory.words[len(masks) :], category=memory.category)
+
+
+def _refuse_ancestors(cells: Cells, model: TimeModel) -> None:
+    site_model = model.engine.site_model(0, model.engine.space.start())
+    told = ""
+    if len(model.engine.parts) > 1:
+        told = "one part, and there are several"
+    elif len(site_model.process) > 1 or site_model.invariant > 0.0:
+        told = "sites of one rate, and the model has several"
+    elif site_model.processes[0].real_eigen is None or not (cells.recipes.rows[:, KIND] == COMPILED).all():
+        told = "reversible models of one matrix"
+    if told:
+        raise InputError(f"sequences of ancestors are sampled for {told}", hint="Choose --engine patterns.")
 
 
 def _strict_branches(model: TimeModel, tree: DatedTree, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -294,7 +339,9 @@ def _tunings(model: TimeModel, moves: list[ChainMove]) -> np.ndarray:
     )
 
 
-def time_scratch(cells: Cells, data: TimeData, state: TimeState, characters: ParsimonyRoom) -> TimeScratch:
+def time_scratch(
+    cells: Cells, data: TimeData, state: TimeState, characters: ParsimonyRoom, ancestral: Memory
+) -> TimeScratch:
     """What a run works in."""
     n, m, e = state.parent.shape[1], state.number_mean.shape[0], len(data.model_from)
     keys = np.zeros(n, np.uint64)
@@ -339,4 +386,5 @@ def time_scratch(cells: Cells, data: TimeData, state: TimeState, characters: Par
         trait=trait_memory(n if data.trait_density else 0, data.trait.tips.shape[1]),
         there=np.zeros(ROW, np.int64),
         fields=np.zeros(10, np.int64),
+        ancestral=ancestral,
     )

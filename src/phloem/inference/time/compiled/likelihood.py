@@ -22,7 +22,10 @@ from phloem.inference.mcmc.records import (
     RATE,
     SHARES,
 )
-from phloem.inference.time.compiled.by_address import ANSWER, TRAIT
+from phloem.inference.time.ancestors.sequences import Lineages
+from phloem.inference.time.ancestors.sequences import SLOPES as ANCESTORS_SLOPES
+from phloem.inference.time.ancestors.sequences import SWEEP, TAKE, VALUE
+from phloem.inference.time.compiled.by_address import ANCESTORS, ANSWER, TRAIT
 from phloem.inference.time.compiled.density import add_number_slopes, prior_of
 from phloem.inference.time.records import (
     CALLER,
@@ -53,8 +56,9 @@ from phloem.pruning.cpu.cell_records import (
 )
 from phloem.pruning.cpu.storage import float64_at, int64_at
 
-log_trait, answer = TRAIT.call, ANSWER.call
+log_trait, answer, with_ancestors = TRAIT.call, ANSWER.call, ANCESTORS.call
 SAME, WRITTEN, BY_CALLER = range(3)  # what is to be done about a proposal's model
+A_SWEEP = 16  # taxa for each ancestor that is drawn in one move
 ALPHA_STEP = 1e-4  # relative, of differences of a gamma's category rates
 
 
@@ -265,6 +269,8 @@ def assess(data, state, scratch, wanted):
         if wanted.likelihood and data.use_data != 0:
             if wanted.answered:
                 likelihood = scratch.last[LAST_LIKELIHOOD]
+            elif data.ancestors != 0:
+                likelihood = sampled_ancestors(data, state, scratch, wanted)
             elif data.on_device != 0:
                 likelihood = ask(data, state, scratch, wanted)
                 if likelihood != likelihood:
@@ -297,6 +303,53 @@ def trait_of(data, state, scratch, wanted):
 
 
 @merged
+def lineages(state, slot):
+    """The tree of a slot, its lengths by the only clock."""
+    return Lineages(
+        state.parent[slot], state.left[slot], state.right[slot], state.heights[slot], state.lengths[slot, 0]
+    )
+
+
+@uncounted
+def ask_ancestors(data, state, scratch, what, flags):
+    """compiled code of ancestors/chain.py. flags: the model is another, the topology, everything; slopes of
+    the proposal, and by the model's numbers."""
+    asked, old = scratch.asked, state.slot[0]
+    asked[0] = what
+    for i in range(5):
+        asked[i + 1] = flags[i]
+    cell = data.numbers[0], data.addresses[0], data.downs[0]
+    before, now = lineages(state, old), lineages(state, 1 - old)
+    given = (scratch.ancestral, before, now, cell, state.rng, asked, scratch.by_length[0])
+    return with_ancestors(data.ancestors, given)
+
+
+@merged
+def sampled_ancestors(data, state, scratch, wanted):
+    """The likelihood together with sequences of ancestors; derivatives as slopes has them."""
+    value, changed = state.log_likelihood[0], int(wanted.model_changed)
+    if wanted.proposed:
+        flags = (changed, int(wanted.reordered), int(wanted.everything), 0, 0)
+        value = ask_ancestors(data, state, scratch, VALUE, flags)
+    if wanted.slopes:
+        flags = (changed, 0, 0, int(wanted.proposed), int(wanted.parameters))
+        ask_ancestors(data, state, scratch, ANCESTORS_SLOPES, flags)
+        for i in range(scratch.by_engine.shape[0]):
+            scratch.by_engine[i] = 0.0
+        if wanted.parameters:
+            own = data.numbers[0], data.addresses[0], data.downs[0]
+            add_model_slopes(data, 0, own[0], own[1], own[2], scratch, int(wanted.proposed))
+    return value
+
+
+@merged
+def draw_ancestors(data, state, scratch):
+    """Draw some ancestors of the accepted state from their conditional distributions; the log-likelihood
+    with them."""
+    return ask_ancestors(data, state, scratch, SWEEP, (0, 1 + data.n_tips // A_SWEEP, 0, 0, 0))
+
+
+@merged
 def weigh_slopes(scratch):
     """Derivatives of the likelihood to those of its power."""
     for c in range(scratch.by_length.shape[0]):
@@ -322,9 +375,13 @@ def ask(data, state, scratch, wanted):
 
 
 @merged
-def settle(data, scratch, model_changed):
-    """Take the proposal of every cell over; or tell the caller to do that, before anything else is asked."""
-    if data.on_device != 0:
+def settle(data, state, scratch, model_changed):
+    """Take the proposal of every cell over; or tell the caller to do that, before anything else is asked.
+    With ancestors these are drawn now, and scratch.last has the log-likelihood with them."""
+    if data.ancestors != 0:
+        flags = (int(model_changed), 0, 0, 0, 0)
+        scratch.last[LAST_LIKELIHOOD] = ask_ancestors(data, state, scratch, TAKE, flags)
+    elif data.on_device != 0:
         scratch.asked[TAKEN] = 1
         slot = int64_at(data.addresses[0][SLOT], (2,))
         slot[0] = 1 - slot[0] if model_changed else slot[0]

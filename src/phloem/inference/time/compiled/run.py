@@ -37,6 +37,7 @@ from phloem.inference.time.compiled.likelihood import (
     WRITTEN,
     Wanted,
     assess,
+    draw_ancestors,
     mark_topology,
     propose_model,
     settle,
@@ -56,6 +57,7 @@ from phloem.inference.time.records import (
     MOVE,
     MOVES,
     NOTHING,
+    OF_ANCESTORS,
     OF_HAMILTON,
     OF_NUMBERS,
     OF_TREE,
@@ -118,8 +120,14 @@ def advance(data, state, scratch, n_moves, task):
         if move < 0:
             move = _draw(data, state) if not fresh else 0
             done[MOVE], pending[STEPS] = move, 0
-            begin(state)
+            if data.moves.on[move] != OF_ANCESTORS or fresh:
+                begin(state)
         on = data.moves.on[move] if not fresh else OF_TREE
+        if on == OF_ANCESTORS:
+            state.log_likelihood[0] = draw_ancestors(data, state, scratch)
+            done[MOVES], done[MOVE] = done[MOVES] + 1, -1
+            _count(data, state, move, True, False)
+            continue
         by_steps = on >= OF_HAMILTON
         which = on - OF_HAMILTON if by_steps else JOINT
         if waited == NOTHING:
@@ -175,7 +183,7 @@ def advance(data, state, scratch, n_moves, task):
             taken = math.log(uniform(state.rng)) < pending[RATIO]
         if taken:
             if data.use_data != 0 and touched:
-                settle(data, scratch, changed)
+                settle(data, state, scratch, changed)
             _take(state, scratch, pending[TOPOLOGY] != 0.0)
         done[MOVES], done[MOVE] = done[MOVES] + 1, -1
         if not fresh:

@@ -1,0 +1,41 @@
+"""The same in NumPy, as it is written: what the compiled code is held against."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.errors import NumericalError
+from phloem.inference.time.ancestors.sequences import Memory, unpacked
+from phloem.model.record import SiteModel
+from phloem.model.transition import transition_matrices
+
+LARGEST_DIFFERENCE = 1e-9  # relative, of two ways to add up the same numbers
+
+
+def log_joint(
+    masks: np.ndarray, category: np.ndarray, parent: np.ndarray, lengths: np.ndarray, model: SiteModel
+) -> float:
+    """Log probability of the tips' sequences, those of all ancestors and the categories of sites together.
+
+    masks: (N, S) possible states of tips, of ancestors one each, as bits; category: (S,); parent: (N,), root
+    last; lengths: (N,) in substitutions."""
+    allowed = (masks[:, :, None] >> np.arange(4)) & 1
+    states, process = allowed.argmax(axis=2), model.processes[0]
+    total = np.log(model.weights[category]).sum()
+    total += np.log(process.root_frequencies[states[-1]]).sum()
+    p = transition_matrices(lengths[:-1], model)
+    for x in range(len(parent) - 1):
+        rows = p[x, category, states[parent[x]]]
+        total += np.log((rows * allowed[x]).sum(axis=1)).sum()
+    return float(total)
+
+
+def check_memory(memory: Memory, parent: np.ndarray, lengths: np.ndarray, model: SiteModel, value: float) -> None:
+    """NumericalError where a chain's log-likelihood, which it carries along, is not that of its sequences."""
+    masks = unpacked(memory.words, memory.n_sites)
+    expected = log_joint(masks, memory.category, parent, lengths, model)
+    if not abs(value - expected) <= LARGEST_DIFFERENCE * max(abs(expected), 1.0):
+        raise NumericalError(
+            "this is an error in phloem, and the run was stopped: the log-likelihood with ancestors is not that "
+            f"of the reference ({value!r}, {expected!r}). Samples up to the last checkpoint are kept."
+        )

@@ -1,0 +1,170 @@
+"""Sequences of tips and ancestors, sixteen sites a word: four bits a site, one for each state that is possible.
+
+A site of an ancestor has one state. Where all ancestors are known, the likelihood of a tree is a product over
+branches of transition probabilities, of which a branch needs no more than how often each state became which
+(Tanner and Wong 1987, J. Am. Stat. Assoc. 82:528, for the idea of sampling what is easy to know in place of
+summing it; with mutations on branches Varilly et al. 2025, Delphy). Sites are in the order of patterns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from phloem.errors import InputError
+from phloem.inference.mcmc.recipes import Observations
+
+SITES = 16  # of a word
+MISSING = 15  # a mask of all states, which says nothing
+MOST = 8  # ancestors drawn anew at once
+KINDS = 256  # of sites, whose messages are kept
+VALUE, TAKE, SLOPES, SWEEP = range(4)  # what a chain asks (chain.py)
+_PAD = 1  # the state of sites that are not there
+
+
+class Memory(NamedTuple):
+    """Of one chain. T tips, N nodes, S sites in W words, C categories of rates.
+
+    n_tips, n_sites. words: (N, W) uint64 sequences; category: (S,) uint8; shares: (N, C, 4) how many sites of
+    an ancestor have a state, by category; counts: (N, C, 4, 16) int32 of the branch above a node: sites of a
+    state above, by the mask below; value: (N,) log-likelihood of the branch above, of the root that of its
+    states; new_value: of the proposal. changed: (N,) branches whose lengths it changed, notes: (4,) how
+    many, what kind of a proposal, how many ancestors it draws anew, and how many nodes are beside these.
+    redrawn: (2, MOST) these, children first, in the accepted tree and in the proposal; at: (N,) which of
+    `redrawn` a node is, -1: none; beside: (2 · MOST + 1,) their other neighbours. p: (2, N, C, 4, 4) matrices
+    of branches about them, in either tree; kinds: (KINDS,) uint64 masks of sites, 0: none; up: (KINDS, 2,
+    MOST, 4), logs: (KINDS, 2) their messages and log-likelihoods; mask: (N,) of one site; drawn: (MOST,)
+    states; fresh: (MOST, W) sequences drawn; agree: (C, 4) sites at which all neighbours are alike. room (4,),
+    chances (MOST,), by_matrix (C, 4, 4), by_eigen (4, 4): to work in."""
+
+    n_tips: int
+    n_sites: int
+    words: np.ndarray
+    category: np.ndarray
+    shares: np.ndarray
+    counts: np.ndarray
+    value: np.ndarray
+    new_value: np.ndarray
+    changed: np.ndarray
+    notes: np.ndarray
+    redrawn: np.ndarray
+    at: np.ndarray
+    beside: np.ndarray
+    p: np.ndarray
+    kinds: np.ndarray
+    up: np.ndarray
+    logs: np.ndarray
+    mask: np.ndarray
+    drawn: np.ndarray
+    fresh: np.ndarray
+    agree: np.ndarray
+    room: np.ndarray
+    chances: np.ndarray
+    by_matrix: np.ndarray
+    by_eigen: np.ndarray
+
+
+class Lineages(NamedTuple):
+    """A tree of N nodes: parent, left, right (-1 where there is none), heights, and branch lengths in
+    substitutions."""
+
+    parent: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    heights: np.ndarray
+    lengths: np.ndarray
+
+
+def masks_of(observed: Observations) -> np.ndarray:
+    """(T, S) uint8 possible states of every site of the tips, a column for each site of a pattern.
+
+    InputError where the data are not nucleotides all of whose columns could be observed."""
+    if observed.code_sets.shape[1] != 4:
+        raise InputError(
+            "sequences of ancestors are sampled of nucleotides", hint="Choose --engine patterns."
+        )
+    if observed.n_hidden:
+        raise InputError(
+            "sequences of ancestors are sampled of all columns, and +ASC leaves some unseen",
+            hint="Choose --engine patterns, or leave +ASC out.",
+        )
+    masks = (np.asarray(observed.code_sets, bool) @ (1 << np.arange(4))).astype(np.uint8)
+    return np.repeat(masks[observed.codes], np.asarray(observed.weights).astype(np.int64), axis=1)
+
+
+def packed(masks: np.ndarray) -> np.ndarray:
+    """(n, W) uint64 of masks (n, S)."""
+    n, n_sites = masks.shape
+    padded = np.full((n, -(-n_sites // SITES) * SITES), _PAD, np.uint64)
+    padded[:, :n_sites] = masks
+    shifts = np.arange(SITES, dtype=np.uint64) * np.uint64(4)
+    return np.bitwise_or.reduce(padded.reshape(n, -1, SITES) << shifts, axis=2)
+
+
+def unpacked(words: np.ndarray, n_sites: int) -> np.ndarray:
+    """(n, S) uint8 masks of (n, W) words."""
+    shifts = np.arange(SITES, dtype=np.uint64) * np.uint64(4)
+    masks = (words[:, :, None] >> shifts) & np.uint64(MISSING)
+    return masks.reshape(len(words), -1)[:, :n_sites].astype(np.uint8)
+
+
+def parsimonious(masks: np.ndarray, left: np.ndarray, right: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """(T-1, S) masks of one state each, of the fewest changes on a tree (Fitch 1971, Syst. Zool. 20:406); of
+    equally good states the one above, else the first. order: (N,) children before parents."""
+    n_tips = len(masks)
+    sets = np.zeros((2 * n_tips - 1, masks.shape[1]), np.uint8)
+    sets[:n_tips] = masks
+    for x in order:
+        if left[x] >= 0:
+            both = sets[left[x]] & sets[right[x]]
+            sets[x] = np.where(both, both, sets[left[x]] | sets[right[x]])
+    root = order[-1]
+    sets[root] &= -sets[root].astype(np.int8).astype(np.uint8)
+    for x in order[::-1]:
+        if left[x] >= 0:
+            for child in (left[x], right[x]):
+                if child >= n_tips:
+                    both = sets[child] & sets[x]
+                    first = sets[child] & (~sets[child] + np.uint8(1))
+                    sets[child] = np.where(both, both, first)
+    return sets[n_tips:]
+
+
+def memory_of(masks: np.ndarray, ancestors: np.ndarray, category: np.ndarray, n_categories: int) -> Memory:
+    """For a chain. masks: (T, S) of the tips; ancestors: (T-1, W) words, which are not copied unless they
+    must be; category: (S,)."""
+    n_tips, n_sites = masks.shape
+    n, c, words = 2 * n_tips - 1, n_categories, np.vstack([packed(masks), ancestors])
+    return Memory(
+        n_tips=n_tips,
+        n_sites=n_sites,
+        words=words,
+        category=category,
+        shares=np.zeros((n, c, 4), np.int64),
+        counts=np.zeros((n, c, 4, 16), np.int32),
+        value=np.zeros(n),
+        new_value=np.zeros(n),
+        changed=np.zeros(n, np.int64),
+        notes=np.zeros(4, np.int64),
+        redrawn=np.zeros((2, MOST), np.int64),
+        at=np.full(n, -1, np.int64),
+        beside=np.zeros(2 * MOST + 1, np.int64),
+        p=np.zeros((2, n, c, 4, 4)),
+        kinds=np.zeros(KINDS, np.uint64),
+        up=np.zeros((KINDS, 2, MOST, 4)),
+        logs=np.zeros((KINDS, 2)),
+        mask=np.zeros(n, np.uint8),
+        drawn=np.zeros(MOST, np.int64),
+        fresh=np.zeros((MOST, words.shape[1]), np.uint64),
+        agree=np.zeros((c, 4), np.int64),
+        room=np.zeros(4),
+        chances=np.zeros(MOST),
+        by_matrix=np.zeros((c, 4, 4)),
+        by_eigen=np.zeros((4, 4)),
+    )
+
+
+def no_memory() -> Memory:
+    """Of chains that sum over ancestors."""
+    return memory_of(np.ones((1, 0), np.uint8), np.zeros((0, 0), np.uint64), np.zeros(0, np.uint8), 1)
