@@ -65,6 +65,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--clock", default="strict")
     parser.add_argument("--engine", choices=("ancestors", "patterns"), default="ancestors")
+    parser.add_argument("--warm-up", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     true, rows = simulated(given.tips, np.random.default_rng(given.seed))
@@ -80,7 +81,7 @@ def main() -> None:
     start[: given.tips] = tips
     origin = Origin(lifted_tree(found.tree.parent, start, 1e-3 / given.tips), found.rate)
     chains = TimeSettings(
-        n_runs=1, seed=given.seed, tuning_generations=200_000, sample_every=2_000,
+        n_runs=1, seed=given.seed, tuning_generations=given.warm_up, sample_every=2_000,
         ancestors="sampled" if given.engine == "ancestors" else "summed",
     )  # fmt: skip
     begun = time.perf_counter()
@@ -101,7 +102,7 @@ def report(run, true, seconds: float) -> None:
     print(f"\n{run.generation:,} moves in {seconds:.0f} CPU s, {run.generation / seconds:,.0f} a second")
     for move, tried, accepted in zip(run.moves, run.state.tried, run.state.accepted):
         print(f"  {move.name:24s} {tried:10,d} {100 * accepted / max(tried, 1):6.1f}%")
-    first = run.samples.n // 2
+    first = max(run.samples.n // 2, 1 + run.settings.tuning // run.settings.sample_every)
     names = ("LnL", "LnPr", *run.columns.names)
     summary = trace_summary(names, run.samples.numbers[first:][None])
     truth = {

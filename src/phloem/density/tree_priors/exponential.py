@@ -38,13 +38,15 @@ def density(g, x, settings, by_height, by_number):
     """The compiled form. d/dt_c = γ - (k_c - 1) / N(t_c). ∫ exp(γt) dt and ∫ t exp(γt) dt by expm1, or by
     their series where γΔ is small."""
     size, growth = x[0], x[1]
-    k, total, by_size, by_growth, last = 0, 0.0, 0.0, 0.0, 0.0
+    k, total, by_size, by_growth, last, grown = 0, 0.0, 0.0, 0.0, 0.0, 1.0
+    log_size = math.log(size)
     for i in range(g.order.shape[0]):
         node = g.order[i]
         t = g.heights[node]
         pairs, step = 0.5 * k * (k - 1), t - last
+        before, grown = grown, math.exp(growth * t)
         if pairs > 0.0 and step > 0.0:
-            u, start = growth * step, math.exp(growth * last) / size
+            u, start = growth * step, before / size
             if abs(u) < 1e-2:
                 first = 1.0 + u * (0.5 + u * (1.0 / 6.0 + u * (1.0 / 24.0 + u / 120.0)))
                 second = 0.5 + u * (1.0 / 3.0 + u * (0.125 + u * (1.0 / 30.0 + u / 144.0)))
@@ -59,10 +61,10 @@ def density(g, x, settings, by_height, by_number):
         if node < g.n_tips:
             k += 1
         else:
-            total += growth * t - math.log(size)
+            total += growth * t - log_size
             by_size -= 1.0 / size
             by_growth += t
-            by_height[node] += growth - (k - 1) * math.exp(growth * t) / size
+            by_height[node] += growth - (k - 1) * grown / size
             k -= 1
     by_number[0] += by_size
     by_number[1] += by_growth

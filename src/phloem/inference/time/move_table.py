@@ -38,7 +38,7 @@ class Move:
     with a density everywhere), "spread" (a factor of them, not fixed),
     "jumps" (deviations most of which are 0), "inherited" (by branches below), "peaked" (at 0), "rate" (of a
     clock, not fixed), "dates" (tips of uncertain ones), "groups" (of joinings), "characters" (that parsimony
-    can tell trees by), "ancestors" (sequences, sampled). holds: whether distances may
+    can tell trees by), "ancestors" (sequences, sampled), "categories" (of sites, several). holds: whether distances may
     be held in its stead (compiled/run.py). free: the likelihood never changes.
     """
 
@@ -115,6 +115,7 @@ OFTEN = {"clock_scale": 16.0, traits.CLOCK: 4.0, traits.RATES: 2.0, traits.ROUTE
 """Of what no Hamiltonian step moves."""
 MODEL_MOVE = Move("hamilton_model", lambda p: 0.0, 0.2, needs="model")
 ANCESTORS_MOVE = Move("ancestral_states", lambda p: 0.0, 4.0, needs="ancestors")
+RATES_MOVE = Move("site_rates", lambda p: 0.0, 0.5, needs="ancestors categories")
 SELDOM = 0.05  # of numbers that have Hamiltonian moves of their own
 _HELD = 0.5  # how often distances are held, of moves for which that may be
 
@@ -147,6 +148,8 @@ def chosen_moves(
         found += [ChainMove("hamilton_model", 0, OF_MODEL, MODEL_MOVE)]
     if there["ancestors"]:
         found += [ChainMove("ancestral_states", 0, OF_ANCESTORS, ANCESTORS_MOVE)]
+    if there["ancestors"] and there["categories"]:
+        found += [ChainMove("site_rates", 1, OF_ANCESTORS, RATES_MOVE)]
     for number, block in enumerate(model.space.blocks):
         for m in OF_SUPPORT[block.support] if block.name not in model.fixed else ():
             kind = len(registered()) + NUMBER_MOVES.index(m)
@@ -184,7 +187,8 @@ def _weight(m: ChainMove, model: TimeModel, there: Mapping[str, bool], costs: Co
             return m.move.weight * costs.of_free
         return m.move.weight * (SELDOM if there["model"] and name in model.of_substitution else 1.0)
     if "characters" in m.move.needs:
-        return m.move.weight * min(3.0, model.n_tips / 50)  # a place or two of each subtree's many
+        most = 1.0 if there["ancestors"] else 3.0  # all else is cheap where ancestors are known
+        return m.move.weight * min(most, model.n_tips / 50)  # a place or two of each subtree's many
     factor = {OF_DATES: costs.of_dates, OF_HAMILTON: costs.of_joint}
     return m.move.weight * (costs.of_free if m.move.free else factor.get(m.on, 1.0))
 

@@ -105,7 +105,7 @@ def new_run(
     characters = characters._replace(price=PRICE * characters.price, per_length=_per_length(cells, model))
     ancestors = settings.use_data and settings.ancestors == "sampled"
     there = _there(model) | {"model": cells.apart, "characters": len(characters.blocks) > 0}
-    there["ancestors"] = ancestors
+    there |= {"ancestors": ancestors, "categories": len(cells.forest.parts[0].process) > 1}
     costs = likelihood_costs(cells.forest.parts, there_on_device, ancestors)
     chosen = chosen_moves(model, there, settings.move_weights, costs)
     moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device, ancestors)

@@ -43,6 +43,7 @@ from phloem.inference.time.records import (
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.structure import TimeModel
 from phloem.inference.time.traits import NO_TRAIT
+from phloem.model.record import SiteModel
 from phloem.pruning.cpu.cell_loops import EVALUATE, GRADIENT
 from phloem.pruning.cpu.cell_memory import (
     Part,
@@ -301,18 +302,25 @@ def ancestral_memory(
     ancestors, category = state.sequences, state.category
     if not stored:
         states = parsimonious(masks, state.left[s], state.right[s], state.order[s])
-        ancestors, category = packed(states), np.zeros(masks.shape[1], np.uint8)
+        fastest = int(np.argmax(_site_model(model).rates))
+        ancestors, category = packed(states), np.full(masks.shape[1], fastest, np.uint8)
     memory = memory_of(masks, ancestors, category, n_categories)
     return memory, state._replace(sequences=memory.words[len(masks) :], category=memory.category)
 
 
+def _site_model(model: TimeModel) -> SiteModel:
+    """At the start."""
+    return model.engine.site_model(0, model.engine.space.start())
+
+
 def _refuse_ancestors(cells: Cells, model: TimeModel) -> None:
-    site_model = model.engine.site_model(0, model.engine.space.start())
-    told = ""
+    site_model, told = _site_model(model), ""
     if len(model.engine.parts) > 1:
         told = "one part, and there are several"
-    elif len(site_model.process) > 1 or site_model.invariant > 0.0:
-        told = "sites of one rate, and the model has several"
+    elif site_model.invariant > 0.0:
+        told = "sites that can change, without +I"
+    elif len(site_model.processes) > 1 or (site_model.rates <= 0.0).any():
+        told = "one process with rates above 0"
     elif site_model.processes[0].real_eigen is None or not (cells.recipes.rows[:, KIND] == COMPILED).all():
         told = "reversible models of one matrix"
     if told:

@@ -1,7 +1,8 @@
 """What a branch between known sequences says: its matrices, its counts, its log-likelihood and derivatives.
 
 The log-likelihood of a branch is Σ n_xm log Σ_{y in m} P_xy(t), over states x above and masks m below, which are
-of one state but at tips that leave several possible; of the root, Σ n_x log π_x.
+of one state but at tips that leave several possible; of the root, Σ n_x log π_x. Most of the numbers n are 0:
+entries of P are found where they are asked for, as δ_xy + Σ_k V_xk (exp(λ_k t) - 1) V⁻¹_ky.
 """
 
 from __future__ import annotations
@@ -26,160 +27,186 @@ def state_of(mask):
 
 
 @uncounted
-def matrix(model, rate, length, out):
-    """P(length · rate) (4, 4) of a reversible process, never below 0."""
+def matrix(right, left, values, t, out):
+    """P(t) (4, 4), never below 0. right, left: (4, 4) V and its inverse, values: (4,) eigenvalues."""
     for i in range(4):
         for j in range(4):
             out[i, j] = 0.0
     for k in range(4):
-        e = math.expm1(model.values[0, k] * length * rate)
+        e = math.expm1(values[k] * t)
         for i in range(4):
-            by = model.right[0, i, k] * e
+            by = right[i, k] * e
             for j in range(4):
-                out[i, j] += by * model.left[0, k, j]
+                out[i, j] += by * left[k, j]
     for i in range(4):
-        for j in range(4):
-            out[i, j] = max(out[i, j], 0.0)
         stays = 1.0
         for j in range(4):
             if j != i:
+                out[i, j] = max(out[i, j], 0.0)
                 stays -= out[i, j]
         out[i, i] = max(stays, 0.0)
 
 
 @uncounted
-def sites_of(memory, x):
-    """shares of an ancestor from its sequence."""
-    shares, n_sites = memory.shares[x], memory.n_sites
+def sites_of(words, category, n_sites, shares):
+    """shares (C, 4) of an ancestor from its sequence (W,)."""
     shares[:] = 0
-    for w in range(memory.words.shape[1]):
-        word = memory.words[x, w]
+    for w in range(words.shape[0]):
+        word = words[w]
         for s in range(w * SITES, min((w + 1) * SITES, n_sites)):
-            shares[memory.category[s], state_of(np.int64(word & _FIFTEEN))] += 1
+            shares[category[s], state_of(np.int64(word & _FIFTEEN))] += 1
             word >>= _FOUR
 
 
 @uncounted
-def sites_beside(memory, x, known):
-    """sites_of, from an ancestor whose shares are known."""
-    shares = memory.shares[x]
-    for c in range(shares.shape[0]):
-        for i in range(4):
-            shares[c, i] = memory.shares[known, c, i]
-    for w in range(memory.words.shape[1]):
-        a, b, s = memory.words[known, w], memory.words[x, w], w * SITES
-        differs = a ^ b
-        while differs != 0:
-            if differs & _FIFTEEN != 0:
-                shares[memory.category[s], state_of(np.int64(a & _FIFTEEN))] -= 1
-                shares[memory.category[s], state_of(np.int64(b & _FIFTEEN))] += 1
-            differs >>= _FOUR
-            a >>= _FOUR
-            b >>= _FOUR
-            s += 1
-
-
-@uncounted
-def count(memory, above, x):
-    """counts of the branch between an ancestor and x, from their sequences and the ancestor's shares."""
-    counts, one, other = memory.counts[x], memory.words[above], memory.words[x]
-    counts[:] = 0
+def count(one, other, category, counts):
+    """Add to counts (C, 4, 16) of a branch the sites at which its sequences (W,) differ."""
     for w in range(one.shape[0]):
-        differs = one[w] ^ other[w]
-        s = w * SITES
+        differs, s = one[w] ^ other[w], w * SITES
+        if differs == 0:
+            continue
         a, b = one[w], other[w]
         while differs != 0:
             if differs & _FIFTEEN != 0:
-                counts[memory.category[s], state_of(np.int64(a & _FIFTEEN)), np.int64(b & _FIFTEEN)] += 1
+                counts[category[s], state_of(np.int64(a & _FIFTEEN)), np.int64(b & _FIFTEEN)] += 1
             differs >>= _FOUR
             a >>= _FOUR
             b >>= _FOUR
             s += 1
+
+
+@uncounted
+def count_rest(counts, shares):
+    """Of counts of differences all of a branch's, given the shares (C, 4) above it; whether some masks have
+    several states."""
+    several = False
     for c in range(counts.shape[0]):
         for i in range(4):
-            left = memory.shares[above, c, i]
-            for m in range(16):
-                left -= counts[c, i, m]
+            left = shares[c, i]
+            for m in range(1, 16):
+                n = counts[c, i, m]
+                left -= n
+                several = several or (n > 0 and m & (m - 1) != 0 and m != MISSING)
             counts[c, i, 1 << i] = left
+    return several
 
 
 @uncounted
-def log_of_counts(counts, p):
-    """Σ n log p of a branch's counts (4, 16) of one category, p: (4, 4)."""
-    total = 0.0
-    for i in range(4):
-        for m in range(1, MISSING):
-            n = counts[i, m]
-            if n != 0:
-                chance = 0.0
-                for j in range(4):
-                    chance += p[i, j] if (m >> j) & 1 else 0.0
-                total += n * math.log(chance) if chance > 0.0 else -math.inf
-    return total
+def entry(right, left, e, i, j):
+    """Σ_k V_ik e_k V⁻¹_kj."""
+    return (
+        right[i, 0] * e[0] * left[0, j]
+        + right[i, 1] * e[1] * left[1, j]
+        + right[i, 2] * e[2] * left[2, j]
+        + right[i, 3] * e[3] * left[3, j]
+    )
 
 
 @uncounted
-def log_of_branch(memory, model, x, length):
-    """Log-likelihood of the branch above x at a length."""
-    total, p = 0.0, memory.p[0, x]
-    for c in range(memory.shares.shape[1]):
-        matrix(model, model.rates[c], length, p[c])
-        total += log_of_counts(memory.counts[x, c], p[c])
-    return total
-
-
-@uncounted
-def log_of_root(memory, model, root):
-    """Σ n_x log π_x, and what categories of rates weigh."""
-    total = 0.0
-    for c in range(memory.shares.shape[1]):
-        for i in range(4):
-            n = memory.shares[root, c, i]
-            if n != 0:
-                total += n * math.log(model.root_frequencies[0, i] * model.weights[c])
-    return total
-
-
-@uncounted
-def slope_of_branch(memory, model, x, length, by_matrix):
-    """d/d length of log_of_branch, and d/dP into by_matrix (C, 4, 4)."""
-    slope, p = 0.0, memory.p[0, x]
-    for c in range(memory.shares.shape[1]):
-        matrix(model, model.rates[c], length, p[c])
-        counts, by = memory.counts[x, c], by_matrix[c]
-        by[:] = 0.0
-        for i in range(4):
-            for m in range(1, MISSING):
-                n = counts[i, m]
-                if n != 0:
-                    chance = 0.0
-                    for j in range(4):
-                        chance += p[c, i, j] if (m >> j) & 1 else 0.0
-                    for j in range(4):
-                        by[i, j] += n / chance if (m >> j) & 1 else 0.0
+def log_of_branch(counts, several, model, length, e):
+    """Log-likelihood of a branch of a length from its counts (C, 4, 16); e: (4,) to work in."""
+    total, right, left, values = 0.0, model.right[0], model.left[0], model.values[0]
+    for c in range(counts.shape[0]):
+        t = length * model.rates[c]
         for k in range(4):
-            rate = model.values[0, k] * model.rates[c]
-            total = 0.0
+            e[k] = math.expm1(values[k] * t)
+        for i in range(4):
+            n = counts[c, i, 1 << i]
+            if n != 0:
+                total += n * math.log1p(max(entry(right, left, e, i, i), -1.0))
+            for j in range(4):
+                n = counts[c, i, 1 << j]
+                if n != 0 and i != j:
+                    total += n * math.log(max(entry(right, left, e, i, j), 0.0))
+        if several:
             for i in range(4):
-                for j in range(4):
-                    total += model.right[0, i, k] * by[i, j] * model.left[0, k, j]
-            slope += total * rate * math.exp(rate * length)
+                for m in range(3, MISSING):
+                    n = counts[c, i, m]
+                    if n != 0 and m & (m - 1) != 0:
+                        total += n * math.log(chance_of(right, left, e, i, m))
+    return total
+
+
+@uncounted
+def chance_of(right, left, e, i, m):
+    """Σ_{j in m} P_ij, never below 0."""
+    chance = 0.0
+    for j in range(4):
+        if (m >> j) & 1:
+            chance += max(entry(right, left, e, i, j) + (1.0 if i == j else 0.0), 0.0)
+    return chance
+
+
+@uncounted
+def log_of_root(shares, model):
+    """Σ n_x log π_x of the root's shares (C, 4), and what categories of rates weigh."""
+    total = 0.0
+    for c in range(shares.shape[0]):
+        for i in range(4):
+            if shares[c, i] != 0:
+                total += shares[c, i] * math.log(model.root_frequencies[0, i] * model.weights[c])
+    return total
+
+
+@uncounted
+def slope_of_branch(counts, several, model, length, room, by_eigen, by_rate):
+    """d/d length of log_of_branch. by_rate: (C,), to which d/d rate of every category is added. by_eigen: (4, 4), to which is added what the branch says of Q in the
+    eigenbasis: (Vᵀ G V⁻ᵀ) ∘ F, G = d/dP, F_kl = (exp λ_k t - exp λ_l t) / (λ_k - λ_l); (0, 0): of nothing.
+    room: (3, 4, 4)."""
+    slope, right, left, values = 0.0, model.right[0], model.left[0], model.values[0]
+    e, grown, by = room[0, 0], room[0, 1], room[1]
+    for c in range(counts.shape[0]):
+        rate = model.rates[c]
+        t = length * rate
+        for k in range(4):
+            e[k] = math.expm1(values[k] * t)
+            grown[k] = rate * values[k] * (e[k] + 1.0)
+        for i in range(4):
+            for j in range(4):
+                n, one = counts[c, i, 1 << j], 1.0 if i == j else 0.0
+                by[i, j] = n / max(entry(right, left, e, i, j) + one, 0.0) if n != 0 else 0.0
+        if several:
+            add_several(counts[c], right, left, e, by)
+        total = 0.0
+        for i in range(4):
+            for j in range(4):
+                if by[i, j] != 0.0:
+                    total += by[i, j] * entry(right, left, grown, i, j)
+        slope += total
+        by_rate[c] += total * length / rate
+        if by_eigen.shape[0] > 0:
+            add_by_eigenbasis(right, left, values, t, e, room, by_eigen)
     return slope
 
 
 @uncounted
-def add_by_eigenbasis(model, rate, length, by, out):
-    """Add to out (4, 4) what d/dP (4, 4) of a branch says of Q in the eigenbasis: (Vᵀ G V⁻ᵀ) ∘ F, F_kl =
-    (exp λ_k t - exp λ_l t) / (λ_k - λ_l)."""
-    t = length * rate
+def add_several(counts, right, left, e, by):
+    """Add to d/dP what masks of several states say."""
+    for i in range(4):
+        for m in range(3, MISSING):
+            n = counts[i, m]
+            if n != 0 and m & (m - 1) != 0:
+                share = n / chance_of(right, left, e, i, m)
+                for j in range(4):
+                    by[i, j] += share if (m >> j) & 1 else 0.0
+
+
+@uncounted
+def add_by_eigenbasis(right, left, values, t, e, room, out):
+    """As slope_of_branch has it; d/dP is in room[1]."""
+    by, half = room[1], room[2]
+    for i in range(4):
+        for l in range(4):
+            half[i, l] = 0.0
+            for j in range(4):
+                half[i, l] += by[i, j] * left[l, j]
     for k in range(4):
         for l in range(4):
             total = 0.0
             for i in range(4):
-                for j in range(4):
-                    total += model.right[0, i, k] * by[i, j] * model.left[0, l, j]
-            a, b = model.values[0, k] * t, model.values[0, l] * t
-            d = a - b
-            share = t * math.exp(b)
-            share *= math.expm1(d) / d if abs(d) > 1e-10 else 1.0 + 0.5 * d
+                total += right[i, k] * half[i, l]
+            d = (values[k] - values[l]) * t
+            share = t * (e[l] + 1.0) * (1.0 + 0.5 * d)
+            if abs(d) > 1e-7:
+                share = (e[k] - e[l]) / (values[k] - values[l])
             out[k, l] += total * share

@@ -9,13 +9,11 @@ import numpy as np
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.time.ancestors.branches import (
-    add_by_eigenbasis,
-    count,
     log_of_branch,
     log_of_root,
-    sites_of,
     slope_of_branch,
 )
+from phloem.inference.time.ancestors.categories import draw_categories, recount
 from phloem.inference.time.ancestors.redraw import (
     CHANGED,
     KIND_OF,
@@ -24,7 +22,6 @@ from phloem.inference.time.ancestors.redraw import (
     TOPOLOGY,
     WHOLE_TREE,
     about,
-    begin_sums,
     draw,
     find_redrawn,
     forget,
@@ -57,7 +54,8 @@ def answer(memory, before, now, cell, rng, asked, by_length):
     VALUE: the log-likelihood of the proposal, of another topology such that its difference from the accepted
     one is that of the sums over the ancestors whose neighbours changed; nan where these are too many. TAKE:
     take the proposal over; its log-likelihood. SLOPES: derivatives; 0. SWEEP: draw asked[REORDERED] ancestors
-    of the accepted state, one after the other; the log-likelihood."""
+    of the accepted state, one after the other, and with EVERYTHING the categories of all sites; the
+    log-likelihood."""
     what, numbers, addresses = asked[WHAT], cell[0], cell[1]
     n, slots = cell_numbers(numbers), int64_at(addresses[SLOT], (2,))
     other = asked[OTHER_MODEL] != 0
@@ -68,10 +66,11 @@ def answer(memory, before, now, cell, rng, asked, by_length):
         slots[0] = slots[1]
         return taken(memory, before, now, cell_model(n, addresses, slots[0]), rng)
     if what == SWEEP:
-        return swept(memory, before, cell_model(n, addresses, slots[0]), rng, asked[REORDERED])
+        return swept(memory, before, cell_model(n, addresses, slots[0]), rng, asked)
     used = slots[1] if asked[PROPOSED] != 0 else slots[0]
     model, parameters = cell_model(n, addresses, used), asked[PARAMETERS] != 0
-    slopes(memory, now, model, by_length, parameters)
+    by_rate = float64_at(cell[2][D_RATES], (n.categories,))
+    slopes(memory, now, model, by_length, by_rate, parameters)
     if parameters:
         of_model(memory, n, model, cell[2])
     return 0.0
@@ -83,15 +82,12 @@ def value(memory, before, now, model, other, asked):
     notes, root = memory.notes, now.parent.shape[0] - 1
     forget(memory)
     if asked[EVERYTHING] != 0:
-        for x in range(memory.n_tips, root + 1):
-            sites_of(memory, x)
-        for x in range(root):
-            count(memory, now.parent[x], x)
+        recount(memory, now)
     if asked[EVERYTHING] != 0 or other:
         notes[KIND_OF] = WHOLE_TREE
         for x in range(root):
-            memory.new_value[x] = log_of_branch(memory, model, x, now.lengths[x])
-        memory.new_value[root] = log_of_root(memory, model, root)
+            memory.new_value[x] = of_branch(memory, model, x, now.lengths[x])
+        memory.new_value[root] = log_of_root(memory.shares[root], model)
         return total_of(memory.new_value)
     notes[KIND_OF], change = LENGTHS, 0.0
     if asked[REORDERED] != 0:
@@ -103,15 +99,20 @@ def value(memory, before, now, model, other, asked):
         if now.lengths[x] == before.lengths[x] or memory.at[x] >= 0 or memory.at[now.parent[x]] >= 0:
             continue
         memory.changed[size] = x
-        memory.new_value[x] = log_of_branch(memory, model, x, now.lengths[x])
+        memory.new_value[x] = of_branch(memory, model, x, now.lengths[x])
         change += memory.new_value[x] - memory.value[x]
         size += 1
     notes[CHANGED] = size
     if notes[KIND_OF] == TOPOLOGY:
-        begin_sums(memory, model, before, now)
         old, new = sums(memory, model, before, now)
         change += new - old
     return total_of(memory.value) + change
+
+
+@uncounted
+def of_branch(memory, model, x, length):
+    """Log-likelihood of the branch above x."""
+    return log_of_branch(memory.counts[x], memory.several[x] != 0, model, length, memory.room[0, 0])
 
 
 @uncounted
@@ -137,37 +138,43 @@ def taken(memory, before, now, model, rng):
     if notes[KIND_OF] == TOPOLOGY:
         draw(rng, memory, model, before, now)
         take_drawn(memory, model, now)
-        memory.value[root] = log_of_root(memory, model, root)
+        memory.value[root] = log_of_root(memory.shares[root], model)
         forget(memory)
     return total_of(memory.value)
 
 
 @uncounted
-def swept(memory, tree, model, rng, n):
+def swept(memory, tree, model, rng, asked):
     """SWEEP."""
     root = tree.parent.shape[0] - 1
     forget(memory)
-    for _ in range(n):
+    if asked[EVERYTHING] != 0:
+        draw_categories(rng, memory, model, tree)
+        for x in range(root):
+            memory.value[x] = of_branch(memory, model, x, tree.lengths[x])
+    for _ in range(asked[REORDERED]):
         memory.redrawn[0, 0] = memory.n_tips + below(rng, memory.n_tips - 1)
         about(memory, tree, tree, 1)
-        begin_sums(memory, model, tree, tree)
         sums(memory, model, tree, tree)
         draw(rng, memory, model, tree, tree)
         take_drawn(memory, model, tree)
         forget(memory)
-    memory.value[root] = log_of_root(memory, model, root)
+    memory.value[root] = log_of_root(memory.shares[root], model)
     return total_of(memory.value)
 
 
 @uncounted
-def slopes(memory, tree, model, by_length, parameters):
-    """d log-likelihood / d length of every branch, and with parameters of the model's matrix: its share in
-    the eigenbasis, in memory.by_eigen."""
+def slopes(memory, tree, model, by_length, by_rate, parameters):
+    """d log-likelihood / d length of every branch, / d rate of every category (C,), and with parameters of the
+    model's matrix: its share in the eigenbasis, in memory.by_eigen."""
     memory.by_eigen[:] = 0.0
+    by_rate[:] = 0.0
+    by_eigen = memory.by_eigen if parameters else memory.by_eigen[:0]
     for x in range(tree.parent.shape[0] - 1):
-        by_length[x] = slope_of_branch(memory, model, x, tree.lengths[x], memory.by_matrix)
-        for c in range(memory.shares.shape[1] if parameters else 0):
-            add_by_eigenbasis(model, model.rates[c], tree.lengths[x], memory.by_matrix[c], memory.by_eigen)
+        several = memory.several[x] != 0
+        by_length[x] = slope_of_branch(
+            memory.counts[x], several, model, tree.lengths[x], memory.room, by_eigen, by_rate
+        )
     by_length[tree.parent.shape[0] - 1] = 0.0
 
 
@@ -192,6 +199,9 @@ def of_model(memory, n, model, down):
         at_root[0, i] = sites / model.root_frequencies[0, i]
     for i in range(5):
         constant[i] = 0.0
-    by_rate, by_weight = float64_at(down[D_RATES], (n.categories,)), float64_at(down[D_WEIGHTS], (n.categories,))
+    by_weight = float64_at(down[D_WEIGHTS], (n.categories,))
     for c in range(n.categories):
-        by_rate[c] = by_weight[c] = 0.0
+        sites = 0
+        for i in range(4):
+            sites += memory.shares[root, c, i]
+        by_weight[c] = sites / model.weights[c]

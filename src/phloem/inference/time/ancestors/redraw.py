@@ -12,12 +12,12 @@ import numpy as np
 
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below, uniform
-from phloem.inference.time.ancestors.branches import count, log_of_branch, matrix, sites_beside, sites_of, state_of
+from phloem.inference.time.ancestors.branches import count_rest, log_of_branch, matrix, sites_of, state_of
 from phloem.inference.time.ancestors.sequences import KINDS, MISSING, MOST, SITES
 
 _FOUR, _FIFTEEN, _MIX = np.uint64(4), np.uint64(MISSING), np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(56)  # bits of a hash that say where a kind of site is kept
-CHANGED, KIND_OF, REDRAWN, BESIDE = range(4)  # of Memory.notes
+CHANGED, KIND_OF, REDRAWN, BESIDE, DIFFER = range(5)  # of Memory.notes
 WHOLE_TREE, LENGTHS, TOPOLOGY = range(3)  # what a proposal changed
 MANY = 200.0  # sites that are expected to differ from all their neighbours: then all are drawn one by one
 
@@ -86,7 +86,8 @@ def set_matrices(memory, model, tree, side):
         x = memory.redrawn[1, k]
         for y in (x, tree.left[x], tree.right[x]):
             for c in range(memory.shares.shape[1] if tree.parent[y] >= 0 else 0):
-                matrix(model, model.rates[c], tree.lengths[y], memory.p[side, y, c])
+                t, p = tree.lengths[y] * model.rates[c], memory.p[side, y, c]
+                matrix(model.right[0], model.left[0], model.values[0], t, p)
 
 
 @uncounted
@@ -142,37 +143,53 @@ def kind_of_site(memory, model, before, now, c):
 
 
 @uncounted
-def begin_sums(memory, model, before, now):
-    """Matrices of both trees; no kind of site is known."""
-    set_matrices(memory, model, before, 0)
-    set_matrices(memory, model, now, 1)
-    for row in range(KINDS):
-        memory.kinds[row] = 0
+def find_sites(memory):
+    """Sites at which the neighbours differ, or all where those of the first may have several states: into
+    memory.sites; and how many others of each kind there are, into memory.agree."""
+    first, agree, differs, n = memory.beside[0], memory.agree, memory.differs, 0
+    whole, one = first < memory.n_tips, memory.words[first]
+    differs[:] = np.uint64(0xFFFFFFFFFFFFFFFF) if whole else np.uint64(0)
+    for b in range(1, memory.notes[BESIDE]):
+        other = memory.words[memory.beside[b]]
+        for w in range(differs.shape[0]):
+            differs[w] |= one[w] ^ other[w]
+    for c in range(agree.shape[0]):
+        for i in range(4):
+            agree[c, i] = 0 if whole else memory.shares[first, c, i]
+    for w in range(differs.shape[0]):
+        word, s = differs[w], w * SITES
+        while word != 0 and s < memory.n_sites:
+            if word & _FIFTEEN != 0:
+                memory.sites[n] = s
+                n += 1
+                if not whole:
+                    agree[memory.category[s], state_of(mask_at(one, s))] -= 1
+            word >>= _FOUR
+            s += 1
+    memory.notes[DIFFER] = n
+
+
+@uncounted
+def mask_at(words, s):
+    """Of a sequence (W,) at a site."""
+    return np.int64((words[s // SITES] >> np.uint64(4 * (s % SITES))) & _FIFTEEN)
 
 
 @uncounted
 def sums(memory, model, before, now):
     """Log-likelihoods, before and now, of the neighbours given all else, summed over the ancestors that are to
-    be drawn anew, and of the branches between them. Fills memory.agree."""
-    first, agree = memory.beside[0], memory.agree
-    whole, old, new = first < memory.n_tips, 0.0, 0.0
-    for c in range(agree.shape[0]):
-        for i in range(4):
-            agree[c, i] = 0 if whole else memory.shares[first, c, i]
-    for w in range(memory.words.shape[1]):
-        differs = differing(memory, w, whole)
-        s = w * SITES
-        while differs != 0 and s < memory.n_sites:
-            if differs & _FIFTEEN != 0:
-                set_masks(memory, s)
-                c = int(memory.category[s])
-                row = kind_of_site(memory, model, before, now, c)
-                old += memory.logs[row, 0]
-                new += memory.logs[row, 1]
-                if not whole:
-                    agree[c, state_of(memory.mask[first])] -= 1
-            differs >>= _FOUR
-            s += 1
+    be drawn anew, and of the branches between them."""
+    old, new, agree = 0.0, 0.0, memory.agree
+    set_matrices(memory, model, before, 0)
+    set_matrices(memory, model, now, 1)
+    memory.kinds[:] = np.uint64(0)
+    find_sites(memory)
+    for n in range(memory.notes[DIFFER]):
+        s = memory.sites[n]
+        set_masks(memory, s)
+        row = kind_of_site(memory, model, before, now, np.int64(memory.category[s]))
+        old += memory.logs[row, 0]
+        new += memory.logs[row, 1]
     for c in range(agree.shape[0]):
         for i in range(4):
             if agree[c, i] > 0:
@@ -183,23 +200,11 @@ def sums(memory, model, before, now):
 
 
 @uncounted
-def differing(memory, w, whole):
-    """Bits of the sites of a word at which neighbours differ; all of them where those of the first may have
-    several states (whole)."""
-    differs = np.uint64(0xFFFFFFFFFFFFFFFF) if whole else np.uint64(0)
-    one = memory.words[memory.beside[0], w]
-    for b in range(1, memory.notes[BESIDE]):
-        differs |= one ^ memory.words[memory.beside[b], w]
-    return differs
-
-
-@uncounted
 def set_masks(memory, s):
     """memory.mask of the neighbours at a site."""
-    w, shift = s // SITES, np.uint64(4 * (s % SITES))
     for b in range(memory.notes[BESIDE]):
         y = memory.beside[b]
-        memory.mask[y] = np.uint8((memory.words[y, w] >> shift) & _FIFTEEN)
+        memory.mask[y] = np.uint8(mask_at(memory.words[y], s))
 
 
 @uncounted
@@ -304,25 +309,20 @@ def how_many(rng, n, chance):
 
 @uncounted
 def draw(rng, memory, model, before, now):
-    """Draw ancestors anew, given their neighbours in the proposed tree: into memory.fresh. begin_sums and sums
-    were called before."""
-    n, first = memory.notes[REDRAWN], memory.beside[0]
-    whole, room, chances = first < memory.n_tips, memory.room, memory.chances
-    for k in range(n):
-        for w in range(memory.words.shape[1]):
-            memory.fresh[k, w] = memory.words[redrawn_or(memory, first, whole, k), w]
-    for w in range(memory.words.shape[1]):
-        differs = differing(memory, w, whole)
-        s = w * SITES
-        while differs != 0 and s < memory.n_sites:
-            if differs & _FIFTEEN != 0:
-                set_masks(memory, s)
-                c = int(memory.category[s])
-                row = kind_of_site(memory, model, before, now, c)
-                draw_site(rng, memory, model, now, c, memory.up[row, 1], room)
-                write_states(memory, s)
-            differs >>= _FOUR
-            s += 1
+    """Draw ancestors anew, given their neighbours in the proposed tree: into memory.fresh. sums was called
+    before. Other sites at which one of them differs from its neighbours are added to memory.sites."""
+    first, room, chances = memory.beside[0], memory.room[0, 0], memory.chances
+    for k in range(memory.notes[REDRAWN]):
+        begin, own = memory.words[redrawn_or(memory, first, k)], memory.fresh[k]
+        for w in range(own.shape[0]):
+            own[w] = begin[w]
+    for n in range(memory.notes[DIFFER]):
+        s = memory.sites[n]
+        set_masks(memory, s)
+        c = np.int64(memory.category[s])
+        row = kind_of_site(memory, model, before, now, c)
+        draw_site(rng, memory, model, now, c, memory.up[row, 1], room)
+        write_states(memory, s)
     for c in range(memory.agree.shape[0]):
         for i in range(4):
             if memory.agree[c, i] > 0:
@@ -330,9 +330,9 @@ def draw(rng, memory, model, before, now):
 
 
 @uncounted
-def redrawn_or(memory, first, whole, k):
+def redrawn_or(memory, first, k):
     """Whose sequence a new one begins as: that of an ancestor beside, else the former one."""
-    return memory.redrawn[1, k] if whole else first
+    return memory.redrawn[1, k] if first < memory.n_tips else first
 
 
 @uncounted
@@ -347,6 +347,7 @@ def draw_alike(rng, memory, model, trees, c, i, room, chances):
             if is_alike(memory, s, c, i):
                 draw_site(rng, memory, model, now, c, up, room)
                 write_states(memory, s)
+                add_site(memory, s)
         return
     more = how_many(rng, n, chance)
     while more > 0:
@@ -354,17 +355,23 @@ def draw_alike(rng, memory, model, trees, c, i, room, chances):
         if is_alike(memory, s, c, i) and is_untouched(memory, s, i):
             draw_other(rng, memory, model, now, c, i, up, room, chances)
             write_states(memory, s)
+            add_site(memory, s)
             more -= 1
 
 
 @uncounted
+def add_site(memory, s):
+    """To those at which counts may differ."""
+    memory.sites[memory.notes[DIFFER]] = s
+    memory.notes[DIFFER] += 1
+
+
+@uncounted
 def is_alike(memory, s, c, i):
-    """Whether a site of category c has state i in all neighbours."""
-    w, shift = s // SITES, np.uint64(4 * (s % SITES))
+    """Whether a site of category c has state i in all neighbours, whose masks are then set."""
     alike = memory.category[s] == c
     for b in range(memory.notes[BESIDE]):
-        mask = (memory.words[memory.beside[b], w] >> shift) & _FIFTEEN
-        alike = alike and mask == np.uint64(1 << i)
+        alike = alike and mask_at(memory.words[memory.beside[b]], s) == 1 << i
     if alike:
         for b in range(memory.notes[BESIDE]):
             memory.mask[memory.beside[b]] = np.uint8(1 << i)
@@ -374,28 +381,56 @@ def is_alike(memory, s, c, i):
 @uncounted
 def is_untouched(memory, s, i):
     """Whether all ancestors drawn have state i there so far."""
-    w, shift = s // SITES, np.uint64(4 * (s % SITES))
     untouched = True
     for k in range(memory.notes[REDRAWN]):
-        untouched = untouched and (memory.fresh[k, w] >> shift) & _FIFTEEN == np.uint64(1 << i)
+        untouched = untouched and mask_at(memory.fresh[k], s) == 1 << i
     return untouched
 
 
 @uncounted
 def take_drawn(memory, model, tree):
     """Take over what was drawn: sequences, shares, counts and log-likelihoods of the branches at them."""
-    n = memory.notes[REDRAWN]
+    n, first = memory.notes[REDRAWN], memory.beside[0]
     for k in range(n):
         x = memory.redrawn[1, k]
-        for w in range(memory.words.shape[1]):
-            memory.words[x, w] = memory.fresh[k, w]
-        if memory.beside[0] < memory.n_tips:
-            sites_of(memory, x)
+        own, fresh = memory.words[x], memory.fresh[k]
+        for w in range(own.shape[0]):
+            own[w] = fresh[w]
+        if first < memory.n_tips:
+            sites_of(own, memory.category, memory.n_sites, memory.shares[x])
         else:
-            sites_beside(memory, x, memory.beside[0])
+            sites_beside(memory, x, first)
     for k in range(n):
         x = memory.redrawn[1, k]
         for y in (x, tree.left[x], tree.right[x]):
             if tree.parent[y] >= 0 and (y != x or memory.at[tree.parent[x]] < 0):
-                count(memory, tree.parent[y], y)
-                memory.value[y] = log_of_branch(memory, model, y, tree.lengths[y])
+                count_at_sites(memory, tree.parent[y], y)
+                memory.value[y] = log_of_branch(
+                    memory.counts[y], memory.several[y] != 0, model, tree.lengths[y], memory.room[0, 0]
+                )
+
+
+@uncounted
+def sites_beside(memory, x, known):
+    """shares of an ancestor from those of one that differs from it at memory.sites only."""
+    shares, one, other = memory.shares[x], memory.words[known], memory.words[x]
+    for c in range(shares.shape[0]):
+        for i in range(4):
+            shares[c, i] = memory.shares[known, c, i]
+    for n in range(memory.notes[DIFFER]):
+        s = memory.sites[n]
+        shares[memory.category[s], state_of(mask_at(one, s))] -= 1
+        shares[memory.category[s], state_of(mask_at(other, s))] += 1
+
+
+@uncounted
+def count_at_sites(memory, above, x):
+    """counts of the branch between an ancestor and x, which differ at memory.sites only."""
+    counts, one, other = memory.counts[x], memory.words[above], memory.words[x]
+    counts[:] = 0
+    for n in range(memory.notes[DIFFER]):
+        s = memory.sites[n]
+        a, b = mask_at(one, s), mask_at(other, s)
+        if a != b:
+            counts[memory.category[s], state_of(a), b] += 1
+    memory.several[x] = count_rest(counts, memory.shares[above])

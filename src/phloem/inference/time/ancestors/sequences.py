@@ -29,14 +29,16 @@ class Memory(NamedTuple):
     n_tips, n_sites. words: (N, W) uint64 sequences; category: (S,) uint8; shares: (N, C, 4) how many sites of
     an ancestor have a state, by category; counts: (N, C, 4, 16) int32 of the branch above a node: sites of a
     state above, by the mask below; value: (N,) log-likelihood of the branch above, of the root that of its
-    states; new_value: of the proposal. changed: (N,) branches whose lengths it changed, notes: (4,) how
-    many, what kind of a proposal, how many ancestors it draws anew, and how many nodes are beside these.
+    states; new_value: of the proposal. changed: (N,) branches whose lengths it changed, notes: (5,) how
+    many, what kind of a proposal, how many ancestors it draws anew, how many nodes are beside these, and at how
+    many sites these differ.
     redrawn: (2, MOST) these, children first, in the accepted tree and in the proposal; at: (N,) which of
     `redrawn` a node is, -1: none; beside: (2 · MOST + 1,) their other neighbours. p: (2, N, C, 4, 4) matrices
     of branches about them, in either tree; kinds: (KINDS,) uint64 masks of sites, 0: none; up: (KINDS, 2,
     MOST, 4), logs: (KINDS, 2) their messages and log-likelihoods; mask: (N,) of one site; drawn: (MOST,)
-    states; fresh: (MOST, W) sequences drawn; agree: (C, 4) sites at which all neighbours are alike. room (4,),
-    chances (MOST,), by_matrix (C, 4, 4), by_eigen (4, 4): to work in."""
+    states; fresh: (MOST, W) sequences drawn; agree: (C, 4) sites at which all neighbours are alike. room (3, 4, 4),
+    chances (MOST,), by_eigen (4, 4), differs (W,) uint64: to work in; sites: (S,) at which neighbours differ;
+    below (N, C, 4), by_site (S, C): of draws of categories."""
 
     n_tips: int
     n_sites: int
@@ -44,6 +46,7 @@ class Memory(NamedTuple):
     category: np.ndarray
     shares: np.ndarray
     counts: np.ndarray
+    several: np.ndarray
     value: np.ndarray
     new_value: np.ndarray
     changed: np.ndarray
@@ -61,17 +64,21 @@ class Memory(NamedTuple):
     agree: np.ndarray
     room: np.ndarray
     chances: np.ndarray
-    by_matrix: np.ndarray
     by_eigen: np.ndarray
+    differs: np.ndarray
+    sites: np.ndarray
+    below: np.ndarray
+    by_site: np.ndarray
 
 
 class Lineages(NamedTuple):
-    """A tree of N nodes: parent, left, right (-1 where there is none), heights, and branch lengths in
-    substitutions."""
+    """A tree of N nodes: parent, left, right (-1 where there is none), order (children before parents),
+    heights, and branch lengths in substitutions."""
 
     parent: np.ndarray
     left: np.ndarray
     right: np.ndarray
+    order: np.ndarray
     heights: np.ndarray
     lengths: np.ndarray
 
@@ -143,10 +150,11 @@ def memory_of(masks: np.ndarray, ancestors: np.ndarray, category: np.ndarray, n_
         category=category,
         shares=np.zeros((n, c, 4), np.int64),
         counts=np.zeros((n, c, 4, 16), np.int32),
+        several=np.zeros(n, np.uint8),
         value=np.zeros(n),
         new_value=np.zeros(n),
         changed=np.zeros(n, np.int64),
-        notes=np.zeros(4, np.int64),
+        notes=np.zeros(5, np.int64),
         redrawn=np.zeros((2, MOST), np.int64),
         at=np.full(n, -1, np.int64),
         beside=np.zeros(2 * MOST + 1, np.int64),
@@ -158,10 +166,13 @@ def memory_of(masks: np.ndarray, ancestors: np.ndarray, category: np.ndarray, n_
         drawn=np.zeros(MOST, np.int64),
         fresh=np.zeros((MOST, words.shape[1]), np.uint64),
         agree=np.zeros((c, 4), np.int64),
-        room=np.zeros(4),
+        room=np.zeros((3, 4, 4)),
         chances=np.zeros(MOST),
-        by_matrix=np.zeros((c, 4, 4)),
         by_eigen=np.zeros((4, 4)),
+        differs=np.zeros(words.shape[1], np.uint64),
+        sites=np.zeros(n_sites, np.int64),
+        below=np.zeros((n, c, 4)),
+        by_site=np.zeros((n_sites if c > 1 else 0, c)),
     )
 
 

@@ -16,7 +16,7 @@ _X, _I = np.zeros(1), np.zeros(1, np.int64)
 _II, _XXX = np.zeros((1, 1), np.int64), np.zeros((1, 1, 1))
 _BRANCHES = Branches(0, 1, _I, _I, _I, _I, _X, _X, _X, np.zeros((1, 1), np.uint8), _I, _I, _X)
 _LINEAGE = Lineage(_I, _I, _I, _I, _X)
-_LINEAGES, _WORDS = Lineages(_I, _I, _I, _X, _X), np.zeros(1, np.uint64)
+_LINEAGES, _WORDS = Lineages(_I, _I, _I, _I, _X, _X), np.zeros(1, np.uint64)
 _TRAIT = Trait(np.zeros((1, 1)), _I, _I, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0)
 
 TREE_PRIOR = ByAddress(Genealogy(_X, _I, 1, _I), _X, _X, _X, _X)

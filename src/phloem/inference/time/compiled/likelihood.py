@@ -306,8 +306,9 @@ def trait_of(data, state, scratch, wanted):
 def lineages(state, slot):
     """The tree of a slot, its lengths by the only clock."""
     return Lineages(
-        state.parent[slot], state.left[slot], state.right[slot], state.heights[slot], state.lengths[slot, 0]
-    )
+        state.parent[slot], state.left[slot], state.right[slot], state.order[slot], state.heights[slot],
+        state.lengths[slot, 0],
+    )  # fmt: skip
 
 
 @uncounted
@@ -343,10 +344,11 @@ def sampled_ancestors(data, state, scratch, wanted):
 
 
 @merged
-def draw_ancestors(data, state, scratch):
-    """Draw some ancestors of the accepted state from their conditional distributions; the log-likelihood
-    with them."""
-    return ask_ancestors(data, state, scratch, SWEEP, (0, 1 + data.n_tips // A_SWEEP, 0, 0, 0))
+def draw_ancestors(data, state, scratch, rates):
+    """Draw some ancestors of the accepted state from their conditional distributions, or the categories of
+    all sites (rates: 1); the log-likelihood with them."""
+    n = 0 if rates != 0 else 1 + data.n_tips // A_SWEEP
+    return ask_ancestors(data, state, scratch, SWEEP, (0, n, rates, 0, 0))
 
 
 @merged

@@ -124,7 +124,7 @@ def advance(data, state, scratch, n_moves, task):
                 begin(state)
         on = data.moves.on[move] if not fresh else OF_TREE
         if on == OF_ANCESTORS:
-            state.log_likelihood[0] = draw_ancestors(data, state, scratch)
+            state.log_likelihood[0] = draw_ancestors(data, state, scratch, data.moves.kind[move])
             done[MOVES], done[MOVE] = done[MOVES] + 1, -1
             _count(data, state, move, True, False)
             continue
