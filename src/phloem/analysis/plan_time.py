@@ -16,9 +16,10 @@ from phloem.analysis.pilot import (
 )
 from phloem.analysis.time import TimeTreeSettings, time_input, time_selection
 from phloem.analysis.time_record import model_text
-from phloem.analysis.time_start import time_origin
+from phloem.analysis.time_start import time_origin, with_engine
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.sampler import Where
+from phloem.inference.time.run import ancestral_bytes
 from phloem.inference.time.sampler import Sampled, sample
 
 
@@ -29,7 +30,9 @@ def forecast_time(
     require_seconds(seconds)
     if compiling is not None:
         on_first_compilation(compiling)
-    data, chains = time_input(settings), settings.chains
+    data = time_input(settings)
+    settings = with_engine(settings, data)[0]
+    chains = settings.chains
     selection = time_selection(settings, data)
     observed = data.observed()
     origin = time_origin(settings, data)
@@ -45,5 +48,6 @@ def forecast_time(
     taxa, model = data.model.taxa, model_text(data.model)
     own = sum(cell.values.nbytes for run in found.runs for chain in run.cells.forest.cells for cell in chain)
     own += sum(array.nbytes for run in found.runs for array in run.state)
+    own += sum(ancestral_bytes(run) for run in found.runs)
     each = sample_bytes(found.runs[0].samples)
     return PilotForecast(chains, 1, taxa, (model,), selection, pilot, own, each, wanted)

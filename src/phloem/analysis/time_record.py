@@ -45,8 +45,9 @@ class TimeTreeSettings(DataOptions):
     monophyletic: names of those that must be clades; clock_clade: of those with clocks of their own, or
     "name=taxon,taxon,…"; calibrate: "name=density" of its age. summary_tree: of
     summary.clade_trees.tree_of_clades. predictive: how many data sets are simulated from the draws, to be
-    held against the data (inference/time/predictive.py). trait: that changes along the tree, if any. chains:
-    what the sampler does."""
+    held against the data (inference/time/predictive.py). trait: that changes along the tree, if any. engine:
+    whether sequences of ancestors are summed over, on "patterns", or sampled ("ancestors"), which "auto" asks
+    for where genomes are many and nearly equal. chains: what the sampler does."""
 
     dates: str | DateOptions | None = None
     model: str | None = None
@@ -65,6 +66,7 @@ class TimeTreeSettings(DataOptions):
     summary_tree: Literal["mcc", "hipstr", "ccd"] = "mcc"
     predictive: int = 0
     trait: TraitOptions | None = None
+    engine: Literal["auto", "patterns", "ancestors"] = "auto"
     chains: TimeSettings = UNTIL_CONVERGED
 
     def __post_init__(self) -> None:

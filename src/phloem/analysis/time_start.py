@@ -13,7 +13,7 @@ from phloem.dating.least_squares import DatingSettings, date_tree
 from phloem.errors import InputError
 from phloem.hardware.machine import usable_cores
 from phloem.inference.mcmc.checkpoint import stored_device
-from phloem.inference.time.run import Origin
+from phloem.inference.time.start import Origin, require_ancestors
 from phloem.likelihood.problem import engine_problem
 from phloem.pruning.gpu.cost import ChainPlan
 from phloem.pruning.select import Selection, chains_on_cpu, chains_on_gpu, select_chains
@@ -29,12 +29,53 @@ if TYPE_CHECKING:
 SHORTEST = 1e-3  # branches of a start by least squares, in shares of the tree's typical age over the taxa
 
 
+MANY, FEW = 200, 0.01  # genomes from where, and differences a site up to which, ancestors are sampled unasked
+
+
+def with_engine(settings: TimeTreeSettings, data: TimeInput) -> tuple[TimeTreeSettings, str]:
+    """The settings with chains that sum over ancestors or sample them, as settings.engine says; and why, where
+    they are sampled. InputError where they cannot be and were to be."""
+    chains, told = settings.chains, "as --engine asks for"
+    if settings.engine == "patterns" or not chains.use_data:
+        return settings, ""
+    if settings.engine == "auto":
+        if chains.stones or settings.device == "gpu" or len(data.taxa) < MANY or not _have_ancestors(data):
+            return settings, ""
+        share = _differences(data)
+        if share > FEW:
+            return settings, ""
+        told = f"{len(data.taxa):,} genomes differ at {100 * share:.2g}% of their sites"
+    elif settings.device == "gpu":
+        raise InputError("sequences of ancestors are sampled on CPUs", hint="Leave --device out.")
+    else:
+        require_ancestors(data.model.engine)
+    return replace(settings, chains=replace(chains, ancestors="sampled")), told
+
+
+def _have_ancestors(data: TimeInput) -> bool:
+    try:
+        require_ancestors(data.model.engine)
+    except InputError:
+        return False
+    return True
+
+
+def _differences(data: TimeInput) -> float:
+    """The share of known characters that are not the most frequent one of their site."""
+    own = site_patterns(data.alignments[0])
+    known = np.flatnonzero(np.asarray(own.state_sets, bool).sum(axis=1) == 1)
+    counts = np.stack([(own.codes == code).sum(axis=0) for code in known])
+    return float((own.weights * (counts.sum(0) - counts.max(0))).sum() / (own.weights * counts.sum(0)).sum())
+
+
 def time_selection(settings: TimeTreeSettings, data: TimeInput) -> Selection:
     """Where the likelihoods are found, and why: as of phloem mcmc, whose forecasts these are. A checkpoint is
     gone on with where it was made."""
     chains = settings.chains
     there = None if settings.redo else stored_device(settings.file_prefix)
     threads = chains.threads or usable_cores()[0]
+    if chains.ancestors == "sampled":
+        return chains_on_cpu("chosen: sequences of ancestors are sampled there", threads)
     if settings.device == "auto" and there == "gpu" and chains.use_data:
         return chains_on_gpu("chosen: the checkpoint was made on one")
     why = "the checkpoint was made on one" if there == "cpu" else None

@@ -46,6 +46,9 @@ TREE_PRIOR = typer.Option(
     help="constant, exponential, skyline, skyride, skygrid, skygrid-linear, yule, bd, bdss or fbd.",
 )
 DATE_FIELD = typer.Option(None, help="Dates from the names: which field is one, from 0, or the last: -1.")
+ENGINE = typer.Option(
+    "auto", help="On patterns, or with sequences of ancestors sampled: for many nearly equal genomes."
+)
 DEVICE = typer.Option("auto", help="Where likelihoods are found; auto: a GPU where forecasts say it pays.")
 STEPPING_STONE = typer.Option(None, help="Stones, such as 50: estimate the marginal likelihood; 0: none.")
 SAMPLED = typer.Option(None, help="Share of the living that is sampled, of bd, bdss and fbd.")
@@ -97,6 +100,7 @@ def time(
     until_converged: bool = UNTIL_CONVERGED,
     runs: int = typer.Option(2, help="Independent runs from random trees, to compare with each other."),
     start: Literal["random", "lsd"] = START,
+    engine: Literal["auto", "patterns", "ancestors"] = ENGINE,
     device: Literal["auto", "cpu", "gpu"] = DEVICE,
     devices: str | None = DEVICES,
     seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),

@@ -142,5 +142,13 @@ TIME = (
         "predictive", "Data sets to check by", "Simulated from the draws and held against the data.", 0, True
     ),
     q.CHECK,
+    choice(
+        "engine",
+        "Sequences of ancestors",
+        "Sampled, chains of many nearly equal genomes are a hundred times as fast.",
+        ("", "sampled where genomes are many and nearly equal"),
+        ("patterns", "summed over"),
+        ("ancestors", "sampled"),
+    ),
     q.DEVICE,
 )

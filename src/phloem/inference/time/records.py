@@ -17,7 +17,6 @@ from phloem.density.calibrations import Calibrations
 from phloem.density.terms.compiled.dispatch import PriorTable
 from phloem.density.traits import Trait, TraitMemory
 from phloem.inference.mcmc.records import ParsimonyRoom, Recipes
-from phloem.inference.time.ancestors.sequences import Memory
 from phloem.pruning.cpu.cell_records import CellScratch, DownScratch
 
 # what a move is of (MoveTable.on)
@@ -202,7 +201,7 @@ class TimeScratch(NamedTuple):
     asked: what the caller is to find, see above. power: (1,) of the likelihood, 1 but for stepping stones.
     parsimony: the characters, for moves that it guides. trait: messages of the trait, by state.slot. there:
     (ROW,) int64 row of the device's forest (pruning/cpu/chain_tables.py), fields: (10,) where its models lie
-    (run_device.write_model). ancestral: where ancestors are sampled."""
+    (run_device.write_model). ancestral: table of ancestors/sequences.py, where they are sampled."""
 
     cell: CellScratch
     down: DownScratch
@@ -240,4 +239,4 @@ class TimeScratch(NamedTuple):
     trait: TraitMemory
     there: np.ndarray
     fields: np.ndarray
-    ancestral: Memory
+    ancestral: np.ndarray

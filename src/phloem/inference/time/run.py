@@ -17,7 +17,7 @@ from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.mcmc.run import Device, as_parts
 from phloem.inference.mcmc.samples import Samples, extended, no_samples
 from phloem.inference.time.ancestors.reference import check_memory
-from phloem.inference.time.ancestors.sequences import no_memory
+from phloem.inference.time.ancestors.sequences import Memory
 from phloem.inference.time.draws import Columns, draw, trace_columns
 from phloem.inference.time.move_table import ChainMove, chosen_moves
 from phloem.inference.time.records import (
@@ -63,7 +63,7 @@ PRIOR_DRAWS = 5.0  # how many draws the usual variance counts as
 @dataclass(frozen=True, eq=False)
 class Run:
     """Records of one run; arrays of state, scratch and cells change in place, samples are replaced.
-    on_device: its likelihood, where a GPU has it."""
+    on_device: its likelihood, where a GPU has it; ancestral: its ancestors, where they are sampled."""
 
     number: int
     settings: TimeSettings
@@ -76,6 +76,7 @@ class Run:
     scratch: TimeScratch
     samples: Samples
     on_device: DeviceLikelihood | None = None
+    ancestral: Memory | None = None
 
     @property
     def generation(self) -> int:
@@ -111,13 +112,13 @@ def new_run(
     moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device, ancestors)
     columns = trace_columns(model)
     state = stored[0] if stored else time_state(model, settings, moves, number, origin)
-    ancestral = no_memory()
+    ancestral = None
     if ancestors:
         ancestral, state = ancestral_memory(parts, cells, model, state, stored is not None)
     samples = stored[1] if stored else no_samples(len(columns.names), state.parent.shape[1], columns.n_sets)
     run = Run(
         number, settings, model, tuple(moves), columns, cells, data, state,
-        time_scratch(cells, data, state, characters, ancestral), samples,
+        time_scratch(cells, data, state, characters, ancestral), samples, ancestral=ancestral,
     )  # fmt: skip
     _write_model(run, int(state.slot[0]), proposed=False)
     if there_on_device:
@@ -158,8 +159,8 @@ def _there(model: TimeModel) -> dict[str, bool]:
 def drawn(run: Run) -> Samples:
     """The present state. Where ancestors are sampled, its log-likelihood is that summed over them, found from
     scratch."""
-    sample, ancestors = draw(run.state, run.columns), run.data.ancestors != 0
-    if ancestors:
+    sample = draw(run.state, run.columns)
+    if run.ancestral is not None:
         s = slice(int(run.state.slot[0]), int(run.state.slot[0]) + 1)
         state = run.state
         tree = state.left[s], state.right[s], state.parent[s], state.order[s], state.lengths[s]
@@ -167,13 +168,21 @@ def drawn(run: Run) -> Samples:
     return sample
 
 
+def ancestral_bytes(run: Run) -> int:
+    """Memory of sampled ancestors, besides what the state holds."""
+    if run.ancestral is None:
+        return 0
+    arrays = (*run.ancestral[:-1], *run.ancestral.near)
+    return sum(array.nbytes for array in arrays) - run.state.sequences.nbytes - run.state.category.nbytes
+
+
 def check_ancestors(run: Run) -> None:
     """NumericalError where the log-likelihood that the run carries along is not that of its ancestors."""
-    if run.data.ancestors != 0:
+    if run.ancestral is not None:
         state, s = run.state, int(run.state.slot[0])
         model = run.model.engine.site_model(0, run.model.engine_values(state.values[s]))
         value = float(state.log_likelihood[0])
-        check_memory(run.scratch.ancestral, state.parent[s], state.lengths[s, 0], model, value)
+        check_memory(run.ancestral, state.parent[s], state.lengths[s, 0], model, value)
 
 
 @dataclass(frozen=True)

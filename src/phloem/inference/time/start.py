@@ -14,13 +14,14 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND, ParsimonyRoom, Recipes
 from phloem.inference.mcmc.start import START, stream
+from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.time.ancestors.sequences import (
     Memory,
     masks_of,
     memory_of,
-    no_memory,
     packed,
     parsimonious,
+    table_of,
 )
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.move_table import ChainMove, Costs, move_arrays
@@ -43,7 +44,6 @@ from phloem.inference.time.records import (
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.structure import TimeModel
 from phloem.inference.time.traits import NO_TRAIT
-from phloem.model.record import SiteModel
 from phloem.pruning.cpu.cell_loops import EVALUATE, GRADIENT
 from phloem.pruning.cpu.cell_memory import (
     Part,
@@ -113,8 +113,9 @@ def time_cells(observed: Sequence[Observations], model: TimeModel, whole: bool =
 
 
 def likelihood_costs(parts: Sequence[Part], on_device: bool, ancestors: bool = False) -> Costs:
-    """ancestors: whether they are sampled. From sizes alone, so that a chain's moves are the same on every machine. A third of the patterns are
-    taken to be distinct below a node, and the path of a proposal to be that of a random tree."""
+    """ancestors: whether they are sampled. From sizes alone, so that a chain's moves are the same on every
+    machine. A third of the patterns are taken to be distinct below a node, and the path of a proposal to be
+    that of a random tree."""
     n_tips = len(parts[0].tip_codes)
     path, likelihood, gradient = 2.0 + 1.5 * np.log2(n_tips), 0.0, 0.0
     for part in parts:
@@ -294,37 +295,37 @@ def time_state(
 def ancestral_memory(
     observed: Sequence[Observations], cells: Cells, model: TimeModel, state: TimeState, stored: bool
 ) -> tuple[Memory, TimeState]:
-    """Sequences of ancestors as the state has them, where it was stored, else as parsimony does; and the state
-    whose arrays they are. InputError where they cannot be sampled."""
-    _refuse_ancestors(cells, model)
+    """Sequences of ancestors as the state has them, where it was stored, else as parsimony does; and the
+    state whose arrays they are. InputError where they cannot be sampled."""
+    require_ancestors(model.engine)
     masks, s = masks_of(observed[0]), int(state.slot[0])
     n_categories = len(cells.forest.parts[0].process)
     ancestors, category = state.sequences, state.category
     if not stored:
         states = parsimonious(masks, state.left[s], state.right[s], state.order[s])
-        fastest = int(np.argmax(_site_model(model).rates))
+        fastest = int(np.argmax(model.engine.site_model(0, model.engine.space.start()).rates))
         ancestors, category = packed(states), np.full(masks.shape[1], fastest, np.uint8)
     memory = memory_of(masks, ancestors, category, n_categories)
     return memory, state._replace(sequences=memory.words[len(masks) :], category=memory.category)
 
 
-def _site_model(model: TimeModel) -> SiteModel:
-    """At the start."""
-    return model.engine.site_model(0, model.engine.space.start())
-
-
-def _refuse_ancestors(cells: Cells, model: TimeModel) -> None:
-    site_model, told = _site_model(model), ""
-    if len(model.engine.parts) > 1:
+def require_ancestors(engine: ChainModel) -> None:
+    """InputError where sequences of ancestors cannot be sampled under a substitution model."""
+    model, told = engine.site_model(0, engine.space.start()), ""
+    if len(engine.parts) > 1:
         told = "one part, and there are several"
-    elif site_model.invariant > 0.0:
+    elif engine.parts[0].model.datatype != "dna" or len(model.invariant_frequencies) != 4:
+        told = "nucleotides"
+    elif engine.unseen:
+        told = "all columns, and +ASC leaves some unseen"
+    elif model.invariant > 0.0:
         told = "sites that can change, without +I"
-    elif len(site_model.processes) > 1 or (site_model.rates <= 0.0).any():
+    elif len(model.processes) > 1 or (model.rates <= 0.0).any() or int(model.length_class.max()) > 0:
         told = "one process with rates above 0"
-    elif site_model.processes[0].real_eigen is None or not (cells.recipes.rows[:, KIND] == COMPILED).all():
+    elif model.processes[0].real_eigen is None or recipes_of(engine).rows[0, KIND] != COMPILED:
         told = "reversible models of one matrix"
     if told:
-        raise InputError(f"sequences of ancestors are sampled for {told}", hint="Choose --engine patterns.")
+        raise InputError(f"sequences of ancestors are sampled of {told}", hint="Choose --engine patterns.")
 
 
 def _strict_branches(model: TimeModel, tree: DatedTree, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -348,7 +349,7 @@ def _tunings(model: TimeModel, moves: list[ChainMove]) -> np.ndarray:
 
 
 def time_scratch(
-    cells: Cells, data: TimeData, state: TimeState, characters: ParsimonyRoom, ancestral: Memory
+    cells: Cells, data: TimeData, state: TimeState, characters: ParsimonyRoom, ancestral: Memory | None
 ) -> TimeScratch:
     """What a run works in."""
     n, m, e = state.parent.shape[1], state.number_mean.shape[0], len(data.model_from)
@@ -394,5 +395,5 @@ def time_scratch(
         trait=trait_memory(n if data.trait_density else 0, data.trait.tips.shape[1]),
         there=np.zeros(ROW, np.int64),
         fields=np.zeros(10, np.int64),
-        ancestral=ancestral,
+        ancestral=table_of(ancestral),
     )

@@ -49,6 +49,7 @@ def _array_of(element):
 
 float64_at, int64_at = _array_of(types.float64), _array_of(types.int64)
 int32_at, uint8_at = _array_of(types.int32), _array_of(types.uint8)
+uint64_at = _array_of(types.uint64)
 
 
 def address_of(array: np.ndarray) -> int:

@@ -1,8 +1,8 @@
 """What a branch between known sequences says: its matrices, its counts, its log-likelihood and derivatives.
 
-The log-likelihood of a branch is Σ n_xm log Σ_{y in m} P_xy(t), over states x above and masks m below, which are
-of one state but at tips that leave several possible; of the root, Σ n_x log π_x. Most of the numbers n are 0:
-entries of P are found where they are asked for, as δ_xy + Σ_k V_xk (exp(λ_k t) - 1) V⁻¹_ky.
+The log-likelihood of a branch is Σ n_xm log Σ_{y in m} P_xy(t), over states x above and masks m below, which
+are of one state but at tips that leave several possible; of the root, Σ n_x log π_x. Most of the numbers n are
+0: entries of P are found where they are asked for, as δ_xy + Σ_k V_xk (exp(λ_k t) - 1) V⁻¹_ky.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ def state_of(mask):
 
 
 @uncounted
+def mask_at(words, s):
+    """Of a sequence (W,) at a site."""
+    return np.int64((words[s // SITES] >> np.uint64(4 * (s % SITES))) & _FIFTEEN)
+
+
+@uncounted
 def matrix(right, left, values, t, out):
     """P(t) (4, 4), never below 0. right, left: (4, 4) V and its inverse, values: (4,) eigenvalues."""
     for i in range(4):
@@ -48,9 +54,10 @@ def matrix(right, left, values, t, out):
 
 
 @uncounted
-def sites_of(words, category, n_sites, shares):
+def sites_of(words, category, shares):
     """shares (C, 4) of an ancestor from its sequence (W,)."""
     shares[:] = 0
+    n_sites = category.shape[0]
     for w in range(words.shape[0]):
         word = words[w]
         for s in range(w * SITES, min((w + 1) * SITES, n_sites)):
@@ -103,11 +110,12 @@ def entry(right, left, e, i, j):
 
 
 @uncounted
-def log_of_branch(counts, several, model, length, e):
-    """Log-likelihood of a branch of a length from its counts (C, 4, 16); e: (4,) to work in."""
-    total, right, left, values = 0.0, model.right[0], model.left[0], model.values[0]
+def log_of_branch(counts, several, right, left, values, rates, length, e):
+    """Log-likelihood of a branch of a length from its counts (C, 4, 16). right, left: V and its inverse (4,
+    4), values (4,); rates (C,); e: (4,) to work in."""
+    total = 0.0
     for c in range(counts.shape[0]):
-        t = length * model.rates[c]
+        t = length * rates[c]
         for k in range(4):
             e[k] = math.expm1(values[k] * t)
         for i in range(4):
@@ -138,13 +146,13 @@ def chance_of(right, left, e, i, m):
 
 
 @uncounted
-def log_of_root(shares, model):
-    """Σ n_x log π_x of the root's shares (C, 4), and what categories of rates weigh."""
+def log_of_root(shares, frequencies, weights):
+    """Σ n_x log π_x of the root's shares (C, 4), and what categories of rates weigh (C,)."""
     total = 0.0
     for c in range(shares.shape[0]):
         for i in range(4):
             if shares[c, i] != 0:
-                total += shares[c, i] * math.log(model.root_frequencies[0, i] * model.weights[c])
+                total += shares[c, i] * math.log(frequencies[i] * weights[c])
     return total
 
 

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from phloem.hardware.numba_compile import uncounted
+from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.random import below
-from phloem.inference.time.ancestors.branches import (
-    log_of_branch,
-    log_of_root,
-    slope_of_branch,
-)
+from phloem.inference.time.ancestors.branches import log_of_branch, log_of_root, slope_of_branch
 from phloem.inference.time.ancestors.categories import draw_categories, recount
 from phloem.inference.time.ancestors.redraw import (
     CHANGED,
@@ -21,14 +15,28 @@ from phloem.inference.time.ancestors.redraw import (
     REDRAWN,
     TOPOLOGY,
     WHOLE_TREE,
-    about,
     draw,
     find_redrawn,
     forget,
+    set_order,
     sums,
     take_drawn,
 )
-from phloem.inference.time.ancestors.sequences import SWEEP, TAKE, VALUE
+from phloem.inference.time.ancestors.sequences import (
+    FIRST,
+    KINDS,
+    MOST,
+    N_CATEGORIES,
+    N_SITES,
+    N_TIPS,
+    N_WORDS,
+    ONE,
+    SITE_RATES,
+    SLOPES,
+    TAKE,
+    Memory,
+    Near,
+)
 from phloem.pruning.cpu.cell_records import (
     D_FREQUENCIES,
     D_INVARIANT,
@@ -39,80 +47,102 @@ from phloem.pruning.cpu.cell_records import (
     cell_model,
     cell_numbers,
 )
-from phloem.pruning.cpu.storage import float64_at, int64_at
+from phloem.pruning.cpu.storage import float64_at, int32_at, int64_at, uint8_at, uint64_at
 
-# of what is asked: which of these; whether the model is another, the topology, and everything; whether slopes
+# of what is asked: which question; whether the model is another, the topology, and everything; whether slopes
 # are of the proposal, and by the model's numbers, too
 WHAT, OTHER_MODEL, REORDERED, EVERYTHING, PROPOSED, PARAMETERS = range(6)
 
 
-@uncounted
-def answer(memory, before, now, cell, rng, asked, by_length):
-    """One question. before, now: redraw.Lineages of the accepted state and of the proposal; cell: rows of the
-    tables of numbers, addresses and ways down of the cell that holds the model; by_length: (N,), written.
+@merged
+def memory_at(t):
+    """The record of a table (sequences.table_of)."""
+    n, n_sites, w, c, a = 2 * t[N_TIPS] - 1, t[N_SITES], t[N_WORDS], t[N_CATEGORIES], FIRST
+    near = Near(
+        int64_at(t[a + 17], (5,)), int64_at(t[a + 18], (2, MOST)), int64_at(t[a + 19], (2, MOST, 3)),
+        int64_at(t[a + 20], (n,)), int64_at(t[a + 21], (2 * MOST + 1,)),
+        float64_at(t[a + 22], (2, n, c, 4, 4)), float64_at(t[a + 23], (c, 4)),
+        uint64_at(t[a + 24], (KINDS,)), float64_at(t[a + 25], (KINDS, 2, MOST, 4)),
+        float64_at(t[a + 26], (KINDS, 2)), uint8_at(t[a + 27], (n,)), int64_at(t[a + 28], (MOST,)),
+    )  # fmt: skip
+    return Memory(
+        uint64_at(t[a], (n, w)), uint8_at(t[a + 1], (n_sites,)), int64_at(t[a + 2], (n, c, 4)),
+        int32_at(t[a + 3], (n, c, 4, 16)), uint8_at(t[a + 4], (n,)), float64_at(t[a + 5], (n,)),
+        float64_at(t[a + 6], (n,)), int64_at(t[a + 7], (n,)), uint64_at(t[a + 8], (MOST, w)),
+        int64_at(t[a + 9], (n_sites,)), int64_at(t[a + 10], (c, 4)), float64_at(t[a + 11], (3, 4, 4)),
+        float64_at(t[a + 12], (MOST,)), float64_at(t[a + 13], (4, 4)), uint64_at(t[a + 14], (w,)),
+        float64_at(t[a + 15], (n, c, 4)), float64_at(t[a + 16], (n_sites if c > 1 else 0, c)), near,
+    )  # fmt: skip
 
-    VALUE: the log-likelihood of the proposal, of another topology such that its difference from the accepted
-    one is that of the sums over the ancestors whose neighbours changed; nan where these are too many. TAKE:
-    take the proposal over; its log-likelihood. SLOPES: derivatives; 0. SWEEP: draw asked[REORDERED] ancestors
-    of the accepted state, one after the other, and with EVERYTHING the categories of all sites; the
-    log-likelihood."""
-    what, numbers, addresses = asked[WHAT], cell[0], cell[1]
-    n, slots = cell_numbers(numbers), int64_at(addresses[SLOT], (2,))
-    other = asked[OTHER_MODEL] != 0
-    if what == VALUE:
-        slots[1] = 1 - slots[0] if other else slots[0]
-        return value(memory, before, now, cell_model(n, addresses, slots[1]), other, asked)
+
+@uncounted
+def answer(table, before, now, cell, rng, asked, by_length):
+    """One question. table: of the memory; before, now: sequences.Lineages of the accepted state and of the
+    proposal; cell: rows of the tables of numbers, addresses and ways down of the cell that holds the model;
+    by_length: (N,), written.
+
+    VALUE: the log-likelihood of the proposal, of another topology such that its difference from the
+    accepted one is that of the sums over the ancestors whose neighbours changed; nan where these are too
+    many. ONE: the same of a proposal to draw one ancestor anew, for which before and now are one tree. TAKE:
+    take over what was proposed; the log-likelihood. SLOPES: derivatives; 0. SITE_RATES: draw the categories
+    of all sites; 0, and the value of EVERYTHING is to be asked for next."""
+    what, numbers, addresses, n_tips = asked[WHAT], cell[0], cell[1], table[N_TIPS]
+    memory, n, slots = memory_at(table), cell_numbers(numbers), int64_at(addresses[SLOT], (2,))
     if what == TAKE:
         slots[0] = slots[1]
-        return taken(memory, before, now, cell_model(n, addresses, slots[0]), rng)
-    if what == SWEEP:
-        return swept(memory, before, cell_model(n, addresses, slots[0]), rng, asked)
-    used = slots[1] if asked[PROPOSED] != 0 else slots[0]
-    model, parameters = cell_model(n, addresses, used), asked[PARAMETERS] != 0
-    by_rate = float64_at(cell[2][D_RATES], (n.categories,))
-    slopes(memory, now, model, by_length, by_rate, parameters)
-    if parameters:
-        of_model(memory, n, model, cell[2])
-    return 0.0
+    elif what != SLOPES:
+        slots[1] = 1 - slots[0] if asked[OTHER_MODEL] != 0 else slots[0]
+    model = cell_model(n, addresses, slots[0] if what == SLOPES and asked[PROPOSED] == 0 else slots[1])
+    if what == TAKE:
+        return taken(memory, n_tips, before, now, model, rng)
+    if what == SITE_RATES:
+        draw_categories(rng, memory, n_tips, model, before)
+        return 0.0
+    if what == SLOPES:
+        by_rate, parameters = float64_at(cell[2][D_RATES], (n.categories,)), asked[PARAMETERS] != 0
+        slopes(memory, now, model, by_length, by_rate, parameters)
+        if parameters:
+            of_model(memory, n, model, cell[2])
+        return 0.0
+    return value(memory, n_tips, before, now, model, rng, asked)
 
 
-@uncounted
-def value(memory, before, now, model, other, asked):
-    """VALUE."""
-    notes, root = memory.notes, now.parent.shape[0] - 1
-    forget(memory)
+@merged
+def value(memory, n_tips, before, now, model, rng, asked):
+    """VALUE and ONE."""
+    near, root, change, size = memory.near, now.parent.shape[0] - 1, 0.0, 0
+    notes, one, whole = near.notes, asked[WHAT] == ONE, asked[EVERYTHING] != 0 or asked[OTHER_MODEL] != 0
+    forget(near)
     if asked[EVERYTHING] != 0:
-        recount(memory, now)
-    if asked[EVERYTHING] != 0 or other:
-        notes[KIND_OF] = WHOLE_TREE
-        for x in range(root):
-            memory.new_value[x] = of_branch(memory, model, x, now.lengths[x])
-        memory.new_value[root] = log_of_root(memory.shares[root], model)
-        return total_of(memory.new_value)
-    notes[KIND_OF], change = LENGTHS, 0.0
-    if asked[REORDERED] != 0:
-        if not find_redrawn(memory, before, now):
-            return math.nan
-        notes[KIND_OF] = TOPOLOGY if notes[REDRAWN] > 0 else LENGTHS
-    size = 0
-    for x in range(root):
-        if now.lengths[x] == before.lengths[x] or memory.at[x] >= 0 or memory.at[now.parent[x]] >= 0:
+        recount(memory, n_tips, now)
+    if one:
+        near.redrawn[0, 0] = n_tips + below(rng, n_tips - 1)
+        notes[REDRAWN] = 1
+    elif asked[REORDERED] != 0 and not whole and not find_redrawn(near, n_tips, before, now):
+        notes[REDRAWN] = 0
+        return math.nan
+    notes[KIND_OF] = WHOLE_TREE if whole else TOPOLOGY if notes[REDRAWN] > 0 else LENGTHS
+    if notes[REDRAWN] > 0:
+        set_order(near, n_tips, before, now)
+    right, left, values, room = model.right[0], model.left[0], model.values[0], memory.room[0, 0]
+    for x in range(0 if one else root):
+        same = now.lengths[x] == before.lengths[x]
+        if not whole and (same or near.at[x] >= 0 or near.at[now.parent[x]] >= 0):
             continue
         memory.changed[size] = x
-        memory.new_value[x] = of_branch(memory, model, x, now.lengths[x])
+        several = memory.several[x] != 0
+        memory.new_value[x] = log_of_branch(
+            memory.counts[x], several, right, left, values, model.rates, now.lengths[x], room
+        )
         change += memory.new_value[x] - memory.value[x]
         size += 1
     notes[CHANGED] = size
+    if whole:
+        memory.new_value[root] = log_of_root(memory.shares[root], model.root_frequencies[0], model.weights)
+        return total_of(memory.new_value)
     if notes[KIND_OF] == TOPOLOGY:
-        old, new = sums(memory, model, before, now)
-        change += new - old
+        change += sums(memory, n_tips, model, before, now)
     return total_of(memory.value) + change
-
-
-@uncounted
-def of_branch(memory, model, x, length):
-    """Log-likelihood of the branch above x."""
-    return log_of_branch(memory.counts[x], memory.several[x] != 0, model, length, memory.room[0, 0])
 
 
 @uncounted
@@ -124,64 +154,41 @@ def total_of(values):
     return total
 
 
-@uncounted
-def taken(memory, before, now, model, rng):
+@merged
+def taken(memory, n_tips, before, now, model, rng):
     """TAKE."""
-    notes, root = memory.notes, now.parent.shape[0] - 1
-    if notes[KIND_OF] == WHOLE_TREE:
-        for x in range(root + 1):
-            memory.value[x] = memory.new_value[x]
-        return total_of(memory.value)
-    for k in range(notes[CHANGED]):
+    near, root = memory.near, now.parent.shape[0] - 1
+    for k in range(near.notes[CHANGED]):
         x = memory.changed[k]
         memory.value[x] = memory.new_value[x]
-    if notes[KIND_OF] == TOPOLOGY:
-        draw(rng, memory, model, before, now)
-        take_drawn(memory, model, now)
-        memory.value[root] = log_of_root(memory.shares[root], model)
-        forget(memory)
+    if near.notes[KIND_OF] == WHOLE_TREE:
+        memory.value[root] = memory.new_value[root]
+    if near.notes[KIND_OF] == TOPOLOGY:
+        draw(rng, memory, n_tips)
+        take_drawn(memory, n_tips, model, now)
+        memory.value[root] = log_of_root(memory.shares[root], model.root_frequencies[0], model.weights)
+        forget(near)
     return total_of(memory.value)
 
 
-@uncounted
-def swept(memory, tree, model, rng, asked):
-    """SWEEP."""
-    root = tree.parent.shape[0] - 1
-    forget(memory)
-    if asked[EVERYTHING] != 0:
-        draw_categories(rng, memory, model, tree)
-        for x in range(root):
-            memory.value[x] = of_branch(memory, model, x, tree.lengths[x])
-    for _ in range(asked[REORDERED]):
-        memory.redrawn[0, 0] = memory.n_tips + below(rng, memory.n_tips - 1)
-        about(memory, tree, tree, 1)
-        sums(memory, model, tree, tree)
-        draw(rng, memory, model, tree, tree)
-        take_drawn(memory, model, tree)
-        forget(memory)
-    memory.value[root] = log_of_root(memory.shares[root], model)
-    return total_of(memory.value)
-
-
-@uncounted
+@merged
 def slopes(memory, tree, model, by_length, by_rate, parameters):
-    """d log-likelihood / d length of every branch, / d rate of every category (C,), and with parameters of the
-    model's matrix: its share in the eigenbasis, in memory.by_eigen."""
+    """d log-likelihood / d length of every branch, / d rate of every category (C,), and with parameters of
+    the model's matrix: its share in the eigenbasis, in memory.by_eigen."""
     memory.by_eigen[:] = 0.0
     by_rate[:] = 0.0
-    by_eigen = memory.by_eigen if parameters else memory.by_eigen[:0]
-    for x in range(tree.parent.shape[0] - 1):
-        several = memory.several[x] != 0
+    by_eigen, root = memory.by_eigen[: 4 if parameters else 0], tree.parent.shape[0] - 1
+    for x in range(root):
         by_length[x] = slope_of_branch(
-            memory.counts[x], several, model, tree.lengths[x], memory.room, by_eigen, by_rate
+            memory.counts[x], memory.several[x] != 0, model, tree.lengths[x], memory.room, by_eigen, by_rate
         )
-    by_length[tree.parent.shape[0] - 1] = 0.0
+    by_length[root] = 0.0
 
 
-@uncounted
+@merged
 def of_model(memory, n, model, down):
     """Derivatives by the model, where the likelihood's way down leaves its own: d/dQ_ij = Σ_kl V⁻¹_ki M_kl
-    V_jl with M = memory.by_eigen, and by the root's frequencies."""
+    V_jl with M = memory.by_eigen, and by the root's frequencies and the weights of categories."""
     by_q = float64_at(down[D_RATE_MATRIX], (4, 4))
     for i in range(4):
         for j in range(4):
@@ -190,18 +197,13 @@ def of_model(memory, n, model, down):
                 for l in range(4):
                     total += model.left[0, k, i] * memory.by_eigen[k, l] * model.right[0, j, l]
             by_q[i, j] = total
-    root, at_root = memory.shares.shape[0] - 1, float64_at(down[D_FREQUENCIES], (n.processes, 4))
-    constant = float64_at(down[D_INVARIANT], (5,))
-    for i in range(4):
-        sites = 0
-        for c in range(memory.shares.shape[1]):
-            sites += memory.shares[root, c, i]
-        at_root[0, i] = sites / model.root_frequencies[0, i]
-    for i in range(5):
-        constant[i] = 0.0
-    by_weight = float64_at(down[D_WEIGHTS], (n.categories,))
+    root = memory.shares[memory.shares.shape[0] - 1]
+    at_root = float64_at(down[D_FREQUENCIES], (n.processes, 4))
+    constant, by_weight = float64_at(down[D_INVARIANT], (5,)), float64_at(down[D_WEIGHTS], (n.categories,))
+    constant[:] = 0.0
+    at_root[0, :] = 0.0
+    by_weight[:] = 0.0
     for c in range(n.categories):
-        sites = 0
         for i in range(4):
-            sites += memory.shares[root, c, i]
-        by_weight[c] = sites / model.weights[c]
+            at_root[0, i] += root[c, i] / model.root_frequencies[0, i]
+            by_weight[c] += root[c, i] / model.weights[c]

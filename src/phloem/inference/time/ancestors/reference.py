@@ -30,12 +30,14 @@ def log_joint(
     return float(total)
 
 
-def check_memory(memory: Memory, parent: np.ndarray, lengths: np.ndarray, model: SiteModel, value: float) -> None:
+def check_memory(
+    memory: Memory, parent: np.ndarray, lengths: np.ndarray, model: SiteModel, value: float
+) -> None:
     """NumericalError where a chain's log-likelihood, which it carries along, is not that of its sequences."""
-    masks = unpacked(memory.words, memory.n_sites)
+    masks = unpacked(memory.words, len(memory.category))
     expected = log_joint(masks, memory.category, parent, lengths, model)
     if not abs(value - expected) <= LARGEST_DIFFERENCE * max(abs(expected), 1.0):
         raise NumericalError(
-            "this is an error in phloem, and the run was stopped: the log-likelihood with ancestors is not that "
-            f"of the reference ({value!r}, {expected!r}). Samples up to the last checkpoint are kept."
+            "this is an error in phloem, and the run was stopped: the log-likelihood with ancestors is not "
+            f"that of the reference ({value!r}, {expected!r}). Samples up to the last checkpoint are kept."
         )

@@ -1,4 +1,4 @@
-"""Sequences of tips and ancestors, sixteen sites a word: four bits a site, one for each state that is possible.
+"""Sequences of tips and ancestors, sixteen sites a word: four bits a site, for the states that are possible.
 
 A site of an ancestor has one state. Where all ancestors are known, the likelihood of a tree is a product over
 branches of transition probabilities, of which a branch needs no more than how often each state became which
@@ -12,36 +12,52 @@ from typing import NamedTuple
 
 import numpy as np
 
-from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import Observations
+from phloem.pruning.cpu.storage import address_of
 
 SITES = 16  # of a word
 MISSING = 15  # a mask of all states, which says nothing
 MOST = 8  # ancestors drawn anew at once
 KINDS = 256  # of sites, whose messages are kept
-VALUE, TAKE, SLOPES, SWEEP = range(4)  # what a chain asks (chain.py)
+VALUE, TAKE, SLOPES, ONE, SITE_RATES = range(5)  # what a chain asks (chain.py)
 _PAD = 1  # the state of sites that are not there
+
+
+class Near(NamedTuple):
+    """Ancestors that are drawn anew, and their neighbours. N nodes, C categories.
+
+    notes: (5,) redraw.CHANGED, …. redrawn: (2, MOST) ancestors, children first, in the accepted tree and in
+    the proposal; kin: (2, MOST, 3) their children and parents there; at: (N,) which of them a node is, -1:
+    none; beside: (2 · MOST + 1,) other neighbours. p: (2, N, C, 4, 4) matrices of the branches at them, in
+    either tree; root: (C, 4) probabilities of states and categories; kinds: (KINDS,) uint64 masks of sites,
+    0: none; up: (KINDS, 2, MOST, 4), logs: (KINDS, 2) their messages and log-likelihoods; mask: (N,) of one
+    site; drawn: (MOST,) states."""
+
+    notes: np.ndarray
+    redrawn: np.ndarray
+    kin: np.ndarray
+    at: np.ndarray
+    beside: np.ndarray
+    p: np.ndarray
+    root: np.ndarray
+    kinds: np.ndarray
+    up: np.ndarray
+    logs: np.ndarray
+    mask: np.ndarray
+    drawn: np.ndarray
 
 
 class Memory(NamedTuple):
     """Of one chain. T tips, N nodes, S sites in W words, C categories of rates.
 
-    n_tips, n_sites. words: (N, W) uint64 sequences; category: (S,) uint8; shares: (N, C, 4) how many sites of
-    an ancestor have a state, by category; counts: (N, C, 4, 16) int32 of the branch above a node: sites of a
-    state above, by the mask below; value: (N,) log-likelihood of the branch above, of the root that of its
-    states; new_value: of the proposal. changed: (N,) branches whose lengths it changed, notes: (5,) how
-    many, what kind of a proposal, how many ancestors it draws anew, how many nodes are beside these, and at how
-    many sites these differ.
-    redrawn: (2, MOST) these, children first, in the accepted tree and in the proposal; at: (N,) which of
-    `redrawn` a node is, -1: none; beside: (2 · MOST + 1,) their other neighbours. p: (2, N, C, 4, 4) matrices
-    of branches about them, in either tree; kinds: (KINDS,) uint64 masks of sites, 0: none; up: (KINDS, 2,
-    MOST, 4), logs: (KINDS, 2) their messages and log-likelihoods; mask: (N,) of one site; drawn: (MOST,)
-    states; fresh: (MOST, W) sequences drawn; agree: (C, 4) sites at which all neighbours are alike. room (3, 4, 4),
-    chances (MOST,), by_eigen (4, 4), differs (W,) uint64: to work in; sites: (S,) at which neighbours differ;
-    below (N, C, 4), by_site (S, C): of draws of categories."""
+    words: (N, W) uint64 sequences; category: (S,) uint8; shares: (N, C, 4) how many sites of an ancestor have
+    a state, by category; counts: (N, C, 4, 16) int32 of the branch above a node: sites of a state above, by
+    the mask below; several: (N,) uint8, whether some of these masks have several states. value: (N,)
+    log-likelihood of the branch above, of the root that of its states; new_value: of the proposal; changed:
+    (N,) branches whose lengths it changed. fresh: (MOST, W) sequences drawn; sites: (S,) at which neighbours
+    differ, agree: (C, 4) how many others there are. room (3, 4, 4), chances (MOST,), by_eigen (4, 4), differs
+    (W,) uint64, below (N, C, 4), by_site (S, C): to work in."""
 
-    n_tips: int
-    n_sites: int
     words: np.ndarray
     category: np.ndarray
     shares: np.ndarray
@@ -50,25 +66,16 @@ class Memory(NamedTuple):
     value: np.ndarray
     new_value: np.ndarray
     changed: np.ndarray
-    notes: np.ndarray
-    redrawn: np.ndarray
-    at: np.ndarray
-    beside: np.ndarray
-    p: np.ndarray
-    kinds: np.ndarray
-    up: np.ndarray
-    logs: np.ndarray
-    mask: np.ndarray
-    drawn: np.ndarray
     fresh: np.ndarray
+    sites: np.ndarray
     agree: np.ndarray
     room: np.ndarray
     chances: np.ndarray
     by_eigen: np.ndarray
     differs: np.ndarray
-    sites: np.ndarray
     below: np.ndarray
     by_site: np.ndarray
+    near: Near
 
 
 class Lineages(NamedTuple):
@@ -84,18 +91,8 @@ class Lineages(NamedTuple):
 
 
 def masks_of(observed: Observations) -> np.ndarray:
-    """(T, S) uint8 possible states of every site of the tips, a column for each site of a pattern.
-
-    InputError where the data are not nucleotides all of whose columns could be observed."""
-    if observed.code_sets.shape[1] != 4:
-        raise InputError(
-            "sequences of ancestors are sampled of nucleotides", hint="Choose --engine patterns."
-        )
-    if observed.n_hidden:
-        raise InputError(
-            "sequences of ancestors are sampled of all columns, and +ASC leaves some unseen",
-            hint="Choose --engine patterns, or leave +ASC out.",
-        )
+    """(T, S) uint8 possible states of every site of the tips' nucleotides, a column for each site of a
+    pattern."""
     masks = (np.asarray(observed.code_sets, bool) @ (1 << np.arange(4))).astype(np.uint8)
     return np.repeat(masks[observed.codes], np.asarray(observed.weights).astype(np.int64), axis=1)
 
@@ -139,13 +136,25 @@ def parsimonious(masks: np.ndarray, left: np.ndarray, right: np.ndarray, order: 
 
 
 def memory_of(masks: np.ndarray, ancestors: np.ndarray, category: np.ndarray, n_categories: int) -> Memory:
-    """For a chain. masks: (T, S) of the tips; ancestors: (T-1, W) words, which are not copied unless they
-    must be; category: (S,)."""
+    """For a chain. masks: (T, S) of the tips; ancestors: (T-1, W) words; category: (S,), which is not
+    copied."""
     n_tips, n_sites = masks.shape
     n, c, words = 2 * n_tips - 1, n_categories, np.vstack([packed(masks), ancestors])
+    near = Near(
+        notes=np.zeros(5, np.int64),
+        redrawn=np.zeros((2, MOST), np.int64),
+        kin=np.zeros((2, MOST, 3), np.int64),
+        at=np.full(n, -1, np.int64),
+        beside=np.zeros(2 * MOST + 1, np.int64),
+        p=np.zeros((2, n, c, 4, 4)),
+        root=np.zeros((c, 4)),
+        kinds=np.zeros(KINDS, np.uint64),
+        up=np.zeros((KINDS, 2, MOST, 4)),
+        logs=np.zeros((KINDS, 2)),
+        mask=np.zeros(n, np.uint8),
+        drawn=np.zeros(MOST, np.int64),
+    )
     return Memory(
-        n_tips=n_tips,
-        n_sites=n_sites,
         words=words,
         category=category,
         shares=np.zeros((n, c, 4), np.int64),
@@ -154,28 +163,30 @@ def memory_of(masks: np.ndarray, ancestors: np.ndarray, category: np.ndarray, n_
         value=np.zeros(n),
         new_value=np.zeros(n),
         changed=np.zeros(n, np.int64),
-        notes=np.zeros(5, np.int64),
-        redrawn=np.zeros((2, MOST), np.int64),
-        at=np.full(n, -1, np.int64),
-        beside=np.zeros(2 * MOST + 1, np.int64),
-        p=np.zeros((2, n, c, 4, 4)),
-        kinds=np.zeros(KINDS, np.uint64),
-        up=np.zeros((KINDS, 2, MOST, 4)),
-        logs=np.zeros((KINDS, 2)),
-        mask=np.zeros(n, np.uint8),
-        drawn=np.zeros(MOST, np.int64),
         fresh=np.zeros((MOST, words.shape[1]), np.uint64),
+        sites=np.zeros(n_sites, np.int64),
         agree=np.zeros((c, 4), np.int64),
         room=np.zeros((3, 4, 4)),
         chances=np.zeros(MOST),
         by_eigen=np.zeros((4, 4)),
         differs=np.zeros(words.shape[1], np.uint64),
-        sites=np.zeros(n_sites, np.int64),
         below=np.zeros((n, c, 4)),
         by_site=np.zeros((n_sites if c > 1 else 0, c)),
+        near=near,
     )
 
 
-def no_memory() -> Memory:
-    """Of chains that sum over ancestors."""
-    return memory_of(np.ones((1, 0), np.uint8), np.zeros((0, 0), np.uint64), np.zeros(0, np.uint8), 1)
+N_TIPS, N_SITES, N_WORDS, N_CATEGORIES, FIRST = range(
+    5
+)  # of the table, addresses of all arrays from FIRST on
+
+
+def table_of(memory: Memory | None) -> np.ndarray:
+    """Sizes and addresses as compiled code has them, which makes the record again (chain.memory_at); of None
+    zeros. Whoever keeps the table keeps the memory."""
+    n = FIRST + len(Memory._fields) - 1 + len(Near._fields)
+    if memory is None:
+        return np.zeros(n, np.int64)
+    n_sites, n_words, c = len(memory.category), memory.words.shape[1], memory.shares.shape[1]
+    sizes = [(len(memory.words) + 1) // 2, n_sites, n_words, c]
+    return np.array(sizes + [address_of(array) for array in (*memory[:-1], *memory.near)], np.int64)

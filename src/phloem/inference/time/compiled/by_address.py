@@ -1,6 +1,6 @@
 """What differs from analysis to analysis, called by its address: the tree prior, the density of branch
-deviations, clocks whose rates know of each other, a trait, likelihoods on a device, or with ancestors. A run compiles those
-that it has."""
+deviations, clocks whose rates know of each other, a trait, likelihoods on a device, or with ancestors. A run
+compiles those that it has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from phloem.density.local_clocks import Branches
 from phloem.density.traits import Lineage, Trait, trait_memory
 from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.hardware.numba_compile import ByAddress
-from phloem.inference.time.ancestors.sequences import Lineages, no_memory
+from phloem.inference.time.ancestors.sequences import Lineages
 
 _X, _I = np.zeros(1), np.zeros(1, np.int64)
 _II, _XXX = np.zeros((1, 1), np.int64), np.zeros((1, 1, 1))
@@ -31,5 +31,5 @@ TRAIT = ByAddress(_TRAIT, _LINEAGE, _LINEAGE, _X, _X, trait_memory(1, 1), 0, 0)
 """trait_density of density/traits.py: (trait, before, now, x_before, x, memory, slot, asked)."""
 ANSWER = ByAddress(_I, _I, _X, (_II, _II), _XXX, _I, (_I, _I, _I))
 """compiled/device.py: answer_there."""
-ANCESTORS = ByAddress(no_memory(), _LINEAGES, _LINEAGES, (_I, _I, _I), _WORDS, _I, _X)
+ANCESTORS = ByAddress(_I, _LINEAGES, _LINEAGES, (_I, _I, _I), _WORDS, _I, _X)
 """ancestors/chain.py: answer."""

@@ -22,9 +22,8 @@ from phloem.inference.mcmc.records import (
     RATE,
     SHARES,
 )
-from phloem.inference.time.ancestors.sequences import Lineages
+from phloem.inference.time.ancestors.sequences import ONE, SITE_RATES, TAKE, VALUE, Lineages
 from phloem.inference.time.ancestors.sequences import SLOPES as ANCESTORS_SLOPES
-from phloem.inference.time.ancestors.sequences import SWEEP, TAKE, VALUE
 from phloem.inference.time.compiled.by_address import ANCESTORS, ANSWER, TRAIT
 from phloem.inference.time.compiled.density import add_number_slopes, prior_of
 from phloem.inference.time.records import (
@@ -312,16 +311,16 @@ def lineages(state, slot):
 
 
 @uncounted
-def ask_ancestors(data, state, scratch, what, flags):
+def ask_ancestors(data, state, scratch, what, flags, now):
     """compiled code of ancestors/chain.py. flags: the model is another, the topology, everything; slopes of
-    the proposal, and by the model's numbers."""
-    asked, old = scratch.asked, state.slot[0]
+    the proposal, and by the model's numbers. now: the slot of the proposal, or of what is accepted."""
+    asked = scratch.asked
     asked[0] = what
     for i in range(5):
         asked[i + 1] = flags[i]
     cell = data.numbers[0], data.addresses[0], data.downs[0]
-    before, now = lineages(state, old), lineages(state, 1 - old)
-    given = (scratch.ancestral, before, now, cell, state.rng, asked, scratch.by_length[0])
+    before, after = lineages(state, state.slot[0]), lineages(state, now)
+    given = (scratch.ancestral, before, after, cell, state.rng, asked, scratch.by_length[0])
     return with_ancestors(data.ancestors, given)
 
 
@@ -331,10 +330,10 @@ def sampled_ancestors(data, state, scratch, wanted):
     value, changed = state.log_likelihood[0], int(wanted.model_changed)
     if wanted.proposed:
         flags = (changed, int(wanted.reordered), int(wanted.everything), 0, 0)
-        value = ask_ancestors(data, state, scratch, VALUE, flags)
+        value = ask_ancestors(data, state, scratch, VALUE, flags, 1 - state.slot[0])
     if wanted.slopes:
         flags = (changed, 0, 0, int(wanted.proposed), int(wanted.parameters))
-        ask_ancestors(data, state, scratch, ANCESTORS_SLOPES, flags)
+        ask_ancestors(data, state, scratch, ANCESTORS_SLOPES, flags, 1 - state.slot[0])
         for i in range(scratch.by_engine.shape[0]):
             scratch.by_engine[i] = 0.0
         if wanted.parameters:
@@ -347,8 +346,14 @@ def sampled_ancestors(data, state, scratch, wanted):
 def draw_ancestors(data, state, scratch, rates):
     """Draw some ancestors of the accepted state from their conditional distributions, or the categories of
     all sites (rates: 1); the log-likelihood with them."""
-    n = 0 if rates != 0 else 1 + data.n_tips // A_SWEEP
-    return ask_ancestors(data, state, scratch, SWEEP, (0, n, rates, 0, 0))
+    value, nothing, slot = state.log_likelihood[0], (0, 0, 0, 0, 0), state.slot[0]
+    for k in range(2 if rates != 0 else 2 + 2 * (data.n_tips // A_SWEEP)):
+        what, flags = ONE if k % 2 == 0 else TAKE, nothing
+        if rates != 0 and k == 0:
+            ask_ancestors(data, state, scratch, SITE_RATES, nothing, slot)
+            what, flags = VALUE, (0, 0, 1, 0, 0)
+        value = ask_ancestors(data, state, scratch, what, flags, slot)
+    return value
 
 
 @merged
@@ -382,7 +387,8 @@ def settle(data, state, scratch, model_changed):
     With ancestors these are drawn now, and scratch.last has the log-likelihood with them."""
     if data.ancestors != 0:
         flags = (int(model_changed), 0, 0, 0, 0)
-        scratch.last[LAST_LIKELIHOOD] = ask_ancestors(data, state, scratch, TAKE, flags)
+        now = 1 - state.slot[0]
+        scratch.last[LAST_LIKELIHOOD] = ask_ancestors(data, state, scratch, TAKE, flags, now)
     elif data.on_device != 0:
         scratch.asked[TAKEN] = 1
         slot = int64_at(data.addresses[0][SLOT], (2,))
