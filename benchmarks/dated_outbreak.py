@@ -3,9 +3,9 @@
     python benchmarks/dated_outbreak.py [--tips 1000] [--minutes 10] [--clock strict] [--engine ancestors]
 
 Genomes of 30,000 sites, sampled uniformly over 0.58 years from an exponentially growing population (size 6
-years, growth 10 a year, coalescent), HKY with kappa 5, 0.001 substitutions a site and year: the size of Delphy's
-benchmark. Sampled: HKY+FO, exponential growth, the tree started from least-squares dates. Prints moves a second
-of processor time, where the truth lies in the posterior, and effective sample sizes of the second half of the
+years, growth 10 a year, coalescent), HKY with kappa 5, 0.001 substitutions a site and year: the size of
+Delphy's benchmark. Sampled: HKY+FO, exponential growth, from least-squares dates. Prints moves a second of
+processor time, where the truth lies in the posterior, and effective sample sizes of the second half of the
 draws, an hour of processor time.
 """
 

@@ -33,8 +33,8 @@ MANY, FEW = 200, 0.01  # genomes from where, and differences a site up to which,
 
 
 def with_engine(settings: TimeTreeSettings, data: TimeInput) -> tuple[TimeTreeSettings, str]:
-    """The settings with chains that sum over ancestors or sample them, as settings.engine says; and why, where
-    they are sampled. InputError where they cannot be and were to be."""
+    """The settings with chains that sum over ancestors or sample them, as settings.engine says; and why,
+    where they are sampled. InputError where they cannot be and were to be."""
     chains, told = settings.chains, "as --engine asks for"
     if settings.engine == "patterns" or not chains.use_data:
         return settings, ""

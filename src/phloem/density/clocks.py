@@ -47,7 +47,9 @@ def set_lengths(kind, rate, s, parent, heights, deviations, lengths):
         else:
             time = heights[parent[x]] - heights[x]
             possible = possible and time > 0.0
-            lengths[x] = rate * math.exp(s * deviations[x] - shift) * time
+            lengths[x] = rate * time
+            if s != 0.0:
+                lengths[x] *= math.exp(s * deviations[x] - shift)
     return possible
 
 
@@ -59,7 +61,9 @@ def pull_back_lengths(kind, rate, s, parent, heights, deviations, by_length, by_
     for x in range(parent.shape[0]):
         if parent[x] < 0:
             continue
-        slope = rate * math.exp(s * (deviations[x] - 0.5 * shift)) * by_length[x]
+        slope = rate * by_length[x]
+        if s != 0.0:
+            slope *= math.exp(s * (deviations[x] - 0.5 * shift))
         by_height[parent[x]] += slope
         by_height[x] -= slope
         slope *= heights[parent[x]] - heights[x]

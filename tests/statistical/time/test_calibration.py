@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -26,6 +27,9 @@ from phloem.density.tree_priors.tree_prior import LEVEL
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
+from phloem.inference.time.ancestors.chain import answer as own_answer
+from phloem.inference.time.ancestors.chain import memory_at, total_of
+from phloem.inference.time.ancestors.sequences import VALUE
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.run import advanced, new_run
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
@@ -104,7 +108,7 @@ class Case:
     rate over the clock's, and numbers that follow. every: generations between draws. trait: (rng, numbers,
     tree) → a trait of the tips, or None, and numbers that follow. sites: of every part, each with a rate of
     its own if there are several, or as linkage says with a clock, and relative is then of every part
-    (2, N)."""
+    (2, N). ancestors: of the chains."""
 
     tree: TreeModel
     drawn: Callable[[np.random.Generator], tuple[dict[str, float], DatedTree]]
@@ -115,6 +119,7 @@ class Case:
     trait: Callable = lambda rng, numbers, tree: (None, {})
     sites: tuple[int, ...] = (N_SITES,)
     linkage: str = "proportional"
+    ancestors: Literal["summed", "sampled"] = "summed"
 
     @property
     def structure(self):
@@ -276,6 +281,15 @@ def joined_twice_in_cells(g, x, settings, by_height, by_number):
     return value
 
 
+def half_of_the_sums(table, before, now, cell, rng, asked, by_length):
+    """An error: topologies are judged by half of what the sequences say."""
+    value = own_answer(table, before, now, cell, rng, asked, by_length)
+    if asked[0] == VALUE and asked[1] == 0 and asked[2] != 0 and asked[3] == 0:
+        memory = memory_at(table)
+        value -= 0.5 * (value - total_of(memory.value))
+    return value
+
+
 CASES = {
     "strict": Case(
         TreeModel(priors={"clock_rate": RATE, "pop_size": SIZE}),
@@ -287,6 +301,21 @@ CASES = {
         of_branches,
         lambda data: data._replace(clock=data.clock._replace(kind=clocks.BY_LOG)),
         relative=log_normal,
+    ),
+    "ancestors": Case(
+        TreeModel(priors={"clock_rate": RATE, "pop_size": SIZE}),
+        of_constant_size,
+        lambda data: data._replace(ancestors=by_address.ANCESTORS.address(half_of_the_sums)),
+        every=2 * EVERY,
+        ancestors="sampled",
+    ),
+    "ancestors, ucln": Case(
+        TreeModel(clock="ucln", priors={"clock_rate": RATE, "pop_size": SIZE, "clock_cv": SPREAD}),
+        of_branches,
+        lambda data: data._replace(ancestors=by_address.ANCESTORS.address(half_of_the_sums)),
+        relative=log_normal,
+        every=2 * EVERY,
+        ancestors="sampled",
     ),
     "skygrid": Case(
         TreeModel(
@@ -423,7 +452,7 @@ def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, n
         model = time_model(structure, case.tree, TAXA, bounds, float("nan"), trait)
         settings = TimeSettings(
             seed=replicate, n_runs=1, generations=(30 + N_DRAWS) * case.every, sample_every=case.every,
-            tuning_generations=30 * case.every,
+            tuning_generations=30 * case.every, ancestors=case.ancestors,
         )  # fmt: skip
         run = new_run(0, observed, model, settings)
         if planted is not None:

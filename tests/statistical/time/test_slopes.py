@@ -23,6 +23,8 @@ from phloem.density.tree_priors.tree_prior import LEVEL, registered
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
+from phloem.inference.time.ancestors.chain import answer
+from phloem.inference.time.ancestors.sequences import SLOPES as ANCESTORS_SLOPES
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.compiled.coordinates import from_coordinates
 from phloem.inference.time.compiled.run import REFRESH, SAMPLE, advance
@@ -47,9 +49,9 @@ TRAIT = TraitModel(
 )
 
 
-def run_of(clock, prior, move="hamilton", trait=None, parts=None, **more):
+def run_of(clock, prior, move="hamilton", trait=None, parts=None, ancestors="summed", **more):
     """A run at numbers that are nothing special, with one move of one step. parts: how lengths of two are
-    linked."""
+    linked. ancestors: summed over, or sampled."""
     rng = np.random.default_rng(3)
     rows = {name: "".join(rng.choice(list("ACGT"), 60, p=[0.4, 0.3, 0.2, 0.1])) for name in TAXA}
     alignment = alignment_from_sequences(rows, alphabet("dna"))
@@ -60,7 +62,7 @@ def run_of(clock, prior, move="hamilton", trait=None, parts=None, **more):
     )
     pieces = 3 if prior in PIECES else None
     tree = TreeModel(clock=clock, prior=prior, pieces=pieces, clades=known, priors=sites, **more)
-    site_model = model_for_alignment("HKY+FO+G4+I", alignment, "median")
+    site_model = model_for_alignment("HKY+FO+G4" + "+I" * (ancestors == "summed"), alignment, "median")
     structure, observed = structure_of_model(site_model, alignment.n_sites), observations(alignment)
     if parts:
         own = [replace(alignment, codes=alignment.codes[:, at]) for at in (slice(0, 35), slice(35, 60))]
@@ -68,7 +70,9 @@ def run_of(clock, prior, move="hamilton", trait=None, parts=None, **more):
         structure = structure_of_parts(models, Linkage(parts, {"alpha": (("a", "b"),)}))
         observed = [observations(each) for each in own]
     model = time_model(structure, tree, TAXA, np.stack([tips, tips], axis=1), float("nan"), trait)
-    settings = TimeSettings(n_runs=1, generations=10, most_steps=1, move_weights={move: 1.0})
+    settings = TimeSettings(
+        n_runs=1, generations=10, most_steps=1, move_weights={move: 1.0}, ancestors=ancestors
+    )
     run = new_run(0, observed, model, settings)
     s = int(run.state.slot[0])
     run.state.steps[:, LOG_MEAN] = np.log(1e-6)
@@ -172,6 +176,25 @@ CASES = [(clock, "constant") for clock in CLOCKS] + [("ucln", prior) for prior i
 @pytest.mark.parametrize("clock, prior", CASES)
 def test_slopes_of_the_joint_density(clock, prior):
     assert slope_error(run_of(clock, prior), JOINT) < 1e-6
+
+
+def leaning_slopes(table, before, now, cell, rng, asked, by_length):
+    """One slope by a length is one in a hundred too large."""
+    value = answer(table, before, now, cell, rng, asked, by_length)
+    by_length[0] *= 1.01 if asked[0] == ANCESTORS_SLOPES else 1.0
+    return value
+
+
+@pytest.mark.parametrize("clock, prior", [("strict", "exponential"), ("ucln", "constant")])
+def test_slopes_with_ancestors(clock, prior):
+    run = run_of(clock, prior, ancestors="sampled")
+    sites = np.random.default_rng(1).integers(0, 4, run.state.category.shape)
+    run.state.category[:] = sites  # all rates occur
+    refresh(run)
+    assert slope_error(run, JOINT) < 1e-6
+    address = by_address.ANCESTORS.address(leaning_slopes)
+    object.__setattr__(run, "data", run.data._replace(ancestors=address))
+    assert slope_error(run, JOINT) > 1e-5
 
 
 of_trait = uncounted(traits.trait_density)

@@ -36,7 +36,7 @@ def log_density(g: Genealogy, x: np.ndarray, settings: np.ndarray) -> float:
 
 def density(g, x, settings, by_height, by_number):
     """The compiled form. d/dt_c = γ - (k_c - 1) / N(t_c). ∫ exp(γt) dt and ∫ t exp(γt) dt by expm1, or by
-    their series where γΔ is small."""
+    their series where γΔ is small, which also lead from one exp(γt) to the next (an error of a rounding each)."""
     size, growth = x[0], x[1]
     k, total, by_size, by_growth, last, grown = 0, 0.0, 0.0, 0.0, 0.0, 1.0
     log_size = math.log(size)
@@ -44,19 +44,21 @@ def density(g, x, settings, by_height, by_number):
         node = g.order[i]
         t = g.heights[node]
         pairs, step = 0.5 * k * (k - 1), t - last
-        before, grown = grown, math.exp(growth * t)
-        if pairs > 0.0 and step > 0.0:
-            u, start = growth * step, before / size
+        if step > 0.0:
+            u, start = growth * step, grown / size
             if abs(u) < 1e-2:
                 first = 1.0 + u * (0.5 + u * (1.0 / 6.0 + u * (1.0 / 24.0 + u / 120.0)))
                 second = 0.5 + u * (1.0 / 3.0 + u * (0.125 + u * (1.0 / 30.0 + u / 144.0)))
+                grown += grown * u * first
             else:
                 first = math.expm1(u) / u
                 second = (math.exp(u) - first) / u
-            exposure = pairs * start * step * first
-            total -= exposure
-            by_size += exposure / size
-            by_growth -= last * exposure + pairs * start * step * step * second
+                grown = math.exp(growth * t)
+            if pairs > 0.0:
+                exposure = pairs * start * step * first
+                total -= exposure
+                by_size += exposure / size
+                by_growth -= last * exposure + pairs * start * step * step * second
         last = t
         if node < g.n_tips:
             k += 1

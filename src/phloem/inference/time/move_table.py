@@ -114,7 +114,8 @@ DATES_MOVE = Move("hamilton_dates", lambda p: 0.0, 1.5, needs="rates")
 OFTEN = {"clock_scale": 16.0, traits.CLOCK: 4.0, traits.RATES: 2.0, traits.ROUTES: 4.0}
 """Of what no Hamiltonian step moves."""
 MODEL_MOVE = Move("hamilton_model", lambda p: 0.0, 0.2, needs="model")
-ANCESTORS_MOVE = Move("ancestral_states", lambda p: 0.0, 4.0, needs="ancestors")
+ANCESTORS_MOVE = Move("ancestral_states", lambda p: 0.0, 1.0, needs="ancestors")
+JOINT_WITH_ANCESTORS = 0.15  # of the weight of joint trajectories
 RATES_MOVE = Move("site_rates", lambda p: 0.0, 0.5, needs="ancestors categories")
 SELDOM = 0.05  # of numbers that have Hamiltonian moves of their own
 _HELD = 0.5  # how often distances are held, of moves for which that may be
@@ -187,9 +188,11 @@ def _weight(m: ChainMove, model: TimeModel, there: Mapping[str, bool], costs: Co
             return m.move.weight * costs.of_free
         return m.move.weight * (SELDOM if there["model"] and name in model.of_substitution else 1.0)
     if "characters" in m.move.needs:
-        most = 1.0 if there["ancestors"] else 3.0  # all else is cheap where ancestors are known
+        most = 0.4 if there["ancestors"] else 3.0  # all else is cheap where ancestors are known
         return m.move.weight * min(most, model.n_tips / 50)  # a place or two of each subtree's many
-    factor = {OF_DATES: costs.of_dates, OF_HAMILTON: costs.of_joint}
+    # heights mix by few trajectories, topologies of very many taxa by very many moves, which cost little
+    joint = JOINT_WITH_ANCESTORS if there["ancestors"] else costs.of_joint
+    factor = {OF_DATES: costs.of_dates, OF_HAMILTON: joint}
     return m.move.weight * (costs.of_free if m.move.free else factor.get(m.on, 1.0))
 
 

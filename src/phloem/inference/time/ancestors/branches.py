@@ -1,8 +1,8 @@
 """What a branch between known sequences says: its matrices, its counts, its log-likelihood and derivatives.
 
-The log-likelihood of a branch is Σ n_xm log Σ_{y in m} P_xy(t), over states x above and masks m below, which
-are of one state but at tips that leave several possible; of the root, Σ n_x log π_x. Most of the numbers n are
-0: entries of P are found where they are asked for, as δ_xy + Σ_k V_xk (exp(λ_k t) - 1) V⁻¹_ky.
+The log-likelihood of a branch is Σ n_xm log Σ_{y in m} P_xy(t), over states x above and masks m below,
+which are of one state but at tips that leave several possible; of the root, Σ n_x log π_x. Most of the
+numbers n are 0: entries of P are found where they are asked for, as δ_xy + Σ_k V_xk (exp(λ_k t) - 1) V⁻¹_ky.
 """
 
 from __future__ import annotations
@@ -158,9 +158,9 @@ def log_of_root(shares, frequencies, weights):
 
 @uncounted
 def slope_of_branch(counts, several, model, length, room, by_eigen, by_rate):
-    """d/d length of log_of_branch. by_rate: (C,), to which d/d rate of every category is added. by_eigen: (4, 4), to which is added what the branch says of Q in the
-    eigenbasis: (Vᵀ G V⁻ᵀ) ∘ F, G = d/dP, F_kl = (exp λ_k t - exp λ_l t) / (λ_k - λ_l); (0, 0): of nothing.
-    room: (3, 4, 4)."""
+    """d/d length of log_of_branch. by_rate: (C,), to which d/d rate of every category is added. by_eigen:
+    (4, 4), to which is added what the branch says of Q in the eigenbasis: (Vᵀ G V⁻ᵀ) ∘ F, G = d/dP, F_kl =
+    (exp λ_k t - exp λ_l t) / (λ_k - λ_l); (0, 0): of nothing. room: (3, 4, 4)."""
     slope, right, left, values = 0.0, model.right[0], model.left[0], model.values[0]
     e, grown, by = room[0, 0], room[0, 1], room[1]
     for c in range(counts.shape[0]):

@@ -82,6 +82,27 @@ def mark_topology(data, state, scratch):
 
 
 @merged
+def other_topology(data, state):
+    """Whether some node of the proposal has other children."""
+    old, new, other = state.slot[0], 1 - state.slot[0], False
+    for x in range(data.n_tips, state.left.shape[1]):
+        other = (
+            other or state.left[old, x] != state.left[new, x] or state.right[old, x] != state.right[new, x]
+        )
+    return other
+
+
+@merged
+def set_keys(data, state, scratch):
+    """scratch.keys of the accepted topology, which moves of topologies do not keep where ancestors are
+    sampled."""
+    old = state.slot[0]
+    for x in state.order[old]:
+        if x >= data.n_tips:
+            scratch.keys[x] = scratch.keys[state.left[old, x]] + scratch.keys[state.right[old, x]]
+
+
+@merged
 def propose_model(data, state, scratch, everything):
     """Write the models of the proposal into the cells' spare slots where they are others, or everything is
     asked for. Returns SAME, WRITTEN, or BY_CALLER: one is another that only Python can make."""

@@ -39,7 +39,9 @@ from phloem.inference.time.compiled.likelihood import (
     assess,
     draw_ancestors,
     mark_topology,
+    other_topology,
     propose_model,
+    set_keys,
     settle,
 )
 from phloem.inference.time.records import (
@@ -137,7 +139,11 @@ def advance(data, state, scratch, n_moves, task):
             if possible:
                 sort_by_height(state.heights[1 - state.slot[0]], state.order[1 - state.slot[0]])
                 if on == OF_TREE:
-                    topology = mark_topology(data, state, scratch)
+                    topology = False
+                    if data.ancestors != 0:
+                        topology = other_topology(data, state)
+                    else:
+                        topology = mark_topology(data, state, scratch)
                     pending[TOUCHED] = pending[TOUCHED] != 0.0 or topology
                     pending[TOPOLOGY] = topology or fresh
                 by_model = on == OF_NUMBERS or (by_steps and pending[TOUCHED] != 0.0 and pending[STEP] > 0)
@@ -184,7 +190,7 @@ def advance(data, state, scratch, n_moves, task):
         if taken:
             if data.use_data != 0 and touched:
                 settle(data, state, scratch, changed)
-            _take(state, scratch, pending[TOPOLOGY] != 0.0)
+            _take(state, scratch, pending[TOPOLOGY] != 0.0 and data.ancestors == 0)
         done[MOVES], done[MOVE] = done[MOVES] + 1, -1
         if not fresh:
             _count(data, state, move, taken, tuning)
@@ -200,6 +206,8 @@ def _go_on(data, state, scratch, which):
     if begun:
         leap(scratch)
     else:
+        if data.ancestors != 0:
+            set_keys(data, state, scratch)
         energy = begin_trajectory(data, state, scratch, which)
         step = math.exp(state.steps[which, LOG_STEP if scratch.done[ADAPTS] != 0 else LOG_MEAN])
         plan_trajectory(data, state, scratch, which, step)

@@ -1,0 +1,159 @@
+"""Sequences of ancestors that are sampled: what is carried along is the likelihood, draws are conditional."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from phloem.data.alignment import alignment_from_sequences
+from phloem.data.alphabet import alphabet
+from phloem.errors import InputError, NumericalError
+from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.time.ancestors.reference import log_joint
+from phloem.inference.time.ancestors.sequences import masks_of, packed, parsimonious, unpacked
+from phloem.inference.time.run import advanced, check_ancestors, new_run
+from phloem.inference.time.settings import TimeSettings, TreeModel
+from phloem.inference.time.structure import time_model
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from phloem.tree.dated import random_dated_tree
+
+TIPS = np.array([0.0, 0.3, 1.1, 2.0, 0.7, 2.9, 1.5, 0.1])
+
+
+def alignment(n_tips: int, n_sites: int, seed: int = 1, letters: str = "ACGTNR-"):
+    """Rows that are much alike, with what is not known."""
+    rng = np.random.default_rng(seed)
+    rows, base = {}, rng.choice(list("ACGT"), n_sites)
+    for k in range(n_tips):
+        own = base.copy()
+        changed = rng.random(n_sites) < 0.2
+        own[changed] = rng.choice(list(letters), changed.sum())
+        rows[f"t{k}"] = "".join(own)
+    return alignment_from_sequences(rows, alphabet("dna"))
+
+
+def run_of(n_tips: int, n_sites: int, model: str, clock: str = "strict", moves=None, stored=None, **more):
+    data = alignment(n_tips, n_sites, **more)
+    site_model = model_for_alignment(model, data, "mean")
+    bounds = np.stack([TIPS[:n_tips]] * 2, axis=1)
+    priors = {"clock_rate": 0.05} if moves else {}
+    tree = TreeModel(clock=clock, priors=priors)
+    whole = time_model(structure_of_model(site_model, n_sites), tree, data.taxa, bounds, float("nan"))
+    chains = TimeSettings(n_runs=1, sample_every=100, move_weights=moves, ancestors="sampled")
+    return new_run(0, observations(data), whole, chains, stored)
+
+
+def test_words_hold_masks():
+    masks = np.random.default_rng(1).integers(1, 16, (3, 37)).astype(np.uint8)
+    assert (unpacked(packed(masks), 37) == masks).all()
+
+
+def test_the_start_has_the_fewest_changes():
+    rng = np.random.default_rng(2)
+    tree = random_dated_tree(TIPS[:5], rng, lambda t, pairs: rng.exponential(1 / pairs), [])
+    masks = np.array([1, 2, 4, 8, 3, 15], np.uint8)[rng.integers(0, 6, (5, 40))]
+    found = np.vstack([masks, parsimonious(masks, tree.left, tree.right, tree.order)])
+    assert (np.bitwise_count(found[5:]) == 1).all()
+
+    def changes(states):
+        above = states[tree.parent[:-1]]
+        return (above & states[:-1] == 0).sum(axis=0)
+
+    every = np.array(list(product((1, 2, 4, 8), repeat=4)), np.uint8)
+    for s in range(40):
+        both = np.vstack([np.tile(masks[:, s : s + 1], len(every)), every.T])
+        assert changes(found[:, s : s + 1])[0] == changes(both).min()
+
+
+@pytest.mark.parametrize("clock", ["strict", "ucln"])
+def test_what_is_carried_along_is_the_likelihood_of_the_sequences(clock):
+    run = advanced(run_of(8, 90, "HKY+FO+G4", clock), 3_000)
+    check_ancestors(run)
+    tried = dict(zip([m.name for m in run.moves], run.state.accepted))
+    topology = ("wilson_balding", "narrow_exchange", "subtree_slide", "subtree_leap", "parsimony_spr")
+    assert min(tried[name] for name in (*topology, "ancestral_states", "site_rates", "hamilton")) > 0
+    again = unpacked(run.state.sequences, 90)
+    assert (np.bitwise_count(again) == 1).all()
+    run.state.sequences[0, 0] ^= np.uint64(3 if again[0, 0] in (1, 2) else 12)  # planted: another state
+    with pytest.raises(NumericalError, match="not that of the reference"):
+        check_ancestors(run)
+
+
+def test_the_trace_has_the_likelihood_summed_over_ancestors():
+    run = advanced(run_of(5, 6, "HKY+FO"), 400)
+    state, s = run.state, int(run.state.slot[0])
+    model = run.model.engine.site_model(0, run.model.engine_values(state.values[s]))
+    tips, total = unpacked(run.ancestral.words, 6)[:5], 0.0
+    every = np.array(list(product((1, 2, 4, 8), repeat=4)), np.uint8)
+    for site in range(6):
+        logs = [
+            log_joint(
+                np.append(tips[:, site], own)[:, None], np.zeros(1, np.uint8), state.parent[s],
+                state.lengths[s, 0], model,
+            )
+            for own in every
+        ]  # fmt: skip
+        total += np.logaddexp.reduce(logs)
+    assert run.samples.numbers[-1, 0] == pytest.approx(total, abs=1e-9)
+
+
+def test_ancestors_are_drawn_from_their_conditional_distribution():
+    """All ancestors of a fixed tree at every site, counted, beside their probabilities."""
+    run = run_of(5, 6, "HKY+FO", moves={"ancestral_states": 1.0}, seed=4)
+    state, s = run.state, int(run.state.slot[0])
+    model = run.model.engine.site_model(0, run.model.engine_values(state.values[s]))
+    every = np.array(list(product((1, 2, 4, 8), repeat=4)), np.uint8)
+    tips, expected = unpacked(run.ancestral.words, 6)[:5], np.zeros((6, len(every)))
+    for site in range(6):
+        for k, own in enumerate(every):
+            column = np.append(tips[:, site], own)[:, None]
+            lengths = state.lengths[s, 0]
+            value = log_joint(column, np.zeros(1, np.uint8), state.parent[s], lengths, model)
+            expected[site, k] = np.exp(value)
+    expected /= expected.sum(axis=1, keepdims=True)
+    place = {tuple(own): k for k, own in enumerate(every)}
+    found, n = np.zeros((6, len(every))), 1_500
+    run = advanced(run, 200)
+    for _ in range(n):
+        run = advanced(run, 12)
+        for site, own in enumerate(unpacked(state.sequences, 6).T):
+            found[site, place[tuple(own)]] += 1
+    assert (run.state.accepted == run.state.tried).all()
+    for site in range(6):
+        # four standard errors of the share of every node's states, of draws that are nearly independent
+        for node, mask in product(range(4), (1, 2, 4, 8)):
+            there = every[:, node] == mask
+            p = expected[site, there].sum()
+            assert abs(found[site, there].sum() / n - p) < 6 * np.sqrt(max(p * (1 - p), 1e-4) / n), (
+                site,
+                node,
+            )
+    wrong = np.roll(expected, 1, axis=1)  # the control
+    assert np.abs(found / n - wrong).max() > 0.1
+
+
+def test_a_stored_run_goes_on_alike():
+    whole = advanced(run_of(6, 60, "HKY+FO+G4", "ucln"), 1_000)
+    half = advanced(run_of(6, 60, "HKY+FO+G4", "ucln"), 500)
+    stored = half.state._replace(**{f: np.array(getattr(half.state, f)) for f in half.state._fields})
+    on = advanced(run_of(6, 60, "HKY+FO+G4", "ucln", stored=(stored, half.samples)), 500)
+    assert (on.samples.numbers == whole.samples.numbers).all()
+    assert (on.state.sequences == whole.state.sequences).all()
+
+
+def test_what_has_no_ancestors_to_sample_is_refused():
+    with pytest.raises(InputError, match=r"without \+I(.|\n)*--engine patterns"):
+        run_of(5, 12, "HKY+I")
+    with pytest.raises(InputError, match="powers of the likelihood"):
+        TimeSettings(stones=5, ancestors="sampled")
+
+
+def test_sites_are_columns_of_the_alignment():
+    data = observations(alignment(5, 30))
+    masks = (np.asarray(data.code_sets, np.int64) @ (1 << np.arange(4)))[data.codes]
+    assert masks_of(data).shape == (5, 30)
+    for pattern, weight in zip(masks.T, data.weights):
+        assert (pattern == masks_of(data).T).all(axis=1).sum() == weight
