@@ -23,7 +23,8 @@ from phloem.data.dates import TipDates
 from phloem.dating.least_squares import DatingSettings, date_tree
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import structure_of_model
-from phloem.inference.time.run import advanced, check_ancestors, new_run
+from phloem.inference.time.run import advanced, new_run
+from phloem.inference.time.sampler import check_ancestors
 from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import time_model

@@ -125,6 +125,7 @@ REFERENCE_USERS = {
     "pruning/select.py": "--engine reference",
     "likelihood/tree_likelihood.py": "ancestral states and site likelihoods, which have no fast form",
     "inference/mcmc/guard.py": "the sampler's watchdog",
+    "inference/time/sampler.py": "the same, of ancestors that are sampled",
     "clustering/gpu/nj.py": "the last four clusters of a joining: a matrix of 4 × 4",
 }
 

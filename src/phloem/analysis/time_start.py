@@ -13,7 +13,8 @@ from phloem.dating.least_squares import DatingSettings, date_tree
 from phloem.errors import InputError
 from phloem.hardware.machine import usable_cores
 from phloem.inference.mcmc.checkpoint import stored_device
-from phloem.inference.time.start import Origin, require_ancestors
+from phloem.inference.time.ancestors.start import require_ancestors
+from phloem.inference.time.start import Origin
 from phloem.likelihood.problem import engine_problem
 from phloem.pruning.gpu.cost import ChainPlan
 from phloem.pruning.select import Selection, chains_on_cpu, chains_on_gpu, select_chains

@@ -122,8 +122,7 @@ def time(
 
     An interrupted analysis is resumed from its checkpoint when the same command is given again.
     """
-    options = dict(locals())
-    settings = _on_devices(devices, _settings(options))
+    settings = _on_devices(devices, _settings(dict(locals())))
     if pilot is not None:
         _foretell(settings, pilot)
     elif not _assists():

@@ -16,8 +16,8 @@ from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.mcmc.run import Device, as_parts
 from phloem.inference.mcmc.samples import Samples, extended, no_samples
-from phloem.inference.time.ancestors.reference import check_memory
 from phloem.inference.time.ancestors.sequences import Memory
+from phloem.inference.time.ancestors.start import address, ancestral_memory
 from phloem.inference.time.draws import Columns, draw, trace_columns
 from phloem.inference.time.move_table import ChainMove, chosen_moves
 from phloem.inference.time.records import (
@@ -37,7 +37,6 @@ from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import (
     Cells,
     Origin,
-    ancestral_memory,
     likelihood_costs,
     time_cells,
     time_data,
@@ -109,12 +108,15 @@ def new_run(
     there |= {"ancestors": ancestors, "categories": len(cells.forest.parts[0].process) > 1}
     costs = likelihood_costs(cells.forest.parts, there_on_device, ancestors)
     chosen = chosen_moves(model, there, settings.move_weights, costs)
-    moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device, ancestors)
+    moves, data = (
+        chosen[0],
+        time_data(cells, model, settings, chosen, there_on_device, address() if ancestors else 0),
+    )
     columns = trace_columns(model)
     state = stored[0] if stored else time_state(model, settings, moves, number, origin)
     ancestral = None
     if ancestors:
-        ancestral, state = ancestral_memory(parts, cells, model, state, stored is not None)
+        ancestral, state = ancestral_memory(parts[0], model, state, stored is not None)
     samples = stored[1] if stored else no_samples(len(columns.names), state.parent.shape[1], columns.n_sets)
     run = Run(
         number, settings, model, tuple(moves), columns, cells, data, state,
@@ -174,15 +176,6 @@ def ancestral_bytes(run: Run) -> int:
         return 0
     arrays = (*run.ancestral[:-1], *run.ancestral.near)
     return sum(array.nbytes for array in arrays) - run.state.sequences.nbytes - run.state.category.nbytes
-
-
-def check_ancestors(run: Run) -> None:
-    """NumericalError where the log-likelihood that the run carries along is not that of its ancestors."""
-    if run.ancestral is not None:
-        state, s = run.state, int(run.state.slot[0])
-        model = run.model.engine.site_model(0, run.model.engine_values(state.values[s]))
-        value = float(state.log_likelihood[0])
-        check_memory(run.ancestral, state.parent[s], state.lengths[s, 0], model, value)
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,10 @@ from phloem.inference.mcmc.sampler import (
 )
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.spread import Spread
+from phloem.inference.time.ancestors.reference import check_memory
 from phloem.inference.time.draws import HEIGHTS, RATES, STATES, trace_columns
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
-from phloem.inference.time.run import Run, advanced, check_ancestors, drawn, new_run
+from phloem.inference.time.run import Run, advanced, drawn, new_run
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel
@@ -181,6 +182,15 @@ def sample(
         close_trace(str(prefix), run)
     done = (at - start) * settings.n_runs
     return Sampled(tuple(whole), diagnosis, time.monotonic() - begun, done, start if stored else None)
+
+
+def check_ancestors(run: Run) -> None:
+    """NumericalError where the log-likelihood that the run carries along is not that of its ancestors."""
+    if run.ancestral is not None:
+        state, s = run.state, int(run.state.slot[0])
+        model = run.model.engine.site_model(0, run.model.engine_values(state.values[s]))
+        value = float(state.log_likelihood[0])
+        check_memory(run.ancestral, state.parent[s], state.lengths[s, 0], model, value)
 
 
 def checked_draw(run: Run) -> Samples:

@@ -14,15 +14,7 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND, ParsimonyRoom, Recipes
 from phloem.inference.mcmc.start import START, stream
-from phloem.inference.mcmc.structure import ChainModel
-from phloem.inference.time.ancestors.sequences import (
-    Memory,
-    masks_of,
-    memory_of,
-    packed,
-    parsimonious,
-    table_of,
-)
+from phloem.inference.time.ancestors.sequences import Memory, table_of
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.move_table import ChainMove, Costs, move_arrays
 from phloem.inference.time.records import (
@@ -136,12 +128,10 @@ def time_data(
     settings: TimeSettings,
     chosen: tuple[list[ChainMove], list[float]],
     on_device: bool,
-    ancestors: bool = False,
+    ancestors: int = 0,
 ) -> TimeData:
     """Constants of a run. chosen: moves and their weights. on_device: likelihoods are found elsewhere, and no
-    kernels compiled for them; nor where ancestors are sampled."""
-    from phloem.inference.time.ancestors.chain import answer
-
+    kernels compiled for them; nor where ancestors are sampled, by what is at this address."""
     space, recipes = model.space, cells.recipes
     compiled = bool((recipes.rows[:, KIND] == COMPILED).all())
     of_model = np.array([b.name in model.of_substitution for b in space.blocks])
@@ -189,7 +179,7 @@ def time_data(
         most_steps=settings.most_steps,
         trait=model.trait.record(space, model.trait_reference) if model.trait else NO_TRAIT,
         trait_density=by_address.TRAIT.address(trait_density) if model.trait else 0,
-        ancestors=by_address.ANCESTORS.address(answer) if ancestors else 0,
+        ancestors=ancestors,
     )
 
 
@@ -290,42 +280,6 @@ def time_state(
         sequences=np.zeros((0, 0), np.uint64),
         category=np.zeros(0, np.uint8),
     )
-
-
-def ancestral_memory(
-    observed: Sequence[Observations], cells: Cells, model: TimeModel, state: TimeState, stored: bool
-) -> tuple[Memory, TimeState]:
-    """Sequences of ancestors as the state has them, where it was stored, else as parsimony does; and the
-    state whose arrays they are. InputError where they cannot be sampled."""
-    require_ancestors(model.engine)
-    masks, s = masks_of(observed[0]), int(state.slot[0])
-    n_categories = len(cells.forest.parts[0].process)
-    ancestors, category = state.sequences, state.category
-    if not stored:
-        states = parsimonious(masks, state.left[s], state.right[s], state.order[s])
-        fastest = int(np.argmax(model.engine.site_model(0, model.engine.space.start()).rates))
-        ancestors, category = packed(states), np.full(masks.shape[1], fastest, np.uint8)
-    memory = memory_of(masks, ancestors, category, n_categories)
-    return memory, state._replace(sequences=memory.words[len(masks) :], category=memory.category)
-
-
-def require_ancestors(engine: ChainModel) -> None:
-    """InputError where sequences of ancestors cannot be sampled under a substitution model."""
-    model, told = engine.site_model(0, engine.space.start()), ""
-    if len(engine.parts) > 1:
-        told = "one part, and there are several"
-    elif engine.parts[0].model.datatype != "dna" or len(model.invariant_frequencies) != 4:
-        told = "nucleotides"
-    elif engine.unseen:
-        told = "all columns, and +ASC leaves some unseen"
-    elif model.invariant > 0.0:
-        told = "sites that can change, without +I"
-    elif len(model.processes) > 1 or (model.rates <= 0.0).any() or int(model.length_class.max()) > 0:
-        told = "one process with rates above 0"
-    elif model.processes[0].real_eigen is None or recipes_of(engine).rows[0, KIND] != COMPILED:
-        told = "reversible models of one matrix"
-    if told:
-        raise InputError(f"sequences of ancestors are sampled of {told}", hint="Choose --engine patterns.")
 
 
 def _strict_branches(model: TimeModel, tree: DatedTree, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

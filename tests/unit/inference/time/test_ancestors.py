@@ -14,7 +14,8 @@ from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.inference.time.ancestors.reference import log_joint
 from phloem.inference.time.ancestors.sequences import masks_of, packed, parsimonious, unpacked
-from phloem.inference.time.run import advanced, check_ancestors, new_run
+from phloem.inference.time.run import advanced, new_run
+from phloem.inference.time.sampler import check_ancestors
 from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.inference.time.structure import time_model
 from phloem.likelihood.model_for_alignment import model_for_alignment

@@ -1,8 +1,8 @@
 """Rates of sites are drawn given all sequences: a category for every site.
 
 What a site says of a category is what it would say with the state of the root everywhere, and what each
-change along the tree adds to that: its own branch, and all branches below, which have another state from there
-on. So the work is that of the changes, and of sites without any there are four kinds.
+change along the tree adds to that: its own branch, and all branches below, which have another state from
+there on. So the work is that of the changes, and of sites without any there are four kinds.
 """
 
 from __future__ import annotations

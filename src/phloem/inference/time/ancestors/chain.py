@@ -8,6 +8,7 @@ from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.time.ancestors.branches import log_of_branch, log_of_root, slope_of_branch
 from phloem.inference.time.ancestors.categories import draw_categories, recount
+from phloem.inference.time.ancestors.draws import draw, take_drawn
 from phloem.inference.time.ancestors.redraw import (
     CHANGED,
     KIND_OF,
@@ -15,12 +16,10 @@ from phloem.inference.time.ancestors.redraw import (
     REDRAWN,
     TOPOLOGY,
     WHOLE_TREE,
-    draw,
     find_redrawn,
     forget,
     set_order,
     sums,
-    take_drawn,
 )
 from phloem.inference.time.ancestors.sequences import (
     FIRST,

@@ -22,9 +22,10 @@ from phloem.inference.mcmc.records import (
     RATE,
     SHARES,
 )
-from phloem.inference.time.ancestors.sequences import ONE, SITE_RATES, TAKE, VALUE, Lineages
 from phloem.inference.time.ancestors.sequences import SLOPES as ANCESTORS_SLOPES
-from phloem.inference.time.compiled.by_address import ANCESTORS, ANSWER, TRAIT
+from phloem.inference.time.ancestors.sequences import TAKE, VALUE
+from phloem.inference.time.compiled.ancestors import ask_ancestors
+from phloem.inference.time.compiled.by_address import ANSWER, TRAIT
 from phloem.inference.time.compiled.density import add_number_slopes, prior_of
 from phloem.inference.time.records import (
     CALLER,
@@ -55,9 +56,8 @@ from phloem.pruning.cpu.cell_records import (
 )
 from phloem.pruning.cpu.storage import float64_at, int64_at
 
-log_trait, answer, with_ancestors = TRAIT.call, ANSWER.call, ANCESTORS.call
+log_trait, answer = TRAIT.call, ANSWER.call
 SAME, WRITTEN, BY_CALLER = range(3)  # what is to be done about a proposal's model
-A_SWEEP = 16  # taxa for each ancestor that is drawn in one move
 ALPHA_STEP = 1e-4  # relative, of differences of a gamma's category rates
 
 
@@ -79,27 +79,6 @@ def mark_topology(data, state, scratch):
     for x in range(data.n_tips, moved.shape[0]):
         changed = changed or moved[x] != 0
     return changed
-
-
-@merged
-def other_topology(data, state):
-    """Whether some node of the proposal has other children."""
-    old, new, other = state.slot[0], 1 - state.slot[0], False
-    for x in range(data.n_tips, state.left.shape[1]):
-        other = (
-            other or state.left[old, x] != state.left[new, x] or state.right[old, x] != state.right[new, x]
-        )
-    return other
-
-
-@merged
-def set_keys(data, state, scratch):
-    """scratch.keys of the accepted topology, which moves of topologies do not keep where ancestors are
-    sampled."""
-    old = state.slot[0]
-    for x in state.order[old]:
-        if x >= data.n_tips:
-            scratch.keys[x] = scratch.keys[state.left[old, x]] + scratch.keys[state.right[old, x]]
 
 
 @merged
@@ -323,29 +302,6 @@ def trait_of(data, state, scratch, wanted):
 
 
 @merged
-def lineages(state, slot):
-    """The tree of a slot, its lengths by the only clock."""
-    return Lineages(
-        state.parent[slot], state.left[slot], state.right[slot], state.order[slot], state.heights[slot],
-        state.lengths[slot, 0],
-    )  # fmt: skip
-
-
-@uncounted
-def ask_ancestors(data, state, scratch, what, flags, now):
-    """compiled code of ancestors/chain.py. flags: the model is another, the topology, everything; slopes of
-    the proposal, and by the model's numbers. now: the slot of the proposal, or of what is accepted."""
-    asked = scratch.asked
-    asked[0] = what
-    for i in range(5):
-        asked[i + 1] = flags[i]
-    cell = data.numbers[0], data.addresses[0], data.downs[0]
-    before, after = lineages(state, state.slot[0]), lineages(state, now)
-    given = (scratch.ancestral, before, after, cell, state.rng, asked, scratch.by_length[0])
-    return with_ancestors(data.ancestors, given)
-
-
-@merged
 def sampled_ancestors(data, state, scratch, wanted):
     """The likelihood together with sequences of ancestors; derivatives as slopes has them."""
     value, changed = state.log_likelihood[0], int(wanted.model_changed)
@@ -360,20 +316,6 @@ def sampled_ancestors(data, state, scratch, wanted):
         if wanted.parameters:
             own = data.numbers[0], data.addresses[0], data.downs[0]
             add_model_slopes(data, 0, own[0], own[1], own[2], scratch, int(wanted.proposed))
-    return value
-
-
-@merged
-def draw_ancestors(data, state, scratch, rates):
-    """Draw some ancestors of the accepted state from their conditional distributions, or the categories of
-    all sites (rates: 1); the log-likelihood with them."""
-    value, nothing, slot = state.log_likelihood[0], (0, 0, 0, 0, 0), state.slot[0]
-    for k in range(2 if rates != 0 else 2 + 2 * (data.n_tips // A_SWEEP)):
-        what, flags = ONE if k % 2 == 0 else TAKE, nothing
-        if rates != 0 and k == 0:
-            ask_ancestors(data, state, scratch, SITE_RATES, nothing, slot)
-            what, flags = VALUE, (0, 0, 1, 0, 0)
-        value = ask_ancestors(data, state, scratch, what, flags, slot)
     return value
 
 

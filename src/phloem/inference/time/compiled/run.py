@@ -13,6 +13,7 @@ import math
 from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNING_BATCH
+from phloem.inference.time.compiled.ancestors import draw_ancestors, other_topology, set_keys
 from phloem.inference.time.compiled.density import sort_by_height
 from phloem.inference.time.compiled.dispatch import Proposal, propose_kind
 from phloem.inference.time.compiled.groups import Grouped, follow
@@ -37,11 +38,8 @@ from phloem.inference.time.compiled.likelihood import (
     WRITTEN,
     Wanted,
     assess,
-    draw_ancestors,
     mark_topology,
-    other_topology,
     propose_model,
-    set_keys,
     settle,
 )
 from phloem.inference.time.records import (
@@ -122,8 +120,7 @@ def advance(data, state, scratch, n_moves, task):
         if move < 0:
             move = _draw(data, state) if not fresh else 0
             done[MOVE], pending[STEPS] = move, 0
-            if data.moves.on[move] != OF_ANCESTORS or fresh:
-                begin(state)
+            begin(state)
         on = data.moves.on[move] if not fresh else OF_TREE
         if on == OF_ANCESTORS:
             state.log_likelihood[0] = draw_ancestors(data, state, scratch, data.moves.kind[move])
@@ -139,11 +136,8 @@ def advance(data, state, scratch, n_moves, task):
             if possible:
                 sort_by_height(state.heights[1 - state.slot[0]], state.order[1 - state.slot[0]])
                 if on == OF_TREE:
-                    topology = False
-                    if data.ancestors != 0:
-                        topology = other_topology(data, state)
-                    else:
-                        topology = mark_topology(data, state, scratch)
+                    kept = data.ancestors == 0
+                    topology = mark_topology(data, state, scratch) if kept else other_topology(data, state)
                     pending[TOUCHED] = pending[TOUCHED] != 0.0 or topology
                     pending[TOPOLOGY] = topology or fresh
                 by_model = on == OF_NUMBERS or (by_steps and pending[TOUCHED] != 0.0 and pending[STEP] > 0)
