@@ -56,7 +56,10 @@ def test_clocks_bring_their_numbers_and_moves(clock):
         *NUMBERS[clock],
         "pop_size",
     ]
-    there, costs = _there(model) | {"model": False, "characters": False} | NOT_SAMPLED, Costs(10.0, 100.0, 1.0)
+    there, costs = (
+        _there(model) | {"model": False, "characters": False} | NOT_SAMPLED,
+        Costs(10.0, 100.0, 1.0),
+    )
     moves = {m.name for m in chosen_moves(model, there, None, costs)[0]}
     of_clocks = set().union(*MOVES.values())
     assert moves & of_clocks == MOVES[clock]
@@ -81,7 +84,10 @@ def test_clocks_of_parts_have_numbers_and_moves_of_their_own():
     ]  # fmt: skip
     assert model.rate_traits == ("x+z.rate", "y.rate") and model.reference == (True, False)
     assert model.fixed == set(fixed) and [list(own) for own in model.engine.sets] == [[0], [1], [0]]
-    there, costs = _there(model) | {"model": False, "characters": False} | NOT_SAMPLED, Costs(10.0, 100.0, 1.0)
+    there, costs = (
+        _there(model) | {"model": False, "characters": False} | NOT_SAMPLED,
+        Costs(10.0, 100.0, 1.0),
+    )
     moves = {m.name: m.block for m in chosen_moves(model, there, None, costs)[0]}
     assert [(n, b) for n, b in moves.items() if n.startswith(("branch_dev", "spread_c", "up_d"))] == [
         ("branch_deviation{x,z}", 0), ("branch_deviation{y}", 1), ("spread_centred{y}", 1), ("up_down", 0)
