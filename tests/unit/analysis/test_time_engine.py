@@ -1,0 +1,67 @@
+"""`phloem time --engine`: when sequences of ancestors are sampled, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from phloem.analysis.dated_input import DateOptions
+from phloem.analysis.time import TimeSettings, TimeTreeSettings
+from phloem.analysis.time_data import time_input
+from phloem.analysis.time_start import MANY, time_selection, with_engine
+from phloem.errors import InputError
+
+
+def settings(tmp_path, n=MANY, changed=0.005, **more) -> TimeTreeSettings:
+    """Of n genomes of 400 sites, whose names have dates."""
+    rng = np.random.default_rng(1)
+    base, lines = rng.choice(list("ACGT"), 400), []
+    for k in range(n):
+        own = base.copy()
+        at = rng.random(400) < changed
+        own[at] = rng.choice(list("ACGTN"), at.sum())
+        lines.append(f">g{k}_{2000 + k / 100:.2f}\n{''.join(own)}\n")
+    (tmp_path / "x.fasta").write_text("".join(lines))
+    usual = {"model": "HKY+G4", "dates": DateOptions(date_field=-1)}
+    return TimeTreeSettings(str(tmp_path / "x.fasta"), **usual | more)
+
+
+def decided(asked: TimeTreeSettings):
+    return with_engine(asked, time_input(asked))
+
+
+def test_ancestors_are_sampled_of_many_nearly_equal_genomes(tmp_path):
+    asked = settings(tmp_path)
+    found, why = decided(asked)
+    assert found.chains.ancestors == "sampled" and why.startswith("200 genomes differ at 0.")
+    selection = time_selection(found, time_input(found))
+    assert selection.engine == "cpu" and "ancestors" in selection.reason
+
+
+def test_and_of_no_others_unasked(tmp_path):
+    for change in (
+        {"n": MANY - 1},
+        {"changed": 0.05},
+        {"model": "HKY+I"},
+        {"engine": "patterns"},
+        {"device": "gpu"},
+        {"chains": TimeSettings(use_data=False)},
+        {"chains": TimeSettings(stones=5)},
+    ):
+        other = settings(tmp_path, **change)
+        assert decided(other) == (other, "")
+
+
+def test_what_is_asked_for_is_done_or_refused(tmp_path):
+    few = settings(tmp_path, n=5, changed=0.1, engine="ancestors")
+    assert decided(few)[0].chains.ancestors == "sampled"
+    for change, words in (
+        ({"model": "HKY+I"}, r"without \+I"),
+        ({"model": "MIX{JC,HKY}"}, "one process"),
+        ({"device": "gpu"}, "on CPUs"),
+        ({"chains": TimeSettings(stones=5)}, "tips' data alone"),
+    ):
+        with pytest.raises(InputError, match=words):
+            decided(replace(few, **change))
