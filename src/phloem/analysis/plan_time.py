@@ -16,7 +16,7 @@ from phloem.analysis.pilot import (
 )
 from phloem.analysis.time import TimeTreeSettings, time_input, time_selection
 from phloem.analysis.time_record import model_text
-from phloem.analysis.time_start import time_origin, with_engine
+from phloem.analysis.time_start import time_origin, with_engine, with_usual_samples
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.sampler import Where
 from phloem.inference.time.run import ancestral_bytes
@@ -31,7 +31,7 @@ def forecast_time(
     if compiling is not None:
         on_first_compilation(compiling)
     data = time_input(settings)
-    settings = with_engine(settings, data)[0]
+    settings = with_engine(with_usual_samples(settings, len(data.taxa)), data)[0]
     chains = settings.chains
     selection = time_selection(settings, data)
     observed = data.observed()

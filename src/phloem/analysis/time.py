@@ -24,7 +24,7 @@ from phloem.analysis.time_record import (
     write_checks,
     write_past,
 )
-from phloem.analysis.time_start import time_origin, time_selection, with_engine
+from phloem.analysis.time_start import time_origin, time_selection, with_engine, with_usual_samples
 from phloem.analysis.time_traits import routes_of, states_along, write_trait
 from phloem.density import clocks
 from phloem.density.tree_priors.tree_prior import LEVEL
@@ -110,7 +110,8 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
     if settings.predictive and data.model.engine.unseen:
         raise InputError("columns that +ASC leaves unseen are not simulated", hint="Leave --predictive out.")
     _refuse_too_much(chains, len(data.model.taxa), data.model.n_clocks)
-    settings, sampled_why = with_engine(settings, data)
+    settings, sampled_why = with_engine(with_usual_samples(settings, len(data.taxa)), data)
+    _refuse_short(settings.chains)
     chains = settings.chains
     selection = time_selection(settings, data)
     if sampled_why:

@@ -47,7 +47,8 @@ class TimeTreeSettings(DataOptions):
     summary.clade_trees.tree_of_clades. predictive: how many data sets are simulated from the draws, to be
     held against the data (inference/time/predictive.py). trait: that changes along the tree, if any. engine:
     whether sequences of ancestors are summed over, on "patterns", or sampled ("ancestors"), which "auto" asks
-    for where genomes are many and nearly equal. chains: what the sampler does."""
+    for where genomes are many and nearly equal. chains: what the sampler does; usual_samples: but that samples
+    are as far apart as is usual of so many taxa."""
 
     dates: str | DateOptions | None = None
     model: str | None = None
@@ -68,6 +69,7 @@ class TimeTreeSettings(DataOptions):
     trait: TraitOptions | None = None
     engine: Literal["auto", "patterns", "ancestors"] = "auto"
     chains: TimeSettings = UNTIL_CONVERGED
+    usual_samples: bool = False
 
     def __post_init__(self) -> None:
         if self.trait and self.chains.stones:

@@ -33,6 +33,15 @@ SHORTEST = 1e-3  # branches of a start by least squares, in shares of the tree's
 MANY, FEW = 200, 0.01  # genomes from where, and differences a site up to which, ancestors are sampled unasked
 
 
+def with_usual_samples(settings: TimeTreeSettings, n_taxa: int) -> TimeTreeSettings:
+    """Where nothing else is asked for, samples that are farther apart the more taxa there are: a tree of a
+    thousand changes little in 200 moves, and takes 60 kB."""
+    if not settings.usual_samples:
+        return settings
+    every = 200 * max(1, n_taxa // 100)
+    return replace(settings, chains=replace(settings.chains, sample_every=every))
+
+
 def with_engine(settings: TimeTreeSettings, data: TimeInput) -> tuple[TimeTreeSettings, str]:
     """The settings with chains that sum over ancestors or sample them, as settings.engine says; and why,
     where they are sampled. InputError where they cannot be and were to be."""

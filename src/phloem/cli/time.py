@@ -52,6 +52,7 @@ ENGINE = typer.Option(
 DEVICE = typer.Option("auto", help="Where likelihoods are found; auto: a GPU where forecasts say it pays.")
 STEPPING_STONE = typer.Option(None, help="Stones, such as 50: estimate the marginal likelihood; 0: none.")
 SAMPLED = typer.Option(None, help="Share of the living that is sampled, of bd, bdss and fbd.")
+SAMPLE_EVERY = typer.Option(None, help="Generations between samples; 200, of 200 taxa and more 2 for each.")
 PREDICTIVE = typer.Option(0, help="Data sets simulated from the draws, to be held against the data.")
 GENERATIONS = typer.Option(None, help="Moves of every run: just so many; none: until converged.")
 PROGRESS = typer.Option(None, help="File that says as JSON, every second, how far the runs are.")
@@ -104,7 +105,7 @@ def time(
     device: Literal["auto", "cpu", "gpu"] = DEVICE,
     devices: str | None = DEVICES,
     seed: int = typer.Option(1, help="Same seed, same numbers, whatever the number of threads."),
-    sample_every: int = typer.Option(200, help="Generations between samples."),
+    sample_every: int | None = SAMPLE_EVERY,
     check_every: int = typer.Option(50_000, help="Generations between checkpoints."),
     warm_up: float = typer.Option(0.2, help="Share in which moves adapt; summaries leave it out."),
     prior_only: bool = typer.Option(False, "--prior-only", help="Ignore the data: sample the prior."),
@@ -167,6 +168,9 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
     options["stones"] = options.pop("stepping_stone") or 0
     length = chain_length(options["generations"], options["until_converged"] or None, options["stones"])
     options["generations"], options["until_converged"] = length
+    options["usual_samples"] = options["sample_every"] is None
+    if options["usual_samples"]:
+        del options["sample_every"]
     of_chains = {name: options.pop(name) for name in TimeSettings.__dataclass_fields__ if name in options}
     return TimeTreeSettings(**options, tree=tree, chains=TimeSettings(**of_chains))
 

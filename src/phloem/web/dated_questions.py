@@ -136,7 +136,7 @@ TIME = (
         ("hipstr", "the best one of sampled clades, in sampled pairs"),
         ("ccd", "the best one of sampled clades, in any pairs"),
     ),
-    whole("sample-every", "Generations between samples", "Of trees and parameters.", 200, True),
+    whole("sample-every", "Generations between samples", "200; of 200 taxa and more 2 for each.", None, True),
     q.STONES,
     whole(
         "predictive", "Data sets to check by", "Simulated from the draws and held against the data.", 0, True

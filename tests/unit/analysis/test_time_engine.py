@@ -10,7 +10,7 @@ import pytest
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.time import TimeSettings, TimeTreeSettings
 from phloem.analysis.time_data import time_input
-from phloem.analysis.time_start import MANY, time_selection, with_engine
+from phloem.analysis.time_start import MANY, time_selection, with_engine, with_usual_samples
 from phloem.errors import InputError
 
 
@@ -52,6 +52,14 @@ def test_and_of_no_others_unasked(tmp_path):
     ):
         other = settings(tmp_path, **change)
         assert decided(other) == (other, "")
+
+
+def test_samples_are_farther_apart_of_many_taxa(tmp_path):
+    asked = settings(tmp_path, n=5)
+    for n, every in ((5, 200), (199, 200), (200, 400), (1000, 2000)):
+        assert with_usual_samples(asked, n) == asked
+        usual = with_usual_samples(replace(asked, usual_samples=True), n)
+        assert usual.chains.sample_every == every
 
 
 def test_what_is_asked_for_is_done_or_refused(tmp_path):

@@ -108,10 +108,8 @@ def new_run(
     there |= {"ancestors": ancestors, "categories": len(cells.forest.parts[0].process) > 1}
     costs = likelihood_costs(cells.forest.parts, there_on_device, ancestors)
     chosen = chosen_moves(model, there, settings.move_weights, costs)
-    moves, data = (
-        chosen[0],
-        time_data(cells, model, settings, chosen, there_on_device, address() if ancestors else 0),
-    )
+    by_ancestors = address() if ancestors else 0
+    moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device, by_ancestors)
     columns = trace_columns(model)
     state = stored[0] if stored else time_state(model, settings, moves, number, origin)
     ancestral = None
