@@ -47,8 +47,8 @@ class TimeTreeSettings(DataOptions):
     summary.clade_trees.tree_of_clades. predictive: how many data sets are simulated from the draws, to be
     held against the data (inference/time/predictive.py). trait: that changes along the tree, if any. engine:
     whether sequences of ancestors are summed over, on "patterns", or sampled ("ancestors"), which "auto" asks
-    for where genomes are many and nearly equal. chains: what the sampler does; usual_samples: but that samples
-    are as far apart as is usual of so many taxa."""
+    for where genomes are many and nearly equal. chains: what the sampler does; usual_samples: but that
+    samples are as far apart as is usual of so many taxa."""
 
     dates: str | DateOptions | None = None
     model: str | None = None
