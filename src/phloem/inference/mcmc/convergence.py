@@ -133,7 +133,7 @@ def split_presence(
     presence = np.zeros((n_runs * n_draws, len(uncertain)))
     for column, split in enumerate(uncertain):
         presence[:, column] = (table.which == split).any(axis=1)
-    labels = [f"a split of {table.sizes[s]} taxa" for s in uncertain]
+    labels = [f"a split of {size} taxa" for size in table.sizes[uncertain]]
     return presence.reshape(n_runs, n_draws, len(uncertain)), labels
 
 

@@ -19,14 +19,15 @@ def log_joint(
 
     masks: (N, S) possible states of tips, of ancestors one each, as bits; category: (S,); parent: (N,), root
     last; lengths: (N,) in substitutions."""
-    allowed = (masks[:, :, None] >> np.arange(4)) & 1
-    states, process = allowed.argmax(axis=2), model.processes[0]
+    sets = (np.arange(16)[:, None] >> np.arange(4)) & 1
+    states = np.array([0, 0, 1, 1, 2, 2, 2, 2, *[3] * 8])[masks]  # of an ancestor's mask the only one
     total = np.log(model.weights[category]).sum()
-    total += np.log(process.root_frequencies[states[-1]]).sum()
-    p = transition_matrices(lengths[:-1], model)
+    total += np.log(model.processes[0].root_frequencies[states[-1]]).sum()
+    p = transition_matrices(lengths[:-1], model) @ sets.T  # (N - 1, C, 4, 16)
     for x in range(len(parent) - 1):
-        rows = p[x, category, states[parent[x]]]
-        total += np.log((rows * allowed[x]).sum(axis=1)).sum()
+        kind = (category.astype(np.int64) * 4 + states[parent[x]]) * 16 + masks[x]
+        n = np.bincount(kind, minlength=p[x].size)
+        total += (n[n > 0] * np.log(p[x].reshape(-1)[n > 0])).sum()
     return float(total)
 
 
