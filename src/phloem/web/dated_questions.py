@@ -145,7 +145,7 @@ TIME = (
     choice(
         "engine",
         "Sequences of ancestors",
-        "Sampled, chains of many nearly equal genomes are a hundred times as fast.",
+        "Sampled, moves of many nearly equal genomes are ten times as fast.",
         ("", "sampled where genomes are many and nearly equal"),
         ("patterns", "summed over"),
         ("ancestors", "sampled"),

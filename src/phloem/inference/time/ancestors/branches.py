@@ -66,20 +66,38 @@ def sites_of(words, category, shares):
 
 
 @uncounted
-def count(one, other, category, counts):
-    """Add to counts (C, 4, 16) of a branch the sites at which its sequences (W,) differ."""
+def note_sites(bits, w, sites, n):
+    """Add the sites of word w, some of whose four bits are set, to sites from number n on; how many there are
+    then."""
+    s = w * SITES
+    while bits != 0 and s < sites.shape[0]:
+        if bits & _FIFTEEN != 0:
+            sites[n] = s
+            n += 1
+        bits >>= _FOUR
+        s += 1
+    return n
+
+
+@uncounted
+def differing(one, other, sites):
+    """Sites at which two sequences (W,) differ, into sites (S,); how many."""
+    n = 0
     for w in range(one.shape[0]):
-        differs, s = one[w] ^ other[w], w * SITES
-        if differs == 0:
-            continue
-        a, b = one[w], other[w]
-        while differs != 0:
-            if differs & _FIFTEEN != 0:
-                counts[category[s], state_of(np.int64(a & _FIFTEEN)), np.int64(b & _FIFTEEN)] += 1
-            differs >>= _FOUR
-            a >>= _FOUR
-            b >>= _FOUR
-            s += 1
+        if one[w] != other[w]:
+            n = note_sites(one[w] ^ other[w], w, sites, n)
+    return n
+
+
+@uncounted
+def count_at_sites(pair, category, sites, counts):
+    """Differences between two sequences that differ at some sites only, above and below, into counts (C, 4,
+    16)."""
+    counts[:] = 0
+    for s in sites:
+        a, b = mask_at(pair[0], s), mask_at(pair[1], s)
+        if a != b:
+            counts[category[s], state_of(a), b] += 1
 
 
 @uncounted
@@ -168,7 +186,7 @@ def slope_of_branch(counts, several, model, length, room, by_eigen, by_rate):
         t = length * rate
         for k in range(4):
             e[k] = math.expm1(values[k] * t)
-            grown[k] = rate * values[k] * (e[k] + 1.0)
+            grown[k] = values[k] * (e[k] + 1.0)
         for i in range(4):
             for j in range(4):
                 n, one = counts[c, i, 1 << j], 1.0 if i == j else 0.0
@@ -180,8 +198,8 @@ def slope_of_branch(counts, several, model, length, room, by_eigen, by_rate):
             for j in range(4):
                 if by[i, j] != 0.0:
                     total += by[i, j] * entry(right, left, grown, i, j)
-        slope += total
-        by_rate[c] += total * length / rate
+        slope += total * rate
+        by_rate[c] += total * length
         if by_eigen.shape[0] > 0:
             add_by_eigenbasis(right, left, values, t, e, room, by_eigen)
     return slope

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from phloem.hardware.numba_compile import merged, uncounted
-from phloem.inference.mcmc.compiled.random import uniform
-from phloem.inference.time.ancestors.branches import count, count_rest, mask_at, matrix, sites_of, state_of
-from phloem.inference.time.ancestors.sequences import MISSING, SITES
-
-_FOUR, _FIFTEEN = np.uint64(4), np.uint64(MISSING)
+from phloem.inference.time.ancestors.branches import (
+    count_at_sites,
+    count_rest,
+    differing,
+    mask_at,
+    matrix,
+    sites_of,
+    state_of,
+)
+from phloem.inference.time.ancestors.draws import drawn_state
 
 
 @merged
@@ -33,7 +36,8 @@ def draw_categories(rng, memory, n_tips, model, tree):
     for x in range(root):
         add_changes(memory, n_tips, x, memory.words[tree.parent[x]], memory.words[x])
     for s in range(memory.category.shape[0]):
-        memory.category[s] = drawn_category(rng, logs[s])
+        to_weights(logs[s])
+        memory.category[s] = drawn_state(rng, logs[s])
 
 
 @merged
@@ -56,40 +60,25 @@ def set_below(memory, model, tree):
 def add_changes(memory, n_tips, x, one, other):
     """What the sites that change on the branch above x, or are not known below, say besides."""
     logs, below, inner = memory.by_site, memory.below, x >= n_tips
-    for w in range(one.shape[0]):
-        differs, s = one[w] ^ other[w], w * SITES
-        if differs == 0:
-            continue
-        a, b = one[w], other[w]
-        while differs != 0:
-            if differs & _FIFTEEN != 0:
-                i, mask = state_of(np.int64(a & _FIFTEEN)), np.int64(b & _FIFTEEN)
-                for c in range(logs.shape[1]):
-                    p, chance = memory.near.p[0, x, c], 0.0
-                    for j in range(4):
-                        chance += p[i, j] if (mask >> j) & 1 else 0.0
-                    logs[s, c] += math.log(chance) - math.log(p[i, i])
-                    if inner:
-                        logs[s, c] += below[x, c, state_of(mask)] - below[x, c, i]
-            differs >>= _FOUR
-            a >>= _FOUR
-            b >>= _FOUR
-            s += 1
+    for s in memory.sites[: differing(one, other, memory.sites)]:
+        i, mask = state_of(mask_at(one, s)), mask_at(other, s)
+        for c in range(logs.shape[1]):
+            p, chance = memory.near.p[0, x, c], 0.0
+            for j in range(4):
+                chance += p[i, j] if (mask >> j) & 1 else 0.0
+            logs[s, c] += math.log(chance) - math.log(p[i, i])
+            if inner:
+                logs[s, c] += below[x, c, state_of(mask)] - below[x, c, i]
 
 
 @uncounted
-def drawn_category(rng, logs):
-    """With probabilities proportional to exp(logs)."""
-    most, total = -math.inf, 0.0
+def to_weights(logs):
+    """Numbers proportional to exp(logs), the largest 1, in their place."""
+    most = -math.inf
     for c in range(logs.shape[0]):
         most = max(most, logs[c])
     for c in range(logs.shape[0]):
-        total += math.exp(logs[c] - most)
-    left, c = uniform(rng) * total, 0
-    while c < logs.shape[0] - 1 and left > math.exp(logs[c] - most):
-        left -= math.exp(logs[c] - most)
-        c += 1
-    return c
+        logs[c] = math.exp(logs[c] - most)
 
 
 @merged
@@ -100,8 +89,9 @@ def recount(memory, n_tips, tree):
     for k in range(n - 2, -1, -1):
         x = order[k]
         above, counts = tree.parent[x], memory.counts[x]
-        counts[:] = 0
-        count(memory.words[above], memory.words[x], memory.category, counts)
+        pair = memory.words[above], memory.words[x]
+        n_sites = differing(pair[0], pair[1], memory.sites)
+        count_at_sites(pair, memory.category, memory.sites[:n_sites], counts)
         memory.several[x] = count_rest(counts, memory.shares[above])
         if x >= n_tips:
             for c in range(counts.shape[0]):

@@ -8,7 +8,14 @@ import numpy as np
 
 from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.random import below, uniform
-from phloem.inference.time.ancestors.branches import count_rest, log_of_branch, mask_at, sites_of, state_of
+from phloem.inference.time.ancestors.branches import (
+    count_at_sites,
+    count_rest,
+    log_of_branch,
+    mask_at,
+    sites_of,
+    state_of,
+)
 from phloem.inference.time.ancestors.redraw import (
     ABOVE,
     BESIDE,
@@ -26,10 +33,12 @@ MANY = 200.0  # sites that are expected to differ from all their neighbours: the
 
 @uncounted
 def drawn_state(rng, weights):
-    """A state, with weights (4,)."""
-    total = weights[0] + weights[1] + weights[2] + weights[3]
+    """A number below n, with weights (n,)."""
+    total, last = 0.0, weights.shape[0] - 1
+    for i in range(last + 1):
+        total += weights[i]
     left, i = uniform(rng) * total, 0
-    while i < 3 and left > weights[i]:
+    while i < last and left > weights[i]:
         left -= weights[i]
         i += 1
     while weights[i] == 0.0 and i > 0:  # rounding
@@ -230,13 +239,3 @@ def sites_beside(pair, category, sites, known, shares):
     for s in sites:
         shares[category[s], state_of(mask_at(pair[0], s))] -= 1
         shares[category[s], state_of(mask_at(pair[1], s))] += 1
-
-
-@uncounted
-def count_at_sites(pair, category, sites, counts):
-    """Differences between two sequences that differ at some sites only, above and below, into counts."""
-    counts[:] = 0
-    for s in sites:
-        a, b = mask_at(pair[0], s), mask_at(pair[1], s)
-        if a != b:
-            counts[category[s], state_of(a), b] += 1

@@ -12,14 +12,10 @@ import math
 import numpy as np
 
 from phloem.hardware.numba_compile import merged, uncounted
-from phloem.inference.time.ancestors.branches import (
-    mask_at,
-    matrix,
-    state_of,
-)
-from phloem.inference.time.ancestors.sequences import MISSING, MOST, SITES
+from phloem.inference.time.ancestors.branches import mask_at, matrix, note_sites, state_of
+from phloem.inference.time.ancestors.sequences import MOST
 
-_FOUR, _FIFTEEN, _MIX = np.uint64(4), np.uint64(MISSING), np.uint64(0x9E3779B97F4A7C15)
+_FOUR, _MIX = np.uint64(4), np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(56)  # bits of a hash that say where a kind of site is kept: KINDS of them
 # of Near.notes: how many lengths a proposal changed, what else it changed, how many ancestors it draws anew,
 # how many nodes are beside these, and at how many sites these differ
@@ -170,15 +166,9 @@ def find_sites(words, category, shares, near, differs, sites, agree):
         for i in range(4):
             agree[c, i] = 0 if whole else shares[c, i]
     for w in range(differs.shape[0]):
-        word, s = differs[w], w * SITES
-        while word != 0 and s < sites.shape[0]:
-            if word & _FIFTEEN != 0:
-                sites[n] = s
-                n += 1
-                if not whole:
-                    agree[category[s], state_of(mask_at(one, s))] -= 1
-            word >>= _FOUR
-            s += 1
+        n = note_sites(differs[w], w, sites, n) if differs[w] != 0 else n
+    for s in sites[: 0 if whole else n]:
+        agree[category[s], state_of(mask_at(one, s))] -= 1
     near.notes[DIFFER] = n
 
 

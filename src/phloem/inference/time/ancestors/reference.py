@@ -20,7 +20,9 @@ def log_joint(
     masks: (N, S) possible states of tips, of ancestors one each, as bits; category: (S,); parent: (N,), root
     last; lengths: (N,) in substitutions."""
     sets = (np.arange(16)[:, None] >> np.arange(4)) & 1
-    states = np.array([0, 0, 1, 1, 2, 2, 2, 2, *[3] * 8])[masks]  # of an ancestor's mask the only one
+    states = np.array([0, 0, 1, 1, 2, 2, 2, 2, *[3] * 8], np.uint8)[
+        masks
+    ]  # of an ancestor's mask the only one
     total = np.log(model.weights[category]).sum()
     total += np.log(model.processes[0].root_frequencies[states[-1]]).sum()
     p = transition_matrices(lengths[:-1], model) @ sets.T  # (N - 1, C, 4, 16)

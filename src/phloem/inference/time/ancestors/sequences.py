@@ -100,17 +100,15 @@ def masks_of(observed: Observations) -> np.ndarray:
 def packed(masks: np.ndarray) -> np.ndarray:
     """(n, W) uint64 of masks (n, S)."""
     n, n_sites = masks.shape
-    padded = np.full((n, -(-n_sites // SITES) * SITES), _PAD, np.uint64)
+    padded = np.full((n, -(-n_sites // SITES) * SITES), _PAD, np.uint8)
     padded[:, :n_sites] = masks
-    shifts = np.arange(SITES, dtype=np.uint64) * np.uint64(4)
-    return np.bitwise_or.reduce(padded.reshape(n, -1, SITES) << shifts, axis=2)
+    return (padded[:, ::2] | (padded[:, 1::2] << 4)).view("<u8").astype(np.uint64, copy=False)
 
 
 def unpacked(words: np.ndarray, n_sites: int) -> np.ndarray:
     """(n, S) uint8 masks of (n, W) words."""
-    shifts = np.arange(SITES, dtype=np.uint64) * np.uint64(4)
-    masks = (words[:, :, None] >> shifts) & np.uint64(MISSING)
-    return masks.reshape(len(words), -1)[:, :n_sites].astype(np.uint8)
+    pairs = np.ascontiguousarray(words, "<u8").view(np.uint8)
+    return np.stack([pairs & MISSING, pairs >> 4], axis=2).reshape(len(words), -1)[:, :n_sites]
 
 
 def parsimonious(masks: np.ndarray, left: np.ndarray, right: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -176,9 +174,8 @@ def memory_of(masks: np.ndarray, ancestors: np.ndarray, category: np.ndarray, n_
     )
 
 
-N_TIPS, N_SITES, N_WORDS, N_CATEGORIES, FIRST = range(
-    5
-)  # of the table, addresses of all arrays from FIRST on
+# of the table: sizes, and from FIRST on addresses of all arrays
+N_TIPS, N_SITES, N_WORDS, N_CATEGORIES, FIRST = range(5)
 
 
 def table_of(memory: Memory | None) -> np.ndarray:
