@@ -71,11 +71,12 @@ def _have_ancestors(data: TimeInput) -> bool:
 
 
 def _differences(data: TimeInput) -> float:
-    """The share of known characters that are not the most frequent one of their site."""
+    """The share of known characters that are not the most frequent one of their site; inf where none is."""
     own = site_patterns(data.alignments[0])
     known = np.flatnonzero(np.asarray(own.state_sets, bool).sum(axis=1) == 1)
     counts = np.stack([(own.codes == code).sum(axis=0) for code in known])
-    return float((own.weights * (counts.sum(0) - counts.max(0))).sum() / (own.weights * counts.sum(0)).sum())
+    n_known = float((own.weights * counts.sum(0)).sum())
+    return float((own.weights * (counts.sum(0) - counts.max(0))).sum()) / n_known if n_known else np.inf
 
 
 def time_selection(settings: TimeTreeSettings, data: TimeInput) -> Selection:

@@ -14,14 +14,14 @@ from phloem.analysis.time_start import MANY, time_selection, with_engine, with_u
 from phloem.errors import InputError
 
 
-def settings(tmp_path, n=MANY, changed=0.005, **more) -> TimeTreeSettings:
+def settings(tmp_path, n=MANY, changed=0.005, letters="ACGT", **more) -> TimeTreeSettings:
     """Of n genomes of 400 sites, whose names have dates."""
     rng = np.random.default_rng(1)
-    base, lines = rng.choice(list("ACGT"), 400), []
+    base, lines = rng.choice(list(letters), 400), []
     for k in range(n):
         own = base.copy()
         at = rng.random(400) < changed
-        own[at] = rng.choice(list("ACGTN"), at.sum())
+        own[at] = rng.choice([*letters, "N"], at.sum())
         lines.append(f">g{k}_{2000 + k / 100:.2f}\n{''.join(own)}\n")
     (tmp_path / "x.fasta").write_text("".join(lines))
     usual = {"model": "HKY+G4", "dates": DateOptions(date_field=-1)}
@@ -44,6 +44,7 @@ def test_and_of_no_others_unasked(tmp_path):
     for change in (
         {"n": MANY - 1},
         {"changed": 0.05},
+        {"letters": "N"},
         {"model": "HKY+I"},
         {"engine": "patterns"},
         {"device": "gpu"},
