@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +37,7 @@ from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import Ranks, ranks
 from phloem.inference.mcmc.checkpoint import KEPT, stored_device
-from phloem.inference.mcmc.convergence import frozen_warnings, kept, weak_evidence
+from phloem.inference.mcmc.convergence import frozen_warnings, kept, swap_shares, weak_evidence
 from phloem.inference.mcmc.move_table import chosen_moves
 from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress, Sampled, Where, sample, threads_of
@@ -312,7 +311,12 @@ def _summarised(
             m.name: (int(n), float(a / n) if n else 0.0, float(t))
             for m, n, a, t in zip(runs[0].moves, tried, accepted, tuning)
         },
-        swaps=_swaps(runs),
+        swaps=swap_shares(
+            *(
+                np.sum([getattr(run.state, n) for run in runs], axis=0)
+                for n in ("swaps_tried", "swaps_accepted")
+            )
+        ),
         warnings=(*frozen_warnings(runs), *weak_evidence([r.samples for r in runs], data.taxa, first)),
         seconds=sampled.seconds,
         speed=sampled.chain_generations / sampled.seconds,
@@ -352,12 +356,3 @@ def _report(result: McmcResult, sampled: Sampled, table: SplitTable, first: int)
         f"phloem mcmc: {Path(result.settings.file_prefix).name}", facts, numbers, result.consensus, kind,
         table, result.diagnosis, chains.convergence, result.warnings,
     )  # fmt: skip
-
-
-def _swaps(runs) -> tuple[float, ...]:
-    tried = sum(run.state.swaps_tried for run in runs)
-    accepted = sum(run.state.swaps_accepted for run in runs)
-    return tuple(
-        float(accepted[i, i + 1] / tried[i, i + 1]) if tried[i, i + 1] else math.nan
-        for i in range(len(tried) - 1)
-    )

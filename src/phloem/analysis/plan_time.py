@@ -46,8 +46,9 @@ def forecast_time(
     pilot = Pilot(n, found.seconds, found.diagnosis)
     wanted = kept_generations(chains.convergence.ess, pilot) + chains.tuning
     taxa, model = data.model.taxa, model_text(data.model)
-    own = sum(cell.values.nbytes for run in found.runs for chain in run.cells.forest.cells for cell in chain)
-    own += sum(array.nbytes for run in found.runs for array in run.state)
-    own += sum(ancestral_bytes(run) for run in found.runs)
+    every = [chain for run in found.runs for chain in run.chains]
+    own = sum(cell.values.nbytes for run in every for chain in run.cells.forest.cells for cell in chain)
+    own += sum(array.nbytes for run in every for array in run.state)
+    own += sum(ancestral_bytes(run) for run in every)
     each = sample_bytes(found.runs[0].samples)
-    return PilotForecast(chains, 1, taxa, (model,), selection, pilot, own, each, wanted)
+    return PilotForecast(chains, chains.n_chains, taxa, (model,), selection, pilot, own, each, wanted)

@@ -46,6 +46,7 @@ from phloem.inference.time.sampler import (
     first_kept,
     plain_time_likelihood,
     sample,
+    swaps_of,
     warnings_of,
 )
 from phloem.inference.time.settings import TimeSettings, TreeModel, family_text
@@ -212,14 +213,17 @@ def _refuse_short(chains: TimeSettings) -> None:
 
 def _refuse_too_much(chains: TimeSettings, n_taxa: int, n_clocks: int = 1) -> None:
     """InputError where chains, their samples or their time are more than any machine like this one has."""
-    nodes, runs = 2 * n_taxa, f"{chains.n_runs:,} runs"
-    require_memory(runs, chains.n_runs * RUN_BYTES * nodes, "Ask for fewer --runs.")
+    nodes, runs, n_chains = 2 * n_taxa, f"{chains.n_runs:,} runs", chains.n_runs * chains.n_chains
+    fewer = "Ask for fewer --runs."
+    if chains.n_chains > 1:
+        runs, fewer = f"{runs} of {chains.n_chains:,} chains", "Ask for fewer --runs or --chains."
+    require_memory(runs, n_chains * RUN_BYTES * nodes, fewer)
     if chains.until_converged:  # the number of generations is a limit then
         return
     n_samples = chains.n_runs * (chains.generations // chains.sample_every)
     hint = "Raise --sample-every, ask for fewer --generations, or add --until-converged."
     require_memory(f"{n_samples:,} samples", n_samples * (200 + (20 + 8 * n_clocks) * nodes), hint)
-    work = chains.generations * chains.n_runs * GENERATION_SECONDS / (chains.threads or usable_cores()[0])
+    work = chains.generations * n_chains * GENERATION_SECONDS / (chains.threads or usable_cores()[0])
     require_time(f"{chains.generations:,} generations of {runs}", work, "Ask for fewer --generations.")
 
 
@@ -243,9 +247,9 @@ def _summarised(
         routes = routes_of(data.model, runs[0].columns, draws)
     names = ("LnL", "LnPr", *runs[0].columns.names)
     shown = [i for i, name in enumerate(names) if not name.startswith(PER_ROUTE)]
-    tried = np.sum([run.state.tried for run in runs], axis=0)
-    accepted = np.sum([run.state.accepted for run in runs], axis=0)
-    tuning = np.mean([run.state.tuning for run in runs], axis=0)
+    cold = [run.cold.state for run in runs]
+    tried, accepted = (np.sum([getattr(state, n) for state in cold], axis=0) for n in ("tried", "accepted"))
+    tuning = np.mean([state.tuning for state in cold], axis=0)
     return TimeResult(
         settings=settings,
         model=model_text(data.model),
@@ -264,4 +268,5 @@ def _summarised(
         provenance=provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
         predictive=checks,
         routes=routes,
+        swaps=swaps_of(runs),
     )

@@ -109,7 +109,7 @@ class TimeTreeSettings(DataOptions):
 class TimeResult:
     """tree: that stands for the sample, median heights. parameters: all columns of the trace, but those of
     single routes of a trait, which are in routes. predictive: of simulated data sets, where they were asked
-    for. The rest as analysis.mcmc_record.McmcResult."""
+    for. swaps: none of single chains. The rest as analysis.mcmc_record.McmcResult."""
 
     settings: TimeTreeSettings
     model: str
@@ -126,6 +126,7 @@ class TimeResult:
     predictive: tuple[Check, ...] = ()
     was_finished: bool = False
     routes: tuple[Route, ...] = ()
+    swaps: tuple[float, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Plain numbers, strings, lists and dictionaries; NaN becomes None."""
@@ -142,6 +143,7 @@ class TimeResult:
             "acceptance": {
                 n: dict(zip(("tried", "accepted", "tuning"), v)) for n, v in self.acceptance.items()
             },
+            "swaps_between_neighbouring_ranks": [plain(x) for x in self.swaps],
             "warnings": list(self.warnings),
             "seconds": self.seconds,
             "generations_per_second": self.speed,
@@ -187,6 +189,8 @@ def time_identity(settings: TimeTreeSettings, model: TimeModel) -> dict[str, Any
     unnamed = ["threads", "until_converged", "check_every", "most_warm_up", "convergence"]
     # of stones these say what is one; of others nothing, and older checkpoints do not name stones
     unnamed += [] if settings.chains.stones else ["generations", "warm_up", "stones", "stone_shape"]
+    # of single chains there is nothing to say, as older checkpoints do not
+    unnamed += ["n_chains", "heating", "swap_every", "swap_seed"] if settings.chains.n_chains == 1 else []
     for name in unnamed:
         del chains[name]
     chains["tuning_generations"] = settings.chains.tuning

@@ -102,7 +102,7 @@ def time_selection(settings: TimeTreeSettings, data: TimeInput) -> Selection:
             raise InputError("dated trees of several parts run on CPUs", hint="Leave --device out.")
     if settings.device == "auto" and why is not None:
         return chains_on_cpu(f"chosen: {why}", threads)
-    plan = ChainPlan(chains.n_runs, 1, chains.expected_generations)
+    plan = ChainPlan(chains.n_runs, chains.n_chains, chains.expected_generations)
     return select_chains(settings.device, lambda: [_problem(data)], plan, chains.threads)
 
 

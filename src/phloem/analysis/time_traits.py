@@ -12,7 +12,7 @@ from phloem.density.traits import prior_of_route
 from phloem.errors import InputError, require_choice
 from phloem.inference.mcmc.checkpoint import KEPT
 from phloem.inference.time.draws import STATES, Columns
-from phloem.inference.time.run import Run
+from phloem.inference.time.sampler import AnyRun
 from phloem.inference.time.structure import TimeModel
 from phloem.inference.time.traits import RATES, ROUTES, TraitModel
 from phloem.io.input_file import input_digest
@@ -68,7 +68,7 @@ def trait_files(prefix: str) -> dict[str, str]:
     }
 
 
-def states_along(model: TraitModel, runs: Sequence[Run], first: int) -> dict[str, StatesAlong]:
+def states_along(model: TraitModel, runs: Sequence[AnyRun], first: int) -> dict[str, StatesAlong]:
     """The drawn states of all nodes, by the trait's name."""
     values = np.concatenate([run.samples.sets[first:, STATES] for run in runs]).astype(np.int64)
     return {model.tips.name: StatesAlong(values, model.tips.states)}

@@ -100,6 +100,12 @@ def time(
     generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
     runs: int = typer.Option(2, help="Independent runs from random trees, to compare with each other."),
+    chains: int = typer.Option(
+        1, help="Metropolis-coupled chains in each run, for posteriors of many peaks."
+    ),
+    heating: float = typer.Option(0.1, help="Chain i runs at 1 / (1 + heating i)."),
+    swap_every: int = typer.Option(20, help="Generations between tries to swap two chains."),
+    swap_seed: int | None = typer.Option(None, help="Of the swaps of chains; the seed."),
     start: Literal["random", "lsd"] = START,
     engine: Literal["auto", "patterns", "ancestors"] = ENGINE,
     device: Literal["auto", "cpu", "gpu"] = DEVICE,
@@ -114,7 +120,7 @@ def time(
     summary_tree: Literal["mcc", "hipstr", "ccd"] = SUMMARY_TREE,
     predictive: int = PREDICTIVE,
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
-    threads: int | None = typer.Option(None, help="For the runs; all cores if not given."),
+    threads: int | None = typer.Option(None, help="Shared by runs and their chains; all cores if not given."),
     progress: str | None = PROGRESS,
     pilot: float | None = PILOT,
     redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
@@ -164,7 +170,8 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
     )
     for name in ("prior", "clade", "monophyletic", "calibrate", "clock_clade", "link"):
         options[name] = tuple(options[name] or ())
-    options |= {"n_runs": options.pop("runs"), "use_data": not options.pop("prior_only")}
+    options |= {"n_runs": options.pop("runs"), "n_chains": options.pop("chains")}
+    options["use_data"] = not options.pop("prior_only")
     options["stones"] = options.pop("stepping_stone") or 0
     length = chain_length(options["generations"], options["until_converged"] or None, options["stones"])
     options["generations"], options["until_converged"] = length
@@ -284,7 +291,8 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     if together:
         show_line(f"clades:  monophyletic {', '.join(together)}")
     origin = "random trees" if c.start == "random" else "a tree dated by least squares"
-    show_line(f"chains:  {c.n_runs} runs, seed {c.seed}, {length_text(c)}, {origin}")
+    each = f" of {c.n_chains} chains, heating {c.heating:g}" if c.n_chains > 1 else ""
+    show_line(f"chains:  {c.n_runs} runs{each}, seed {c.seed}, {length_text(c)}, {origin}")
     show_line(fill(f"device:  {device}", terminal_width(), subsequent_indent=" " * 9))
     if not c.use_data:
         show_line("data:    ignored; this samples the prior")
@@ -335,7 +343,11 @@ def _show(result: TimeResult) -> None:
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
     resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
-    console.print(f"{result.seconds:.1f} s, {result.speed:,.0f} generations/s{resumed}")
+    if result.swaps:
+        shares = ", ".join("–" if x != x else f"{x:.2f}" for x in result.swaps)
+        console.print(f"Swaps accepted between neighbouring ranks of heat, from the cold chain on: {shares}")
+    unit = "chain-generations" if result.swaps else "generations"
+    console.print(f"{result.seconds:.1f} s, {result.speed:,.0f} {unit}/s{resumed}")
     if result.was_finished:
         console.print("This analysis was finished before, and its files are as they were:")
     else:

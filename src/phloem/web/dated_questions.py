@@ -118,6 +118,13 @@ TIME = (
     q.SEED,
     lines("monophyletic", "Clades that hold together", "Names of the clades above, one a line."),
     lines("clock-clade", "Clades with their own clock", "Of a local clock, one a line."),
+    whole(
+        "chains",
+        "Chains a run",
+        "One samples; others, heated, help it across where trees of different shapes fit the data.",
+        1,
+        True,
+    ),
     q.PRIORS,
     whole("pieces", "Population sizes", "Of a skyline or skygrid; 10 if not given.", None, True),
     Question("sampled", "Share that is sampled", "Of species, of bd, bdss and fbd.", "number", further=True),

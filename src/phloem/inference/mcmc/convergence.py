@@ -192,9 +192,26 @@ def frozen_warnings(runs: Sequence[Run]) -> list[str]:
             warnings.append(
                 f"{label}: move {run.moves[m].name} was tried {tried[0, m]:,} times and never accepted"
             )
-        for rank in np.flatnonzero((tried.sum(axis=1) >= ENOUGH_TRIES) & (accepted.sum(axis=1) == 0)):
-            warnings.append(f"{label}: the chain of heat rank {rank} accepted nothing")
-        swaps = run.state.swaps_tried[0].sum(), run.state.swaps_accepted[0].sum()
-        if swaps[0] >= ENOUGH_TRIES and swaps[1] == 0:
-            warnings.append(f"{label}: the cold chain never swapped; lower the heating")
+        warnings += heat_warnings(label, tried, accepted, run.state.swaps_tried, run.state.swaps_accepted)
     return warnings
+
+
+def heat_warnings(
+    label: str, tried: np.ndarray, accepted: np.ndarray, swaps_tried: np.ndarray, swaps_accepted: np.ndarray
+) -> list[str]:
+    """Of the heat ladder of one run: moves (H, M) and swaps (H, H) by ranks of heat, tried and accepted."""
+    warnings = []
+    for rank in np.flatnonzero((tried.sum(axis=1) >= ENOUGH_TRIES) & (accepted.sum(axis=1) == 0)):
+        warnings.append(f"{label}: the chain of heat rank {rank} accepted nothing")
+    swaps = swaps_tried[0].sum(), swaps_accepted[0].sum()
+    if swaps[0] >= ENOUGH_TRIES and swaps[1] == 0:
+        warnings.append(f"{label}: the cold chain never swapped; lower the heating")
+    return warnings
+
+
+def swap_shares(tried: np.ndarray, accepted: np.ndarray) -> tuple[float, ...]:
+    """Accepted shares of swaps between neighbouring ranks of heat, of (H, H) counts; NaN of none."""
+    return tuple(
+        float(accepted[r, r + 1] / tried[r, r + 1]) if tried[r, r + 1] else float("nan")
+        for r in range(len(tried) - 1)
+    )

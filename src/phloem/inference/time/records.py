@@ -40,6 +40,8 @@ RATIO, TOUCHED, TOPOLOGY, STEP, STEPS, INNER, LENGTH, ENERGY, JACOBIAN = range(9
 # everything; slopes, by the model's numbers, too; and whether what it proposes since is to be taken over
 PROPOSED, OTHER_MODEL, REORDERED, EVERYTHING, SLOPES, PARAMETERS, TAKEN = range(7)
 CALLER = 1  # TimeData.on_device
+# TimeScratch.power: what the chain samples is the product of these powers of the likelihood and of the prior
+OF_LIKELIHOOD, OF_PRIOR = range(2)
 # rows of the scales that a table of clades holds; OF_RATE: the first clock's, others follow
 OF_HEIGHT, OF_RATE = range(2)
 
@@ -198,10 +200,11 @@ class TimeScratch(NamedTuple):
     (2, N), ancestors (C,) int64; ages (C,): of calibrations. edges, stack (N,) int64, spots (N,): of moves.
     room: (max(n, 8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its eigensystem. last:
     (3,) what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under way,
-    asked: what the caller is to find, see above. power: (1,) of the likelihood, 1 but for stepping stones.
-    parsimony: the characters, for moves that it guides. trait: messages of the trait, by state.slot. there:
-    (ROW,) int64 row of the device's forest (pruning/cpu/chain_tables.py), fields: (10,) where its models lie
-    (run_device.write_model). ancestral: table of ancestors/sequences.py, where they are sampled."""
+    asked: what the caller is to find, see above. power: (2,) of the likelihood, 1 but for stepping stones and
+    heated chains, and of the prior, 1 but for these. parsimony: the characters, for moves that it guides.
+    trait: messages of the trait, by state.slot. there: (ROW,) int64 row of the device's forest
+    (pruning/cpu/chain_tables.py), fields: (10,) where its models lie (run_device.write_model). ancestral:
+    table of ancestors/sequences.py, where they are sampled."""
 
     cell: CellScratch
     down: DownScratch

@@ -81,6 +81,19 @@ class Run:
     def generation(self) -> int:
         return int(self.state.generation[0])
 
+    @property
+    def chains(self) -> list[Run]:
+        """As coupled.CoupledRun has them."""
+        return [self]
+
+    @property
+    def by_rank(self) -> list[Run]:
+        return [self]
+
+    @property
+    def cold(self) -> Run:
+        return self
+
 
 def new_run(
     number: int,
@@ -90,9 +103,11 @@ def new_run(
     stored: tuple[TimeState, Samples] | None = None,
     origin: Origin | None = None,
     device: Device = "cpu",
+    chain: int = 0,
 ) -> Run:
     """A run at its start, or where it was stored; its caches are filled. origin: what it starts from, else
-    random. device: where its likelihood is. observed: of the only part, or of every one.
+    random. device: where its likelihood is. observed: of the only part, or of every one. chain: which of
+    several it is, that have random numbers and trees of their own.
 
     Raises NumericalError where the start has no finite log-likelihood or prior."""
     from phloem.inference.time.compiled.run import REFRESH
@@ -111,7 +126,7 @@ def new_run(
     by_ancestors = address() if ancestors else 0
     moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device, by_ancestors)
     columns = trace_columns(model)
-    state = stored[0] if stored else time_state(model, settings, moves, number, origin)
+    state = stored[0] if stored else time_state(model, settings, moves, (number, chain), origin)
     ancestral = None
     if ancestors:
         ancestral, state = ancestral_memory(parts[0], model, state, stored is not None)
@@ -124,7 +139,7 @@ def new_run(
     if there_on_device:
         from phloem.inference.time.device import DeviceLikelihood
 
-        own = DeviceLikelihood(model, cells, state, run.scratch, settings.n_runs)
+        own = DeviceLikelihood(model, cells, state, run.scratch, settings.n_runs * settings.n_chains)
         run = replace(run, on_device=own, data=data._replace(on_device=own.address()))
     _turns(run, 1, REFRESH)
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
@@ -211,25 +226,42 @@ def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
     """The run after n_generations more, sampled on the way. stopped: asked at every sample; True gives up."""
     every, end, draws = run.settings.sample_every, run.generation + n_generations, []
     while run.generation < end and not stopped():
-        here = stretch_after(run.settings, run.generation)
-        ahead = [edge for edge in (*here.edges, here.end) if edge > run.generation]
-        until = int(min((run.generation // every + 1) * every, end, *ahead))
-        if 0 < run.generation == here.begin < here.adapts_until:
-            seek_steps(run.state)
-        _advance(run, until - run.generation, here)
-        if run.generation in here.edges:
-            end_window(run.state)
+        here, until = next_piece(run.settings, run.generation, end)
+        begin_piece(run, here)
+        work(run, until - run.generation, here)
+        end_piece(run, here)
         if run.generation % every == 0:
             draws.append(drawn(run))
     return replace(run, samples=extended(run.samples, draws))
 
 
-def _advance(run: Run, n: int, here: Stretch) -> None:
+def next_piece(settings: TimeSettings, generation: int, end: int) -> tuple[Stretch, int]:
+    """The stretch after a generation, and until when nothing has to be done but moves: a sample, the end of a
+    window or of the stretch, or the end."""
+    here, every = stretch_after(settings, generation), settings.sample_every
+    ahead = [edge for edge in (*here.edges, here.end) if edge > generation]
+    return here, int(min((generation // every + 1) * every, end, *ahead))
+
+
+def begin_piece(run: Run, here: Stretch) -> None:
+    """What is to be done before the moves of a piece."""
+    if 0 < run.generation == here.begin < here.adapts_until:
+        seek_steps(run.state)
+
+
+def end_piece(run: Run, here: Stretch) -> None:
+    """And after them."""
+    if run.generation in here.edges:
+        end_window(run.state)
+
+
+def work(run: Run, n: int, here: Stretch, heat: float = 1.0) -> None:
+    """n moves at a power of the posterior."""
     from phloem.inference.time.compiled.run import LEARN, SAMPLE, TUNE
 
     task = TUNE if run.generation < here.adapts_until else SAMPLE
     task = LEARN if here.windows and run.generation < here.edges[-1] else task
-    run.scratch.power[0] = here.power
+    run.scratch.power[:] = here.power * heat, heat
     _turns(run, n, task)
     run.state.generation[0] += n
 

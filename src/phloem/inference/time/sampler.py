@@ -11,7 +11,14 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.inference.mcmc.checkpoint import KEPT, Checkpoint
-from phloem.inference.mcmc.convergence import ENOUGH_TRIES, Diagnosis, diagnose, looks_at
+from phloem.inference.mcmc.convergence import (
+    ENOUGH_TRIES,
+    Diagnosis,
+    diagnose,
+    heat_warnings,
+    looks_at,
+    swap_shares,
+)
 from phloem.inference.mcmc.guard import Guard, Plain, plain_likelihood
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import as_parts
@@ -28,6 +35,13 @@ from phloem.inference.mcmc.sampler import (
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.spread import Spread
 from phloem.inference.time.ancestors.reference import check_memory
+from phloem.inference.time.coupled import (
+    CoupledRun,
+    CoupledState,
+    Coupling,
+    coupled_advanced,
+    new_coupled_run,
+)
 from phloem.inference.time.draws import HEIGHTS, RATES, STATES, trace_columns
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
 from phloem.inference.time.run import Run, advanced, drawn, new_run
@@ -41,6 +55,8 @@ from phloem.io.output_file import appended_text, replaced_text
 from phloem.tree.reroot import unroot
 from phloem.tree.tree import Tree, branch_name
 
+AnyRun = Run | CoupledRun
+
 # PREFIX.run1.log and PREFIX.run1.trees as BEAST writes them.
 
 
@@ -49,7 +65,7 @@ def paths(prefix: str, number: int) -> tuple[Path, Path]:
     return Path(f"{prefix}.run{number + 1}.log"), Path(f"{prefix}.run{number + 1}.trees")
 
 
-def write_trace(prefix: str, run: Run, done: int) -> int:
+def write_trace(prefix: str, run: AnyRun, done: int) -> int:
     """Write samples done … n of a run, headers first if done is 0, as on a resume, when lines that a kill cut
     are gone so; returns n."""
     names = "\t".join(["state", "LnL", "LnPr", *run.columns.names])
@@ -87,7 +103,7 @@ def _tree_line(samples: Samples, i: int, model: TimeModel) -> str:
     return f"tree STATE_{samples.generation[i]} {note} = [&R] ({','.join(inside[-1])}){root};\n"
 
 
-def close_trace(prefix: str, run: Run) -> None:
+def close_trace(prefix: str, run: AnyRun) -> None:
     """End the TREES block."""
     with appended_text(paths(prefix, run.number)[1], KEPT) as file:
         file.write("end;\n")
@@ -115,10 +131,10 @@ def plain_time_likelihood(alignments: Sequence[Alignment], model: TimeModel) -> 
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """runs with their samples; the last diagnosis; seconds and generations of this call, over all runs;
-    resumed_at: the generation it resumed at, or None."""
+    """runs with their samples; the last diagnosis; seconds and generations of this call, over all chains of
+    all runs; resumed_at: the generation it resumed at, or None."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[AnyRun, ...]
     diagnosis: Diagnosis
     seconds: float
     generations: int
@@ -143,32 +159,33 @@ def sample(
     spread = where.spread(settings.n_runs, 1)
     prefix = prefix if spread.ranks.number == 0 else None
     checkpoint: Checkpoint | None = None
+    state_type = TimeState if settings.n_chains == 1 else CoupledState
     if prefix:
-        checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}, TimeState)
+        checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}, state_type)
     stored = checkpoint.load() if checkpoint else None
     runs = _new_runs((observed, model, settings, origin, where.device), spread, stored)
     names = trace_columns(model).names
-    guard = Guard(as_parts(observed), 1, names, plain if settings.use_data else None, prefix)
-    start = at = spread.ranks.broadcast(max((int(s.generation[0]) for s, _ in stored or ()), default=0))
-    runs = [advanced(run, at - run.generation) for run in runs]  # one may have been stopped before others
+    guard = Guard(as_parts(observed), settings.n_chains, names, plain if settings.use_data else None, prefix)
+    start = at = spread.ranks.broadcast(max((int(s.generation.flat[0]) for s, _ in stored or ()), default=0))
+    runs = [any_advanced(run, at - run.generation) for run in runs]  # one may have been stopped before others
     for run in runs:
-        guard.check_chains(run.number, {0: checked_draw(run)})
+        guard.check_chains(run.number, _checked_draws(run))
     whole, runs = gathered(spread, runs, [samples for _, samples in stored or ()])
     if checkpoint and not stored:
         checkpoint.save(whole)
     written = [write_trace(prefix, run, 0) if prefix else 0 for run in whole]
-    begun = time.monotonic()
+    begun, each = time.monotonic(), settings.n_runs * settings.n_chains
     diagnosis = spread.ranks.broadcast(diagnosis_of(whole) if whole else None)
     stops, every, end = settings.until_converged, settings.check_every, settings.generations
     while at < end and not (stops and diagnosis.met and looks_at(at, every, end)):
         block, before = min(every - at % every, end - at), [run.samples for run in whole]
-        goal = settings.n_runs, expected_end(settings, diagnosis)
-        report = reporter(progress, runs, goal, (begun, start), diagnosis)
+        goal = each, expected_end(settings, diagnosis)
+        report = reporter(progress, [run.cold for run in runs], goal, (begun, start), diagnosis)
         keep = checkpoint.save if checkpoint and spread.alone else None
-        runs = advance_all(advanced, runs, block, threads_of(settings, spread.ranks), report, keep)
+        runs = advance_all(any_advanced, runs, block, threads_of(settings, spread.ranks), report, keep)
         last = (at := at + block) >= end
         for run in runs if last else ():
-            guard.check_chains(run.number, {0: checked_draw(run)})
+            guard.check_chains(run.number, _checked_draws(run))
         whole, runs = gathered(spread, runs, before)
         for run, former in zip(whole, before):
             guard.check_samples(run.number, run.samples, former.n)
@@ -180,7 +197,7 @@ def sample(
         diagnosis = spread.ranks.broadcast(diagnosis)
     for run in whole if prefix else ():
         close_trace(str(prefix), run)
-    done = (at - start) * settings.n_runs
+    done = (at - start) * each
     return Sampled(tuple(whole), diagnosis, time.monotonic() - begun, done, start if stored else None)
 
 
@@ -193,30 +210,42 @@ def check_ancestors(run: Run) -> None:
         check_memory(run.ancestral, state.parent[s], state.lengths[s, 0], model, value)
 
 
-def checked_draw(run: Run) -> Samples:
-    """The present state, its ancestors held against the reference where they are sampled."""
-    check_ancestors(run)
-    return drawn(run)
+def any_advanced(run: AnyRun, n_generations: int, stopped: Callable[[], bool] = lambda: False) -> AnyRun:
+    """run.advanced or coupled.coupled_advanced."""
+    if isinstance(run, CoupledRun):
+        return coupled_advanced(run, n_generations, stopped)
+    return advanced(run, n_generations, stopped)
 
 
-def _new_runs(made_from: tuple, spread: Spread, stored: list | None) -> list[Run]:
+def _checked_draws(run: AnyRun) -> dict[int, Samples]:
+    """The present state of every chain by its rank of heat, ancestors held against the reference where they
+    are sampled."""
+    for chain in run.chains:
+        check_ancestors(chain)
+    return {rank: drawn(chain) for rank, chain in enumerate(run.by_rank)}
+
+
+def _new_runs(made_from: tuple, spread: Spread, stored: list | None) -> list[AnyRun]:
     """Every run of this rank at its start, or where it is stored; rank 0 alone keeps former samples."""
     observed, model, settings, origin, device = made_from
     if not spread.alone:
         without = [(state, nothing_of(samples)) for state, samples in stored or ()]
         stored = spread.ranks.broadcast(without)
-    return [
-        new_run(r, observed, model, settings, stored[r] if stored else None, origin, device)
-        for r in spread.own.runs
+    made = [
+        (r, observed, model, settings, stored[r] if stored else None, origin, device) for r in spread.own.runs
     ]
+    if settings.n_chains == 1:
+        return [new_run(*own) for own in made]
+    threads = max(1, threads_of(settings, spread.ranks) // max(1, len(made)))
+    return [new_coupled_run(*own, threads=min(threads, settings.n_chains)) for own in made]
 
 
-def first_kept(run: Run) -> int:
+def first_kept(run: AnyRun) -> int:
     """Index of the first sample after the warm-up."""
     return int(np.searchsorted(run.samples.generation, run.settings.tuning, side="right"))
 
 
-def diagnosis_of(runs: Sequence[Run]) -> Diagnosis:
+def diagnosis_of(runs: Sequence[AnyRun]) -> Diagnosis:
     """Convergence of numbers and clades after the warm-up; of a trait without those of single routes."""
     names = ("LnL", "LnPr", *runs[0].columns.names)
     kept = [i for i, name in enumerate(names) if not name.startswith(PER_ROUTE)]
@@ -228,12 +257,14 @@ def diagnosis_of(runs: Sequence[Run]) -> Diagnosis:
 MOST_DIVERGED = 0.02  # of the joint trajectories
 
 
-def warnings_of(runs: Sequence[Run]) -> list[str]:
-    """Moves that were tried often and never accepted, and joint trajectories that left their range after the
-    warm-up, with the node where that happened most."""
+def warnings_of(runs: Sequence[AnyRun]) -> list[str]:
+    """Moves that the cold chain tried often and never saw accepted, and its joint trajectories that left
+    their range after the warm-up, with the node where that happened most; ranks of heat where nothing is
+    accepted, and runs whose cold chain never swapped."""
     found = []
     for run in runs:
-        state, label = run.state, f"run {run.number + 1}"
+        cold, label = run.cold, f"run {run.number + 1}"
+        state = cold.state
         for m, move in enumerate(run.moves):
             tried = int(state.tried[m])
             if tried >= ENOUGH_TRIES and state.accepted[m] == 0:
@@ -241,9 +272,23 @@ def warnings_of(runs: Sequence[Run]) -> list[str]:
             if move.on == OF_HAMILTON and state.diverged[JOINT] > MOST_DIVERGED * tried:
                 found.append(
                     f"{label}: {state.diverged[JOINT]:,} of {tried:,} Hamiltonian trajectories left their "
-                    f"range, most at {_worst_node(run)}"
+                    f"range, most at {_worst_node(cold)}"
                 )
+        if isinstance(run, CoupledRun):
+            ranks = [chain.state for chain in run.by_rank]
+            of_moves = np.array([s.tried for s in ranks]), np.array([s.accepted for s in ranks])
+            swaps = run.coupling.swaps_tried, run.coupling.swaps_accepted
+            found += heat_warnings(label, *of_moves, *swaps)
     return found
+
+
+def swaps_of(runs: Sequence[AnyRun]) -> tuple[float, ...]:
+    """Accepted shares of swaps between neighbouring ranks of heat, of all runs; none of single chains."""
+    of = [run.coupling for run in runs if isinstance(run, CoupledRun)]
+    if not of:
+        return ()
+    tried, accepted = (np.sum([getattr(one, name) for one in of], axis=0) for name in Coupling._fields[2:])
+    return swap_shares(tried, accepted)
 
 
 def _worst_node(run: Run) -> str:

@@ -20,6 +20,7 @@ from phloem.inference.mcmc.stones import Ladder, ladder
 Start = Literal["random", "lsd"]
 FAMILIES = OF_NUMBERS | {"normal": (Normal, 2), "loguniform": (LogUniform, 2)}
 CTMC = "ctmc"
+SWAP_EVERY = 20  # moves, between which Python has its turn (docs/performance.md)
 
 
 def parse_family(text: str) -> Family | str | float:
@@ -91,11 +92,14 @@ class TimeSettings:
     scales; most_steps: of one. start: from a "random" tree, or that of "lsd": neighbour joining's, its nodes
     dated by least squares. move_weights: None for all, else name → weight. stones, stone_shape: as of
     mcmc.settings.ChainSettings; warm_up is then the share of the generations before the first stone, and of
-    every stone's. ancestors: "summed" over, or their sequences "sampled" together with all else.
+    every stone's. ancestors: "summed" over, or their sequences "sampled" together with all else. n_chains:
+    Metropolis-coupled chains of every run, chain i at 1 / (1 + heating · i); swap_every, swap_seed: as of
+    mcmc.settings.ChainSettings.
     """
 
     seed: int = 1
     n_runs: int = 2
+    n_chains: int = 1
     generations: int = 1_000_000
     sample_every: int = 200
     until_converged: bool = False
@@ -113,14 +117,32 @@ class TimeSettings:
     stones: int = 0
     stone_shape: float = 0.4
     ancestors: Literal["summed", "sampled"] = "summed"
+    heating: float = 0.1
+    swap_every: int = SWAP_EVERY
+    swap_seed: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n_runs", "generations", "sample_every", "check_every", "most_steps"):
+        for name in (
+            "n_runs",
+            "n_chains",
+            "generations",
+            "sample_every",
+            "check_every",
+            "most_steps",
+            "swap_every",
+        ):
             require_count(name.removeprefix("n_"), getattr(self, name))
         require_threads(self.threads)
         if not 0 <= self.warm_up < 1:
             raise InputError(f"warm_up is a share of the generations, 0 ≤ warm_up < 1, not {self.warm_up}")
+        if not 0 <= self.heating < float("inf"):
+            raise InputError(f"heating must be a number of 0 or more, not {self.heating}")
+        usual = self.heating == 0.1 and self.swap_every == SWAP_EVERY and self.swap_seed is None
+        if self.n_chains == 1 and not usual:
+            raise InputError("heating and swaps are of several chains", hint="Add --chains 4.")
         require_seed(self.seed)
+        if self.swap_seed is not None:
+            require_seed(self.swap_seed)
         check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
         require_choice("ancestors", self.ancestors, ("summed", "sampled"))
         if self.stones and self.ancestors == "sampled":

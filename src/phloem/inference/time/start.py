@@ -225,10 +225,14 @@ def starting_tree(model: TimeModel, rng: np.random.Generator) -> DatedTree:
 
 
 def time_state(
-    model: TimeModel, settings: TimeSettings, moves: list[ChainMove], run: int, origin: Origin | None
-) -> TimeState:
-    """A tree and the clock's rate of the origin, or a random tree; the numbers' starting values."""
-    rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(run, START)))
+    model: TimeModel, settings: TimeSettings, moves: list[ChainMove], which: tuple[int, int],
+    origin: Origin | None,
+) -> TimeState:  # fmt: skip
+    """A tree and the clock's rate of the origin, or a random tree; the numbers' starting values. which: the
+    numbers of run and chain."""
+    run, chain = which
+    own = (run, START) + which[1:] * (chain > 0)
+    rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=own))
     tree = starting_tree(model, rng) if origin is None else origin.tree
     n, m = 2 * model.n_tips - 1, model.space.n_coordinates
     entries, rows = ENTRIES_A_NODE * n, 1 + model.n_clocks
@@ -257,7 +261,7 @@ def time_state(
         log_likelihood=np.zeros(1),
         log_prior=np.zeros(1),
         log_tree=np.zeros(1),
-        rng=stream(settings.seed, run, 0),
+        rng=stream(settings.seed, run, chain),
         tuning=_tunings(model, moves),
         tried=counts[0],
         accepted=counts[1],
@@ -344,7 +348,7 @@ def time_scratch(
         done=np.array([0, -1, 0, 0]),
         pending=np.zeros(9),
         asked=np.zeros(7, np.int64),
-        power=np.ones(1),
+        power=np.ones(2) if ancestral is None else ancestral.near.power,
         parsimony=characters,
         trait=trait_memory(n if data.trait_density else 0, data.trait.tips.shape[1]),
         there=np.zeros(ROW, np.int64),

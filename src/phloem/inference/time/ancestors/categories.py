@@ -36,7 +36,7 @@ def draw_categories(rng, memory, n_tips, model, tree):
     for x in range(root):
         add_changes(memory, n_tips, x, memory.words[tree.parent[x]], memory.words[x])
     for s in range(memory.category.shape[0]):
-        to_weights(logs[s])
+        to_weights(logs[s], memory.near.power[0])
         memory.category[s] = drawn_state(rng, logs[s])
 
 
@@ -72,13 +72,13 @@ def add_changes(memory, n_tips, x, one, other):
 
 
 @uncounted
-def to_weights(logs):
-    """Numbers proportional to exp(logs), the largest 1, in their place."""
+def to_weights(logs, power):
+    """Numbers proportional to exp(power · logs), the largest 1, in their place."""
     most = -math.inf
     for c in range(logs.shape[0]):
         most = max(most, logs[c])
     for c in range(logs.shape[0]):
-        logs[c] = math.exp(logs[c] - most)
+        logs[c] = math.exp(power * (logs[c] - most))
 
 
 @merged

@@ -63,6 +63,7 @@ def memory_at(t):
         float64_at(t[a + 22], (2, n, c, 4, 4)), float64_at(t[a + 23], (c, 4)),
         uint64_at(t[a + 24], (KINDS,)), float64_at(t[a + 25], (KINDS, 2, MOST, 4)),
         float64_at(t[a + 26], (KINDS, 2)), uint8_at(t[a + 27], (n,)), int64_at(t[a + 28], (MOST,)),
+        float64_at(t[a + 29], (2,)),
     )  # fmt: skip
     return Memory(
         uint64_at(t[a], (n, w)), uint8_at(t[a + 1], (n_sites,)), int64_at(t[a + 2], (n, c, 4)),
@@ -81,10 +82,10 @@ def answer(table, before, now, cell, rng, asked, by_length):
     by_length: (N,), written.
 
     VALUE: the log-likelihood of the proposal, of another topology such that its difference from the
-    accepted one is that of the sums over the ancestors whose neighbours changed; nan where these are too
-    many. ONE: the same of a proposal to draw one ancestor anew, for which before and now are one tree. TAKE:
-    take over what was proposed; the log-likelihood. SLOPES: derivatives; 0. SITE_RATES: draw the categories
-    of all sites; 0, and the value of EVERYTHING is to be asked for next."""
+    accepted one, times its power, is that of the sums of powers over the ancestors whose neighbours changed;
+    nan where these are too many. ONE: the same of a proposal to draw one ancestor anew, for which before and
+    now are one tree. TAKE: take over what was proposed; the log-likelihood. SLOPES: derivatives; 0.
+    SITE_RATES: draw the categories of all sites; 0, and the value of EVERYTHING is to be asked for next."""
     what, numbers, addresses, n_tips = asked[WHAT], cell[0], cell[1], table[N_TIPS]
     memory, n, slots = memory_at(table), cell_numbers(numbers), int64_at(addresses[SLOT], (2,))
     if what == TAKE:
@@ -140,7 +141,7 @@ def value(memory, n_tips, before, now, model, rng, asked):
         memory.new_value[root] = log_of_root(memory.shares[root], model.root_frequencies[0], model.weights)
         return total_of(memory.new_value)
     if notes[KIND_OF] == TOPOLOGY:
-        change += sums(memory, n_tips, model, before, now)
+        change += sums(memory, n_tips, model, before, now) / near.power[0]
     return total_of(memory.value) + change
 
 

@@ -86,8 +86,9 @@ def set_order(near, n_tips, before, now):
 
 
 @uncounted
-def set_matrices(near, model, before, now):
-    """Of the branches at the ancestors that are drawn anew."""
+def set_matrices(near, n_tips, model, before, now):
+    """Of the branches at the ancestors that are drawn anew, and what is at the root: the likelihood's power
+    of every entry, but of tips' branches, whose states may be several, that are summed first."""
     for side in range(2):
         for k in range(near.notes[REDRAWN]):
             x = near.redrawn[side, k]
@@ -97,15 +98,18 @@ def set_matrices(near, model, before, now):
                 for c in range(near.root.shape[0] if i < ABOVE or near.kin[side, k, ABOVE] >= 0 else 0):
                     t, p = length * model.rates[c], near.p[side, y, c]
                     matrix(model.right[0], model.left[0], model.values[0], t, p)
+                    if near.power[0] != 1.0 and y >= n_tips:
+                        for entry in range(16):
+                            p[entry // 4, entry % 4] = p[entry // 4, entry % 4] ** near.power[0]
     for c in range(near.root.shape[0]):
         for i in range(4):
-            near.root[c, i] = model.root_frequencies[0, i] * model.weights[c]
+            near.root[c, i] = (model.root_frequencies[0, i] * model.weights[c]) ** near.power[0]
 
 
 @uncounted
 def peel(near, side, c, up):
     """Log-likelihood of a site of category c, near.mask of the neighbours; messages into up (MOST, 4)."""
-    value = 1.0
+    value, n_tips = 1.0, (near.at.shape[0] + 1) // 2
     for k in range(near.notes[REDRAWN]):
         x = near.redrawn[side, k]
         own = up[near.at[x]]
@@ -120,7 +124,7 @@ def peel(near, side, c, up):
                         total += p[i, j] * up[inside, j]
                     elif (near.mask[child] >> j) & 1:
                         total += p[i, j]
-                own[i] *= total
+                own[i] *= total ** near.power[0] if child < n_tips and near.power[0] != 1.0 else total
         above, total = near.kin[side, k, ABOVE], 0.0
         if above < 0:
             for i in range(4):
@@ -189,10 +193,10 @@ def set_alike(near, i):
 
 @merged
 def sums(memory, n_tips, model, before, now):
-    """How the log-likelihood of the neighbours given all else changes, summed over the ancestors that are to
-    be drawn anew."""
+    """How the log-likelihood of the neighbours given all else changes, its power summed over the ancestors
+    that are to be drawn anew."""
     near, agree, change = memory.near, memory.agree, 0.0
-    set_matrices(near, model, before, now)
+    set_matrices(near, n_tips, model, before, now)
     near.kinds[:] = np.uint64(0)
     first = near.beside[0]
     shares = memory.shares[first, : 0 if first < n_tips else agree.shape[0]]

@@ -31,7 +31,8 @@ class Near(NamedTuple):
     none; beside: (2 · MOST + 1,) other neighbours. p: (2, N, C, 4, 4) matrices of the branches at them, in
     either tree; root: (C, 4) probabilities of states and categories; kinds: (KINDS,) uint64 masks of sites,
     0: none; up: (KINDS, 2, MOST, 4), logs: (KINDS, 2) their messages and log-likelihoods; mask: (N,) of one
-    site; drawn: (MOST,) states."""
+    site; drawn: (MOST,) states. power: (2,), first that of the likelihood with ancestors (TimeScratch.power):
+    matrices below ancestors and root are those powers of probabilities."""
 
     notes: np.ndarray
     redrawn: np.ndarray
@@ -45,6 +46,7 @@ class Near(NamedTuple):
     logs: np.ndarray
     mask: np.ndarray
     drawn: np.ndarray
+    power: np.ndarray
 
 
 class Memory(NamedTuple):
@@ -151,6 +153,7 @@ def memory_of(masks: np.ndarray, ancestors: np.ndarray, category: np.ndarray, n_
         logs=np.zeros((KINDS, 2)),
         mask=np.zeros(n, np.uint8),
         drawn=np.zeros(MOST, np.int64),
+        power=np.ones(2),
     )
     return Memory(
         words=words,

@@ -45,6 +45,7 @@ from phloem.inference.time.records import (
     LOG_STEP,
     MODEL,
     OF_HEIGHT,
+    OF_PRIOR,
     OF_RATE,
     SHORTFALL,
     STEP,
@@ -255,7 +256,9 @@ def add_slopes(data, state, scratch, which):
     for part in range(2 if likelihood or trait else 1):  # of the prior, then of all
         if part == 1:
             for x in range(n):
-                by_height[x] = spare[x] + (scratch.trait.by_height[x] if trait else 0.0)
+                by_height[x] = spare[x]
+                if trait:
+                    by_height[x] += scratch.power[OF_PRIOR] * scratch.trait.by_height[x]
             if likelihood:
                 _pull_back_clocks(data, state, scratch)
             for i in range(scratch.by_engine.shape[0] if likelihood else 0):

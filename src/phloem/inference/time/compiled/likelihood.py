@@ -32,6 +32,8 @@ from phloem.inference.time.records import (
     EVERYTHING,
     LAST_LIKELIHOOD,
     LAST_PRIOR,
+    OF_LIKELIHOOD,
+    OF_PRIOR,
     OTHER_MODEL,
     PARAMETERS,
     PROPOSED,
@@ -252,10 +254,10 @@ class Wanted(NamedTuple):
 
 @merged
 def assess(data, state, scratch, wanted):
-    """Log prior + power · log-likelihood of the proposal's slot, -inf outside; parts in scratch.last. With
-    slopes also derivatives: by heights and numbers of the priors in scratch.by_height and by_value, of the
-    likelihood as slopes leaves them, times its power. Where the caller is to find the likelihood,
-    scratch.asked says what of it, and nan is returned."""
+    """Log prior and log-likelihood of the proposal's slot, each times its power, -inf outside; without it in
+    scratch.last. With slopes also derivatives: by heights and numbers of the priors in scratch.by_height and
+    by_value, of the likelihood as slopes leaves them, times their powers. Where the caller is to find the
+    likelihood, scratch.asked says what of it, and nan is returned."""
     new, likelihood = 1 - state.slot[0], state.log_likelihood[0]
     prior = prior_of(data, state, scratch, new)
     if data.trait_density != 0 and wanted.whole and prior > -math.inf:
@@ -265,6 +267,7 @@ def assess(data, state, scratch, wanted):
         if wanted.slopes:
             add_number_slopes(data, state.values[new], wanted.which, scratch.by_value)
             set_engine_numbers(data, state.values[new], scratch.engine[1])
+            weigh_prior_slopes(scratch)
         if wanted.likelihood and data.use_data != 0:
             if wanted.answered:
                 likelihood = scratch.last[LAST_LIKELIHOOD]
@@ -283,7 +286,7 @@ def assess(data, state, scratch, wanted):
                     likelihood = slopes(data, state, scratch, int(wanted.proposed), wanted.parameters)
             if wanted.slopes:
                 weigh_slopes(scratch)
-        prior += scratch.power[0] * likelihood
+        prior = scratch.power[OF_PRIOR] * prior + scratch.power[OF_LIKELIHOOD] * likelihood
     scratch.last[LAST_LIKELIHOOD] = likelihood
     return prior if prior < math.inf else -math.inf  # what overflows, or is no number, is no state to be in
 
@@ -324,9 +327,21 @@ def weigh_slopes(scratch):
     """Derivatives of the likelihood to those of its power."""
     for c in range(scratch.by_length.shape[0]):
         for x in range(scratch.by_length.shape[1]):
-            scratch.by_length[c, x] *= scratch.power[0]
+            scratch.by_length[c, x] *= scratch.power[OF_LIKELIHOOD]
     for i in range(scratch.by_engine.shape[0]):
-        scratch.by_engine[i] *= scratch.power[0]
+        scratch.by_engine[i] *= scratch.power[OF_LIKELIHOOD]
+
+
+@merged
+def weigh_prior_slopes(scratch):
+    """Derivatives of the prior to those of its power; those of a trait are weighed where they are added."""
+    power = scratch.power[OF_PRIOR]
+    for i in range(scratch.by_value.shape[0]):
+        scratch.by_value[i] *= power
+    for x in range(scratch.by_height.shape[0]):
+        scratch.by_height[x] *= power
+        for c in range(scratch.by_deviation.shape[0]):
+            scratch.by_deviation[c, x] *= power
 
 
 @merged

@@ -59,7 +59,9 @@ from phloem.inference.time.records import (
     NOTHING,
     OF_ANCESTORS,
     OF_HAMILTON,
+    OF_LIKELIHOOD,
     OF_NUMBERS,
+    OF_PRIOR,
     OF_TREE,
     OTHER_MODEL,
     RATIO,
@@ -177,7 +179,8 @@ def advance(data, state, scratch, n_moves, task):
                     pending[RATIO] = change
             end_trajectory(data, state, scratch, which, pending[RATIO], tuning)
         elif value > -math.inf:
-            pending[RATIO] += value - scratch.power[0] * state.log_likelihood[0] - state.log_prior[0]
+            before = scratch.power[OF_LIKELIHOOD] * state.log_likelihood[0]
+            pending[RATIO] += value - before - scratch.power[OF_PRIOR] * state.log_prior[0]
         taken = fresh
         if not fresh and value > -math.inf:
             taken = math.log(uniform(state.rng)) < pending[RATIO]
