@@ -49,7 +49,8 @@ def with_engine(settings: TimeTreeSettings, data: TimeInput) -> tuple[TimeTreeSe
     if settings.engine == "patterns" or not chains.use_data:
         return settings, ""
     if settings.engine == "auto":
-        if chains.stones or settings.device == "gpu" or len(data.taxa) < MANY or not _have_ancestors(data):
+        other = chains.stones or chains.n_chains > 1 or settings.device == "gpu"
+        if other or len(data.taxa) < MANY or not _have_ancestors(data):
             return settings, ""
         share = _differences(data)
         if share > FEW:

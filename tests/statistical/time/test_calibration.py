@@ -8,7 +8,7 @@ thinned draws of the posterior the truth's rank is then uniform, for every numbe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -30,7 +30,9 @@ from phloem.inference.mcmc.structure import structure_of_model, structure_of_par
 from phloem.inference.time.ancestors.chain import answer as own_answer
 from phloem.inference.time.ancestors.sequences import VALUE
 from phloem.inference.time.compiled import by_address
-from phloem.inference.time.run import advanced, new_run
+from phloem.inference.time.coupled import new_coupled_run
+from phloem.inference.time.run import new_run
+from phloem.inference.time.sampler import any_advanced
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
 from phloem.inference.time.structure import of_clocks, time_model
 from phloem.inference.time.traits import TraitModel
@@ -107,7 +109,7 @@ class Case:
     rate over the clock's, and numbers that follow. every: generations between draws. trait: (rng, numbers,
     tree) → a trait of the tips, or None, and numbers that follow. sites: of every part, each with a rate of
     its own if there are several, or as linkage says with a clock, and relative is then of every part
-    (2, N). ancestors: of the chains."""
+    (2, N). ancestors: of the chains. coupled: settings of several chains."""
 
     tree: TreeModel
     drawn: Callable[[np.random.Generator], tuple[dict[str, float], DatedTree]]
@@ -119,6 +121,7 @@ class Case:
     sites: tuple[int, ...] = (N_SITES,)
     linkage: str = "proportional"
     ancestors: Literal["summed", "sampled"] = "summed"
+    coupled: dict[str, float] = field(default_factory=dict)
 
     @property
     def structure(self):
@@ -402,6 +405,10 @@ CASES = {
         dated=False,
     ),
 }
+CASES |= {
+    "coupled": replace(CASES["ucln"], coupled={"n_chains": 3, "heating": 0.2}),
+    "coupled, ancestors": replace(CASES["ancestors"], coupled={"n_chains": 3, "heating": 0.1}),
+}
 
 
 def evolved(
@@ -451,12 +458,10 @@ def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, n
         model = time_model(structure, case.tree, TAXA, bounds, float("nan"), trait)
         settings = TimeSettings(
             seed=replicate, n_runs=1, generations=(30 + N_DRAWS) * case.every, sample_every=case.every,
-            tuning_generations=30 * case.every, ancestors=case.ancestors,
+            tuning_generations=30 * case.every, ancestors=case.ancestors, **case.coupled,
         )  # fmt: skip
-        run = new_run(0, observed, model, settings)
-        if planted is not None:
-            run = replace(run, data=planted(run.data))
-        samples = advanced(run, settings.generations).samples
+        run = begun(observed, model, settings, planted)
+        samples = any_advanced(run, settings.generations).samples
         draws = dict(zip(run.columns.names, samples.numbers[-N_DRAWS:, 2:].T))
         kept = samples.parent[-N_DRAWS:], samples.sets[-N_DRAWS:, 0], samples.lengths[-N_DRAWS:]
         draws |= looked_at(*kept)
@@ -468,6 +473,17 @@ def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, n
             low, equal = (draws[name] < truth[name]).sum(), (draws[name] == truth[name]).sum()
             found.setdefault(name, []).append(int(low + rng.integers(equal + 1)))
     return {name: np.array(rank) for name, rank in found.items()}
+
+
+def begun(observed, model, settings, planted):
+    """A run at its start, or coupled chains, the constants of all as planted makes them."""
+    if settings.n_chains > 1:
+        run = new_coupled_run(0, observed, model, settings)
+        for h, chain in enumerate(run.chains):
+            run.chains[h] = chain if planted is None else replace(chain, data=planted(chain.data))
+        return run
+    run = new_run(0, observed, model, settings)
+    return run if planted is None else replace(run, data=planted(run.data))
 
 
 def p_value(rank: np.ndarray) -> float:

@@ -119,10 +119,11 @@ def clock_numbers(run):
 
 
 def refresh(run) -> float:
-    """power · log likelihood + log prior of the accepted state, from nothing."""
+    """Log likelihood and log prior of the accepted state, each times its power, from nothing."""
     run.scratch.done[:] = 0, -1, 0, 0
     advance(run.data, run.state, run.scratch, 1, REFRESH)
-    return float(run.scratch.power[0] * run.state.log_likelihood[0] + run.state.log_prior[0])
+    power, state = run.scratch.power, run.state
+    return float(power[0] * state.log_likelihood[0] + power[1] * state.log_prior[0])
 
 
 def step(run):
@@ -257,6 +258,29 @@ def test_slopes_of_a_power_of_the_likelihood(clock, monkeypatch):
 
     monkeypatch.setitem(globals(), "step", whole)
     assert slope_error(run, JOINT) > 1e-2
+
+
+HEATED = [(clock, "hamilton", JOINT) for clock in ("ucln", "ucgd", "shrinkage", "local")]
+HEATED += [("ucln", "hamilton_dates", DATES), ("ucgd", "hamilton_dates", DATES)]
+
+
+@pytest.mark.parametrize("ancestors", ["summed", "sampled"])
+@pytest.mark.parametrize("clock, move, which", HEATED)
+def test_slopes_of_a_power_of_the_posterior(clock, move, which, ancestors, monkeypatch):
+    """Of a heated chain: of prior, likelihood and trait, but not of Jacobians."""
+    run = run_of(clock, "skyride", move, TRAIT if clock == "ucln" else None, ancestors=ancestors)
+    run.scratch.power[:] = 0.3
+    assert slope_error(run, which) < 1e-6
+    right = step
+
+    def whole(run):  # a step that forgets the prior's power
+        run.scratch.power[1] = 1.0
+        found = right(run)
+        run.scratch.power[1] = 0.3
+        return found
+
+    monkeypatch.setitem(globals(), "step", whole)
+    assert slope_error(run, which) > 1e-2
 
 
 @pytest.mark.parametrize("clock, sd", [("ucln", "cv"), ("ucln", "log"), ("ucgd", "cv")])

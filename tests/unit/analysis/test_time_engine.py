@@ -50,6 +50,7 @@ def test_and_of_no_others_unasked(tmp_path):
         {"device": "gpu"},
         {"chains": TimeSettings(use_data=False)},
         {"chains": TimeSettings(stones=5)},
+        {"chains": TimeSettings(n_chains=2)},
     ):
         other = settings(tmp_path, **change)
         assert decided(other) == (other, "")

@@ -14,7 +14,7 @@ from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import structure_of_model
 from phloem.inference.time.ancestors.reference import log_joint
 from phloem.inference.time.ancestors.sequences import masks_of, packed, parsimonious, unpacked
-from phloem.inference.time.run import advanced, new_run
+from phloem.inference.time.run import advanced, new_run, stretch_after, work
 from phloem.inference.time.sampler import check_ancestors
 from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.inference.time.structure import time_model
@@ -101,8 +101,10 @@ def test_the_trace_has_the_likelihood_summed_over_ancestors():
     assert run.samples.numbers[-1, 0] == pytest.approx(total, abs=1e-9)
 
 
-def test_ancestors_are_drawn_from_their_conditional_distribution():
-    """All ancestors of a fixed tree at every site, counted, beside their probabilities."""
+@pytest.mark.parametrize("power", [1.0, 0.4])
+def test_ancestors_are_drawn_from_their_conditional_distribution(power):
+    """All ancestors of a fixed tree at every site, counted, beside their probabilities, or powers of these in
+    a heated chain."""
     run = run_of(5, 6, "HKY+FO", moves={"ancestral_states": 1.0}, seed=4)
     state, s = run.state, int(run.state.slot[0])
     model = run.model.engine.site_model(0, run.model.engine_values(state.values[s]))
@@ -113,13 +115,14 @@ def test_ancestors_are_drawn_from_their_conditional_distribution():
             column = np.append(tips[:, site], own)[:, None]
             lengths = state.lengths[s, 0]
             value = log_joint(column, np.zeros(1, np.uint8), state.parent[s], lengths, model)
-            expected[site, k] = np.exp(value)
+            expected[site, k] = np.exp(power * value)
     expected /= expected.sum(axis=1, keepdims=True)
     place = {tuple(own): k for k, own in enumerate(every)}
     found, n = np.zeros((6, len(every))), 1_500
-    run = advanced(run, 200)
+    here = stretch_after(run.settings, 0)
+    work(run, 200, here, power)
     for _ in range(n):
-        run = advanced(run, 12)
+        work(run, 12, here, power)
         for site, own in enumerate(unpacked(state.sequences, 6).T):
             found[site, place[tuple(own)]] += 1
     assert (run.state.accepted == run.state.tried).all()
