@@ -92,27 +92,55 @@ def takes_data(
     options += _of_partitions() if partitions else []
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command)
-        types = {name: eval(text, command.__globals__) for name, text in command.__annotations__.items()}
-        declared = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for name, annotation, default in options
-        ]
-        mine = [
-            one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=types[name])
-            for name, one in own.parameters.items()
-            if name != "data"
-        ]
-
-        @functools.wraps(command)
-        def with_options(**given: Any) -> None:
-            data = {name: given.pop(name) for name, _, _ in options}
-            command(data=data, **given)
-
-        together = [declared[0], *mine, *declared[1:]]
-        with_options.__signature__ = own.replace(parameters=together)  # type: ignore[attr-defined]
-        with_options.__annotations__ = {one.name: one.annotation for one in together}
-        del with_options.__wrapped__  # typer would read the signature of what is wrapped
-        return with_options
+        return replaced(command, "data", options, lambda own, at: [own[0], *at, *own[1:]])
 
     return decorate
+
+
+COUPLING: _Options = [
+    ("chains", int, typer.Option(1, help="Metropolis-coupled chains in each run, where one has many peaks.")),
+    ("heating", float, typer.Option(0.1, help="Chain i runs at 1 / (1 + heating i).")),
+    ("swap_every", int, typer.Option(20, help="Generations between tries to swap two chains.")),
+    ("swap_seed", int | None, typer.Option(None, help="Of the swaps of chains; the seed.")),
+]
+
+
+def takes_coupling(command: Callable[..., None]) -> Callable[..., None]:
+    """Replaces the parameter `coupling` of a command by options about heated chains, which follow all of its
+    own; it gets them as a dictionary."""
+    return replaced(command, "coupling", COUPLING, lambda own, at: [*at, *own])
+
+
+def replaced(
+    command: Callable[..., None],
+    parameter: str,
+    options: _Options,
+    arranged: Callable[[list[inspect.Parameter], list[inspect.Parameter]], list[inspect.Parameter]],
+) -> Callable[..., None]:
+    """The command with options in place of a parameter, which it gets as a dictionary. arranged: in which
+    order they come, by these options and the command's others."""
+    own = inspect.signature(command)
+    types = {
+        name: eval(kind, command.__globals__) if isinstance(kind, str) else kind
+        for name, kind in command.__annotations__.items()
+    }
+    declared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, annotation, default in options
+    ]
+    mine = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=types[name])
+        for name, one in own.parameters.items()
+        if name != parameter
+    ]
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        together = {name: given.pop(name) for name, _, _ in options}
+        command(**{parameter: together}, **given)
+
+    together = arranged(declared, mine)
+    with_options.__signature__ = own.replace(parameters=together)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {one.name: one.annotation for one in together}
+    del with_options.__wrapped__  # typer would read the signature of what is wrapped
+    return with_options

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from phloem.cli.data_options import DEVICES, takes_data
+from phloem.cli.data_options import DEVICES, takes_coupling, takes_data
 from phloem.cli.date_options import OPTIONS
 from phloem.cli.mcmc import PILOT, UNTIL_CONVERGED
 
@@ -68,8 +68,10 @@ PREFIX = typer.Option(
 
 
 @takes_data(partitions=True)
+@takes_coupling
 def time(
     data: dict[str, Any],
+    coupling: dict[str, Any],
     dates: str | None = typer.Option(None, help="Table of names and sampling dates; none: all of one time."),
     date_field: int | None = DATE_FIELD,
     date_delimiter: str | None = OPTIONS["date_delimiter"],
@@ -100,12 +102,6 @@ def time(
     generations: int | None = GENERATIONS,
     until_converged: bool = UNTIL_CONVERGED,
     runs: int = typer.Option(2, help="Independent runs from random trees, to compare with each other."),
-    chains: int = typer.Option(
-        1, help="Metropolis-coupled chains in each run, for posteriors of many peaks."
-    ),
-    heating: float = typer.Option(0.1, help="Chain i runs at 1 / (1 + heating i)."),
-    swap_every: int = typer.Option(20, help="Generations between tries to swap two chains."),
-    swap_seed: int | None = typer.Option(None, help="Of the swaps of chains; the seed."),
     start: Literal["random", "lsd"] = START,
     engine: Literal["auto", "patterns", "ancestors"] = ENGINE,
     device: Literal["auto", "cpu", "gpu"] = DEVICE,
@@ -127,8 +123,7 @@ def time(
 ) -> None:
     """Dated trees: ages, rates, population sizes and topologies, by Hamiltonian Monte Carlo and tree moves.
 
-    An interrupted analysis is resumed from its checkpoint when the same command is given again.
-    """
+    An interrupted analysis is resumed from its checkpoint when the same command is given again."""
     settings = _on_devices(devices, _settings(dict(locals())))
     if pilot is not None:
         _foretell(settings, pilot)
@@ -158,7 +153,7 @@ def _settings(options: dict[str, Any]) -> TimeTreeSettings:
 
     for name in ("progress", "pilot", "devices"):  # which are of the command, not of the analysis
         del options[name]
-    options |= options.pop("data")
+    options |= options.pop("data") | options.pop("coupling")
     options["dates"], options["trait"] = _date_source(options), _trait(options)
     given = {"cutoff": options.pop("cutoff"), "sampled": options.pop("sampled")}
     tree = TreeModel(
