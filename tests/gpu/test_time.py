@@ -11,6 +11,7 @@ from phloem.data.alphabet import alphabet
 from phloem.density.parameterisation import PartModel
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
+from phloem.inference.time.coupled import coupled_advanced, new_coupled_run
 from phloem.inference.time.records import CALLER, LAST_LIKELIHOOD, TAKEN
 from phloem.inference.time.run import advanced, new_run
 from phloem.inference.time.sampler import plain_time_likelihood
@@ -70,6 +71,23 @@ def test_chains_on_a_device(text, datatype, tmp_path):
     whole, half = (advanced(new_run(0, observed, model, settings, device="gpu"), n) for n in (32, 12))
     resumed = new_run(0, observed, model, settings, (half.state, half.samples), device="gpu")
     assert np.array_equal(advanced(resumed, 20).samples.numbers, whole.samples.numbers)
+
+
+def test_coupled_chains_on_a_device(tmp_path):
+    """Those of the CPU, swaps among them; in threads, and resumed, bit for bit."""
+    alignment, model, observed = case("HKY+FO+G4", "dna", tmp_path)
+    settings = replace(SETTINGS, n_runs=1, n_chains=3, swap_every=2)
+    whole, threads, on_cpu = (
+        coupled_advanced(new_coupled_run(0, observed, model, settings, device=d, threads=n), 32)
+        for d, n in (("gpu", 1), ("gpu", 3), ("cpu", 1))
+    )
+    assert whole.coupling.swaps_accepted.sum() > 2 and largest_error(whole, alignment) < 1e-9
+    np.testing.assert_allclose(whole.samples.numbers, on_cpu.samples.numbers, rtol=1e-7, atol=1e-7)
+    assert np.array_equal(whole.coupling.rank, on_cpu.coupling.rank)
+    assert np.array_equal(threads.samples.numbers, whole.samples.numbers)
+    half = coupled_advanced(new_coupled_run(0, observed, model, settings, device="gpu"), 12)
+    resumed = new_coupled_run(0, observed, model, settings, (half.state, half.samples), device="gpu")
+    assert np.array_equal(coupled_advanced(resumed, 20).samples.numbers, whole.samples.numbers)
 
 
 def test_trajectories_of_the_model_alone(tmp_path, monkeypatch):
