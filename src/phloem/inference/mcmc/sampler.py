@@ -172,7 +172,7 @@ def gathered(spread: Spread, runs: list, before: list[Samples]) -> tuple[list, l
     for r in range(runs[0].settings.n_runs):
         states, drawn = zip(*((state, new) for rank in parts for n, state, new in rank if n == r))
         samples = extended(before[r], [merged_samples(drawn)]) if before else merged_samples(drawn)
-        whole.append(replace(runs[0], number=r, state=whole_state(states), samples=samples))
+        whole.append(runs[0].holding(r, whole_state(states), samples))
     return whole, going
 
 

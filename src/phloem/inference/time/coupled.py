@@ -87,6 +87,13 @@ class CoupledRun:
     def generation(self) -> int:
         return self.chains[0].generation
 
+    def holding(self, number: int, state: Any, samples: Samples) -> CoupledRun:
+        """The same of another run, to be looked at, not advanced. state: CoupledState."""
+        coupling = _coupling_of(state)
+        states = [_state_of(state, coupling, h) for h in range(len(self.chains))]
+        chains = [run.holding(number, own, run.samples) for run, own in zip(self.chains, states)]
+        return replace(self, chains=chains, coupling=coupling, samples=samples)
+
     @property
     def by_rank(self) -> list[Run]:
         """The chains, the cold one first."""
@@ -127,12 +134,16 @@ def new_coupled_run(
         seed = settings.seed if settings.swap_seed is None else settings.swap_seed
         coupling = Coupling(np.arange(n), stream(seed, number, SWAPS), *swaps)
     else:
-        coupling = Coupling(*(np.array(getattr(stored[0], name)) for name in Coupling._fields))
+        coupling = _coupling_of(stored[0])
     chains = []
     for h in range(n):
         begin = None if stored is None else (_state_of(stored[0], coupling, h), stored[1])
         chains.append(new_run(number, observed, model, settings, begin, origin, device, h))
     return CoupledRun(chains, coupling, chains[0].samples, threads)
+
+
+def _coupling_of(whole: Any) -> Coupling:
+    return Coupling(*(np.array(getattr(whole, name)) for name in Coupling._fields))
 
 
 def _state_of(whole: Any, coupling: Coupling, h: int) -> TimeState:

@@ -81,6 +81,10 @@ class Run:
     def generation(self) -> int:
         return int(self.state.generation[0])
 
+    def holding(self, number: int, state: TimeState, samples: Samples) -> Run:
+        """The same of another run, to be looked at, not advanced."""
+        return replace(self, number=number, state=state, samples=samples)
+
     @property
     def chains(self) -> list[Run]:
         """As coupled.CoupledRun has them."""

@@ -22,6 +22,7 @@ from phloem.inference.mcmc.spread import Share, own_state, shares, shares_text, 
 from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time import sampler as time_sampler
 from phloem.inference.time.sampler import sample as sample_dated
+from phloem.inference.time.sampler import swaps_of
 from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.inference.time.structure import time_model
 from phloem.io.date_table import read_dates
@@ -273,8 +274,9 @@ def dated():
     structure = structure_of_model(model_for_alignment("JC", DENGUE), DENGUE.n_sites)
     model = time_model(structure, TreeModel(), DENGUE.taxa, np.stack(dates.ages, 1), dates.latest)
 
-    def work(size: int, prefix: str | None = None, generations: int = 600):
-        settings = TimeSettings(n_runs=3, generations=generations, sample_every=20, check_every=200)
+    def work(size: int, prefix: str | None = None, generations: int = 600, **more):
+        usual = {"n_runs": 3, "generations": generations, "sample_every": 20, "check_every": 200}
+        settings = TimeSettings(**usual | more)
         return on_ranks(
             size,
             lambda ranks: sample_dated(
@@ -295,6 +297,17 @@ def test_dated_trees_do_not_depend_on_the_number_of_ranks(dated, monkeypatch):
     right = time_sampler.new_run
     monkeypatch.setattr(time_sampler, "new_run", lambda r, *a: replace(right(r % 2, *a), number=r))
     assert not same(alone, dated(3))
+
+
+def test_coupled_dated_trees_do_not_depend_on_the_number_of_ranks(dated, tmp_path):
+    own = {"n_chains": 2, "tuning_generations": 100}
+    alone, prefix = dated(1, **own), str(tmp_path / "x")
+    assert all(run.state.swaps_tried.sum() == 30 for run in alone.runs)
+    assert same(alone, dated(2, **own))
+    dated(2, prefix, 400, **own)
+    on = dated(3, prefix, **own)
+    assert on.resumed_at == 400 and swaps_of(on.runs) == swaps_of(alone.runs)
+    assert all(np.array_equal(a.samples.numbers, b.samples.numbers) for a, b in zip(alone.runs, on.runs))
 
 
 def test_dated_trees_go_on_on_another_number_of_ranks(dated, tmp_path):
