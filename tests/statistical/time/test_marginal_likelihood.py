@@ -103,6 +103,13 @@ def test_a_rate_that_is_sampled_against_quadrature():
     assert abs(found.log - by_quadrature()) < 4 * found.error
 
 
+def test_cold_ones_of_coupled_chains_find_the_same(monkeypatch):
+    monkeypatch.setitem(globals(), "SETTINGS", replace(SETTINGS, n_chains=3, heating=0.5))
+    found = estimate_of_rates()
+    assert 0.0 < found.error < 0.08
+    assert abs(found.log - by_quadrature()) < 4 * found.error
+
+
 def test_branch_rates_that_hardly_differ_change_little():
     """A clock's spread that is held near 0 is a strict clock."""
     found = estimate_of_rates("ucln", clock_cv=1e-3)
