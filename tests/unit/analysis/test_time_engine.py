@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from phloem.analysis.dated_input import DateOptions
-from phloem.analysis.time import TimeSettings, TimeTreeSettings
+from phloem.analysis.time import TimeSettings, TimeTreeSettings, run_time
 from phloem.analysis.time_data import time_input
 from phloem.analysis.time_start import MANY, time_selection, with_engine, with_usual_samples
 from phloem.errors import InputError
@@ -75,3 +76,18 @@ def test_what_is_asked_for_is_done_or_refused(tmp_path):
     ):
         with pytest.raises(InputError, match=words):
             decided(replace(few, **change))
+
+
+def test_swaps_are_in_the_record(tmp_path):
+    own = TimeSettings(n_chains=3, generations=4_000, threads=2)
+    asked = settings(tmp_path, n=5, prefix=str(tmp_path / "x"), chains=own)
+    result = run_time(asked)
+    assert len(result.swaps) == 2 and min(result.swaps) > 0
+    record = json.loads((tmp_path / "x.json").read_text())
+    assert record["swaps_between_neighbouring_ranks"] == list(result.swaps)
+    assert record["settings"]["chains"]["n_chains"] == 3
+    again = run_time(asked)
+    assert again.was_finished and again.swaps == result.swaps
+    for other in (replace(own, heating=0.2), TimeSettings(generations=4_000)):
+        with pytest.raises(InputError, match="heating"):
+            run_time(replace(asked, chains=other))

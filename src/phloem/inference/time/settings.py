@@ -135,7 +135,7 @@ class TimeSettings:
         require_threads(self.threads)
         if not 0 <= self.warm_up < 1:
             raise InputError(f"warm_up is a share of the generations, 0 ≤ warm_up < 1, not {self.warm_up}")
-        if not 0 <= self.heating < float("inf"):
+        if not 0 <= self.heating * self.n_chains < float("inf"):  # the hottest chain's power is above 0
             raise InputError(f"heating must be a number of 0 or more, not {self.heating}")
         usual = self.heating == 0.1 and self.swap_every == SWAP_EVERY and self.swap_seed is None
         if self.n_chains == 1 and not usual:

@@ -143,7 +143,12 @@ def test_warnings_and_shares():
 
 
 def test_what_makes_no_sense_is_refused():
-    for wrong in ({"n_chains": 0}, {"n_chains": 2, "heating": -1.0}, {"n_chains": 2, "swap_every": 0}):
+    for wrong in (
+        {"n_chains": 0},
+        {"n_chains": 2, "heating": -1.0},
+        {"n_chains": 2, "heating": 1.7e308},
+        {"n_chains": 2, "swap_every": 0},
+    ):
         with pytest.raises(InputError):
             TimeSettings(**wrong)
     for alone in ({"heating": 0.2}, {"swap_every": 7}, {"swap_seed": 3}):
