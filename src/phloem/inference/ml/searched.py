@@ -26,8 +26,9 @@ from phloem.likelihood.state import ModelPoint
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue
-from phloem.pruning.cpu.directed_messages import DirectedMessages, bytes_of
+from phloem.pruning.cpu.directed_messages import DirectedMessages
 from phloem.pruning.cpu.directed_sets import DirectedSets, TreeMessages
+from phloem.pruning.cpu.directed_storage import bytes_of
 from phloem.pruning.interface import Problem
 from phloem.tree.half_edges import HalfEdges, half_edges, tree_of
 from phloem.tree.layout import tree_layout
@@ -321,11 +322,6 @@ def refuse(model: Model) -> None:
         raise ModelError(
             f"{model.name} has {model.n_length_classes} sets of branch lengths, the search knows one",
             hint="Search under a model without +H, then fit this one: phloem likelihood --optimize --tree.",
-        )
-    if model.unseen:
-        raise ModelError(
-            f"{model.name} is conditional on variable characters, which the search cannot do yet",
-            hint="Search without +ASC, then fit this model: phloem likelihood --optimize --tree.",
         )
     if not root_is_free(model):
         raise ModelError(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from phloem.model.record import SiteModel
@@ -18,29 +17,27 @@ from phloem.pruning.cpu.directed import (
     Columns,
     Messages,
     Numbers,
-    Shape,
     fill_messages,
     log_likelihood_at,
     write_matrices,
 )
-from phloem.pruning.cpu.directed_insertions import Desk, Looks, Star, fit_insertions
-from phloem.pruning.cpu.directed_lengths import FIT, Room, sweep
-from phloem.pruning.cpu.directed_quartets import Quartet, Resolutions, fit_resolutions
+from phloem.pruning.cpu.directed_ascertainment import Unseen
+from phloem.pruning.cpu.directed_insertions import Looks, fit_insertions
+from phloem.pruning.cpu.directed_lengths import FIT, sweep
+from phloem.pruning.cpu.directed_quartets import Resolutions, fit_resolutions
 from phloem.pruning.cpu.directed_regrafts import (
     BEFORE,
     GOES_ON,
     OUT,
     PRUNED,
     Share,
-    Walk,
     ask,
     list_steps,
     score_steps,
 )
+from phloem.pruning.cpu.directed_storage import LANES, Thread, quartet_of, shape_of, thread_of
 from phloem.pruning.interface import Problem
 
-# Two registers of float64: the products of a matrix then wait for each other half as often as with one.
-LANES = (0,) * (16 if llvm.get_host_cpu_features().get("avx512f") else 8)
 _SHARES = 16  # of the blocks of patterns, every 16th each: sums do not depend on the number of threads
 # After so many shares, regrafts are out whose loss in them is already beyond this part of what they may lose.
 _SCREENS = ((2, 2 / 3), (6, 1.0), (_SHARES, np.inf))
@@ -57,13 +54,6 @@ class Regrafts(NamedTuple):
     out: np.ndarray
     scores: np.ndarray
     steps: np.ndarray
-
-
-class _Thread(NamedTuple):
-    """half: as Messages.half."""
-
-    desk: Desk
-    half: np.ndarray
 
 
 class DirectedMessages:
@@ -102,11 +92,14 @@ class DirectedMessages:
         tips_by_block[:] = by_block.ravel()
         lanes = shape.blocks * n
         self._columns = Columns(tips_by_block, filled, np.zeros(lanes), np.ones(lanes), part.astype(np.int64))
+        pairs = [(span.start + np.flatnonzero(~one.ascertained), span.start + np.flatnonzero(one.ascertained))
+                 for one, span in zip(problems, self._spans)]  # fmt: skip
+        self._unseen = Unseen([pair for pair in pairs if len(pair[1])], filled)
         edges, size = 4 * tips - 6, shape.categories * padded
         square = size * padded * shape.parts
         values, powers = aligned(edges * size * lanes), aligned(edges * lanes)
         matrices = aligned(edges * square), aligned(edges * square)
-        self._threads = [_thread_of(shape, radius) for _ in range(threads)]
+        self._threads = [thread_of(shape, radius) for _ in range(threads)]
         self._messages = Messages(values, self._threads[0].half, powers, *matrices)
         size *= shape.parts
         self._numbers = Numbers(*(np.zeros(k) for k in (square, square, size, size, square)))
@@ -173,13 +166,14 @@ class DirectedMessages:
         """The log-likelihood at the branch of a half-edge whose message is up to date, as the other end's."""
         room = self._threads[0].desk.room.first
         h = back[root]
-        return log_likelihood_at(
+        value = log_likelihood_at(
             h, self._blocks, back, self._columns, self._numbers, self._messages, room, self.shape, self._sites
         )
+        return self._unseen.put(value, self._sites)
 
     def sites(self) -> np.ndarray:
         """(P,) log-likelihoods of the patterns, of the last fill or sweep."""
-        return self._sites[self._real].copy()
+        return self._unseen.conditional(self._sites.copy())[self._real]
 
     def regrafts(
         self,
@@ -203,7 +197,7 @@ class DirectedMessages:
         what[back[steps[:, OUT]]] |= MIDDLE
         root, found = int(order[0]), np.zeros((len(shares), len(steps) + 1))
 
-        def work(k: int, thread: _Thread) -> None:
+        def work(k: int, thread: Thread) -> None:
             own = np.arange(shares[k], self.shape.blocks, _SHARES)
             messages, share = self._messages._replace(half=thread.half), Share(own, order, what)
             walk, room = thread.desk.walk, thread.desk.room.first
@@ -212,7 +206,14 @@ class DirectedMessages:
             found[k, -1] = log_likelihood_at(back[root], own, *data, room, self.shape, self._sites)
 
         self._share_out(work, len(shares))
-        return found.sum(0)
+        return found.sum(0) + self._unseen.constant * (shares.start == 0)
+
+    def prepare(self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> None:
+        """For scores: P of all branches, and what is expected to have gone unseen on this tree."""
+        self.write_matrices(back, lengths)
+        if self._unseen and not self._towards_tip:
+            self.fill_half(back, lengths, order)
+            self._towards_tip = True
 
     def write_matrices(self, back: np.ndarray, lengths: np.ndarray) -> None:
         """P of all branches; messages towards tip 0 of this very tree stay up to date."""
@@ -259,17 +260,20 @@ class DirectedMessages:
         n, padded = len(branches), self.shape.blocks * len(self.shape.lanes)
         found = Resolutions(np.zeros((n, 3)), np.zeros((n, 3, 5)), np.zeros((n, 3, padded)))
 
-        def work(share: int, thread: _Thread) -> None:
+        def work(share: int, thread: Thread) -> None:
             own = np.arange(share, n, len(self._threads))
             part = Resolutions(*(np.ascontiguousarray(x[own]) for x in found))
             fit_resolutions(
                 branches[own], back, lengths, self._columns, self._numbers, self._messages,
-                _quartet_of(self.shape, thread.desk.room), self.shape, part,
+                quartet_of(self.shape, thread.desk.room), self.shape, part,
             )  # fmt: skip
             for whole, mine in zip(found, part):
                 whole[own] = mine
 
         self._share_out(work, len(self._threads))
+        if self._unseen:
+            self._unseen.conditional(found.sites)
+            found.values[:] = found.sites @ self._columns.weights
         return found._replace(sites=found.sites[:, :, self._real])
 
     def fitted(
@@ -280,7 +284,7 @@ class DirectedMessages:
         padded = self.shape.blocks * len(self.shape.lanes)
         result = Looks(np.zeros((len(rows), 4)), np.zeros((len(rows) if sites else 0, padded)))
 
-        def work(share: int, thread: _Thread) -> None:
+        def work(share: int, thread: Thread) -> None:
             own = slice(share, None, len(self._threads))
             part = Looks(*(np.ascontiguousarray(x[own]) for x in result))
             fit_insertions(
@@ -291,9 +295,10 @@ class DirectedMessages:
                 whole[own] = mine
 
         self._share_out(work, len(self._threads))
-        return result._replace(sites=result.sites[:, self._real])
+        result.found[:, 0] += self._unseen.constant
+        return result._replace(sites=self._unseen.conditional(result.sites)[:, self._real])
 
-    def _share_out(self, work: Callable[[int, _Thread], None], n_shares: int) -> None:
+    def _share_out(self, work: Callable[[int, Thread], None], n_shares: int) -> None:
         """work(share, thread) of every share, each thread every n-th."""
         n = len(self._threads)
 
@@ -322,7 +327,7 @@ def screened(
     ends within it, as most patterns lose by a bad move; so on after three eighths.
     """
     for one, own in zip(sets, lengths):
-        one.write_matrices(back, own)
+        one.prepare(back, own, order)
     stack = np.zeros((2 * radius + 4, 4), np.int64)
     count = list_steps(pruned, back, sets[0].shape.tips, radius, np.zeros((0, 7), np.int64), stack)
     steps, first = np.zeros((count, 7), np.int64), 0
@@ -353,42 +358,3 @@ def _with_ways(steps: np.ndarray, good: np.ndarray) -> tuple[np.ndarray, np.ndar
     fewer[:, GOES_ON] = 0
     fewer[fewer[later, BEFORE], GOES_ON] = 1
     return fewer, rows
-
-
-def shape_of(problems: Sequence[Problem]) -> Shape:
-    """Blocks of patterns, and the most states and categories of any."""
-    blocks = sum(-(-len(one.pattern_weights) // len(LANES)) for one in problems)
-    states = max(one.state_sets.shape[1] for one in problems)
-    categories = max(one.n_categories for one in problems)
-    tips = problems[0].tip_codes.shape[0]
-    return Shape(LANES, tips, blocks, categories, -(-states // 4) * 4, len(problems))
-
-
-def bytes_of(problems: Sequence[Problem]) -> float:
-    """What the messages of problems that share lengths take, and their matrices."""
-    shape = shape_of(problems)
-    column, edges = float(shape.categories * shape.states), 4.0 * shape.tips - 6
-    return 8 * edges * column * (shape.blocks * len(LANES) + 2 * shape.parts * shape.states)
-
-
-def _thread_of(shape: Shape, radius: int) -> _Thread:
-    n, size = len(shape.lanes), shape.categories * shape.states
-    column, edges = size * n, 4 * shape.tips - 6
-    a, b, c, d, e = (aligned(column) for _ in range(5))
-    theta, stack = aligned(shape.blocks * column), np.zeros(4 * shape.tips, np.int64)
-    room = Room(a, b, theta, np.zeros(3 * size * shape.parts), stack)
-    walk = Walk(aligned((radius + 1) * column), np.zeros((radius + 1) * n), c, d, e)
-    ends, sent = aligned(3 * shape.blocks * column), aligned(3 * shape.blocks * column)
-    star = Star(
-        ends, sent, np.zeros(shape.blocks * n), np.zeros(3), np.zeros(radius + 1, np.int64), np.zeros(0)
-    )
-    return _Thread(Desk(room, walk, star), aligned(edges * column))
-
-
-def _quartet_of(shape: Shape, room: Room) -> Quartet:
-    n, size = len(shape.lanes), shape.categories * shape.states
-    span = shape.blocks * size * n
-    return Quartet(
-        room, aligned(4 * span), aligned(4 * span), aligned(span), np.zeros(shape.blocks * n), np.zeros(5),
-        np.zeros(size * shape.states * shape.parts),
-    )  # fmt: skip

@@ -18,7 +18,7 @@ from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.simulation import simulate_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.grammar import parse_model
-from phloem.pruning.cpu.directed_messages import LANES
+from phloem.pruning.cpu.directed_storage import LANES
 from phloem.tree.half_edges import half_edges, preorder, topology_key, tree_of
 from phloem.tree.random import taxon_names, uniform_unrooted
 from phloem.tree.splits import robinson_foulds
@@ -130,10 +130,6 @@ def test_what_the_search_cannot_do_is_refused(simulated):
     for model, words in (("UNREST", "not reversible"), ("JC+H2", "sets of branch lengths")):
         with pytest.raises(ModelError, match=words):
             search_tree(simulated, model_for_alignment(model, simulated))
-    rows = {"a": "010110", "b": "011010", "c": "100101", "d": "101001"}
-    binary = alignment_from_sequences(rows, alphabet("binary"))
-    with pytest.raises(ModelError, match="conditional"):
-        search_tree(binary, model_for_alignment("MK+ASC", binary))
     pair = alignment_from_sequences({"a": "ACGT", "b": "ACGA"}, alphabet("dna"))
     with pytest.raises(InputError, match="three taxa"):
         search_tree(pair, model_for_alignment("JC", pair))
