@@ -18,6 +18,7 @@ from phloem.analysis.ml_differences import (
 )
 from phloem.analysis.ml_files import write_result
 from phloem.analysis.ml_merge import merge_settings, merging_record
+from phloem.analysis.ml_outgroup import hung, outgroup_of, rooted
 from phloem.analysis.ml_report import choice_record, model_text_of, parts_record
 from phloem.analysis.ml_settings import (
     MlSettings,
@@ -57,8 +58,9 @@ _NOT_CONVERGED = "the last fit of lengths and parameters did not converge"
 class MlResult:
     """found: what the search found, on the distinct sequences. choices: of models, by name of the part ("" of
     one alignment). merging: of parts, and those that were given. tree: of all sequences, with
-    its drawing for a terminal. supports: of the tree's branches, if any were asked for. files: name → what it
-    holds. seconds: of choice, search and supports, without reading."""
+    its drawing for a terminal. outgroup: taxa that it is written and drawn from. supports: of the tree's
+    branches, if any were asked for. files: name → what it holds. seconds: of choice, search and supports,
+    without reading."""
 
     settings: MlSettings
     found: SearchResult | None
@@ -66,6 +68,7 @@ class MlResult:
     supports: BranchSupports | None
     rows: Distinct
     tree: Tree | None
+    outgroup: tuple[str, ...]
     merging: tuple[Merging, tuple[Part, ...]] | None
     drawing: str
     data: dict[str, object]
@@ -83,7 +86,7 @@ class MlResult:
     def newick(self) -> str:
         """The tree, with supports if there are any."""
         tree = self.tree if self.supports is None else self.supports.tree
-        return "" if tree is None else newick_text([tree]).strip()
+        return "" if tree is None else newick_text([hung(tree, self.outgroup)]).strip()
 
     def to_json(self) -> dict[str, object]:
         """A record of plain numbers, strings, lists and dictionaries."""
@@ -175,6 +178,7 @@ def analysed(
     data = read_ml_data(settings)
     rows = data.rows
     given, warnings = _start(settings, rows)
+    outgroup = outgroup_of(settings.outgroup, data.alignment.taxa)
     warnings = [*data.warnings, *warnings]
     tries = settings.radius, settings.patience, settings.starts
     of_search = SearchSettings(*tries, settings.seed, settings.threads)
@@ -193,15 +197,16 @@ def analysed(
         checkpoint = checkpoint_of(settings, texts) if resumable else None
         found = search(searched_data, start, of_search, told, of_supports, checkpoint, here)
         tree = rows.put_back(found.optimum.tree)
+        warnings += rooted(tree, outgroup)[1] if outgroup else []
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
         resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
         drawn = _bootstrapped(settings, *resampled, found, of_search, told, here)
         supports = supports_of(found.optimum.tree, found.supports, drawn, rows)
-    made = settings, found, choices, supports, rows, tree
+    made = settings, found, choices, supports, rows, tree, outgroup
     result = MlResult(
         *made,
         merging=None if merging is None else (merging, given_parts),
-        drawing=draw_tree(tree, 80) if tree is not None else "",
+        drawing=draw_tree(hung(tree, outgroup), 80) if tree is not None else "",
         data=data.record(),
         files=settings.files,
         seconds=time.perf_counter() - begin,

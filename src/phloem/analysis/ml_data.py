@@ -117,12 +117,26 @@ def read_ml_data(settings: MlSettings) -> MlData:
         alignment = alignment_of(settings)
         named = settings.model if not settings.automatic else None
         rows = _distinct([alignment], settings)
-        return MlData(settings, (Part("", alignment, named),), False, rows, ())
+        return MlData(settings, (Part("", alignment, named),), False, rows, _without_data([alignment]))
     scheme, parts = parts_of(settings, settings.model if not settings.automatic else None)
     if holds_parts(settings.model):
         parts = tuple(replace(part, model_text=settings.model) for part in parts)
     rows = _distinct([part.alignment for part in parts], settings)
-    return MlData(settings, parts, True, rows, dropped_columns(scheme.dropped))
+    empty = _without_data([part.alignment for part in parts])
+    return MlData(settings, parts, True, rows, (*dropped_columns(scheme.dropped), *empty))
+
+
+def _without_data(alignments: Sequence[Alignment]) -> tuple[str, ...]:
+    """What is said of taxa of which nothing is known in any part."""
+    known = np.zeros(alignments[0].n_taxa, bool)
+    for one in alignments:
+        told = np.array(~one.state_sets.all(1))
+        known |= told[one.codes].any(1)
+    names = [name for name, some in zip(alignments[0].taxa, known.tolist()) if not some]
+    if not names:
+        return ()
+    listed = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    return (f"of {len(names)} taxa nothing is known, their places mean nothing: {listed}",)
 
 
 def _distinct(alignments: Sequence[Alignment], settings: MlSettings) -> Distinct:

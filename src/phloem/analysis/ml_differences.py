@@ -165,7 +165,7 @@ def _not_here(settings: MlSettings) -> list[str]:
     """Options that were given, and that this engine does not obey."""
     usual = MlSettings(settings.alignment)
     others = (
-        "partitions", "merge", "merge_percent", "linkage", "link", "starts", "patience",
+        "partitions", "merge", "merge_percent", "linkage", "link", "starts", "patience", "outgroup",
         "keep_identical", "alrt", "ufboot", "bnni", "bootstrap", "genetic_code", "model_set", "rate_set",
         "frequency_set", "most_classes", "criterion", "partition_name",
     )  # fmt: skip

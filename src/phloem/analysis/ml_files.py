@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
 from phloem.analysis.ml_data import MlData, columns_of
 from phloem.analysis.ml_merge import scheme_text
+from phloem.analysis.ml_outgroup import rooted
 from phloem.analysis.ml_report import choices_table, report_text
 from phloem.analysis.model_file import model_file_of, text_of_parts
 from phloem.analysis.outputs import write_json
@@ -33,7 +34,12 @@ def write_result(result: MlResult, data: MlData) -> None:
             write_trees(f"{prefix}.parts.nwk", part_trees(likelihood, data))
     if result.settings.picture is not None and result.tree is not None:
         labelled = result.tree if supports is None else supports.tree
-        save_picture(at_midpoint(labelled), result.settings.picture, DrawSettings())
+        where = result.outgroup
+        save_picture(
+            rooted(labelled, where)[0] if where else at_midpoint(labelled),
+            result.settings.picture,
+            DrawSettings(),
+        )
     if supports is not None and supports.replicates:
         write_trees(f"{prefix}.bootstrap.nwk", supports.replicates)
     if result.merging is not None:

@@ -39,7 +39,7 @@ COLUMNS = (
     "gene", "taxa", "sites", "model", "log_likelihood", "tree_length", "support_mean", "seconds", "error"
 )  # fmt: skip
 _FORM = 1
-_NOT_HERE = ("partitions", "tree", "picture", "linkage", "link", "block", "engine", "sprta")
+_NOT_HERE = ("partitions", "tree", "picture", "linkage", "link", "block", "outgroup", "engine", "sprta")
 
 
 @dataclass(frozen=True, eq=False)

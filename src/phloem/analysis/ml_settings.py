@@ -65,7 +65,8 @@ class MlSettings(FitSettings):
     search. model_set, rate_set, frequency_set: separated by commas; with criterion and most_classes they say
     what is chosen from. tree: a file with a tree to begin from. starts, radius, patience:
     inference/ml/tree_search.py. keep_identical: search with all sequences, equal ones too. picture: a file
-    for the tree, .svg, .png or .pdf. linkage: what branch lengths of parts have in common, None for
+    for the tree, .svg, .png or .pdf. outgroup: taxa between commas, beside which the tree is written and
+    drawn. linkage: what branch lengths of parts have in common, None for
     proportional; link: parameters that parts share, as analysis.partitioned_likelihood.read_linkage has them.
     engine: on patterns, or on differences of very many nearly equal genomes (analysis/ml_differences.py),
     which has supports of its own, sprta. merge, merge_percent: of parts before models are chosen
@@ -93,6 +94,7 @@ class MlSettings(FitSettings):
     engine: Literal["auto", "patterns", "differences"] = "auto"
     sprta: bool = False
     picture: str | None = None
+    outgroup: str | None = None
 
     @property
     def automatic(self) -> bool:
@@ -210,7 +212,8 @@ def checkpoint_of(
     from phloem.inference.ml.search_state import Checkpoint, SearchState
 
     others = (
-        "prefix", "threads", "redo", "alrt", "ufboot", "bnni", "bootstrap", "picture", "engine", "sprta"
+        "prefix", "threads", "redo", "alrt", "ufboot", "bnni", "bootstrap", "picture", "engine", "sprta",
+        "outgroup",
     )  # fmt: skip
     chosen = {k: v for k, v in asdict(settings).items() if k not in others}
     files = [input_digest(file) for file in settings.inputs]

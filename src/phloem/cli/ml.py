@@ -42,6 +42,7 @@ _ENGINE = typer.Option(
 _SPRTA = typer.Option(
     False, "--sprta", help="With the engine of differences: how probable it is that branches are there."
 )
+_OUTGROUP = typer.Option(None, help="Taxa, separated by commas, beside which the tree is written and drawn.")
 _MERGE_PERCENT = typer.Option(
     None, help="With --merge relaxed: of all pairs, those with the most similar rates; 10."
 )
@@ -91,6 +92,7 @@ def ml(
     patience: int = typer.Option(10, help="Tries in a row without a better tree that end a search."),
     engine: Literal["auto", "patterns", "differences"] = _ENGINE,
     sprta: bool = _SPRTA,
+    outgroup: str | None = _OUTGROUP,
     picture: str | None = typer.Option(None, help="Draw the tree: .svg, .png or .pdf file."),
     progress: str | None = typer.Option(None, help="File that says how far it is, as JSON, every second."),
     seed: int = SEED,

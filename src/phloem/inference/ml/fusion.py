@@ -6,20 +6,23 @@ and climbs that start apart err in different parts; to put several right at once
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from phloem.inference.ml.search import Place, fit_lengths
+from phloem.inference.ml.search import Place, climb_near, fit_lengths
 from phloem.pruning.cpu.directed_sets import TreeMessages
 from phloem.tree.build import tree_from_parents
-from phloem.tree.half_edges import HalfEdges, Length, branch_splits, half_edges
+from phloem.tree.half_edges import HalfEdges, Length, branch_splits, half_edges, topology_key
 
 Branches = dict[int, Length]  # tips beyond a branch, away from tip 0, as bits → length
 
 _GAIN = 0.01  # log units
 _SWEEPS = 2  # over all lengths, before a part's gain is read
 _MOST = 40  # parts that are tried
+_LOSS = 12.0  # log units that a part costs at most before branches around it are moved
+_AT_ONCE = 8  # parts of other hilltops that are moved around, a try
 
 
 class Exchange(NamedTuple):
@@ -29,22 +32,77 @@ class Exchange(NamedTuple):
     taken: frozenset[int]
     dropped: frozenset[int]
 
+    def key(self, where: int = 0) -> int:
+        """A number that stands for this exchange, in the tree of a topology_key or in any (0)."""
+        return hash((where, tuple(sorted(self.taken)), tuple(sorted(self.dropped))))
 
-def fused(messages: TreeMessages, one: Place, other: Place, n_sites: int) -> Place | None:
+
+class Around(NamedTuple):
+    """What parts are put into the best tree with. n_sites; radius and known of climbs; tested: keys of parts
+    that were tried before, to which others are added."""
+
+    n_sites: int
+    radius: int
+    known: Collection[int]
+    tested: set[int]
+
+
+def exchanged(messages: TreeMessages, best: Place, others: Sequence[Place], around: Around) -> Place | None:
+    """The best place with one part of another in it, whatever that costs at first, climbed from there near
+    it: the first that gains, else the likeliest of some on a topology that is not known. None where all parts
+    were tried, or lead back."""
+    kept = branches(best.edges)
+    found, left = None, _AT_ONCE
+    for other in others:
+        offered = branches(other.edges)
+        for part in exchanges(kept, offered, 0.1 / around.n_sites):
+            if part.key() in around.tested:
+                continue
+            around.tested.add(part.key())
+            left -= 1
+            place = _fitted(messages, kept, offered, [part])
+            if place.log_likelihood > best.log_likelihood - _LOSS:
+                place = climb_near(messages, place, around.radius, marked(place.edges, kept), around.known)
+            if place.log_likelihood > best.log_likelihood + _GAIN:
+                return place
+            if found is None or place.log_likelihood > found.log_likelihood:
+                new = topology_key(place.edges.back) not in around.known
+                found = place if new else found
+            if left == 0:
+                return found
+    return found
+
+
+def marked(edges: HalfEdges, known: Branches) -> np.ndarray:
+    """back, but -1 at both ends of branches that are not known: what search.fit_lengths calls before."""
+    before = edges.back.copy()
+    for x, h in _places(edges):
+        if x not in known:
+            before[h] = before[edges.back[h]] = -1
+    return before
+
+
+def fused(
+    messages: TreeMessages, one: Place, other: Place, n_sites: int, tested: set[int] | None = None
+) -> Place | None:
     """The better of two places with the parts of the other in it that gain; None if none does.
 
-    Every part is tried alone, then those that gained together. Lengths are fitted by few sweeps.
+    Every part is tried alone, then those that gained together. Lengths are fitted by few sweeps. tested: keys
+    of parts that did not gain in this very tree, which are left out; this adds some.
     """
+    tested = set() if tested is None else tested
     high, low = (one, other) if one.log_likelihood >= other.log_likelihood else (other, one)
     kept, offered = branches(high.edges), branches(low.edges)
-    parts = exchanges(kept, offered, 0.1 / n_sites)
+    parts, where = exchanges(kept, offered, 0.1 / n_sites), topology_key(high.edges.back)
     if not parts or (len(parts) == 1 and len(parts[0].dropped) > 1):
         return None  # the other tree itself
     found: list[tuple[float, Exchange, Place]] = []
-    for part in parts[:_MOST]:
+    for part in [part for part in parts[:_MOST] if part.key(where) not in tested]:
         place = _fitted(messages, kept, offered, [part])
         if place.log_likelihood > high.log_likelihood + _GAIN:
             found.append((place.log_likelihood, part, place))
+        else:
+            tested.add(part.key(where))
     if not found:
         return None
     best = max(found, key=lambda one: one[0])[2]
@@ -114,7 +172,8 @@ def with_parts(kept: Branches, offered: Branches, parts: list[Exchange]) -> Half
 
 
 def _fitted(messages: TreeMessages, kept: Branches, offered: Branches, parts: list[Exchange]) -> Place:
-    return fit_lengths(messages, with_parts(kept, offered, parts), 0.01, most=_SWEEPS)
+    edges = with_parts(kept, offered, parts)
+    return fit_lengths(messages, edges, 0.01, _SWEEPS, marked(edges, kept))
 
 
 def tree_of_branches(lengths: Branches) -> HalfEdges:

@@ -17,6 +17,8 @@ from phloem.tree.half_edges import HalfEdges, nexts, node_of, preorder, topology
 
 SLACK = 15.0  # log units below the tree at hand, down to which a regraft gets a second look
 LOOKS = 3  # second looks a subtree
+FAR, FAR_LOOKS = 20, 50  # nodes that a subtree is moved at most before a search ends, and second looks then
+_MANY = 250  # taxa, from which so many regrafts would take longer than all else
 NEAR = 2  # nodes from what was changed, up to which subtrees are moved again first
 TEMPERATURE = 20.0  # log units; of the choice of moves that shake a tree
 SMALLEST_GAIN = 1e-3  # in log-likelihood
@@ -71,13 +73,19 @@ def _around(back: np.ndarray, before: np.ndarray, order: np.ndarray) -> np.ndarr
 
 
 def climb(
-    messages: TreeMessages, place: Place, radius: int, known: Collection[int] = (), closely: bool = False
+    messages: TreeMessages,
+    place: Place,
+    radius: int,
+    known: Collection[int] = (),
+    closely: bool = False,
+    before: np.ndarray | None = None,
 ) -> Place:
     """Rounds of moves of any subtree by at most radius nodes, until none gains, or until the topology is one
     of the known (half_edges.topology_key), which are hilltops. After a round that moved some, those near come
     first, and all again where none of these gains. Closely: in the end interchanges of neighbours with all
-    five lengths around fitted, too: a second look fits three, and leaves small gains behind."""
-    subtrees: np.ndarray | None = None
+    five lengths around fitted, too: a second look fits three, and leaves small gains behind. before: as of
+    fit_lengths; subtrees near what is not as there come first."""
+    subtrees = None if before is None else near(place.edges.back, before)
     while not (known and topology_key(place.edges.back) in known):
         better = _after(messages, place, improving(messages, place, radius, subtrees), regraft_all)
         if better is None and subtrees is None:
@@ -151,20 +159,36 @@ def _close(back: np.ndarray, before: np.ndarray) -> np.ndarray:
     return close
 
 
+def moved_far(messages: TreeMessages, place: Place, radius: int) -> Place | None:
+    """The place after regrafts that gain, of any subtree by FAR nodes, climbed from there; None if none does.
+
+    Branches without a length make ways long and places at them alike, so that a climb by few nodes, with few
+    second looks a subtree, misses some.
+    """
+    if place.edges.n_tips > _MANY:
+        return None
+    moved = _after(messages, place, improving(messages, place, FAR, looks=FAR_LOOKS), regraft_all)
+    return None if moved is None else climb(messages, moved, radius, closely=True)
+
+
 def improving(
-    messages: TreeMessages, place: Place, radius: int, subtrees: np.ndarray | None = None
+    messages: TreeMessages,
+    place: Place,
+    radius: int,
+    subtrees: np.ndarray | None = None,
+    looks: int = LOOKS,
 ) -> list[Regraft]:
     """Regrafts that gain, of some subtrees or all, by the second look that the best of every subtree get."""
     back, lengths = place.edges
     if subtrees is None:
         subtrees = np.arange(place.edges.n_tips, len(back))
     found = messages.regrafts(back, lengths, preorder(back), subtrees, radius, SLACK)
-    rows = worth_a_look(found, place.log_likelihood - SLACK)
-    looks = messages.fitted(rows, found, back, lengths)
-    gains = looks.values - place.log_likelihood
+    rows = worth_a_look(found, place.log_likelihood - SLACK, looks)
+    seen = messages.fitted(rows, found, back, lengths)
+    gains = seen.values - place.log_likelihood
     return [
         Regraft(int(found.pruned[r]), int(found.out[r]), (a, b, c), float(gain))
-        for r, (_, a, b, c), gain in zip(rows, looks.found, gains)
+        for r, (_, a, b, c), gain in zip(rows, seen.found, gains)
         if gain > SMALLEST_GAIN
     ]
 

@@ -18,7 +18,7 @@ from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges, topology_key
 
-_FORM = 4
+_FORM = 5
 
 
 class Ended(NamedTuple):
@@ -47,12 +47,12 @@ class Doing(NamedTuple):
 Told = Callable[[Doing, float], None]  # and the best log-likelihood
 
 
-Kind = Literal["parsimony", "ratchet", "exchange", "shaken", "fused"]
+Kind = Literal["parsimony", "ratchet", "exchange", "shaken", "fused", "far"]
 
 
 class Better(NamedTuple):
     """A try that led to a better tree: its number, what it began from (fused: what it found was put into the
-    best tree), and the log-likelihood."""
+    best tree; far: after it, a subtree was moved farther than usual), and the log-likelihood."""
 
     number: int
     kind: Kind
@@ -64,7 +64,8 @@ class SearchState:
     """first: what the first climb reached, from origin. place: the best tree so far, under values, the
     model's numbers. tries, in_vain: climbs from elsewhere, and how many since the last better tree. known:
     keys of topologies that climbs ended on; hilltops: these trees; ends: keys of those that climbs from
-    starts and parsimonious trees reached. random: the generator's state."""
+    starts and parsimonious trees reached. tested: keys of parts of hilltops that were put into the best tree
+    in vain (fusion.Exchange.key). random: the generator's state."""
 
     first: float
     place: Place
@@ -76,6 +77,7 @@ class SearchState:
     tries: int = 0
     in_vain: int = 0
     found: list[Better] = field(default_factory=list)
+    tested: set[int] = field(default_factory=set)
     random: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -104,6 +106,7 @@ class SearchState:
             "tries": self.tries,
             "in_vain": self.in_vain,
             "found": [list(better) for better in self.found],
+            "tested": sorted(self.tested),
             "random": self.random,
         }
 
@@ -120,6 +123,7 @@ class SearchState:
             record["tries"],
             record["in_vain"],
             [Better(*one) for one in record["found"]],
+            set(record["tested"]),
             record["random"],
         )
 

@@ -11,8 +11,8 @@ from phloem.data.alignment import Alignment
 from phloem.errors import InputError
 from phloem.hardware.ranks import Ranks, ranks
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
-from phloem.inference.ml.fusion import Branches, branches, exchanges, fused, lengths_of_other, with_parts
-from phloem.inference.ml.search import Place, climb, climb_near, fit_lengths, hilltop
+from phloem.inference.ml.fusion import Around, Branches, branches, exchanged, fused, lengths_of_other, marked
+from phloem.inference.ml.search import FAR, Hilltop, Place, climb, climb_near, fit_lengths, hilltop, moved_far
 from phloem.inference.ml.search_state import (
     Better,
     Checkpoint,
@@ -179,7 +179,7 @@ class _Search:
         self._weights = data.weights
         patterns = sum(len(own) for own in self._weights)
         threads = settings.threads or _usual_threads(len(data.taxa) * patterns)
-        self._messages = data.messages(settings.radius, threads)
+        self._messages = data.messages(max(settings.radius, FAR), threads)
         self._parsimony = data.parsimony()
         self._values: dict[str, ParameterValue] = {}
 
@@ -290,7 +290,7 @@ class _Search:
 
     def _tried(self, state: SearchState, checkpoint: Checkpoint | None) -> None:
         """Climb from elsewhere until that has been in vain for long enough: every second time from a
-        parsimonious tree, else in turn from the best one ratcheted, and with a part of another hilltop, or
+        parsimonious tree, else in turn from the best one ratcheted, and with parts of other hilltops, or
         shaken where none has another."""
         if len(self._data.taxa) == 3:
             return
@@ -299,17 +299,11 @@ class _Search:
         radius, self._values = self._settings.radius, state.values
         self._data.put(self._messages, self._values)
         top, lengths = hilltop(self._messages, state.place, radius), branches(state.place.edges)
-        while state.in_vain < self._settings.patience:
+        while self._goes_on(state):
+            if top.place is not state.place:
+                top, lengths = hilltop(self._messages, state.place, radius), branches(state.place.edges)
             state.tries, state.in_vain = state.tries + 1, state.in_vain + 1
-            kind: Kind = _KINDS[state.tries % len(_KINDS)]
-            edges = self._elsewhere(kind, state, lengths)
-            if edges is None:
-                kind, edges = "shaken", top.shaken(self._rng, int(self._rng.integers(*_SHAKEN)))
-            begun = fit_lengths(self._messages, edges, 0.5, most=3)
-            if kind == "parsimony" or kind == "exchange":  # with half-edges of their own
-                other = climb(self._messages, begun, radius, state.known)
-            else:
-                other = climb_near(self._messages, begun, radius, top.place.edges.back, state.known)
+            other, kind = self._try(_KINDS[state.tries % len(_KINDS)], state, top, lengths)
             other = self._closely(state, other)
             state.meet(other, independent=kind == "parsimony")
             before = state.place.log_likelihood
@@ -317,11 +311,19 @@ class _Search:
             if other.log_likelihood > before + _GAIN:
                 other, kind = self._fused_with_all(state, other, kind)
                 self._take(state, other, kind)
-                top, lengths = hilltop(self._messages, state.place, radius), branches(state.place.edges)
             self._tell(f"try {state.tries}", state)
             if checkpoint is not None:
                 state.random = dict(self._rng.bit_generator.state)
                 checkpoint.write(state, now=state.in_vain == self._settings.patience)
+
+    def _goes_on(self, state: SearchState) -> bool:
+        """Whether there is a try left; after half of those in vain, subtrees are moved far."""
+        patience = self._settings.patience
+        if patience > 0 and state.in_vain == (patience + 1) // 2:
+            better = moved_far(self._messages, state.place, self._settings.radius)
+            if better is not None and better.log_likelihood > state.place.log_likelihood + _GAIN:
+                self._take(state, better, "far")
+        return state.in_vain < patience
 
     def _take(self, state: SearchState, better: Place, kind: Kind) -> None:
         """A better tree, with its numbers fitted, for the best one."""
@@ -330,19 +332,26 @@ class _Search:
         state.hilltops.append(state.place)
         state.found.append(Better(state.tries, kind, state.place.log_likelihood))
 
-    def _elsewhere(self, kind: Kind, state: SearchState, kept: Branches) -> HalfEdges | None:
-        """Where a try begins; None if the best tree is to be shaken. kept: the best tree's branches."""
+    def _try(self, kind: Kind, state: SearchState, top: Hilltop, kept: Branches) -> tuple[Place, Kind]:
+        """Where a climb from elsewhere ends. top, kept: the best tree, and its branches."""
+        messages, radius, known = self._messages, self._settings.radius, state.known
         if kind == "parsimony":
-            return lengths_of_other(self._data.edges(self._parsimony.tree(self._rng).tree), kept)
+            edges = lengths_of_other(self._data.edges(self._parsimony.tree(self._rng).tree), kept)
+            begun = fit_lengths(messages, edges, 0.5, 3, before := marked(edges, kept))
+            return climb(messages, begun, radius, known, before=before), kind
         if kind == "ratchet":
             back = self._parsimony.ratcheted(state.place.edges.back, self._rng)
-            return lengths_of_other(HalfEdges(back, state.place.edges.lengths), kept)
-        others = [h for h in state.hilltops if h.log_likelihood > state.place.log_likelihood - _FAR]
-        offered = branches(others[int(self._rng.integers(len(others)))].edges)
-        parts = exchanges(kept, offered, 0.1 / self._data.n_sites)
-        if not parts:
-            return None
-        return with_parts(kept, offered, [parts[int(self._rng.integers(len(parts)))]])
+            edges = lengths_of_other(HalfEdges(back, state.place.edges.lengths), kept)
+        else:
+            others = [h for h in state.hilltops if h.log_likelihood > state.place.log_likelihood - _FAR]
+            others.sort(key=lambda place: -place.log_likelihood)
+            around = Around(self._data.n_sites, radius, known, state.tested)
+            found = exchanged(messages, state.place, others, around)
+            if found is not None:
+                return climb(messages, found, radius, known), kind
+            kind, edges = "shaken", top.shaken(self._rng, int(self._rng.integers(*_SHAKEN)))
+        begun = fit_lengths(messages, edges, 0.5, most=3)
+        return climb_near(messages, begun, radius, top.place.edges.back, known), kind
 
     def _fused(self, state: SearchState, other: Place, kind: Kind) -> tuple[Place, Kind]:
         """The best of what a climb found, the best tree so far, and both in one, climbed on."""
@@ -362,7 +371,7 @@ class _Search:
         """Two trees in one, climbed on; None if neither has anything better."""
         if abs(other.log_likelihood - best.log_likelihood) > _FAR:
             return None
-        both = fused(self._messages, best, other, self._data.n_sites)
+        both = fused(self._messages, best, other, self._data.n_sites, state.tested)
         if both is None:
             return None
         both = climb(self._messages, both, self._settings.radius, state.known)

@@ -1,13 +1,13 @@
-"""Characters that could not be observed (Lewis 2001, Syst. Biol. 50:913) among the patterns of directed messages.
+"""Characters that could not be observed (Lewis 2001, Syst. Biol. 50:913), as patterns of directed messages.
 
-Of N characters, each conditional on being one that could be seen, log L = Σ w log L_p − N log(1 − S) with S the
-likelihood of all that could not. For any numbers n_c of unseen characters, n in all,
+Of N characters, each conditional on being one that could be seen, log L = Σ w log L_p − N log(1 − S) with S
+the likelihood of all that could not. For any numbers n_c of unseen characters, n in all,
 
     Σ w log L_p + Σ n_c log L_c + (N + n) log(N + n) − N log N − Σ n_c log n_c  ≤  log L,
 
-equal where n_c = N L_c / (1 − S), what is expected to have gone unseen (Felsenstein 1992, Evolution 46:159 has
-such data). So unseen characters are patterns like others, with these weights: what gains under them gains
-at least as much in truth, and near the tree at hand the two are alike to the first order.
+equal where n_c = N L_c / (1 − S), what is expected to have gone unseen. So unseen characters are patterns
+like others, with these weights: what gains under them gains at least as much in truth, and near the tree at
+hand the two are alike to the first order.
 """
 
 from __future__ import annotations

@@ -99,6 +99,7 @@ class DirectedMessages:
         square = size * padded * shape.parts
         values, powers = aligned(edges * size * lanes), aligned(edges * lanes)
         matrices = aligned(edges * square), aligned(edges * square)
+        self.radius = radius
         self._threads = [thread_of(shape, radius) for _ in range(threads)]
         self._messages = Messages(values, self._threads[0].half, powers, *matrices)
         size *= shape.parts
@@ -106,6 +107,11 @@ class DirectedMessages:
         self._sites, self._blocks = np.zeros(lanes), np.arange(shape.blocks)
         self._stands, self._towards_tip = _NOWHERE, False  # of which tree the messages towards tip 0 are
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    @property
+    def n_sites(self) -> float:
+        """Characters, by the weights of the patterns."""
+        return float(self._columns.weights[self._real].sum())
 
     def set_models(self, models: Sequence[SiteModel], rates: Sequence[float]) -> None:
         """Take the numbers of every part's model over, and what its branch lengths are multiplied by;
@@ -327,6 +333,7 @@ def screened(
     ends within it, as most patterns lose by a bad move; so on after three eighths.
     """
     for one, own in zip(sets, lengths):
+        assert radius <= one.radius  # rooms end there
         one.prepare(back, own, order)
     stack = np.zeros((2 * radius + 4, 4), np.int64)
     count = list_steps(pruned, back, sets[0].shape.tips, radius, np.zeros((0, 7), np.int64), stack)

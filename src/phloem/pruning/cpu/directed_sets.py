@@ -21,6 +21,10 @@ class DirectedSets:
     def __init__(self, sets: Sequence[DirectedMessages]) -> None:
         self.sets = tuple(sets)
 
+    @property
+    def n_sites(self) -> float:
+        return sum(one.n_sites for one in self.sets)
+
     def fill(self, back: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> float:
         return sum(one.fill(back, own, order) for one, own in self._each(lengths))
 

@@ -5,8 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phloem.inference.ml.fusion import branches, compatible, exchanges, fused, tree_of_branches
-from phloem.inference.ml.search import fit_lengths, near
+from phloem.inference.ml.fusion import (
+    Around,
+    branches,
+    compatible,
+    exchanged,
+    exchanges,
+    fused,
+    marked,
+    tree_of_branches,
+)
+from phloem.inference.ml.search import Place, climb, fit_lengths, moved_far, near
 from phloem.inference.ml.searched import OneAlignment
 from phloem.inference.ml.tree_search import SearchSettings, _Search
 from phloem.io.trees import parse_trees
@@ -97,3 +106,54 @@ def test_near_a_change():
     assert set(changed[changed >= 10]) <= set(found.tolist())
     nodes = node_of(np.arange(len(one.back)), 10)
     assert {int(x) for x in nodes[found]} >= {int(x) for x in nodes[changed] if x >= 10}
+
+
+def unfitted(text):
+    """Where every branch has a length, so that it says something."""
+    return Place(edges(text), -4100.0)
+
+
+def test_parts_that_did_not_gain_in_a_tree_are_not_put_into_it_again(search):
+    right, one = placed(search, RIGHT), placed(search, LEFT_WRONG)
+    tested: set[int] = set()
+    two_wrong = "((a:.1,c:.1):.1,(b:.1,d:.1):.1,(((g:.1,i:.1):.1,(h:.1,j:.1):.1):.1,(e:.1,f:.1):.1):.2);"
+    assert fused(search._messages, right, unfitted(two_wrong), 500, tested) is None
+    assert len(tested) == 2
+    both = fused(search._messages, one, placed(search, RIGHT_WRONG), 500, tested)  # keys are of one tree
+    assert both is not None and topology_key(both.edges.back) == topology_key(right.edges.back)
+    high = placed(search, RIGHT_WRONG)
+    parts = exchanges(branches(high.edges), branches(one.edges), 0.1 / 500)
+    keys = {part.key(topology_key(high.edges.back)) for part in parts}
+    assert high.log_likelihood > one.log_likelihood and keys.isdisjoint(tested)
+    assert fused(search._messages, one, high, 500, tested | keys) is None
+
+
+def test_a_part_of_another_hilltop_is_climbed_from_once(search):
+    """The wrong left half is put in, whatever it costs; a second time it is not tried."""
+    right, wrong = placed(search, RIGHT), unfitted(LEFT_WRONG)
+    fitted = placed(search, LEFT_WRONG)
+    better = exchanged(search._messages, fitted, [right], Around(500, 5, (), set()))
+    assert better is not None and better.log_likelihood == pytest.approx(right.log_likelihood, abs=0.1)
+    around = Around(500, 5, (), set())
+    found = exchanged(search._messages, right, [wrong], around)
+    assert found is not None and found.log_likelihood < right.log_likelihood - 12.0
+    assert len(around.tested) == 1 and exchanged(search._messages, right, [wrong], around) is None
+
+
+def test_branches_that_are_not_known_are_marked():
+    right, wrong = edges(RIGHT), edges(LEFT_WRONG)
+    before = marked(wrong, branches(right))
+    assert (before == -1).sum() == 4  # two branches, at both ends
+    assert (before[before >= 0] == wrong.back[before >= 0]).all()
+    assert (marked(right, branches(right)) == right.back).all()
+
+
+def test_what_a_climb_by_few_nodes_misses_is_moved_far(search):
+    """From a tip of one half in the other, six nodes away, interchanges alone lead nowhere."""
+    text = "((b:.1,k:.1):.1,(c:.1,d:.1):.1,(((g:.1,h:.1):.1,(i:.1,j:.1):.1):.1,(e:.1,f:.1):.1):.2);"
+    away = placed(search, text.replace("(b:.1,k:.1):.1", "b:.2").replace("i:.1", "(i:.05,a:.1):.05"))
+    right = placed(search, RIGHT)
+    moved = moved_far(search._messages, away, 1)
+    assert moved is not None and moved.log_likelihood == pytest.approx(right.log_likelihood, abs=0.1)
+    assert moved_far(search._messages, right, 1) is None
+    assert climb(search._messages, right, 1).edges is right.edges
