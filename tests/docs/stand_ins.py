@@ -146,6 +146,8 @@ def _simulated(folder: Path) -> None:
     (folder / "codons.nwk").write_text(_newick(tree))
     proteins = phloem.simulate_alignment(tree, phloem.parse_model("LG", datatype="protein"), 60, seed=1)
     write_fasta(proteins, folder / "proteins.fasta")
+    model = phloem.parse_model("HKY{3}+FQ+ASC", datatype="dna")
+    write_fasta(phloem.simulate_alignment(tree, model, 80, seed=1), folder / "snps.fasta")
 
 
 def _outbreak(folder: Path) -> None:
