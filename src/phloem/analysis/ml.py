@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from phloem.analysis.likelihood import optimum_record
+from phloem.analysis.ml_adequacy import Adequacy, adequacy_of
 from phloem.analysis.ml_choice import choose
 from phloem.analysis.ml_data import MlData, read_ml_data, settings_of
 from phloem.analysis.ml_differences import (
@@ -21,6 +22,7 @@ from phloem.analysis.ml_merge import merge_settings, merging_record
 from phloem.analysis.ml_outgroup import hung, outgroup_of, rooted
 from phloem.analysis.ml_report import choice_record, model_text_of, parts_record
 from phloem.analysis.ml_settings import (
+    SEARCH,
     MlSettings,
     checkpoint_of,
     choice_settings,
@@ -59,8 +61,8 @@ class MlResult:
     """found: what the search found, on the distinct sequences. choices: of models, by name of the part ("" of
     one alignment). merging: of parts, and those that were given. tree: of all sequences, with
     its drawing for a terminal. outgroup: taxa that it is written and drawn from. supports: of the tree's
-    branches, if any were asked for. files: name → what it holds. seconds: of choice, search and supports,
-    without reading."""
+    branches, if any were asked for. adequacy: composition and symmetry of the data as they were given.
+    files: name → what it holds. seconds: of choice, search and supports, without reading."""
 
     settings: MlSettings
     found: SearchResult | None
@@ -70,6 +72,7 @@ class MlResult:
     tree: Tree | None
     outgroup: tuple[str, ...]
     merging: tuple[Merging, tuple[Part, ...]] | None
+    adequacy: Adequacy
     drawing: str
     data: dict[str, object]
     files: dict[str, str]
@@ -100,10 +103,12 @@ class MlResult:
             **supported,
             **chosen,
             **({} if self.merging is None else {"merging": merging_record(*self.merging)}),
+            **self.adequacy.to_json(),
             "seconds": self.seconds,
             "data": self.data,
             "identical_sequences": self.rows.groups(),
             "warnings": list(self.warnings),
+            "effort": self.settings.effort._asdict() if self.found is not None else None,
             "settings": settings_of(self.settings),
             "provenance": self.provenance,
         }
@@ -139,7 +144,11 @@ def run_ml(
         on_first_compilation(compiling)
     checked(settings)
     here = ranks()
-    if here.size > 1 and settings.bootstrap is None and (settings.starts == 1 or not settings.searches):
+    if (
+        here.size > 1
+        and settings.bootstrap is None
+        and (settings.effort.starts == 1 or not settings.searches)
+    ):
         raise InputError(
             f"{here.size} processes were started, and there is nothing here that they could share",
             hint="They share the searches of --starts, the replicates of --bootstrap and the alignments of "
@@ -155,13 +164,17 @@ def run_ml(
     result, data, checkpoint = analysed(settings, told, resumable=True, here=here)
     write_result(result, data)
     if checkpoint is not None:
-        checkpoint.remove(settings.starts)
+        checkpoint.remove(settings.effort.starts)
     return result
 
 
 def checked(settings: MlSettings) -> tuple[ChoiceSettings | None, SupportSettings]:
     """What is to be chosen from, and supported; InputError for settings that mean nothing."""
     require_threads(settings.threads)
+    if settings.effort.name in ("fast", "thorough") and not settings.searches:
+        raise InputError(
+            f"--{settings.effort.name} is about the search, and --model MF searches none", hint=SEARCH
+        )
     replicates_of(settings)
     merge_settings(settings)
     return choice_settings(settings), support_settings(settings)
@@ -180,7 +193,7 @@ def analysed(
     given, warnings = _start(settings, rows)
     outgroup = outgroup_of(settings.outgroup, data.alignment.taxa)
     warnings = [*data.warnings, *warnings]
-    tries = settings.radius, settings.patience, settings.starts
+    tries = settings.radius, settings.effort.patience, settings.effort.starts
     of_search = SearchSettings(*tries, settings.seed, settings.threads)
     begin = time.perf_counter()
     start = given or _first_start(data, settings.seed)
@@ -206,6 +219,7 @@ def analysed(
     result = MlResult(
         *made,
         merging=None if merging is None else (merging, given_parts),
+        adequacy=adequacy_of(given_parts),
         drawing=draw_tree(hung(tree, outgroup), 80) if tree is not None else "",
         data=data.record(),
         files=settings.files,

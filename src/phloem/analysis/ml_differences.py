@@ -165,9 +165,9 @@ def _not_here(settings: MlSettings) -> list[str]:
     """Options that were given, and that this engine does not obey."""
     usual = MlSettings(settings.alignment)
     others = (
-        "partitions", "merge", "merge_percent", "linkage", "link", "starts", "patience", "outgroup",
-        "keep_identical", "alrt", "ufboot", "bnni", "bootstrap", "genetic_code", "model_set", "rate_set",
-        "frequency_set", "most_classes", "criterion", "partition_name",
+        "partitions", "merge", "merge_percent", "linkage", "link", "starts", "patience", "fast", "thorough",
+        "outgroup", "keep_identical", "alrt", "ufboot", "bnni", "bootstrap", "genetic_code", "model_set",
+        "rate_set", "frequency_set", "most_classes", "criterion", "partition_name",
     )  # fmt: skip
     found = [name for name in others if getattr(settings, name) != getattr(usual, name)]
     return [*found, *(["model auto"] if settings.automatic else [])]

@@ -215,7 +215,8 @@ def _cell(value: object) -> str:
 
 def _record(settings: MlSettings, rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
     about = provenance([], None) | {"seed": settings.seed}
-    return {"genes": rows, "seconds": seconds, "settings": settings_of(settings), "provenance": about}
+    chosen = {"effort": settings.effort._asdict(), "settings": settings_of(settings)}
+    return {"genes": rows, "seconds": seconds, **chosen, "provenance": about}
 
 
 class _Journal:

@@ -11,6 +11,8 @@ import numpy as np
 
 from phloem.analysis.json_record import plain
 from phloem.analysis.likelihood import optimum_record
+from phloem.analysis.ml_adequacy import adequacy_lines
+from phloem.analysis.ml_effort import effort_line
 from phloem.analysis.ml_merge import merging_lines
 from phloem.analysis.partitioned_likelihood import part_results
 from phloem.inference.ml.identical import listed
@@ -41,6 +43,7 @@ def report_text(result: MlResult) -> str:
         *identical_lines(result),
         *merge_lines(result),
         *all_choice_lines(result.choices),
+        *adequacy_lines(result.adequacy),
         *_search_lines(result),
         *(f"warning: {warning}" for warning in result.warnings),
     ]
@@ -66,6 +69,7 @@ def _search_lines(result: MlResult) -> list[str]:
         f"tree length: {optimum.tree.lengths[:-1].sum():.6f} substitutions per site",
         "",
         "search:",
+        f"  {effort_line(result.settings.effort)}",
         *start_lines(found),
         f"  {found.tries} tries from elsewhere, {len(found.found)} led to a better tree",
         *(f"  try {b.number} ({b.kind}): {b.log_likelihood:.4f}" for b in found.found),

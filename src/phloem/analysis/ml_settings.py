@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from phloem import __version__
 from phloem.analysis.draw import check_picture_name
+from phloem.analysis.ml_effort import Effort, effort_of
 from phloem.analysis.model_file import file_of_model
 from phloem.analysis.reading import DataOptions
 from phloem.density.parameterisation import LengthLinkage
@@ -64,8 +65,9 @@ class MlSettings(FitSettings):
     model: also of AUTOMATIC, the best by the criterion (inference/ml/model_choice.py), ONLY_CHOICE without a
     search. model_set, rate_set, frequency_set: separated by commas; with criterion and most_classes they say
     what is chosen from. tree: a file with a tree to begin from. starts, radius, patience:
-    inference/ml/tree_search.py. keep_identical: search with all sequences, equal ones too. picture: a file
-    for the tree, .svg, .png or .pdf. outgroup: taxa between commas, beside which the tree is written and
+    inference/ml/tree_search.py; fast, thorough: numbers for starts and patience (analysis/ml_effort.py).
+    keep_identical: search with all sequences, equal ones too. picture: a file for the tree, .svg, .png or
+    .pdf. outgroup: taxa between commas, beside which the tree is written and
     drawn. linkage: what branch lengths of parts have in common, None for
     proportional; link: parameters that parts share, as analysis.partitioned_likelihood.read_linkage has them.
     engine: on patterns, or on differences of very many nearly equal genomes (analysis/ml_differences.py),
@@ -83,9 +85,11 @@ class MlSettings(FitSettings):
     merge: Literal["greedy", "relaxed"] | None = None
     merge_percent: float | None = None
     tree: str | None = None
-    starts: int = 1
+    starts: int | None = None
     radius: int = 5
-    patience: int = 10
+    patience: int | None = None
+    fast: bool = False
+    thorough: bool = False
     keep_identical: bool = False
     alrt: int = 0
     ufboot: int = 0
@@ -100,6 +104,11 @@ class MlSettings(FitSettings):
     def automatic(self) -> bool:
         """Whether the model is to be chosen."""
         return (self.model or "").lower() in (*AUTOMATIC, ONLY_CHOICE)
+
+    @property
+    def effort(self) -> Effort:
+        """InputError for words and numbers that contradict each other."""
+        return effort_of(self.fast, self.thorough, self.starts, self.patience)
 
     @property
     def searches(self) -> bool:
@@ -129,7 +138,7 @@ class MlSettings(FitSettings):
         if self.picture is not None:
             check_picture_name(self.picture)
             if not self.searches:
-                raise InputError("a picture is of a tree, and --model MF searches none", hint=_SEARCH)
+                raise InputError("a picture is of a tree, and --model MF searches none", hint=SEARCH)
             files[self.picture] = "the tree drawn from the middle of its longest path"
         return files | {
             f"{prefix}.json": "the whole result, for programs",
@@ -137,7 +146,7 @@ class MlSettings(FitSettings):
         }
 
 
-_SEARCH = "Say --model auto."
+SEARCH = "Say --model auto."
 
 
 def choice_settings(settings: MlSettings) -> ChoiceSettings | None:
@@ -184,7 +193,7 @@ def support_settings(settings: MlSettings) -> SupportSettings:
 
     wanted = SupportSettings(settings.alrt, settings.ufboot, settings.bnni)
     if not settings.searches and (settings.alrt or settings.ufboot or settings.bootstrap):
-        raise InputError("supports are of a tree, and --model MF searches none", hint=_SEARCH)
+        raise InputError("supports are of a tree, and --model MF searches none", hint=SEARCH)
     return wanted
 
 
@@ -213,9 +222,10 @@ def checkpoint_of(
 
     others = (
         "prefix", "threads", "redo", "alrt", "ufboot", "bnni", "bootstrap", "picture", "engine", "sprta",
-        "outgroup",
+        "outgroup", "fast", "thorough", "starts", "patience",
     )  # fmt: skip
     chosen = {k: v for k, v in asdict(settings).items() if k not in others}
+    chosen |= {"starts": settings.effort.starts, "patience": settings.effort.patience}
     files = [input_digest(file) for file in settings.inputs]
     text = json.dumps([__version__, models, chosen, files], sort_keys=True, default=str)
     identity = hashlib.sha256(text.encode()).hexdigest()

@@ -36,6 +36,15 @@ _MODEL = typer.Option(
 _MERGE = typer.Option(
     None, help="With --model auto and --partitions: merge parts first, trying all pairs or the most alike."
 )
+_STARTS = typer.Option(
+    None,
+    help="Searches: of BIONJ or --tree, then in turn of parsimonious and of random trees; 1. "
+    "Processes of mpiexec share them.",
+)
+_FAST = typer.Option(
+    False, "--fast", help="Climb once, nothing is tried from elsewhere: --starts 1 --patience 0."
+)
+_THOROUGH = typer.Option(False, "--thorough", help="Five long searches: --starts 5 --patience 20.")
 _ENGINE = typer.Option(
     "auto", help="On patterns, or on differences: for very many nearly equal genomes, GTR+F and simpler."
 )
@@ -83,13 +92,13 @@ def ml(
     bootstrap: str | None = typer.Option(
         None, help="Replicates of the standard bootstrap (with TBE), or auto: until they agree."
     ),
-    starts: int = typer.Option(
-        1,
-        help="Searches: of BIONJ or --tree, then in turn of parsimonious and of random trees; "
-        "processes of mpiexec share them.",
-    ),
+    starts: int | None = _STARTS,
     radius: int = typer.Option(5, help="Nodes that a subtree is moved at most."),
-    patience: int = typer.Option(10, help="Tries in a row without a better tree that end a search."),
+    patience: int | None = typer.Option(
+        None, help="Tries in a row without a better tree that end a search; 10."
+    ),
+    fast: bool = _FAST,
+    thorough: bool = _THOROUGH,
     engine: Literal["auto", "patterns", "differences"] = _ENGINE,
     sprta: bool = _SPRTA,
     outgroup: str | None = _OUTGROUP,
@@ -198,7 +207,7 @@ def _show(result: MlResult) -> None:
 
     console, found = report_console(), result.found
     settings = result.settings
-    shared = ["searches"] * (settings.starts > 1) + ["bootstrap replicates"] * bool(settings.bootstrap)
+    shared = ["searches"] * (settings.effort.starts > 1) + ["bootstrap replicates"] * bool(settings.bootstrap)
     _show_processes(" and the ".join(shared), "; the first did all else")
     console.print(f"{result.data['taxa']} taxa, {result.data['sites']:,} sites, {result.data['datatype']}")
     for line in [*merge_lines(result), *all_choice_lines(result.choices, _ROWS)]:

@@ -51,8 +51,12 @@ _ML = (
         (("", "none"), ("auto", "until they agree")),
     ),
     q.SEED,
-    q.whole("patience", "Patience", "Tries without a better tree that end the search.", 10, True),
-    q.whole("starts", "Starts", "Searches from different trees, to see whether they find the same.", 1, True),
+    Question("fast", "Fast", "Climb once, without tries from elsewhere.", "switch", False, further=True),
+    Question("thorough", "Thorough", "Five searches of 20 tries in vain.", "switch", False, further=True),
+    q.whole("patience", "Patience", "Tries without a better tree that end the search; 10.", None, True),
+    q.whole(
+        "starts", "Starts", "Searches from different trees, to see whether they find the same; 1.", None, True
+    ),
     q.whole("radius", "Radius", "Nodes that a subtree is moved at most.", 5, True),
     replace(q.TREE, label="Tree to begin from", further=True),
     q.PARTITIONS,
