@@ -12,6 +12,7 @@ import numpy as np
 
 from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
 from phloem.analysis.ml_data import settings_of
+from phloem.analysis.ml_effort import USUAL as USUAL_EFFORT
 from phloem.analysis.ml_settings import MlSettings, checkpoint_of, many_trees
 from phloem.analysis.model_file import model_file_of, model_string
 from phloem.analysis.outputs import write_file, write_json
@@ -165,11 +166,13 @@ def _not_here(settings: MlSettings) -> list[str]:
     """Options that were given, and that this engine does not obey."""
     usual = MlSettings(settings.alignment)
     others = (
-        "partitions", "merge", "merge_percent", "linkage", "link", "starts", "patience", "fast", "thorough",
-        "outgroup", "keep_identical", "alrt", "ufboot", "bnni", "bootstrap", "genetic_code", "model_set",
+        "partitions", "merge", "merge_percent", "linkage", "link", "fast", "thorough", "outgroup",
+        "keep_identical", "alrt", "ufboot", "bnni", "bootstrap", "genetic_code", "model_set",
         "rate_set", "frequency_set", "most_classes", "criterion", "partition_name",
     )  # fmt: skip
     found = [name for name in others if getattr(settings, name) != getattr(usual, name)]
+    numbers = {"starts": USUAL_EFFORT.starts, "patience": USUAL_EFFORT.patience}
+    found += [name for name, number in numbers.items() if getattr(settings, name) not in (None, number)]
     return [*found, *(["model auto"] if settings.automatic else [])]
 
 

@@ -37,8 +37,8 @@ def effort_of(fast: bool, thorough: bool, starts: int | None, patience: int | No
         if number is not None:
             raise InputError(
                 f"--{word.name} sets --{name} {getattr(word, name)}, and --{name} {number} is given too",
-                hint=f"Leave one of them out, or say --starts {word.starts} --patience {word.patience} with "
-                "your numbers.",
+                hint=f"Leave out one of the two; without --{word.name}, --starts {word.starts} --patience "
+                f"{word.patience} are the same, to be changed.",
             )
     return word
 

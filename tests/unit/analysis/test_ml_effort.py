@@ -46,6 +46,8 @@ def of(alignment, prefix, **given):
         ({"thorough": True, "starts": 9}, "--thorough sets --starts 5, and --starts 9"),
         ({"thorough": True, "model": "MF"}, "--thorough is about the search"),
         ({"fast": True, "engine": "differences"}, "--engine differences has no --fast"),
+        ({"patience": 11, "engine": "differences"}, "--engine differences has no --patience"),
+        ({"starts": 2, "engine": "differences"}, "--engine differences has no --starts"),
     ],
 )
 def test_words_and_numbers_that_contradict_each_other_are_refused(alignment, given, said):
