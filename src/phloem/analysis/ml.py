@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from phloem.analysis.likelihood import optimum_record
 from phloem.analysis.ml_adequacy import Adequacy, adequacy_of
 from phloem.analysis.ml_choice import choose
+from phloem.analysis.ml_constraint import assure, constraint_record, require_obeying
 from phloem.analysis.ml_data import MlData, read_ml_data, settings_of
 from phloem.analysis.ml_differences import (
     MlDifferences,
@@ -41,6 +42,7 @@ from phloem.hardware.ranks import Ranks, ranks
 from phloem.io.trees import newick_text, read_trees
 from phloem.model.record import ParameterValue
 from phloem.plot.terminal_tree import draw_tree
+from phloem.tree.constraint import Constraint
 from phloem.tree.tree import Tree
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ class MlResult:
     outgroup: tuple[str, ...]
     merging: tuple[Merging, tuple[Part, ...]] | None
     adequacy: Adequacy
+    constraint: Constraint | None
     drawing: str
     data: dict[str, object]
     files: dict[str, str]
@@ -101,6 +104,7 @@ class MlResult:
         return {
             **searched,
             **supported,
+            **constraint_record(self.constraint if self.found is not None else None),
             **chosen,
             **({} if self.merging is None else {"merging": merging_record(*self.merging)}),
             **self.adequacy.to_json(),
@@ -191,6 +195,7 @@ def analysed(
     data = read_ml_data(settings)
     rows = data.rows
     given, warnings = _start(settings, rows)
+    require_obeying(data.constraint, given, settings.tree)
     outgroup = outgroup_of(settings.outgroup, data.alignment.taxa)
     warnings = [*data.warnings, *warnings]
     tries = settings.radius, settings.effort.patience, settings.effort.starts
@@ -210,6 +215,7 @@ def analysed(
         checkpoint = checkpoint_of(settings, texts) if resumable else None
         found = search(searched_data, start, of_search, told, of_supports, checkpoint, here)
         tree = rows.put_back(found.optimum.tree)
+        assure(data.constraint, tree)
         warnings += rooted(tree, outgroup)[1] if outgroup else []
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
         resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
@@ -220,6 +226,7 @@ def analysed(
         *made,
         merging=None if merging is None else (merging, given_parts),
         adequacy=adequacy_of(given_parts),
+        constraint=data.constraint,
         drawing=draw_tree(hung(tree, outgroup), 80) if tree is not None else "",
         data=data.record(),
         files=settings.files,
@@ -231,10 +238,13 @@ def analysed(
 
 
 def _first_start(data: MlData, seed: int) -> Start:
-    """BIONJ's tree of one alignment, of several parts one of few changes."""
+    """BIONJ's tree of one alignment; of several parts, or under a constraint, one of few changes."""
     from phloem.clustering.parsimony import Parsimony
+    from phloem.inference.ml.constrained import ConstrainedParsimony
     from phloem.inference.ml.tree_starts import bionj_start, parsimony_start
 
+    if data.constraint is not None:
+        return parsimony_start(ConstrainedParsimony(Parsimony(*data.distinct), data.constraint), seed)
     if data.partitioned:
         return parsimony_start(Parsimony(*data.distinct), seed)
     return bionj_start(data.distinct[0])

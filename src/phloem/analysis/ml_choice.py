@@ -47,9 +47,12 @@ def choose(
 
     readers = [ModelReader(part.alignment, data.settings.gamma) for part in data.parts]
     if not data.partitioned:
-        choice = choose_model(data.distinct[0], start, settings, search, readers[0], told)
+        climb = data.constraint is None
+        if not climb:
+            start = _obeying(data, start, search)
+        choice = choose_model(data.distinct[0], start, settings, search, readers[0], told, climb)
         fit, text = choice.winner.fit, choice.winner.text
-        origin = f"the tree on which the model was chosen, a climb from {choice.origin}"
+        origin = f"the tree on which the model was chosen, {'a climb from ' * climb}{choice.origin}"
         there = Start(fit.tree, origin, fit.parameters)
         return Chosen({"": choice}, [text], [readers[0](text)], there, data)
     if all(part.model_text is not None for part in data.parts):
@@ -77,3 +80,13 @@ def choose(
     models = [reader(text) for reader, text in zip(readers, texts)]
     origin = f"the tree on which models were chosen, a climb from {start.origin}"
     return Chosen(choices, texts, models, Start(tree, origin), data, merging)
+
+
+def _obeying(data: MlData, start: Start, search: SearchSettings) -> Start:
+    """The tree of a climb under the usual model that keeps to the constraint: the choice's own does not."""
+    from phloem.inference.ml.tree_search import climbed_once
+    from phloem.inference.ml.tree_starts import Start
+
+    text = usual_model(data.alignment.alphabet.kind)
+    fit = climbed_once(data.searched([ModelReader(data.alignment, data.settings.gamma)(text)]), start, search)
+    return Start(fit.tree, f"a climb under {text} from {start.origin}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phloem.analysis.likelihood import plain
+from phloem.analysis.ml_constraint import read_constraint
 from phloem.analysis.ml_settings import MlSettings
 from phloem.analysis.model_file import holds_parts, model_of, model_string, usual_model
 from phloem.analysis.partitioned_likelihood import dropped_columns, read_linkage
@@ -18,6 +19,7 @@ from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError
 from phloem.likelihood.parts import in_part
 from phloem.model.model import Model
+from phloem.tree.constraint import Constraint
 
 if TYPE_CHECKING:
     from phloem.inference.ml.bootstrap import Resampling
@@ -28,13 +30,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class MlData:
     """parts: with all sequences; model_text is what --model or the partition file says, None where neither
-    does. partitioned: whether a partition file names them. rows: which sequences are searched with."""
+    does. partitioned: whether a partition file names them. rows: which sequences are searched with, all
+    where a constraint may set equal ones apart."""
 
     settings: MlSettings
     parts: tuple[Part, ...]
     partitioned: bool
     rows: Distinct
     warnings: tuple[str, ...]
+    constraint: Constraint | None = None
 
     @property
     def alignment(self) -> Alignment:
@@ -75,13 +79,19 @@ class MlData:
 
     def searched(self, models: Sequence[Model]) -> Searched:
         """ModelError for models that a search cannot take."""
+        from phloem.inference.ml.constrained import Constrained
         from phloem.inference.ml.searched import OneAlignment, SearchedPart, SeveralParts
 
         linkage = self.linkage(models)
+        found: Searched
         if linkage is None:
-            return OneAlignment(self.distinct[0], models[0])
-        named = zip(self.parts, self.distinct, models)
-        return SeveralParts([SearchedPart(part.name, data, model) for part, data, model in named], linkage)
+            found = OneAlignment(self.distinct[0], models[0])
+        else:
+            named = zip(self.parts, self.distinct, models)
+            found = SeveralParts(
+                [SearchedPart(part.name, data, model) for part, data, model in named], linkage
+            )
+        return found if self.constraint is None else Constrained(found, self.constraint)
 
     def resampling(self, texts: Sequence[str], models: Sequence[Model]) -> Resampling:
         """texts: as of texts()."""
@@ -117,13 +127,15 @@ def read_ml_data(settings: MlSettings) -> MlData:
         alignment = alignment_of(settings)
         named = settings.model if not settings.automatic else None
         rows = _distinct([alignment], settings)
-        return MlData(settings, (Part("", alignment, named),), False, rows, _without_data([alignment]))
+        own, empty = (Part("", alignment, named),), _without_data([alignment])
+        return MlData(settings, own, False, rows, empty, read_constraint(settings, alignment.taxa))
     scheme, parts = parts_of(settings, settings.model if not settings.automatic else None)
     if holds_parts(settings.model):
         parts = tuple(replace(part, model_text=settings.model) for part in parts)
     rows = _distinct([part.alignment for part in parts], settings)
     empty = _without_data([part.alignment for part in parts])
-    return MlData(settings, parts, True, rows, (*dropped_columns(scheme.dropped), *empty))
+    constraint = read_constraint(settings, parts[0].alignment.taxa)
+    return MlData(settings, parts, True, rows, (*dropped_columns(scheme.dropped), *empty), constraint)
 
 
 def _without_data(alignments: Sequence[Alignment]) -> tuple[str, ...]:
@@ -142,7 +154,7 @@ def _without_data(alignments: Sequence[Alignment]) -> tuple[str, ...]:
 def _distinct(alignments: Sequence[Alignment], settings: MlSettings) -> Distinct:
     from phloem.inference.ml.identical import distinct
 
-    rows = distinct(*alignments, apart=settings.keep_identical)
+    rows = distinct(*alignments, apart=settings.keep_identical or settings.constraint is not None)
     if rows.n_copies and len(rows.kept) < 3:
         raise InputError(
             f"of {alignments[0].n_taxa} sequences only {len(rows.kept)} are distinct: no tree can be told",

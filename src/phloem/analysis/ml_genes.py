@@ -39,7 +39,9 @@ COLUMNS = (
     "gene", "taxa", "sites", "model", "log_likelihood", "tree_length", "support_mean", "seconds", "error"
 )  # fmt: skip
 _FORM = 1
-_NOT_HERE = ("partitions", "tree", "picture", "linkage", "link", "block", "outgroup", "engine", "sprta")
+_NOT_HERE = (
+    "partitions", "tree", "picture", "linkage", "link", "block", "outgroup", "engine", "sprta", "constraint",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

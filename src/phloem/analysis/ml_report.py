@@ -13,6 +13,7 @@ from phloem.analysis.json_record import plain
 from phloem.analysis.likelihood import optimum_record
 from phloem.analysis.ml_adequacy import adequacy_lines
 from phloem.analysis.ml_effort import effort_line
+from phloem.analysis.ml_constraint import constraint_lines
 from phloem.analysis.ml_merge import merging_lines
 from phloem.analysis.partitioned_likelihood import part_results
 from phloem.inference.ml.identical import listed
@@ -70,6 +71,7 @@ def _search_lines(result: MlResult) -> list[str]:
         "",
         "search:",
         f"  {effort_line(result.settings.effort)}",
+        *(line for one in constraint_lines(result.constraint) for line in _wrapped(one)),
         *start_lines(found),
         f"  {found.tries} tries from elsewhere, {len(found.found)} led to a better tree",
         *(f"  try {b.number} ({b.kind}): {b.log_likelihood:.4f}" for b in found.found),

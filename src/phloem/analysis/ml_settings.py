@@ -68,8 +68,9 @@ class MlSettings(FitSettings):
     inference/ml/tree_search.py; fast, thorough: numbers for starts and patience (analysis/ml_effort.py).
     keep_identical: search with all sequences, equal ones too. picture: a file for the tree, .svg, .png or
     .pdf. outgroup: taxa between commas, beside which the tree is written and
-    drawn. linkage: what branch lengths of parts have in common, None for
-    proportional; link: parameters that parts share, as analysis.partitioned_likelihood.read_linkage has them.
+    drawn. constraint: a file with a tree whose splits are obeyed. linkage: what branch lengths of parts
+    have in common, None for proportional; link: parameters that parts share, as
+    analysis.partitioned_likelihood.read_linkage has them.
     engine: on patterns, or on differences of very many nearly equal genomes (analysis/ml_differences.py),
     which has supports of its own, sprta. merge, merge_percent: of parts before models are chosen
     (inference/ml/merging.py), None for none, 10.
@@ -99,6 +100,7 @@ class MlSettings(FitSettings):
     sprta: bool = False
     picture: str | None = None
     outgroup: str | None = None
+    constraint: str | None = None
 
     @property
     def automatic(self) -> bool:
@@ -117,7 +119,7 @@ class MlSettings(FitSettings):
     @property
     def inputs(self) -> list[str]:
         """Files that will be read."""
-        return [*super().inputs, *([self.tree] if self.tree is not None else [])]
+        return [*super().inputs, *(file for file in (self.tree, self.constraint) if file is not None)]
 
     @property
     def files(self) -> dict[str, str]:

@@ -52,6 +52,12 @@ _SPRTA = typer.Option(
     False, "--sprta", help="With the engine of differences: how probable it is that branches are there."
 )
 _OUTGROUP = typer.Option(None, help="Taxa, separated by commas, beside which the tree is written and drawn.")
+_CONSTRAINT = typer.Option(
+    None,
+    "--constraint",
+    "-g",
+    help="Newick tree, of some taxa or with multifurcations, to be obeyed.",
+)
 _MERGE_PERCENT = typer.Option(
     None, help="With --merge relaxed: of all pairs, those with the most similar rates; 10."
 )
@@ -75,6 +81,7 @@ def ml(
     tree: str | None = typer.Option(
         None, "--tree", "-t", help="Newick or NEXUS tree to begin from; else BIONJ of the alignment."
     ),
+    constraint: str | None = _CONSTRAINT,
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
     prefix: str | None = PREFIX,
@@ -195,6 +202,7 @@ def _show_differences(result: MlDifferences) -> None:
 def _show(result: MlResult) -> None:
     from rich.text import Text
 
+    from phloem.analysis.ml_constraint import constraint_lines
     from phloem.analysis.ml_report import (
         all_choice_lines,
         difficulty_lines,
@@ -222,7 +230,7 @@ def _show(result: MlResult) -> None:
         console.print(f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}")
         if result.rows.n_copies:
             console.print(f"{result.rows.n_copies} identical sequences kept out of the search and put back")
-        for line in start_lines(found):
+        for line in [*constraint_lines(result.constraint), *start_lines(found)]:
             console.print(Text(line.removeprefix("  ")))
         better = len(found.found)
         console.print(f"{found.tries} tries from elsewhere, {better} led to a better tree")

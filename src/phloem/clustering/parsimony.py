@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
 from phloem.tree.half_edges import HalfEdges, half_edges, tree_of
+from phloem.tree.random import uniform_unrooted
 from phloem.tree.tree import Tree
 
 RADIUS = 20  # nodes that a subtree is moved at most
@@ -30,23 +31,35 @@ class Parsimony:
     """The variable characters of an alignment as bits, and trees that need few changes.
 
     Characters are unordered and of equal weight (Fitch 1971); partly ambiguous ones are sets of states.
-    others: further characters of the same taxa, of any data type.
+    others: further characters of the same taxa, of any data type. further: (T, W, S) uint64, characters as
+    `words` has them.
     """
 
-    def __init__(self, alignment: Alignment, *others: Alignment) -> None:
+    def __init__(self, alignment: Alignment, *others: Alignment, further: np.ndarray | None = None) -> None:
         if alignment.n_taxa < 3:
             raise InputError("parsimony wants three taxa at least", file=alignment.source, hint="Add taxa.")
-        self.alignment = alignment
-        parts = (alignment, *others)
+        self.alignment, self.alignments = alignment, (alignment, *others)
+        parts = self.alignments
         self._n_sites = sum(part.n_sites for part in parts)
         sets = [_tip_sets(part) for part in parts]
         most = max(own.shape[2] for own in sets)  # states that a part does not have are in no set of it
         padded = [np.pad(own, ((0, 0), (0, 0), (0, most - own.shape[2]))) for own in sets]
+        padded += [] if further is None else [further]
         self._tips = np.ascontiguousarray(np.concatenate(padded, axis=1))
         n = alignment.n_taxa
         self._sets = np.zeros((4 * n - 6, *self._tips.shape[1:]), np.uint64)
         self._sets[:n] = self._tips
         self._order, self._waiting = np.empty(2 * n - 3, np.int64), np.empty(2 * n, np.int64)
+
+    @property
+    def words(self) -> np.ndarray:
+        """(T, W, S) uint64: of every tip, a word of 64 characters and a state, which characters allow it."""
+        return self._tips
+
+    def random_tree(self, rng: np.random.Generator) -> Tree:
+        """Any topology, each as probable."""
+        taxa = self.alignment.taxa
+        return replace(uniform_unrooted(len(taxa), rng), taxa=taxa)
 
     def score(self, tree: Tree) -> int:
         """Changes that a binary tree needs."""

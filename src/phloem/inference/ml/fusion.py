@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from phloem.inference.ml.constrained_messages import Messages, allowed_by
 from phloem.inference.ml.search import Place, climb_near, fit_lengths
-from phloem.pruning.cpu.directed_sets import TreeMessages
 from phloem.tree.build import tree_from_parents
 from phloem.tree.half_edges import HalfEdges, Length, branch_splits, half_edges, topology_key
 
@@ -47,7 +47,7 @@ class Around(NamedTuple):
     tested: set[int]
 
 
-def exchanged(messages: TreeMessages, best: Place, others: Sequence[Place], around: Around) -> Place | None:
+def exchanged(messages: Messages, best: Place, others: Sequence[Place], around: Around) -> Place | None:
     """The best place with one part of another in it, whatever that costs at first, climbed from there near
     it: the first that gains, else the likeliest of some on a topology that is not known. None where all parts
     were tried, or lead back."""
@@ -59,8 +59,10 @@ def exchanged(messages: TreeMessages, best: Place, others: Sequence[Place], arou
             if part.key() in around.tested:
                 continue
             around.tested.add(part.key())
-            left -= 1
             place = _fitted(messages, kept, offered, [part])
+            if place is None:
+                continue
+            left -= 1
             if place.log_likelihood > best.log_likelihood - _LOSS:
                 place = climb_near(messages, place, around.radius, marked(place.edges, kept), around.known)
             if place.log_likelihood > best.log_likelihood + _GAIN:
@@ -83,7 +85,7 @@ def marked(edges: HalfEdges, known: Branches) -> np.ndarray:
 
 
 def fused(
-    messages: TreeMessages, one: Place, other: Place, n_sites: int, tested: set[int] | None = None
+    messages: Messages, one: Place, other: Place, n_sites: int, tested: set[int] | None = None
 ) -> Place | None:
     """The better of two places with the parts of the other in it that gain; None if none does.
 
@@ -99,7 +101,7 @@ def fused(
     found: list[tuple[float, Exchange, Place]] = []
     for part in [part for part in parts[:_MOST] if part.key(where) not in tested]:
         place = _fitted(messages, kept, offered, [part])
-        if place.log_likelihood > high.log_likelihood + _GAIN:
+        if place is not None and place.log_likelihood > high.log_likelihood + _GAIN:
             found.append((place.log_likelihood, part, place))
         else:
             tested.add(part.key(where))
@@ -108,7 +110,8 @@ def fused(
     best = max(found, key=lambda one: one[0])[2]
     if len(found) > 1:
         together = _fitted(messages, kept, offered, [part for _, part, _ in found])
-        best = together if together.log_likelihood > best.log_likelihood else best
+        if together is not None and together.log_likelihood > best.log_likelihood:
+            best = together
     return best
 
 
@@ -171,8 +174,11 @@ def with_parts(kept: Branches, offered: Branches, parts: list[Exchange]) -> Half
     return tree_of_branches(lengths | {x: offered[x] for x in new})
 
 
-def _fitted(messages: TreeMessages, kept: Branches, offered: Branches, parts: list[Exchange]) -> Place:
+def _fitted(messages: Messages, kept: Branches, offered: Branches, parts: list[Exchange]) -> Place | None:
+    """None where a constraint forbids that tree."""
     edges = with_parts(kept, offered, parts)
+    if not allowed_by(messages)(edges.back):
+        return None
     return fit_lengths(messages, edges, 0.01, _SWEEPS, marked(edges, kept))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -49,8 +49,18 @@ def interchange(edges: HalfEdges, move: Interchange) -> None:
     join(back, lengths, move.branch, int(back[move.branch]), move.lengths[4])
 
 
-def interchange_all(edges: HalfEdges, moves: Iterable[Interchange]) -> list[Interchange]:
-    """Do those of the moves, best first, that touch no node which an earlier one touched; returns them."""
+Allowed = Callable[[np.ndarray], bool]  # whether a tree (HalfEdges.back) may be gone to
+
+
+def _any(back: np.ndarray) -> bool:
+    return True
+
+
+def interchange_all(
+    edges: HalfEdges, moves: Iterable[Interchange], allowed: Allowed = _any
+) -> list[Interchange]:
+    """Do those of the moves, best first, that touch no node which an earlier one touched and lead to a tree
+    that is allowed; returns them."""
     done: list[Interchange] = []
     touched: set[int] = set()
     for move in sorted(moves, key=lambda m: -m.gain):
@@ -58,9 +68,11 @@ def interchange_all(edges: HalfEdges, moves: Iterable[Interchange]) -> list[Inte
         ends += [int(edges.back[h]) for h in corners(edges, move.branch)]
         own = set(node_of(np.array(ends), edges.n_tips).tolist())
         if not own & touched:
-            touched |= own
+            before = edges.copy()
             interchange(edges, move)
-            done.append(move)
+            if _kept(edges, before, allowed):
+                touched |= own
+                done.append(move)
     return done
 
 
@@ -75,8 +87,16 @@ def regraft(edges: HalfEdges, move: Regraft) -> None:
     join(back, lengths, move.pruned, int(back[move.pruned]), move.lengths[2])
 
 
-def regraft_all(edges: HalfEdges, moves: Iterable[Regraft]) -> list[Regraft]:
-    """Do those of the moves, best first, that touch no node which an earlier one touched; returns them."""
+def _kept(edges: HalfEdges, before: HalfEdges, allowed: Allowed) -> bool:
+    """Whether the tree is allowed; if not, it is as before again."""
+    if allowed(edges.back):
+        return True
+    edges.back[:], edges.lengths[:] = before
+    return False
+
+
+def regraft_all(edges: HalfEdges, moves: Iterable[Regraft], allowed: Allowed = _any) -> list[Regraft]:
+    """As interchange_all."""
     done: list[Regraft] = []
     touched: set[int] = set()
     n = edges.n_tips
@@ -86,9 +106,11 @@ def regraft_all(edges: HalfEdges, moves: Iterable[Regraft]) -> list[Regraft]:
         own = set(node_of(np.array(ends), n).tolist())
         if own & touched or _inside(edges, move):
             continue
-        touched |= own
+        before = edges.copy()
         regraft(edges, move)
-        done.append(move)
+        if _kept(edges, before, allowed):
+            touched |= own
+            done.append(move)
     return done
 
 

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from phloem.inference.ml.moves import Interchange, Regraft, interchange_all, regraft_all
+from phloem.inference.ml.constrained_messages import Messages, allowed_by
+from phloem.inference.ml.moves import Allowed, Interchange, Regraft, interchange_all, regraft_all
 from phloem.pruning.cpu.directed_lengths import FIT, LEAVE, PASS
 from phloem.pruning.cpu.directed_messages import Regrafts
 from phloem.pruning.cpu.directed_regrafts import BEHIND, LEVEL, OUT, SIBLING
-from phloem.pruning.cpu.directed_sets import TreeMessages
 from phloem.tree.half_edges import HalfEdges, nexts, node_of, preorder, topology_key
 
 SLACK = 15.0  # log units below the tree at hand, down to which a regraft gets a second look
@@ -39,7 +39,7 @@ class Place:
 
 
 def fit_lengths(
-    messages: TreeMessages,
+    messages: Messages,
     edges: HalfEdges,
     tolerance: float,
     most: int = 30,
@@ -73,7 +73,7 @@ def _around(back: np.ndarray, before: np.ndarray, order: np.ndarray) -> np.ndarr
 
 
 def climb(
-    messages: TreeMessages,
+    messages: Messages,
     place: Place,
     radius: int,
     known: Collection[int] = (),
@@ -97,7 +97,7 @@ def climb(
     return place
 
 
-def _interchanged(messages: TreeMessages, place: Place) -> Place | None:
+def _interchanged(messages: Messages, place: Place) -> Place | None:
     """The place after interchanges that gain; None if none does."""
     back, lengths = place.edges
     order = preorder(back)
@@ -128,7 +128,7 @@ def _branch_between(steps: np.ndarray, edges: HalfEdges) -> np.ndarray:
 
 
 def climb_near(
-    messages: TreeMessages, place: Place, radius: int, before: np.ndarray, known: Collection[int]
+    messages: Messages, place: Place, radius: int, before: np.ndarray, known: Collection[int]
 ) -> Place:
     """climb, by moves of subtrees near what was changed last. before: `back` of a hilltop, a few moves away:
     elsewhere nothing was to be gained there, and hardly anything is now."""
@@ -159,7 +159,7 @@ def _close(back: np.ndarray, before: np.ndarray) -> np.ndarray:
     return close
 
 
-def moved_far(messages: TreeMessages, place: Place, radius: int) -> Place | None:
+def moved_far(messages: Messages, place: Place, radius: int) -> Place | None:
     """The place after regrafts that gain, of any subtree by FAR nodes, climbed from there; None if none does.
 
     Branches without a length make ways long and places at them alike, so that a climb by few nodes, with few
@@ -172,7 +172,7 @@ def moved_far(messages: TreeMessages, place: Place, radius: int) -> Place | None
 
 
 def improving(
-    messages: TreeMessages,
+    messages: Messages,
     place: Place,
     radius: int,
     subtrees: np.ndarray | None = None,
@@ -224,16 +224,16 @@ def _interchange(found: Regrafts, rows: np.ndarray) -> np.ndarray:
 
 
 def _after(
-    messages: TreeMessages,
+    messages: Messages,
     place: Place,
     moves: Sequence[_Move],
-    do: Callable[[HalfEdges, Iterable[_Move]], list[_Move]],
+    do: Callable[[HalfEdges, Iterable[_Move], Allowed], list[_Move]],
 ) -> Place | None:
     """The place after all moves that are out of each other's way, or the best quarter of them if together
     they lose, and so on; None if not even the best one gains."""
     while moves:
         edges = place.edges.copy()
-        done = do(edges, moves)
+        done = do(edges, moves, allowed_by(messages))
         sweeps = 1 if sum(move.gain for move in done) > _MUCH else 2
         new = fit_lengths(messages, edges, 0.01, sweeps, place.edges.back)
         if new.log_likelihood > place.log_likelihood + SMALLEST_GAIN:
@@ -249,24 +249,29 @@ class Hilltop:
     place: Place
     found: Regrafts
     chances: np.ndarray
+    allowed: Allowed
 
     def shaken(self, rng: np.random.Generator, moves: int) -> HalfEdges:
-        """A copy with about so many subtrees moved, chosen by how little each alone would cost."""
-        edges, rows = self.place.edges.copy(), rng.choice(len(self.chances), moves, p=self.chances)
+        """A copy with about so many subtrees moved, chosen by how little each alone would cost; with none
+        where none may be moved."""
+        edges = self.place.edges.copy()
+        if not self.chances.any():
+            return edges
+        rows = rng.choice(len(self.chances), moves, p=self.chances)
         lengths = edges.lengths
         chosen = []
         for rank, row in enumerate(rows.tolist()):
             pruned, out = int(self.found.pruned[row]), int(self.found.out[row])
             half, own = 0.5 * lengths[out], lengths[pruned].copy()
             chosen.append(Regraft(pruned, out, (half, half, own), -float(rank)))
-        regraft_all(edges, chosen)
+        regraft_all(edges, chosen, self.allowed)
         return edges
 
 
-def hilltop(messages: TreeMessages, place: Place, radius: int) -> Hilltop:
+def hilltop(messages: Messages, place: Place, radius: int) -> Hilltop:
     """What is needed to shake this place."""
     back, lengths = place.edges
     subtrees = np.arange(place.edges.n_tips, len(back))
     found = messages.regrafts(back, lengths, preorder(back), subtrees, radius)
     chances = np.exp(np.minimum(found.scores - place.log_likelihood, 0.0) / TEMPERATURE)
-    return Hilltop(place, found, chances / chances.sum())
+    return Hilltop(place, found, chances / max(chances.sum(), 1e-300), allowed_by(messages))

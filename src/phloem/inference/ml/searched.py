@@ -15,6 +15,7 @@ from phloem.data.patterns import SitePatterns, site_patterns
 from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError, ModelError
 from phloem.hardware.limits import require_memory
+from phloem.inference.ml.constrained_messages import Messages
 from phloem.inference.ml.optimize import refine, refine_each, starts_of_parts
 from phloem.inference.ml.optimum import OptimizeResult, PartitionedOptimum
 from phloem.inference.ml.starts import Start as Values
@@ -27,7 +28,7 @@ from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue
 from phloem.pruning.cpu.directed_messages import DirectedMessages
-from phloem.pruning.cpu.directed_sets import DirectedSets, TreeMessages
+from phloem.pruning.cpu.directed_sets import DirectedSets
 from phloem.pruning.cpu.directed_storage import bytes_of
 from phloem.pruning.interface import Problem
 from phloem.tree.half_edges import HalfEdges, half_edges, tree_of
@@ -64,9 +65,9 @@ class Searched(Protocol):
 
     def parsimony(self) -> Parsimony: ...
 
-    def messages(self, radius: int, threads: int) -> TreeMessages: ...
+    def messages(self, radius: int, threads: int) -> Messages: ...
 
-    def put(self, messages: TreeMessages, values: Values) -> None:
+    def put(self, messages: Messages, values: Values) -> None:
         """Make these the numbers of the messages."""
 
     def start_values(self) -> Values: ...
@@ -134,10 +135,10 @@ class OneAlignment:
     def parsimony(self) -> Parsimony:
         return Parsimony(self.alignment)
 
-    def messages(self, radius: int, threads: int) -> TreeMessages:
+    def messages(self, radius: int, threads: int) -> Messages:
         return DirectedMessages([self._problem], radius, threads)
 
-    def put(self, messages: TreeMessages, values: Values) -> None:
+    def put(self, messages: Messages, values: Values) -> None:
         assert isinstance(messages, DirectedMessages)
         messages.set_models([self.model.evaluate(values)], [1.0])
 
@@ -230,12 +231,13 @@ class SeveralParts:
     def parsimony(self) -> Parsimony:
         return Parsimony(*(part.alignment for part in self.parts))
 
-    def messages(self, radius: int, threads: int) -> TreeMessages:
+    def messages(self, radius: int, threads: int) -> Messages:
         sets = [DirectedMessages([self._problems[i] for i in own], radius, threads) for own in self._sets]
         return sets[0] if len(sets) == 1 else DirectedSets(sets)
 
-    def put(self, messages: TreeMessages, values: Values) -> None:
+    def put(self, messages: Messages, values: Values) -> None:
         rates = np.asarray(values[_RATES]) * self._units
+        assert isinstance(messages, DirectedMessages | DirectedSets)
         sets = messages.sets if isinstance(messages, DirectedSets) else (messages,)
         by_part = self._by_part(values)
         for one, own in zip(sets, self._sets):

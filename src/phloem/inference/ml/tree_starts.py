@@ -13,7 +13,6 @@ from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges, branch_splits, topology_key
-from phloem.tree.random import uniform_unrooted
 from phloem.tree.tree import Tree
 
 _STREAM = 5  # of random numbers
@@ -51,9 +50,8 @@ def further_start(
     """Of search `number`, from 2 on: in turn a parsimonious tree, and a random one."""
     if number % 2 == 0:
         return parsimony_start(parsimony, seed, number, values)
-    taxa = parsimony.alignment.taxa
-    tree = uniform_unrooted(len(taxa), np.random.default_rng([seed, _STREAM, number]))
-    return Start(replace(tree, taxa=taxa), "a random tree", values)
+    tree = parsimony.random_tree(np.random.default_rng([seed, _STREAM, number]))
+    return Start(tree, "a random tree", values)
 
 
 def with_lengths(tree: Tree) -> Tree:
