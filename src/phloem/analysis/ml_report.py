@@ -12,8 +12,8 @@ import numpy as np
 from phloem.analysis.json_record import plain
 from phloem.analysis.likelihood import optimum_record
 from phloem.analysis.ml_adequacy import adequacy_lines
-from phloem.analysis.ml_effort import effort_line
 from phloem.analysis.ml_constraint import constraint_lines
+from phloem.analysis.ml_effort import effort_line
 from phloem.analysis.ml_merge import merging_lines
 from phloem.analysis.partitioned_likelihood import part_results
 from phloem.inference.ml.identical import listed
