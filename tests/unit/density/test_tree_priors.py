@@ -96,6 +96,51 @@ def test_a_wrong_derivative_is_seen(prior):
     assert slope_error(replace(prior, density=planted), g, x, settings) > 1e-6
 
 
+@pytest.mark.parametrize("prior", [p for p in registered().values() if p.joining], ids=lambda p: p.name)
+def test_a_joining_moves_by_itself(prior):
+    """Where one joining has another height, the density changes by its own term and by every pair's wait."""
+
+    def gained(own, g, x, settings, place, t):
+        lineages, out = np.cumsum(np.where(g.order >= g.n_tips, -1, 1)), np.zeros((2, 2))
+        times, old = g.heights[g.order], g.heights[g.order[place]]
+        for row, at in enumerate((old, t)):
+            own(at, x, settings, out[row])
+        low, high, step = min(t, old), max(t, old), 1 if t > old else 0
+        change, wait = out[1, 0] - out[0, 0], np.zeros(2)
+        for m in range(len(times) - 1):
+            begin, end = max(times[m], low), min(times[m + 1], high)
+            if begin < end:
+                for row, at in enumerate((begin, end)):
+                    own(at, x, settings, out[0])
+                    wait[row] = out[0, 1]
+                change -= (2 * step - 1) * (lineages[m] - 1 + step) * (wait[1] - wait[0])
+        return change
+
+    g, x, settings = drawn(prior, n_tips=12, seed=3)
+    found = 0
+    for place, node in enumerate(g.order[:-1]):
+        if node < g.n_tips or g.order[place - 1] >= g.n_tips and place == 0:
+            continue
+        for t in (0.6 * g.heights[node] + 0.4 * g.heights[g.order[place - 1]], 1.07 * g.heights[node]):
+            heights = g.heights.copy()
+            heights[node] = t
+            order = np.argsort(heights, kind="stable")
+            if t >= g.heights[g.order[-1]] or np.cumsum(np.where(order >= g.n_tips, -1, 1))[:-1].min() < 1:
+                continue
+            after = prior.log_density(g._replace(heights=heights, order=order), x, settings)
+            change = after - prior.log_density(g, x, settings)
+            assert gained(prior.joining, g, x, settings, place, t) == pytest.approx(change, abs=1e-10)
+
+            def planted(t, x, settings, out):
+                prior.joining(t, x, settings, out)
+                out[0] += 1e-3 * t
+                return 0.0
+
+            assert gained(planted, g, x, settings, place, t) != pytest.approx(change, abs=1e-6)
+            found += 1
+    assert found > 10
+
+
 def histories(tips):
     """Of three dated tips: every pair that joins first, as a function of both heights to a genealogy."""
     for a, b, c in ((0, 1, 2), (0, 2, 1), (1, 2, 0)):

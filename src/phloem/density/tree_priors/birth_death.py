@@ -56,4 +56,14 @@ def density(g, x, settings, by_height, by_number):
     return total
 
 
-PRIOR = TreePrior("bd", _parameters, log_density, density, contemporaneous=True, options=("sampled",))
+def joining(t, x, settings, out):
+    """At t, see TreePrior."""
+    r, a, rho = x[0], x[1], settings[0]
+    d = rho + (1.0 - rho - a) * math.exp(-r * t)
+    out[0], out[1] = math.log(r * rho) - r * t - 2.0 * math.log(d), 0.0
+    return 0.0
+
+
+PRIOR = TreePrior(
+    "bd", _parameters, log_density, density, contemporaneous=True, options=("sampled",), joining=joining
+)

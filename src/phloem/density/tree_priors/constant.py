@@ -40,4 +40,10 @@ def density(g, x, settings, by_height, by_number):
     return -joinings * math.log(size) - exposure / size
 
 
-PRIOR = TreePrior("constant", _parameters, log_density, density)
+def joining(t, x, settings, out):
+    """At t, see TreePrior."""
+    out[0], out[1] = -math.log(x[0]), t / x[0]
+    return 0.0
+
+
+PRIOR = TreePrior("constant", _parameters, log_density, density, joining=joining)

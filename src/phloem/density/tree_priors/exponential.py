@@ -73,4 +73,12 @@ def density(g, x, settings, by_height, by_number):
     return total
 
 
-PRIOR = TreePrior("exponential", _parameters, log_density, density)
+def joining(t, x, settings, out):
+    """At t, see TreePrior."""
+    size, growth = x[0], x[1]
+    out[0] = growth * t - math.log(size)
+    out[1] = math.expm1(growth * t) / (growth * size) if growth != 0.0 else t / size
+    return 0.0
+
+
+PRIOR = TreePrior("exponential", _parameters, log_density, density, joining=joining)

@@ -101,4 +101,14 @@ def density(g, x, settings, by_height, by_number):
     return total
 
 
-PRIOR = TreePrior("bdss", parameters, log_density, density, options=("sampled",))
+def joining(t, x, settings, out):
+    """At t, see TreePrior."""
+    birth, surplus = x[0], x[0] - x[1] - x[2]
+    c1 = math.sqrt(surplus * surplus + 4.0 * birth * x[2])
+    c2 = -(surplus - 2.0 * birth * settings[0]) / c1
+    out[0] = math.log(birth) - c1 * t - 2.0 * math.log(math.exp(-c1 * t) * (1.0 - c2) + 1.0 + c2)
+    out[1] = 0.0
+    return 0.0
+
+
+PRIOR = TreePrior("bdss", parameters, log_density, density, options=("sampled",), joining=joining)

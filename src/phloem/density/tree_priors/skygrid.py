@@ -89,4 +89,16 @@ def density(g, x, settings, by_height, by_number):
     return total
 
 
-PRIOR = TreePrior("skygrid", grid_parameters, log_density, density, options=("cutoff", LEVEL))
+def joining(t, x, settings, out):
+    """At t, see TreePrior."""
+    cells, spacing, m, waited = x.shape[0] - 1, settings[0], 0, 0.0
+    while m + 1 < cells and (m + 1) * spacing <= t:
+        waited += spacing / x[m]
+        m += 1
+    out[0], out[1] = -math.log(x[m]), waited + (t - m * spacing) / x[m]
+    return 0.0
+
+
+PRIOR = TreePrior(
+    "skygrid", grid_parameters, log_density, density, options=("cutoff", LEVEL), joining=joining
+)

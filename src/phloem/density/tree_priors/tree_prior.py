@@ -61,7 +61,10 @@ class TreePrior:
     specification. density: (genealogy, x, settings, by_height (N,), by_number (n,)) → the same, and adds its
     derivatives by the heights of internal nodes and by the numbers: a plain function that the samplers
     compile. contemporaneous: True if all tips must have height 0. options: names of those it takes;
-    LEVEL is given as True where that number has a prior.
+    LEVEL is given as True where that number has a prior. joining: where the density is a product over
+    joinings and intervals of functions of time, (t, x, settings, out) → 0.0, out[0] the log density of a
+    joining but the last at t, out[1] the intensity of a pair from 0 to t; a plain function that the samplers
+    compile, for moves that change few heights.
     """
 
     name: str
@@ -70,6 +73,7 @@ class TreePrior:
     density: Callable[..., float]
     contemporaneous: bool = False
     options: tuple[str, ...] = ()
+    joining: Callable[..., float] | None = None
 
 
 @cache

@@ -37,4 +37,10 @@ def density(g, x, settings, by_height, by_number):
     return (g.n_tips - 1) * math.log(x[0]) - x[0] * time
 
 
-PRIOR = TreePrior("yule", _parameters, log_density, density, contemporaneous=True)
+def joining(t, x, settings, out):
+    """At t, see TreePrior."""
+    out[0], out[1] = math.log(x[0]) - x[0] * t, 0.0
+    return 0.0
+
+
+PRIOR = TreePrior("yule", _parameters, log_density, density, contemporaneous=True, joining=joining)

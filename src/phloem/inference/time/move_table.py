@@ -22,6 +22,9 @@ from phloem.inference.time.records import (
     OF_MODEL,
     OF_NUMBERS,
     OF_TREE,
+    SITE_RATES,
+    STATES,
+    WALKS,
     MoveTable,
 )
 from phloem.inference.time.structure import TimeModel, of_clocks
@@ -38,7 +41,7 @@ class Move:
     with a density everywhere), "spread" (a factor of them, not fixed),
     "jumps" (deviations most of which are 0), "inherited" (by branches below), "peaked" (at 0), "rate" (of a
     clock, not fixed), "dates" (tips of uncertain ones), "groups" (of joinings), "characters" (that parsimony
-    can tell trees by), "ancestors" (sequences, sampled), "categories" (of sites, several). holds: whether
+    can tell trees by), "ancestors" (sequences, sampled), "categories" (of sites, several), "walks" (what ancestors/walk.py can do). holds: whether
     distances may be held in its stead (compiled/run.py). free: the likelihood never changes.
     """
 
@@ -117,6 +120,13 @@ MODEL_MOVE = Move("hamilton_model", lambda p: 0.0, 0.2, needs="model")
 ANCESTORS_MOVE = Move("ancestral_states", lambda p: 0.0, 1.0, needs="ancestors")
 JOINT_WITH_ANCESTORS = 0.15  # of the weight of joint trajectories
 RATES_MOVE = Move("site_rates", lambda p: 0.0, 0.5, needs="ancestors categories")
+WALK_MOVE = Move("local_walk", lambda p: 0.0, 230.0, 1.0, 0.0, (1e-9, 1e9), needs="ancestors walks")
+WALKED = {
+    "narrow_exchange": 0.2, "subtree_slide": 0.2, "subtree_leap": 0.2, "fixed_height_spr": 0.2,
+    "node_height": 0.2, "hamilton": 0.3, "ancestral_states": 0.4, "parsimony_spr": 2.0, "wide_exchange": 0.3,
+    "wilson_balding": 0.3, "up_down": 0.3, "tree_scaler": 0.3, "root_height": 0.5,
+}  # fmt: skip
+"""Factors of weights where walks do the same at a fifth of the price; they are of whole trees' many steps."""
 SELDOM = 0.05  # of numbers that have Hamiltonian moves of their own
 _HELD = 0.5  # how often distances are held, of moves for which that may be
 
@@ -148,9 +158,11 @@ def chosen_moves(
     if there["model"]:
         found += [ChainMove("hamilton_model", 0, OF_MODEL, MODEL_MOVE)]
     if there["ancestors"]:
-        found += [ChainMove("ancestral_states", 0, OF_ANCESTORS, ANCESTORS_MOVE)]
+        found += [ChainMove("ancestral_states", STATES, OF_ANCESTORS, ANCESTORS_MOVE)]
+    if there["walks"]:
+        found += [ChainMove("local_walk", WALKS, OF_ANCESTORS, WALK_MOVE)]
     if there["ancestors"] and there["categories"]:
-        found += [ChainMove("site_rates", 1, OF_ANCESTORS, RATES_MOVE)]
+        found += [ChainMove("site_rates", SITE_RATES, OF_ANCESTORS, RATES_MOVE)]
     for number, block in enumerate(model.space.blocks):
         for m in OF_SUPPORT[block.support] if block.name not in model.fixed else ():
             kind = len(registered()) + NUMBER_MOVES.index(m)
@@ -186,14 +198,18 @@ def _weight(m: ChainMove, model: TimeModel, there: Mapping[str, bool], costs: Co
         name = model.space.blocks[m.block].name
         if name in [block.name for block in model.parameters.blocks]:
             return m.move.weight * costs.of_free
-        return m.move.weight * (SELDOM if there["model"] and name in model.of_substitution else 1.0)
+        often = SELDOM if there["model"] and name in model.of_substitution else 1.0
+        return m.move.weight * often * (0.5 if there["walks"] else 1.0)
     if "characters" in m.move.needs:
         most = 0.4 if there["ancestors"] else 3.0  # all else is cheap where ancestors are known
         return m.move.weight * min(most, model.n_tips / 50)  # a place or two of each subtree's many
     # heights mix by few trajectories, topologies of very many taxa by very many moves, which cost little
     joint = JOINT_WITH_ANCESTORS if there["ancestors"] else costs.of_joint
     factor = {OF_DATES: costs.of_dates, OF_HAMILTON: joint}
-    return m.move.weight * (costs.of_free if m.move.free else factor.get(m.on, 1.0))
+    weight = m.move.weight * (costs.of_free if m.move.free else factor.get(m.on, 1.0))
+    if m.name == "local_walk":
+        return weight / model.n_tips
+    return weight * (WALKED.get(m.name, 1.0) if there["walks"] else 1.0)
 
 
 def move_arrays(chosen: Sequence[ChainMove], weights: Sequence[float], clock: int) -> MoveTable:

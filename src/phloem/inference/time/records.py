@@ -21,6 +21,7 @@ from phloem.pruning.cpu.cell_records import CellScratch, DownScratch
 
 # what a move is of (MoveTable.on)
 OF_TREE, OF_NUMBERS, OF_HAMILTON, OF_DATES, OF_MODEL, OF_ANCESTORS = range(6)
+STATES, SITE_RATES, WALKS = range(3)  # kinds of moves of ancestors
 # supports of blocks; FIXED: whatever their support is, they stay as they are
 POSITIVE, UNIT, INTERVAL, REAL, SIMPLEX, FIXED = range(6)
 # rows of TimeState.steps: which Hamiltonian moves, in the order of OF_HAMILTON, …; and its columns
@@ -109,7 +110,8 @@ class TimeData(NamedTuple):
     moves change some of them. tree_density: address of the tree prior's; tree_first, tree_size: its
     numbers; tree_settings. tip_bounds: (T, 2) of heights; moving: int64, tips whose dates are sampled.
     path: length of a trajectory; most_steps: of the likelihood in one. trait: that changes along the tree;
-    trait_density: address of its density, or 0. ancestors: address of the likelihood with sequences of
+    trait_density: address of its density, or 0. joining, walk: addresses of TreePrior.joining and of
+    ancestors/walk.py, or 0. ancestors: address of the likelihood with sequences of
     ancestors (by_address.ANCESTORS), 0: these are summed over."""
 
     n_tips: int
@@ -139,6 +141,8 @@ class TimeData(NamedTuple):
     trait: Trait
     trait_density: int
     ancestors: int
+    joining: int
+    walk: int
 
 
 class TimeState(NamedTuple):
@@ -204,7 +208,8 @@ class TimeScratch(NamedTuple):
     heated chains, and of the prior, 1 but for these. parsimony: the characters, for moves that it guides.
     trait: messages of the trait, by state.slot. there: (ROW,) int64 row of the device's forest
     (pruning/cpu/chain_tables.py), fields: (10,) where its models lie (run_device.write_model). ancestral:
-    table of ancestors/sequences.py, where they are sampled."""
+    table of ancestors/sequences.py, where they are sampled; walk (4, 8) int64, gained (2, 8): of walks
+    (sequences.Walk)."""
 
     cell: CellScratch
     down: DownScratch
@@ -243,3 +248,5 @@ class TimeScratch(NamedTuple):
     there: np.ndarray
     fields: np.ndarray
     ancestral: np.ndarray
+    walk: np.ndarray
+    gained: np.ndarray

@@ -128,7 +128,7 @@ def time_data(
     settings: TimeSettings,
     chosen: tuple[list[ChainMove], list[float]],
     on_device: bool,
-    ancestors: int = 0,
+    ancestors: tuple[int, int] = (0, 0),
 ) -> TimeData:
     """Constants of a run. chosen: moves and their weights. on_device: likelihoods are found elsewhere, and no
     kernels compiled for them; nor where ancestors are sampled, by what is at this address."""
@@ -138,7 +138,7 @@ def time_data(
     free = np.array([b.name not in model.fixed | model.of_trait for b in space.blocks])
     calibrations, ages = model.calibrations()
     first = space.place(model.parameters.blocks[0].name).start
-    if settings.use_data and not on_device and not ancestors:
+    if settings.use_data and not on_device and not ancestors[0]:
         cells.forest.provide(EVALUATE, GRADIENT)
     joint = free & (~of_model | (compiled and not cells.apart))
     taken = np.stack([joint, free & ~of_model, free & of_model & cells.apart])
@@ -179,7 +179,9 @@ def time_data(
         most_steps=settings.most_steps,
         trait=model.trait.record(space, model.trait_reference) if model.trait else NO_TRAIT,
         trait_density=by_address.TRAIT.address(trait_density) if model.trait else 0,
-        ancestors=ancestors,
+        ancestors=ancestors[0],
+        joining=by_address.JOINING.address(model.tree_prior.joining) if ancestors[1] else 0,
+        walk=ancestors[1],
     )
 
 
@@ -354,4 +356,6 @@ def time_scratch(
         there=np.zeros(ROW, np.int64),
         fields=np.zeros(10, np.int64),
         ancestral=table_of(ancestral),
+        walk=np.zeros((4, 8), np.int64),
+        gained=np.zeros((2, 8)),
     )

@@ -20,7 +20,7 @@ from phloem.inference.time.structure import CLOCKS, time_model
 from phloem.model.grammar import parse_model
 
 TAXA = tuple("abcde")
-NOT_SAMPLED = {"ancestors": False, "categories": False}
+NOT_SAMPLED = {"ancestors": False, "categories": False, "walks": False}
 OWN = Clade("own", ("a", "b"), clock=True)
 NUMBERS = {
     "strict": [],

@@ -20,6 +20,7 @@ MISSING = 15  # a mask of all states, which says nothing
 MOST = 8  # ancestors drawn anew at once
 KINDS = 256  # of sites, whose messages are kept
 VALUE, TAKE, SLOPES, ONE, SITE_RATES = range(5)  # what a chain asks (chain.py)
+HEIGHT, EXCHANGE, SLIDE, LEAP, ACROSS = range(5)  # kinds of steps of a walk (walk.py)
 _PAD = 1  # the state of sites that are not there
 
 
@@ -90,6 +91,52 @@ class Lineages(NamedTuple):
     order: np.ndarray
     heights: np.ndarray
     lengths: np.ndarray
+
+
+class Walk(NamedTuple):
+    """The chain's state as a walk sees it: both slots are alike between steps.
+
+    n_tips: T. rng: (4,). tuning: of the distances that slide and leap go. parent, left, right, order,
+    heights, lengths, deviations: (N,) of the proposal's slot. before: those of the accepted one, was its
+    deviations. edges, stack (N,) int64, spots (N,): of moves. rank, lineages (N,) int64, waited (N,): of every
+    node its place in the order; of every place how many lineages there are after it; of every node how long a
+    pair would have waited until then. joining: address of TreePrior.joining; x: (n,) its numbers; settings.
+    rate, spread, shift: of the clock, log r = log(rate) + spread ε - shift; reference: 1 where the rate's
+    prior reads the tree's length. touched, others: (8,) int64 nodes of the step
+    under way, and its branches whose lengths change. found: (2,) log prior density gained, and the
+    tree's length; pair: (2,) to work in. tried, taken: (5,) int64 by kind."""
+
+    n_tips: int
+    rng: np.ndarray
+    tuning: float
+    parent: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    order: np.ndarray
+    heights: np.ndarray
+    lengths: np.ndarray
+    deviations: np.ndarray
+    before: Lineages
+    was: np.ndarray
+    edges: np.ndarray
+    stack: np.ndarray
+    spots: np.ndarray
+    rank: np.ndarray
+    lineages: np.ndarray
+    waited: np.ndarray
+    joining: int
+    x: np.ndarray
+    settings: np.ndarray
+    rate: float
+    spread: float
+    shift: float
+    reference: int
+    touched: np.ndarray
+    others: np.ndarray
+    found: np.ndarray
+    pair: np.ndarray
+    tried: np.ndarray
+    taken: np.ndarray
 
 
 def masks_of(observed: Observations) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from phloem.density import clocks
 from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND
@@ -19,12 +20,20 @@ from phloem.inference.time.records import TimeState
 from phloem.inference.time.structure import TimeModel
 
 
-def address() -> int:
-    """Of the compiled code (TimeData.ancestors)."""
+def addresses(walks: bool) -> tuple[int, int]:
+    """Of the compiled code, TimeData.ancestors and walk; of this 0 without walks."""
     from phloem.inference.time.ancestors.chain import answer
-    from phloem.inference.time.compiled.by_address import ANCESTORS
+    from phloem.inference.time.ancestors.walk import walk
+    from phloem.inference.time.compiled.by_address import ANCESTORS, WALK
 
-    return ANCESTORS.address(answer)
+    return ANCESTORS.address(answer), WALK.address(walk) if walks else 0
+
+
+def can_walk(model: TimeModel) -> bool:
+    """Whether changes of a few heights change the density where they are alone (walk.py)."""
+    free = all(c.age is None and not c.together and not c.clock for c in model.clades)
+    clock = model.clock in (clocks.STRICT, clocks.BY_CV, clocks.BY_LOG)
+    return free and clock and model.trait is None and model.tree_prior.joining is not None
 
 
 def ancestral_memory(

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from phloem.hardware.numba_compile import merged, uncounted
-from phloem.inference.time.ancestors.sequences import ONE, SITE_RATES, TAKE, VALUE, Lineages
-from phloem.inference.time.compiled.by_address import ANCESTORS
+import math
 
-with_ancestors = ANCESTORS.call
+from phloem.density import clocks
+from phloem.hardware.numba_compile import merged, uncounted
+from phloem.inference.time.ancestors.sequences import (
+    LEAP,
+    ONE,
+    SITE_RATES,
+    SLIDE,
+    TAKE,
+    VALUE,
+    Lineages,
+    Walk,
+)
+from phloem.inference.time.compiled.by_address import ANCESTORS, WALK
+from phloem.inference.time.compiled.density import log_spread, prior_of
+from phloem.inference.time.records import LAST_TREE
+
+with_ancestors, walk = ANCESTORS.call, WALK.call
+FARTHER = 0.25  # acceptance of steps that go a distance
 A_SWEEP = 16  # taxa for each ancestor that is drawn in one move
 
 
@@ -45,6 +60,42 @@ def draw_ancestors(data, state, scratch, rates):
             what, flags = VALUE, (0, 0, 1, 0, 0)
         value = ask_ancestors(data, state, scratch, what, flags, slot)
     return value
+
+
+@merged
+def walk_about(data, state, scratch, move, tuning):
+    """ancestors/walk.py from the accepted state, which the proposal's slot is a copy of: a step for every
+    taxon. In burn-in, distances adapt to an acceptance of FARTHER."""
+    old, new, clock, room = state.slot[0], 1 - state.slot[0], data.clock, scratch.walk
+    values, spread = state.values[old], 0.0
+    if clock.spread[0] >= 0:
+        spread = log_spread(clock.kind, values[clock.spread[0]])
+    shift = 0.5 * spread * spread if clock.kind == clocks.BY_CV else 0.0
+    first, end = data.tree_first, data.tree_first + data.tree_size
+    own = Walk(
+        data.n_tips, state.rng, state.tuning[move], state.parent[new], state.left[new], state.right[new],
+        state.order[new], state.heights[new], state.lengths[new, 0], state.deviations[new, 0],
+        lineages(state, old), state.deviations[old, 0], scratch.edges, scratch.stack, scratch.spots,
+        scratch.counts[0], scratch.counts[1], scratch.by_height, data.joining, values[first:end],
+        data.tree_settings, values[clock.rate[0]], spread, shift, clock.reference[0], room[0],
+        room[1], scratch.gained[0], scratch.gained[1], room[2], room[3],
+    )  # fmt: skip
+    given = (scratch.ancestral, data.numbers[0], data.addresses[0], own, data.n_tips)
+    state.log_likelihood[0] = walk(data.walk, given)
+    for i in range(state.order.shape[1]):
+        state.order[old, i] = state.order[new, i]
+    state.log_prior[0] = prior_of(data, state, scratch, old)
+    state.log_tree[0] = scratch.last[LAST_TREE]
+    far_tried, far_taken = room[2, SLIDE] + room[2, LEAP], room[3, SLIDE] + room[3, LEAP]
+    for k in range(room.shape[1]):
+        state.tried[move] += room[2, k]
+        state.accepted[move] += room[3, k]
+    if tuning and far_tried > 0:
+        state.batch_tried[move] += 1
+        change = min(0.5, 1.0 / math.sqrt(float(state.batch_tried[move])))
+        wider = far_taken > FARTHER * far_tried
+        value = state.tuning[move] * math.exp(change if wider else -change)
+        state.tuning[move] = min(max(value, data.moves.bounds[move, 0]), data.moves.bounds[move, 1])
 
 
 @merged

@@ -10,7 +10,7 @@ from phloem.density.local_clocks import Branches
 from phloem.density.traits import Lineage, Trait, trait_memory
 from phloem.density.tree_priors.tree_prior import Genealogy
 from phloem.hardware.numba_compile import ByAddress
-from phloem.inference.time.ancestors.sequences import Lineages
+from phloem.inference.time.ancestors.sequences import Lineages, Walk
 
 _X, _I = np.zeros(1), np.zeros(1, np.int64)
 _II, _XXX = np.zeros((1, 1), np.int64), np.zeros((1, 1, 1))
@@ -18,6 +18,11 @@ _BRANCHES = Branches(0, 1, _I, _I, _I, _I, _X, _X, _X, np.zeros((1, 1), np.uint8
 _LINEAGE = Lineage(_I, _I, _I, _I, _X)
 _LINEAGES, _WORDS = Lineages(_I, _I, _I, _I, _X, _X), np.zeros(1, np.uint64)
 _TRAIT = Trait(np.zeros((1, 1)), _I, _I, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0)
+
+_WALK = Walk(
+    1, _WORDS, 0.0, _I, _I, _I, _I, _X, _X, _X, _LINEAGES, _X, _I, _I, _X, _I, _I, _X, 0, _X, _X, 0.0, 0.0, 0.0,
+    0, _I, _I, _X, _X, _I, _I,
+)  # fmt: skip
 
 TREE_PRIOR = ByAddress(Genealogy(_X, _I, 1, _I), _X, _X, _X, _X)
 """density of density/tree_priors: (genealogy, x, settings, by_height, by_number)."""
@@ -33,3 +38,7 @@ ANSWER = ByAddress(_I, _I, _X, (_II, _II), _XXX, _I, (_I, _I, _I))
 """compiled/device.py: answer_there."""
 ANCESTORS = ByAddress(_I, _LINEAGES, _LINEAGES, (_I, _I, _I), _WORDS, _I, _X)
 """ancestors/chain.py: answer."""
+JOINING = ByAddress(0.0, _X, _X, _X)
+"""joining of density/tree_priors: (t, numbers, settings, out)."""
+WALK = ByAddress(_I, _I, _I, _WALK, 1)
+"""ancestors/walk.py: (table, numbers, addresses, the walk, steps)."""

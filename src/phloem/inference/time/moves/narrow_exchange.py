@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.time.compiled.edit import random_subtree, replace_child, sibling
 from phloem.inference.time.move_table import Move
 
@@ -12,7 +13,12 @@ def narrow_exchange(p):
     """i, uniformly among all nodes but the root, and its uncle u, where u is younger than i's parent. The
     reverse draws u, with the same probability: log Hastings ratio 0 (Drummond, Nicholls, Rodrigo and Solomon
     2002, Genetics 161:1307). Heights stay."""
-    i = random_subtree(p)
+    return exchange_with_uncle(p, random_subtree(p))
+
+
+@uncounted
+def exchange_with_uncle(p, i):
+    """The same of a node i."""
     q = p.parent[i]
     if p.parent[q] < 0:
         return -math.inf

@@ -19,6 +19,8 @@ from phloem.inference.time.compiled.edit import graft, log_range, prune, random_
 from phloem.inference.time.move_table import Move
 
 PIECES = 4  # of a branch, times within which are as good as the one in the middle
+MANY, NEARBY = 300, 0.75  # taxa from where, and how often, only places below a cut are weighed
+FAR = 100.0  # log units that a place may cost more than the cheapest, whatever its times are worth
 SOFT = 0.4  # what a change costs in every second proposal, of its price
 LOOSE, CLOCKLIKE = 1.0, 1e6  # shapes of changes where rates depend on each other, and where they are alike
 
@@ -38,13 +40,20 @@ def parsimony_spr(p):
     changes of the tree then) · the probability of as many changes on i's branch as parsimony finds, if it
     lasts as long as in the middle of the share · the share's length; not onto its own branch. Within the
     share the height is uniform, above the root exponential with mean tuning times the height it starts from,
-    of equal probability in each share. The way back begins with the same rest and subtree, so log Hastings
+    of equal probability in each share. Places that cost FAR more than the cheapest are none, nor is there a way
+    back to them. Of MANY taxa mostly the tree below a cut through all branches at a height, uniform below the
+    root, is all that is looked at, its part with the subtree's old place: also the part of the new one. The way back begins with the same rest and subtree, so log Hastings
     ratio is log (Σ_but_own w / Σ_but_x w) + log (density there / here). After MrBayes' ParsSPR for unrooted
     trees (Zhang, Huelsenbeck and Ronquist 2020, Syst. Biol. 69:1016); times by the clock are phloem's own."""
     i = random_subtree(p)
     before = p.heights[p.parent[i]]
     q, s = prune(p, i)
-    j, height, ratio = drawn_graft(p, i, q, s, before)
+    top = root_above(p, s)
+    if p.n_tips >= MANY and uniform(p.rng) < NEARBY:
+        top = below_cut(p, s, p.heights[top] * uniform(p.rng))
+        if top < 0:
+            return -math.inf
+    j, height, ratio = drawn_graft(p, i, q, s, before, top)
     if j < 0:
         return -math.inf
     graft(p, i, q, j, height)
@@ -52,16 +61,33 @@ def parsimony_spr(p):
 
 
 @uncounted
-def drawn_graft(p, i, q, s, before):
-    """Where i and its parent q go, which were above s at a height before: a branch, -1 where there is none,
-    the height, and the log Hastings ratio."""
+def below_cut(p, x, height):
+    """The node above x, or x, whose branch a cut at a height goes through; -1 where the cut is below x."""
+    if p.heights[x] >= height:
+        return -1
+    while p.parent[x] >= 0 and p.heights[p.parent[x]] < height:
+        x = p.parent[x]
+    return x
+
+
+@uncounted
+def drawn_graft(p, i, q, s, before, top):
+    """Where i and its parent q go, which were above s at a height before, at or below node top: a branch, -1
+    where there is none, the height, and the log Hastings ratio."""
     room, own = p.parsimony, -1
     changes = changes_of(p, 1.0 if uniform(p.rng) < 0.5 else SOFT)
-    n = places(p, i, q, root_above(p, s))
+    n = places(p, i, q, top)
+    least = math.inf
     for k in range(n):
-        weigh_times(p, i, k, changes)
+        least = min(least, room.price_of[k])
+    for k in range(n):
+        room.cost[k] = math.inf
+        if (room.price_of[k] - least) * changes.price < FAR:
+            weigh_times(p, i, k, changes)
         if p.edges[k] == s:
             own = k
+    if room.cost[own] == math.inf:  # no way back
+        return -1, 0.0, -math.inf
     total = log_sum_without(room.cost, 0, n, own)
     k = drawn_place(room.cost, 0, n, own, total, uniform(p.rng))
     if k < 0:
@@ -163,27 +189,30 @@ def log_density(p, i, k, height, changes):
 
 
 @uncounted
-def places(p, i, q, root):
-    """Branches of the tree without i and its parent q that reach above i: into p.edges; what the whole tree
-    costs with i there into p.parsimony.price_of but for a constant, and how many changes are on i's branch
-    then into node. Returns the number of places."""
+def places(p, i, q, top):
+    """Branches of the tree without i and its parent q, at or below node top, that reach above i: into p.edges;
+    what the tree below top costs with i there into p.parsimony.price_of but for a constant, and how many
+    changes are on i's branch then into node. Returns the number of places."""
     room, last = p.parsimony, p.heights.shape[0]
-    spare, inside, n = 2 * last - 1, room.above, 0
+    spare, inside, n, member = 2 * last - 1, room.above, 0, p.stack
+    for at in range(last - 1, -1, -1):
+        x = p.order[at]
+        member[x] = x != q and (x in (top, i) or (p.parent[x] >= 0 and member[p.parent[x]] == 1))
     for x in p.order:  # row x: what lies below x
-        if p.left[x] >= 0 and x != q:
+        if member[x] == 1 and p.left[x] >= 0:
             join(room, p.left[x], p.right[x], x)
     for at in range(last - 1, -1, -1):  # row last + x: what lies above x, without i
         x = p.order[at]
         up = p.parent[x]
-        reaches = x == root or (up >= 0 and p.heights[up] > p.heights[i])
-        inside[x] = x == root or (reaches and x != q and up != q and inside[up] == 1)
+        reaches = x == top or (up >= 0 and p.heights[up] > p.heights[i])
+        inside[x] = x == top or (member[x] == 1 and reaches and x != q and up != q and inside[up] == 1)
         if inside[x] == 0:
             continue
         row = x
-        if x != root:
+        if x != top:
             beside, row = p.right[up] if p.left[up] == x else p.left[up], spare
             above = beside
-            if up != root:
+            if up != top:
                 above = last + x
                 join(room, last + up, beside, above)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below, normal
 from phloem.inference.time.compiled.edit import (
     graft,
@@ -18,7 +19,12 @@ def subtree_leap(p):
     """The parent of a subtree, uniformly, goes to one of the points of the rest of the tree that are |N(0,
     tuning²)| away along it and above the subtree, uniformly. log Hastings ratio: log of their number here
     over that there (Baele et al. 2025, Nat. Methods 22:1653)."""
-    i = random_subtree(p)
+    return leap(p, random_subtree(p))
+
+
+@uncounted
+def leap(p, i):
+    """The same of a subtree i."""
     before, floor = p.heights[p.parent[i]], p.heights[i]
     distance = abs(p.tuning * normal(p.rng))
     q, s = prune(p, i)

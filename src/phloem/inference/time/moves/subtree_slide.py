@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below, normal
 from phloem.inference.time.compiled.edit import (
     graft,
@@ -19,7 +20,12 @@ def subtree_slide(p):
     lineage there is, above the root too, or down onto one of the lineages below, uniformly. log Hastings
     ratio: down, the log of their number; up, minus the log of how many lineages at the old height are below
     the new place (Höhna, Defoin-Platel and Drummond 2008)."""
-    i = random_subtree(p)
+    return slide(p, random_subtree(p))
+
+
+@uncounted
+def slide(p, i):
+    """The same of a subtree i."""
     before = p.heights[p.parent[i]]
     height = before + p.tuning * normal(p.rng)
     if height <= p.heights[i]:
