@@ -17,7 +17,7 @@ from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.mcmc.run import Device, as_parts
 from phloem.inference.mcmc.samples import Samples, extended, no_samples
 from phloem.inference.time.ancestors.sequences import Memory
-from phloem.inference.time.ancestors.start import addresses, ancestral_memory, can_walk
+from phloem.inference.time.ancestors.start import SUMMED, addresses, ancestral_memory, can_walk
 from phloem.inference.time.draws import Columns, draw, trace_columns
 from phloem.inference.time.move_table import ChainMove, chosen_moves
 from phloem.inference.time.records import (
@@ -128,7 +128,7 @@ def new_run(
     there["walks"] = ancestors and can_walk(model)
     costs = likelihood_costs(cells.forest.parts, there_on_device, ancestors)
     chosen = chosen_moves(model, there, settings.move_weights, costs)
-    by_ancestors = addresses(there["walks"]) if ancestors else (0, 0)
+    by_ancestors = addresses(model) if ancestors else SUMMED
     moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device, by_ancestors)
     columns = trace_columns(model)
     state = stored[0] if stored else time_state(model, settings, moves, (number, chain), origin)

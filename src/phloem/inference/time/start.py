@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,17 +128,17 @@ def time_data(
     settings: TimeSettings,
     chosen: tuple[list[ChainMove], list[float]],
     on_device: bool,
-    ancestors: tuple[int, int] = (0, 0),
+    ancestors: Mapping[str, int],
 ) -> TimeData:
     """Constants of a run. chosen: moves and their weights. on_device: likelihoods are found elsewhere, and no
-    kernels compiled for them; nor where ancestors are sampled, by what is at this address."""
+    kernels compiled for them; nor where ancestors are sampled, by what is at these addresses."""
     space, recipes = model.space, cells.recipes
     compiled = bool((recipes.rows[:, KIND] == COMPILED).all())
     of_model = np.array([b.name in model.of_substitution for b in space.blocks])
     free = np.array([b.name not in model.fixed | model.of_trait for b in space.blocks])
     calibrations, ages = model.calibrations()
     first = space.place(model.parameters.blocks[0].name).start
-    if settings.use_data and not on_device and not ancestors[0]:
+    if settings.use_data and not on_device and not ancestors["ancestors"]:
         cells.forest.provide(EVALUATE, GRADIENT)
     joint = free & (~of_model | (compiled and not cells.apart))
     taken = np.stack([joint, free & ~of_model, free & of_model & cells.apart])
@@ -179,9 +179,7 @@ def time_data(
         most_steps=settings.most_steps,
         trait=model.trait.record(space, model.trait_reference) if model.trait else NO_TRAIT,
         trait_density=by_address.TRAIT.address(trait_density) if model.trait else 0,
-        ancestors=ancestors[0],
-        joining=by_address.JOINING.address(model.tree_prior.joining) if ancestors[1] else 0,
-        walk=ancestors[1],
+        **ancestors,
     )
 
 

@@ -79,7 +79,8 @@ def test_where_a_walk_is_not_possible():
     run = run_of(5, 12, "JC")
     assert can_walk(run.model)
     assert "local_walk" not in [m.name for m in run_of(5, 12, "JC", "ucgd").moves]
-    for tree in (TreeModel(prior="skyline", pieces=2), TreeModel(clades=(Clade("a", ("t1", "t2"), together=True),))):
+    together = Clade("a", ("t1", "t2"), together=True)
+    for tree in (TreeModel(prior="skyline", pieces=2), TreeModel(clades=(together,))):
         assert not can_walk(_model(tree))
 
 

@@ -98,13 +98,13 @@ class Walk(NamedTuple):
 
     n_tips: T. rng: (4,). tuning: of the distances that slide and leap go. parent, left, right, order,
     heights, lengths, deviations: (N,) of the proposal's slot. before: those of the accepted one, was its
-    deviations. edges, stack (N,) int64, spots (N,): of moves. rank, lineages (N,) int64, waited (N,): of every
-    node its place in the order; of every place how many lineages there are after it; of every node how long a
-    pair would have waited until then. joining: address of TreePrior.joining; x: (n,) its numbers; settings.
-    rate, spread, shift: of the clock, log r = log(rate) + spread ε - shift; reference: 1 where the rate's
-    prior reads the tree's length. touched, others: (8,) int64 nodes of the step
-    under way, and its branches whose lengths change. found: (2,) log prior density gained, and the
-    tree's length; pair: (2,) to work in. tried, taken: (5,) int64 by kind."""
+    deviations. edges, stack (N,) int64, spots (N,): of moves. rank, lineages (N,) int64, waited (N,): of
+    every node its place in the order; of every place how many lineages there are after it; of every node how
+    long a pair would have waited until then. joining: address of TreePrior.joining; x: (n,) its numbers;
+    settings. rate, spread, shift: of the clock, log r = log(rate) + spread ε - shift; reference: 1 where the
+    rate's prior reads the tree's length. touched, others: (8,) int64 nodes of the step under way, and its
+    branches whose lengths change. found: (2,) log prior density gained, and the tree's length; pair: (2,) to
+    work in. tried, taken: (8,) int64 by kind."""
 
     n_tips: int
     rng: np.ndarray

@@ -19,14 +19,22 @@ from phloem.inference.time.ancestors.sequences import (
 from phloem.inference.time.records import TimeState
 from phloem.inference.time.structure import TimeModel
 
+SUMMED = {"ancestors": 0, "walk": 0, "joining": 0}
+"""addresses, where ancestors are not sampled."""
 
-def addresses(walks: bool) -> tuple[int, int]:
-    """Of the compiled code, TimeData.ancestors and walk; of this 0 without walks."""
+
+def addresses(model: TimeModel) -> dict[str, int]:
+    """Of the compiled code, by fields of TimeData."""
     from phloem.inference.time.ancestors.chain import answer
-    from phloem.inference.time.ancestors.walk import walk
-    from phloem.inference.time.compiled.by_address import ANCESTORS, WALK
+    from phloem.inference.time.compiled.by_address import ANCESTORS, JOINING, WALK
 
-    return ANCESTORS.address(answer), WALK.address(walk) if walks else 0
+    found = SUMMED | {"ancestors": ANCESTORS.address(answer)}
+    joining = model.tree_prior.joining
+    if joining is not None and can_walk(model):
+        from phloem.inference.time.ancestors.walk import walk
+
+        found |= {"walk": WALK.address(walk), "joining": JOINING.address(joining)}
+    return found
 
 
 def can_walk(model: TimeModel) -> bool:

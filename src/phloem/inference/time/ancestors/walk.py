@@ -1,10 +1,10 @@
-"""Many small changes of a dated tree in one call, each of which costs what it touches and not the whole tree.
+"""Many small changes of a dated tree in one call, each at the price of what it touches, not of the tree.
 
-Where ancestors are known, a subtree that goes elsewhere concerns three ancestors and four branches, and a tree
-prior that is a product over joinings and intervals (TreePrior.joining) the intervals between two heights. So
-the tree is changed in place, in the proposal's slot, and what was touched is copied back or forth. Every
-change is accepted or not by itself, with the exact ratio of the whole density: the walk as a whole is a move
-that needs no more.
+Where ancestors are known, a subtree that goes elsewhere concerns three ancestors and four branches, and of a
+tree prior that is a product over joinings and intervals (TreePrior.joining) the intervals between two
+heights. So the tree is changed in place, in the proposal's slot, and what was touched is copied back or
+forth. Every change is accepted or not by itself, with the exact ratio of the whole density: the walk as a
+whole is a move that needs no more.
 
 Whatever would move the root is left to the moves of the whole tree, both ways.
 """

@@ -18,7 +18,7 @@ from phloem.inference.time.ancestors.sequences import (
 )
 from phloem.inference.time.compiled.by_address import ANCESTORS, WALK
 from phloem.inference.time.compiled.density import log_spread, prior_of
-from phloem.inference.time.records import LAST_TREE
+from phloem.inference.time.records import LAST_TREE, WALKS
 
 with_ancestors, walk = ANCESTORS.call, WALK.call
 FARTHER = 0.25  # acceptance of steps that go a distance
@@ -46,6 +46,17 @@ def ask_ancestors(data, state, scratch, what, flags, now):
     before, after = lineages(state, state.slot[0]), lineages(state, now)
     given = (scratch.ancestral, before, after, cell, state.rng, asked, scratch.by_length[0])
     return with_ancestors(data.ancestors, given)
+
+
+@merged
+def move_ancestors(data, state, scratch, move, tuning):
+    """A move that is always taken: of ancestors alone, or a walk; counted here."""
+    if data.moves.kind[move] == WALKS:
+        walk_about(data, state, scratch, move, tuning)
+        return
+    state.log_likelihood[0] = draw_ancestors(data, state, scratch, data.moves.kind[move])
+    state.tried[move] += 1
+    state.accepted[move] += 1
 
 
 @merged

@@ -20,8 +20,8 @@ _LINEAGES, _WORDS = Lineages(_I, _I, _I, _I, _X, _X), np.zeros(1, np.uint64)
 _TRAIT = Trait(np.zeros((1, 1)), _I, _I, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0)
 
 _WALK = Walk(
-    1, _WORDS, 0.0, _I, _I, _I, _I, _X, _X, _X, _LINEAGES, _X, _I, _I, _X, _I, _I, _X, 0, _X, _X, 0.0, 0.0, 0.0,
-    0, _I, _I, _X, _X, _I, _I,
+    1, _WORDS, 0.0, _I, _I, _I, _I, _X, _X, _X, _LINEAGES, _X, _I, _I, _X, _I, _I, _X, 0, _X, _X, 0.0, 0.0,
+    0.0, 0, _I, _I, _X, _X, _I, _I,
 )  # fmt: skip
 
 TREE_PRIOR = ByAddress(Genealogy(_X, _I, 1, _I), _X, _X, _X, _X)

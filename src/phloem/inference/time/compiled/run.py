@@ -13,7 +13,7 @@ import math
 from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNING_BATCH
-from phloem.inference.time.compiled.ancestors import draw_ancestors, other_topology, set_keys, walk_about
+from phloem.inference.time.compiled.ancestors import move_ancestors, other_topology, set_keys
 from phloem.inference.time.compiled.density import sort_by_height
 from phloem.inference.time.compiled.dispatch import Proposal, propose_kind
 from phloem.inference.time.compiled.groups import Grouped, follow
@@ -70,7 +70,6 @@ from phloem.inference.time.records import (
     TOPOLOGY,
     TOUCHED,
     WAITING,
-    WALKS,
 )
 
 FINISHED, WAITS = range(2)
@@ -126,12 +125,8 @@ def advance(data, state, scratch, n_moves, task):
             begin(state)
         on = data.moves.on[move] if not fresh else OF_TREE
         if on == OF_ANCESTORS:
+            move_ancestors(data, state, scratch, move, tuning)
             done[MOVES], done[MOVE] = done[MOVES] + 1, -1
-            if data.moves.kind[move] == WALKS:
-                walk_about(data, state, scratch, move, tuning)
-                continue
-            state.log_likelihood[0] = draw_ancestors(data, state, scratch, data.moves.kind[move])
-            _count(data, state, move, True, False)
             continue
         by_steps = on >= OF_HAMILTON
         which = on - OF_HAMILTON if by_steps else JOINT

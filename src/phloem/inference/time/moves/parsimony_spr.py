@@ -40,11 +40,12 @@ def parsimony_spr(p):
     changes of the tree then) · the probability of as many changes on i's branch as parsimony finds, if it
     lasts as long as in the middle of the share · the share's length; not onto its own branch. Within the
     share the height is uniform, above the root exponential with mean tuning times the height it starts from,
-    of equal probability in each share. Places that cost FAR more than the cheapest are none, nor is there a way
-    back to them. Of MANY taxa mostly the tree below a cut through all branches at a height, uniform below the
-    root, is all that is looked at, its part with the subtree's old place: also the part of the new one. The way back begins with the same rest and subtree, so log Hastings
-    ratio is log (Σ_but_own w / Σ_but_x w) + log (density there / here). After MrBayes' ParsSPR for unrooted
-    trees (Zhang, Huelsenbeck and Ronquist 2020, Syst. Biol. 69:1016); times by the clock are phloem's own."""
+    of equal probability in each share. Places that cost FAR more than the cheapest are none, nor is there a
+    way back to them. Of MANY taxa mostly the tree below a cut through all branches at a height, uniform below
+    the root, is all that is looked at: that part which has the old place, and so the new one. The way back
+    begins with the same rest and subtree, so log Hastings ratio is log (Σ_but_own w / Σ_but_x w) + log
+    (density there / here). After MrBayes' ParsSPR for unrooted trees (Zhang, Huelsenbeck and Ronquist 2020,
+    Syst. Biol. 69:1016); times by the clock are phloem's own."""
     i = random_subtree(p)
     before = p.heights[p.parent[i]]
     q, s = prune(p, i)
@@ -190,9 +191,9 @@ def log_density(p, i, k, height, changes):
 
 @uncounted
 def places(p, i, q, top):
-    """Branches of the tree without i and its parent q, at or below node top, that reach above i: into p.edges;
-    what the tree below top costs with i there into p.parsimony.price_of but for a constant, and how many
-    changes are on i's branch then into node. Returns the number of places."""
+    """Branches of the tree without i and its parent q, at or below node top, that reach above i: into
+    p.edges; what the tree below top costs with i there into p.parsimony.price_of but for a constant, and how
+    many changes are on i's branch then into node. Returns the number of places."""
     room, last = p.parsimony, p.heights.shape[0]
     spare, inside, n, member = 2 * last - 1, room.above, 0, p.stack
     for at in range(last - 1, -1, -1):
