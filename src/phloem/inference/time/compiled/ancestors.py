@@ -73,7 +73,7 @@ def draw_ancestors(data, state, scratch, rates):
     return value
 
 
-@merged
+@uncounted
 def walk_about(data, state, scratch, move, tuning):
     """ancestors/walk.py from the accepted state, which the proposal's slot is a copy of: a step for every
     taxon. In burn-in, distances adapt to an acceptance of FARTHER."""
