@@ -329,9 +329,8 @@ def move_event(w, x):
         w.rank[order[m]] = m
         m += 1
     while m > 0 and w.before.heights[order[m - 1]] > t:
-        w.lineages[m] = w.lineages[m - 1] - 1 if m - 1 >= 0 else 0
-        order[m] = order[m - 1]
+        order[m], w.lineages[m] = order[m - 1], w.lineages[m - 1] - 1
         w.rank[order[m]] = m
         m -= 1
     order[m], w.rank[x] = x, m
-    w.lineages[m] = (w.lineages[m - 1] if m > 0 else 0) - 1
+    w.lineages[m] = w.lineages[m - 1] - 1  # its children are below

@@ -20,7 +20,6 @@ from phloem.inference.time.move_table import Move
 
 PIECES = 4  # of a branch, times within which are as good as the one in the middle
 MANY, NEARBY = 300, 0.75  # taxa from where, and how often, only places below a cut are weighed
-FAR = 100.0  # log units that a place may cost more than the cheapest, whatever its times are worth
 SOFT = 0.4  # what a change costs in every second proposal, of its price
 LOOSE, CLOCKLIKE = 1.0, 1e6  # shapes of changes where rates depend on each other, and where they are alike
 
@@ -40,12 +39,11 @@ def parsimony_spr(p):
     changes of the tree then) · the probability of as many changes on i's branch as parsimony finds, if it
     lasts as long as in the middle of the share · the share's length; not onto its own branch. Within the
     share the height is uniform, above the root exponential with mean tuning times the height it starts from,
-    of equal probability in each share. Places that cost FAR more than the cheapest are none, nor is there a
-    way back to them. Of MANY taxa mostly the tree below a cut through all branches at a height, uniform below
-    the root, is all that is looked at: that part which has the old place, and so the new one. The way back
-    begins with the same rest and subtree, so log Hastings ratio is log (Σ_but_own w / Σ_but_x w) + log
-    (density there / here). After MrBayes' ParsSPR for unrooted trees (Zhang, Huelsenbeck and Ronquist 2020,
-    Syst. Biol. 69:1016); times by the clock are phloem's own."""
+    of equal probability in each share. Of MANY taxa mostly the tree below a cut through all branches at a
+    height, uniform below the root, is all that is looked at: that part which has the old place, and so the
+    new one. The way back begins with the same rest and subtree, so log Hastings ratio is log (Σ_but_own w /
+    Σ_but_x w) + log (density there / here). After MrBayes' ParsSPR for unrooted trees (Zhang, Huelsenbeck and
+    Ronquist 2020, Syst. Biol. 69:1016); times by the clock are phloem's own."""
     i = random_subtree(p)
     before = p.heights[p.parent[i]]
     q, s = prune(p, i)
@@ -78,17 +76,10 @@ def drawn_graft(p, i, q, s, before, top):
     room, own = p.parsimony, -1
     changes = changes_of(p, 1.0 if uniform(p.rng) < 0.5 else SOFT)
     n = places(p, i, q, top)
-    least = math.inf
     for k in range(n):
-        least = min(least, room.price_of[k])
-    for k in range(n):
-        room.cost[k] = math.inf
-        if (room.price_of[k] - least) * changes.price < FAR:
-            weigh_times(p, i, k, changes)
+        weigh_times(p, i, k, changes)
         if p.edges[k] == s:
             own = k
-    if room.cost[own] == math.inf:  # no way back
-        return -1, 0.0, -math.inf
     total = log_sum_without(room.cost, 0, n, own)
     k = drawn_place(room.cost, 0, n, own, total, uniform(p.rng))
     if k < 0:
