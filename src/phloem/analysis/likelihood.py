@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from phloem.analysis.model_file import file_of_model, model_of
+from phloem.analysis.model_file import file_of_model, model_of, require_gamma_used
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import DataOptions, alignment_of
@@ -237,6 +237,7 @@ def build_likelihood(settings: LikelihoodSettings, alignment: Alignment, tree: T
     if settings.model is None:
         raise InputError("no model is given", hint="Add --model, such as --model GTR+F+G4.")
     model = model_of(settings.model, alignment, settings.gamma)
+    require_gamma_used(settings.gamma, [model])
     with in_file(settings.tree):
         return TreeLikelihood(
             alignment,

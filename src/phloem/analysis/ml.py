@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,15 +23,16 @@ from phloem.analysis.ml_merge import merge_settings, merging_record
 from phloem.analysis.ml_outgroup import hung, outgroup_of, rooted
 from phloem.analysis.ml_report import choice_record, model_text_of, parts_record
 from phloem.analysis.ml_settings import (
-    SEARCH,
     MlSettings,
     checkpoint_of,
     choice_settings,
     many_trees,
     replicates_of,
+    require_search,
     support_settings,
 )
 from phloem.analysis.ml_supports import BranchSupports, supports_of
+from phloem.analysis.model_file import require_gamma_used
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import Part
@@ -159,13 +160,16 @@ def run_ml(
             "--genes; else start one.",
         )
     check_outputs(settings.files, settings.inputs, settings.redo)
-    given = why_differences(settings)
+    given, said = why_differences(settings)
+    say = compiling or (lambda _: None)
+    for line in said:
+        say(line)
     if given is not None:
-        outbreak, kept = run_differences(settings, given, told, compiling or (lambda _: None))
+        outbreak, kept = run_differences(settings, given, told, say)
         write_differences(outbreak)
         kept.remove()
         return outbreak
-    result, data, checkpoint = analysed(settings, told, resumable=True, here=here)
+    result, data, checkpoint = analysed(settings, told, resumable=True, here=here, said=said)
     write_result(result, data)
     if checkpoint is not None:
         checkpoint.remove(settings.effort.starts)
@@ -175,20 +179,21 @@ def run_ml(
 def checked(settings: MlSettings) -> tuple[ChoiceSettings | None, SupportSettings]:
     """What is to be chosen from, and supported; InputError for settings that mean nothing."""
     require_threads(settings.threads)
-    if settings.effort.name in ("fast", "thorough") and not settings.searches:
-        raise InputError(
-            f"--{settings.effort.name} is about the search, and --model MF searches none", hint=SEARCH
-        )
+    require_search(settings)
     replicates_of(settings)
     merge_settings(settings)
     return choice_settings(settings), support_settings(settings)
 
 
 def analysed(
-    settings: MlSettings, told: Told | None = None, resumable: bool = False, here: Ranks | None = None
+    settings: MlSettings,
+    told: Told | None = None,
+    resumable: bool = False,
+    here: Ranks | None = None,
+    said: Sequence[str] = (),
 ) -> tuple[MlResult, MlData, Checkpoint | None]:
     """run_ml without its files. resumable: searches go on from their checkpoints and keep some. here: the
-    processes that share searches and replicates."""
+    processes that share searches and replicates. said: warnings from before."""
     from phloem.inference.ml.tree_search import SearchSettings, search
 
     of_choice, of_supports = checked(settings)
@@ -197,7 +202,7 @@ def analysed(
     given, warnings = _start(settings, rows)
     require_obeying(data.constraint, given, settings.tree)
     outgroup = outgroup_of(settings.outgroup, data.alignment.taxa)
-    warnings = [*data.warnings, *warnings]
+    warnings = [*said, *data.warnings, *warnings]
     tries = settings.radius, settings.effort.patience, settings.effort.starts
     of_search = SearchSettings(*tries, settings.seed, settings.threads)
     begin = time.perf_counter()
@@ -209,6 +214,7 @@ def analysed(
         choices, texts, models, start, data, merging = chosen
     else:
         texts, models = data.texts(), data.models()
+        require_gamma_used(settings.gamma, models)
     found = supports = tree = checkpoint = None
     if settings.searches:
         searched_data = data.searched(models)

@@ -12,6 +12,9 @@ from phloem.analysis.reading import Part
 from phloem.summary.composition import Composition, Symmetry, composition_test, symmetry_test
 
 MOST_TAXA = 200  # of whose pairs all are tested: time goes with their square
+IN_A_ROW = (
+    "composition_tested", "composition_failing", "symmetry_tested", "symmetry_failing", "symmetry_p_corrected"
+)  # fmt: skip
 _LEVEL = 0.05
 _LISTED = 20  # sequences in the report
 
@@ -31,6 +34,20 @@ class PartAdequacy:
         """Rows of the sequences with p < 0.05, the worst first."""
         p = self.composition.p
         return [int(k) for k in np.argsort(p, kind="stable") if p[k] < _LEVEL]
+
+    @property
+    def tested(self) -> int:
+        """Sequences of which the composition was tested."""
+        return int(np.isfinite(self.composition.p).sum())
+
+    def in_a_row(self) -> dict[str, int | float | None]:
+        """IN_A_ROW by name; None of pairs that were not tested."""
+        found = self.symmetry
+        pairs = 0 if found is None else int(np.isfinite(found.p).sum())
+        of_pairs = (None, None, None) if found is None else (pairs, int((found.p < _LEVEL).sum()), None)
+        if found is not None and pairs:
+            of_pairs = (*of_pairs[:2], bonferroni(found))
+        return dict(zip(IN_A_ROW, (self.tested, len(self.failing), *of_pairs)))
 
     def to_json(self) -> dict[str, object]:
         """A record of plain numbers, strings, lists and dictionaries."""
@@ -124,7 +141,7 @@ def adequacy_lines(adequacy: Adequacy) -> list[str]:
 
 def _composition(part: PartAdequacy) -> list[str]:
     own, failing = part.composition, part.failing
-    tested = int(np.isfinite(own.p).sum())
+    tested = part.tested
     if not tested:
         return ["  composition: no two states were seen, nothing to test"]
     lines = [
@@ -166,8 +183,7 @@ def _table(parts: Sequence[PartAdequacy]) -> list[str]:
     ]
     for part in parts:
         name = part.name if len(part.name) <= 17 else part.name[:16] + "…"
-        tested = int(np.isfinite(part.composition.p).sum())
-        lines.append(f"  {name:<18}{f'{len(part.failing)} of {tested}':>16}{_pairs_of(part.symmetry)}")
+        lines.append(f"  {name:<18}{f'{len(part.failing)} of {part.tested}':>16}{_pairs_of(part.symmetry)}")
     if any(part.symmetry is None for part in parts):
         lines.append(f"  -: {not_tested(len(parts[0].taxa))}")
     return [*lines, ""]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from phloem.analysis.ml_data import MlData
 from phloem.analysis.ml_merge import merge_settings, merged
-from phloem.analysis.model_file import usual_model
+from phloem.analysis.model_file import require_gamma_used, usual_model
 from phloem.errors import InputError
 from phloem.likelihood.model_for_alignment import ModelReader
 from phloem.likelihood.parts import in_part
@@ -46,6 +48,7 @@ def choose(
     from phloem.inference.ml.tree_starts import Start
 
     readers = [ModelReader(part.alignment, data.settings.gamma) for part in data.parts]
+    _require_obeyed(data, readers, settings)
     if not data.partitioned:
         climb = data.constraint is None
         if not climb:
@@ -80,6 +83,25 @@ def choose(
     models = [reader(text) for reader, text in zip(readers, texts)]
     origin = f"the tree on which models were chosen, a climb from {start.origin}"
     return Chosen(choices, texts, models, Start(tree, origin), data, merging)
+
+
+def _require_obeyed(data: MlData, readers: Sequence[ModelReader], settings: ChoiceSettings) -> None:
+    """InputError for sets, and for medians of +G, of which no model would be; before anything is fitted."""
+    from phloem.inference.ml.model_choice import require_used
+    from phloem.inference.ml.model_sets import bases, rate_names
+
+    texts = list[tuple[ModelReader, str]]()
+    for reader, part in zip(readers, data.parts):
+        if part.model_text is not None:
+            texts.append((reader, part.model_text))
+            continue
+        with in_part(part.name) if data.partitioned else nullcontext():
+            tried = bases(part.alignment.alphabet, settings.families, settings.frequencies)
+            require_used(tried, settings)
+        gammas = [f"+{name}" for name in rate_names(settings.rates) if "G" in name]
+        texts += [(reader, base.text + ("" if base.whole else "".join(gammas[:1]))) for base in tried]
+    if data.settings.gamma != "mean":
+        require_gamma_used(data.settings.gamma, (reader(text) for reader, text in texts))
 
 
 def _obeying(data: MlData, start: Start, search: SearchSettings) -> Start:

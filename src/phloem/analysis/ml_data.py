@@ -11,7 +11,13 @@ import numpy as np
 from phloem.analysis.likelihood import plain
 from phloem.analysis.ml_constraint import read_constraint
 from phloem.analysis.ml_settings import MlSettings
-from phloem.analysis.model_file import holds_parts, model_of, model_string, usual_model
+from phloem.analysis.model_file import (
+    holds_parts,
+    model_of,
+    model_string,
+    require_model_used,
+    usual_model,
+)
 from phloem.analysis.partitioned_likelihood import dropped_columns, read_linkage
 from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
@@ -130,6 +136,8 @@ def read_ml_data(settings: MlSettings) -> MlData:
         own, empty = (Part("", alignment, named),), _without_data([alignment])
         return MlData(settings, own, False, rows, empty, read_constraint(settings, alignment.taxa))
     scheme, parts = parts_of(settings, settings.model if not settings.automatic else None)
+    if not settings.automatic:
+        require_model_used(settings.model, [subset.model_text for subset in scheme.subsets], scheme.file)
     if holds_parts(settings.model):
         parts = tuple(replace(part, model_text=settings.model) for part in parts)
     rows = _distinct([part.alignment for part in parts], settings)

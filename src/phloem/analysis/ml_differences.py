@@ -98,24 +98,30 @@ class MlDifferences:
         }
 
 
-def why_differences(settings: MlSettings) -> tuple[Genomes, float, str] | None:
-    """The genomes, the seconds their reading took, and the reason for this engine; None where the data are
-    for patterns. Errors: InputError for --engine differences with what it cannot do."""
+def why_differences(settings: MlSettings) -> tuple[tuple[Genomes, float, str] | None, tuple[str, ...]]:
+    """The genomes, the seconds their reading took, and the reason for this engine, None where the search is
+    on patterns; and what is to be said where only an option stands against this engine. Errors: InputError
+    for --engine differences with what it cannot do."""
     if settings.engine == "patterns":
         _refuse_sprta(settings)
-        return None
+        return None, ()
     begin = time.perf_counter()
     if settings.engine == "differences":
         for name in _not_here(settings):
             raise InputError(f"--engine differences has no --{name.replace('_', '-')}", hint=_HINT)
         genomes = _genomes(settings)
-        return genomes, time.perf_counter() - begin, "--engine differences"
-    read = None if _not_here(settings) or not _may_be_outbreak(settings) else _readable(settings)
-    reason = None if read is None else _reason(read)
-    if read is None or reason is None:
+        return (genomes, time.perf_counter() - begin, "--engine differences"), ()
+    read = _readable(settings) if _may_be_outbreak(settings) else None
+    reason, against = None if read is None else _reason(read), _not_here(settings)
+    if read is None or reason is None or against:
         _refuse_sprta(settings)
-        return None
-    return read, time.perf_counter() - begin, reason
+        return None, () if reason is None else (_only_patterns(reason, against[0]),)
+    return (read, time.perf_counter() - begin, reason), ()
+
+
+def _only_patterns(reason: str, option: str) -> str:
+    """What is said where the data are for this engine, and an option is not."""
+    return f"{reason}, and the engine of differences has no --{option.replace('_', '-')}: this is on patterns"
 
 
 def _refuse_sprta(settings: MlSettings) -> None:
@@ -130,7 +136,8 @@ def _readable(settings: MlSettings) -> Genomes | None:
     """None where reading or the model fails: whoever reads it next says what is wrong, or has the model."""
     try:
         genomes = read_genomes(settings.alignment, settings.ambiguity)
-        _model(settings, genomes)
+        if not settings.automatic:
+            _model(settings, genomes)
     except PhloemError:
         return None
     return genomes
@@ -168,7 +175,7 @@ def _not_here(settings: MlSettings) -> list[str]:
     others = (
         "partitions", "merge", "merge_percent", "linkage", "link", "fast", "thorough", "outgroup",
         "keep_identical", "alrt", "ufboot", "bnni", "bootstrap", "genetic_code", "model_set",
-        "rate_set", "frequency_set", "most_classes", "criterion", "partition_name", "constraint",
+        "rate_set", "frequency_set", "most_classes", "criterion", "partition_name", "constraint", "gamma",
     )  # fmt: skip
     found = [name for name in others if getattr(settings, name) != getattr(usual, name)]
     numbers = {"starts": USUAL_EFFORT.starts, "patience": USUAL_EFFORT.patience}

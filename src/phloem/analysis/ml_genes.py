@@ -19,6 +19,7 @@ import numpy as np
 
 from phloem import __version__
 from phloem.analysis.ml import analysed, checked
+from phloem.analysis.ml_adequacy import IN_A_ROW
 from phloem.analysis.ml_data import settings_of
 from phloem.analysis.ml_files import tree_text
 from phloem.analysis.ml_report import model_text_of
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
 
 ENDINGS = ("fasta", "fas", "fa", "fna", "faa", "ffn", "phy", "phylip", "nex", "nexus", "aln")
 COLUMNS = (
-    "gene", "taxa", "sites", "model", "log_likelihood", "tree_length", "support_mean", "seconds", "error"
+    "gene", "taxa", "sites", "model", "log_likelihood", "tree_length", "support_mean", *IN_A_ROW, "seconds",
+    "error",
 )  # fmt: skip
-_FORM = 1
+_FORM = 2
 _NOT_HERE = (
     "partitions", "tree", "picture", "linkage", "link", "block", "outgroup", "engine", "sprta", "constraint",
 )  # fmt: skip
@@ -205,6 +207,7 @@ def _row(name: str, settings: MlSettings) -> dict[str, Any]:
         "log_likelihood": optimum.log_likelihood,
         "tree_length": float(optimum.tree.lengths[:-1].sum()),
         "support_mean": "/".join(f"{mean:.1f}" for mean in means),
+        **result.adequacy.parts[0].in_a_row(),
         "seconds": time.perf_counter() - begin,
         "tree": tree_text(result),
         "warnings": list(result.warnings),
@@ -212,7 +215,9 @@ def _row(name: str, settings: MlSettings) -> dict[str, Any]:
 
 
 def _cell(value: object) -> str:
-    return "" if value is None else f"{value:.6f}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return "" if value is None else str(value)
+    return f"{value:.6f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.3e}"
 
 
 def _record(settings: MlSettings, rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:

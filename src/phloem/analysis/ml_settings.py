@@ -151,6 +151,17 @@ class MlSettings(FitSettings):
 SEARCH = "Say --model auto."
 
 
+def require_search(settings: MlSettings) -> None:
+    """InputError for what is about a search or its tree, where the model alone is chosen."""
+    if settings.searches:
+        return
+    for name in ("fast", "thorough", "starts", "patience", "outgroup"):
+        given = getattr(settings, name)
+        if given is not None and given is not False:
+            what = "a tree" if name == "outgroup" else "the search"
+            raise InputError(f"--{name} is about {what}, and --model MF searches none", hint=SEARCH)
+
+
 def choice_settings(settings: MlSettings) -> ChoiceSettings | None:
     """None where the model is given; InputError for options that would then not be obeyed."""
     from phloem.inference.ml.model_choice import ChoiceSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from phloem.errors import InputError, in_file
 from phloem.io.input_file import read_input
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.model import Model
+from phloem.model.site_rates import GammaRates
 
 USUAL_MODEL = {
     "dna": "GTR+F+G4",
@@ -60,6 +61,32 @@ def holds_parts(given: str | None) -> bool:
 def file_of_model(given: str | None) -> list[str]:
     """The file that a --model names, if any."""
     return [given[1:]] if given is not None and given.startswith("@") else []
+
+
+def require_model_used(given: str | None, own: Sequence[str | None], file: str | None) -> None:
+    """InputError for a --model that no part takes, since the partition file has one for each. own: of every
+    part what the file says."""
+    if given is None or holds_parts(given) or any(text is None for text in own):
+        return
+    raise InputError(
+        f"every part has a model already, and --model {given} is for parts that have none",
+        file=file,
+        hint="Leave --model out, or the models out of the partition file.",
+    )
+
+
+def require_gamma_used(gamma: Literal["mean", "median"], models: Iterable[Model]) -> None:
+    """InputError for medians where no model has a gamma distribution that is represented by them."""
+    if gamma == "median" and not any(has_medians(model) for model in models):
+        raise InputError(
+            "--gamma median is about +G, and no model here has one that leaves it open",
+            hint="Add +G4 to the model, or leave --gamma out.",
+        )
+
+
+def has_medians(model: Model) -> bool:
+    categories = model.site_rates.categories
+    return isinstance(categories, GammaRates) and categories.kind == "median"
 
 
 def model_string(given: str, part: str | None = None) -> str:

@@ -8,9 +8,16 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 import numpy as np
 
 from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons
+from phloem.data.alphabet import canonical_kind
 from phloem.data.partition import Scheme, Subset, Unassigned, with_declared_datatypes
 from phloem.errors import InputError
-from phloem.io.alignment import part_alignment, read_alignment, read_characters, read_scheme
+from phloem.io.alignment import (
+    part_alignment,
+    read_alignment,
+    read_characters,
+    read_scheme,
+    require_stop_codons,
+)
 from phloem.io.alignment_text import PhylipLayout
 from phloem.io.partitions import listed_partitions
 from phloem.model.families import datatypes_of
@@ -74,6 +81,14 @@ def alignment_of(options: DataOptions, quiet: bool = False) -> Alignment:
     """Read the alignment that the options name, as one part. quiet: as in `parts_of`."""
     if options.partitions is not None:
         raise InputError("this analysis has one part, and --partitions gives several", hint="Leave it out.")
+    for name, given in (
+        ("partition-name", options.partition_name is not None),
+        ("unassigned-sites", options.unassigned_sites != "error"),
+    ):
+        if given:
+            raise InputError(
+                f"--{name} is about --partitions", hint="Add --partitions FILE, or leave it out."
+            )
     return read_alignment(
         options.alignment,
         datatype=options.datatype,
@@ -100,6 +115,11 @@ def parts_of(
         raise InputError("--sites and --partitions both choose columns", hint="Leave one out.")
     characters = read_characters(options.alignment, options.block, options.phylip_layout, quiet)
     declared = options.partitions == DECLARED
+    if declared and options.partition_name is not None:
+        raise InputError(
+            "--partition-name chooses among the partitions of a file, and --partitions declared names none",
+            hint="Leave it out.",
+        )
     if declared and not characters.parts:
         raise InputError(
             "the alignment declares no parts",
@@ -117,6 +137,7 @@ def parts_of(
             name=options.partition_name,
             unassigned=options.unassigned_sites,
         )
+    _require_datatype_used(options.datatype, scheme)
     subsets = tuple(_typed(subset, options, scheme) for subset in scheme.subsets)
     coding = Coding(options.datatype, options.genetic_code, options.stop_codons, options.ambiguity)
     parts = tuple(
@@ -131,7 +152,19 @@ def parts_of(
             file=scheme.file,
             hint="Write CODON or a codon model for one, or leave the genetic code out.",
         )
+    require_stop_codons(options.stop_codons, [part.alignment.alphabet.kind for part in parts], scheme.file)
     return replace(scheme, subsets=subsets), parts
+
+
+def _require_datatype_used(given: str | None, scheme: Scheme) -> None:
+    """InputError for a data type that no part takes, since the file names another for each."""
+    kinds = [subset.datatype for subset in scheme.subsets]
+    if given is not None and None not in kinds and canonical_kind(given) not in map(str, kinds):
+        raise InputError(
+            f"every part has a data type already, and --datatype {given} is for parts that have none",
+            file=scheme.file,
+            hint="Leave --datatype out, or the data types out of the partition file.",
+        )
 
 
 def _typed(subset: Subset, options: DataOptions, scheme: Scheme) -> Subset:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from phloem.analysis.model_file import file_of_model, model_string
+from phloem.analysis.model_file import file_of_model, model_string, require_gamma_used
 from phloem.analysis.outputs import STDOUT, check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.alignment import Alignment
@@ -115,6 +115,7 @@ def run_simulation(settings: SimulationSettings) -> SimulationResult:
     check_outputs([settings.tree_file], inputs, settings.redo, printable)
     states = _alphabet(settings)
     model = model_for_alphabet(settings.model, states, settings.gamma)
+    require_gamma_used(settings.gamma, [model])
     if settings.tips is not None:
         require_memory(f"{settings.tips:,} tips", settings.tips * TIP_BYTES, "Ask for fewer --tips.")
     tree = _random_tree(settings) if settings.tree is None else read_tree(settings.tree)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from phloem.analysis.ml_settings import FitSettings
-from phloem.analysis.model_file import model_of
+from phloem.analysis.model_file import model_of, require_gamma_used
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import alignment_of
@@ -176,6 +176,7 @@ def _fits(
     from phloem.inference.ml.tree_starts import with_lengths
 
     model, fits, rows = model_of(settings.model, alignment, settings.gamma), [], []
+    require_gamma_used(settings.gamma, [model])
     free = root_is_free(model)
     for i, tree in enumerate(trees):
         with in_file(settings.trees):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -76,7 +77,18 @@ def read_alignment(
         message = f"genetic code {genetic_code} is chosen, and the data are read as {kind}"
         hint = "Add --datatype codon, or leave the genetic code out."
         raise InputError(message, file=characters.source.file, hint=hint)
+    require_stop_codons(stop_codons, [kind], characters.source.file)
     return alignment
+
+
+def require_stop_codons(stop_codons: StopCodons, kinds: Sequence[str], file: str | None) -> None:
+    """InputError where they are to be masked and no data of these kinds can have any."""
+    if stop_codons == "mask" and not {"codon", "protein"} & set(kinds):
+        raise InputError(
+            f"stop codons are to be masked, and the data are read as {' and '.join(dict.fromkeys(kinds))}",
+            file=file,
+            hint="Add --datatype codon, or leave --stop-codons out.",
+        )
 
 
 def read_characters(

@@ -55,14 +55,14 @@ def test_files_and_record(folder):
 
 def test_it_is_chosen_for_outbreaks_only(folder, monkeypatch):
     monkeypatch.setattr(ml_differences, "_SMALL", 1 << 10)
-    assert why_differences(MlSettings("x.fa")) is None  # few genomes
+    assert why_differences(MlSettings("x.fa")) == (None, ())  # few genomes
     monkeypatch.setattr(ml_differences, "_MANY", 20)
     monkeypatch.setattr(ml_differences, "_FEW", 0.05)
-    chosen = why_differences(MlSettings("x.fa"))
-    assert chosen is not None and "would take far longer" in chosen[2]
+    chosen, said = why_differences(MlSettings("x.fa"))
+    assert chosen is not None and "would take far longer" in chosen[2] and said == ()
     monkeypatch.setattr(ml_differences, "available_bytes", lambda: 10)
-    assert "are free" in why_differences(MlSettings("x.fa"))[2]
-    assert why_differences(MlSettings("x.fa", engine="patterns")) is None
+    assert "are free" in why_differences(MlSettings("x.fa"))[0][2]
+    assert why_differences(MlSettings("x.fa", engine="patterns")) == (None, ())
     for other in (
         {"model": "GTR+G4"},
         {"alrt": 100},
@@ -70,9 +70,13 @@ def test_it_is_chosen_for_outbreaks_only(folder, monkeypatch):
         {"datatype": "codon"},
         {"starts": 2},
     ):
-        assert why_differences(MlSettings("x.fa", **other)) is None, other
+        none, said = why_differences(MlSettings("x.fa", **other))
+        assert none is None, other
+        (name,) = other
+        by_itself = name in ("alrt", "starts")  # the others are no data, or no model, of that engine
+        assert bool(said) == by_itself and all(f"has no --{name}: this is on patterns" in s for s in said)
     monkeypatch.setattr(ml_differences, "_FEW", 1e-4)
-    assert why_differences(MlSettings("x.fa")) is None  # too different
+    assert why_differences(MlSettings("x.fa")) == (None, ())  # too different
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
+import numpy as np
 import pytest
 
-from phloem.analysis import ml_genes
+from phloem.analysis import ml_adequacy, ml_genes
 from phloem.analysis.ml import run_ml
+from phloem.analysis.ml_adequacy import IN_A_ROW
 from phloem.analysis.ml_genes import run_genes
 from phloem.analysis.ml_settings import MlSettings
 from phloem.errors import InputError
@@ -61,6 +63,12 @@ def test_every_gene_is_as_alone_and_a_bad_one_does_not_end_the_run(genes):
     assert float(y["log_likelihood"]) == pytest.approx(optimum.log_likelihood, abs=1e-6)
     assert float(y["tree_length"]) == pytest.approx(optimum.branch_lengths.sum(), abs=1e-6)
     assert float(y["support_mean"]) == pytest.approx(100 * alone.supports.shares.mean(), abs=0.06)
+    (own,) = alone.adequacy.parts
+    pairs = own.symmetry.p[np.isfinite(own.symmetry.p)]
+    assert (int(y["composition_tested"]), int(y["composition_failing"])) == (5, len(own.failing))
+    assert (int(y["symmetry_tested"]), int(y["symmetry_failing"])) == (len(pairs), int((pairs < 0.05).sum()))
+    assert float(y["symmetry_p_corrected"]) == pytest.approx(min(1, pairs.min() * len(pairs)), rel=1e-3)
+    assert not z["composition_tested"] and not z["symmetry_p_corrected"]
     assert Path("o.gene_trees/y.tree").read_text() == Path("alone.tree").read_text()
     assert robinson_foulds(read_tree("o.gene_trees/x.tree"), next(iter(read_trees("o.genes.nwk")))) == 0
     assert len(list(read_trees("o.genes.nwk"))) == 2 and not Path("o.gene_trees/z.tree").exists()
@@ -68,6 +76,20 @@ def test_every_gene_is_as_alone_and_a_bad_one_does_not_end_the_run(genes):
     assert not Path("o.genes.checkpoint").exists()
     with pytest.raises(InputError, match="exists already"):
         run_genes(SETTINGS)
+
+
+def test_composition_and_symmetry_of_every_gene(genes, monkeypatch):
+    """One sequence of A alone, and too many sequences for pairs."""
+    (genes / "y.fa").write_text(fasta((*ROWS[:4], "A" * 18)))
+    (genes / "z.fasta").unlink()
+    run_genes(SETTINGS)
+    x, y = table()
+    assert (x["composition_failing"], y["composition_failing"]) == ("0", "1")
+    assert int(y["symmetry_failing"]) > int(x["symmetry_failing"]) == 0
+    assert float(y["symmetry_p_corrected"]) < float(x["symmetry_p_corrected"])
+    monkeypatch.setattr(ml_adequacy, "MOST_TAXA", 4)
+    run_genes(replace(SETTINGS, redo=True))
+    assert [table()[1][name] for name in IN_A_ROW] == ["5", "1", "", "", ""]
 
 
 def interrupted_at_y(monkeypatch):

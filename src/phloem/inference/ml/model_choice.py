@@ -112,6 +112,19 @@ class ModelChoice:
         return share / share.sum()
 
 
+def require_used(tried: Sequence[Base], settings: ChoiceSettings) -> None:
+    """InputError for what no model of the set has. tried: model_sets.bases."""
+    whole = all(base.whole for base in tried)
+    if whole and settings.rates is not None:
+        raise InputError("all models of this set bring their own rates", hint="Leave --rate-set out.")
+    free = not whole and any(name.endswith("R") for name in rate_names(settings.rates))
+    if settings.most_classes != MOST_CLASSES and not free:
+        raise InputError(
+            "--most-classes is about +R, and no model of this set has classes of that kind to be counted",
+            hint="Add R to --rate-set, or leave it out.",
+        )
+
+
 def choose_model(
     alignment: Alignment,
     start: TreeStart,
@@ -146,6 +159,7 @@ class _Choice:
         settings = self.settings
         rates = rate_names(settings.rates)
         tried = bases(self.alignment.alphabet, settings.families, settings.frequencies)
+        require_used(tried, settings)
         self._told = told
         models = [self.reader(b.text) for b in tried]
         for model in models:

@@ -52,7 +52,7 @@ def bases(
     names: of families, or model strings that bring their own rates (LG4X, C20, anything with a +); by default
     those of the data type. frequencies: suffixes (F, FO, FQ, F3X4 …) for families that may have several; by
     default what is counted in the data, of empirical matrices their own too. Errors: ModelError for names
-    that there are not, InputError for frequencies that no family has.
+    that there are not, InputError for frequencies of which one is of no family.
     """
     kind = alphabet.kind
     if kind in ("dna", "rna"):
@@ -64,10 +64,11 @@ def bases(
     else:
         usual = ("MK", "ORDERED") if alphabet.n_states > 2 else ("MK",)
         found = _others(names or usual, frequencies or ("", "F"), alphabet)
-    if not found:
+    had = {base.frequencies for base in found if not base.whole}
+    if unused := [suffix for suffix in frequencies or () if suffix not in had]:
         raise InputError(
-            f"no family of this set has the frequencies {', '.join(frequencies or ())}",
-            hint="Leave --frequency-set out.",
+            f"no family of this set has the frequencies {', '.join(unused)}",
+            hint="Leave them out of --frequency-set.",
         )
     return list(dict.fromkeys(found))
 
