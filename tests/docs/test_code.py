@@ -60,7 +60,8 @@ COMMANDS = typer.main.get_command(APP).commands
 def small(words: list[str]) -> list[str]:
     """A command of phloem with less to do, which may replace files."""
     command = words[1] if len(words) > 1 else ""
-    extra = ["--radius", "1"] if "--fast" in words else SMALL.get(command, "").split()  # it sets --patience
+    no_patience = {"--fast", "MF"} & set(words)  # one sets it, the other has no search
+    extra = ["--radius", "1"] if no_patience else SMALL.get(command, "").split()
     for option, instead in SMALL_WITH.items():
         extra += instead.split() if option in words else []
     if command == "ml" and "--model auto" in " ".join(words) and "--model-set" not in words:

@@ -43,10 +43,39 @@ def test_every_internal_node(kind):
         model = random_mixture(rng, 3, 2, 1 if kind == "mixture" else 2, invariant=0.2)
     if model.n_length_classes > 1:
         lengths = np.stack([lengths, lengths[::-1].copy()])
-    found = [ReferenceEvaluator(problem).node_posterior(lengths, model, node) for node in range(5, 9)]
+    evaluator = ReferenceEvaluator(problem)
+    of_all = dict(evaluator.node_posteriors(lengths, model))
+    assert list(of_all) and next(iter(evaluator.node_posteriors(lengths, model)))[0] == 8  # the root first
+    found = [of_all[node] for node in range(5, 9)]
     for node, posterior in zip(range(5, 9), found):
         np.testing.assert_allclose(
             posterior, brute_force_posterior(problem, lengths, model, node), atol=1e-12
         )
         np.testing.assert_allclose(posterior.sum(1), 1.0, rtol=1e-12)
     assert np.abs(found[0] - found[-1]).max() > 1e-2  # another node's answer would be seen
+
+
+def test_ambiguous_tips():
+    """What a character without data is likely to be: the state above a tip whose branch has no length."""
+    rng = np.random.default_rng(9)
+    problem = random_problem(rng, 5, 3, ambiguous=True)
+    model, lengths = random_model(rng, 3, (0.5, 2.0), invariant=0.2), np.append(rng.gamma(2.0, 0.2, 8), 0.0)
+    lengths[1] = 0.0
+    found = dict(ReferenceEvaluator(problem).node_posteriors(lengths, model))
+    (above,) = [5 + k for k, pair in enumerate(zip(problem.left, problem.right)) if 1 in pair]
+    np.testing.assert_allclose(found[1], found[above], atol=1e-12)
+    assert np.abs(found[0] - found[above]).max() > 1e-2
+    for tip in range(5):
+        assert (found[tip][~problem.state_sets[problem.tip_codes[tip]]] == 0).all()
+        np.testing.assert_allclose(found[tip].sum(1), 1.0, rtol=1e-12)
+
+
+def test_a_site_below_the_range_of_floats():
+    """1 / L overflows; invariable sites that no pattern is must not make it NaN."""
+    rng = np.random.default_rng(4)
+    problem = random_problem(rng, 700, 4)
+    model = random_model(rng, 4, (0.5, 2.0), invariant=0.2)
+    evaluator = ReferenceEvaluator(problem)
+    for node, posterior in evaluator.node_posteriors(np.full(1399, 5.0), model):
+        assert np.isfinite(posterior).all() and abs(posterior.sum(1) - 1).max() < 1e-9, node
+    assert evaluator.site_log_likelihoods().min() < -800

@@ -172,7 +172,7 @@ def test_a_flipped_sign_is_noticed(text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["G4", "G4a", "G16"])
-@pytest.mark.parametrize("alpha", [0.02, 0.05, 0.3, 1.0, 2.7, 10.0, 100.0])
+@pytest.mark.parametrize("alpha", [0.02, 0.05, 0.3, 1.0, 2.7, 10.0, 100.0, 1000.0])
 def test_gamma_shape(alpha: float, kind: str) -> None:
     model = parse_model(f"JC+{kind}{{{alpha}}}", datatype="dna")
     n = model.n_categories

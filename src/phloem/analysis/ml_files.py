@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
+from phloem.analysis.ml_ancestral import write_ancestral
 from phloem.analysis.ml_data import MlData, columns_of
 from phloem.analysis.ml_merge import scheme_text
 from phloem.analysis.ml_outgroup import rooted
@@ -32,6 +33,8 @@ def write_result(result: MlResult, data: MlData) -> None:
         write_file(f"{prefix}.sites", "\n".join(_site_lines(likelihood, data)) + "\n")
         if isinstance(likelihood, PartitionedLikelihood) and likelihood.linkage.lengths != "linked":
             write_trees(f"{prefix}.parts.nwk", part_trees(likelihood, data))
+        if result.settings.ancestral:
+            write_ancestral(result.found, data, result.outgroup, prefix)
     if result.settings.picture is not None and result.tree is not None:
         labelled = result.tree if supports is None else supports.tree
         where = result.outgroup

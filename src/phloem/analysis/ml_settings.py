@@ -67,10 +67,10 @@ class MlSettings(FitSettings):
     what is chosen from. tree: a file with a tree to begin from. starts, radius, patience:
     inference/ml/tree_search.py; fast, thorough: numbers for starts and patience (analysis/ml_effort.py).
     keep_identical: search with all sequences, equal ones too. picture: a file for the tree, .svg, .png or
-    .pdf. outgroup: taxa between commas, beside which the tree is written and
-    drawn. constraint: a file with a tree whose splits are obeyed. linkage: what branch lengths of parts
-    have in common, None for proportional; link: parameters that parts share, as
-    analysis.partitioned_likelihood.read_linkage has them.
+    .pdf. outgroup: taxa between commas, beside which the tree is written and drawn. ancestral: write the
+    states at inner nodes (analysis/ml_ancestral.py). constraint: a file with a tree whose splits are obeyed.
+    linkage: what branch lengths of parts have in common, None for proportional; link: parameters that parts
+    share, as analysis.partitioned_likelihood.read_linkage has them.
     engine: on patterns, or on differences of very many nearly equal genomes (analysis/ml_differences.py),
     which has supports of its own, sprta. merge, merge_percent: of parts before models are chosen
     (inference/ml/merging.py), None for none, 10.
@@ -100,6 +100,7 @@ class MlSettings(FitSettings):
     sprta: bool = False
     picture: str | None = None
     outgroup: str | None = None
+    ancestral: bool = False
     constraint: str | None = None
 
     @property
@@ -135,6 +136,9 @@ class MlSettings(FitSettings):
         if self.searches:
             files[f"{prefix}.model"] = f"the model with its numbers, for --model @{prefix}.model"
             files[f"{prefix}.sites"] = "log-likelihood and rate of every site"
+            if self.ancestral:
+                files[f"{prefix}.state"] = "states at all inner nodes, with probabilities"
+                files[f"{prefix}.ancestral.tree"] = "the tree with the nodes' names"
             if self.partitions is not None and self.linkage != "linked":
                 files[f"{prefix}.parts.nwk"] = "a tree a part, in its own branch lengths"
         if self.picture is not None:
@@ -155,10 +159,10 @@ def require_search(settings: MlSettings) -> None:
     """InputError for what is about a search or its tree, where the model alone is chosen."""
     if settings.searches:
         return
-    for name in ("fast", "thorough", "starts", "patience", "outgroup"):
+    for name in ("fast", "thorough", "starts", "patience", "outgroup", "ancestral"):
         given = getattr(settings, name)
         if given is not None and given is not False:
-            what = "a tree" if name == "outgroup" else "the search"
+            what = "a tree" if name in ("outgroup", "ancestral") else "the search"
             raise InputError(f"--{name} is about {what}, and --model MF searches none", hint=SEARCH)
 
 
@@ -235,7 +239,7 @@ def checkpoint_of(
 
     others = (
         "prefix", "threads", "redo", "alrt", "ufboot", "bnni", "bootstrap", "picture", "engine", "sprta",
-        "outgroup", "fast", "thorough", "starts", "patience",
+        "outgroup", "ancestral", "fast", "thorough", "starts", "patience",
     )  # fmt: skip
     chosen = {k: v for k, v in asdict(settings).items() if k not in others}
     chosen |= {"starts": settings.effort.starts, "patience": settings.effort.patience}

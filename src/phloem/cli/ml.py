@@ -36,6 +36,10 @@ _MODEL = typer.Option(
 _MERGE = typer.Option(
     None, help="With --model auto and --partitions: merge parts first, trying all pairs or the most alike."
 )
+_TREE = typer.Option(
+    None, "--tree", "-t", help="Newick or NEXUS tree to begin from; else BIONJ of the alignment."
+)
+_PATIENCE = typer.Option(None, help="Tries in a row without a better tree that end a search; 10.")
 _STARTS = typer.Option(
     None,
     help="Searches: of BIONJ or --tree, then in turn of parsimonious and of random trees; 1. "
@@ -52,6 +56,9 @@ _SPRTA = typer.Option(
     False, "--sprta", help="With the engine of differences: how probable it is that branches are there."
 )
 _OUTGROUP = typer.Option(None, help="Taxa, separated by commas, beside which the tree is written and drawn.")
+_ANCESTRAL = typer.Option(
+    False, "--ancestral", help="Write the states at every inner node with their probabilities."
+)
 _CONSTRAINT = typer.Option(
     None,
     "--constraint",
@@ -78,9 +85,7 @@ def ml(
     most_classes: int = typer.Option(10, help="With --model auto: classes of +R at most."),
     merge: Literal["greedy", "relaxed"] | None = _MERGE,
     merge_percent: float | None = _MERGE_PERCENT,
-    tree: str | None = typer.Option(
-        None, "--tree", "-t", help="Newick or NEXUS tree to begin from; else BIONJ of the alignment."
-    ),
+    tree: str | None = _TREE,
     constraint: str | None = _CONSTRAINT,
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
@@ -101,14 +106,13 @@ def ml(
     ),
     starts: int | None = _STARTS,
     radius: int = typer.Option(5, help="Nodes that a subtree is moved at most."),
-    patience: int | None = typer.Option(
-        None, help="Tries in a row without a better tree that end a search; 10."
-    ),
+    patience: int | None = _PATIENCE,
     fast: bool = _FAST,
     thorough: bool = _THOROUGH,
     engine: Literal["auto", "patterns", "differences"] = _ENGINE,
     sprta: bool = _SPRTA,
     outgroup: str | None = _OUTGROUP,
+    ancestral: bool = _ANCESTRAL,
     picture: str | None = typer.Option(None, help="Draw the tree: .svg, .png or .pdf file."),
     progress: str | None = typer.Option(None, help="File that says how far it is, as JSON, every second."),
     seed: int = SEED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -236,12 +236,33 @@ class TreeLikelihood:
         S counts the alphabet's states; hidden classes of a Markov-modulated model are summed. Always computed
         by the reference engine. Source: Yang, Kumar and Nei 1995.
         """
+        layout = self._accepted.layout
+        number = int(layout.origin[layout.internal_node(node)])
+        return next(found for x, found in self.states_of_all_nodes() if x == number)[self.site_pattern]
+
+    def states_of_all_nodes(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Every node of the tree with (P, S), the marginal posterior of its states in every pattern of sites,
+        as ancestral_states has it; parents first. Of tips, too: of an ambiguous character."""
         self.log_likelihood()
-        state = self._accepted
-        number = state.layout.internal_node(node)
-        posterior = self._reference().node_posterior(state.effective(), state.point.site_model, number)
+        state, reference = self._accepted, self._reference()
         shows = self.model.observed_state[:, None] == np.arange(self.alignment.alphabet.n_states)
-        return (posterior @ shows)[self._patterns.site_pattern]
+        for x, posterior in reference.node_posteriors(state.effective(), state.point.site_model):
+            node = int(state.layout.origin[x])
+            if node >= 0:
+                yield node, posterior @ shows
+
+    @property
+    def site_pattern(self) -> np.ndarray:
+        """(L,) the pattern of every site."""
+        return self._patterns.site_pattern
+
+    @property
+    def state_frequencies(self) -> np.ndarray:
+        """(S,) of the alphabet's states at the root, over all classes of sites."""
+        model = self._accepted.point.site_model
+        at_root = model.weights @ model.root_frequencies + model.invariant * model.invariant_frequencies
+        shows = self.model.observed_state[:, None] == np.arange(self.alignment.alphabet.n_states)
+        return at_root @ shows
 
     def place(self, parameterisation: Parameterisation, values: BlockValues) -> None:
         """Take the values of free blocks over, of a parameterisation of part_models."""

@@ -20,6 +20,9 @@ from phloem.model.substitution import Gradient, Term
 
 GammaCategories = Literal["mean", "median"]
 
+# Where fits and chains end: four rates of 1 ± 0.04. Above, the likelihood hardly changes (as 1 / alpha).
+MOST_ALPHA = 1000.0
+
 
 class Categories(Protocol):
     """Rates (C,) of weighted mean 1 and weights (C,) that sum to 1.
@@ -70,7 +73,7 @@ class GammaRates:
     @property
     def term(self) -> Term:
         suffix = "a" if self.kind == "median" else ""
-        alpha = Parameter("alpha", "positive", start=1.0, lower=0.02, upper=100.0)
+        alpha = Parameter("alpha", "positive", start=1.0, lower=0.02, upper=MOST_ALPHA)
         return Term(f"+G{self.n_categories}{suffix}", (alpha,))
 
     def evaluate(self, values: Values) -> tuple[np.ndarray, np.ndarray]:

@@ -53,6 +53,14 @@ _ML = (
     q.SEED,
     Question("fast", "Fast", "Climb once, without tries from elsewhere.", "switch", False, further=True),
     Question("thorough", "Thorough", "Five searches of 20 tries in vain.", "switch", False, further=True),
+    Question(
+        "ancestral",
+        "Ancestral states",
+        "Write the states at every inner node with their probabilities.",
+        "switch",
+        False,
+        further=True,
+    ),
     q.whole("patience", "Patience", "Tries without a better tree that end the search; 10.", None, True),
     q.whole(
         "starts", "Starts", "Searches from different trees, to see whether they find the same; 1.", None, True

@@ -12,7 +12,7 @@ from scipy.stats import lognorm
 
 from phloem.errors import ModelError
 from phloem.model.grammar import parse_model
-from phloem.model.site_rates import gamma_rates, gammainc_derivative
+from phloem.model.site_rates import MOST_ALPHA, gamma_rates, gammainc_derivative
 
 
 def test_yang_1994_table() -> None:
@@ -20,6 +20,13 @@ def test_yang_1994_table() -> None:
     assert gamma_rates(0.5, 4, "mean") == pytest.approx(
         [0.03338775, 0.25191592, 0.82026848, 2.89442785], abs=1e-8
     )
+
+
+def test_the_largest_shape_of_a_fit() -> None:
+    """mpmath with 40 digits."""
+    expected = [0.9600949285752522371, 0.98944942948958607164, 1.0099790418401728225, 1.0404766000949888688]
+    assert gamma_rates(MOST_ALPHA, 4, "mean") == pytest.approx(expected, rel=1e-14)
+    assert MOST_ALPHA == 1000.0
 
 
 @pytest.mark.parametrize("kind", ["mean", "median"])
@@ -31,7 +38,7 @@ def test_mean_is_one(alpha: float, k: int, kind: str) -> None:
     assert (rates >= 0).all() and (np.diff(rates) >= 0).all()
 
 
-@pytest.mark.parametrize("a", [0.02, 0.5, 1.0, 3.7, 30.0, 100.0])
+@pytest.mark.parametrize("a", [0.02, 0.5, 1.0, 3.7, 30.0, 100.0, 1000.0])
 @pytest.mark.parametrize("relative", [0.05, 0.5, 1.0, 1.5])
 def test_incomplete_gamma_derivative_by_quadrature(a: float, relative: float) -> None:
     """∂P/∂a = ∫_0^x p_a(t) (ln t - ψ(a)) dt, with t = e^s so that the integrand is smooth."""

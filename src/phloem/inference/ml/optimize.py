@@ -31,6 +31,7 @@ _WALL = 1e8  # added to -log L where a trial step leaves the model's domain
 _MOST_ROUNDS = 20
 _FIRST_STEPS = 15
 _SHARE = 10.0  # of how many numbers the changes in all the data tell, as steps are scaled
+_ROUNDING = 1e-12  # relative: so near to its bound a number is at it
 
 
 @overload
@@ -216,6 +217,14 @@ class _Search:
                 values[PARTITION_RATES][entry] = rate * names.rate_shares[entry]
         return values
 
+    def natural(self, vector: np.ndarray) -> dict[str, np.ndarray]:
+        """By block; a coordinate at its bound is a number at its bound, not one beside it by rounding."""
+        x = self.space.from_coordinates(vector)
+        for bound in self.space.bounds().T:
+            near = np.abs(x - bound) <= _ROUNDING * np.abs(bound)
+            x = np.where(near & np.isfinite(bound), bound, x)
+        return self.space.unpack(x)
+
     def lengths_of(self, vector: np.ndarray) -> dict[str, np.ndarray]:
         """Branch lengths by block."""
         values = self.space.unpack(self.space.from_coordinates(vector))
@@ -336,6 +345,7 @@ def _settle(search: _Search, runs: list[Run]) -> dict:
     """The fields of Optimum; puts the likelihood there."""
     likelihood, best = search.likelihood, _best(runs)
     slope = search.projected_slope(best.vector)
+    likelihood.place(search.parameterisation, search.natural(best.vector))
     _order_free_rates(likelihood)
     value, n_free = likelihood.log_likelihood(), free_numbers(likelihood, search.parameterisation)
     n_sites = sum(part.n_sites for part in likelihood.part_models)

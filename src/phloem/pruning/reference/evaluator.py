@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,7 @@ from phloem.pruning.reference.recursion import (
     branch_second_derivatives,
     by_length_class,
     column_classes,
-    node_posterior,
+    node_posteriors,
     postorder,
     preorder,
     root_adjoint,
@@ -108,15 +109,17 @@ class ReferenceEvaluator:
         root = state.root
         return branch_second_derivatives(first, second, root.weights, root.ascertained, state.site_log)
 
-    def node_posterior(self, lengths: np.ndarray, model: SiteModel, node: int) -> np.ndarray:
-        """(P, S) marginal posterior of the states at an internal node; rows sum to 1."""
+    def node_posteriors(self, lengths: np.ndarray, model: SiteModel) -> Iterator[tuple[int, np.ndarray]]:
+        """Every node with (P, S), the marginal posterior of its states, rows sum to 1; parents first."""
         self.log_likelihood(lengths, model)
         state = self._last()
         q = _root_adjoint(state, np.ones_like(state.site_log)).q
-        variable = node_posterior(state.classes, state.transition, state.messages, state.exponents, q, node)
+        passed = state.classes, state.transition, state.messages, state.exponents
         constant = model.invariant * state.root.invariant_states * model.invariant_frequencies
-        posterior = variable + constant * np.exp(-state.site_log)[:, None]
-        return posterior[state.classes.pattern_column]
+        allowed = constant.any(axis=1)  # elsewhere 1 / L may overflow, and does not matter
+        constant = constant * np.exp(-np.where(allowed, state.site_log, 0.0))[:, None]
+        for node, variable in node_posteriors(*passed, q, self._problem.state_sets):
+            yield node, (variable + constant)[state.classes.pattern_column]
 
     def propose(self, lengths, changed, model=None, left=None, right=None) -> float:
         refuse_to_propose(self._proposed, left, right)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import fsum
 
@@ -237,34 +238,36 @@ def by_length_class(of_category: np.ndarray, model: SiteModel) -> np.ndarray:
     return np.stack([of_category[..., model.length_class == k, :].sum(-2) for k in classes], -2)
 
 
-def node_posterior(classes: ColumnClasses, transition, messages, exponents, site_q, node: int) -> np.ndarray:
-    """P(state s at an internal node, site not invariable | data) of every root column.
+def node_posteriors(
+    classes: ColumnClasses, transition, messages, exponents, site_q, state_sets
+) -> Iterator[tuple[int, np.ndarray]]:
+    """P(state s at a node, site not invariable | data) of every root column, (K_root, S): of all nodes, the
+    root first, parents before children, tips too (what an ambiguous character is likely to be).
 
     The pre-order vector times the post-order one (Yang, Kumar and Nei 1995, Genetics 141:1641).
 
-    Down the path from the root, q_child = Pᵀ (q ∘ m_sibling); the posterior is Σ_c q[c, s] p[c, s], where
-    site_q (C, S, K_root), from root_adjoint with weights of one, carries w_c π_s / L. Returns (K_root, S).
+    Down the tree, q_child = Pᵀ (q ∘ m_sibling), with q and its place among the columns of the node; the
+    posterior is Σ_c q[c, s] p[c, s], where site_q (C, S, K_root), from root_adjoint with weights of one,
+    carries w_c π_s / L.
     """
-    parent = np.empty(classes.n_nodes, np.int64)
-    internal = np.arange(classes.n_tips, classes.n_nodes)
-    parent[classes.left], parent[classes.right] = internal, internal
-    path = [node]
-    while path[-1] != classes.n_nodes - 1:
-        path.append(int(parent[path[-1]]))
-    q, column = site_q, np.arange(classes.size(classes.n_nodes - 1))
-    for x, below in zip(path[::-1], path[-2::-1]):
-        _, _, shift = node_partials(classes, messages, exponents, x)
-        k = x - classes.n_tips
+    root = classes.n_nodes - 1
+    waiting = [(root, site_q, np.arange(classes.size(root)))]
+    while waiting:
+        x, q, column = waiting.pop()
+        if x < classes.n_tips:
+            allowed = state_sets[classes.left_class[classes.columns(x)]].T
+            yield x, (q.astype(np.float64) * allowed[None, :, column]).sum(0).T
+            continue
+        p, _, shift = node_partials(classes, messages, exponents, x)
+        yield x, (q.astype(np.float64) * p[:, :, column]).sum(0).T
+        k, q = x - classes.n_tips, np.ldexp(q, -shift[:, None, column])
+        left, right = int(classes.left[k]), int(classes.right[k])
         at_left = classes.left_class[classes.columns(x)][column]
         at_right = classes.right_class[classes.columns(x)][column]
-        q = np.ldexp(q, -shift[:, None, column])
-        if below == classes.left[k]:
-            u, column = q * messages[classes.right[k]][:, :, at_right], at_left
-        else:
-            u, column = q * messages[classes.left[k]][:, :, at_left], at_right
-        q = np.swapaxes(transition[below], 1, 2) @ u
-    p, _, _ = node_partials(classes, messages, exponents, node)
-    return (q.astype(np.float64) * p[:, :, column]).sum(0).T
+        for child, own, other, beside in ((right, at_right, left, at_left), (left, at_left, right, at_right)):
+            waiting.append(
+                (child, np.swapaxes(transition[child], 1, 2) @ (q * messages[other][:, :, beside]), own)
+            )
 
 
 # Derivatives of every site pattern's log-likelihood in every branch length: pre-order, not summed.

@@ -39,7 +39,7 @@ from phloem.pruning.cpu.transition import (
 )
 
 
-@pytest.mark.parametrize("a", [1e-3, 0.05, 0.5, 1.0, 3.3, 40.0, 200.0])
+@pytest.mark.parametrize("a", [1e-3, 0.05, 0.5, 1.0, 3.3, 40.0, 200.0, 1000.0])
 def test_gamma_functions(a):
     p = np.array([0.01, 0.25, 0.5, 0.75, 0.99])
     x = special.gammaincinv(a, p)
@@ -48,7 +48,7 @@ def test_gamma_functions(a):
     assert [regularised_gamma(a, v) for v in x[good]] == pytest.approx(p[good], rel=1e-11)
 
 
-@pytest.mark.parametrize("alpha", [1e-3, 0.03, 0.38, 1.0, 7.0, 200.0])
+@pytest.mark.parametrize("alpha", [1e-3, 0.03, 0.38, 1.0, 7.0, 200.0, 1000.0])
 @pytest.mark.parametrize("median", [0, 1])
 @pytest.mark.parametrize("n", [1, 4, 7])
 def test_discrete_gamma_is_the_models(alpha, median, n):

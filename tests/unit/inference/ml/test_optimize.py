@@ -12,6 +12,7 @@ from phloem.inference.ml.starts import restarts
 from phloem.io.trees import parse_trees
 from phloem.likelihood.term import LikelihoodTerm
 from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.model.site_rates import MOST_ALPHA
 
 SEQUENCES = {
     "a": "ACGTACGTAAGGTTCCAAGTGA",
@@ -74,6 +75,19 @@ def test_identical_sequences_have_no_length():
     assert result.branch_lengths.min() >= SHORTEST * (1 - 1e-9)
     assert result.log_likelihood == pytest.approx(22 * np.log(0.25), abs=1e-3)
     assert result.largest_derivative < 1e-2  # every length is at its bound, and log L falls from there
+
+
+def test_a_shape_at_its_bound_is_the_bound():
+    """As many changes as there would be without rate variation: every site has one, at most."""
+    rows = {"a": "A" * 40, "b": "A" * 30 + "C" * 10, "c": "A" * 20 + "C" * 10 + "A" * 10, "d": "AC" * 20}
+    l = likelihood("JC+G4", rows, "(a:0.1,b:0.1,(c:0.1,d:0.1):0.1);")
+    result = optimize(l)
+    assert result.parameters["alpha"] == MOST_ALPHA and result.converged
+    assert result.model_text == "JC+G4{1000.0}"
+    one = optimize(likelihood("JC", rows, "(a:0.1,b:0.1,(c:0.1,d:0.1):0.1);"))
+    assert 0 < one.log_likelihood - result.log_likelihood < 0.01
+    l.set(parameters={"alpha": 100.0})
+    assert one.log_likelihood - l.log_likelihood() > 0.02  # a tenth of the bound would be seen
 
 
 def test_free_rates_come_out_sorted_with_mean_one_and_at_least_as_good_as_one_rate():
