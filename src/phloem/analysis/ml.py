@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     from phloem.inference.ml.identical import Distinct
     from phloem.inference.ml.merging import Merging
     from phloem.inference.ml.model_choice import ChoiceSettings, ModelChoice
+    from phloem.inference.ml.replicates import Replicates
     from phloem.inference.ml.search_state import Checkpoint, Told
+    from phloem.inference.ml.searched import Searched
     from phloem.inference.ml.tree_search import SearchResult, SearchSettings
     from phloem.inference.ml.tree_starts import Start
 
@@ -64,8 +66,9 @@ class MlResult:
     """found: what the search found, on the distinct sequences. choices: of models, by name of the part ("" of
     one alignment). merging: of parts, and those that were given. tree: of all sequences, with
     its drawing for a terminal. outgroup: taxa that it is written and drawn from. supports: of the tree's
-    branches, if any were asked for. adequacy: composition and symmetry of the data as they were given.
-    files: name → what it holds. seconds: of choice, search and supports, without reading."""
+    branches, if any were asked for. replicates: their trees together, where files of them are wanted.
+    adequacy: composition and symmetry of the data as they were given. files: name → what it holds. seconds:
+    of choice, search and supports, without reading."""
 
     settings: MlSettings
     found: SearchResult | None
@@ -75,6 +78,7 @@ class MlResult:
     tree: Tree | None
     outgroup: tuple[str, ...]
     merging: tuple[Merging, tuple[Part, ...]] | None
+    replicates: Replicates | None
     adequacy: Adequacy
     constraint: Constraint | None
     drawing: str
@@ -215,7 +219,7 @@ def analysed(
     else:
         texts, models = data.texts(), data.models()
         require_gamma_used(settings.gamma, models)
-    found = supports = tree = checkpoint = None
+    found = supports = tree = checkpoint = replicates = None
     if settings.searches:
         searched_data = data.searched(models)
         checkpoint = checkpoint_of(settings, texts) if resumable else None
@@ -227,10 +231,12 @@ def analysed(
         resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
         drawn = _bootstrapped(settings, *resampled, found, of_search, told, here)
         supports = supports_of(found.optimum.tree, found.supports, drawn, rows)
+        replicates = _together(settings, searched_data, found, drawn, rows)
     made = settings, found, choices, supports, rows, tree, outgroup
     result = MlResult(
         *made,
         merging=None if merging is None else (merging, given_parts),
+        replicates=replicates,
         adequacy=adequacy_of(given_parts),
         constraint=data.constraint,
         drawing=draw_tree(hung(tree, outgroup), 80) if tree is not None else "",
@@ -280,6 +286,28 @@ def _bootstrapped(
             told(Doing("bootstrap", k, most, f"bootstrap {k} of {most}", left), value)
 
     return bootstrap_trees(resampling, values, replicates, of_search, counted, here)
+
+
+def _together(
+    settings: MlSettings, data: Searched, found: SearchResult, drawn: list[Tree] | None, rows: Distinct
+) -> Replicates | None:
+    """Of the ultrafast bootstrap, else the standard one; None unless files of it are wanted."""
+    from phloem.inference.ml.bootstrap import split_shares
+    from phloem.inference.ml.branch_tests import UFBOOT
+    from phloem.inference.ml.replicates import (
+        Replicates,
+        extended_consensus,
+        inner_shares,
+        with_fitted_lengths,
+    )
+
+    if not (settings.iqtree_files and (settings.ufboot or drawn is not None)):
+        return None
+    own = found.supports.get(UFBOOT, {}) if settings.ufboot else split_shares(drawn or ())
+    shares, best = inner_shares(own, found.optimum.tree.n_tips), found.optimum
+    consensus = extended_consensus(shares, best.tree.taxa)
+    fitted = with_fitted_lengths(consensus, data, best, settings.threads)
+    return Replicates(shares, rows.put_back(fitted))
 
 
 def _provenance(settings: MlSettings, found: SearchResult | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
 from phloem.analysis.ml_ancestral import write_ancestral
 from phloem.analysis.ml_data import MlData, columns_of
+from phloem.analysis.ml_iqtree import write_iqtree
 from phloem.analysis.ml_merge import scheme_text
 from phloem.analysis.ml_outgroup import rooted
 from phloem.analysis.ml_report import choices_table, report_text
@@ -50,6 +51,8 @@ def write_result(result: MlResult, data: MlData) -> None:
         write_file(f"{prefix}.scheme", scheme_text(data.parts, *result.merging, chosen))
     if result.choices:
         write_file(f"{prefix}.models.tsv", choices_table(result.choices))
+    if result.settings.iqtree_files:
+        write_iqtree(result, data)
     write_file(f"{prefix}.report", report_text(result))
     write_json(result.to_json(), f"{prefix}.json")
 

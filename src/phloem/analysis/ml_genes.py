@@ -43,7 +43,7 @@ COLUMNS = (
 _FORM = 2
 _NOT_HERE = (
     "partitions", "tree", "picture", "linkage", "link", "block", "outgroup", "engine", "sprta", "constraint",
-    "ancestral",
+    "ancestral", "iqtree_files",
 )  # fmt: skip
 
 

@@ -68,9 +68,10 @@ class MlSettings(FitSettings):
     inference/ml/tree_search.py; fast, thorough: numbers for starts and patience (analysis/ml_effort.py).
     keep_identical: search with all sequences, equal ones too. picture: a file for the tree, .svg, .png or
     .pdf. outgroup: taxa between commas, beside which the tree is written and drawn. ancestral: write the
-    states at inner nodes (analysis/ml_ancestral.py). constraint: a file with a tree whose splits are obeyed.
-    linkage: what branch lengths of parts have in common, None for proportional; link: parameters that parts
-    share, as analysis.partitioned_likelihood.read_linkage has them.
+    states at inner nodes (analysis/ml_ancestral.py). iqtree_files: the results under IQ-TREE's names as well
+    (analysis/ml_iqtree.py). constraint: a file with a tree whose splits are obeyed. linkage: what branch
+    lengths of parts have in common, None for proportional; link: parameters that parts share, as
+    analysis.partitioned_likelihood.read_linkage has them.
     engine: on patterns, or on differences of very many nearly equal genomes (analysis/ml_differences.py),
     which has supports of its own, sprta. merge, merge_percent: of parts before models are chosen
     (inference/ml/merging.py), None for none, 10.
@@ -101,6 +102,7 @@ class MlSettings(FitSettings):
     picture: str | None = None
     outgroup: str | None = None
     ancestral: bool = False
+    iqtree_files: bool = False
     constraint: str | None = None
 
     @property
@@ -146,6 +148,8 @@ class MlSettings(FitSettings):
             if not self.searches:
                 raise InputError("a picture is of a tree, and --model MF searches none", hint=SEARCH)
             files[self.picture] = "the tree drawn from the middle of its longest path"
+        if self.iqtree_files:
+            files |= _iqtree_names(self)
         return files | {
             f"{prefix}.json": "the whole result, for programs",
             f"{prefix}.report": "the same, for people",
@@ -153,6 +157,26 @@ class MlSettings(FitSettings):
 
 
 SEARCH = "Say --model auto."
+
+
+def _iqtree_names(settings: MlSettings) -> dict[str, str]:
+    """Name → what is written there."""
+    prefix = settings.file_prefix
+    names = {".iqtree": "the report, with lines as IQ-TREE's", ".log": "the course of the analysis, so too"}
+    if settings.automatic and settings.partitions is not None:
+        names[".best_scheme.nex"] = "parts and their models, in NEXUS"
+    if settings.searches:
+        names |= {
+            ".treefile": "the tree, as IQ-TREE names it",
+            ".sitelh": "log-likelihoods of sites in a line",
+            ".rate": "rates of sites, and their likeliest categories",
+        }
+        if settings.ufboot or settings.bootstrap:
+            names[".contree"] = "the extended consensus of the replicates' trees"
+            names[".splits.nex"] = "splits of the replicates' trees, with percentages"
+        if settings.bootstrap:
+            names[".boottrees"] = "trees of resampled sites"
+    return {f"{prefix}{ending}": f"{what} (IQ-TREE's name)" for ending, what in names.items()}
 
 
 def require_search(settings: MlSettings) -> None:
@@ -239,7 +263,7 @@ def checkpoint_of(
 
     others = (
         "prefix", "threads", "redo", "alrt", "ufboot", "bnni", "bootstrap", "picture", "engine", "sprta",
-        "outgroup", "ancestral", "fast", "thorough", "starts", "patience",
+        "outgroup", "ancestral", "iqtree_files", "fast", "thorough", "starts", "patience",
     )  # fmt: skip
     chosen = {k: v for k, v in asdict(settings).items() if k not in others}
     chosen |= {"starts": settings.effort.starts, "patience": settings.effort.patience}

@@ -59,6 +59,9 @@ _OUTGROUP = typer.Option(None, help="Taxa, separated by commas, beside which the
 _ANCESTRAL = typer.Option(
     False, "--ancestral", help="Write the states at every inner node with their probabilities."
 )
+_IQTREE_FILES = typer.Option(
+    False, "--iqtree-files", help="Write the results under IQ-TREE's names too: PREFIX.treefile, .iqtree, …"
+)
 _CONSTRAINT = typer.Option(
     None,
     "--constraint",
@@ -113,6 +116,7 @@ def ml(
     sprta: bool = _SPRTA,
     outgroup: str | None = _OUTGROUP,
     ancestral: bool = _ANCESTRAL,
+    iqtree_files: bool = _IQTREE_FILES,
     picture: str | None = typer.Option(None, help="Draw the tree: .svg, .png or .pdf file."),
     progress: str | None = typer.Option(None, help="File that says how far it is, as JSON, every second."),
     seed: int = SEED,

@@ -171,6 +171,11 @@ class TreeLikelihood:
         self._evaluated = False
         return shares[:, self._patterns.site_pattern]
 
+    @property
+    def category_rates(self) -> np.ndarray:
+        """(C,) of the categories of site_categories but the last, whose rate is 0."""
+        return self._accepted.point.site_model.rates
+
     def site_rates(self) -> np.ndarray:
         """(L,) posterior mean rates of sites, invariable ones at 0 (Yang and Wang 1995, Genetics 139:993)."""
         return self._accepted.point.site_model.rates @ self.site_categories()[:-1]

@@ -41,20 +41,19 @@ def consensus_tree(
     informative = np.flatnonzero(~table.trivial)
     order = informative[np.lexsort([-table.sizes[informative], -probability[informative]])]
     majority = order[probability[order] > threshold + 1e-12]
-    chosen = _all_compatible(table, order) if rule == "allcompat" else majority
+    most = table.sample.n_tips - (2 if table.sample.rooted else 3)
+    chosen = order[all_compatible(table.splits[order], most)] if rule == "allcompat" else majority
     return _assembled(table, chosen[np.argsort(table.sizes[chosen], kind="stable")], mass, lengths)
 
 
-def _all_compatible(table: SplitTable, candidates: np.ndarray) -> np.ndarray:
-    """Greedily the candidates, in their order, that are nested in or disjoint from all taken before."""
-    n_words = table.splits.shape[1]
-    most = table.sample.n_tips - (2 if table.sample.rooted else 3)
-    taken = np.zeros((max(most, 0), n_words), np.uint64)
+def all_compatible(splits: np.ndarray, most: int) -> np.ndarray:
+    """Greedily the rows (n, W) of inner splits or clades, in their order, that are nested in or disjoint from
+    all taken before. most: so many can be compatible."""
+    taken = np.zeros((max(most, 0), splits.shape[1]), np.uint64)
     chosen: list[int] = []
-    for candidate in candidates.tolist():
+    for candidate, mine in enumerate(splits):
         if len(chosen) == most:
             break
-        mine = table.splits[candidate]
         others = taken[: len(chosen)]
         shared = others & mine
         disjoint = ~shared.any(axis=1)

@@ -61,6 +61,14 @@ _ML = (
         False,
         further=True,
     ),
+    Question(
+        "iqtree-files",
+        "Files under IQ-TREE's names",
+        "Write the results under IQ-TREE's names too: .treefile, .iqtree, .contree …",
+        "switch",
+        False,
+        further=True,
+    ),
     q.whole("patience", "Patience", "Tries without a better tree that end the search; 10.", None, True),
     q.whole(
         "starts", "Starts", "Searches from different trees, to see whether they find the same; 1.", None, True

@@ -107,6 +107,7 @@ OTHERS = {
     "linkage": "unlinked", "link": ("kappa",), "keep_identical": True, "alrt": 100, "ufboot": 1000,
     "bnni": True, "bootstrap": "2", "starts": 2, "patience": 3, "fast": True, "thorough": True,
     "engine": "differences", "sprta": True, "outgroup": "c", "ancestral": True,
+    "iqtree_files": True,
     "picture": "x.svg", "gamma": "median",
     "genetic_code": 2, "stop_codons": "mask", "block": "1", "phylip_layout": "sequential",
     "partition_name": "x", "unassigned_sites": "drop",
@@ -123,7 +124,7 @@ def outcome(given: dict) -> object:
     record = json.loads(Path("o.json").read_text())
     for name in ("settings", "provenance", "seconds", "effort"):
         record.pop(name)
-    written = {name for name in ("x.svg", "o.state") if Path(name).exists()}
+    written = {name for name in ("x.svg", "o.state", "o.iqtree") if Path(name).exists()}
     for name in written:
         Path(name).unlink()
     return record | {"written": written}

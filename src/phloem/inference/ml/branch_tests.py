@@ -75,7 +75,8 @@ def branch_supports(
     seed: int,
     radius: int,
 ) -> dict[str, dict[bytes, float]]:
-    """By name of the support, in the order of ALRT and UFBOOT, its share by split (half_edges.branch_splits).
+    """By name of the support, in the order of ALRT and UFBOOT, its share by split (half_edges.branch_splits);
+    UFBOOT's also of splits that only replicates have.
 
     messages: have the model. weights: of the data, part by part. hilltops: the tree that is supported first.
     """
@@ -99,6 +100,5 @@ def branch_supports(
         replicates = ultrafast(messages, hilltops, counts, rng, radius)
         if settings.bnni:
             replicates = climb_each(messages, replicates, counts, np.concatenate(weights))
-        shares = replicates.frequencies()
-        result[UFBOOT] = {split.tobytes(): shares.get(split.tobytes(), 0.0) for split in splits}
+        result[UFBOOT] = dict.fromkeys((split.tobytes() for split in splits), 0.0) | replicates.frequencies()
     return result
