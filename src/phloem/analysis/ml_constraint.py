@@ -17,16 +17,9 @@ if TYPE_CHECKING:
 
 
 def read_constraint(settings: MlSettings, taxa: Sequence[str]) -> Constraint | None:
-    """InputError for a damaged file, several trees, taxa that are not in the alignment, no split, and for
-    supports whose trees would not obey."""
+    """InputError for a damaged file, several trees, taxa that are not in the alignment, and no split."""
     if settings.constraint is None:
         return None
-    for name in ("ufboot", "bootstrap"):
-        if getattr(settings, name):
-            raise InputError(
-                f"--{name} has no --constraint: its replicates would not obey",
-                hint="Ask for --alrt 1000, or leave the constraint out.",
-            )
     trees = read_trees(settings.constraint)
     if len(trees) > 1:
         raise InputError(

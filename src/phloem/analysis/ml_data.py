@@ -104,7 +104,7 @@ class MlData:
         from phloem.inference.ml.bootstrap import Resampling
 
         parts = [(part.name, part.alignment, text) for part, text in zip(self.parts, texts)]
-        return Resampling(parts, self.linkage(models), self.rows, self.settings.gamma)
+        return Resampling(parts, self.linkage(models), self.rows, self.settings.gamma, self.constraint)
 
     def record(self) -> dict[str, object]:
         """Of all parts together, for people and programs."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from phloem.clustering.cpu.parsimony import add_stepwise, all_sets, regraft_all
+from phloem.clustering.cpu.parsimony import HEAVY, add_stepwise, all_sets, regraft_all
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
@@ -16,12 +16,14 @@ from phloem.tree.tree import Tree
 
 RADIUS = 20  # nodes that a subtree is moved at most
 _SITES_PER_WORD = 64
+_LIGHT = (1 << HEAVY) - 1
 _LEFT_OUT = 0.25, 0.6  # share of the characters
 
 
 @dataclass(frozen=True, eq=False)
 class ParsimonyTree:
-    """tree: unrooted, each branch as long as the changes a site and branch. score: changes in all."""
+    """tree: unrooted, each branch as long as the changes a site and branch. score: changes in all, without
+    those of characters that come first."""
 
     tree: Tree
     score: int
@@ -31,11 +33,11 @@ class Parsimony:
     """The variable characters of an alignment as bits, and trees that need few changes.
 
     Characters are unordered and of equal weight (Fitch 1971); partly ambiguous ones are sets of states.
-    others: further characters of the same taxa, of any data type. further: (T, W, S) uint64, characters as
-    `words` has them.
+    others: further characters of the same taxa, of any data type. first: (T, W, S) uint64, characters as
+    `words` has them that come first: a change of one counts more than all changes of the others.
     """
 
-    def __init__(self, alignment: Alignment, *others: Alignment, further: np.ndarray | None = None) -> None:
+    def __init__(self, alignment: Alignment, *others: Alignment, first: np.ndarray | None = None) -> None:
         if alignment.n_taxa < 3:
             raise InputError("parsimony wants three taxa at least", file=alignment.source, hint="Add taxa.")
         self.alignment, self.alignments = alignment, (alignment, *others)
@@ -44,7 +46,8 @@ class Parsimony:
         sets = [_tip_sets(part) for part in parts]
         most = max(own.shape[2] for own in sets)  # states that a part does not have are in no set of it
         padded = [np.pad(own, ((0, 0), (0, 0), (0, most - own.shape[2]))) for own in sets]
-        padded += [] if further is None else [further]
+        self._usual = sum(own.shape[1] for own in padded)  # words
+        padded += [] if first is None else [first]
         self._tips = np.ascontiguousarray(np.concatenate(padded, axis=1))
         n = alignment.n_taxa
         self._sets = np.zeros((4 * n - 6, *self._tips.shape[1:]), np.uint64)
@@ -62,9 +65,9 @@ class Parsimony:
         return replace(uniform_unrooted(len(taxa), rng), taxa=taxa)
 
     def score(self, tree: Tree) -> int:
-        """Changes that a binary tree needs."""
-        back = half_edges(tree, self.alignment.taxa).back
-        return int(all_sets(back, 0, self.alignment.n_taxa, self._sets, self._order, self._waiting)[1])
+        """Changes that a binary tree needs; times 2**HEAVY those of the characters that come first."""
+        back, n = half_edges(tree, self.alignment.taxa).back, self.alignment.n_taxa
+        return int(all_sets(back, 0, n, self._sets, self._usual, self._order, self._waiting)[1])
 
     def tree(self, rng: np.random.Generator, radius: int = RADIUS) -> ParsimonyTree:
         """Taxa added in random order, each where it costs least; then subtrees are moved while that saves."""
@@ -72,8 +75,8 @@ class Parsimony:
         back = np.full(4 * n - 6, -1, np.int64)
         tips, ties = rng.permutation(n), rng.random(n)
         room, costs = np.empty_like(self._sets[0]), np.empty(2 * n - 3, np.int64)
-        add_stepwise(back, tips, ties, self._sets, room, costs, self._order, self._waiting)
-        score = self._improve(back, rng, radius)
+        add_stepwise(back, tips, ties, self._sets, self._usual, room, costs, self._order, self._waiting)
+        score = self._improve(back, rng, radius) & _LIGHT
         length = max(score, 1) / (self._n_sites * (2 * n - 3))
         edges = HalfEdges(back, np.full(len(back), length))
         return ParsimonyTree(tree_of(edges, self.alignment.taxa), int(score))
@@ -87,6 +90,7 @@ class Parsimony:
         n, back = self.alignment.n_taxa, back.copy()
         share = rng.uniform(*_LEFT_OUT)
         left_out = np.packbits(rng.random(64 * self._tips.shape[1]) < share).view(np.uint64)
+        left_out[self._usual :] = 0
         self._sets[:n] = self._tips | left_out[:, None]
         self._improve(back, rng, radius)
         self._sets[:n] = self._tips
@@ -101,7 +105,8 @@ class Parsimony:
         while True:
             before = score
             half = n + rng.permutation(3 * (n - 2))
-            score = regraft_all(back, half, radius, self._sets, arrival, stack, self._order, self._waiting)
+            sets = self._sets, self._usual
+            score = regraft_all(back, half, radius, *sets, arrival, stack, self._order, self._waiting)
             if score == before:
                 return int(score)
 

@@ -50,9 +50,10 @@ class Constraint:
     def sides(self) -> np.ndarray:
         """(n, T) int8 of every split: 0 and 1, and -1 of taxa that are free."""
         found = np.full((len(self.splits), len(self.taxa)), -1, np.int8)
-        for row, split in zip(found, self.splits):
-            for i in self._numbers:
-                row[i] = split >> i & 1
+        size = (len(self.taxa) + 7) // 8
+        packed = np.frombuffer(b"".join(x.to_bytes(size, "little") for x in self.splits), np.uint8)
+        bits = np.unpackbits(packed.reshape(-1, size), axis=1, bitorder="little")
+        found[:, self._numbers] = bits[:, self._numbers]
         return found
 
     def missing(self, back: np.ndarray) -> tuple[int, ...]:

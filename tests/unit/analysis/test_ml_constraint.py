@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from phloem.analysis.ml import run_ml
 from phloem.analysis.ml_constraint import assure
+from phloem.analysis.ml_data import MlData
 from phloem.analysis.ml_genes import genes_of
 from phloem.analysis.ml_settings import MlSettings, checkpoint_of
 from phloem.errors import InputError
+from phloem.inference.ml import branch_tests
+from phloem.inference.ml.constrained_messages import unconstrained
 from phloem.inference.ml.search_state import SearchState
-from phloem.io.trees import parse_trees, read_tree
+from phloem.io.trees import newick_text, parse_trees, read_tree
 from phloem.tree.constraint import Constraint
 from phloem.tree.half_edges import half_edges
 
@@ -49,6 +53,7 @@ def obeys(text):
     "given",
     [
         {"alrt": 100},
+        {"fast": True, "patience": None},
         {"model": "auto", "model_set": "JC,HKY", "rate_set": "E"},
         {"model": None, "partitions": "parts.txt", "linkage": "linked", "starts": 2},
     ],
@@ -102,8 +107,6 @@ def test_constraints_that_mean_nothing(text, said):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"ufboot": 1000}, "--ufboot"),
-        ({"bootstrap": "5"}, "--bootstrap"),
         ({"engine": "differences", "patience": 10}, "constraint"),
         ({"constraint": "none.nwk"}, "none.nwk|no such file|not found"),
     ],
@@ -112,6 +115,34 @@ def test_what_does_not_obey_is_refused(given, said):
     with pytest.raises(InputError, match=said):
         run_ml(of(**given))
     assert not Path("out.tree").exists()
+
+
+@pytest.mark.parametrize("given", [{"ufboot": 1000}, {"ufboot": 1000, "bnni": True}, {"bootstrap": "6"}])
+def test_trees_of_replicates_obey(given, monkeypatch):
+    Path("wrong.nwk").write_text("((a,e),b,c,d,f);")
+
+    def shares():
+        branches = json.loads(Path("out.json").read_text())["supports"]["branches"]
+        return sum(b[name] for b in branches if set(b["taxa"]) == {"b", "c", "d", "f"})
+
+    name = "UFBoot" if "ufboot" in given else "bootstrap"
+    result = run_ml(of(**given, iqtree_files=True))
+    assert shares() == 1.0 and obeys(Path("out.contree").read_text())
+    assert all(obeys(newick_text([tree])) for tree in result.supports.replicates)
+    for part in ("ultrafast", "climb_each"):  # the same without the constraint breaks it
+        place = f"phloem.inference.ml.branch_tests.{part}"
+        monkeypatch.setattr(place, unfiltered(getattr(branch_tests, part)))
+    monkeypatch.setattr(MlData, "resampling", without_constraint(MlData.resampling))
+    run_ml(of(**given, redo=True))
+    assert shares() < 1.0
+
+
+def unfiltered(work):
+    return lambda messages, *given: work(unconstrained(messages), *given)
+
+
+def without_constraint(resampling):
+    return lambda *given: replace(resampling(*given), constraint=None)
 
 
 def test_many_genes_have_no_constraint():

@@ -3,7 +3,9 @@
 sets (4T-6, W, S) uint64: of every half-edge (tree/half_edges.py) the state sets of the subtree behind its
 node, seen from the branch. Both ends of every branch are at hand, so a subtree's insertion into any branch
 is scored exactly by the sets of the two ends and its own (Fitch 1971; Ronquist 1998). Sites beyond the last
-allow every state, so they never count.
+allow every state, so they never count. A change of a character in the first `usual` words counts one, in
+those beyond 2**HEAVY: more than all the others together, so that none of these is ever changed more often for
+the sake of the others.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import numpy as np
 
 from phloem.clustering.cpu.site_counts import popcount
 from phloem.hardware.numba_compile import uncounted
+
+HEAVY = 32
 
 
 @uncounted
@@ -23,9 +27,9 @@ def _others(h, n):
 
 
 @uncounted
-def _combine(a, b, out):
-    """Fitch's rule for two sets of sets: what both allow, else what either does. Returns the changes."""
-    changes = np.int64(0)
+def _combine(a, b, out, usual):
+    """Fitch's rule for two sets of sets: what both allow, else what either does. Returns weighed changes."""
+    changes = light = np.int64(0)
     for w in range(len(a)):
         common = np.uint64(0)
         for s in range(a.shape[1]):
@@ -33,19 +37,23 @@ def _combine(a, b, out):
         for s in range(a.shape[1]):
             out[w, s] = (a[w, s] & b[w, s]) | ((a[w, s] | b[w, s]) & ~common)
         changes += popcount(~common)
-    return changes
+        if w == usual - 1:
+            light, changes = changes, np.int64(0)
+    return light + (changes << HEAVY)
 
 
 @uncounted
-def _clashes(a, b):
-    """Sites at which no state is in both."""
-    count = np.int64(0)
+def _clashes(a, b, usual):
+    """Sites at which no state is in both, weighed."""
+    count = light = np.int64(0)
     for w in range(len(a)):
         common = np.uint64(0)
         for s in range(a.shape[1]):
             common |= a[w, s] & b[w, s]
         count += popcount(~common)
-    return count
+        if w == usual - 1:
+            light, count = count, np.int64(0)
+    return light + (count << HEAVY)
 
 
 @uncounted
@@ -66,21 +74,21 @@ def _preorder(back, root, n, order, waiting):
 
 
 @uncounted
-def all_sets(back, root, n, sets, order, waiting):
+def all_sets(back, root, n, sets, usual, order, waiting):
     """Sets of every half-edge of the tree; returns its branches and its score."""
     size, score = _preorder(back, root, n, order, waiting), np.int64(0)
     for i in range(size - 1, -1, -1):
         h = order[i]
         if h >= n:
             a, b = _others(h, n)
-            score += _combine(sets[back[a]], sets[back[b]], sets[h])
+            score += _combine(sets[back[a]], sets[back[b]], sets[h], usual)
     for i in range(size):
         h = order[i]
         if h >= n:
             a, b = _others(h, n)
-            _combine(sets[back[b]], sets[back[h]], sets[a])
-            _combine(sets[back[a]], sets[back[h]], sets[b])
-    return size, score + _clashes(sets[order[0]], sets[root])
+            _combine(sets[back[b]], sets[back[h]], sets[a], usual)
+            _combine(sets[back[a]], sets[back[h]], sets[b], usual)
+    return size, score + _clashes(sets[order[0]], sets[root], usual)
 
 
 @uncounted
@@ -92,18 +100,18 @@ def _insert(back, end, a, b):
 
 
 @uncounted
-def add_stepwise(back, tips, ties, sets, room, costs, order, waiting):
+def add_stepwise(back, tips, ties, sets, usual, room, costs, order, waiting):
     """Add tips in this order, each into the branch where it costs least; ties (T,) in [0, 1) choose among
     equals. room (W, S); costs (2T-3,) int64. back is written. Returns the score."""
     n = len(tips)
     for k in range(3):
         back[tips[k]], back[n + k] = n + k, tips[k]
-    size, score = all_sets(back, tips[0], n, sets, order, waiting)
+    size, score = all_sets(back, tips[0], n, sets, usual, order, waiting)
     for k in range(3, n):
         least, equal = np.int64(1 << 60), 0
         for i in range(size):
-            _combine(sets[order[i]], sets[back[order[i]]], room)
-            costs[i] = _clashes(room, sets[tips[k]])
+            _combine(sets[order[i]], sets[back[order[i]]], room, usual)
+            costs[i] = _clashes(room, sets[tips[k]], usual)
             if costs[i] < least:
                 least, equal = costs[i], 0
             equal += costs[i] == least
@@ -116,18 +124,18 @@ def add_stepwise(back, tips, ties, sets, room, costs, order, waiting):
         new = n + 3 * (k - 2)
         back[new], back[tips[k]] = tips[k], new
         _insert(back, best, new + 1, new + 2)
-        size, score = all_sets(back, tips[0], n, sets, order, waiting)
+        size, score = all_sets(back, tips[0], n, sets, usual, order, waiting)
     return score
 
 
 @uncounted
-def _best_regraft(back, s, n, radius, sets, arrival, stack):
+def _best_regraft(back, s, n, radius, sets, usual, arrival, stack):
     """The half-edge of the branch where the subtree beyond half-edge s of an inner node fits best, within
     radius nodes, and what that saves. arrival (radius + 2, W, S): what comes from the gap; stack (·, 3)."""
     pruned, room = sets[back[s]], arrival[radius + 1]
     a, b = _others(s, n)
-    _combine(sets[back[a]], sets[back[b]], room)
-    now = least = _clashes(room, pruned)
+    _combine(sets[back[a]], sets[back[b]], room, usual)
+    now = least = _clashes(room, pruned, usual)
     best = np.int64(-1)
     for start, behind in ((back[a], back[b]), (back[b], back[a])):
         if start < n:
@@ -140,9 +148,9 @@ def _best_regraft(back, s, n, radius, sets, arrival, stack):
             depth -= 1
             out, sibling, level = stack[depth, 0], stack[depth, 1], stack[depth, 2]
             came = sets[behind] if level == 1 else arrival[level - 1]
-            _combine(came, sets[back[sibling]], arrival[level])
-            _combine(arrival[level], sets[back[out]], room)
-            cost = _clashes(room, pruned)
+            _combine(came, sets[back[sibling]], arrival[level], usual)
+            _combine(arrival[level], sets[back[out]], room, usual)
+            cost = _clashes(room, pruned, usual)
             if cost < least:
                 least, best = cost, out
             beyond = back[out]
@@ -155,16 +163,16 @@ def _best_regraft(back, s, n, radius, sets, arrival, stack):
 
 
 @uncounted
-def regraft_all(back, half, radius, sets, arrival, stack, order, waiting):
+def regraft_all(back, half, radius, sets, usual, arrival, stack, order, waiting):
     """Move the subtree beyond every half-edge of `half` (of inner nodes) to where it fits best, one after the
     other; arrival, stack: as in _best_regraft. back is written. Returns the score."""
     n = (len(back) + 6) // 4
-    score = all_sets(back, 0, n, sets, order, waiting)[1]
+    score = all_sets(back, 0, n, sets, usual, order, waiting)[1]
     for s in half:
-        best, gain = _best_regraft(back, s, n, radius, sets, arrival, stack)
+        best, gain = _best_regraft(back, s, n, radius, sets, usual, arrival, stack)
         if gain > 0:
             a, b = _others(s, n)
             back[back[a]], back[back[b]] = back[b], back[a]
             _insert(back, best, a, b)
-            score = all_sets(back, 0, n, sets, order, waiting)[1]
+            score = all_sets(back, 0, n, sets, usual, order, waiting)[1]
     return score

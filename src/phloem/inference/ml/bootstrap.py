@@ -15,12 +15,14 @@ from phloem.data.alignment import Alignment
 from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError
 from phloem.hardware.ranks import Ranks
+from phloem.inference.ml.constrained import Constrained
 from phloem.inference.ml.identical import Distinct
 from phloem.inference.ml.searched import OneAlignment, Searched, SearchedPart, SeveralParts
 from phloem.inference.ml.tree_search import SearchSettings, climbed_once
 from phloem.inference.ml.tree_starts import Start
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.record import ParameterValue
+from phloem.tree.constraint import Constraint
 from phloem.tree.splits import split_members, tree_splits
 from phloem.tree.tree import Tree
 
@@ -37,12 +39,13 @@ Told = Callable[[int, int], None]
 class Resampling:
     """What a replicate is drawn from. parts: name, alignment and model string of each; linkage: what several
     share, None of one. rows: identical sequences, which the trees are without; frequencies are counted in
-    all."""
+    all. constraint: what the trees have to obey."""
 
     parts: Sequence[tuple[str, Alignment, str]]
     linkage: Linkage | None
     rows: Distinct
     gamma: Literal["mean", "median"] = "mean"
+    constraint: Constraint | None = None
 
     def drawn(self, rng: np.random.Generator) -> Searched:
         """As many columns of every part as it has, with repetition."""
@@ -52,9 +55,12 @@ class Resampling:
             drawn = replace(data, codes=np.ascontiguousarray(data.codes[:, columns]))
             model = model_for_alignment(text, drawn, self.gamma)
             made.append(SearchedPart(name, self.rows.rows_of(drawn), model))
+        found: Searched
         if self.linkage is None:
-            return OneAlignment(made[0].alignment, made[0].model)
-        return SeveralParts(made, self.linkage)
+            found = OneAlignment(made[0].alignment, made[0].model)
+        else:
+            found = SeveralParts(made, self.linkage)
+        return found if self.constraint is None else Constrained(found, self.constraint)
 
 
 def bootstrap_trees(

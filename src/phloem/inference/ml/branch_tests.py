@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.errors import InputError
+from phloem.inference.ml.constrained_messages import Messages, unconstrained
 from phloem.inference.ml.ultrafast import climb_each, ultrafast
-from phloem.pruning.cpu.directed_sets import TreeMessages
 from phloem.tree.half_edges import HalfEdges, branch_splits
 
 ALRT, UFBOOT = "SH-aLRT", "UFBoot"
@@ -68,7 +68,7 @@ class SupportSettings:
 
 
 def branch_supports(
-    messages: TreeMessages,
+    messages: Messages,
     weights: Sequence[np.ndarray],
     hilltops: Sequence[HalfEdges],
     settings: SupportSettings,
@@ -78,7 +78,8 @@ def branch_supports(
     """By name of the support, in the order of ALRT and UFBOOT, its share by split (half_edges.branch_splits);
     UFBOOT's also of splits that only replicates have.
 
-    messages: have the model. weights: of the data, part by part. hilltops: the tree that is supported first.
+    messages: have the model; SH-aLRT compares with all neighbours, UFBoot's trees obey a constraint that they
+    have. weights: of the data, part by part. hilltops: the tree that is supported first.
     """
     result: dict[str, dict[bytes, float]] = {}
     (back, lengths), n_tips = hilltops[0], hilltops[0].n_tips
@@ -90,7 +91,7 @@ def branch_supports(
         shares: dict[bytes, float] = {}
         for first in range(0, len(inner), _AT_A_TIME):
             part = inner[first : first + _AT_A_TIME]
-            found = messages.resolutions(back, lengths, order[part])
+            found = unconstrained(messages).resolutions(back, lengths, order[part])
             values = sh_alrt(found.values, found.sites, counts)
             shares |= {splits[k].tobytes(): float(v) for k, v in zip(part, values)}
         result[ALRT] = shares

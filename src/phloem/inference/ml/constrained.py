@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from phloem.clustering.parsimony import RADIUS, Parsimony, ParsimonyTree
+from phloem.clustering.parsimony import Parsimony, bit_planes
 from phloem.inference.ml.constrained_messages import ConstrainedMessages, Messages, unconstrained
 from phloem.inference.ml.searched import Fit, Likelihood, Searched
 from phloem.inference.ml.starts import Start as Values
 from phloem.model.record import ParameterValue
 from phloem.tree.constraint import Constraint
-from phloem.tree.half_edges import HalfEdges, half_edges
+from phloem.tree.half_edges import HalfEdges
 from phloem.tree.tree import Tree
-
-_MOST_COPIES = 8  # of a split, in words of 64 characters
-_MOST_BYTES = 1 << 28  # of parsimony's sets
 
 
 class ConstrainedParsimony(Parsimony):
-    """Trees of few changes that obey: every split is a character that counts so much that its single change
-    is worth any that a move could save. A tree that breaks one all the same is not used."""
+    """Trees of few changes that obey: every split is a character that comes first, and changes once, as a
+    tree allows that displays it. Where a taxon is added, some branch always obeys."""
 
     def __init__(self, free: Parsimony, constraint: Constraint) -> None:
         sides = constraint.sides()
-        own, n = free.words, len(sides)
-        size = 8 * own.shape[2] * 4 * own.shape[0] * n  # bytes of a copy
-        copies = max(1, min(own.shape[1] + 1, _MOST_COPIES, _MOST_BYTES // size))
-        words = np.zeros((own.shape[0], n, own.shape[2]), np.uint64)
-        everything = np.uint64(2**64 - 1)
+        allowed = np.zeros((len(free.words), len(sides), free.words.shape[2]), bool)
         for state in (0, 1):
-            words[:, :, state] = np.where((sides == state) | (sides < 0), everything, np.uint64(0)).T
-        super().__init__(*free.alignments, further=np.repeat(words, copies, axis=1))
-        self._constraint, self._changes = constraint, 64 * copies * n
-
-    def tree(self, rng: np.random.Generator, radius: int = RADIUS) -> ParsimonyTree:
-        found = super().tree(rng, radius)
-        if self._constraint.obeyed(half_edges(found.tree, self.alignment.taxa).back):
-            score = found.score - self._changes
-            lengths = found.tree.lengths * (max(score, 1) / found.score)
-            return ParsimonyTree(replace(found.tree, lengths=lengths), score)
-        tree = self._constraint.resolved(rng)
-        return ParsimonyTree(tree, self.score(tree) - self._changes)
-
-    def ratcheted(self, back: np.ndarray, rng: np.random.Generator, radius: int = RADIUS) -> np.ndarray:
-        found = super().ratcheted(back, rng, radius)
-        return found if self._constraint.obeyed(found) else back.copy()
+            allowed[:, :, state] = ((sides == state) | (sides < 0)).T
+        super().__init__(*free.alignments, first=np.ascontiguousarray(bit_planes(allowed).transpose(0, 2, 1)))
+        self._constraint = constraint
 
     def random_tree(self, rng: np.random.Generator) -> Tree:
         return self._constraint.resolved(rng)

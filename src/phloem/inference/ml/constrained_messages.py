@@ -33,6 +33,9 @@ class ConstrainedMessages:
     def sites(self) -> np.ndarray:
         return self.free.sites()
 
+    def set_weights(self, weights: np.ndarray) -> None:
+        self.free.set_weights(weights)
+
     def regrafts(
         self,
         back: np.ndarray,

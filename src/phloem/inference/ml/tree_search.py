@@ -11,7 +11,6 @@ from phloem.data.alignment import Alignment
 from phloem.errors import InputError
 from phloem.hardware.ranks import Ranks, ranks
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
-from phloem.inference.ml.constrained_messages import unconstrained
 from phloem.inference.ml.fusion import Around, Branches, branches, exchanged, fused, lengths_of_other, marked
 from phloem.inference.ml.search import FAR, Hilltop, Place, climb, climb_near, fit_lengths, hilltop, moved_far
 from phloem.inference.ml.search_state import (
@@ -263,7 +262,7 @@ class _Search:
         others = sorted(state.hilltops, key=lambda place: -place.log_likelihood)
         hilltops = [best.edges, *(place.edges for place in others)]
         seed, radius = self._settings.seed, self._settings.radius
-        return branch_supports(unconstrained(self._messages), self._weights, hilltops, wanted, seed, radius)
+        return branch_supports(self._messages, self._weights, hilltops, wanted, seed, radius)
 
     def climbed_once(self, start: Start) -> Fit:
         """Lengths, the model's numbers, moves, and both again."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phloem.inference.ml.constrained_messages import Messages
 from phloem.inference.ml.moves import Regraft, regraft
 from phloem.inference.ml.search import climb, fit_lengths, worth_a_look
-from phloem.pruning.cpu.directed_sets import TreeMessages
 from phloem.tree.half_edges import HalfEdges, branch_splits, preorder, topology_key
 
 TIE = 0.5  # log units: within these, trees of a replicate are equally good, and one is drawn (Hoang et al.)
@@ -44,7 +44,7 @@ class Replicates:
 
 
 def ultrafast(
-    messages: TreeMessages,
+    messages: Messages,
     hilltops: Sequence[HalfEdges],
     counts: np.ndarray,
     rng: np.random.Generator,
@@ -66,9 +66,7 @@ def ultrafast(
 class _Pool:
     """Trees and every replicate's score of each; scores are kept, log-likelihoods of sites are not."""
 
-    def __init__(
-        self, messages: TreeMessages, counts: np.ndarray, rng: np.random.Generator, radius: int
-    ) -> None:
+    def __init__(self, messages: Messages, counts: np.ndarray, rng: np.random.Generator, radius: int) -> None:
         self._messages, self._counts, self._rng, self._radius = messages, counts, rng, radius
         self._known: set[int] = set()
         self._expanded: set[int] = set()
@@ -145,7 +143,7 @@ class _Pool:
 
 
 def climb_each(
-    messages: TreeMessages, found: Replicates, counts: np.ndarray, weights: np.ndarray, radius: int = 1
+    messages: Messages, found: Replicates, counts: np.ndarray, weights: np.ndarray, radius: int = 1
 ) -> Replicates:
     """Every replicate's tree climbed with the replicate's own weights (Hoang et al. 2018 call it bnni: less
     overestimation where the model is violated). weights: the data's, put back in the end."""

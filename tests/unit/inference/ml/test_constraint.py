@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from phloem.clustering.parsimony import Parsimony
 from phloem.errors import InputError
+from phloem.inference.ml.branch_tests import SupportSettings
 from phloem.inference.ml.constrained import Constrained, ConstrainedParsimony
 from phloem.inference.ml.moves import Interchange, Regraft, interchange, regraft
 from phloem.inference.ml.optimize import optimize
+from phloem.inference.ml.search_state import Checkpoint
 from phloem.inference.ml.searched import OneAlignment
 from phloem.inference.ml.tree_search import SearchSettings, search
 from phloem.inference.ml.tree_starts import parsimony_start, with_lengths
@@ -161,6 +165,49 @@ def test_a_wrong_constraint_is_obeyed_and_a_search_without_the_filter_does_not_p
     monkeypatch.setattr("phloem.inference.ml.search.allowed_by", lambda _: lambda _: True)
     with pytest.raises(RuntimeError, match="breaks the constraint"):
         searched(data, constraint, patience=1)
+
+
+def test_a_killed_search_goes_on_under_its_constraint(tmp_path):
+    class Killed(Exception):
+        pass
+
+    data, path = data_of(20, 120, 5), str(tmp_path / "x.checkpoint")
+    constraint = constraint_of(20, 9, 2, 7)[0]
+
+    def run(kill_after=None):
+        def told(what, value):
+            if str(what) == kill_after:
+                raise Killed
+
+        one = Constrained(OneAlignment(data, model_for_alignment("JC+G4", data)), constraint)
+        start = parsimony_start(ConstrainedParsimony(Parsimony(data), constraint), 1)
+        settings, kept = SearchSettings(patience=4, threads=1), Checkpoint(path, "same", seconds=0.0)
+        found = search(one, start, settings, told, SupportSettings(ufboot=1000), kept)
+        return (
+            found.optimum.log_likelihood,
+            found.optimum.branch_lengths.tolist(),
+            found.tries,
+            found.supports,
+        )
+
+    whole = run()
+    (tmp_path / "x.checkpoint").unlink()
+    with pytest.raises(Killed):
+        run("try 3")
+    kept = json.loads((tmp_path / "x.checkpoint").read_text())["state"]
+    assert kept["tries"] == 2 and constraint.obeyed(np.array(kept["place"]["back"]))
+    assert run() == whole
+    kept["place"]["back"] = half_edges(data_tree(data, constraint), data.taxa).back.tolist()
+    document = json.loads((tmp_path / "x.checkpoint").read_text())
+    (tmp_path / "x.checkpoint").write_text(json.dumps(document | {"state": document["state"] | kept}))
+    with pytest.raises(RuntimeError, match="breaks the constraint"):
+        run()
+
+
+def data_tree(data, constraint):
+    """One that does not obey."""
+    trees = (uniform_unrooted(data.n_taxa, np.random.default_rng(k)) for k in range(20))
+    return next(tree for tree in trees if not constraint.obeyed(half_edges(tree, data.taxa).back))
 
 
 def test_a_constraint_of_all_taxa_without_multifurcation_is_fitted_only():
