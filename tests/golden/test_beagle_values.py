@@ -21,8 +21,9 @@ def counted_plus_one(alignment) -> str:
 
 
 def build(datatype: str, model: str) -> TreeLikelihood:
+    stops = {"stop_codons": "mask"} if datatype == "codon" else {}
     alignment = read_alignment(
-        EXAMPLES / "carnivores.fasta.gz", datatype=datatype, stop_codons="mask", ambiguity="missing"
+        EXAMPLES / "carnivores.fasta.gz", datatype=datatype, ambiguity="missing", **stops
     )
     model = model.replace("COUNTED", counted_plus_one(alignment))
     return TreeLikelihood(alignment, read_tree(EXAMPLES / "carnivores.nwk"), model, engine="cpu")

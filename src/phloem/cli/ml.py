@@ -57,10 +57,10 @@ _SPRTA = typer.Option(
 )
 _OUTGROUP = typer.Option(None, help="Taxa, separated by commas, beside which the tree is written and drawn.")
 _ANCESTRAL = typer.Option(
-    False, "--ancestral", help="Write the states at every inner node with their probabilities."
+    False, "--ancestral", help="States at every inner node with their probabilities: PREFIX.state."
 )
 _IQTREE_FILES = typer.Option(
-    False, "--iqtree-files", help="Write the results under IQ-TREE's names too: PREFIX.treefile, .iqtree, …"
+    False, "--iqtree-files", help="The results under IQ-TREE's names too: PREFIX.treefile, .iqtree, …"
 )
 _CONSTRAINT = typer.Option(
     None,
