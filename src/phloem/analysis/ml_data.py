@@ -20,7 +20,7 @@ from phloem.analysis.model_file import (
 )
 from phloem.analysis.partitioned_likelihood import dropped_columns, read_linkage
 from phloem.analysis.reading import Part, alignment_of, parts_of
-from phloem.data.alignment import Alignment
+from phloem.data.alignment import Alignment, taxa_with_data
 from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError
 from phloem.likelihood.parts import in_part
@@ -148,10 +148,7 @@ def read_ml_data(settings: MlSettings) -> MlData:
 
 def _without_data(alignments: Sequence[Alignment]) -> tuple[str, ...]:
     """What is said of taxa of which nothing is known in any part."""
-    known = np.zeros(alignments[0].n_taxa, bool)
-    for one in alignments:
-        told = np.array(~one.state_sets.all(1))
-        known |= told[one.codes].any(1)
+    known = np.any([taxa_with_data(one) for one in alignments], axis=0)
     names = [name for name, some in zip(alignments[0].taxa, known.tolist()) if not some]
     if not names:
         return ()

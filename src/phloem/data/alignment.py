@@ -166,6 +166,12 @@ def alignment_from_states(rows: Mapping[str, Sequence[str]], alphabet: Alphabet)
     return Alignment(taxa, alphabet, codes, table, None, {"datatype": alphabet.kind})
 
 
+def taxa_with_data(alignment: Alignment) -> np.ndarray:
+    """(T,) bool: whether a taxon has a character that says anything, and is not missing from all columns."""
+    told = np.array(~alignment.state_sets.all(1))
+    return np.asarray(told[alignment.codes].any(1))
+
+
 def check_taxa(taxa: Sequence[str]) -> None:
     """InputError unless there are taxa, and every name is there once."""
     if not taxa:

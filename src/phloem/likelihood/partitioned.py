@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from phloem.data.alignment import Alignment
+from phloem.data.alignment import Alignment, taxa_with_data
 from phloem.density.parameterisation import (
     BlockValues,
     Linkage,
@@ -158,6 +158,11 @@ class PartitionedLikelihood:
         """The tree with the current lengths; of unlinked ones, with their mean over characters."""
         sets = np.array([self._lengths[name] for name in self._names.lengths])
         return self._with_lengths(self._names.site_shares @ sets if len(self._lengths) > 1 else sets[0])
+
+    @property
+    def taxa_with_data(self) -> np.ndarray:
+        """(parts, T) bool: taxa with a character in the part that says anything."""
+        return np.stack([taxa_with_data(part.alignment) for part in self.parts])
 
     @property
     def part_trees(self) -> dict[str, Tree]:

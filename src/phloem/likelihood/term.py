@@ -25,7 +25,7 @@ class BlockLikelihood(Protocol):
 
     part_models, linkage: what the blocks follow from. place: take the values of free blocks over.
     part_gradients: log-likelihoods (L,), and derivatives of every part by its effective branch lengths and,
-    if parameters, by its model's parameters.
+    if parameters, by its model's parameters. taxa_with_data: (L, T) bool.
     """
 
     @property
@@ -42,6 +42,9 @@ class BlockLikelihood(Protocol):
 
     @property
     def root_is_free(self) -> bool: ...
+
+    @property
+    def taxa_with_data(self) -> np.ndarray: ...
 
     def log_likelihood(self) -> float: ...
 

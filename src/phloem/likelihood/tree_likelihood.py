@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from phloem.data.alignment import Alignment
+from phloem.data.alignment import Alignment, taxa_with_data
 from phloem.data.patterns import site_patterns
 from phloem.density.parameterisation import (
     BlockValues,
@@ -123,6 +123,11 @@ class TreeLikelihood:
     def root_is_free(self) -> bool:
         """Whether the likelihood is the same wherever the root is put (reversible model, stationary root)."""
         return self._accepted.point.reversible
+
+    @property
+    def taxa_with_data(self) -> np.ndarray:
+        """(1, T) bool: taxa with a character that says anything."""
+        return taxa_with_data(self.alignment)[None]
 
     @property
     def part_models(self) -> tuple[PartModel, ...]:

@@ -29,11 +29,26 @@ def criteria(log_likelihood: float, n_free: int, n_sites: int) -> Criteria:
 
 def free_numbers(likelihood: BlockLikelihood, parameterisation: Parameterisation) -> int:
     """The dimension of a fit, as IQ-TREE counts it: each shared block once, frequencies counted in the data
-    like fitted ones, one of two basal branches of every set of lengths where the root is free."""
+    like fitted ones, one of two basal branches of every set of lengths where the root is free, no branches
+    that a set has for taxa without data (idle_lengths)."""
     read = {r.block for readings in parameterisation.readings for r in readings if r.parameter.counted}
     counted = sum(parameterisation.space.block(name).n_coordinates for name in read)
     tree = likelihood.tree
     one_basal_branch = likelihood.root_is_free and len(tree.children(tree.n_nodes - 1)) == 2
     blocks = (parameterisation.space.block(name) for name in set(parameterisation.lengths))
     sets = sum(block.n_coordinates for block in blocks) // (tree.n_nodes - 1)
-    return parameterisation.free_space.n_coordinates + counted - sets * one_basal_branch
+    idle = idle_lengths(likelihood, parameterisation)
+    return parameterisation.free_space.n_coordinates + counted - sets * one_basal_branch - idle
+
+
+def idle_lengths(likelihood: BlockLikelihood, parameterisation: Parameterisation) -> int:
+    """Branch lengths that no part says anything of: of every set of lengths two for each taxon without data
+    in all parts that have the set, as its branch is not there and two others are one."""
+    n_branches, idle = likelihood.tree.n_nodes - 1, 0
+    known = likelihood.taxa_with_data
+    for name in set(parameterisation.lengths):
+        readers = [k for k, lengths in enumerate(parameterisation.lengths) if lengths == name]
+        some = int(np.count_nonzero(known[readers].any(axis=0)))
+        sets = parameterisation.space.block(name).n_coordinates // n_branches
+        idle += sets * (2 * (known.shape[1] - max(some, 2)) + (some < 2))
+    return idle

@@ -20,7 +20,7 @@ from phloem.density.parameterisation import LENGTHS
 from phloem.density.space import Space
 from phloem.density.target import Target
 from phloem.errors import InputError, ModelError, NumericalError
-from phloem.inference.ml.criteria import criteria, free_numbers
+from phloem.inference.ml.criteria import criteria, free_numbers, idle_lengths
 from phloem.inference.ml.optimize import fit_parameterisation, refine
 from phloem.inference.ml.starts import Start
 from phloem.likelihood.term import LikelihoodTerm
@@ -177,6 +177,7 @@ def _held(likelihood: TreeLikelihood, start: Start, with_rate: bool) -> Fitted:
     begin = np.clip(np.concatenate([[0.0], first]), *bounds.T)
     found = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-10})
     objective(found.x)  # the likelihood stands there then
-    n_free = free_numbers(likelihood, names) - (2 * likelihood.tree.n_tips - 3) + with_rate
+    lengths = 2 * likelihood.tree.n_tips - 3 - idle_lengths(likelihood, names)
+    n_free = free_numbers(likelihood, names) - lengths + with_rate
     length = float(held.sum()) * math.exp(float(found.x[0]))
     return Fitted(-float(found.fun), n_free, length, dict(likelihood.parameters))

@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from phloem.data.alignment import alignment_from_sequences, taxa_with_data
 from phloem.data.alphabet import alphabet
 from phloem.density.parameterisation import Linkage
-from phloem.inference.ml.optimize import Run, _Search, optimize
+from phloem.inference.ml.criteria import free_numbers
+from phloem.inference.ml.optimize import Run, _Search, fit_parameterisation, optimize
 from phloem.io.trees import parse_trees
 from phloem.likelihood.model_for_alignment import model_for_alphabet
 from phloem.likelihood.partitioned import PartitionedLikelihood
@@ -111,3 +113,35 @@ def test_two_parts_can_share_a_set_of_lengths_that_the_third_does_not():
     assert linked.log_likelihood < shared.log_likelihood < apart.log_likelihood
     lengths = {name: tree.lengths.tolist() for name, tree in shared.part_trees.items()}
     assert lengths["one"] == lengths["shape"] != lengths["two"]
+
+
+@pytest.mark.parametrize(("lengths", "fewer"), [("unlinked", 2 + 4), ("proportional", 0), ("linked", 0)])
+def test_branches_of_taxa_without_data_are_not_counted(lengths, fewer):
+    """One taxon is missing in a part, two in the other; together they are all there. So counts IQ-TREE 2."""
+    whole = {name: "ACGTACGTAAGGTTCCAAGTGA" for name in "abcdef"}
+    tree = parse_trees("(a:0.1,b:0.1,(c:0.1,(d:0.1,(e:0.1,f:0.1):0.1):0.1):0.1);")[0]
+
+    def counted(missing: tuple[str, str]) -> int:
+        parts = {
+            part: (
+                alignment_from_sequences(
+                    {n: "-" * 22 if n in gone else row for n, row in whole.items()}, alphabet("dna")
+                ),
+                "JC",
+            )
+            for part, gone in zip(("x", "y"), missing)
+        }
+        likelihood = PartitionedLikelihood(parts, tree, Linkage(lengths), "cpu", threads=1)
+        return free_numbers(likelihood, fit_parameterisation(likelihood))
+
+    assert counted(("", "")) - counted(("c", "ef")) == fewer
+    assert counted(("", "")) - counted(("c", "ce")) == fewer + (2 if lengths != "unlinked" else 0)
+
+
+def test_a_set_of_one_taxon_has_no_branch():
+    rows = {"a": "ACGT", "b": "----", "c": "NNNN", "d": "????"}
+    data = alignment_from_sequences(rows, alphabet("dna"))
+    tree = parse_trees("(a:0.1,b:0.1,(c:0.1,d:0.1):0.1);")[0]
+    likelihood = TreeLikelihood(data, tree, "JC", "cpu", threads=1)
+    assert free_numbers(likelihood, fit_parameterisation(likelihood)) == 0
+    assert taxa_with_data(data).tolist() == [True, False, False, False]
