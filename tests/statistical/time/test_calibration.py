@@ -28,6 +28,7 @@ from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time.ancestors.chain import answer as own_answer
+from phloem.inference.time.ancestors.larger.chain import answer_coded as coded_answer
 from phloem.inference.time.ancestors.sequences import VALUE
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.coupled import new_coupled_run
@@ -37,6 +38,8 @@ from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
 from phloem.inference.time.structure import of_clocks, time_model
 from phloem.inference.time.traits import TraitModel
 from phloem.model.grammar import parse_model
+from phloem.model.model import Model
+from phloem.model.record import SiteModel
 from phloem.model.transition import transition_matrices
 from phloem.tree.dated import DatedTree, dated_tree, random_dated_tree
 
@@ -109,7 +112,7 @@ class Case:
     rate over the clock's, and numbers that follow. every: generations between draws. trait: (rng, numbers,
     tree) → a trait of the tips, or None, and numbers that follow. sites: of every part, each with a rate of
     its own if there are several, or as linkage says with a clock, and relative is then of every part
-    (2, N). ancestors: of the chains. coupled: settings of several chains."""
+    (2, N). ancestors: of the chains. coupled: settings of several chains. model: of substitution."""
 
     tree: TreeModel
     drawn: Callable[[np.random.Generator], tuple[dict[str, float], DatedTree]]
@@ -122,12 +125,13 @@ class Case:
     linkage: str = "proportional"
     ancestors: Literal["summed", "sampled"] = "summed"
     coupled: dict[str, float] = field(default_factory=dict)
+    model: Model = MODEL
 
     @property
     def structure(self):
         """Of the substitution model."""
         if len(self.sites) == 1:
-            return structure_of_model(MODEL, N_SITES)
+            return structure_of_model(self.model, N_SITES)
         models = [PartModel(name, MODEL, n, 1) for name, n in zip("ab", self.sites)]
         return structure_of_parts(models, Linkage(self.linkage))
 
@@ -259,6 +263,11 @@ def moved(rng, numbers, tree):
     return replace(few, tips=replace(few.tips, possible=tips)), found
 
 
+def of_sites(rng):
+    numbers, tree = of_constant_size(rng)
+    return numbers | {"alpha": rng.lognormal(np.log(0.6), 0.3)}, tree
+
+
 of_constant, of_grid = uncounted(constant.density), uncounted(skygrid.density)
 
 
@@ -292,6 +301,15 @@ def of_long_memory(table, before, now, cell, rng, asked, by_length):
     return value
 
 
+def of_long_memory_coded(table, before, now, cell, rng, asked, by_length):
+    """The same of many states."""
+    value = coded_answer(table, before, now, cell, rng, asked, by_length)
+    if asked[0] == VALUE and asked[3] == 0:
+        for x in range(now.parent.shape[0] - 1):
+            value -= 0.5 * N_SITES * (now.lengths[x] - before.lengths[x])
+    return value
+
+
 CASES = {
     "strict": Case(
         TreeModel(priors={"clock_rate": RATE, "pop_size": SIZE}),
@@ -318,6 +336,14 @@ CASES = {
         relative=log_normal,
         every=2 * EVERY,
         ancestors="sampled",
+    ),
+    "ancestors, protein": Case(
+        TreeModel(priors={"clock_rate": RATE, "pop_size": SIZE, "alpha": LogNormal(np.log(0.6), 0.3)}),
+        of_sites,
+        lambda data: data._replace(ancestors=by_address.ANCESTORS.address(of_long_memory_coded)),
+        every=4 * EVERY,
+        ancestors="sampled",
+        model=parse_model("WAG+G4", datatype="protein"),
     ),
     "skygrid": Case(
         TreeModel(
@@ -412,18 +438,19 @@ CASES |= {
 
 
 def evolved(
-    tree: DatedTree, lengths: np.ndarray, rng: np.random.Generator, n_sites: int = N_SITES
+    tree: DatedTree, lengths: np.ndarray, rng: np.random.Generator, n_sites: int, site_model: SiteModel
 ) -> Observations:
     """Distinct columns of states at the tips, from the root down."""
-    site_model = MODEL.evaluate({})
-    p = transition_matrices(lengths, site_model)[:, 0]
-    states = np.empty((len(lengths), n_sites), np.int64)
-    states[-1] = rng.integers(4, size=n_sites)
+    p, pi = transition_matrices(lengths, site_model), site_model.processes[0].root_frequencies
+    states, last = np.empty((len(lengths), n_sites), np.int64), len(pi) - 1
+    category = rng.integers(len(site_model.rates), size=n_sites)
+    states[-1] = rng.choice(len(pi), n_sites, p=pi / pi.sum())
     for x in tree.order[-2::-1]:
-        cumulative = p[x][states[tree.parent[x]]].cumsum(axis=1)
-        states[x] = np.minimum((rng.random(n_sites)[:, None] > cumulative).sum(axis=1), 3)
+        cumulative = p[x][category, states[tree.parent[x]]].cumsum(axis=1)
+        states[x] = np.minimum((rng.random(n_sites)[:, None] > cumulative).sum(axis=1), last)
     columns, counts = np.unique(states[:N_TIPS], axis=1, return_counts=True)
-    return Observations(TAXA, np.ascontiguousarray(columns, np.int32), np.eye(4), counts.astype(float))
+    columns, sets = np.ascontiguousarray(columns, np.int32), np.eye(len(pi))
+    return Observations(TAXA, columns, sets, counts.astype(float))
 
 
 def looked_at(parent, heights, lengths):
@@ -454,7 +481,10 @@ def ranks(case: Case, n_replicates: int, seed: int, planted=None) -> dict[str, n
         time = np.append(tree.heights[tree.parent[:-1]] - tree.heights[:-1], 0.0)
         of_parts = [numbers.get(f"rate{{{name}}}", 1.0) for name, _ in zip("ab", case.sites)]
         lengths = np.broadcast_to(rates * time, (len(of_parts), len(time)))
-        observed = [evolved(tree, own * d, rng, n) for own, d, n in zip(of_parts, lengths, case.sites)]
+        site_model = case.model.evaluate({k: v for k, v in numbers.items() if k == "alpha"})
+        observed = [
+            evolved(tree, own * d, rng, n, site_model) for own, d, n in zip(of_parts, lengths, case.sites)
+        ]
         model = time_model(structure, case.tree, TAXA, bounds, float("nan"), trait)
         settings = TimeSettings(
             seed=replicate, n_runs=1, generations=(30 + N_DRAWS) * case.every, sample_every=case.every,

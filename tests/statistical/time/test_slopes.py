@@ -24,6 +24,7 @@ from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time.ancestors.chain import answer
+from phloem.inference.time.ancestors.larger.chain import answer_coded
 from phloem.inference.time.ancestors.sequences import SLOPES as ANCESTORS_SLOPES
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.compiled.coordinates import from_coordinates
@@ -49,20 +50,31 @@ TRAIT = TraitModel(
 )
 
 
-def run_of(clock, prior, move="hamilton", trait=None, parts=None, ancestors="summed", **more):
+def alignment_of(kind):
+    rng, letters = np.random.default_rng(3), {"dna": list("ACGT"), "protein": list("ARNDCQEGHILKMFPSTWYVBX")}
+    if kind == "codon":
+        rows = {name: "".join(rng.choice(["GCA", "GCC", "TCA", "AAA", "RAA"], 30)) for name in TAXA}
+        return alignment_from_sequences(rows, alphabet("codon"))
+    odds = [0.4, 0.3, 0.2, 0.1] if kind == "dna" else None
+    rows = {name: "".join(rng.choice(letters[kind], 60, p=odds)) for name in TAXA}
+    return alignment_from_sequences(rows, alphabet(kind))
+
+
+MODELS = {"dna": "HKY+FO+G4", "protein": "WAG+FO+G4", "codon": "GY94+FO+G4"}
+
+
+def run_of(clock, prior, move="hamilton", trait=None, parts=None, ancestors="summed", kind="dna", **more):
     """A run at numbers that are nothing special, with one move of one step. parts: how lengths of two are
     linked. ancestors: summed over, or sampled."""
-    rng = np.random.default_rng(3)
-    rows = {name: "".join(rng.choice(list("ACGT"), 60, p=[0.4, 0.3, 0.2, 0.1])) for name in TAXA}
-    alignment = alignment_from_sequences(rows, alphabet("dna"))
+    rng, alignment = np.random.default_rng(4), alignment_of(kind)
     tips = np.array([0.0, 0.3, 1.1, 2.0, 0.7, 2.9, 1.5]) * (not registered()[prior].contemporaneous)
     known = tuple(c for c in CLADES if clock == "local" or not c.clock)
-    sites = ({} if parts else {"kappa": LogNormal(1.0, 1.25)}) | (
+    sites = ({} if parts or kind == "protein" else {"kappa": LogNormal(1.0, 1.25)}) | (
         {LEVEL: LogNormal(0.5, 1.0)} if prior == "skygrid" else {}
     )
     pieces = 3 if prior in PIECES else None
     tree = TreeModel(clock=clock, prior=prior, pieces=pieces, clades=known, priors=sites, **more)
-    site_model = model_for_alignment("HKY+FO+G4" + "+I" * (ancestors == "summed"), alignment, "median")
+    site_model = model_for_alignment(MODELS[kind] + "+I" * (ancestors == "summed"), alignment, "median")
     structure, observed = structure_of_model(site_model, alignment.n_sites), observations(alignment)
     if parts:
         own = [replace(alignment, codes=alignment.codes[:, at]) for at in (slice(0, 35), slice(35, 60))]
@@ -186,14 +198,25 @@ def leaning_slopes(table, before, now, cell, rng, asked, by_length):
     return value
 
 
-@pytest.mark.parametrize("clock, prior", [("strict", "exponential"), ("ucln", "constant")])
-def test_slopes_with_ancestors(clock, prior):
-    run = run_of(clock, prior, ancestors="sampled")
+def leaning_coded(table, before, now, cell, rng, asked, by_length):
+    """The same of many states."""
+    value = answer_coded(table, before, now, cell, rng, asked, by_length)
+    by_length[0] *= 1.01 if asked[0] == ANCESTORS_SLOPES else 1.0
+    return value
+
+
+@pytest.mark.parametrize(
+    "clock, prior, kind",
+    [("strict", "exponential", "dna"), ("ucln", "constant", "dna"), ("ucln", "constant", "protein"),
+     ("strict", "constant", "codon")],
+)  # fmt: skip
+def test_slopes_with_ancestors(clock, prior, kind):
+    run = run_of(clock, prior, ancestors="sampled", kind=kind)
     sites = np.random.default_rng(1).integers(0, 4, run.state.category.shape)
     run.state.category[:] = sites  # all rates occur
     refresh(run)
     assert slope_error(run, JOINT) < 1e-6
-    address = by_address.ANCESTORS.address(leaning_slopes)
+    address = by_address.ANCESTORS.address(leaning_slopes if kind == "dna" else leaning_coded)
     object.__setattr__(run, "data", run.data._replace(ancestors=address))
     assert slope_error(run, JOINT) > 1e-5
 

@@ -16,6 +16,7 @@ from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.mcmc.run import Device, as_parts
 from phloem.inference.mcmc.samples import Samples, extended, no_samples
+from phloem.inference.time.ancestors.larger.memory import CodedMemory
 from phloem.inference.time.ancestors.sequences import Memory
 from phloem.inference.time.ancestors.start import SUMMED, addresses, ancestral_memory, can_walk
 from phloem.inference.time.draws import Columns, draw, trace_columns
@@ -75,7 +76,7 @@ class Run:
     scratch: TimeScratch
     samples: Samples
     on_device: DeviceLikelihood | None = None
-    ancestral: Memory | None = None
+    ancestral: Memory | CodedMemory | None = None
 
     @property
     def generation(self) -> int:
@@ -192,8 +193,8 @@ def ancestral_bytes(run: Run) -> int:
     """Memory of sampled ancestors, besides what the state holds."""
     if run.ancestral is None:
         return 0
-    arrays = (*run.ancestral[:-1], *run.ancestral.near)
-    return sum(array.nbytes for array in arrays) - run.state.sequences.nbytes - run.state.category.nbytes
+    arrays = {a.ctypes.data: a.nbytes for a in (*run.ancestral[:-1], *run.ancestral.near)}
+    return sum(arrays.values()) - run.state.sequences.nbytes - run.state.category.nbytes
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ def check_ancestors(run: Run) -> None:
         state, s = run.state, int(run.state.slot[0])
         model = run.model.engine.site_model(0, run.model.engine_values(state.values[s]))
         value = float(state.log_likelihood[0])
-        check_memory(run.ancestral, state.parent[s], state.lengths[s, 0], model, value)
+        check_memory(run.ancestral, (state.parent[s], state.lengths[s, 0]), model, value)
 
 
 def any_advanced(run: AnyRun, n_generations: int, stopped: Callable[[], bool] = lambda: False) -> AnyRun:

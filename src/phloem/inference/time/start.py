@@ -14,7 +14,9 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND, ParsimonyRoom, Recipes
 from phloem.inference.mcmc.start import START, stream
-from phloem.inference.time.ancestors.sequences import Memory, table_of
+from phloem.inference.time.ancestors.larger.memory import CodedMemory
+from phloem.inference.time.ancestors.sequences import Memory
+from phloem.inference.time.ancestors.start import table_of
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.move_table import ChainMove, Costs, move_arrays
 from phloem.inference.time.records import (
@@ -307,7 +309,11 @@ def _tunings(model: TimeModel, moves: list[ChainMove]) -> np.ndarray:
 
 
 def time_scratch(
-    cells: Cells, data: TimeData, state: TimeState, characters: ParsimonyRoom, ancestral: Memory | None
+    cells: Cells,
+    data: TimeData,
+    state: TimeState,
+    characters: ParsimonyRoom,
+    ancestral: Memory | CodedMemory | None,
 ) -> TimeScratch:
     """What a run works in."""
     n, m, e = state.parent.shape[1], state.number_mean.shape[0], len(data.model_from)

@@ -5,41 +5,61 @@ from __future__ import annotations
 import numpy as np
 
 from phloem.errors import NumericalError
+from phloem.inference.time.ancestors.larger.memory import UNKNOWN, CodedMemory
 from phloem.inference.time.ancestors.sequences import Memory, unpacked
 from phloem.model.record import SiteModel
 from phloem.model.transition import transition_matrices
 
 LARGEST_DIFFERENCE = 1e-9  # relative, of two ways to add up the same numbers
+ROUNDING = 1e-14  # of an entry of P: what is said of rare changes on short branches is no more exact
+
+_OF_NUCLEOTIDES = (np.arange(16)[:, None] >> np.arange(4)) & 1 == 1
 
 
 def log_joint(
-    masks: np.ndarray, category: np.ndarray, parent: np.ndarray, lengths: np.ndarray, model: SiteModel
-) -> float:
-    """Log probability of the tips' sequences, those of all ancestors and the categories of sites together.
+    codes: np.ndarray,
+    sets: np.ndarray,
+    category: np.ndarray,
+    tree: tuple[np.ndarray, np.ndarray],
+    model: SiteModel,
+) -> tuple[float, float]:
+    """Log probability of the tips' sequences, those of all ancestors and the categories of sites together;
+    and how exact that can be.
 
-    masks: (N, S) possible states of tips, of ancestors one each, as bits; category: (S,); parent: (N,), root
-    last; lengths: (N,) in substitutions."""
-    sets = (np.arange(16)[:, None] >> np.arange(4)) & 1
-    states = np.array([0, 0, 1, 1, 2, 2, 2, 2, *[3] * 8], np.uint8)[
-        masks
-    ]  # of an ancestor's mask the only one
-    total = np.log(model.weights[category]).sum()
+    codes: (N, S) of tips, of ancestors such as have one state; sets: (n, A) bool, states of codes; category:
+    (S,); tree: parent (N,), root last, and lengths (N,) in substitutions."""
+    parent, lengths = tree
+    states = sets.argmax(axis=1)[codes]
+    total, slack = np.log(model.weights[category]).sum(), 0.0
     total += np.log(model.processes[0].root_frequencies[states[-1]]).sum()
-    p = transition_matrices(lengths[:-1], model) @ sets.T  # (N - 1, C, 4, 16)
     for x in range(len(parent) - 1):
-        kind = (category.astype(np.int64) * 4 + states[parent[x]]) * 16 + masks[x]
-        n = np.bincount(kind, minlength=p[x].size)
-        total += (n[n > 0] * np.log(p[x].reshape(-1)[n > 0])).sum()
-    return float(total)
+        p = transition_matrices(lengths[x : x + 1], model)[0] @ sets.T  # (C, A, n)
+        kind = np.ravel_multi_index((category, states[parent[x]], codes[x]), p.shape)
+        n = np.bincount(kind, minlength=p.size)
+        there, p = n > 0, p.reshape(-1)
+        total += (n[there] * np.log(p[there])).sum()
+        slack += ROUNDING * (n[there] / p[there]).sum()
+    return float(total), float(slack)
+
+
+def codes_and_sets(memory: Memory | CodedMemory) -> tuple[np.ndarray, np.ndarray]:
+    """Of a chain's memory, as log_joint has them."""
+    n_sites = len(memory.category)
+    if isinstance(memory, Memory):
+        return unpacked(memory.words, n_sites), _OF_NUCLEOTIDES
+    sets = np.ones((UNKNOWN + 1, memory.sets.shape[1]), bool)
+    sets[: memory.sets.shape[1]] = np.eye(memory.sets.shape[1], dtype=bool)
+    sets[memory.sets.shape[1] : memory.sets.shape[1] + len(memory.sets)] = memory.sets
+    return memory.codes[:, :n_sites], sets
 
 
 def check_memory(
-    memory: Memory, parent: np.ndarray, lengths: np.ndarray, model: SiteModel, value: float
+    memory: Memory | CodedMemory, tree: tuple[np.ndarray, np.ndarray], model: SiteModel, value: float
 ) -> None:
-    """NumericalError where a chain's log-likelihood, which it carries along, is not that of its sequences."""
-    masks = unpacked(memory.words, len(memory.category))
-    expected = log_joint(masks, memory.category, parent, lengths, model)
-    if not abs(value - expected) <= LARGEST_DIFFERENCE * max(abs(expected), 1.0):
+    """NumericalError where a chain's log-likelihood, which it carries along, is not that of its sequences on
+    a tree: parent (N,) and lengths (N,)."""
+    expected, slack = log_joint(*codes_and_sets(memory), memory.category, tree, model)
+    if not abs(value - expected) <= LARGEST_DIFFERENCE * max(abs(expected), 1.0) + slack:
         raise NumericalError(
             "this is an error in phloem, and the run was stopped: the log-likelihood with ancestors is not "
             f"that of the reference ({value!r}, {expected!r}). Samples up to the last checkpoint are kept."

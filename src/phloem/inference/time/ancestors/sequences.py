@@ -162,22 +162,23 @@ def unpacked(words: np.ndarray, n_sites: int) -> np.ndarray:
 
 def parsimonious(masks: np.ndarray, left: np.ndarray, right: np.ndarray, order: np.ndarray) -> np.ndarray:
     """(T-1, S) masks of one state each, of the fewest changes on a tree (Fitch 1971, Syst. Zool. 20:406); of
-    equally good states the one above, else the first. order: (N,) children before parents."""
-    n_tips = len(masks)
-    sets = np.zeros((2 * n_tips - 1, masks.shape[1]), np.uint8)
+    equally good states the one above, else the first. masks: of the tips, unsigned; order: (N,) children
+    before parents."""
+    n_tips, one = len(masks), masks.dtype.type(1)
+    sets = np.zeros((2 * n_tips - 1, masks.shape[1]), masks.dtype)
     sets[:n_tips] = masks
     for x in order:
         if left[x] >= 0:
             both = sets[left[x]] & sets[right[x]]
             sets[x] = np.where(both, both, sets[left[x]] | sets[right[x]])
     root = order[-1]
-    sets[root] &= -sets[root].astype(np.int8).astype(np.uint8)
+    sets[root] &= ~sets[root] + one
     for x in order[::-1]:
         if left[x] >= 0:
             for child in (left[x], right[x]):
                 if child >= n_tips:
                     both = sets[child] & sets[x]
-                    first = sets[child] & (~sets[child] + np.uint8(1))
+                    first = sets[child] & (~sets[child] + one)
                     sets[child] = np.where(both, both, first)
     return sets[n_tips:]
 

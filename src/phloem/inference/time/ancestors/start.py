@@ -9,6 +9,14 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.mcmc.structure import ChainModel
+from phloem.inference.time.ancestors.larger.memory import (
+    CodedMemory,
+    as_words,
+    coded_memory,
+    codes_of,
+    likely_codes,
+)
+from phloem.inference.time.ancestors.larger.memory import table_of as coded_table
 from phloem.inference.time.ancestors.sequences import (
     Memory,
     masks_of,
@@ -16,8 +24,12 @@ from phloem.inference.time.ancestors.sequences import (
     packed,
     parsimonious,
 )
+from phloem.inference.time.ancestors.sequences import table_of as nucleotide_table
 from phloem.inference.time.records import TimeState
 from phloem.inference.time.structure import TimeModel
+from phloem.model.record import SiteModel
+
+MOST_STATES_OF_ALL = 64
 
 SUMMED = {"ancestors": 0, "walk": 0, "joining": 0}
 """addresses, where ancestors are not sampled."""
@@ -25,8 +37,13 @@ SUMMED = {"ancestors": 0, "walk": 0, "joining": 0}
 
 def addresses(model: TimeModel) -> dict[str, int]:
     """Of the compiled code, by fields of TimeData."""
-    from phloem.inference.time.ancestors.chain import answer
     from phloem.inference.time.compiled.by_address import ANCESTORS, JOINING, WALK
+
+    if not of_nucleotides(model.engine):
+        from phloem.inference.time.ancestors.larger.chain import answer_coded
+
+        return SUMMED | {"ancestors": ANCESTORS.address(answer_coded)}
+    from phloem.inference.time.ancestors.chain import answer
 
     found = SUMMED | {"ancestors": ANCESTORS.address(answer)}
     joining = model.tree_prior.joining
@@ -41,32 +58,56 @@ def can_walk(model: TimeModel) -> bool:
     """Whether changes of a few heights change the density where they are alone (walk.py)."""
     free = all(c.age is None and not c.together and not c.clock for c in model.clades)
     clock = model.clock in (clocks.STRICT, clocks.BY_CV, clocks.BY_LOG)
-    return free and clock and model.trait is None and model.tree_prior.joining is not None
+    alone = free and clock and model.trait is None and model.tree_prior.joining is not None
+    return alone and of_nucleotides(model.engine)
+
+
+def of_nucleotides(engine: ChainModel) -> bool:
+    """Whether sequences are of four states, which have code of their own."""
+    return len(_site_model(engine).invariant_frequencies) == 4
+
+
+def _site_model(engine: ChainModel) -> SiteModel:
+    return engine.site_model(0, engine.space.start())
 
 
 def ancestral_memory(
     observed: Observations, model: TimeModel, state: TimeState, stored: bool
-) -> tuple[Memory, TimeState]:
+) -> tuple[Memory | CodedMemory, TimeState]:
     """Sequences of ancestors as the state has them, where it was stored, else as parsimony does; and the
     state whose arrays they are. InputError where they cannot be sampled."""
     require_ancestors(model.engine)
-    masks, s = masks_of(observed), int(state.slot[0])
-    rates = model.engine.site_model(0, model.engine.space.start()).rates
-    ancestors, category = state.sequences, state.category
+    s, rates = int(state.slot[0]), _site_model(model.engine).rates
+    tree, ancestors, category = (state.left[s], state.right[s], state.order[s]), state.sequences, state.category
+    if of_nucleotides(model.engine):
+        masks = masks_of(observed)
+        n_sites, start = masks.shape[1], lambda: packed(parsimonious(masks, *tree))
+    else:
+        codes, sets = codes_of(observed)
+        n_sites, start = codes.shape[1], lambda: as_words(likely_codes(codes, sets, tree))
     if not stored:
-        states = parsimonious(masks, state.left[s], state.right[s], state.order[s])
-        ancestors, category = packed(states), np.full(masks.shape[1], int(np.argmax(rates)), np.uint8)
-    memory = memory_of(masks, ancestors, category, len(rates))
-    return memory, state._replace(sequences=memory.words[len(masks) :], category=memory.category)
+        ancestors, category = start(), np.full(n_sites, int(np.argmax(rates)), np.uint8)
+    memory: Memory | CodedMemory
+    if of_nucleotides(model.engine):
+        memory = memory_of(masks, ancestors, category, len(rates))
+    else:
+        memory = coded_memory((codes, sets), ancestors, category, len(rates))
+    n_tips = (len(memory.words) + 1) // 2
+    return memory, state._replace(sequences=memory.words[n_tips:], category=memory.category)
+
+
+def table_of(memory: Memory | CodedMemory | None) -> np.ndarray:
+    """Sizes and addresses, as compiled code has them."""
+    return coded_table(memory) if isinstance(memory, CodedMemory) else nucleotide_table(memory)
 
 
 def require_ancestors(engine: ChainModel) -> None:
     """InputError where sequences of ancestors cannot be sampled under a substitution model."""
-    model, told = engine.site_model(0, engine.space.start()), ""
+    model, told = _site_model(engine), ""
     if len(engine.parts) > 1:
         told = "one part, and there are several"
-    elif engine.parts[0].model.datatype != "dna" or len(model.invariant_frequencies) != 4:
-        told = "nucleotides"
+    elif not 4 <= len(model.invariant_frequencies) <= MOST_STATES_OF_ALL:
+        told = f"4 to {MOST_STATES_OF_ALL} states, nucleotides, amino acids and codons"
     elif engine.unseen:
         told = "all columns, and +ASC leaves some unseen"
     elif model.invariant > 0.0:

@@ -1,0 +1,1 @@
+"""Sequences of ancestors of alphabets larger than four: amino acids, codons."""
