@@ -31,6 +31,8 @@ SHORTEST = 1e-3  # branches of a start by least squares, in shares of the tree's
 
 
 MANY, FEW = 200, 0.01  # genomes from where, and differences a site up to which, ancestors are sampled unasked
+CODED_SAMPLES = 20  # times as far apart: a sample's likelihood, summed over ancestors, costs as much as 500 moves
+MANY_CODED = 20  # of codons or amino acids, of which summing over ancestors costs a hundred times as much
 
 
 def with_usual_samples(settings: TimeTreeSettings, n_taxa: int) -> TimeTreeSettings:
@@ -50,7 +52,8 @@ def with_engine(settings: TimeTreeSettings, data: TimeInput) -> tuple[TimeTreeSe
         return settings, ""
     if settings.engine == "auto":
         other = chains.stones or chains.n_chains > 1 or settings.device == "gpu"
-        if other or len(data.taxa) < MANY or not _have_ancestors(data):
+        many = MANY if _of_nucleotides(data) else MANY_CODED
+        if other or len(data.taxa) < many or not _have_ancestors(data):
             return settings, ""
         share = _differences(data)
         if share > FEW:
@@ -60,7 +63,14 @@ def with_engine(settings: TimeTreeSettings, data: TimeInput) -> tuple[TimeTreeSe
         raise InputError("sequences of ancestors are sampled on CPUs", hint="Leave --device out.")
     else:
         require_ancestors(data.model.engine)
-    return replace(settings, chains=replace(chains, ancestors="sampled")), told
+    chains = replace(chains, ancestors="sampled")
+    if settings.usual_samples and not _of_nucleotides(data):
+        chains = replace(chains, sample_every=CODED_SAMPLES * chains.sample_every)
+    return replace(settings, chains=chains), told
+
+
+def _of_nucleotides(data: TimeInput) -> bool:
+    return data.alignments[0].alphabet.n_states == 4
 
 
 def _have_ancestors(data: TimeInput) -> bool:

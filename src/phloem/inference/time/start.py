@@ -120,7 +120,9 @@ def likelihood_costs(parts: Sequence[Part], on_device: bool, ancestors: bool = F
     if on_device:
         likelihood, gradient = 100.0, 250.0 + gradient / 150.0
     if ancestors:
-        likelihood, gradient = 10.0 + 0.02 * n_tips, 1.0 * n_tips
+        # a branch has tables where states are many
+        table = 0.0 if s == 4 else 0.1 * c * s
+        likelihood, gradient = 10.0 + 0.02 * n_tips + table, (1.0 + 0.5 * table) * n_tips
     return Costs(likelihood, gradient, 1.0 + 0.12 * n_tips)
 
 
