@@ -31,7 +31,9 @@ SHORTEST = 1e-3  # branches of a start by least squares, in shares of the tree's
 
 
 MANY, FEW = 200, 0.01  # genomes from where, and differences a site up to which, ancestors are sampled unasked
-CODED_SAMPLES = 20  # times as far apart: a sample's likelihood, summed over ancestors, costs as much as 500 moves
+CODED_SAMPLES = (
+    20  # times as far apart: a sample's likelihood, summed over ancestors, costs as much as 500 moves
+)
 MANY_CODED = 20  # of codons or amino acids, of which summing over ancestors costs a hundred times as much
 
 

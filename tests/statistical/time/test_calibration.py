@@ -52,6 +52,7 @@ REPLICATES = {
     "bd": 320,
     "shrinkage": 80,
     "trait": 96,
+    "ancestors, protein": 96,
 }  # of others 160
 EVERY = 500  # generations between draws, which must be nearly independent; thirty times as many before
 TAXA = tuple(f"t{i}" for i in range(N_TIPS))

@@ -11,7 +11,14 @@ import pytest
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.time import TimeSettings, TimeTreeSettings, run_time
 from phloem.analysis.time_data import time_input
-from phloem.analysis.time_start import MANY, time_selection, with_engine, with_usual_samples
+from phloem.analysis.time_start import (
+    CODED_SAMPLES,
+    MANY,
+    MANY_CODED,
+    time_selection,
+    with_engine,
+    with_usual_samples,
+)
 from phloem.errors import InputError
 
 
@@ -54,6 +61,18 @@ def test_and_of_no_others_unasked(tmp_path):
         {"chains": TimeSettings(n_chains=2)},
     ):
         other = settings(tmp_path, **change)
+        assert decided(other) == (other, "")
+
+
+def test_of_codons_and_amino_acids_there_need_not_be_many(tmp_path):
+    of = {"datatype": "protein", "model": "WAG+G4", "letters": "ARNDC"}
+    found, why = decided(settings(tmp_path, n=MANY_CODED, **of, usual_samples=True))
+    assert found.chains.ancestors == "sampled" and why.startswith("20 genomes differ")
+    assert found.chains.sample_every == CODED_SAMPLES * TimeSettings().sample_every
+    asked = settings(tmp_path, n=MANY_CODED, **of)
+    assert decided(asked)[0].chains.sample_every == TimeSettings().sample_every  # as asked for
+    for n, changed in ((MANY_CODED - 1, 0.005), (MANY_CODED, 0.05)):
+        other = settings(tmp_path, n=n, changed=changed, **of)
         assert decided(other) == (other, "")
 
 

@@ -21,6 +21,7 @@ from phloem.inference.time.structure import time_model
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.tree.dated import random_dated_tree
 
+SETS = (np.arange(16)[:, None] >> np.arange(4)) & 1 == 1
 TIPS = np.array([0.0, 0.3, 1.1, 2.0, 0.7, 2.9, 1.5, 0.1])
 
 
@@ -92,9 +93,9 @@ def test_the_trace_has_the_likelihood_summed_over_ancestors():
     for site in range(6):
         logs = [
             log_joint(
-                np.append(tips[:, site], own)[:, None], np.zeros(1, np.uint8), state.parent[s],
-                state.lengths[s, 0], model,
-            )
+                np.append(tips[:, site], own)[:, None], SETS, np.zeros(1, np.uint8),
+                (state.parent[s], state.lengths[s, 0]), model,
+            )[0]
             for own in every
         ]  # fmt: skip
         total += np.logaddexp.reduce(logs)
@@ -113,8 +114,8 @@ def test_ancestors_are_drawn_from_their_conditional_distribution(power):
     for site in range(6):
         for k, own in enumerate(every):
             column = np.append(tips[:, site], own)[:, None]
-            lengths = state.lengths[s, 0]
-            value = log_joint(column, np.zeros(1, np.uint8), state.parent[s], lengths, model)
+            tree = state.parent[s], state.lengths[s, 0]
+            value = log_joint(column, SETS, np.zeros(1, np.uint8), tree, model)[0]
             expected[site, k] = np.exp(power * value)
     expected /= expected.sum(axis=1, keepdims=True)
     place = {tuple(own): k for k, own in enumerate(every)}

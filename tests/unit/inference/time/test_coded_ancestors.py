@@ -174,7 +174,6 @@ def test_topologies_and_ancestors_have_their_joint_distribution():
     logs = np.array([value for value, _, _ in counted.values()])
     share = np.array([found[0].sum() / n for _, _, found in counted.values()])
     expected = np.exp(logs - np.logaddexp.reduce(logs))
-    print(len(counted), np.round(share,3), np.round(expected,3), [round(worst_share(f, o),2) for _, o, f in counted.values() if f[0].sum()>500])
     assert len(counted) > 3 and np.abs(share - expected).max() < 0.03
     assert np.abs(share - np.roll(expected, 1)).max() > 0.1  # the control
     for _, of_tree, found in counted.values():

@@ -78,22 +78,36 @@ def ancestral_memory(
     state whose arrays they are. InputError where they cannot be sampled."""
     require_ancestors(model.engine)
     s, rates = int(state.slot[0]), _site_model(model.engine).rates
-    tree, ancestors, category = (state.left[s], state.right[s], state.order[s]), state.sequences, state.category
-    if of_nucleotides(model.engine):
-        masks = masks_of(observed)
-        n_sites, start = masks.shape[1], lambda: packed(parsimonious(masks, *tree))
-    else:
-        codes, sets = codes_of(observed)
-        n_sites, start = codes.shape[1], lambda: as_words(likely_codes(codes, sets, tree))
-    if not stored:
-        ancestors, category = start(), np.full(n_sites, int(np.argmax(rates)), np.uint8)
-    memory: Memory | CodedMemory
-    if of_nucleotides(model.engine):
-        memory = memory_of(masks, ancestors, category, len(rates))
-    else:
-        memory = coded_memory((codes, sets), ancestors, category, len(rates))
+    tree = state.left[s], state.right[s], state.order[s]
+    kept = (state.sequences, state.category) if stored else None
+    made = _nucleotide_memory if of_nucleotides(model.engine) else _coded_memory
+    memory = made(observed, tree, rates, kept)
     n_tips = (len(memory.words) + 1) // 2
     return memory, state._replace(sequences=memory.words[n_tips:], category=memory.category)
+
+
+_Tree = tuple[np.ndarray, np.ndarray, np.ndarray]
+_Kept = tuple[np.ndarray, np.ndarray] | None
+
+
+def _nucleotide_memory(observed: Observations, tree: _Tree, rates: np.ndarray, kept: _Kept) -> Memory:
+    """tree: left, right, order. kept: words of ancestors and categories; None: of the fewest changes, all
+    sites at the highest rate."""
+    masks = masks_of(observed)
+    if kept is None:
+        kept = packed(parsimonious(masks, *tree)), _highest(rates, masks)
+    return memory_of(masks, *kept, len(rates))
+
+
+def _coded_memory(observed: Observations, tree: _Tree, rates: np.ndarray, kept: _Kept) -> CodedMemory:
+    codes, sets = codes_of(observed)
+    if kept is None:
+        kept = as_words(likely_codes(codes, sets, tree)), _highest(rates, codes)
+    return coded_memory((codes, sets), *kept, len(rates))
+
+
+def _highest(rates: np.ndarray, tips: np.ndarray) -> np.ndarray:
+    return np.full(tips.shape[1], int(np.argmax(rates)), np.uint8)
 
 
 def table_of(memory: Memory | CodedMemory | None) -> np.ndarray:

@@ -60,13 +60,13 @@ class CodedMemory(NamedTuple):
     words: (N, W) uint64; codes: (N, 8 W) uint8, the same memory; known: (T, W) uint64, all bits of codes that
     say something; category: (S,) uint8; sets: (n, A) uint8 of codes A, A + 1, …. shares: (N, C, K) how many
     sites of a node have a state.
-    Of the model's slots: right, left: (2, A, K) V and the transpose of its inverse, by state; diagonal: (2, A,
-    K) V_ik V⁻¹_ki, by k. Of branches, on two sides: grown: (2, N + 6, C, K) expm1(λ_k t r_c), with room behind
-    the last (matrix_product.py); stay: (2, N, C, K) log P_ii. side, now_side: (N,) int64 of the accepted state and of the proposal. value, new_value: (N,)
-    log-likelihood of the branch above, of the root that of its states; changed: (N,) branches whose lengths a
-    proposal changed. times, part: (TIMES,), by_time: (TIMES, A, A): of slopes.py. below: (N, C, K), by_site:
-    (S, C), weights, vectors: (K,), (4, K), by_eigen: (A, A), room: (2, A, K), rows, more_rows: (C in whole
-    sixes, K), to work in."""
+    Of the model's slots, by state: right, left: (2, A, K) V and the transpose of its inverse; diagonal: (2,
+    A, K) V_ik V⁻¹_ki, by k. Of branches, on two sides: grown: (2, N + 6, C, K) expm1(λ_k t r_c), with room
+    behind the last (matrix_product.py); stay: (2, N, C, K) log P_ii. side, now_side: (N,) int64 of the
+    accepted state and of the proposal. value, new_value: (N,) log-likelihood of the branch above, of the root
+    that of its states; changed: (N,) branches whose lengths a proposal changed. times, part: (TIMES,),
+    by_time: (TIMES, A, A): of slopes.py. below: (N, C, K), by_site: (S, C), weights, vectors: (K,), (4, K),
+    by_eigen: (A, A), room: (2, A, K), rows, more_rows: (C in whole sixes, K), to work in."""
 
     words: np.ndarray
     codes: np.ndarray

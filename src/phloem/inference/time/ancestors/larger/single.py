@@ -1,5 +1,5 @@
-"""One ancestor drawn anew, given its neighbours: of all sites at which these differ, and of those at which they
-are alike with some states, other ones every time."""
+"""One ancestor drawn anew, given its neighbours: of all sites at which these differ, and of those at which
+they are alike with some states, other ones every time."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def common_state(u, a, b, n_states):
     state = u
     if state == UNKNOWN:
         state = a if a != UNKNOWN else b
-    same = (a == state or a == UNKNOWN) and (b == state or b == UNKNOWN)
+    same = a in (state, UNKNOWN) and b in (state, UNKNOWN)
     return state if same and state < n_states else -1
 
 

@@ -1,9 +1,9 @@
 """Derivatives of the log-likelihood with sequences of ancestors, of many states.
 
 By the model: dP(t)/dQ is, in the eigenbasis, F_kl(t) = (exp λ_k t - exp λ_l t) / (λ_k - λ_l) times what the
-sites of a branch say of its P. A thousand branches and categories would each need three products of matrices;
-F is smooth in t, so each gives what it says to a few dozen times in between, Chebyshev's, by the weights of the
-polynomial through these (Berrut and Trefethen 2004, SIAM Review 46:501), exact to rounding.
+sites of a branch say of its P. A thousand branches and categories would each need three products of
+matrices; F is smooth in t, so each gives what it says to a few dozen times in between, Chebyshev's, by the
+weights of the polynomial through these (Berrut and Trefethen 2004, SIAM Review 46:501), exact to rounding.
 """
 
 from __future__ import annotations
@@ -172,7 +172,10 @@ def slopes_of_model(memory, n, model, down):
                 by_q[i, j] += by * half[k, j]
     root = memory.shares[memory.shares.shape[0] - 1]
     at_root = float64_at(down[D_FREQUENCIES], (n.processes, s))
-    constant, by_weight = float64_at(down[D_INVARIANT], (s + 1,)), float64_at(down[D_WEIGHTS], (n.categories,))
+    constant, by_weight = (
+        float64_at(down[D_INVARIANT], (s + 1,)),
+        float64_at(down[D_WEIGHTS], (n.categories,)),
+    )
     constant[:] = 0.0
     at_root[0, :] = 0.0
     by_weight[:] = 0.0
