@@ -11,7 +11,7 @@ from phloem.analysis.likelihood import optimum_record
 from phloem.analysis.ml_adequacy import Adequacy, adequacy_of
 from phloem.analysis.ml_choice import choose
 from phloem.analysis.ml_constraint import assure, constraint_record, require_obeying
-from phloem.analysis.ml_data import MlData, read_ml_data, settings_of
+from phloem.analysis.ml_data import MlData, only_variable, read_ml_data, settings_of
 from phloem.analysis.ml_differences import (
     MlDifferences,
     run_differences,
@@ -227,6 +227,7 @@ def analysed(
         tree = rows.put_back(found.optimum.tree)
         assure(data.constraint, tree)
         warnings += rooted(tree, outgroup)[1] if outgroup else []
+        warnings += only_variable([(part.name, part.alignment) for part in data.parts], models)
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
         resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
         drawn = _bootstrapped(settings, *resampled, found, of_search, told, here)

@@ -20,7 +20,7 @@ from phloem.analysis.model_file import (
 )
 from phloem.analysis.partitioned_likelihood import dropped_columns, read_linkage
 from phloem.analysis.reading import Part, alignment_of, parts_of
-from phloem.data.alignment import Alignment, taxa_with_data
+from phloem.data.alignment import Alignment, has_constant_character, taxa_with_data
 from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError
 from phloem.likelihood.parts import in_part
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from phloem.inference.ml.bootstrap import Resampling
     from phloem.inference.ml.identical import Distinct
     from phloem.inference.ml.searched import Searched
+
+
+_SEVERAL = 20  # characters of which none is constant: hardly by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +157,18 @@ def _without_data(alignments: Sequence[Alignment]) -> tuple[str, ...]:
         return ()
     listed = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
     return (f"of {len(names)} taxa nothing is known, their places mean nothing: {listed}",)
+
+
+def only_variable(parts: Sequence[tuple[str, Alignment]], models: Sequence[Model]) -> list[str]:
+    """What is said of parts without a constant character whose model does not know of that. parts: with
+    their names."""
+    names = [
+        f" of part '{name}'" if name else ""
+        for (name, data), model in zip(parts, models)
+        if data.n_sites >= _SEVERAL and not model.unseen and not has_constant_character(data)
+    ]
+    said = "if such were left out of the data, branches come out too long, and +ASC is for that"
+    return [f"no character{name} is constant: {said}" for name in names]
 
 
 def _distinct(alignments: Sequence[Alignment], settings: MlSettings) -> Distinct:

@@ -172,6 +172,15 @@ def taxa_with_data(alignment: Alignment) -> np.ndarray:
     return np.asarray(told[alignment.codes].any(1))
 
 
+def has_constant_character(alignment: Alignment) -> bool:
+    """Whether one state explains some column in which something is known."""
+    sets, codes = alignment.state_sets, alignment.codes
+    together = np.ones((alignment.n_sites, sets.shape[1]), bool)
+    for row in codes:
+        together &= sets[row]
+    return bool((together.any(1) & ~together.all(1)).any())
+
+
 def check_taxa(taxa: Sequence[str]) -> None:
     """InputError unless there are taxa, and every name is there once."""
     if not taxa:

@@ -106,6 +106,25 @@ def test_the_report_and_the_record_have_composition_and_symmetry(alignment):
     assert result.warnings == ()
 
 
+def test_variable_characters_alone_are_told_unless_the_model_knows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = {"a": "01" * 12, "b": "10" * 12, "c": "0110" * 6, "d": "0?" * 12, "e": "1-" * 12}
+
+    def said(model, rows, **given):
+        Path("v.fasta").write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()))
+        return of("v.fasta", "v", model=model, datatype="binary", fast=True, redo=True, **given).warnings
+
+    (told,) = said("MK", rows)
+    assert told.startswith("no character is constant") and "+ASC" in told
+    assert said("MK+ASC", rows) == ()
+    assert said("MK", {name: "0" + row for name, row in rows.items()}) == ()
+    assert said("MK", {name: "?" + row for name, row in rows.items()}) == (told,)  # nothing is known there
+    assert said("MK", {name: row[:19] for name, row in rows.items()}) == ()  # by chance
+    Path("two.txt").write_text("BIN, one = 1-24\nBIN, two = 25-26\n")
+    (told,) = said("MK", {name: row + "00" for name, row in rows.items()}, partitions="two.txt")
+    assert "of part 'one'" in told
+
+
 def test_pairs_of_too_many_sequences_are_said_not_to_be_tested(alignment, monkeypatch):
     monkeypatch.setattr(ml_adequacy, "MOST_TAXA", 4)
     of(alignment, "many", model="MF", model_set="JC", rate_set="E")
