@@ -43,7 +43,7 @@ wnv: $(VENV)/.installed
 	  --clock ucln --clock-sd cv --tree-prior skyline --pieces 10 \
 	  --prior clock_rate='exponential(3)' --prior clock_cv='exponential(1)' --prior kappa=jeffreys \
 	  --prior omega=jeffreys --prior alpha='exponential(2)' --prior frequencies='dirichlet(1)' \
-	  --runs 3 --sample-every 2000 --device auto --prefix $(WNV)
+	  --runs 2 --sample-every 4000 --device auto --prefix $(WNV)
 
 # GTR+G4 and a relaxed clock on the carnivores (docs/validation.md); resumed where it was stopped.
 carnivores: $(VENV)/.installed
