@@ -98,9 +98,15 @@ def require_seconds(seconds: float) -> None:
 
 
 def generations_within(seconds: float, took: Callable[[int], float]) -> int:
-    """How many generations fit; took: runs so many and says the seconds. Kernels are compiled on the way."""
-    tried = FIRST if took(FIRST) > seconds / 4 else 20 * FIRST
-    return int(min(MOST, max(10 * FIRST, tried * seconds / max(took(tried), 1e-6))))
+    """How many generations fit; took: runs so many and says the seconds. Kernels are compiled on the way, and
+    a start takes its time, so more are tried while that was short."""
+    tried, spent = FIRST, took(FIRST)
+    if spent > seconds / 4:
+        spent = took(tried)
+    while spent < seconds / 10 and 5 * tried <= MOST:
+        tried *= 5
+        spent = took(tried)
+    return int(min(MOST, max(10 * FIRST, tried * seconds / max(spent, 1e-6))))
 
 
 def as_pilot(chains: C, generations: int) -> C:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from phloem.analysis.pilot import (
     PILOT_SECONDS,
@@ -22,6 +23,8 @@ from phloem.inference.mcmc.sampler import Where
 from phloem.inference.time.run import ancestral_bytes
 from phloem.inference.time.sampler import Sampled, sample
 
+FEW_SAMPLES = 100  # of a pilot with ancestors
+
 
 def forecast_time(
     settings: TimeTreeSettings, compiling: Callable[[str], None] | None = None, seconds: float = PILOT_SECONDS
@@ -37,13 +40,19 @@ def forecast_time(
     observed = data.observed()
     origin = time_origin(settings, data)
 
-    def sampled(n: int) -> Sampled:
-        where = Where("gpu" if selection.engine == "gpu" else "cpu")
-        return sample(observed, data.model, as_pilot(chains, n), origin=origin, where=where)
+    def sampled(n: int, every: int = 0) -> Sampled:
+        where, own = Where("gpu" if selection.engine == "gpu" else "cpu"), as_pilot(chains, n)
+        own = replace(own, sample_every=max(own.sample_every, every))
+        return sample(observed, data.model, own, origin=origin, where=where)
 
-    n = generations_within(seconds, lambda n: sampled(n).seconds)
-    found = sampled(n)
-    pilot = Pilot(n, found.seconds, found.diagnosis)
+    apart = chains.ancestors == "sampled"  # where a sample's likelihood costs what many moves do
+    n = generations_within(seconds, lambda n: sampled(n, n if apart else 0).seconds)
+    found = sampled(n, n // FEW_SAMPLES if apart else 0)
+    took = found.seconds
+    if apart:
+        alone = sampled(n, n).seconds
+        took = alone + max(took - alone, 0.0) * n / chains.sample_every / FEW_SAMPLES
+    pilot = Pilot(n, took, found.diagnosis)
     wanted = kept_generations(chains.convergence.ess, pilot) + chains.tuning
     taxa, model = data.model.taxa, model_text(data.model)
     every = [chain for run in found.runs for chain in run.chains]

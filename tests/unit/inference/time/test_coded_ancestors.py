@@ -157,18 +157,20 @@ def worst_share(found: np.ndarray, expected: np.ndarray) -> float:
     return worst
 
 
-def test_topologies_and_ancestors_have_their_joint_distribution():
-    """Of one tree whose heights stay: exchanges and what they draw, beside single ancestors."""
+@pytest.mark.parametrize("power", [1.0, 0.6])
+def test_topologies_and_ancestors_have_their_joint_distribution(power):
+    """Of one tree whose heights stay: exchanges and what they draw, beside single ancestors; in a heated
+    chain, too."""
     moves = {"narrow_exchange": 1.0, "fixed_height_spr": 1.0, "ancestral_states": 1.0}
     run = run_of("protein", 4, 5, moves=moves, seed=7, model="WAG")
     n, here, counted = 6_000, stretch_after(run.settings, 0), {}
     for _ in range(n):
-        work(run, 12, here)
+        work(run, 12, here, power)
         tree = tuple(run.state.parent[int(run.state.slot[0])])
         if tree not in counted:
-            logs = log_likelihoods(run, EVERY)
+            logs = power * log_likelihoods(run, EVERY)
             whole = np.logaddexp.reduce(logs, axis=1)
-            value = whole.sum() + float(run.state.log_prior[0])
+            value = whole.sum() + power * float(run.state.log_prior[0])
             counted[tree] = value, np.exp(logs - whole[:, None]), np.zeros(logs.shape)
         counted[tree][2][np.arange(5), PLACE @ as_codes(run.state.sequences, 5).astype(int)] += 1
     logs = np.array([value for value, _, _ in counted.values()])
