@@ -129,6 +129,20 @@ def test_what_is_carried_along_is_the_likelihood_of_the_sequences(kind, clock):
         check_ancestors(run)
 
 
+def test_changes_too_rare_for_rounding_stop_nothing():
+    """Three changes of a codon where nothing has time to change."""
+    rows = {f"t{k}": "AAACGG" + ("GCC" if k == 2 else "AAA") for k in range(5)}
+    data = alignment_from_sequences(rows, alphabet("codon"))
+    site_model = model_for_alignment("GY94+FQ", data, "mean")
+    tree = TreeModel(priors={"clock_rate": 1e-9})
+    bounds = np.stack([TIPS[:5]] * 2, axis=1)
+    whole = time_model(structure_of_model(site_model, 3), tree, data.taxa, bounds, float("nan"))
+    chains = TimeSettings(n_runs=1, sample_every=100, ancestors="sampled")
+    run = advanced(new_run(0, observations(data), whole, chains), 500)
+    check_ancestors(run)
+    assert -150.0 < run.state.log_likelihood[0] < -40.0 and run.state.accepted.sum() > 100
+
+
 @pytest.mark.parametrize("power", [1.0, 0.4])
 def test_ancestors_are_drawn_from_their_conditional_distribution(power):
     """All ancestors of a fixed tree at every site, counted, beside their probabilities, or powers of these in

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from phloem.errors import NumericalError
+from phloem.inference.time.ancestors.larger.branches import FLOOR
 from phloem.inference.time.ancestors.larger.memory import UNKNOWN, CodedMemory
 from phloem.inference.time.ancestors.sequences import Memory, unpacked
 from phloem.model.record import SiteModel
@@ -33,7 +34,7 @@ def log_joint(
     total, slack = np.log(model.weights[category]).sum(), 0.0
     total += np.log(model.processes[0].root_frequencies[states[-1]]).sum()
     for x in range(len(parent) - 1):
-        p = transition_matrices(lengths[x : x + 1], model)[0] @ sets.T  # (C, A, n)
+        p = np.maximum(transition_matrices(lengths[x : x + 1], model)[0], FLOOR) @ sets.T  # (C, A, n)
         kind = np.ravel_multi_index((category, states[parent[x]], codes[x]), p.shape)
         n = np.bincount(kind, minlength=p.size)
         there, p = n > 0, p.reshape(-1)

@@ -2,7 +2,7 @@
 
 Most sites stay as they are: of a branch log P_ii of every state is kept, and multiplied by how many sites
 there are in it. Entries of P for sites that change are found one by one, as δ_ij + Σ_k V_ik (exp(λ_k t) - 1)
-V⁻¹_kj, never below 0.
+V⁻¹_kj, never below FLOOR: three changes of a codon on a very short branch are less than the sum's rounding.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from phloem.pruning.cpu.matrix_product import product
 from phloem.pruning.cpu.records import Operand
 
 _BYTE = np.uint64(255)
+FLOOR = 1e-18
 LEAST = -1.0 + 2.0**-52  # of P_ii - 1
 SMALL = 0.25  # up to where short polynomials are exact to rounding
 MOST_DOUBLINGS = 60
@@ -122,11 +123,11 @@ def chance(memory, slot, grown, i, code):
     """P of a state above and a code below, not UNKNOWN."""
     n_states, right = memory.right.shape[1], memory.right[slot, i]
     if code < n_states:
-        return max(entry(right, grown, memory.left[slot, code]) + (1.0 if i == code else 0.0), 0.0)
+        return max(entry(right, grown, memory.left[slot, code]) + (1.0 if i == code else 0.0), FLOOR)
     total = 0.0
     for j in range(n_states):
         if memory.sets[code - n_states, j] != 0:
-            total += max(entry(right, grown, memory.left[slot, j]) + (1.0 if i == j else 0.0), 0.0)
+            total += max(entry(right, grown, memory.left[slot, j]) + (1.0 if i == j else 0.0), FLOOR)
     return total
 
 

@@ -9,6 +9,7 @@ from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.random import below, uniform
 from phloem.inference.time.ancestors.draws import drawn_state
 from phloem.inference.time.ancestors.larger.branches import (
+    FLOOR,
     log_of_branch,
     log_of_root,
     move_share,
@@ -85,7 +86,7 @@ def weigh(memory, model, slot, x, kin, site, weights):
             parts[0, k] = memory.right[slot, u, k] * grown[k]
         weighted_sum(model.left[0, :, : weights.shape[0]], parts[0], parts[1])
         for i in range(n_states):
-            weights[i] = max(parts[1, i] + (1.0 if i == u else 0.0), 0.0)
+            weights[i] = max(parts[1, i] + (1.0 if i == u else 0.0), FLOOR)
     else:
         for i in range(n_states):
             weights[i] = model.root_frequencies[0, i] * model.weights[c]
@@ -116,4 +117,4 @@ def add_chances(memory, model, slot, child, c, code):
     weighted_sum(model.right[0, :, : parts.shape[1]], parts[0], parts[1])
     for i in range(n_states):
         there = i == code or (code >= n_states and memory.sets[code - n_states, i] != 0)
-        parts[1, i] = max(parts[1, i] + (1.0 if there else 0.0), 0.0)
+        parts[1, i] = max(parts[1, i] + (1.0 if there else 0.0), FLOOR)
