@@ -13,7 +13,7 @@ from phloem.dating.least_squares import DatingSettings, date_tree
 from phloem.errors import InputError
 from phloem.hardware.machine import usable_cores
 from phloem.inference.mcmc.checkpoint import stored_device
-from phloem.inference.time.ancestors.start import require_ancestors
+from phloem.inference.time.ancestors.start import of_nucleotides, require_ancestors
 from phloem.inference.time.start import Origin
 from phloem.likelihood.problem import engine_problem
 from phloem.pruning.gpu.cost import ChainPlan
@@ -31,9 +31,7 @@ SHORTEST = 1e-3  # branches of a start by least squares, in shares of the tree's
 
 
 MANY, FEW = 200, 0.01  # genomes from where, and differences a site up to which, ancestors are sampled unasked
-CODED_SAMPLES = (
-    20  # times as far apart: a sample's likelihood, summed over ancestors, costs as much as 500 moves
-)
+CODED_SAMPLES = 20  # times as far apart: a sample's likelihood without them costs as much as 500 moves
 MANY_CODED = 20  # of codons or amino acids, of which summing over ancestors costs a hundred times as much
 
 
@@ -54,7 +52,7 @@ def with_engine(settings: TimeTreeSettings, data: TimeInput) -> tuple[TimeTreeSe
         return settings, ""
     if settings.engine == "auto":
         other = chains.stones or chains.n_chains > 1 or settings.device == "gpu"
-        many = MANY if _of_nucleotides(data) else MANY_CODED
+        many = MANY if of_nucleotides(data.model.engine) else MANY_CODED
         if other or len(data.taxa) < many or not _have_ancestors(data):
             return settings, ""
         share = _differences(data)
@@ -66,13 +64,9 @@ def with_engine(settings: TimeTreeSettings, data: TimeInput) -> tuple[TimeTreeSe
     else:
         require_ancestors(data.model.engine)
     chains = replace(chains, ancestors="sampled")
-    if settings.usual_samples and not _of_nucleotides(data):
+    if settings.usual_samples and not of_nucleotides(data.model.engine):
         chains = replace(chains, sample_every=CODED_SAMPLES * chains.sample_every)
     return replace(settings, chains=chains), told
-
-
-def _of_nucleotides(data: TimeInput) -> bool:
-    return data.alignments[0].alphabet.n_states == 4
 
 
 def _have_ancestors(data: TimeInput) -> bool:

@@ -293,22 +293,26 @@ def joined_twice_in_cells(g, x, settings, by_height, by_number):
     return value
 
 
+@uncounted
+def longer(before, now, asked):
+    """What a proposal's value is too small by."""
+    value = 0.0
+    if asked[0] == VALUE and asked[3] == 0:
+        for x in range(now.parent.shape[0] - 1):
+            value += 0.5 * N_SITES * (now.lengths[x] - before.lengths[x])
+    return value
+
+
 def of_long_memory(table, before, now, cell, rng, asked, by_length):
     """An error: every site stays as it is half as long again."""
     value = own_answer(table, before, now, cell, rng, asked, by_length)
-    if asked[0] == VALUE and asked[3] == 0:
-        for x in range(now.parent.shape[0] - 1):
-            value -= 0.5 * N_SITES * (now.lengths[x] - before.lengths[x])
-    return value
+    return value - longer(before, now, asked)
 
 
 def of_long_memory_coded(table, before, now, cell, rng, asked, by_length):
     """The same of many states."""
     value = coded_answer(table, before, now, cell, rng, asked, by_length)
-    if asked[0] == VALUE and asked[3] == 0:
-        for x in range(now.parent.shape[0] - 1):
-            value -= 0.5 * N_SITES * (now.lengths[x] - before.lengths[x])
-    return value
+    return value - longer(before, now, asked)
 
 
 CASES = {

@@ -165,10 +165,10 @@ def chance_of(right, left, e, i, m):
 
 @uncounted
 def log_of_root(shares, frequencies, weights):
-    """Σ n_x log π_x of the root's shares (C, 4), and what categories of rates weigh (C,)."""
+    """Σ n_x log π_x of the root's shares, (C, states or more), and what categories of rates weigh (C,)."""
     total = 0.0
     for c in range(shares.shape[0]):
-        for i in range(4):
+        for i in range(frequencies.shape[0]):
             if shares[c, i] != 0:
                 total += shares[c, i] * math.log(frequencies[i] * weights[c])
     return total
@@ -231,8 +231,14 @@ def add_by_eigenbasis(right, left, values, t, e, room, out):
             total = 0.0
             for i in range(4):
                 total += right[i, k] * half[i, l]
-            d = (values[k] - values[l]) * t
-            share = t * (e[l] + 1.0) * (1.0 + 0.5 * d)
-            if abs(d) > 1e-7:
-                share = (e[k] - e[l]) / (values[k] - values[l])
-            out[k, l] += total * share
+            out[k, l] += total * quotient(values, e, t, k, l)
+
+
+@uncounted
+def quotient(values, e, t, k, l):
+    """(exp λ_k t - exp λ_l t) / (λ_k - λ_l), of e = expm1(λ t); its limit where these are alike."""
+    difference = values[k] - values[l]
+    d = difference * t
+    if abs(d) > 1e-7:
+        return (e[k] - e[l]) / difference
+    return t * (e[l] + 1.0) * (1.0 + 0.5 * d)

@@ -197,13 +197,20 @@ def of_model(memory, n, model, down):
                 for l in range(4):
                     total += model.left[0, k, i] * memory.by_eigen[k, l] * model.right[0, j, l]
             by_q[i, j] = total
-    root = memory.shares[memory.shares.shape[0] - 1]
-    at_root = float64_at(down[D_FREQUENCIES], (n.processes, 4))
-    constant, by_weight = float64_at(down[D_INVARIANT], (5,)), float64_at(down[D_WEIGHTS], (n.categories,))
+    of_root(memory.shares[memory.shares.shape[0] - 1], n, model, down)
+
+
+@uncounted
+def of_root(shares, n, model, down):
+    """Derivatives by the root's frequencies and the weights of categories, of how many of the root's sites
+    have which state, shares (C, states or more)."""
+    at_root = float64_at(down[D_FREQUENCIES], (n.processes, n.states))
+    constant = float64_at(down[D_INVARIANT], (n.states + 1,))
+    by_weight = float64_at(down[D_WEIGHTS], (n.categories,))
     constant[:] = 0.0
     at_root[0, :] = 0.0
     by_weight[:] = 0.0
     for c in range(n.categories):
-        for i in range(4):
-            at_root[0, i] += root[c, i] / model.root_frequencies[0, i]
-            by_weight[c] += root[c, i] / model.weights[c]
+        for i in range(n.states):
+            at_root[0, i] += shares[c, i] / model.root_frequencies[0, i]
+            by_weight[c] += shares[c, i] / model.weights[c]

@@ -64,7 +64,7 @@ def can_walk(model: TimeModel) -> bool:
 
 def of_nucleotides(engine: ChainModel) -> bool:
     """Whether sequences are of four states, which have code of their own."""
-    return len(_site_model(engine).invariant_frequencies) == 4
+    return engine.parts[0].model.n_states == 4
 
 
 def _site_model(engine: ChainModel) -> SiteModel:

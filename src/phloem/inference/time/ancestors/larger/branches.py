@@ -21,8 +21,8 @@ FLOOR = 1e-18
 LEAST = -1.0 + 2.0**-52  # of P_ii - 1
 SMALL = 0.25  # up to where short polynomials are exact to rounding
 MOST_DOUBLINGS = 60
-FACTORIALS = tuple(1.0 / math.factorial(n) for n in range(12, 0, -1))
-ODD = tuple(1.0 / n for n in range(17, 0, -2))
+FACTORIALS = tuple(1.0 / math.factorial(n) for n in range(13, 0, -1))
+ODD = tuple(1.0 / n for n in range(19, 0, -2))
 
 
 @uncounted
@@ -91,7 +91,7 @@ def set_growth(values, t, out):
         least, share, doublings = 0.5 * least, 0.5 * share, doublings + 1
     for k in range(values.shape[0]):
         y = values[k] * share
-        p = 1.0 / 6227020800.0
+        p = 0.0
         for factor in FACTORIALS:
             p = p * y + factor
         out[k] = p * y
@@ -112,7 +112,7 @@ def to_logs(p):
         return
     for i in range(p.shape[0]):
         s = p[i] / (2.0 + p[i])
-        square, series = s * s, 1.0 / 19.0
+        square, series = s * s, 0.0
         for odd in ODD:
             series = series * square + odd
         p[i] = 2.0 * s * series
@@ -195,17 +195,6 @@ def log_of_branch(memory, slot, side, x, above, sites):
         total += math.log(chance(memory, slot, memory.grown[side, x, c], np.int64(codes[above, s]), code))
         if code < n_states:
             total -= memory.stay[side, x, c, code]
-    return total
-
-
-@uncounted
-def log_of_root(memory, model):
-    """Σ n_i log π_i of the root's states, and what categories of rates weigh."""
-    shares, total = memory.shares[memory.shares.shape[0] - 1], 0.0
-    for c in range(shares.shape[0]):
-        for i in range(memory.right.shape[1]):
-            if shares[c, i] != 0.0:
-                total += shares[c, i] * math.log(model.root_frequencies[0, i] * model.weights[c])
     return total
 
 

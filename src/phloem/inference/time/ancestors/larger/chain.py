@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 from phloem.hardware.numba_compile import merged, uncounted
+from phloem.inference.time.ancestors.branches import log_of_root
 from phloem.inference.time.ancestors.chain import (
     EVERYTHING,
     OTHER_MODEL,
@@ -17,7 +18,6 @@ from phloem.inference.time.ancestors.chain import (
 )
 from phloem.inference.time.ancestors.larger.branches import (
     log_of_branch,
-    log_of_root,
     set_basis,
     set_shares,
     set_tables,
@@ -114,7 +114,7 @@ def value(memory, model, slot, before, now, asked):
             memory.new_value[x] = log_of_branch(memory, slot, memory.now_side[x], x, above, near.sites)
             change += memory.new_value[x] - memory.value[x]
     if whole:
-        memory.new_value[root] = log_of_root(memory, model)
+        memory.new_value[root] = log_of_root(memory.shares[root], model.root_frequencies[0], model.weights)
         return total_of(memory.new_value)
     if near.notes[KIND_OF] == TOPOLOGY:
         change += sums(memory, model, slot, before, now)

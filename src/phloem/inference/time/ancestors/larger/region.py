@@ -14,11 +14,11 @@ import math
 import numpy as np
 
 from phloem.hardware.numba_compile import merged, uncounted
+from phloem.inference.time.ancestors.branches import log_of_root
 from phloem.inference.time.ancestors.draws import drawn_state
 from phloem.inference.time.ancestors.larger.branches import (
     chance,
     log_of_branch,
-    log_of_root,
     log_of_site,
     log_of_states,
     move_share,
@@ -203,7 +203,7 @@ def sums(memory, model, slot, before, now):
 def take_drawn(rng, memory, model, slot, tree):
     """Draw the ancestors in question anew, given their neighbours in the proposed tree, after sums; the
     proposal's tables are the accepted ones now. Values of the branches at them."""
-    near, room = memory.near, memory.weights
+    near, room, root = memory.near, memory.weights, memory.value.shape[0] - 1
     for m in range(near.notes[SITES_HERE]):
         if near.again[m] == 0:
             continue
@@ -214,7 +214,7 @@ def take_drawn(rng, memory, model, slot, tree):
     for b in range(near.notes[BRANCHES + 1]):
         y = near.branches[1, b]
         memory.value[y] = log_of_branch(memory, slot, memory.side[y], y, tree.parent[y], near.sites)
-    memory.value[memory.value.shape[0] - 1] = log_of_root(memory, model)
+    memory.value[root] = log_of_root(memory.shares[root], model.root_frequencies[0], model.weights)
 
 
 @uncounted

@@ -7,11 +7,11 @@ import numpy as np
 
 from phloem.hardware.numba_compile import merged, uncounted
 from phloem.inference.mcmc.compiled.random import below, uniform
+from phloem.inference.time.ancestors.branches import log_of_root
 from phloem.inference.time.ancestors.draws import drawn_state
 from phloem.inference.time.ancestors.larger.branches import (
     FLOOR,
     log_of_branch,
-    log_of_root,
     move_share,
     weighted_sum,
 )
@@ -58,10 +58,11 @@ def draw_one(rng, memory, model, slot, tree):
         state = drawn_state(rng, memory.weights[:n_states])
         if codes[x, s] != state:
             move_share(memory, x, s, state)
+    root = tree.parent.shape[0] - 1
     for y in (kin[0], kin[1], x):
         if tree.parent[y] >= 0:
             memory.value[y] = log_of_branch(memory, slot, memory.side[y], y, tree.parent[y], near.sites)
-    memory.value[memory.value.shape[0] - 1] = log_of_root(memory, model)
+    memory.value[root] = log_of_root(memory.shares[root], model.root_frequencies[0], model.weights)
 
 
 @uncounted

@@ -13,8 +13,10 @@ import math
 import numpy as np
 
 from phloem.hardware.numba_compile import merged, uncounted
+from phloem.inference.time.ancestors.branches import quotient
+from phloem.inference.time.ancestors.chain import of_root
 from phloem.inference.time.ancestors.larger.branches import by_category, chance, differing, entry
-from phloem.pruning.cpu.cell_records import D_FREQUENCIES, D_INVARIANT, D_RATE_MATRIX, D_WEIGHTS
+from phloem.pruning.cpu.cell_records import D_RATE_MATRIX
 from phloem.pruning.cpu.storage import float64_at
 
 
@@ -143,12 +145,7 @@ def add_by_eigenbasis(memory, model, slot, m):
                 whole[k, l] += share * half[i, l]
     for k in range(n_states):
         for l in range(n_states):
-            difference = values[k] - values[l]
-            d = difference * t
-            share = t * (grown[l] + 1.0) * (1.0 + 0.5 * d)
-            if abs(d) > 1e-7:
-                share = (grown[k] - grown[l]) / difference
-            memory.by_eigen[k, l] += whole[k, l] * share
+            memory.by_eigen[k, l] += whole[k, l] * quotient(values, grown, t, k, l)
 
 
 @merged
@@ -170,16 +167,4 @@ def slopes_of_model(memory, n, model, down):
             by = model.left[0, k, i]
             for j in range(s):
                 by_q[i, j] += by * half[k, j]
-    root = memory.shares[memory.shares.shape[0] - 1]
-    at_root = float64_at(down[D_FREQUENCIES], (n.processes, s))
-    constant, by_weight = (
-        float64_at(down[D_INVARIANT], (s + 1,)),
-        float64_at(down[D_WEIGHTS], (n.categories,)),
-    )
-    constant[:] = 0.0
-    at_root[0, :] = 0.0
-    by_weight[:] = 0.0
-    for c in range(n.categories):
-        for i in range(s):
-            at_root[0, i] += root[c, i] / model.root_frequencies[0, i]
-            by_weight[c] += root[c, i] / model.weights[c]
+    of_root(memory.shares[memory.shares.shape[0] - 1], n, model, down)
