@@ -88,19 +88,12 @@ class MlData:
 
     def searched(self, models: Sequence[Model]) -> Searched:
         """ModelError for models that a search cannot take."""
-        from phloem.inference.ml.constrained import Constrained
-        from phloem.inference.ml.searched import OneAlignment, SearchedPart, SeveralParts
+        from phloem.inference.ml.constrained import data_of
+        from phloem.inference.ml.searched import SearchedPart
 
-        linkage = self.linkage(models)
-        found: Searched
-        if linkage is None:
-            found = OneAlignment(self.distinct[0], models[0])
-        else:
-            named = zip(self.parts, self.distinct, models)
-            found = SeveralParts(
-                [SearchedPart(part.name, data, model) for part, data, model in named], linkage
-            )
-        return found if self.constraint is None else Constrained(found, self.constraint)
+        named = zip(self.parts, self.distinct, models)
+        made = [SearchedPart(part.name, data, model) for part, data, model in named]
+        return data_of(made, self.linkage(models), self.constraint)
 
     def resampling(self, texts: Sequence[str], models: Sequence[Model]) -> Resampling:
         """texts: as of texts()."""

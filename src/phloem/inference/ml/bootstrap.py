@@ -15,9 +15,9 @@ from phloem.data.alignment import Alignment
 from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError
 from phloem.hardware.ranks import Ranks
-from phloem.inference.ml.constrained import Constrained
+from phloem.inference.ml.constrained import data_of
 from phloem.inference.ml.identical import Distinct
-from phloem.inference.ml.searched import OneAlignment, Searched, SearchedPart, SeveralParts
+from phloem.inference.ml.searched import Searched, SearchedPart
 from phloem.inference.ml.tree_search import SearchSettings, climbed_once
 from phloem.inference.ml.tree_starts import Start
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -55,12 +55,7 @@ class Resampling:
             drawn = replace(data, codes=np.ascontiguousarray(data.codes[:, columns]))
             model = model_for_alignment(text, drawn, self.gamma)
             made.append(SearchedPart(name, self.rows.rows_of(drawn), model))
-        found: Searched
-        if self.linkage is None:
-            found = OneAlignment(made[0].alignment, made[0].model)
-        else:
-            found = SeveralParts(made, self.linkage)
-        return found if self.constraint is None else Constrained(found, self.constraint)
+        return data_of(made, self.linkage, self.constraint)
 
 
 def bootstrap_trees(

@@ -7,8 +7,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from phloem.clustering.parsimony import Parsimony, bit_planes
+from phloem.density.parameterisation import Linkage
 from phloem.inference.ml.constrained_messages import ConstrainedMessages, Messages, unconstrained
-from phloem.inference.ml.searched import Fit, Likelihood, Searched
+from phloem.inference.ml.searched import (
+    Fit,
+    Likelihood,
+    OneAlignment,
+    Searched,
+    SearchedPart,
+    SeveralParts,
+)
 from phloem.inference.ml.starts import Start as Values
 from phloem.model.record import ParameterValue
 from phloem.tree.constraint import Constraint
@@ -89,3 +97,16 @@ class Constrained:
         for split in self.constraint.missing(edges.back):
             raise RuntimeError(f"a tree of the search breaks the constraint: {self.constraint.names(split)}")
         return edges
+
+
+def data_of(
+    parts: Sequence[SearchedPart], linkage: Linkage | None, constraint: Constraint | None
+) -> Searched:
+    """What a tree is sought for: several parts, or the only one (linkage None), under a constraint if there
+    is one. ModelError for models that a search cannot take."""
+    found: Searched
+    if linkage is None:
+        found = OneAlignment(parts[0].alignment, parts[0].model)
+    else:
+        found = SeveralParts(parts, linkage)
+    return found if constraint is None else Constrained(found, constraint)
