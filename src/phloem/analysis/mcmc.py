@@ -101,8 +101,6 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     settings = settings if settings.redo else as_extension(settings)
     prefix, chains = settings.file_prefix, settings.chains
     _refuse_too_much(chains, 4)
-    if settings.report and chains.stones:
-        raise InputError("a stepping-stone analysis has no report", hint="Leave --report out.")
     files = output_files(prefix, chains.n_runs, chains.stones, settings.report)
     check_files(settings, files)
     remove_partial(files)

@@ -11,6 +11,8 @@ import numpy as np
 
 from phloem.analysis.mcmc_parts import Characters, Piece, expanded_links, expanded_prior, pieces_of
 from phloem.analysis.mcmc_record import McmcSettings
+from phloem.analysis.model_file import require_model_used
+from phloem.analysis.obeyed import require_mcmc_obeyed
 from phloem.analysis.partitioned_likelihood import read_linkage
 from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
@@ -19,6 +21,7 @@ from phloem.data.sites import format_sites, parse_sites
 from phloem.density.parameterisation import PARTITION_RATES, PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc.guard import Plain, plain_likelihood
+from phloem.inference.mcmc.priors import number_priors
 from phloem.inference.mcmc.recipes import Observations, observations
 from phloem.inference.mcmc.settings import ChainSettings, Constraints, Priors, length_prior_text
 from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
@@ -127,6 +130,7 @@ def chain_input(settings: McmcSettings) -> ChainInput:
         parts: tuple[Part, ...] = (Part("all", alignment_of(settings, quiet), settings.model, None),)
     else:
         scheme, parts = parts_of(settings, settings.model, settings.part, quiet)
+        require_model_used(settings.model, [subset.model_text for subset in scheme.subsets], scheme.file)
         dropped = format_sites(scheme.dropped) if len(scheme.dropped) else ""
     taxa = parts[0].alignment.taxa
     for part in parts:
@@ -146,7 +150,9 @@ def chain_input(settings: McmcSettings) -> ChainInput:
         left_out = part.alignment.n_sites - sum(piece.alignment.n_sites for piece in own)
         if left_out:
             told.append(f"{left_out} characters of '{part.name}' could be constant and are left out")
+    require_mcmc_obeyed(settings, [part.alignment.alphabet.kind for part in parts], models)
     structure, priors = _shared(settings, parts, pieces, models)
+    number_priors(structure, priors)
     alignments = {piece.name: piece.alignment for piece in pieces}
     if settings.outgroup is not None:
         taxon_of(settings.outgroup, pieces[0].alignment.taxa)
@@ -189,9 +195,10 @@ def _shared(
         return structure_of_parts(models), priors
     members = {p.name: [piece.name for piece in pieces if piece.part == p.name] for p in parts}
     by_name = {part.name: part.model for part in models}
-    shared = {name: [p.name for p in by_name[own[0]].free] for name, own in members.items()}
-    links = expanded_links(settings.link, members, shared)
     linkage = settings.linkage or ("proportional" if len(parts) > 1 else "linked")
+    lengths = ["lengths"] if linkage != "linked" else []
+    shared = {name: [*lengths, *(p.name for p in by_name[own[0]].free)] for name, own in members.items()}
+    links = expanded_links(settings.link, members, shared)
     structure = structure_of_parts(models, read_linkage(linkage, links, by_name))
     return structure, replace(priors, others=tuple(expanded_prior(text, members) for text in priors.others))
 

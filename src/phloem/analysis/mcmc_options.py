@@ -34,6 +34,7 @@ _CHAINS = (
     "seed", "generations", "sample_every", "until_converged", "check_every", "burn_in", "heating", "threads",
     "swap_every", "swap_seed", "stone_shape", "usual_weights",
 )  # fmt: skip
+_OF_SWAPS, _OF_TREES = ("heating", "swap_every", "swap_seed"), ("outgroup", "consensus")
 _LENGTH = ("generations", "until_converged")
 _RENAMED = {"runs": "n_runs", "chains": "n_chains", "stepping_stone": "stones"}
 _CONVERGENCE = {"asdsf": "asdsf", "least_ess": "ess", "r_hat": "r_hat"}
@@ -134,8 +135,17 @@ def merged_options(
             found[name] = value
     if block:
         found["alignment"] = block.options["alignment"]
+        for name in _without_meaning(found, {**from_file, **from_line}):
+            del found[name]
         _refuse_contradictions(block, {**from_file, **from_line})
     return found, told
+
+
+def _without_meaning(found: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """What a MRBAYES block alone says, and MrBayes itself would have no use for."""
+    of_swaps = _OF_SWAPS if found.get("chains") == 1 else ()
+    of_trees = _OF_TREES if found.get("stepping_stone") else ()
+    return [name for name in (*of_swaps, *of_trees) if name in found and name not in given]
 
 
 def _refuse_contradictions(block: BlockAnalysis, given: Mapping[str, Any]) -> None:

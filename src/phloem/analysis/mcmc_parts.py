@@ -169,7 +169,8 @@ def expanded_links(
 ) -> tuple[str, ...]:
     """Texts for --link with the pieces of parts in the place of the parts, and what joins the pieces.
 
-    members: pieces of every part. shared: names of the free parameters of every part.
+    members: pieces of every part. shared: of every part what its pieces have in common, free parameters and
+    "lengths".
     """
     texts: list[str] = []
     joined: set[tuple[str, str]] = set()
@@ -181,7 +182,7 @@ def expanded_links(
         joined |= {(name.strip(), part) for part in parts}
     for part, own in members.items():
         if len(own) > 1:
-            for name in ("lengths", *shared[part]):
+            for name in shared[part]:
                 if (name, part) not in joined:
                     texts.append(f"{name}:{','.join(own)}")
     return tuple(texts)

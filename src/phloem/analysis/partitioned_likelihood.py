@@ -166,7 +166,7 @@ def read_linkage(lengths: LengthLinkage, texts: Sequence[str], models: dict[str,
     """What parts share. texts: "alpha" (every part whose model has it), "alpha:gene1,gene2", "lengths:a,b"
     (one rate, or one set of branch lengths where they are unlinked) or "rate=1:a" (see density's Linkage).
 
-    Errors: InputError for a parameter that no model or fewer than two parts have.
+    Errors: InputError for a parameter that no model or fewer than two parts have, and for what is so anyway.
     """
     groups: dict[str, tuple[tuple[str, ...], ...]] = {}
     together, unit = list[tuple[str, ...]](), list[str]()
@@ -176,6 +176,11 @@ def read_linkage(lengths: LengthLinkage, texts: Sequence[str], models: dict[str,
         having = tuple(part for part, model in models.items() if _meant(name, model))
         chosen = tuple(part.strip() for part in named.split(",")) if colon else having
         if name == "rate=1" and colon:
+            if lengths != "proportional":
+                raise InputError(
+                    f"no part has a rate where branch lengths are {lengths}",
+                    hint="Leave 'rate=1' out of --link.",
+                )
             unit += chosen
             continue
         if len(chosen) < 2:
@@ -185,6 +190,11 @@ def read_linkage(lengths: LengthLinkage, texts: Sequence[str], models: dict[str,
                 hint=f"Parameters of the models are: {every or 'none'}; branch lengths are 'lengths:a,b'.",
             )
         if name == "lengths":
+            if lengths == "linked":
+                raise InputError(
+                    f"--link {text} names parts with the same branch lengths, and all are linked",
+                    hint="Leave it out, or choose another --linkage.",
+                )
             together.append(chosen)
             continue
         meant = [_meant(name, models[part]) for part in chosen if part in models]

@@ -113,6 +113,8 @@ def parts_of(
     """
     if options.sites is not None:
         raise InputError("--sites and --partitions both choose columns", hint="Leave one out.")
+    if lines and options.partition_name is not None:
+        raise InputError("--partition-name is about --partitions", hint="Leave it out.")
     characters = read_characters(options.alignment, options.block, options.phylip_layout, quiet)
     declared = options.partitions == DECLARED
     if declared and options.partition_name is not None:

@@ -11,6 +11,8 @@ import numpy as np
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.look import dates_of_names
 from phloem.analysis.mcmc_data import DEFAULT_MODELS
+from phloem.analysis.model_file import require_model_used
+from phloem.analysis.obeyed import require_time_obeyed
 from phloem.analysis.partitioned_likelihood import read_linkage
 from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.analysis.time_record import TimeTreeSettings
@@ -65,7 +67,8 @@ def _parts(settings: TimeTreeSettings) -> tuple[Part, ...]:
     alone = {"--predictive": settings.predictive > 0, "--start lsd": settings.chains.start == "lsd"}
     for name in [name for name, asked in alone.items() if asked]:
         raise InputError(f"{name} is for one part", hint="Leave it out, or --partitions.")
-    parts = parts_of(settings, settings.model)[1]
+    scheme, parts = parts_of(settings, settings.model)
+    require_model_used(settings.model, [subset.model_text for subset in scheme.subsets], scheme.file)
     for part in parts:
         if part.alignment.taxa != parts[0].alignment.taxa:
             raise InputError(f"the taxa of part '{part.name}' are not those of '{parts[0].name}'")
@@ -80,6 +83,7 @@ def _structure(settings: TimeTreeSettings, parts: tuple[Part, ...]) -> ChainMode
             text = part.model_text or DEFAULT_MODELS.get(part.alignment.alphabet.kind, "MK+G4")
             model = model_for_alignment(text, part.alignment, settings.gamma)
         models.append(PartModel(part.name, model, part.alignment.n_sites, sites_per_character(model)))
+    require_time_obeyed(settings, models)
     if len(models) == 1:
         return structure_of_parts(models)
     linkage = read_linkage(
@@ -89,11 +93,6 @@ def _structure(settings: TimeTreeSettings, parts: tuple[Part, ...]) -> ChainMode
         raise InputError(
             "parts on one clock have a rate each or one for all",
             hint="Leave 'lengths' out of --link; with --linkage unlinked it says which parts share a clock.",
-        )
-    if linkage.unit_rates and linkage.lengths != "proportional":
-        raise InputError(
-            f"no part has a rate where branch lengths are {linkage.lengths}",
-            hint="Leave 'rate=1' out of --link.",
         )
     if any(part.model.unseen for part in models[1:]):
         raise InputError("only the first part of dated trees may have +ASC", hint="Leave +ASC out of others.")

@@ -83,7 +83,7 @@ def test_a_finished_analysis_gets_its_report(finished, tmp_path):
     for file in FILES - {"x.ckp.npz"}:
         assert (tmp_path / file).read_bytes() == (folder / file).read_bytes(), file
     stones = command("--prefix", str(tmp_path / "s"), *SHORT, "--stepping-stone", "2", "--report")
-    assert isinstance(stones.exception, InputError) and "has no report" in str(stones.exception)
+    assert isinstance(stones.exception, InputError) and "--report is about" in str(stones.exception)
 
 
 def test_nothing_is_overwritten_without_redo(finished):

@@ -33,10 +33,12 @@ def test_a_likelihood():
 
 def test_parts_are_planned_together():
     partitions = PRIMATES.replace(".nex", ".partitions")
-    result = command(PRIMATES, "--partitions", partitions, "--model", "HKY+G4")
+    result = command(PRIMATES, "--partitions", partitions)
     assert result.exit_code == 0 and "898 sites, 485 patterns" in result.stdout
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
     assert all(name in result.stdout for name in ("position1", "position2", "position3", "trna"))
+    told = command(PRIMATES, "--partitions", partitions, "--model", "HKY+G4").exception
+    assert isinstance(told, InputError) and "every part has a model already" in str(told)
 
 
 def test_a_part_without_a_model_is_named(tmp_path):
@@ -48,7 +50,7 @@ def test_a_part_without_a_model_is_named(tmp_path):
 
 def test_the_memory_of_parts_adds_up():
     partitions = PRIMATES.replace(".nex", ".partitions")
-    plan = run_plan(PlanSettings(PRIMATES, "JC", partitions=partitions))
+    plan = run_plan(PlanSettings(PRIMATES, partitions=partitions))
     sizes = [part.forecast.memory_bytes for part in plan.parts]
     assert len(sizes) == 4 and plan.total(lambda forecast: forecast.memory_bytes) == sum(sizes)
     small = replace(plan, hardware=replace(plan.hardware, available_bytes=max(sizes) + 1))
@@ -160,7 +162,7 @@ def test_ranks_are_of_likelihoods_and_chains():
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
     assert "Of a generation" in result.stdout
     partitions = PRIMATES.replace(".nex", ".partitions")
-    parts = command(PRIMATES, "--partitions", partitions, "--model", "HKY+G4", "--ranks", "2")
+    parts = command(PRIMATES, "--partitions", partitions, "--ranks", "2")
     assert parts.exit_code == 0 and "shares the 4 parts" in parts.stdout
     for more in (("--method", "nj"), ("--mcmc",)):
         error = command(PRIMATES, *more, "--ranks", "2").exception

@@ -153,6 +153,8 @@ class ChainSettings:
             raise InputError(f"p_extend is a probability below 1, not {self.p_extend}")
         if not 0 <= self.heating < float("inf"):
             raise InputError(f"heating must be a number of 0 or more, not {self.heating}")
+        usual = (self.heating, self.swap_every, self.swap_seed) == (0.1, 1, None)
+        check_coupling(self.n_chains, usual)
         require_seed(self.seed)
         if self.swap_seed is not None:
             require_seed(self.swap_seed)
@@ -178,6 +180,14 @@ class ChainSettings:
     def learns_weights(self) -> bool:
         """Whether moves' weights are learnt: of one posterior, and where none are given."""
         return not self.usual_weights and self.move_weights is None and not self.stones
+
+
+def check_coupling(n_chains: int, usual: bool) -> None:
+    """InputError for heating or swaps of a single chain, of any sampler. usual: nothing was said of them."""
+    if n_chains == 1 and not usual:
+        raise InputError(
+            "heating and swaps are of several chains", hint="Ask for more --chains, or leave it out."
+        )
 
 
 def check_stones(stones: int, shape: float, until_converged: bool, use_data: bool) -> None:

@@ -14,7 +14,14 @@ from phloem.density.terms.normal import Normal
 from phloem.density.terms.term import Family
 from phloem.errors import InputError, require_choice, require_count, require_seed
 from phloem.hardware.limits import require_threads
-from phloem.inference.mcmc.settings import LONGEST, OF_NUMBERS, Convergence, check_stones, parse_density
+from phloem.inference.mcmc.settings import (
+    LONGEST,
+    OF_NUMBERS,
+    Convergence,
+    check_coupling,
+    check_stones,
+    parse_density,
+)
 from phloem.inference.mcmc.stones import Ladder, ladder
 
 Start = Literal["random", "lsd"]
@@ -137,9 +144,8 @@ class TimeSettings:
             raise InputError(f"warm_up is a share of the generations, 0 ≤ warm_up < 1, not {self.warm_up}")
         if not 0 <= self.heating * self.n_chains < float("inf"):  # the hottest chain's power is above 0
             raise InputError(f"heating must be a number of 0 or more, not {self.heating}")
-        usual = self.heating == 0.1 and self.swap_every == SWAP_EVERY and self.swap_seed is None
-        if self.n_chains == 1 and not usual:
-            raise InputError("heating and swaps are of several chains", hint="Add --chains 4.")
+        usual = (self.heating, self.swap_every, self.swap_seed) == (0.1, SWAP_EVERY, None)
+        check_coupling(self.n_chains, usual)
         require_seed(self.seed)
         if self.swap_seed is not None:
             require_seed(self.swap_seed)

@@ -1,0 +1,105 @@
+"""Options of `phloem mcmc` and `phloem time` that an analysis would pass over: each is refused, with what to
+do instead, before anything is computed. What needs no data is checked where settings are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from phloem.analysis.model_file import require_gamma_used
+from phloem.density.parameterisation import PartModel
+from phloem.errors import InputError
+from phloem.inference.mcmc.settings import Convergence
+
+if TYPE_CHECKING:
+    from phloem.analysis.mcmc_record import McmcSettings
+    from phloem.analysis.time_record import TimeTreeSettings
+
+
+class Unused(NamedTuple):
+    """option: with its value where others are obeyed. given: and without any effect. about: what it is
+    about, and why there is none of that."""
+
+    option: str
+    given: bool
+    about: str
+    remedy: str
+
+
+def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Sequence[PartModel]) -> None:
+    """InputError for an option of `phloem mcmc` that changes nothing. kinds: of the data of all parts."""
+    chains, wanted, usual = settings.chains, settings.chains.convergence, Convergence()
+    thresholds = {
+        "asdsf": wanted.asdsf != usual.asdsf,
+        "least-ess": wanted.ess != usual.ess,
+        "r-hat": wanted.r_hat != usual.r_hat,
+    }
+    changed = [name for name, given in thresholds.items() if given]
+    of_trees = {
+        "report": settings.report,
+        "outgroup": settings.outgroup is not None,
+        "consensus": settings.consensus != "majority",
+    }
+    _refuse(
+        [
+            *_of_posterior(chains.stones, [*changed, *(name for name, given in of_trees.items() if given)]),
+            Unused(
+                "asdsf",
+                "asdsf" in changed and chains.n_runs == 1,
+                "how runs agree, and there is one",
+                "Ask for several --runs, or leave it out.",
+            ),
+            Unused(
+                "asc mrbayes",
+                settings.asc == "mrbayes" and not any(part.model.unseen for part in models),
+                "+ASC, and no model here has it",
+                "Add +ASC to the model, or leave --asc out.",
+            ),
+            Unused(
+                "character-states all",
+                settings.character_states == "all" and "standard" not in kinds,
+                f"standard characters, and the data are {' and '.join(dict.fromkeys(kinds))}",
+                "Add --datatype standard, or leave it out.",
+            ),
+        ]
+    )
+    require_gamma_used(settings.gamma, [part.model for part in models])
+
+
+def require_time_obeyed(settings: TimeTreeSettings, models: Sequence[PartModel]) -> None:
+    """InputError for an option of `phloem time` that changes nothing."""
+    tree, chains = settings.tree, settings.chains
+    _refuse(
+        [
+            *_of_posterior(chains.stones, ["summary-tree"] if settings.summary_tree != "mcc" else []),
+            Unused(
+                "clock-sd log",
+                tree.clock_sd == "log" and tree.clock != "ucln",
+                f"the spread of --clock ucln, and the clock is {tree.clock}",
+                "Leave it out, or choose --clock ucln.",
+            ),
+            Unused(
+                "engine ancestors",
+                settings.engine == "ancestors" and not chains.use_data,
+                "sequences, and --prior-only ignores them",
+                "Leave one of the two out.",
+            ),
+        ]
+    )
+    for option, texts in (("prior", settings.prior), ("calibrate", settings.calibrate)):
+        names = [text.partition("=")[0].strip() for text in texts]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"--{option} says two things of '{twice}'", hint="Leave one of them out.")
+    require_gamma_used(settings.gamma, [part.model for part in models])
+
+
+def _of_posterior(stones: int, given: Iterable[str]) -> list[Unused]:
+    about = "samples of a posterior, and stepping stones leave none"
+    return [Unused(name, stones > 0, about, "Leave it or --stepping-stone out.") for name in given]
+
+
+def _refuse(options: Iterable[Unused]) -> None:
+    for one in options:
+        if one.given:
+            raise InputError(f"--{one.option} is about {one.about}", hint=one.remedy)
