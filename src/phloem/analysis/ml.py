@@ -12,6 +12,7 @@ from phloem.analysis.ml_adequacy import Adequacy, adequacy_of
 from phloem.analysis.ml_choice import choose
 from phloem.analysis.ml_constraint import assure, constraint_record, require_obeying
 from phloem.analysis.ml_data import MlData, only_variable, read_ml_data, settings_of
+from phloem.analysis.ml_device import device_identity, on_device
 from phloem.analysis.ml_differences import (
     MlDifferences,
     run_differences,
@@ -43,6 +44,7 @@ from phloem.hardware.ranks import Ranks, ranks
 from phloem.io.trees import newick_text, read_trees
 from phloem.model.record import ParameterValue
 from phloem.plot.terminal_tree import draw_tree
+from phloem.pruning.select import Selection
 from phloem.tree.constraint import Constraint
 from phloem.tree.tree import Tree
 
@@ -68,7 +70,7 @@ class MlResult:
     its drawing for a terminal. outgroup: taxa that it is written and drawn from. supports: of the tree's
     branches, if any were asked for. replicates: their trees together, where files of them are wanted.
     adequacy: composition and symmetry of the data as they were given. files: name → what it holds. seconds:
-    of choice, search and supports, without reading."""
+    of choice, search and supports, without reading. selection: where it was searched, and why there."""
 
     settings: MlSettings
     found: SearchResult | None
@@ -85,6 +87,7 @@ class MlResult:
     data: dict[str, object]
     files: dict[str, str]
     seconds: float
+    selection: Selection
     provenance: dict[str, Any]
     warnings: tuple[str, ...]
 
@@ -201,7 +204,7 @@ def analysed(
     from phloem.inference.ml.tree_search import SearchSettings, search
 
     of_choice, of_supports = checked(settings)
-    data = read_ml_data(settings)
+    data, selection = on_device(read_ml_data(settings))
     rows = data.rows
     given, warnings = _start(settings, rows)
     require_obeying(data.constraint, given, settings.tree)
@@ -222,7 +225,7 @@ def analysed(
     found = supports = tree = checkpoint = replicates = None
     if settings.searches:
         searched_data = data.searched(models)
-        checkpoint = checkpoint_of(settings, texts) if resumable else None
+        checkpoint = checkpoint_of(settings, [*texts, *device_identity(data)]) if resumable else None
         found = search(searched_data, start, of_search, told, of_supports, checkpoint, here)
         tree = rows.put_back(found.optimum.tree)
         assure(data.constraint, tree)
@@ -244,7 +247,8 @@ def analysed(
         data=data.record(),
         files=settings.files,
         seconds=time.perf_counter() - begin,
-        provenance=_provenance(settings, found),
+        selection=selection,
+        provenance=_provenance(settings, found, selection),
         warnings=tuple(warnings),
     )
     return result, data, checkpoint
@@ -311,9 +315,11 @@ def _together(
     return Replicates(shares, rows.put_back(fitted))
 
 
-def _provenance(settings: MlSettings, found: SearchResult | None) -> dict[str, Any]:
+def _provenance(settings: MlSettings, found: SearchResult | None, where: Selection) -> dict[str, Any]:
+    """The engine is that of the last fit."""
     selection = found.selection if found is not None else None
-    return provenance(settings.inputs, selection) | {"seed": settings.seed}
+    search = {} if found is None else {"search": where.reason}
+    return provenance(settings.inputs, selection) | search | {"seed": settings.seed}
 
 
 def _start(settings: MlSettings, rows: Distinct) -> tuple[Start | None, list[str]]:

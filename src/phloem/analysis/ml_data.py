@@ -30,7 +30,7 @@ from phloem.tree.constraint import Constraint
 if TYPE_CHECKING:
     from phloem.inference.ml.bootstrap import Resampling
     from phloem.inference.ml.identical import Distinct
-    from phloem.inference.ml.searched import Searched
+    from phloem.inference.ml.searched import Device, Searched
 
 
 _SEVERAL = 20  # characters of which none is constant: hardly by chance
@@ -40,7 +40,7 @@ _SEVERAL = 20  # characters of which none is constant: hardly by chance
 class MlData:
     """parts: with all sequences; model_text is what --model or the partition file says, None where neither
     does. partitioned: whether a partition file names them. rows: which sequences are searched with, all
-    where a constraint may set equal ones apart."""
+    where a constraint may set equal ones apart. device: where one alignment is searched."""
 
     settings: MlSettings
     parts: tuple[Part, ...]
@@ -48,6 +48,7 @@ class MlData:
     rows: Distinct
     warnings: tuple[str, ...]
     constraint: Constraint | None = None
+    device: Device = "cpu"
 
     @property
     def alignment(self) -> Alignment:
@@ -93,14 +94,15 @@ class MlData:
 
         named = zip(self.parts, self.distinct, models)
         made = [SearchedPart(part.name, data, model) for part, data, model in named]
-        return data_of(made, self.linkage(models), self.constraint)
+        return data_of(made, self.linkage(models), self.constraint, self.device)
 
     def resampling(self, texts: Sequence[str], models: Sequence[Model]) -> Resampling:
         """texts: as of texts()."""
         from phloem.inference.ml.bootstrap import Resampling
 
         parts = [(part.name, part.alignment, text) for part, text in zip(self.parts, texts)]
-        return Resampling(parts, self.linkage(models), self.rows, self.settings.gamma, self.constraint)
+        shared = self.linkage(models), self.rows, self.settings.gamma, self.constraint
+        return Resampling(parts, *shared, self.device)
 
     def record(self) -> dict[str, object]:
         """Of all parts together, for people and programs."""

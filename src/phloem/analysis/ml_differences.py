@@ -181,6 +181,7 @@ def _not_here(settings: MlSettings) -> list[str]:
     found = [name for name in others if getattr(settings, name) != getattr(usual, name)]
     numbers = {"starts": USUAL_EFFORT.starts, "patience": USUAL_EFFORT.patience}
     found += [name for name, number in numbers.items() if getattr(settings, name) not in (None, number)]
+    found += ["device gpu"] if settings.device == "gpu" else []
     return [*found, *(["model auto"] if settings.automatic else [])]
 
 

@@ -71,6 +71,7 @@ def _search_lines(result: MlResult) -> list[str]:
         "",
         "search:",
         f"  {effort_line(result.settings.effort)}",
+        *_wrapped(f"on the {result.selection.reason}"),
         *(line for one in constraint_lines(result.constraint) for line in _wrapped(one)),
         *start_lines(found),
         f"  {found.tries} tries from elsewhere, {len(found.found)} led to a better tree",

@@ -73,8 +73,8 @@ class MlSettings(FitSettings):
     lengths of parts have in common, None for proportional; link: parameters that parts share, as
     analysis.partitioned_likelihood.read_linkage has them.
     engine: on patterns, or on differences of very many nearly equal genomes (analysis/ml_differences.py),
-    which has supports of its own, sprta. merge, merge_percent: of parts before models are chosen
-    (inference/ml/merging.py), None for none, 10.
+    which has supports of its own, sprta. device: of a search on patterns (analysis/ml_device.py). merge,
+    merge_percent: of parts before models are chosen (inference/ml/merging.py), None for none, 10.
     """
 
     linkage: LengthLinkage | None = None
@@ -104,6 +104,7 @@ class MlSettings(FitSettings):
     ancestral: bool = False
     iqtree_files: bool = False
     constraint: str | None = None
+    device: Literal["auto", "cpu", "gpu"] = "auto"
 
     @property
     def automatic(self) -> bool:
@@ -263,7 +264,7 @@ def checkpoint_of(
 
     others = (
         "prefix", "threads", "redo", "alrt", "ufboot", "bnni", "bootstrap", "picture", "engine", "sprta",
-        "outgroup", "ancestral", "iqtree_files", "fast", "thorough", "starts", "patience",
+        "outgroup", "ancestral", "iqtree_files", "fast", "thorough", "starts", "patience", "device",
     )  # fmt: skip
     chosen = {k: v for k, v in asdict(settings).items() if k not in others}
     chosen |= {"starts": settings.effort.starts, "patience": settings.effort.patience}

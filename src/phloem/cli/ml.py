@@ -52,6 +52,9 @@ _THOROUGH = typer.Option(False, "--thorough", help="Five long searches: --starts
 _ENGINE = typer.Option(
     "auto", help="On patterns, or on differences: for very many nearly equal genomes, GTR+F and simpler."
 )
+_DEVICE = typer.Option(
+    "auto", help="Where a search on patterns runs; auto: on a GPU where a forecast says that it pays."
+)
 _SPRTA = typer.Option(
     False, "--sprta", help="With the engine of differences: how probable it is that branches are there."
 )
@@ -114,6 +117,7 @@ def ml(
     thorough: bool = _THOROUGH,
     engine: Literal["auto", "patterns", "differences"] = _ENGINE,
     sprta: bool = _SPRTA,
+    device: Literal["auto", "cpu", "gpu"] = _DEVICE,
     outgroup: str | None = _OUTGROUP,
     ancestral: bool = _ANCESTRAL,
     iqtree_files: bool = _IQTREE_FILES,
@@ -241,6 +245,8 @@ def _show(result: MlResult) -> None:
         for line in [*constraint_lines(result.constraint), *start_lines(found)]:
             console.print(Text(line.removeprefix("  ")))
         better = len(found.found)
+        if result.selection.engine == "gpu":
+            console.print(Text(f"searched on the {result.selection.reason}"))
         console.print(f"{found.tries} tries from elsewhere, {better} led to a better tree")
         for line in difficulty_lines(found):
             console.print(Text(line.removeprefix("  ")))

@@ -15,6 +15,8 @@ from phloem.pruning.gpu.cost import (
     Speeds,
     advise,
     advise_chains,
+    advise_search,
+    lacking_for_search,
 )
 from phloem.pruning.interface import FLOAT32_STATES, Evaluator, Problem, refuse_slow_precision
 from phloem.pruning.tree_data import layout_key
@@ -141,7 +143,7 @@ def chains_on_gpu(why: str) -> Selection:
 
 
 def _no_evaluator(_: Problem) -> Evaluator:
-    raise DeviceError("the sampler evaluates its chains itself")
+    raise DeviceError("samplers and searches evaluate by themselves")
 
 
 def _compare_chains(problems: Sequence[Problem], plan: ChainPlan, cores: int) -> tuple[bool, str]:
@@ -158,6 +160,51 @@ def _compare_chains(problems: Sequence[Problem], plan: ChainPlan, cores: int) ->
         return False, f"the GPU cannot be used: {problem_there}"
     advice = advise_chains(problems, plan, cores, speeds)
     return advice.use_gpu, advice.reason
+
+
+def select_search(
+    requested: str,
+    problem: Callable[[], Problem],
+    climbs: float,
+    threads: int | None = None,
+    lacking: str = "",
+) -> Selection:
+    """Choose where a search over trees has its messages: auto, cpu or gpu. problem: asked for only where an
+    answer depends on it. climbs: that are forecast. lacking: why it cannot be on a GPU, if the caller knows.
+    InputError and DeviceError as select_engine, DeviceError for what a GPU lacks or has no memory for."""
+    require_threads(threads)
+    require_choice("device", requested, CHAIN_DEVICES)
+    why, gpu = "asked for", requested == "gpu"
+    if requested == "auto":
+        why = f"chosen: {lacking or why_not_gpu()}"
+        if gpu_is_here() and threads is None and not lacking:
+            gpu, why = _compare_search(problem(), climbs)
+    elif gpu:
+        require_torch()
+        from phloem.pruning.gpu.directed_memory import require_search
+
+        if lacking:
+            raise DeviceError(lacking, hint="Say --device cpu.")
+        require_search(problem())
+    if not gpu:
+        return Selection("cpu", threads or usable_cores()[0], "float64", f"CPU {why}", _no_evaluator)
+    from phloem.pruning.gpu.evaluator import device_name, find_device
+
+    return Selection("gpu", 1, "float64", f"GPU {why} ({device_name(find_device())})", _no_evaluator)
+
+
+def _compare_search(problem: Problem, climbs: float) -> tuple[bool, str]:
+    """Whether a search is on the GPU, and why."""
+    advice, lacking = advise_search(problem, climbs, usable_cores()[0]), lacking_for_search(problem)
+    if lacking is not None or not advice.use_gpu:
+        return False, f"chosen: {lacking or advice.reason}"
+    from phloem.pruning.gpu.directed_memory import require_search
+
+    try:
+        require_search(problem)
+    except DeviceError as problem_there:
+        return False, f"chosen: {problem_there}"
+    return True, f"chosen: {advice.reason}"
 
 
 def entries_at_tips(problem: Problem) -> int:

@@ -155,7 +155,7 @@ KINDS: tuple[Kind, ...] = (
         "The tree under which the data are most probable: the usual choice for one tree.",
         "ml",
         ("alignment",),
-        (*_ML, *_OF_ALIGNMENT),
+        (*_ML, q.DEVICE, *_OF_ALIGNMENT),
         _SAMPLED_OUT,
         ".tree",
         ".json",

@@ -44,6 +44,8 @@ def folder(tmp_path, monkeypatch):
         (MF | {"starts": 1}, "--starts is about the search, and --model MF searches none"),
         (MF | {"starts": 4}, "--starts is about the search"),
         (MF | {"patience": 0}, "--patience is about the search"),
+        (MF | {"device": "gpu"}, "--device gpu is about the search"),
+        ({"engine": "differences", "device": "gpu"}, "--engine differences has no --device gpu"),
         (MF | {"outgroup": "a"}, "--outgroup is about a tree"),
         (MF | {"ancestral": True}, "--ancestral is about a tree"),
         ({"gamma": "median", "model": "HKY"}, "--gamma median is about .G"),
@@ -112,7 +114,7 @@ OTHERS = {
     "genetic_code": 2, "stop_codons": "mask", "block": "1", "phylip_layout": "sequential",
     "partition_name": "x", "unassigned_sites": "drop",
 }  # fmt: skip
-FREE = {"alignment", "prefix", "seed", "threads", "redo", "radius"}  # such as may leave all as it is
+FREE = {"alignment", "prefix", "seed", "threads", "redo", "radius", "device"}  # may leave all as it is
 
 
 def outcome(given: dict) -> object:

@@ -17,7 +17,7 @@ from phloem.errors import InputError
 from phloem.hardware.ranks import Ranks
 from phloem.inference.ml.constrained import data_of
 from phloem.inference.ml.identical import Distinct
-from phloem.inference.ml.searched import Searched, SearchedPart
+from phloem.inference.ml.searched import Device, Searched, SearchedPart
 from phloem.inference.ml.tree_search import SearchSettings, climbed_once
 from phloem.inference.ml.tree_starts import Start
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -39,13 +39,14 @@ Told = Callable[[int, int], None]
 class Resampling:
     """What a replicate is drawn from. parts: name, alignment and model string of each; linkage: what several
     share, None of one. rows: identical sequences, which the trees are without; frequencies are counted in
-    all. constraint: what the trees have to obey."""
+    all. constraint: what the trees have to obey. device: of one alignment's searches."""
 
     parts: Sequence[tuple[str, Alignment, str]]
     linkage: Linkage | None
     rows: Distinct
     gamma: Literal["mean", "median"] = "mean"
     constraint: Constraint | None = None
+    device: Device = "cpu"
 
     def drawn(self, rng: np.random.Generator) -> Searched:
         """As many columns of every part as it has, with repetition."""
@@ -55,7 +56,7 @@ class Resampling:
             drawn = replace(data, codes=np.ascontiguousarray(data.codes[:, columns]))
             model = model_for_alignment(text, drawn, self.gamma)
             made.append(SearchedPart(name, self.rows.rows_of(drawn), model))
-        return data_of(made, self.linkage, self.constraint)
+        return data_of(made, self.linkage, self.constraint, self.device)
 
 
 def bootstrap_trees(

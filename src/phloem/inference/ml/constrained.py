@@ -10,6 +10,7 @@ from phloem.clustering.parsimony import Parsimony, bit_planes
 from phloem.density.parameterisation import Linkage
 from phloem.inference.ml.constrained_messages import ConstrainedMessages, Messages, unconstrained
 from phloem.inference.ml.searched import (
+    Device,
     Fit,
     Likelihood,
     OneAlignment,
@@ -100,13 +101,16 @@ class Constrained:
 
 
 def data_of(
-    parts: Sequence[SearchedPart], linkage: Linkage | None, constraint: Constraint | None
+    parts: Sequence[SearchedPart],
+    linkage: Linkage | None,
+    constraint: Constraint | None,
+    device: Device = "cpu",
 ) -> Searched:
     """What a tree is sought for: several parts, or the only one (linkage None), under a constraint if there
-    is one. ModelError for models that a search cannot take."""
+    is one. device: of one alignment; parts are on the CPU. ModelError for models that no search can take."""
     found: Searched
     if linkage is None:
-        found = OneAlignment(parts[0].alignment, parts[0].model)
+        found = OneAlignment(parts[0].alignment, parts[0].model, device)
     else:
         found = SeveralParts(parts, linkage)
     return found if constraint is None else Constrained(found, constraint)

@@ -9,7 +9,7 @@ import numpy as np
 from phloem.pruning.cpu.directed_insertions import Looks
 from phloem.pruning.cpu.directed_messages import Regrafts
 from phloem.pruning.cpu.directed_quartets import Resolutions
-from phloem.pruning.cpu.directed_sets import TreeMessages
+from phloem.pruning.tree_messages import TreeMessages
 from phloem.tree.constraint import Constraint
 
 

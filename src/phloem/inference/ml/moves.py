@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -115,16 +116,23 @@ def regraft_all(edges: HalfEdges, moves: Iterable[Regraft], allowed: Allowed = _
 
 
 def _inside(edges: HalfEdges, move: Regraft) -> bool:
-    """Whether the branch to go to is the subtree's own, or one of the two that become one."""
+    """Whether the branch to go to is the subtree's own, or one of the two that become one, or in the subtree.
+
+    Both sides of the subtree's branch are walked through in turn, nearest first: the branch to go to mostly
+    is a few nodes from there, and one side may be nearly the whole tree.
+    """
     n, back = edges.n_tips, edges.back
     here = {move.out, int(back[move.out])}
-    if here & {move.pruned, *nexts(move.pruned, n)}:
+    around = nexts(move.pruned, n)
+    if here & {move.pruned, *around}:
         return True
-    waiting = [int(back[move.pruned])]
-    while waiting:
-        h = waiting.pop()
-        if h in here:
-            return True
-        if h >= n:
-            waiting += [int(back[g]) for g in nexts(h, n)]
-    return False
+    sides = [deque([int(back[move.pruned])]), deque([int(back[g]) for g in around])]
+    while True:
+        for inside, waiting in zip((True, False), sides):
+            if not waiting:
+                return not inside
+            h = waiting.popleft()
+            if h in here:
+                return inside
+            if h >= n:
+                waiting.extend(int(back[g]) for g in nexts(h, n))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -31,11 +31,13 @@ from phloem.pruning.cpu.directed_messages import DirectedMessages
 from phloem.pruning.cpu.directed_sets import DirectedSets
 from phloem.pruning.cpu.directed_storage import bytes_of
 from phloem.pruning.interface import Problem
+from phloem.pruning.tree_messages import OneSetMessages
 from phloem.tree.half_edges import HalfEdges, half_edges, tree_of
 from phloem.tree.layout import tree_layout
 from phloem.tree.tree import Tree
 
 Fit = OptimizeResult | PartitionedOptimum
+Device = Literal["cpu", "gpu"]
 Likelihood = TreeLikelihood | PartitionedLikelihood
 _RATES = "partition_rates"
 
@@ -113,16 +115,18 @@ def _problem(patterns: SitePatterns, model: Model) -> Problem:
 
 
 class OneAlignment:
-    """One alignment under one model. Errors: InputError for fewer than three taxa, ModelError as refuse."""
+    """One alignment under one model. device: of the messages. Errors: InputError for fewer than three taxa,
+    ModelError as refuse; messages on a GPU: DeviceError (pruning/gpu/directed.GpuMessages)."""
 
-    def __init__(self, alignment: Alignment, model: Model) -> None:
+    def __init__(self, alignment: Alignment, model: Model, device: Device = "cpu") -> None:
         if alignment.n_taxa < 3:
             require_searchable(alignment.taxa, alignment.source, ())
         refuse(model)
         self.alignment, self.model = alignment, model
         self.taxa, self.n_sites, self.source = alignment.taxa, alignment.n_sites, alignment.source
-        self._problem = _problem(site_patterns(alignment), model)
-        require_searchable(self.taxa, self.source, [[self._problem]])
+        self._problem, self._device = _problem(site_patterns(alignment), model), device
+        if device == "cpu":  # a GPU's messages look for room themselves
+            require_searchable(self.taxa, self.source, [[self._problem]])
 
     @property
     def weights(self) -> list[np.ndarray]:
@@ -136,10 +140,14 @@ class OneAlignment:
         return Parsimony(self.alignment)
 
     def messages(self, radius: int, threads: int) -> Messages:
+        if self._device == "gpu":
+            from phloem.pruning.gpu.directed import GpuMessages
+
+            return GpuMessages(self._problem, radius)
         return DirectedMessages([self._problem], radius, threads)
 
     def put(self, messages: Messages, values: Values) -> None:
-        assert isinstance(messages, DirectedMessages)
+        assert isinstance(messages, OneSetMessages)
         messages.set_models([self.model.evaluate(values)], [1.0])
 
     def start_values(self) -> Values:
@@ -153,7 +161,10 @@ class OneAlignment:
 
     def likelihood(self, edges: HalfEdges, values: Values, threads: int | None) -> TreeLikelihood:
         tree = tree_of(edges, self.taxa)
-        found = TreeLikelihood(self.alignment, tree, self.model, "cpu", threads=threads)
+        on_gpu = self._device == "gpu"
+        found = TreeLikelihood(
+            self.alignment, tree, self.model, self._device, threads=None if on_gpu else threads
+        )
         found.set(parameters=values)
         return found
 

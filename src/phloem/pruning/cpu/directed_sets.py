@@ -80,6 +80,3 @@ class DirectedSets:
 
     def _each(self, lengths: np.ndarray) -> list[tuple[DirectedMessages, np.ndarray]]:
         return [(one, np.ascontiguousarray(lengths[:, k])) for k, one in enumerate(self.sets)]
-
-
-TreeMessages = DirectedMessages | DirectedSets

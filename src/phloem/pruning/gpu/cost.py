@@ -132,3 +132,34 @@ def tree_levels(problem: Problem) -> int:
     for k, (a, b) in enumerate(zip(problem.left, problem.right)):
         level[n_tips + k] = 1 + max(level[a], level[b])
     return int(level[-1])
+
+
+# Searches over trees (docs/performance.md, "On a GPU"): seconds of one climb by taxa × patterns × categories
+# × states², on one core of a Sapphire Rapids Xeon and, once its libraries are loaded, with an H100, host and
+# device together; keys as of ASSUMED. IN_PARALLEL: the share that more cores speed up. A_TRY: the part of a
+# climb that a try from elsewhere takes.
+CLIMB_SECONDS, CLIMB_THERE, CLIMB_BASE = {True: 8e-8, False: 4e-8}, {True: 2e-8, False: 2e-9}, 0.2
+IN_PARALLEL, A_TRY = 0.37, 0.5
+MOST_STATES = 64  # of a search on a GPU: a program has all states in one block
+
+
+def lacking_for_search(problem: Problem) -> str | None:
+    """Why a search over trees of this problem is not on a GPU yet, as a clause; None where it is."""
+    if problem.ascertained.any():
+        return "a tree search under +ASC is not on a GPU yet"
+    states = problem.state_sets.shape[1]
+    if states > MOST_STATES:
+        return f"a tree search under {states} states is not on a GPU yet, {MOST_STATES} are the most"
+    return None
+
+
+def advise_search(problem: Problem, climbs: float, cores: int) -> Advice:
+    """Compare the engines for a search over trees of so many climbs; seconds are those of all of it."""
+    tips, patterns = problem.tip_codes.shape
+    states = problem.state_sets.shape[1]
+    work = climbs * tips * patterns * problem.n_categories * states**2
+    cpu = CLIMB_SECONDS[states <= 4] * work * (1.0 - IN_PARALLEL + IN_PARALLEL / cores)
+    gpu = CLIMB_BASE * climbs + CLIMB_THERE[states <= 4] * work
+    reason = f"the search takes about {gpu:.2g} s there, {cpu:.2g} s on {cores} core(s) by assumed speeds"
+    use = cpu > 2 * gpu and cpu - gpu > LOADING_SECONDS
+    return Advice(use, gpu, cpu, reason if use else f"{reason}, too little to load the GPU's libraries for")

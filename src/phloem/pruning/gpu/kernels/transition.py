@@ -11,7 +11,7 @@ from phloem.pruning.gpu.kernels.product import scale_down
 
 
 @triton.jit
-def _expm1(x):
+def expm1(x):
     """exp(x) - 1 to a few units in the last place: Taylor's series up to x¹⁶ / 16! for |x| < 1/2."""
     series = x * (1.0 / 16.0) + 1.0
     for n in tl.static_range(14):
@@ -36,7 +36,7 @@ def matrix_tile(
     total = tl.zeros((BLOCK, BLOCK), tl.float64)
     for step in tl.static_range(CHUNKS):
         k = step * BLOCK + tl.arange(0, BLOCK)
-        growth = _expm1(tl.load(values + k, mask=k < WIDTH, other=0.0) * time)
+        growth = expm1(tl.load(values + k, mask=k < WIDTH, other=0.0) * time)
         inside = (j < WIDTH)[:, None] & (k < WIDTH)[None, :]
         from_left = tl.load(left + k[None, :] * WIDTH + j[:, None], mask=inside, other=0.0)
         inside = (k < WIDTH)[:, None] & (i < WIDTH)[None, :]

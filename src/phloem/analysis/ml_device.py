@@ -1,0 +1,45 @@
+"""Where `phloem ml` searches: on the CPU, or on a GPU if asked to or if a forecast says that it pays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from phloem.analysis.ml_data import MlData
+from phloem.analysis.model_file import model_of
+from phloem.data.patterns import site_patterns
+from phloem.errors import InputError
+from phloem.likelihood.problem import engine_problem
+from phloem.pruning.gpu.cost import A_TRY
+from phloem.pruning.interface import Problem
+from phloem.pruning.select import Selection, select_search
+
+_PARTS = "a search of parts is not on a GPU yet"
+
+
+def on_device(data: MlData) -> tuple[MlData, Selection]:
+    """The data, to be searched where settings.device says, and what was chosen and why. The forecast is about
+    the model given, where one is to be chosen about the usual one. Errors: select_search, and InputError
+    where nothing is searched."""
+    settings, effort = data.settings, data.settings.effort
+    if settings.device == "gpu" and not settings.searches:
+        raise InputError(
+            "--device gpu is about the search, and --model MF searches none", hint="Say --model auto."
+        )
+
+    def problem() -> Problem:
+        text = None if settings.automatic else data.parts[0].model_text
+        none, model = np.zeros(0, np.int32), model_of(text, data.alignment, settings.gamma)
+        return engine_problem(site_patterns(data.distinct[0]), model, (none, none))
+
+    climbs = effort.starts * (1.0 + A_TRY * effort.patience)
+    lacking = _PARTS if data.partitioned else ""
+    selection = select_search(settings.device, problem, climbs, settings.threads, lacking)
+    return replace(data, device="gpu" if selection.engine == "gpu" else "cpu"), selection
+
+
+def device_identity(data: MlData) -> Sequence[str]:
+    """What a checkpoint is to know of the device: rounding differs, and with it what a search meets."""
+    return ["gpu"] if data.device == "gpu" else []
