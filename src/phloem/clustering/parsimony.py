@@ -81,6 +81,19 @@ class Parsimony:
         edges = HalfEdges(back, np.full(len(back), length))
         return ParsimonyTree(tree_of(edges, self.alignment.taxa), int(score))
 
+    def changed(self, back: np.ndarray) -> np.ndarray:
+        """(4T-6,) bool, of every branch at both ends: whether some way of putting as few changes as the tree
+        needs puts one there."""
+        n = self.alignment.n_taxa
+        self._sets[:n] = self._tips
+        all_sets(back, 0, n, self._sets, self._usual, self._order, self._waiting)
+        found = np.zeros(len(back), bool)
+        for h, g in enumerate(back.tolist()):
+            if h < g:
+                both = np.bitwise_or.reduce(self._sets[h] & self._sets[g], axis=-1)
+                found[h] = found[g] = bool((~both).any())
+        return found
+
     def ratcheted(self, back: np.ndarray, rng: np.random.Generator, radius: int = RADIUS) -> np.ndarray:
         """Another tree of few changes near this one (half_edges.HalfEdges.back), which stays as it is.
 

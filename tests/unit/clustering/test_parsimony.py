@@ -15,7 +15,7 @@ from phloem.data.alphabet import alphabet
 from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
 from phloem.io.newick import parse_newick
-from phloem.tree.half_edges import half_edges, preorder, tree_of
+from phloem.tree.half_edges import half_edges, node_of, preorder, tree_of
 from phloem.tree.random import taxon_names, uniform_rooted, uniform_unrooted
 from phloem.tree.splits import robinson_foulds
 
@@ -108,3 +108,30 @@ def test_a_pair_without_a_common_site_leads_to_a_parsimonious_start():
         starting_tree(alignment, "upgma")
     with pytest.raises(InputError, match="three taxa"):
         Parsimony(alignment_from_sequences({"a": "A", "b": "C"}, alphabet("dna")))
+
+
+def changed_somewhere(back, n, alignment) -> np.ndarray:
+    """Of every half-edge, whether one of the assignments with fewest changes has one on its branch."""
+    nodes = node_of(np.arange(len(back)), n)
+    ends = [(h, int(back[h])) for h in range(len(back)) if h < back[h]]
+    found = np.zeros(len(back), bool)
+    for codes in np.unique(alignment.codes, axis=1).T:
+        allowed = [np.flatnonzero(alignment.state_sets[code]).tolist() for code in codes]
+        every = np.array(list(itertools.product(*allowed, *[range(4)] * (n - 2))))
+        differ = np.array([every[:, nodes[a]] != every[:, nodes[b]] for a, b in ends])
+        fewest = differ.sum(0) == differ.sum(0).min()
+        for (a, b), own in zip(ends, differ):
+            found[[a, b]] |= bool(own[fewest].any())
+    return found
+
+
+def test_branches_with_a_change_are_those_of_all_assignments_with_fewest_changes():
+    rng, seen = np.random.default_rng(2), []
+    for seed in range(12):
+        alignment = data(5, 3, seed)
+        tree = uniform_unrooted(5, rng)
+        back = half_edges(tree, alignment.taxa).back
+        expected = changed_somewhere(back, 5, alignment)
+        assert np.array_equal(Parsimony(alignment).changed(back), expected)
+        seen.append(expected.mean())
+    assert min(seen) < 0.9 and max(seen) > 0.3

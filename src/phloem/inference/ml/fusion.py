@@ -38,13 +38,14 @@ class Exchange(NamedTuple):
 
 
 class Around(NamedTuple):
-    """What parts are put into the best tree with. n_sites; radius and known of climbs; tested: keys of parts
-    that were tried before, to which others are added."""
+    """What parts are put into the best tree with. n_sites; radius, known and vain of climbs; tested: keys of
+    parts that were tried before, to which others are added."""
 
     n_sites: int
     radius: int
     known: Collection[int]
     tested: set[int]
+    vain: set[int]
 
 
 def exchanged(messages: Messages, best: Place, others: Sequence[Place], around: Around) -> Place | None:
@@ -64,7 +65,8 @@ def exchanged(messages: Messages, best: Place, others: Sequence[Place], around: 
                 continue
             left -= 1
             if place.log_likelihood > best.log_likelihood - _LOSS:
-                place = climb_near(messages, place, around.radius, marked(place.edges, kept), around.known)
+                before = marked(place.edges, kept)
+                place = climb_near(messages, place, around.radius, before, around.known, around.vain)
             if place.log_likelihood > best.log_likelihood + _GAIN:
                 return place
             if found is None or place.log_likelihood > found.log_likelihood:
@@ -73,6 +75,22 @@ def exchanged(messages: Messages, best: Place, others: Sequence[Place], around: 
             if left == 0:
                 return found
     return found
+
+
+def begun_from(
+    back: np.ndarray, changed: np.ndarray, best: HalfEdges, begun: set[int], n_sites: int
+) -> HalfEdges | None:
+    """The best tree with the parts of a parsimonious one in it that no try began with since it is the best;
+    None if there is none. changed: as Parsimony.changed; branches without a change say nothing. begun: keys
+    of such parts, to which others are added."""
+    kept, least = branches(best), 0.1 / n_sites
+    new = np.maximum(0.1 * np.mean(np.array(list(kept.values())), axis=0), least)
+    lengths = np.multiply.outer(changed, new)
+    offered = branches(HalfEdges(back, lengths))
+    where = -topology_key(best.back)  # fused keeps keys of the same tree for other parts
+    parts = [part for part in exchanges(kept, offered, least) if part.key(where) not in begun]
+    begun.update(part.key(where) for part in parts)
+    return with_parts(kept, offered, parts) if parts else None
 
 
 def marked(edges: HalfEdges, known: Branches) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from phloem.inference.ml.constrained_messages import Messages, allowed_by
 from phloem.inference.ml.moves import Allowed, Interchange, Regraft, interchange_all, regraft_all
+from phloem.inference.ml.surroundings import surroundings
 from phloem.pruning.cpu.directed_lengths import FIT, LEAVE, PASS
 from phloem.pruning.cpu.directed_messages import Regrafts
 from phloem.pruning.cpu.directed_regrafts import BEHIND, LEVEL, OUT, SIBLING
@@ -19,10 +20,11 @@ SLACK = 15.0  # log units below the tree at hand, down to which a regraft gets a
 LOOKS = 3  # second looks a subtree
 FAR, FAR_LOOKS = 20, 50  # nodes that a subtree is moved at most before a search ends, and second looks then
 _MANY = 250  # taxa, from which so many regrafts would take longer than all else
-NEAR = 2  # nodes from what was changed, up to which subtrees are moved again first
+NEAR = 1  # nodes from what was changed, up to which subtrees are moved again first
 TEMPERATURE = 20.0  # log units; of the choice of moves that shake a tree
 SMALLEST_GAIN = 1e-3  # in log-likelihood
 _NEIGHBOURS, _CLOSE = 30.0, 3.0  # as SLACK, and after a second look, of interchanges with five lengths fitted
+_NO_LENGTH = 1e-6  # substitutions a site: branches that are shorter are points
 _MUCH = 20.0  # expected of moves: one sweep over lengths is enough then
 _WORTH = 0.01  # what an interchange gains at least, as its lengths are fitted to no more
 _AT_ONCE = 256  # branches whose sites are in memory together
@@ -79,6 +81,7 @@ def climb(
     known: Collection[int] = (),
     closely: bool = False,
     before: np.ndarray | None = None,
+    vain: set[int] | None = None,
 ) -> Place:
     """Rounds of moves of any subtree by at most radius nodes, until none gains, or until the topology is one
     of the known (half_edges.topology_key), which are hilltops. After a round that moved some, those near come
@@ -87,7 +90,8 @@ def climb(
     fit_lengths; subtrees near what is not as there come first."""
     subtrees = None if before is None else near(place.edges.back, before)
     while not (known and topology_key(place.edges.back) in known):
-        better = _after(messages, place, improving(messages, place, radius, subtrees), regraft_all)
+        moves = improving(messages, place, radius, subtrees, vain=vain)
+        better = _after(messages, place, moves, regraft_all)
         if better is None and subtrees is None:
             better = _interchanged(messages, place) if closely else None
             if better is None:
@@ -128,7 +132,12 @@ def _branch_between(steps: np.ndarray, edges: HalfEdges) -> np.ndarray:
 
 
 def climb_near(
-    messages: Messages, place: Place, radius: int, before: np.ndarray, known: Collection[int]
+    messages: Messages,
+    place: Place,
+    radius: int,
+    before: np.ndarray,
+    known: Collection[int],
+    vain: set[int] | None = None,
 ) -> Place:
     """climb, by moves of subtrees near what was changed last. before: `back` of a hilltop, a few moves away:
     elsewhere nothing was to be gained there, and hardly anything is now."""
@@ -138,7 +147,8 @@ def climb_near(
         if topology_key(place.edges.back) in known:
             break
         subtrees = near(place.edges.back, before)
-        better = _after(messages, place, improving(messages, place, radius, subtrees), regraft_all)
+        moves = improving(messages, place, radius, subtrees, vain=vain)
+        better = _after(messages, place, moves, regraft_all)
     return place
 
 
@@ -177,15 +187,30 @@ def improving(
     radius: int,
     subtrees: np.ndarray | None = None,
     looks: int = LOOKS,
+    vain: set[int] | None = None,
 ) -> list[Regraft]:
-    """Regrafts that gain, of some subtrees or all, by the second look that the best of every subtree get."""
+    """Regrafts that gain, of some subtrees or all, by the second look that the best of every subtree get.
+
+    A branch without a length is no place to go to: those beside it are as good. vain: surroundings of
+    subtrees for which none gained under the same numbers of the model, which are left out; adds some.
+    """
     back, lengths = place.edges
     if subtrees is None:
         subtrees = np.arange(place.edges.n_tips, len(back))
+    if vain is not None:
+        around = dict(zip(subtrees.tolist(), surroundings(back, subtrees, radius).tolist()))
+        subtrees = np.array([h for h, key in around.items() if key not in vain], np.int64)
+        if not len(subtrees):
+            return []
     found = messages.regrafts(back, lengths, preorder(back), subtrees, radius, SLACK)
+    none = (lengths if lengths.ndim == 1 else lengths.max(1))[found.out] < _NO_LENGTH
+    found = found._replace(scores=np.where(none, -np.inf, found.scores))
     rows = worth_a_look(found, place.log_likelihood - SLACK, looks)
     seen = messages.fitted(rows, found, back, lengths)
     gains = seen.values - place.log_likelihood
+    if vain is not None:
+        gaining = set(found.pruned[rows[gains > SMALLEST_GAIN]].tolist())
+        vain.update(around[h] for h in subtrees.tolist() if h not in gaining)
     return [
         Regraft(int(found.pruned[r]), int(found.out[r]), (a, b, c), float(gain))
         for r, (_, a, b, c), gain in zip(rows, seen.found, gains)

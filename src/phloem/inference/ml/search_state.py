@@ -18,7 +18,7 @@ from phloem.io.output_file import write_file
 from phloem.model.record import ParameterValue
 from phloem.tree.half_edges import HalfEdges, topology_key
 
-_FORM = 5
+_FORM = 6
 
 
 class Ended(NamedTuple):
@@ -65,7 +65,8 @@ class SearchState:
     model's numbers. tries, in_vain: climbs from elsewhere, and how many since the last better tree. known:
     keys of topologies that climbs ended on; hilltops: these trees; ends: keys of those that climbs from
     starts and parsimonious trees reached. tested: keys of parts of hilltops that were put into the best tree
-    in vain (fusion.Exchange.key). random: the generator's state."""
+    in vain (fusion.Exchange.key). vain: surroundings of subtrees that no move improves (surroundings.py).
+    random: the generator's state."""
 
     first: float
     place: Place
@@ -78,6 +79,7 @@ class SearchState:
     in_vain: int = 0
     found: list[Better] = field(default_factory=list)
     tested: set[int] = field(default_factory=set)
+    vain: set[int] = field(default_factory=set)
     random: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -107,6 +109,7 @@ class SearchState:
             "in_vain": self.in_vain,
             "found": [list(better) for better in self.found],
             "tested": sorted(self.tested),
+            "vain": sorted(self.vain),
             "random": self.random,
         }
 
@@ -124,6 +127,7 @@ class SearchState:
             record["in_vain"],
             [Better(*one) for one in record["found"]],
             set(record["tested"]),
+            set(record["vain"]),
             record["random"],
         )
 

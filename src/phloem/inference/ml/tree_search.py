@@ -11,8 +11,10 @@ from phloem.data.alignment import Alignment
 from phloem.errors import InputError
 from phloem.hardware.ranks import Ranks, ranks
 from phloem.inference.ml.branch_tests import SupportSettings, branch_supports
-from phloem.inference.ml.fusion import Around, Branches, branches, exchanged, fused, lengths_of_other, marked
-from phloem.inference.ml.search import FAR, Hilltop, Place, climb, climb_near, fit_lengths, hilltop, moved_far
+from phloem.inference.ml.elsewhere import FAR as _FAR
+from phloem.inference.ml.elsewhere import Elsewhere
+from phloem.inference.ml.fusion import fused
+from phloem.inference.ml.search import FAR, Place, climb, fit_lengths, moved_far
 from phloem.inference.ml.search_state import (
     Better,
     Checkpoint,
@@ -40,11 +42,9 @@ from phloem.pruning.select import Selection
 from phloem.tree.half_edges import HalfEdges, topology_key
 
 _COARSE = 15  # steps of a fit between climbs
-_SHAKEN = 3, 9  # moves of a shake: at least, less than
 _KINDS: tuple[Kind, ...] = ("exchange", "parsimony", "ratchet", "parsimony")  # of tries, in turn
 _MANY = 100_000  # characters at the tips
 _POOL = 12  # hilltops with which a new best tree is fused
-_FAR = 50.0  # log units below the best tree, where a hilltop is worth no second thought
 _CLOSE = 1.0  # log units below the best tree, from where one is climbed closely
 _GAIN = 0.01  # log units that count as another, better tree
 _STREAM = 6  # of random numbers, of searches after the first
@@ -182,6 +182,8 @@ class _Search:
         self._messages = data.messages(max(settings.radius, FAR), threads)
         self._parsimony = data.parsimony()
         self._values: dict[str, ParameterValue] = {}
+        self._vain: set[int] = set()  # surroundings of subtrees that no move improves, under these numbers
+        self._elsewhere = Elsewhere(data, self._messages, self._parsimony, settings.radius)
 
     def run(
         self, start: Start, wanted: SupportSettings, checkpoint: Checkpoint | None, here: Ranks
@@ -217,13 +219,14 @@ class _Search:
         self._ahead = f"start {number}, " if self._settings.starts > 1 else ""
         self._patience = self._settings.patience * done, self._settings.patience * total
         own = None if checkpoint is None else checkpoint.of(number)
-        state = None if own is None else own.read()
+        state, self._vain = None if own is None else own.read(), set()
         if state is None:
             start = first if number == 1 else self._further(number, first)
             fit = self._climbed(start)
             self._values = self._data.values_of(fit)
             place = self._placed(self._data.edges_of(fit))
             state = SearchState(fit.log_likelihood, place, self._values, set(), [], [], start.origin)
+            state.vain = self._vain
             state.meet(place, independent=True)
         self._tell("first climb" if not state.tries else f"going on after try {state.tries}", state)
         self._tried(state, own)
@@ -286,7 +289,7 @@ class _Search:
 
     def _climb_from(self, fit: Fit, closely: bool = False) -> Place:
         place = self._placed(self._data.edges_of(fit))
-        return climb(self._messages, place, self._settings.radius, closely=closely)
+        return climb(self._messages, place, self._settings.radius, closely=closely, vain=self._vain)
 
     def _tried(self, state: SearchState, checkpoint: Checkpoint | None) -> None:
         """Climb from elsewhere until that has been in vain for long enough: every second time from a
@@ -296,14 +299,11 @@ class _Search:
             return
         if state.random:
             self._rng.bit_generator.state = state.random
-        radius, self._values = self._settings.radius, state.values
+        self._values, self._vain = state.values, state.vain
         self._data.put(self._messages, self._values)
-        top: Hilltop | None = None
         while self._goes_on(state):
-            if top is None or top.place is not state.place:
-                top, lengths = hilltop(self._messages, state.place, radius), branches(state.place.edges)
             state.tries, state.in_vain = state.tries + 1, state.in_vain + 1
-            other, kind = self._try(_KINDS[state.tries % len(_KINDS)], state, top, lengths)
+            other, kind = self._elsewhere.tried(_KINDS[state.tries % len(_KINDS)], state, self._rng)
             other = self._closely(state, other)
             state.meet(other, independent=kind == "parsimony")
             before = state.place.log_likelihood
@@ -332,27 +332,6 @@ class _Search:
         state.hilltops.append(state.place)
         state.found.append(Better(state.tries, kind, state.place.log_likelihood))
 
-    def _try(self, kind: Kind, state: SearchState, top: Hilltop, kept: Branches) -> tuple[Place, Kind]:
-        """Where a climb from elsewhere ends. top, kept: the best tree, and its branches."""
-        messages, radius, known = self._messages, self._settings.radius, state.known
-        if kind == "parsimony":
-            edges = lengths_of_other(self._data.edges(self._parsimony.tree(self._rng).tree), kept)
-            begun = fit_lengths(messages, edges, 0.5, 3, before := marked(edges, kept))
-            return climb(messages, begun, radius, known, before=before), kind
-        if kind == "ratchet":
-            back = self._parsimony.ratcheted(state.place.edges.back, self._rng)
-            edges = lengths_of_other(HalfEdges(back, state.place.edges.lengths), kept)
-        else:
-            others = [h for h in state.hilltops if h.log_likelihood > state.place.log_likelihood - _FAR]
-            others.sort(key=lambda place: -place.log_likelihood)
-            around = Around(self._data.n_sites, radius, known, state.tested)
-            found = exchanged(messages, state.place, others, around)
-            if found is not None:
-                return climb(messages, found, radius, known), kind
-            kind, edges = "shaken", top.shaken(self._rng, int(self._rng.integers(*_SHAKEN)))
-        begun = fit_lengths(messages, edges, 0.5, most=3)
-        return climb_near(messages, begun, radius, top.place.edges.back, known), kind
-
     def _fused(self, state: SearchState, other: Place, kind: Kind) -> tuple[Place, Kind]:
         """The best of what a climb found, the best tree so far, and both in one, climbed on."""
         both = self._both(state, state.place, other)
@@ -374,7 +353,7 @@ class _Search:
         both = fused(self._messages, best, other, self._data.n_sites, state.tested)
         if both is None:
             return None
-        both = climb(self._messages, both, self._settings.radius, state.known)
+        both = climb(self._messages, both, self._settings.radius, state.known, vain=self._vain)
         both = self._closely(state, both)
         state.meet(both, independent=False)
         return both
@@ -383,7 +362,8 @@ class _Search:
         """Where a new hilltop leads that may be better than the best tree."""
         near = other.log_likelihood > state.place.log_likelihood - _CLOSE
         if near and topology_key(other.edges.back) not in state.known:
-            return climb(self._messages, other, self._settings.radius, state.known, closely=True)
+            radius, known = self._settings.radius, state.known
+            return climb(self._messages, other, radius, known, closely=True, vain=self._vain)
         return other
 
     def _placed(self, edges: HalfEdges) -> Place:
@@ -396,4 +376,5 @@ class _Search:
         likelihood = self._data.likelihood(place.edges, self._values, self._settings.threads)
         fit = self._data.refined(likelihood, starts, 1e-2, _COARSE)
         self._values = self._data.values_of(fit)
+        self._vain.clear()
         return fit

@@ -132,9 +132,9 @@ def fit_insertion(row, steps, back, lengths, columns, numbers, messages, desk, s
     write_ends(row, steps, back, columns, numbers, messages, desk.walk, room, star, shape)
     star.lengths[0] = star.lengths[1] = 0.5 * lengths[steps[row, OUT]]
     star.lengths[2] = lengths[steps[row, PRUNED]]
-    for k in range(3):
+    for k in (0, 1):
         send(k, columns, numbers, room, star, shape)
-    for k in (2, 0, 1):
+    for k in (2, 0, 1):  # each is sent again when it is fitted
         fit_end(k, columns, numbers, room, star, shape)
 
 

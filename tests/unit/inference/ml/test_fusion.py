@@ -132,9 +132,9 @@ def test_a_part_of_another_hilltop_is_climbed_from_once(search):
     """The wrong left half is put in, whatever it costs; a second time it is not tried."""
     right, wrong = placed(search, RIGHT), unfitted(LEFT_WRONG)
     fitted = placed(search, LEFT_WRONG)
-    better = exchanged(search._messages, fitted, [right], Around(500, 5, (), set()))
+    better = exchanged(search._messages, fitted, [right], Around(500, 5, (), set(), set()))
     assert better is not None and better.log_likelihood == pytest.approx(right.log_likelihood, abs=0.1)
-    around = Around(500, 5, (), set())
+    around = Around(500, 5, (), set(), set())
     found = exchanged(search._messages, right, [wrong], around)
     assert found is not None and found.log_likelihood < right.log_likelihood - 12.0
     assert len(around.tested) == 1 and exchanged(search._messages, right, [wrong], around) is None

@@ -143,7 +143,7 @@ def test_a_close_climb_undoes_an_interchange_that_second_looks_may_miss(case, mo
     assert better is not None and topology_key(better.edges.back) == topology_key(top.edges.back)
     assert better.log_likelihood == pytest.approx(case.value(better.edges), rel=1e-11)
     assert _interchanged(case.messages, top) is None
-    monkeypatch.setattr("phloem.inference.ml.search.improving", lambda *_: [])
+    monkeypatch.setattr("phloem.inference.ml.search.improving", lambda *_, **__: [])
     again = climb(case.messages, wrong, 4, closely=True)
     assert topology_key(again.edges.back) == topology_key(top.edges.back)
     assert climb(case.messages, wrong, 4) is wrong

@@ -1,0 +1,73 @@
+"""What a subtree is surrounded by, as a number: where it was moved in vain before, it is not tried again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phloem.tree.half_edges import nexts, preorder
+
+_INSIDE = 2  # nodes into the subtree, up to which its own branches count
+_ITSELF, _WITHIN = (
+    np.uint64(k) for k in (1, 2)
+)  # that set branches apart from those of the rest of the tree
+_GOLDEN, _FIRST, _SECOND = (
+    np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+_BITS = (1 << 64) - 1
+
+
+def surroundings(back: np.ndarray, subtrees: np.ndarray, radius: int) -> np.ndarray:
+    """(n,) uint64: of the subtrees beyond these half-edges of inner nodes a number that two share, of one
+    tree or of two, where all branches within radius nodes of where they hang part the tips alike, and those
+    within two nodes of their own beginning; others hardly ever do.
+
+    What lies farther off may be resolved otherwise: the messages from there are hardly another.
+    """
+    n = (len(back) + 6) // 4
+    parts, each = _parts(back), np.arange(len(subtrees))
+    found = _stirred(parts[subtrees] ^ _ITSELF)
+    a, b = _beside(subtrees, n)
+    _add_branches(found, np.concatenate([back[a], back[b]]), np.tile(each, 2), (back, parts, radius))
+    _add_branches(found, back[subtrees], each, (back, _stirred(parts ^ _WITHIN), _INSIDE))
+    return found
+
+
+def _add_branches(
+    found: np.ndarray, at: np.ndarray, owner: np.ndarray, far: tuple[np.ndarray, np.ndarray, int]
+) -> None:
+    """Add to found[owner] the branches that half-edges `at` look back over, and those up to so many nodes on.
+    far: back, numbers of branches, nodes."""
+    back, parts, reach = far
+    n = (len(back) + 6) // 4
+    for level in range(reach + 1):
+        np.add.at(found, owner, _stirred(parts[at]))
+        inner = at >= n
+        if level < reach:
+            a, b = _beside(at[inner], n)
+            at, owner = np.concatenate([back[a], back[b]]), np.tile(owner[inner], 2)
+
+
+def _parts(back: np.ndarray) -> np.ndarray:
+    """(4T-6,) uint64, of every branch at both ends: the sum of random numbers of the tips away from tip 0."""
+    n, order, other = (len(back) + 6) // 4, preorder(back), back.tolist()
+    values = np.random.default_rng(n).integers(0, 1 << 63, n).tolist() + [0] * (len(back) - n)
+    for h in order[::-1].tolist():
+        if h >= n:
+            a, b = nexts(h, n)
+            values[h] = (values[other[a]] + values[other[b]]) & _BITS
+    parts = np.array(values, np.uint64)
+    parts[back[order]] = parts[order]
+    return parts
+
+
+def _beside(h: np.ndarray, n_tips: int) -> tuple[np.ndarray, np.ndarray]:
+    first = n_tips + 3 * ((h - n_tips) // 3)
+    return first + (h - first + 1) % 3, first + (h - first + 2) % 3
+
+
+def _stirred(x: np.ndarray) -> np.ndarray:
+    """Other bits (the end of SplitMix64), so that sums of few tell sets apart."""
+    x = x + _GOLDEN
+    x = (x ^ (x >> np.uint64(30))) * _FIRST
+    x = (x ^ (x >> np.uint64(27))) * _SECOND
+    return x ^ (x >> np.uint64(31))
