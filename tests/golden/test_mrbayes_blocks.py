@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from phloem.analysis.mcmc_data import ChainInput, chain_input
-from phloem.analysis.mcmc_options import mcmc_settings
+from phloem.analysis.mcmc_options import mcmc_settings, merged_options
 from phloem.analysis.mrbayes import block_analysis
 from phloem.inference.mcmc.structure import printed_names
 from phloem.io.newick import parse_newick
@@ -29,7 +29,7 @@ BOUND = 2e-3  # seven digits of a log-likelihood, six of every number it depends
 
 def read(name: str, **options) -> ChainInput:
     block = block_analysis(FOLDER / name)
-    settings = mcmc_settings(block.options | options)
+    settings = mcmc_settings(merged_options(block, {}, options)[0])
     return chain_input(replace(settings, of_block=block.file))
 
 

@@ -145,7 +145,9 @@ def _without_meaning(found: Mapping[str, Any], given: Mapping[str, Any]) -> list
     """What a MRBAYES block alone says, and MrBayes itself would have no use for."""
     of_swaps = _OF_SWAPS if found.get("chains") == 1 else ()
     of_trees = _OF_TREES if found.get("stepping_stone") else ()
-    return [name for name in (*of_swaps, *of_trees) if name in found and name not in given]
+    corrected = any(name in str(found.get("model")).upper() for name in ("+ASC", "MKV"))
+    of_asc = ("asc",) if "model" in given and not corrected else ()
+    return [name for name in (*of_swaps, *of_trees, *of_asc) if name in found and name not in given]
 
 
 def _refuse_contradictions(block: BlockAnalysis, given: Mapping[str, Any]) -> None:
