@@ -68,6 +68,7 @@ _CPU = (
     "density/terms/compiled/",
     "inference/mcmc/compiled/",
     "hardware/numba_compile",
+    "hardware/numba_records",
 )
 _GPU = (
     "pruning/gpu/",

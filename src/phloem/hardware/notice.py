@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 NOTICES = {
-    "cpu": "compiling: the first run after an installation takes up to a minute or two",
+    "cpu": "compiling: the first run after an installation takes up to a minute",
     "gpu": "compiling for this GPU: up to half a minute, once; later runs find it done",
 }
 

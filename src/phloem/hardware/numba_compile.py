@@ -24,6 +24,7 @@ from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, register_model, typeof_impl
 
 from phloem.hardware.notice import compilation_begins
+from phloem.hardware.numba_records import Reference, read_whole
 
 _functions: list[Any] = []
 _PACKAGE = Path(__file__).parents[1]
@@ -176,6 +177,10 @@ class _ForCompiled(_Dispatcher):
 
     suffix, compiler = ".inside", _PartCompiler
 
+    def compile(self, sig: Any) -> Any:
+        """Once for a kind of number, and not again for each that a call writes out."""
+        return super().compile(tuple(types.unliteral(kind) for kind in sig))
+
     def enable_caching(self) -> None:
         self._cache = _PartCache(self.py_func)
 
@@ -248,6 +253,9 @@ def _converted(context: Any, builder: Any, value: Any, have: Any, want: Any) -> 
     fields = []
     for i, (one, other) in enumerate(zip(tuple(have), tuple(want), strict=True)):
         field = builder.extract_value(value, i)
+        if isinstance(one, Reference):
+            field = read_whole(context, builder, one, field)
+            one = one.record
         if one != other and isinstance(one, types.BaseTuple) and isinstance(other, types.BaseTuple):
             inner = _converted(context, builder, field, one, other)
             field = context.make_tuple(builder, other, inner)

@@ -74,6 +74,19 @@ def test_a_gradient_needs_few_compiled_entries():
     assert int(run.stdout) <= 9  # sums of tasks are one of them: it spares every call 30 µs
 
 
+def test_a_number_that_is_written_out_compiles_nothing_again():
+    @door.uncounted
+    def twice(x, pair):
+        return x + x + pair[1]
+
+    @door.compiled(cache=False)
+    def several(x):
+        return twice(x, (x, x)) + twice(3, (x, 0)) + twice(-1, (0, 1)) + twice(0.5, (x, x))
+
+    assert several(10) == 30 + 6 - 1 + 11.0
+    assert len(twice.inside.overloads) == 2  # of integers, and of real numbers
+
+
 def test_compiled_callers_and_python_have_forms_of_their_own():
     """A form that only compiled code calls lacks what takes Python's arguments apart."""
 

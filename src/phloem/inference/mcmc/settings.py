@@ -186,7 +186,7 @@ def check_coupling(n_chains: int, usual: bool) -> None:
     """InputError for heating or swaps of a single chain, of any sampler. usual: nothing was said of them."""
     if n_chains == 1 and not usual:
         raise InputError(
-            "heating and swaps are of several chains", hint="Ask for more --chains, or leave it out."
+            "heating and swaps are of several chains", hint="Ask for them (--chains 4), or leave it out."
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from phloem.hardware.numba_compile import compiled, merged, uncounted
+from phloem.hardware.numba_compile import compiled, uncounted
 from phloem.inference.mcmc.compiled.propose import begin, propose
 from phloem.inference.mcmc.compiled.run import chain_prior
 from phloem.inference.mcmc.records import LIKELIHOOD, PRIOR
@@ -59,7 +59,7 @@ def set_slope(data, state, shared, scratch, downs, room, h, proposed):
     _add_prior(data, state, h, new, lengths, slope, data.heat[state.rank[h]])
 
 
-@merged
+@uncounted
 def _add_prior(data, state, h, slot, lengths, slope, heat):
     """From d log likelihood / d length to the slope of the heated posterior by log lengths. The prior's is a
     difference: every family then has one."""

@@ -8,7 +8,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.records import (
     ALPHA,
     CHOICE,
@@ -135,7 +135,7 @@ def category_rates(recipes, part, shape, n, rates):
 FEW_STATES = 8
 
 
-@merged
+@uncounted
 def _matrix(row, values):
     """The row of a partition's fixed exchangeabilities and frequencies: that of its number of a matrix."""
     return row[MATRIX] + (int(values[row[CHOICE]]) if row[CHOICE] >= 0 else 0)
@@ -273,7 +273,7 @@ def set_model(recipes, part, values, numbers, addresses, scratch):
     float64_at(addresses[INVARIANT], (2,))[1 - used] = proportion
 
 
-@merged
+@uncounted
 def make_one_zero(values, s):
     """The largest eigenvalue of a rate matrix is 0 and no other is positive: the rounding of one, times a
     branch of 1e20, would be a matrix of infinite entries."""
@@ -285,7 +285,7 @@ def make_one_zero(values, s):
         values[top] = 0.0
 
 
-@merged
+@uncounted
 def _set_process(recipes, part, row, values, n, model, scratch):
     s = n.states
     if row[FREQUENCIES] >= 0:
@@ -315,7 +315,7 @@ def _set_process(recipes, part, row, values, n, model, scratch):
                 right[k, i] = x / root
 
 
-@merged
+@uncounted
 def _set_rates(recipes, part, row, values, n, model):
     rates, weights = model.rates, model.weights
     proportion = values[row[INVARIABLE]] if row[INVARIABLE] >= 0 else recipes.invariable[part]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from phloem.hardware.numba_compile import merged
+from phloem.hardware.numba_compile import uncounted
+from phloem.hardware.numba_records import by_reference
 from phloem.inference.mcmc.compiled.dispatch import Proposal, propose_kind
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.mcmc.compiled.unrooted import hang, unroot
@@ -20,7 +21,7 @@ from phloem.inference.mcmc.records import (
 from phloem.pruning.cpu.cell_records import OTHER_BELOW, OTHER_CHILDREN, OTHER_TIPS
 
 
-@merged
+@uncounted
 def begin(state, h):
     """Copy the accepted tree and numbers into the proposal's slot."""
     old, new = state.slot[h], 1 - state.slot[h]
@@ -35,7 +36,7 @@ def begin(state, h):
         state.values[h, new, i] = state.values[h, old, i]
 
 
-@merged
+@uncounted
 def propose(data, state, shared, scratch, h, move):
     """Change the proposal's slot by one turn of a move; returns the log Hastings ratio, -inf for an
     impossible proposal."""
@@ -68,7 +69,7 @@ def propose(data, state, shared, scratch, h, move):
     )  # fmt: skip
     if on == OF_TOPOLOGY:
         unroot(state.parent[h, s], left, right, data.n_tips, scratch.adjacency, scratch.edge)
-    ratio = propose_kind(data.moves.kind[move], proposal)
+    ratio = propose_kind(data.moves.kind[move], by_reference(proposal))
     if on == OF_TOPOLOGY:
         hang(
             scratch.adjacency, scratch.edge, data.n_tips, state.parent[h, s], left, right, state.order[h, s],
@@ -80,7 +81,7 @@ def propose(data, state, shared, scratch, h, move):
     return ratio
 
 
-@merged
+@uncounted
 def obeys(rules, n_tips, left, right, order, sums):
     """Whether a tree obeys constraints.split_rules; one that does not has prior density 0. sums: (N,), to
     work in; those of inner nodes are overwritten."""
@@ -96,7 +97,7 @@ def obeys(rules, n_tips, left, right, order, sums):
     return True
 
 
-@merged
+@uncounted
 def _permute(lengths, branch, kept):
     """Give every node the length of the branch it now has; 0 to the root and the node beside tip 0."""
     for g in range(lengths.shape[0]):
@@ -106,7 +107,7 @@ def _permute(lengths, branch, kept):
             lengths[g, x] = kept[g, branch[x]] if branch[x] >= 0 else 0.0
 
 
-@merged
+@uncounted
 def mark_moved(n_tips, old, left, right, order, keys, new_keys, moved):
     """What of a proposed topology is other than it was (cell_records.ProposedTree.moved). old: (left, right)
     of the accepted one; keys, new_keys: (N,) of the sets of tips below. A node with the same two children

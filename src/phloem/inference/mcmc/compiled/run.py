@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 
 from phloem.density.terms.compiled.dispatch import log_prior
-from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_compile import uncounted
+from phloem.hardware.numba_records import by_reference
 from phloem.inference.mcmc.compiled.jumps import note_proposal
 from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, mark_moved, propose
@@ -49,6 +50,12 @@ def advance(data, state, shared, scratch, n_generations, task, resume, first):
     look at first. Returns FINISHED, or a chain that waits, locked, for the caller to write the models of its
     proposal, or (shared.asks) the values of cells that are not here: call again with resume.
     """
+    own = by_reference(data), by_reference(state), by_reference(shared), by_reference(scratch)
+    return _advance(own[0], own[1], own[2], own[3], n_generations, task, resume, first)
+
+
+@uncounted
+def _advance(data, state, shared, scratch, n_generations, task, resume, first):
     n_chains, idle, i, left = len(state.slot), 0, 0, True
     while True:
         h = resume
@@ -82,7 +89,7 @@ def advance(data, state, shared, scratch, n_generations, task, resume, first):
         exchange(shared.lock, h, 0)
 
 
-@merged
+@uncounted
 def _finish_swap(state, shared, h, data, task):
     """Swap the temperatures of chain h, which this thread has, where its generation asks for that and the
     other chain has come as far; without a partner there is nothing to wait for."""
@@ -118,7 +125,7 @@ def swap_chains(heat, log_likelihood, log_prior, rank, tried, accepted, i, j, lo
         rank[i], rank[j] = b, a
 
 
-@merged
+@uncounted
 def _step(data, state, shared, scratch, h, task):
     """One Metropolis–Hastings step of chain h at its temperature: posterior**heat (Altekar et al. 2004), or
     at its powers of prior and likelihood.
@@ -192,7 +199,7 @@ def chain_prior(data, state, h, slot):
     return total
 
 
-@merged
+@uncounted
 def _models_wait(data, state, h, scratch, refresh):
     """Write the models of the proposal that the compiled recipes cover; True if there are others. refresh:
     write them whatever changed, so that numbers do not depend, in their last bits, on how they were made."""
@@ -210,7 +217,7 @@ def _models_wait(data, state, h, scratch, refresh):
     return waits
 
 
-@merged
+@uncounted
 def _evaluate(data, state, shared, scratch, h, move, everything):
     """Log-likelihoods of the proposal of chain h, all its cells here, some of which idle threads may take;
     everything: trust no cache."""
@@ -254,7 +261,7 @@ def take_cells(data, state, shared, scratch, h):
         fetch_add(shared.cells_done, h, 1)
 
 
-@merged
+@uncounted
 def _settle(data, state, shared, h, taken, likelihood, prior, refresh):
     if taken:
         state.log_likelihood[h], state.log_prior[h] = likelihood, prior

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.jumps import ALIKE, note_jump
 from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, propose
@@ -97,7 +97,7 @@ def advance_group(data, state, shared, scratch, forests, group, resume):
     return FINISHED
 
 
-@merged
+@uncounted
 def cell_of(fields, part, k):
     """(forest, its chain) of a part of chain k of a group. fields: (L, 13), behind those of write_model the
     forest of every part, its number among the parts there, and how many these are."""
@@ -254,7 +254,7 @@ def write_change(data, state, shared, scratch, row, numbers):
             shared.waits[h] = 1
 
 
-@merged
+@uncounted
 def _write_edits(n_tips, left, right, old, new, change, k):
     """Nodes whose two children are others."""
     for x in range(n_tips, left.shape[1]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.time.ancestors.branches import (
     count_at_sites,
     count_rest,
@@ -22,7 +22,7 @@ from phloem.inference.time.ancestors.branches import (
 from phloem.inference.time.ancestors.draws import drawn_state
 
 
-@merged
+@uncounted
 def draw_categories(rng, memory, n_tips, model, tree):
     """Categories of all sites from their conditional distribution; counts are to be made anew."""
     n_categories, below = memory.shares.shape[1], memory.below
@@ -40,7 +40,7 @@ def draw_categories(rng, memory, n_tips, model, tree):
         memory.category[s] = drawn_state(rng, logs[s])
 
 
-@merged
+@uncounted
 def set_below(memory, model, tree):
     """p of all branches, and Σ log P_ii over the branches below every node, by category and state i."""
     below = memory.below
@@ -56,7 +56,7 @@ def set_below(memory, model, tree):
                     below[x, c, i] += below[child, c, i] + math.log(p[i, i])
 
 
-@merged
+@uncounted
 def add_changes(memory, n_tips, x, one, other):
     """What the sites that change on the branch above x, or are not known below, say besides."""
     logs, below, inner = memory.by_site, memory.below, x >= n_tips
@@ -81,7 +81,7 @@ def to_weights(logs, power):
         logs[c] = math.exp(power * (logs[c] - most))
 
 
-@merged
+@uncounted
 def recount(memory, n_tips, tree):
     """All shares and counts, from the sequences: of the root site by site, of all others by differences."""
     order, n = tree.order, tree.order.shape[0]

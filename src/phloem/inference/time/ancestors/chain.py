@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_records import by_reference
 from phloem.inference.mcmc.compiled.random import below
 from phloem.inference.time.ancestors.branches import log_of_branch, log_of_root, slope_of_branch
 from phloem.inference.time.ancestors.categories import draw_categories, recount
@@ -87,12 +88,14 @@ def answer(table, before, now, cell, rng, asked, by_length):
     now are one tree. TAKE: take over what was proposed; the log-likelihood. SLOPES: derivatives; 0.
     SITE_RATES: draw the categories of all sites; 0, and the value of EVERYTHING is to be asked for next."""
     what, numbers, addresses, n_tips = asked[WHAT], cell[0], cell[1], table[N_TIPS]
-    memory, n, slots = memory_at(table), cell_numbers(numbers), int64_at(addresses[SLOT], (2,))
+    memory, n = by_reference(memory_at(table)), cell_numbers(numbers)
+    slots = int64_at(addresses[SLOT], (2,))
     if what == TAKE:
         slots[0] = slots[1]
     elif what != SLOPES:
         slots[1] = 1 - slots[0] if asked[OTHER_MODEL] != 0 else slots[0]
-    model = cell_model(n, addresses, slots[0] if what == SLOPES and asked[PROPOSED] == 0 else slots[1])
+    slot = slots[0] if what == SLOPES and asked[PROPOSED] == 0 else slots[1]
+    model = by_reference(cell_model(n, addresses, slot))
     if what == TAKE:
         return taken(memory, n_tips, before, now, model, rng)
     if what == SITE_RATES:
@@ -107,7 +110,7 @@ def answer(table, before, now, cell, rng, asked, by_length):
     return value(memory, n_tips, before, now, model, rng, asked)
 
 
-@merged
+@uncounted
 def value(memory, n_tips, before, now, model, rng, asked):
     """VALUE and ONE."""
     near, root, change, size = memory.near, now.parent.shape[0] - 1, 0.0, 0
@@ -154,7 +157,7 @@ def total_of(values):
     return total
 
 
-@merged
+@uncounted
 def taken(memory, n_tips, before, now, model, rng):
     """TAKE."""
     near, root = memory.near, now.parent.shape[0] - 1
@@ -171,7 +174,7 @@ def taken(memory, n_tips, before, now, model, rng):
     return total_of(memory.value)
 
 
-@merged
+@uncounted
 def slopes(memory, tree, model, by_length, by_rate, parameters):
     """d log-likelihood / d length of every branch, / d rate of every category (C,), and with parameters of
     the model's matrix: its share in the eigenbasis, in memory.by_eigen."""
@@ -185,7 +188,7 @@ def slopes(memory, tree, model, by_length, by_rate, parameters):
     by_length[root] = 0.0
 
 
-@merged
+@uncounted
 def of_model(memory, n, model, down):
     """Derivatives by the model, where the likelihood's way down leaves its own: d/dQ_ij = Σ_kl V⁻¹_ki M_kl
     V_jl with M = memory.by_eigen, and by the root's frequencies and the weights of categories."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import below, uniform
 from phloem.inference.time.ancestors.branches import (
     count_at_sites,
@@ -120,7 +120,7 @@ def how_many(rng, n, chance):
     return k
 
 
-@merged
+@uncounted
 def draw(rng, memory, n_tips):
     """Draw ancestors anew, given their neighbours in the proposed tree: into memory.fresh. sums was called
     before. Other sites at which one of them differs from its neighbours are added to memory.sites."""
@@ -199,7 +199,7 @@ def is_untouched(near, fresh, s, i):
     return untouched
 
 
-@merged
+@uncounted
 def take_drawn(memory, n_tips, model, tree):
     """Take over what was drawn: sequences, shares, counts and log-likelihoods of the branches at them."""
     near = memory.near

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.time.ancestors.branches import mask_at, matrix, note_sites, state_of
 from phloem.inference.time.ancestors.sequences import MOST
 
@@ -32,7 +32,7 @@ def forget(near):
     near.notes[REDRAWN] = 0
 
 
-@merged
+@uncounted
 def find_redrawn(near, n_tips, before, now):
     """Ancestors whose children are others now: into near.redrawn. False for too many."""
     n, possible = 0, True
@@ -191,7 +191,7 @@ def set_alike(near, i):
         near.mask[near.beside[b]] = np.uint8(1 << i)
 
 
-@merged
+@uncounted
 def sums(memory, n_tips, model, before, now):
     """How the log-likelihood of the neighbours given all else changes, its power summed over the ancestors
     that are to be drawn anew."""

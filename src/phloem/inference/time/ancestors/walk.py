@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 
 from phloem.hardware.numba_compile import uncounted
+from phloem.hardware.numba_records import by_reference
 from phloem.inference.mcmc.compiled.random import below, uniform
 from phloem.inference.time.ancestors.branches import log_of_branch, log_of_root
 from phloem.inference.time.ancestors.chain import memory_at, total_of
@@ -48,9 +49,9 @@ GAINED, LENGTH = range(2)  # of Walk.found
 @uncounted
 def walk(table, numbers, addresses, w, n_steps):
     """So many steps; the log-likelihood after them. w.found[GAINED] is how the log prior density changed."""
-    memory, n_tips = memory_at(table), table[N_TIPS]
+    memory, n_tips = by_reference(memory_at(table)), table[N_TIPS]
     slots = int64_at(addresses[SLOT], (2,))
-    model = cell_model(cell_numbers(numbers), addresses, slots[0])
+    model = by_reference(cell_model(cell_numbers(numbers), addresses, slots[0]))
     forget(memory.near)  # what a proposal that was not taken has left there
     begin(w)
     for _ in range(n_steps):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from phloem.density import clocks
-from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.time.ancestors.sequences import (
     LEAP,
     ONE,
@@ -25,7 +25,7 @@ FARTHER = 0.25  # acceptance of steps that go a distance
 A_SWEEP = 16  # taxa for each ancestor that is drawn in one move
 
 
-@merged
+@uncounted
 def lineages(state, slot):
     """The tree of a slot, its lengths by the only clock."""
     return Lineages(
@@ -48,7 +48,7 @@ def ask_ancestors(data, state, scratch, what, flags, now):
     return with_ancestors(data.ancestors, given)
 
 
-@merged
+@uncounted
 def move_ancestors(data, state, scratch, move, tuning):
     """A move that is always taken: of ancestors alone, or a walk; counted here."""
     if data.moves.kind[move] == WALKS:
@@ -59,7 +59,7 @@ def move_ancestors(data, state, scratch, move, tuning):
     state.accepted[move] += 1
 
 
-@merged
+@uncounted
 def draw_ancestors(data, state, scratch, rates):
     """Draw some ancestors of the accepted state from their conditional distributions, or the categories of
     all sites (rates: 1); the log-likelihood with them."""
@@ -109,7 +109,7 @@ def walk_about(data, state, scratch, move, tuning):
         state.tuning[move] = min(max(value, data.moves.bounds[move, 0]), data.moves.bounds[move, 1])
 
 
-@merged
+@uncounted
 def other_topology(data, state):
     """Whether some node of the proposal has other children."""
     old, new, other = state.slot[0], 1 - state.slot[0], False
@@ -120,7 +120,7 @@ def other_topology(data, state):
     return other
 
 
-@merged
+@uncounted
 def set_keys(data, state, scratch):
     """scratch.keys of the accepted topology, which moves of topologies do not keep where ancestors are
     sampled."""

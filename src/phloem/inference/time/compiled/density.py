@@ -7,7 +7,7 @@ import math
 from phloem.density import calibrations, clocks
 from phloem.density.terms.compiled.dispatch import log_density_of_kind, log_prior
 from phloem.density.tree_priors.tree_prior import Genealogy
-from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.time.compiled.by_address import DEVIATIONS, TREE_PRIOR
 from phloem.inference.time.records import LAST_PRIOR, LAST_TREE
 
@@ -31,7 +31,7 @@ def sort_by_height(heights, order):
         order[j + 1] = x
 
 
-@merged
+@uncounted
 def prior_of(data, state, scratch, slot):
     """Log prior density of a slot by heights, deviations and numbers; -inf outside. Writes derivatives by
     heights (scratch.by_height) and those of the tree prior and the clock's by numbers (scratch.by_value);
@@ -61,7 +61,7 @@ def prior_of(data, state, scratch, slot):
     return total if total == total else -math.inf
 
 
-@merged
+@uncounted
 def _inside(blocks, values):
     """Whether all numbers are inside their bounds."""
     inside = True
@@ -71,7 +71,7 @@ def _inside(blocks, values):
     return inside
 
 
-@merged
+@uncounted
 def _clock_prior(data, state, scratch, slot):
     """Of every clock's deviations, standard normal each or as the clock has them, d/dε into
     scratch.by_deviation; and of its rate where the prior is the CTMC reference, Gamma(½) with the tree's
@@ -102,7 +102,7 @@ def _clock_prior(data, state, scratch, slot):
     return total
 
 
-@merged
+@uncounted
 def _known_ages(data, state, scratch, slot):
     """Of the ages of calibrated clades; -inf where taxa that must be together are not."""
     known, ages, total = data.calibrations, scratch.ages, 0.0
@@ -130,7 +130,7 @@ def _known_ages(data, state, scratch, slot):
     return total
 
 
-@merged
+@uncounted
 def add_number_slopes(data, values, which, by_value):
     """Add derivatives of the own priors of the numbers that a Hamiltonian move changes, by differences: a row
     of the table at a time."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from phloem.density import clocks, heights
 from phloem.density.local_clocks import Branches
-from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.random import normal, uniform
 from phloem.inference.time.compiled.by_address import LENGTHS_ALONG, PULL_BACK_ALONG
 from phloem.inference.time.compiled.coordinates import (
@@ -80,7 +80,7 @@ def clade_entry(state, key):
     return -1
 
 
-@merged
+@uncounted
 def set_scales(data, state, scratch, which):
     """scratch.scale (D,): 0 for coordinates that the move does not change."""
     n, scale, clock, rows = state.parent.shape[1], scratch.scale, data.clock, state.usual.shape[0]
@@ -104,7 +104,7 @@ def set_scales(data, state, scratch, which):
             scale[rows * n + i] = math.sqrt(state.number_variance[i]) if moves else 0.0
 
 
-@merged
+@uncounted
 def begin_trajectory(data, state, scratch, which):
     """Coordinates of the accepted state, scales, and momenta drawn anew; returns their energy."""
     n, old = state.parent.shape[1], state.slot[0]
@@ -123,7 +123,7 @@ def begin_trajectory(data, state, scratch, which):
     return energy
 
 
-@merged
+@uncounted
 def plan_trajectory(data, state, scratch, which, step):
     """How many steps of a length, at random, so that no trajectory comes back to where it began; and how many
     of them make one of the likelihood's."""
@@ -135,20 +135,20 @@ def plan_trajectory(data, state, scratch, which, step):
     pending[STEP], pending[STEPS], pending[INNER], pending[LENGTH] = 0, inner * outer, inner, step
 
 
-@merged
+@uncounted
 def lands(pending):
     """Whether a step ends where the likelihood acts, or may: only there is the momenta's half step done apart
     from the next one's."""
     return pending[STEP] % pending[INNER] == 0
 
 
-@merged
+@uncounted
 def is_whole(pending, which):
     """Whether the likelihood acts at this step."""
     return which != DATES and lands(pending)
 
 
-@merged
+@uncounted
 def leap(scratch):
     """Half a step of the momenta, after steps that did not land a whole one, and one of the coordinates."""
     pending = scratch.pending
@@ -161,7 +161,7 @@ def leap(scratch):
     pending[STEP] += 1
 
 
-@merged
+@uncounted
 def land(scratch):
     """The other half, where a step lands; returns the energy of the momenta."""
     pending, energy = scratch.pending, 0.0
@@ -173,7 +173,7 @@ def land(scratch):
     return energy
 
 
-@merged
+@uncounted
 def branches(data, state, scratch, c):
     """The proposal as a clock along the tree, the c-th, sees it."""
     new, first, end = 1 - state.slot[0], data.clock.rate[c], data.clock.rate[c] + data.clock.size
@@ -184,14 +184,14 @@ def branches(data, state, scratch, c):
     )  # fmt: skip
 
 
-@merged
+@uncounted
 def spread_of(clock, values, c):
     """The parameter of a clock's spread, 0 without, and s."""
     spread = values[clock.spread[c]] if clock.spread[c] >= 0 else 0.0
     return spread, log_spread(clock.kind, spread)
 
 
-@merged
+@uncounted
 def set_all_lengths(data, state, scratch):
     """Branch lengths of the proposal by every clock; False where a branch lasts no time."""
     new, clock, possible = 1 - state.slot[0], data.clock, True
@@ -208,7 +208,7 @@ def set_all_lengths(data, state, scratch):
     return possible
 
 
-@merged
+@uncounted
 def place(data, state, scratch, which, proposed):
     """Write the point of the coordinates scratch.y into the proposal's slot, unless that holds it (proposed:
     False, the start); returns the log Jacobian, -inf where a branch lasts no time. Branch lengths are written
@@ -240,7 +240,7 @@ def place(data, state, scratch, which, proposed):
     return total if total == total else -math.inf
 
 
-@merged
+@uncounted
 def add_slopes(data, state, scratch, which):
     """From what prior_of and the likelihood left to slopes by coordinates: of the prior and the Jacobian in
     scratch.slope (D,), and where the likelihood acts its own in scratch.kick. Returns what the log density
@@ -280,7 +280,7 @@ def add_slopes(data, state, scratch, which):
     return extra
 
 
-@merged
+@uncounted
 def _hold_distances(data, state, scratch):
     """Slopes of every clock's deviations where distances are held; returns what the log density gains."""
     new, clock, extra = 1 - state.slot[0], data.clock, 0.0
@@ -295,7 +295,7 @@ def _hold_distances(data, state, scratch):
     return extra
 
 
-@merged
+@uncounted
 def _pull_back_clocks(data, state, scratch):
     """Slopes of the likelihood by branch lengths to those by heights, which are of all clocks together, and
     by every clock's deviations and numbers."""
@@ -318,7 +318,7 @@ def _pull_back_clocks(data, state, scratch):
             _add_clock_slopes(clock, values, c, by_rate, by_s, scratch.by_value)
 
 
-@merged
+@uncounted
 def _add_clock_slopes(clock, values, c, by_rate, by_s, by_value):
     """From those by the logarithm of a clock's rate and by s."""
     by_value[clock.rate[c]] += by_rate / values[clock.rate[c]]
@@ -327,7 +327,7 @@ def _add_clock_slopes(clock, values, c, by_rate, by_s, by_value):
         by_value[clock.spread[c]] += by_s * spread_slope(clock.kind, spread, s)
 
 
-@merged
+@uncounted
 def end_trajectory(data, state, scratch, which, change, tuning):
     """Count a trajectory that left its range (change: -inf), and adapt the step while tuning."""
     n, worst = state.parent.shape[1], data.n_tips
@@ -342,7 +342,7 @@ def end_trajectory(data, state, scratch, which, change, tuning):
         state.diverged_at[worst] += 1
 
 
-@merged
+@uncounted
 def _force(scratch, i):
     return abs(scratch.slope[i] + scratch.kick[i]) * scratch.scale[i]
 
@@ -358,7 +358,7 @@ def adapt_step(steps, target, acceptance):
     steps[LOG_MEAN] = weight * steps[LOG_STEP] + (1.0 - weight) * steps[LOG_MEAN]
 
 
-@merged
+@uncounted
 def learn_scales(data, state, scratch):
     """Add the accepted state's coordinates to means and squares of the window (Welford 1962)."""
     old, n, y = state.slot[0], state.parent.shape[1], scratch.y

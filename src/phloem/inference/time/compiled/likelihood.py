@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from phloem.density.traits import FRESH, Lineage
 from phloem.density.traits import SLOPES as TRAIT_SLOPES
-from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.model import category_rates, model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import mark_moved
 from phloem.inference.mcmc.records import (
@@ -63,7 +63,7 @@ SAME, WRITTEN, BY_CALLER = range(3)  # what is to be done about a proposal's mod
 ALPHA_STEP = 1e-4  # relative, of differences of a gamma's category rates
 
 
-@merged
+@uncounted
 def set_engine_numbers(data, values, engine):
     """The substitution model's numbers (e,) from the chain's: shares of rates up to a factor."""
     for i in range(engine.shape[0]):
@@ -71,7 +71,7 @@ def set_engine_numbers(data, values, engine):
         engine[i] = values[k] if k >= 0 else 1.0
 
 
-@merged
+@uncounted
 def mark_topology(data, state, scratch):
     """Mark what a proposed topology changed in scratch.moved; returns whether it changed anything."""
     old, new, changed = state.slot[0], 1 - state.slot[0], False
@@ -83,7 +83,7 @@ def mark_topology(data, state, scratch):
     return changed
 
 
-@merged
+@uncounted
 def propose_model(data, state, scratch, everything):
     """Write the models of the proposal into the cells' spare slots where they are others, or everything is
     asked for. Returns SAME, WRITTEN, or BY_CALLER: one is another that only Python can make."""
@@ -105,7 +105,7 @@ def propose_model(data, state, scratch, everything):
     return found
 
 
-@merged
+@uncounted
 def evaluate(data, state, scratch, model_changed, reordered, everything):
     """Log-likelihood of the proposal's slot; the cells compute what differs from the accepted state.
     model_changed: whether some part's did; scratch.engine then has the numbers of both."""
@@ -124,7 +124,7 @@ def evaluate(data, state, scratch, model_changed, reordered, everything):
     return total
 
 
-@merged
+@uncounted
 def slopes(data, state, scratch, proposed, parameters):
     """Log-likelihood, and its derivatives by branch lengths into scratch.by_length, of every clock, and, with
     parameters, by the model's numbers into scratch.by_engine, else 0. proposed: of the proposal that was
@@ -176,7 +176,7 @@ def add_model_slopes(data, part, numbers, addresses, down, scratch, proposed):
         scratch.by_engine[row[INVARIABLE]] += total + by_p
 
 
-@merged
+@uncounted
 def add_process_slopes(data, part, n, down, scratch, by_q):
     """Q_ij = base_ij · shares_ij π_j / μ, μ = Σ_{i≠j} π_i base_ij · shares_ij π_j. With A_ij = dL/dQ_ij -
     dL/dQ_ii: dL = Σ A_ij d(Q_ij μ) / μ - Σ A_ij Q_ij dμ / μ."""
@@ -215,7 +215,7 @@ def add_process_slopes(data, part, n, down, scratch, by_q):
             out[first + i] += at_root[i] + constant[i]
 
 
-@merged
+@uncounted
 def add_alpha_slope(data, part, n_categories, by_rate, rates, scratch):
     """By the shape of the rates: differences of the categories' rates, which cost no likelihood."""
     recipes, row, total = data.recipes, data.recipes.rows[part], 0.0
@@ -252,7 +252,7 @@ class Wanted(NamedTuple):
     whole: bool
 
 
-@merged
+@uncounted
 def assess(data, state, scratch, wanted):
     """Log prior and log-likelihood of the proposal's slot, each times its power, -inf outside; without it in
     scratch.last. With slopes also derivatives: by heights and numbers of the priors in scratch.by_height and
@@ -291,7 +291,7 @@ def assess(data, state, scratch, wanted):
     return prior if prior < math.inf else -math.inf  # what overflows, or is no number, is no state to be in
 
 
-@merged
+@uncounted
 def trait_of(data, state, scratch, wanted):
     """Of the trait on the proposal: prior of its routes and likelihood; its slopes where they are wanted."""
     old, new = state.slot[0], 1 - state.slot[0]
@@ -304,7 +304,7 @@ def trait_of(data, state, scratch, wanted):
     return log_trait(data.trait_density, own)
 
 
-@merged
+@uncounted
 def sampled_ancestors(data, state, scratch, wanted):
     """The likelihood together with sequences of ancestors; derivatives as slopes has them."""
     value, changed = state.log_likelihood[0], int(wanted.model_changed)
@@ -322,7 +322,7 @@ def sampled_ancestors(data, state, scratch, wanted):
     return value
 
 
-@merged
+@uncounted
 def weigh_slopes(scratch):
     """Derivatives of the likelihood to those of its power."""
     for c in range(scratch.by_length.shape[0]):
@@ -332,7 +332,7 @@ def weigh_slopes(scratch):
         scratch.by_engine[i] *= scratch.power[OF_LIKELIHOOD]
 
 
-@merged
+@uncounted
 def weigh_prior_slopes(scratch):
     """Derivatives of the prior to those of its power; those of a trait are weighed where they are added."""
     power = scratch.power[OF_PRIOR]
@@ -344,7 +344,7 @@ def weigh_prior_slopes(scratch):
             scratch.by_deviation[c, x] *= power
 
 
-@merged
+@uncounted
 def ask(data, state, scratch, wanted):
     """Say what of the likelihood is wanted; returns it where the device can be asked from here, else nan."""
     asked = scratch.asked
@@ -359,7 +359,7 @@ def ask(data, state, scratch, wanted):
     return answer(data.on_device, (scratch.there, asked, scratch.last, tree, state.lengths, state.slot, own))
 
 
-@merged
+@uncounted
 def settle(data, state, scratch, model_changed):
     """Take the proposal of every cell over; or tell the caller to do that, before anything else is asked.
     With ancestors these are drawn now, and scratch.last has the log-likelihood with them."""

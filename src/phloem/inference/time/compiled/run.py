@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 
-from phloem.hardware.numba_compile import merged, uncounted
+from phloem.hardware.numba_compile import uncounted
+from phloem.hardware.numba_records import by_reference
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNING_BATCH
 from phloem.inference.time.compiled.ancestors import move_ancestors, other_topology, set_keys
@@ -76,7 +77,7 @@ FINISHED, WAITS = range(2)
 SAMPLE, TUNE, LEARN, REFRESH = range(4)  # tasks
 
 
-@merged
+@uncounted
 def begin(state):
     """Copy the accepted state into the proposal's slot."""
     old, new = state.slot[0], 1 - state.slot[0]
@@ -93,7 +94,7 @@ def begin(state):
         state.groups[new, i] = state.groups[old, i]
 
 
-@merged
+@uncounted
 def _take(state, scratch, topology):
     """Take the proposal over, as it was assessed."""
     state.log_likelihood[0], state.log_prior[0] = scratch.last[LAST_LIKELIHOOD], scratch.last[LAST_PRIOR]
@@ -106,6 +107,11 @@ def _take(state, scratch, topology):
 
 @uncounted
 def advance(data, state, scratch, n_moves, task):
+    return _advance(by_reference(data), by_reference(state), by_reference(scratch), n_moves, task)
+
+
+@uncounted
+def _advance(data, state, scratch, n_moves, task):
     """Go on until so many moves are done since scratch.done[MOVES] was 0. task: SAMPLE; TUNE: adapt moves and
     steps, which only burn-in may; LEARN: and scales; REFRESH: one evaluation of the accepted state that
     trusts no cache, at a start and from a checkpoint (models that only Python can make must be written).
@@ -195,7 +201,7 @@ def advance(data, state, scratch, n_moves, task):
     return FINISHED
 
 
-@merged
+@uncounted
 def _go_on(data, state, scratch, which):
     """Begin a trajectory, or take its next step; False where that leads nowhere."""
     pending, begun = scratch.pending, scratch.pending[STEPS] > 0.0
@@ -213,7 +219,7 @@ def _go_on(data, state, scratch, which):
     return pending[JACOBIAN] > -math.inf
 
 
-@merged
+@uncounted
 def _draw(data, state):
     """Which move comes next."""
     u, move = uniform(state.rng), 0
@@ -222,7 +228,7 @@ def _draw(data, state):
     return move
 
 
-@merged
+@uncounted
 def _prepare(data, state, scratch, move, fresh):
     """Make the proposal of a move; its log Hastings ratio and whether branches changed into scratch.pending.
     Returns False for an impossible one."""
@@ -242,7 +248,7 @@ def _prepare(data, state, scratch, move, fresh):
     return possible
 
 
-@merged
+@uncounted
 def _follow(data, state):
     """Let groups follow the proposal's joinings, one time in two; returns the log Hastings ratio."""
     if uniform(state.rng) < 0.5:
@@ -257,7 +263,7 @@ def _follow(data, state):
     )
 
 
-@merged
+@uncounted
 def _propose(data, state, scratch, move):
     new, first, size, low, high, own = 1 - state.slot[0], 0, 0, 0.0, 0.0, 0
     if data.moves.on[move] == OF_TREE:
@@ -273,10 +279,10 @@ def _propose(data, state, scratch, move):
         data.clock.free, own, data.clock.kind, data.tree_first, state.groups[new], data.tip_bounds,
         data.moving, scratch.edges, scratch.stack, scratch.spots, scratch.parsimony,
     )  # fmt: skip
-    return propose_kind(data.moves.kind[move], proposal)
+    return propose_kind(data.moves.kind[move], by_reference(proposal))
 
 
-@merged
+@uncounted
 def _set_branches(data, state, scratch, held):
     """Lengths of the proposal, by every clock; held: of branches whose durations changed the deviations
     instead. Returns how many lengths are others, -1 where a branch lasts no time."""
@@ -305,13 +311,13 @@ def _set_branches(data, state, scratch, held):
     return changed
 
 
-@merged
+@uncounted
 def _alike(a, b):
     """The same but for rounding."""
     return abs(a - b) < 1e-13 * b
 
 
-@merged
+@uncounted
 def _count(data, state, move, taken, tuning):
     """Count a move, and adapt it as mcmc.compiled.run.tune_move does."""
     state.tried[move] += 1
