@@ -6,6 +6,7 @@ the other end of the same branch; a length stands at both. Regrafting a subtree 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -98,15 +99,19 @@ def preorder(back: np.ndarray) -> np.ndarray:
 def topology_key(back: np.ndarray) -> int:
     """A number that trees of one topology share, and others hardly ever do: a sum over branches of the random
     numbers of the tips beyond, seen from tip 0."""
-    n = (len(back) + 6) // 4
-    own = np.random.default_rng(n).integers(0, 1 << 62, n).tolist()
-    beyond, total = dict(enumerate(own)), 0
+    n, other, total = (len(back) + 6) // 4, back.tolist(), 0
+    beyond = _of_tips(n) + [0] * (3 * n - 6)
     for h in preorder(back)[::-1].tolist():
         if h >= n:
             a, b = nexts(h, n)
-            beyond[h] = (beyond[int(back[a])] + beyond[int(back[b])]) % _PRIME
-            total += pow(beyond[h], 3, _PRIME)
+            here = beyond[h] = (beyond[other[a]] + beyond[other[b]]) % _PRIME
+            total += here * here * here
     return total % _PRIME
+
+
+@cache
+def _of_tips(n: int) -> list[int]:
+    return np.random.default_rng(n).integers(0, 1 << 62, n).tolist()
 
 
 def branch_splits(back: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

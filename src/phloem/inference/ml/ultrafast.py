@@ -72,6 +72,10 @@ class _Pool:
         self._expanded: set[int] = set()
         self._trees: list[tuple[HalfEdges, Regraft | None]] = []
         self._scores: list[np.ndarray] = []
+        self._ahead = np.zeros(len(counts), np.int64), np.full(len(counts), -np.inf)  # tree and score
+        self._short = counts.astype(
+            np.float32
+        )  # of differences between trees: in double they take as long again
         self._best = -np.inf
 
     def add_hilltop(self, edges: HalfEdges) -> None:
@@ -84,10 +88,9 @@ class _Pool:
 
     def winner(self) -> HalfEdges | None:
         """Of the trees whose regrafts are not known, the one that wins most replicates, if many."""
-        scores = self._all_scores()
-        wins = np.bincount(scores.argmax(1), minlength=scores.shape[1])
+        wins = np.bincount(self._ahead[0])
         for k in np.argsort(-wins, kind="stable"):
-            if wins[k] < _WINS * len(scores):
+            if wins[k] < _WINS * len(self._counts):
                 break
             edges = self._tree(k)
             if topology_key(edges.back) not in self._expanded:
@@ -103,11 +106,13 @@ class _Pool:
         found = messages.regrafts(edges.back, edges.lengths, order, subtrees, self._radius, _SLACK)
         rows = worth_a_look(found, place.log_likelihood - _SLACK, _LOOKS)
         messages.fill(edges.back, edges.lengths, order)
+        own = messages.sites()
+        here = (self._counts @ own)[:, None]
         step = max(1, _ROOM // (8 * self._counts.shape[1]))
         for first in range(0, len(rows), step):
             part = rows[first : first + step]
             looks = messages.fitted(part, found, edges.back, edges.lengths, sites=True)
-            scores = self._counts @ looks.sites.T
+            scores = here + self._short @ (looks.sites - own).astype(np.float32).T
             for k, (row, (_, a, b, c)) in enumerate(zip(part, looks.found)):
                 move = Regraft(int(found.pruned[row]), int(found.out[row]), (a, b, c), 0.0)
                 other = edges.copy()
@@ -120,19 +125,18 @@ class _Pool:
         self._known.add(key)
         self._trees.append((edges, move))
         self._scores.append(scores)
+        tree, score = self._ahead
+        better = np.flatnonzero(scores[:, 0] > score)
+        tree[better], score[better] = len(self._trees) - 1, scores[better, 0]
 
     def chosen(self) -> Replicates:
         """For every replicate one of the trees that are within TIE of its best."""
-        scores = self._all_scores()
-        tied = scores >= scores.max(1, keepdims=True) - TIE
-        drawn = np.where(tied, self._rng.random(scores.shape), -1.0).argmax(1)
+        scores = np.concatenate(self._scores, axis=1)
+        rows, tied = np.nonzero(scores >= self._ahead[1][:, None] - TIE)
+        first = np.searchsorted(rows, np.arange(len(scores) + 1))
+        drawn = tied[first[:-1] + (self._rng.random(len(scores)) * np.diff(first)).astype(np.int64)]
         used, trees = np.unique(drawn, return_inverse=True)
         return Replicates([self._tree(k) for k in used], trees)
-
-    def _all_scores(self) -> np.ndarray:
-        """(R, trees) of every replicate and tree."""
-        self._scores = [np.concatenate(self._scores, axis=1)]
-        return self._scores[0]
 
     def _tree(self, k: int) -> HalfEdges:
         edges, move = self._trees[k]
