@@ -20,6 +20,7 @@ from phloem.analysis.mcmc_record import (
     chain_identity,
     chain_start,
     check_files,
+    heating_text,
     make_room,
     output_files,
     settings_record,
@@ -315,6 +316,7 @@ def _summarised(
                 for n in ("swaps_tried", "swaps_accepted")
             )
         ),
+        powers=tuple(tuple(run.state.powers.tolist()) for run in runs),
         warnings=(*frozen_warnings(runs), *weak_evidence([r.samples for r in runs], data.taxa, first)),
         seconds=sampled.seconds,
         speed=sampled.chain_generations / sampled.seconds,
@@ -342,7 +344,7 @@ def _report(result: McmcResult, sampled: Sampled, table: SplitTable, first: int)
     facts = [
         ("data", result.settings.alignment),
         ("model", result.model),
-        ("chains", f"{chains.n_runs} runs of {chains.n_chains}, heating {chains.heating:g}"),
+        ("chains", f"{chains.n_runs} runs of {chains.n_chains}, heating {heating_text(chains)}"),
         ("generations", f"{samples[0].generation[-1]:,}, a sample every {chains.sample_every:,}"),
         ("samples", f"{samples[0].n - first:,} a run after the burn-in"),
         ("lengths", result.length_unit),

@@ -20,6 +20,7 @@ from phloem.errors import STANDARD_INPUT, InputError, shown_file
 from phloem.inference.mcmc.checkpoint import checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
+from phloem.inference.mcmc.heating import USUAL
 from phloem.inference.mcmc.samples import ModelShare
 from phloem.inference.mcmc.settings import LONGEST, ChainSettings, length_prior_text
 from phloem.inference.mcmc.start import START_LENGTH, n_interchanges
@@ -99,6 +100,12 @@ def length_text(chains: Any) -> str:
     return f"{until}{chains.generations:,} generations{over}"
 
 
+def heating_text(chains: ChainSettings) -> str:
+    """How hot chains are, for people."""
+    learnt = "learnt" if chains.learns_heating else f"{USUAL:g}"
+    return learnt if chains.heating is None else f"{chains.heating:g}"
+
+
 @dataclass(frozen=True)
 class McmcSettings(DataOptions):
     """One analysis. model: None takes the default for the data type (analysis.mcmc_data); with partitions,
@@ -156,7 +163,8 @@ class McmcResult:
     """consensus: majority rule, prob at its nodes. parameters: log-likelihood, tree length and every free
     number. models: those among which the chains chose. diagnosis: convergence at the end. acceptance: move →
     (tried, accepted share, tuning) of the cold chains. swaps: accepted share of those between neighbouring
-    ranks of heat. speed: chain-generations a second. files: name → what it holds. length_unit: of branch
+    ranks of heat. powers: of every run the inverse temperatures by rank. speed: chain-generations a
+    second. files: name → what it holds. length_unit: of branch
     lengths and TL. command: that does the same. was_finished: nothing was left to do, and the files are as
     they were."""
 
@@ -170,6 +178,7 @@ class McmcResult:
     diagnosis: Diagnosis
     acceptance: dict[str, tuple[int, float, float]]
     swaps: tuple[float, ...]
+    powers: tuple[tuple[float, ...], ...]
     warnings: tuple[str, ...]
     seconds: float
     speed: float
@@ -203,6 +212,7 @@ class McmcResult:
                 n: dict(zip(("tried", "accepted", "tuning"), v)) for n, v in self.acceptance.items()
             },
             "swaps_between_neighbouring_ranks": [plain(x) for x in self.swaps],
+            "inverse_temperatures": [list(powers) for powers in self.powers],
             "warnings": list(self.warnings),
             "seconds": self.seconds,
             "chain_generations_per_second": self.speed,

@@ -50,6 +50,7 @@ BRANCH_PRIOR = typer.Option(
     help="On lengths in substitutions per site (of codons: per nucleotide); or exponential(10).",
 )
 DEVICE = typer.Option("auto", help="Where chains are evaluated; auto: a GPU where forecasts say it pays.")
+HEATING = typer.Option(None, help="Chain i runs at 1 / (1 + heating i); 0.1, less where swaps are rare.")
 USUAL_WEIGHTS = typer.Option(
     False, "--usual-weights", help="Moves are tried as often as usual, not as burn-in shows that it pays."
 )
@@ -97,7 +98,7 @@ def mcmc(
     check_every: int = typer.Option(50_000, help="Generations between checkpoints."),
     burn_in: float = typer.Option(0.25, help="Share of the samples that summaries leave out."),
     consensus: Literal["majority", "allcompat"] = CONSENSUS,
-    heating: float = typer.Option(0.1, help="Chain i runs at 1 / (1 + heating i)."),
+    heating: float | None = HEATING,
     usual_weights: bool = USUAL_WEIGHTS,
     branch_prior: str = BRANCH_PRIOR,
     prior: list[str] | None = PRIOR,
@@ -255,7 +256,7 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
 
     from phloem.analysis.mcmc_data import prior_text
     from phloem.analysis.mcmc_options import command_line
-    from phloem.analysis.mcmc_record import length_text
+    from phloem.analysis.mcmc_record import heating_text, length_text
     from phloem.cli.streams import terminal_width
 
     c = settings.chains
@@ -279,7 +280,7 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
     prior = "prior:   " + prior_text(data.structure, data.priors)
     show_line(fill(prior, terminal_width(), subsequent_indent=" " * 9))
     show_line(
-        f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {c.heating:g}, seed {c.seed}, "
+        f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {heating_text(c)}, seed {c.seed}, "
         f"{length_text(c)}"
     )
     show_line(f"start:   {start}")

@@ -431,7 +431,7 @@ CASES = {
     "leapfrog": Case(0.25, instead(with_one_kick_too_many) | SCALED),
     "nni": Case(1.0, instead(next_to_cherries, with_a_stretch)),
     "learnt_nni": Case(1.0, SCALED),
-    "learnt_spr": Case(1.0, SCALED),
+    "learnt_tbr": Case(1.0, SCALED),
     "spr": Case(1.0, SCALED),
     "tbr": Case(1.0, SCALED),
     "parsimony_spr": Case(1.0, SCALED),

@@ -46,12 +46,12 @@ LENGTH_MOVES = {
     "tbr": {"tbr": 3, "branch_multiplier": 1},
     "nni": {"nni": 3, "branch_multiplier": 1},
     "learnt_nni": {"learnt_nni": 3, "branch_multiplier": 1},
-    "learnt_spr": {"learnt_spr": 3, "nni": 1, "branch_multiplier": 1},
+    "learnt_tbr": {"learnt_tbr": 3, "nni": 1, "branch_multiplier": 1},
     "parsimony_spr": {"parsimony_spr": 3, "branch_multiplier": 1},
     "leapfrog": {"leapfrog": 1, "branch_multiplier": 9},
 }
 TOPOLOGY_MOVES = {
-    name: LENGTH_MOVES[name] for name in ("nni", "learnt_nni", "learnt_spr", "spr", "tbr", "parsimony_spr")
+    name: LENGTH_MOVES[name] for name in ("nni", "learnt_nni", "learnt_tbr", "spr", "tbr", "parsimony_spr")
 }
 
 
@@ -61,7 +61,7 @@ def some(moves, fast) -> list:
 
 
 # those that know splits, or go by gradients, take longest
-BLIND = [name for name in LENGTH_MOVES if name not in ("learnt_nni", "learnt_spr", "leapfrog")]
+BLIND = [name for name in LENGTH_MOVES if name not in ("learnt_nni", "learnt_tbr", "leapfrog")]
 
 
 def length_p_values(samples, n_tips: int) -> list[float]:

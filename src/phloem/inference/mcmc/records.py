@@ -159,7 +159,8 @@ class ChainState(NamedTuple):
     Trees have two slots for each chain: slot[h] is the accepted one, the other the proposal's. parent, left,
     right: (H, 2, N) int64, -1 where there is none. order: (H, 2, N) int64, children before parents, root
     last. lengths: (H, 2, G, N). values: (H, 2, n) the numbers. log_likelihood, log_prior: (H,). rank: (H,)
-    place in the heat ladder. rng: (H, 4) uint64 and swap_rng: (4,) uint64, states of xoshiro256++. tuning:
+    place in the heat ladder. powers: (H,) by rank the inverse temperatures (heating.py). rng: (H, 4)
+    uint64 and swap_rng: (4,) uint64, states of xoshiro256++. tuning:
     (H, M) by rank and move. tried, accepted: (H, M) since the start; batch_tried, batch_accepted: since the
     last tuning. swaps_tried, swaps_accepted: (H, H) by rank. generation: (1,).
     looks: (1,), mean: (H, d) by rank, covariance, factor: (d, d): what was learnt (learning.py).
@@ -181,6 +182,7 @@ class ChainState(NamedTuple):
     log_likelihood: np.ndarray
     log_prior: np.ndarray
     rank: np.ndarray
+    powers: np.ndarray
     rng: np.ndarray
     swap_rng: np.ndarray
     tuning: np.ndarray

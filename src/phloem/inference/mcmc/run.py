@@ -187,9 +187,9 @@ def advanced(run: Run, n_generations: int, stopped=lambda: False) -> Run:
 def _advance(run: Run, n_generations: int) -> None:
     from phloem.inference.mcmc.compiled.run import SAMPLE, TUNE
 
-    heat = run.data.heat
+    heat, powers = run.data.heat, run.state.powers
     for n, tunes, power in stretches(run.settings, run.generation, n_generations):
-        heat[:, LIKELIHOOD] = power * heat[:, PRIOR]
+        heat[:, PRIOR], heat[:, LIKELIHOOD] = powers, power * powers
         pair, log_uniform, task = np.full((n, 2), -1), np.zeros(n), TUNE if tunes else SAMPLE
         _draw_swaps(run, pair, log_uniform)
         before = run.state.jumps[:, WORK].copy()
@@ -205,26 +205,32 @@ def _advance(run: Run, n_generations: int) -> None:
 
 
 def _learn(run: Run) -> None:
-    """What chains learn while moves adapt, at the generation they have come to: in the first half of the
-    time how numbers vary together, so that steps and weights adapt to how good that is for what comes after;
-    and how often to try each move, from the second quarter and then from the second half."""
-    from phloem.inference.mcmc import split_memory, weights
+    """What chains learn while moves adapt, at the generation they have come to: how hot they are to be and
+    how numbers vary together, before the last quarter or half, so that steps and weights adapt to how good
+    that is for what comes after; what splits there are; and how often to try each move, from the second
+    quarter and then from the second half."""
+    from phloem.inference.mcmc import heating, split_memory, weights
     from phloem.inference.mcmc.move_table import NUMBERS
 
-    data, state, at = run.data, run.state, run.generation
+    data, state, at, settings = run.data, run.state, run.generation, run.settings
     shared = (lambda rows: rows) if run.swaps is None else run.swaps.shared
-    learns = at <= run.settings.tuning // 2 and any(move.move.on == NUMBERS for move in run.moves)
+    explored, settled = heating.exploring(settings), heating.frozen_from(settings)
+    has_set = heating.in_cycle(settings, at) >= heating.SET
+    learns = has_set and at <= settled and any(move.move.on == NUMBERS for move in run.moves)
+    if settings.learns_heating and at <= settled and at % heating.EVERY == 0:
+        heating.learn_powers(state, settings, shared(heating.looked_at(state)))
     if learns and at % LOOK_EVERY == 0:
         learn(data, state, shared(looked_at(data, state)))
     if at % split_memory.EVERY == 0 and any(move.move.splits for move in run.moves):
-        if at == run.settings.tuning // 4 // split_memory.EVERY * split_memory.EVERY:
+        if not explored and at == settings.tuning // 4 // split_memory.EVERY * split_memory.EVERY:
             split_memory.forget(state)
-        split_memory.note(state, data.n_tips, shared(split_memory.looked_at(data, state)))
-    if run.settings.learns_weights:
+        if has_set:
+            split_memory.note(state, data.n_tips, shared(split_memory.looked_at(data, state)))
+    if settings.learns_weights:
         if at % weights.EVERY == 0:
             weights.watch(state, shared(weights.looked_at_cold(data, state)))
-        quarter, half = (run.settings.tuning // k // weights.EVERY * weights.EVERY for k in (4, 2))
-        if at in (quarter, half, run.settings.tuning):
+        quarter, half = (settings.tuning // k // weights.EVERY * weights.EVERY for k in (4, 2))
+        if at in (quarter, half, settings.tuning):
             rows = np.zeros((len(state.rank), state.jumps.size))
             rows[0] = state.jumps.ravel()
             jumps = shared(rows).sum(0).reshape(state.jumps.shape)

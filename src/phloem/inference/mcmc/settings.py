@@ -77,6 +77,8 @@ class Constraints(NamedTuple):
     negative: tuple[tuple[int, ...], ...] = ()
 
 
+LEAST_TUNING = 20_000
+"""Generations that teach how hot chains should be."""
 LONGEST = 100_000_000
 """Generations at which a run that nobody limited gives up converging."""
 
@@ -101,7 +103,8 @@ class ChainSettings:
     generations: of every chain, the limit if until_converged. sample_every: generations between samples.
     burn_in: fraction of the samples that summaries leave out. tuning_generations: moves adapt during the
     first ones only; None takes burn_in · generations, at most 25,000. heating: chain i runs at 1 / (1 +
-    heating · i). check_every: generations between checkpoints, and between looks at convergence, which grow
+    heating · i); None: learnt while moves adapt (heating.py), 0.1 at the most. check_every:
+    generations between checkpoints, and between looks at convergence, which grow
     rarer as the run gets longer (convergence.looks_at).
     swap_every: generations between two tries to swap; swap_seed: of their random numbers, None: the seed.
     constraints: numbers of the tips of every split that all trees must have; partial_constraints,
@@ -124,7 +127,7 @@ class ChainSettings:
     check_every: int = 50_000
     burn_in: float = 0.25
     tuning_generations: int | None = None
-    heating: float = 0.1
+    heating: float | None = None
     priors: Priors = field(default_factory=Priors)
     convergence: Convergence = field(default_factory=Convergence)
     use_data: bool = True
@@ -151,9 +154,9 @@ class ChainSettings:
             raise InputError(f"burn_in is a fraction of the samples, 0 ≤ burn_in < 1, not {self.burn_in}")
         if not 0 <= self.p_extend < 1:
             raise InputError(f"p_extend is a probability below 1, not {self.p_extend}")
-        if not 0 <= self.heating < float("inf"):
+        if self.heating is not None and not 0 <= self.heating < float("inf"):
             raise InputError(f"heating must be a number of 0 or more, not {self.heating}")
-        usual = (self.heating, self.swap_every, self.swap_seed) == (0.1, 1, None)
+        usual = (self.heating, self.swap_every, self.swap_seed) == (None, 1, None)
         check_coupling(self.n_chains, usual)
         require_seed(self.seed)
         if self.swap_seed is not None:
@@ -175,6 +178,12 @@ class ChainSettings:
         if self.tuning_generations is not None:
             return self.tuning_generations
         return int(min(25_000, self.burn_in * self.generations))
+
+    @property
+    def learns_heating(self) -> bool:
+        """Whether the temperatures of chains are learnt: of one posterior, where there is time to."""
+        several = self.heating is None and self.n_chains > 1
+        return several and self.use_data and not self.stones and self.tuning >= LEAST_TUNING
 
     @property
     def learns_weights(self) -> bool:

@@ -36,7 +36,7 @@ COUNTS = ("swaps_tried", "swaps_accepted")
 SUMS = (*COUNTS, "jumps")
 OF_ALL = (
     "swap_rng", "generation", "looks", "mean", "covariance", "factor", "split_keys", "split_sums",
-    "split_looks", "cumulative", "watched", "seen",
+    "split_looks", "cumulative", "watched", "seen", "powers",
 )  # fmt: skip
 
 # Of a generation in which chains may swap with those of another process (docs/clusters.md): they pause, and

@@ -11,6 +11,7 @@ import numpy as np
 from phloem.density.terms.compiled.dispatch import block_table, length_table
 from phloem.errors import InputError
 from phloem.inference.mcmc.constraints import allowed_tree, has_splits, split_rules
+from phloem.inference.mcmc.heating import first_powers
 from phloem.inference.mcmc.learning import joint_blocks
 from phloem.inference.mcmc.move_table import LENGTHS, NUMBERS, TOPOLOGY, ChainMove
 from phloem.inference.mcmc.priors import length_bounds, number_priors, start_values
@@ -230,7 +231,7 @@ def chain_data(
         block_bounds=np.array([[b.lower, b.upper] for b in space.blocks]).reshape(-1, 2),
         moves=move_arrays(moves),
         p_extend=settings.p_extend,
-        heat=np.repeat(1.0 / (1.0 + settings.heating * np.arange(settings.n_chains))[:, None], 2, axis=1),
+        heat=np.repeat(first_powers(settings)[:, None], 2, axis=1),
         splits=split_rules(settings.topologies, n_tips),
         joint=joint_blocks(space, n_tips),
         first_cell=first_cell,
@@ -297,6 +298,7 @@ def chain_state(
         log_likelihood=np.zeros(n_chains),
         log_prior=np.zeros(n_chains),
         rank=np.arange(n_chains),
+        powers=first_powers(settings),
         rng=np.stack([stream(settings.seed, run, h) for h in range(n_chains)]),
         swap_rng=stream(settings.seed if settings.swap_seed is None else settings.swap_seed, run, SWAPS),
         tuning=np.tile(np.array([m.move.tuning for m in moves]), (n_chains, 1)),

@@ -27,7 +27,7 @@ def chains(n: int, seed: int = 1) -> SimpleNamespace:
     rng, trees = np.random.default_rng(seed), []
     for _ in range(n):
         trees.append(random_tree(T, rng))
-    state = SimpleNamespace(**no_splits(T, G), slot=rng.integers(0, 2, n))
+    state = SimpleNamespace(**no_splits(T, G), slot=rng.integers(0, 2, n), rank=np.arange(n))
     for i, name in enumerate(("parent", "left", "right", "order")):
         setattr(state, name, np.stack([np.stack([tree[i]] * 2) for tree in trees]))
     state.lengths = rng.exponential(size=(n, 2, G, 2 * T - 1))

@@ -26,7 +26,7 @@ JOINT = Joint(
     np.zeros(0, np.int64),
 )  # fmt: skip
 WALKS = ["spr", "tbr"]
-OTHERS = ["nni", "learnt_nni", "learnt_spr", "parsimony_spr"]  # to which p_extend is nothing
+OTHERS = ["nni", "learnt_nni", "learnt_tbr", "parsimony_spr"]  # to which p_extend is nothing
 FEW, MANY = 10_000, 30_000  # proposals: the control is seen with few
 FAST = [(move, 0.5, FEW) for move in [*WALKS, *OTHERS]]
 SLOW = [*product([*WALKS, *OTHERS], [0.5], [MANY]), *product(WALKS, [0.8], [MANY])]

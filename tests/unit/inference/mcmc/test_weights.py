@@ -205,7 +205,7 @@ def test_moves_that_know_splits_keep_at_least_their_usual_work():
 def test_what_is_not_starved_knows_splits():
     run = chains()
     kept = dict(zip([move.name for move in run.moves], not_starved(run.data).tolist()))
-    assert kept["learnt_nni"] and kept["learnt_spr"] and not kept["nni"] and not kept["branch_multiplier"]
+    assert kept["learnt_nni"] and kept["learnt_tbr"] and not kept["nni"] and not kept["branch_multiplier"]
 
 
 def test_chains_that_stood_still_teach_nothing():
