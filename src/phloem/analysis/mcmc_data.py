@@ -11,7 +11,6 @@ import numpy as np
 
 from phloem.analysis.mcmc_parts import Characters, Piece, expanded_links, expanded_prior, pieces_of
 from phloem.analysis.mcmc_record import McmcSettings
-from phloem.analysis.model_file import require_model_used
 from phloem.analysis.obeyed import require_mcmc_obeyed
 from phloem.analysis.partitioned_likelihood import read_linkage
 from phloem.analysis.reading import Part, alignment_of, parts_of
@@ -130,7 +129,6 @@ def chain_input(settings: McmcSettings) -> ChainInput:
         parts: tuple[Part, ...] = (Part("all", alignment_of(settings, quiet), settings.model, None),)
     else:
         scheme, parts = parts_of(settings, settings.model, settings.part, quiet)
-        require_model_used(settings.model, [subset.model_text for subset in scheme.subsets], scheme.file)
         dropped = format_sites(scheme.dropped) if len(scheme.dropped) else ""
     taxa = parts[0].alignment.taxa
     for part in parts:

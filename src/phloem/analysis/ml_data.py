@@ -15,7 +15,6 @@ from phloem.analysis.model_file import (
     holds_parts,
     model_of,
     model_string,
-    require_model_used,
     usual_model,
 )
 from phloem.analysis.partitioned_likelihood import dropped_columns, read_linkage
@@ -134,8 +133,6 @@ def read_ml_data(settings: MlSettings) -> MlData:
         own, empty = (Part("", alignment, named),), _without_data([alignment])
         return MlData(settings, own, False, rows, empty, read_constraint(settings, alignment.taxa))
     scheme, parts = parts_of(settings, settings.model if not settings.automatic else None)
-    if not settings.automatic:
-        require_model_used(settings.model, [subset.model_text for subset in scheme.subsets], scheme.file)
     if holds_parts(settings.model):
         parts = tuple(replace(part, model_text=settings.model) for part in parts)
     rows = _distinct([part.alignment for part in parts], settings)

@@ -16,7 +16,7 @@ from phloem.analysis.likelihood import (
     tree_warnings,
     trees_of,
 )
-from phloem.analysis.model_file import holds_parts, model_of, require_gamma_used, require_model_used
+from phloem.analysis.model_file import holds_parts, model_of, require_gamma_used
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import Part, parts_of
@@ -118,7 +118,6 @@ def run_partitioned_likelihood(
         on_calibration(measuring)
     check_outputs([settings.out_tree], settings.inputs, settings.redo, [settings.json])
     scheme, parts = parts_of(settings, settings.model)
-    require_model_used(settings.model, [subset.model_text for subset in scheme.subsets], scheme.file)
     largest = max(parts, key=lambda p: (p.alignment.alphabet.kind != "standard", p.alignment.n_sites))
     trees, origin = trees_of(settings, largest.alignment)
     if settings.tree is None:

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from phloem.analysis.division import Processes, divide
-from phloem.analysis.model_file import model_of, require_model_used
+from phloem.analysis.model_file import model_of
 from phloem.analysis.reading import DataOptions, Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
@@ -130,8 +130,7 @@ def run_plan(
     if settings.partitions is None:
         parts: tuple[Part, ...] = (Part("all", alignment_of(settings), settings.model),)
     else:
-        scheme, parts = parts_of(settings, settings.model)
-        require_model_used(settings.model, [subset.model_text for subset in scheme.subsets], scheme.file)
+        _, parts = parts_of(settings, settings.model)
     if settings.ranks is not None:
         require_count("ranks", settings.ranks)
         if settings.ranks > MOST_RANKS:

@@ -111,6 +111,8 @@ def parts_of(
     model: of the subsets to which the partition file gives none. A subset without a data type has that of
     its model's name where there is only one. Raises InputError with file and line.
     """
+    from phloem.analysis.model_file import require_model_used
+
     if options.sites is not None:
         raise InputError("--sites and --partitions both choose columns", hint="Leave one out.")
     if lines and options.partition_name is not None:
@@ -155,6 +157,7 @@ def parts_of(
             hint="Write CODON or a codon model for one, or leave the genetic code out.",
         )
     require_stop_codons(options.stop_codons, [part.alignment.alphabet.kind for part in parts], scheme.file)
+    require_model_used(model, [subset.model_text for subset in subsets], scheme.file)
     return replace(scheme, subsets=subsets), parts
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.look import dates_of_names
 from phloem.analysis.mcmc_data import DEFAULT_MODELS
-from phloem.analysis.model_file import require_model_used
 from phloem.analysis.obeyed import require_time_obeyed
 from phloem.analysis.partitioned_likelihood import read_linkage
 from phloem.analysis.reading import Part, alignment_of, parts_of
@@ -67,8 +66,7 @@ def _parts(settings: TimeTreeSettings) -> tuple[Part, ...]:
     alone = {"--predictive": settings.predictive > 0, "--start lsd": settings.chains.start == "lsd"}
     for name in [name for name, asked in alone.items() if asked]:
         raise InputError(f"{name} is for one part", hint="Leave it out, or --partitions.")
-    scheme, parts = parts_of(settings, settings.model)
-    require_model_used(settings.model, [subset.model_text for subset in scheme.subsets], scheme.file)
+    parts = parts_of(settings, settings.model)[1]
     for part in parts:
         if part.alignment.taxa != parts[0].alignment.taxa:
             raise InputError(f"the taxa of part '{part.name}' are not those of '{parts[0].name}'")

@@ -46,7 +46,10 @@ def _field(context: Any, builder: Any, reference: Reference, value: Any, name: s
     place = cgutils.gep_inbounds(builder, _pointer(context, builder, reference.record, value), 0, index)
     if isinstance(reference.record[index], types.NamedTuple):
         return builder.bitcast(place, cgutils.voidptr_t)
-    return _never_changing(builder, builder.load(place))
+    field = builder.load(place)
+    # nothing writes into a record, so a field that a loop reads needs to be read once
+    field.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return field
 
 
 def _pointer(context: Any, builder: Any, record: Any, value: Any) -> Any:
@@ -56,12 +59,6 @@ def _pointer(context: Any, builder: Any, record: Any, value: Any) -> Any:
 def read_whole(context: Any, builder: Any, reference: Reference, value: Any) -> Any:
     """The named tuple that is referred to."""
     return builder.load(_pointer(context, builder, reference.record, value))
-
-
-def _never_changing(builder: Any, load: Any) -> Any:
-    """Nothing writes into a record, so a field that a loop reads needs to be read once."""
-    load.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return load
 
 
 @intrinsic

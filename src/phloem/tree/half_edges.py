@@ -7,7 +7,7 @@ the other end of the same branch; a length stands at both. Regrafting a subtree 
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -59,6 +59,7 @@ def half_edges(tree: Tree, taxa: tuple[str, ...]) -> HalfEdges:
     return HalfEdges(back, lengths)
 
 
+Half = TypeVar("Half", int, np.ndarray)  # half-edges, by their numbers
 Length = float | np.ndarray  # of a branch: one number, or (K,)
 
 
@@ -68,8 +69,8 @@ def join(back: np.ndarray, lengths: np.ndarray, h: int, g: int, length: Length) 
     lengths[h] = lengths[g] = length
 
 
-def nexts(h: int, n_tips: int) -> tuple[int, int]:
-    """The other two half-edges at the inner node of h."""
+def nexts(h: Half, n_tips: int) -> tuple[Half, Half]:
+    """The other two half-edges at the inner node of h, one or many."""
     first = n_tips + 3 * ((h - n_tips) // 3)
     k = h - first
     return first + (k + 1) % 3, first + (k + 2) % 3
@@ -99,14 +100,20 @@ def preorder(back: np.ndarray) -> np.ndarray:
 def topology_key(back: np.ndarray) -> int:
     """A number that trees of one topology share, and others hardly ever do: a sum over branches of the random
     numbers of the tips beyond, seen from tip 0."""
-    n, other, total = (len(back) + 6) // 4, back.tolist(), 0
+    n, (order, beyond) = (len(back) + 6) // 4, tips_beyond(back)
+    return sum(beyond[h] ** 3 for h in order.tolist() if h >= n) % _PRIME
+
+
+def tips_beyond(back: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """preorder, and (4T-6,) of its half-edges the sum of the random numbers of the tips away from tip 0, less
+    than 2⁶²."""
+    n, order, other = (len(back) + 6) // 4, preorder(back), back.tolist()
     beyond = _of_tips(n) + [0] * (3 * n - 6)
-    for h in preorder(back)[::-1].tolist():
+    for h in order[::-1].tolist():
         if h >= n:
             a, b = nexts(h, n)
-            here = beyond[h] = (beyond[other[a]] + beyond[other[b]]) % _PRIME
-            total += here * here * here
-    return total % _PRIME
+            beyond[h] = (beyond[other[a]] + beyond[other[b]]) % _PRIME
+    return order, beyond
 
 
 @cache

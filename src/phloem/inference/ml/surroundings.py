@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.tree.half_edges import nexts, preorder
+from phloem.tree.half_edges import nexts, tips_beyond
 
 _INSIDE = 2  # nodes into the subtree, up to which its own branches count
-_ITSELF, _WITHIN = (
-    np.uint64(k) for k in (1, 2)
-)  # that set branches apart from those of the rest of the tree
-_GOLDEN, _FIRST, _SECOND = (
-    np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-)
-_BITS = (1 << 64) - 1
+# set branches apart from those of the rest of the tree
+_ITSELF, _WITHIN = np.uint64(1), np.uint64(2)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def surroundings(back: np.ndarray, subtrees: np.ndarray, radius: int) -> np.ndarray:
@@ -26,7 +23,7 @@ def surroundings(back: np.ndarray, subtrees: np.ndarray, radius: int) -> np.ndar
     n = (len(back) + 6) // 4
     parts, each = _parts(back), np.arange(len(subtrees))
     found = _stirred(parts[subtrees] ^ _ITSELF)
-    a, b = _beside(subtrees, n)
+    a, b = nexts(subtrees, n)
     _add_branches(found, np.concatenate([back[a], back[b]]), np.tile(each, 2), (back, parts, radius))
     _add_branches(found, back[subtrees], each, (back, _stirred(parts ^ _WITHIN), _INSIDE))
     return found
@@ -43,26 +40,16 @@ def _add_branches(
         np.add.at(found, owner, _stirred(parts[at]))
         inner = at >= n
         if level < reach:
-            a, b = _beside(at[inner], n)
+            a, b = nexts(at[inner], n)
             at, owner = np.concatenate([back[a], back[b]]), np.tile(owner[inner], 2)
 
 
 def _parts(back: np.ndarray) -> np.ndarray:
-    """(4T-6,) uint64, of every branch at both ends: the sum of random numbers of the tips away from tip 0."""
-    n, order, other = (len(back) + 6) // 4, preorder(back), back.tolist()
-    values = np.random.default_rng(n).integers(0, 1 << 63, n).tolist() + [0] * (len(back) - n)
-    for h in order[::-1].tolist():
-        if h >= n:
-            a, b = nexts(h, n)
-            values[h] = (values[other[a]] + values[other[b]]) & _BITS
-    parts = np.array(values, np.uint64)
+    """(4T-6,) uint64, of every branch at both ends what half_edges.tips_beyond has."""
+    order, beyond = tips_beyond(back)
+    parts = np.array(beyond, np.uint64)
     parts[back[order]] = parts[order]
     return parts
-
-
-def _beside(h: np.ndarray, n_tips: int) -> tuple[np.ndarray, np.ndarray]:
-    first = n_tips + 3 * ((h - n_tips) // 3)
-    return first + (h - first + 1) % 3, first + (h - first + 2) % 3
 
 
 def _stirred(x: np.ndarray) -> np.ndarray:

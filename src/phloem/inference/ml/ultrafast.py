@@ -73,9 +73,8 @@ class _Pool:
         self._trees: list[tuple[HalfEdges, Regraft | None]] = []
         self._scores: list[np.ndarray] = []
         self._ahead = np.zeros(len(counts), np.int64), np.full(len(counts), -np.inf)  # tree and score
-        self._short = counts.astype(
-            np.float32
-        )  # of differences between trees: in double they take as long again
+        # of differences between trees: in double precision they take as long again
+        self._short = counts.astype(np.float32)
         self._best = -np.inf
 
     def add_hilltop(self, edges: HalfEdges) -> None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from phloem.inference.mcmc.heating import ladder
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.samples import Samples, extended
@@ -154,7 +155,7 @@ def _state_of(whole: Any, coupling: Coupling, h: int) -> TimeState:
 
 def heats(settings: TimeSettings) -> np.ndarray:
     """(H,) by rank, the powers of the posterior."""
-    return 1.0 / (1.0 + settings.heating * np.arange(settings.n_chains))
+    return ladder(settings.heating, settings.n_chains)
 
 
 def coupled_advanced(

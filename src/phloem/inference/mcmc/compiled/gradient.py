@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 from phloem.hardware.numba_compile import compiled, uncounted
+from phloem.hardware.numba_records import by_reference
 from phloem.inference.mcmc.compiled.propose import begin, propose
 from phloem.inference.mcmc.compiled.run import chain_prior
 from phloem.inference.mcmc.records import LIKELIHOOD, PRIOR
@@ -23,6 +24,13 @@ def propose_by_gradients(data, state, shared, scratch, downs, room, h):
 
     downs: (H, L, ·) table of ways down; room: what a thread needs for them.
     """
+    _propose(
+        by_reference(data), by_reference(state), by_reference(shared), by_reference(scratch), downs, room, h
+    )
+
+
+@uncounted
+def _propose(data, state, shared, scratch, downs, room, h):
     move, total, turn = shared.move[h], 0.0, 0
     begin(state, h)
     while turn < data.moves.gradients[move] and total > -math.inf:

@@ -50,8 +50,10 @@ def advance(data, state, shared, scratch, n_generations, task, resume, first):
     look at first. Returns FINISHED, or a chain that waits, locked, for the caller to write the models of its
     proposal, or (shared.asks) the values of cells that are not here: call again with resume.
     """
-    own = by_reference(data), by_reference(state), by_reference(shared), by_reference(scratch)
-    return _advance(own[0], own[1], own[2], own[3], n_generations, task, resume, first)
+    return _advance(
+        by_reference(data), by_reference(state), by_reference(shared), by_reference(scratch), n_generations,
+        task, resume, first,
+    )  # fmt: skip
 
 
 @uncounted
