@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from phloem.data.alphabet import alphabet
-from phloem.density.parameterisation import PartModel
+from phloem.density.parameterisation import Linkage, PartModel
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.structure import sites_per_character, structure_of_parts
 from phloem.inference.time.coupled import coupled_advanced, new_coupled_run
@@ -32,21 +32,30 @@ SETTINGS = TimeSettings(sample_every=4, tuning_generations=0, most_steps=2, move
 
 
 def case(text: str, datatype: str, folder):
-    rng, states = np.random.default_rng(4), alphabet(datatype).states
-    rows = ["".join(rng.choice(list(states[:5]), 8)) for _ in range(6)]
-    file = folder / "data.fasta"
-    file.write_text("".join(f">t{i}\n{row}\n" for i, row in enumerate(rows)))
-    alignment = read_alignment(file, datatype=datatype)
-    model = model_for_alignment(text, alignment)
-    engine = structure_of_parts([PartModel("all", model, alignment.n_sites, sites_per_character(model))])
+    (alignment,), model, (observed,) = parts_case([(text, datatype)], Linkage(), folder)
+    return alignment, model, observed
+
+
+def parts_case(kinds, linkage: Linkage, folder):
+    """(alignments, model, observations) of parts of these (model, data type)."""
+    alignments, models = [], []
+    for i, (text, datatype) in enumerate(kinds):
+        rng, states = np.random.default_rng(4 + i), alphabet(datatype).states
+        rows = ["".join(rng.choice(list(states[:5]), 8)) for _ in range(6)]
+        file = folder / f"data{i}.fasta"
+        file.write_text("".join(f">t{i}\n{row}\n" for i, row in enumerate(rows)))
+        alignments.append(read_alignment(file, datatype=datatype))
+        model = model_for_alignment(text, alignments[i])
+        models.append(PartModel(f"p{i}", model, alignments[i].n_sites, sites_per_character(model)))
     heights = np.repeat(np.array([0.0, 0.1, 0.5, 0.5, 1.0, 1.3])[:, None], 2, axis=1)
     tree = TreeModel("ucln", prior="skyline", pieces=2)
-    return alignment, time_model(engine, tree, alignment.taxa, heights, 2000.0), observations(alignment)
+    model = time_model(structure_of_parts(models, linkage), tree, alignments[0].taxa, heights, 2000.0)
+    return alignments, model, [observations(own) for own in alignments]
 
 
-def largest_error(run, alignment) -> float:
+def largest_error(run, *alignments) -> float:
     """Of the log-likelihoods of all samples, from those of the NumPy reference from scratch."""
-    plain, samples = plain_time_likelihood([alignment], run.model), run.samples
+    plain, samples = plain_time_likelihood(alignments, run.model), run.samples
     names = ("LnL", "LnPr", *run.columns.names)
     expected = [
         plain(samples.parent[i], samples.sets[i], dict(zip(names, samples.numbers[i])))
@@ -71,6 +80,60 @@ def test_chains_on_a_device(text, datatype, tmp_path):
     whole, half = (advanced(new_run(0, observed, model, settings, device="gpu"), n) for n in (32, 12))
     resumed = new_run(0, observed, model, settings, (half.state, half.samples), device="gpu")
     assert np.array_equal(advanced(resumed, 20).samples.numbers, whole.samples.numbers)
+
+
+def weights_of(model) -> dict[str, float]:
+    """Of the moves above, those of every clock, and of single numbers of every part."""
+    numbers = [b.name for b in model.engine.space.blocks if b.support != "simplex"]
+    found = {name: w for name, w in WEIGHTS.items() if model.n_clocks == 1 or "_deviation" not in name}
+    found |= {f"branch_deviation{{p{i}}}": 1.0 for i in range(model.n_clocks) if model.n_clocks > 1}
+    if model.n_clocks > 1:
+        del found["clock_rate_multiplier"]
+    return found | {f"{name}_multiplier": 0.5 for name in numbers}
+
+
+MIXED = (("HKY+FO+G2", "dna"), ("HKY+R2", "dna"), ("LG", "protein"), ("HKY+FO+G2", "dna"))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "linkage"),
+    [
+        pytest.param(MIXED, Linkage("unlinked"), id="a clock a part"),
+        pytest.param(MIXED[2:], Linkage("proportional"), id="a rate a part"),
+        pytest.param(MIXED[::3], Linkage("linked", {"kappa": (("p0", "p1"),)}), id="linked"),
+    ],
+)
+def test_parts_on_a_device(kinds, linkage, tmp_path):
+    """Layouts of their own and shared, models that only Python makes beside others: the reference, the CPU's
+    walk, exact resume."""
+    alignments, model, observed = parts_case(kinds, linkage, tmp_path)
+    settings = replace(SETTINGS, move_weights=weights_of(model))
+    start = new_run(0, observed, model, settings, device="gpu")
+    whole = advanced(start, 48)
+    assert len(start.on_device.forests) == len({text.count("LG") for text, _ in kinds})
+    assert whole.state.accepted.sum() > 5 and largest_error(whole, *alignments) < 1e-9
+    on_cpu = advanced(new_run(0, observed, model, settings), 48)
+    np.testing.assert_allclose(whole.samples.numbers, on_cpu.samples.numbers, rtol=1e-7, atol=1e-7)
+    half = advanced(new_run(0, observed, model, settings, device="gpu"), 20)
+    resumed = new_run(0, observed, model, settings, (half.state, half.samples), device="gpu")
+    assert np.array_equal(advanced(resumed, 28).samples.numbers, whole.samples.numbers)
+
+
+def test_a_part_whose_model_is_not_settled_is_seen(tmp_path):
+    """The control: what an accepted proposal did to the second part is forgotten."""
+    alignments, model, observed = parts_case(MIXED[::3], Linkage("unlinked"), tmp_path)
+    settings = replace(SETTINGS, move_weights={"kappa{p1}_multiplier": 1.0, "hamilton": 1.0})
+    run = by_caller(new_run(0, observed, model, settings, device="gpu"))
+    answer = run.on_device.answer
+
+    def forgets(data, state, scratch):
+        scratch.others[1] = 0
+        answer(data, state, scratch)
+
+    assert largest_error(advanced(run, 24), *alignments) < 1e-9
+    run = by_caller(new_run(0, observed, model, settings, device="gpu"))
+    run.on_device.answer, answer = forgets, run.on_device.answer
+    assert largest_error(advanced(run, 24), *alignments) > 1e-6
 
 
 def test_coupled_chains_on_a_device(tmp_path):

@@ -16,6 +16,7 @@ from phloem.inference.mcmc.checkpoint import stored_device
 from phloem.inference.time.ancestors.start import of_nucleotides, require_ancestors
 from phloem.inference.time.start import Origin
 from phloem.likelihood.problem import engine_problem
+from phloem.model.record import SiteModel
 from phloem.pruning.gpu.cost import ChainPlan
 from phloem.pruning.select import Selection, chains_on_cpu, chains_on_gpu, select_chains
 from phloem.tree.dated import lifted_tree
@@ -101,29 +102,26 @@ def time_selection(settings: TimeTreeSettings, data: TimeInput) -> Selection:
         raise InputError("a prior needs no likelihood, so no GPU", hint="Leave --device out.")
     if not chains.use_data:
         why = "a prior needs no likelihood"
-    elif any(p.real_eigen is None for p in _model(data).processes):
+    elif any(p.real_eigen is None for model in _models(data) for p in model.processes):
         why = "matrices without a real eigensystem are made there"
-    elif len(data.alignments) > 1:
-        why = "dated trees of several parts are sampled there"
-        if settings.device == "gpu":
-            raise InputError("dated trees of several parts run on CPUs", hint="Leave --device out.")
     if settings.device == "auto" and why is not None:
         return chains_on_cpu(f"chosen: {why}", threads)
     plan = ChainPlan(chains.n_runs, chains.n_chains, chains.expected_generations)
-    return select_chains(settings.device, lambda: [_problem(data)], plan, chains.threads)
+    return select_chains(settings.device, lambda: _problems(data), plan, chains.threads)
 
 
-def _model(data: TimeInput):
+def _models(data: TimeInput) -> list[SiteModel]:
     engine = data.model.engine
-    return engine.site_model(0, engine.space.start())
+    return [engine.site_model(i, engine.space.start()) for i in range(len(engine.parts))]
 
 
-def _problem(data: TimeInput) -> Problem:
+def _problems(data: TimeInput) -> list[Problem]:
     """On a random tree: it has more distinct columns than a good one."""
     taxa = data.taxa
     tree = replace(uniform_unrooted(len(taxa), np.random.default_rng(1)), taxa=taxa)
-    part = data.model.engine.parts[0].model
-    return engine_problem(site_patterns(data.alignments[0]), part, tree_layout(tree, taxa).children)
+    children = tree_layout(tree, taxa).children
+    parts = zip(data.alignments, data.model.engine.parts)
+    return [engine_problem(site_patterns(own), part.model, children) for own, part in parts]
 
 
 def time_origin(settings: TimeTreeSettings, data: TimeInput) -> Origin | None:

@@ -78,30 +78,38 @@ def chains_on_device(
     """
     _, state, shared = records
     n_chains = len(state.slot)
-    layouts = _layouts(cells.parts)
+    layouts = layouts_of(cells.parts)
     n = min(len(scratches), n_chains, MOST_GROUPS) if _are_small(cells.parts) else 1
     bounds = [k * n_chains // n for k in range(n + 1)]
     groups = tuple(
         _group((k, first, end, n * n_runs), cells.parts, layouts, state)
         for k, (first, end) in enumerate(pairwise(bounds))
     )
-    for i, (own, forest) in enumerate(zip(layouts, groups[0].forests)):
-        for number, part in enumerate(own):
-            shared.fields[part, :9] = forest.numbers.blocks[:, 0]
-            shared.fields[part, 9:] = forest.sizes.width, i, number, len(own)
-        assert len(forest.numbers.blocks) == len(FIELDS)
+    shared.fields[:] = device_fields(groups[0].forests, layouts)
     pool = ThreadPoolExecutor(n - 1, "phloem") if n > 1 else None
     there = DeviceChains(groups, scratches[:n], pool, [None] * n, np.zeros(n, np.int64))
     _start(there, cells, structure, *records)
     return there
 
 
-def _layouts(parts: Sequence[Part]) -> list[list[int]]:
+def layouts_of(parts: Sequence[Part]) -> list[list[int]]:
     """The parts that share a forest: those of one number of states and of categories."""
     found: dict[tuple, list[int]] = {}
     for i, part in enumerate(parts):
         found.setdefault((part.state_sets.shape[1], len(part.process), part.repeats), []).append(i)
     return list(found.values())
+
+
+def device_fields(forests: Sequence[GpuForest], layouts: Sequence[Sequence[int]]) -> np.ndarray:
+    """(L, 13) int64 of every part: where the device wants its model (run_device.write_model), and which tree
+    of which forest it is (run_device.cell_of)."""
+    fields = np.zeros((sum(map(len, layouts)), 13), np.int64)
+    for i, (own, forest) in enumerate(zip(layouts, forests)):
+        assert len(forest.numbers.blocks) == len(FIELDS)
+        for number, part in enumerate(own):
+            fields[part, :9] = forest.numbers.blocks[:, 0]
+            fields[part, 9:] = forest.sizes.width, i, number, len(own)
+    return fields
 
 
 def _are_small(parts: Sequence[Part]) -> bool:

@@ -206,8 +206,9 @@ class TimeScratch(NamedTuple):
     (3,) what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under way,
     asked: what the caller is to find, see above. power: (2,) of the likelihood, 1 but for stepping stones and
     heated chains, and of the prior, 1 but for these. parsimony: the characters, for moves that it guides.
-    trait: messages of the trait, by state.slot. there: (ROW,) int64 row of the device's forest
-    (pruning/cpu/chain_tables.py), fields: (10,) where its models lie (run_device.write_model). ancestral:
+    trait: messages of the trait, by state.slot. there: (F, ROW) int64 rows of the device's forests
+    (pruning/cpu/chain_tables.py), fields: (P, 13) of the parts (run_device.write_model), others: (P,) whether
+    the model of the proposal asked for last is another than the accepted one. ancestral:
     table of ancestors/sequences.py, where they are sampled; walk (4, 8) int64, gained (2, 8): of walks
     (sequences.Walk)."""
 
@@ -247,6 +248,7 @@ class TimeScratch(NamedTuple):
     trait: TraitMemory
     there: np.ndarray
     fields: np.ndarray
+    others: np.ndarray
     ancestral: np.ndarray
     walk: np.ndarray
     gained: np.ndarray

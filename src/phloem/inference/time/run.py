@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phloem.density import clocks
-from phloem.errors import InputError, NumericalError
+from phloem.errors import NumericalError
 from phloem.inference.mcmc.characters import parsimony_room
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import COMPILED, KIND
@@ -118,8 +118,6 @@ def new_run(
     from phloem.inference.time.compiled.run import REFRESH
 
     there_on_device, parts = device == "gpu" and settings.use_data, as_parts(observed)
-    if there_on_device and len(parts) > 1:
-        raise InputError("dated trees of several parts run on CPUs", hint="Leave --device out.")
     cells = time_cells(parts, model, whole=there_on_device)
     characters = parsimony_room(cells.forest.parts, settings.use_data)
     characters = characters._replace(price=PRICE * characters.price, per_length=_per_length(cells, model))

@@ -11,6 +11,7 @@ from phloem.density import clocks, deviations, local_clocks
 from phloem.density.terms.compiled.dispatch import block_table
 from phloem.density.traits import trait_density, trait_memory
 from phloem.errors import InputError
+from phloem.inference.mcmc.device import layouts_of
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND, ParsimonyRoom, Recipes
 from phloem.inference.mcmc.start import START, stream
@@ -359,8 +360,9 @@ def time_scratch(
         power=np.ones(2) if ancestral is None else ancestral.near.power,
         parsimony=characters,
         trait=trait_memory(n if data.trait_density else 0, data.trait.tips.shape[1]),
-        there=np.zeros(ROW, np.int64),
-        fields=np.zeros(10, np.int64),
+        there=np.zeros((len(layouts_of(cells.forest.parts)), ROW), np.int64),
+        fields=np.zeros((len(cells.forest.parts), 13), np.int64),
+        others=np.zeros(len(cells.forest.parts), np.int64),
         ancestral=table_of(ancestral),
         walk=np.zeros((4, 8), np.int64),
         gained=np.zeros((2, 8)),

@@ -106,6 +106,14 @@ def propose_model(data, state, scratch, everything):
 
 
 @uncounted
+def is_other(data, scratch, part, everything):
+    """Whether a part's model was written for the proposal; scratch.engine has the numbers of both."""
+    if everything and data.recipes.rows[part, KIND] == COMPILED:
+        return True
+    return model_differs(data.recipes, part, scratch.engine[0], scratch.engine[1])
+
+
+@uncounted
 def evaluate(data, state, scratch, model_changed, reordered, everything):
     """Log-likelihood of the proposal's slot; the cells compute what differs from the accepted state.
     model_changed: whether some part's did; scratch.engine then has the numbers of both."""
@@ -116,10 +124,7 @@ def evaluate(data, state, scratch, model_changed, reordered, everything):
     )  # fmt: skip
     for cell in range(data.numbers.shape[0]):
         own, at = data.numbers[cell], data.addresses[cell]
-        part, changed = data.part_of[cell], False
-        if model_changed:
-            changed = everything and data.recipes.rows[part, KIND] == COMPILED
-            changed = changed or model_differs(data.recipes, part, scratch.engine[0], scratch.engine[1])
+        changed = model_changed and is_other(data, scratch, data.part_of[cell], everything)
         total += evaluate_cell(own, at, tree, changed, everything, scratch.cell)
     return total
 
@@ -351,11 +356,14 @@ def ask(data, state, scratch, wanted):
     asked[PROPOSED], asked[OTHER_MODEL] = wanted.proposed, wanted.model_changed
     asked[REORDERED], asked[EVERYTHING] = wanted.reordered, wanted.everything
     asked[SLOPES], asked[PARAMETERS] = wanted.slopes, wanted.parameters
-    by_caller = wanted.model_changed and data.recipes.rows[0, KIND] != COMPILED
+    by_caller, others = False, scratch.others
+    for part in range(others.shape[0] if wanted.proposed else 0):
+        others[part] = wanted.model_changed and is_other(data, scratch, part, wanted.everything)
+        by_caller = by_caller or (others[part] != 0 and data.recipes.rows[part, KIND] != COMPILED)
     if data.on_device == CALLER or wanted.everything or wanted.slopes or by_caller:
         return math.nan
-    own = data.numbers[0], data.addresses[0], scratch.fields
-    tree = state.left, state.right
+    own, tree = (data.numbers, data.addresses, scratch.fields, others), (state.left, state.right)
+    scratch.last[LAST_LIKELIHOOD] = state.log_likelihood[0]
     return answer(data.on_device, (scratch.there, asked, scratch.last, tree, state.lengths, state.slot, own))
 
 
@@ -369,8 +377,9 @@ def settle(data, state, scratch, model_changed):
         scratch.last[LAST_LIKELIHOOD] = ask_ancestors(data, state, scratch, TAKE, flags, now)
     elif data.on_device != 0:
         scratch.asked[TAKEN] = 1
-        slot = int64_at(data.addresses[0][SLOT], (2,))
-        slot[0] = 1 - slot[0] if model_changed else slot[0]
+        for part in range(scratch.others.shape[0] if model_changed else 0):
+            slot = int64_at(data.addresses[part][SLOT], (2,))
+            slot[0] = 1 - slot[0] if scratch.others[part] != 0 else slot[0]
     else:
         for cell in range(data.numbers.shape[0]):
             settle_cell(data.numbers[cell], data.addresses[cell])
