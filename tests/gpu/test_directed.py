@@ -33,7 +33,7 @@ class Case:
         rng = np.random.default_rng(tips)
         problem = random_case(tips, patterns, states, categories).problem
         model = random_model(states, categories, rng, invariant)
-        self.cpu, self.gpu = DirectedMessages([problem], radius), GpuMessages(problem, radius)
+        self.cpu, self.gpu = DirectedMessages([problem], radius), GpuMessages([problem], radius)
         for engine in (self.cpu, self.gpu):
             engine.set_models([model], [0.8])
         tree = uniform_unrooted(tips, rng, mean)
@@ -130,7 +130,7 @@ def test_a_message_of_the_wrong_branch_is_seen():
     inner = int(case.inner[0])
     for planted in ("message", "matrix"):
         assert case.gpu.fill(*case.tree) == pytest.approx(wanted, rel=1e-12)
-        tree = case.gpu._tree
+        tree, engine = case.gpu._tree, case.gpu._engine
         assert tree is not None
         tasks = tree.tasks()
         row = int(np.flatnonzero(tasks[:, 0] == inner)[0])
@@ -138,9 +138,9 @@ def test_a_message_of_the_wrong_branch_is_seen():
             tasks[row, 1] = tasks[row, 2]
         else:
             tasks[row, 3] = (tasks[row, 3] + 1) % len(case.order)
-        case.gpu._tasks = case.gpu._on.put(tasks)
-        assert abs(case.gpu._evaluate() - wanted) > 1e-6 * abs(wanted)
-        case.gpu._tasks = case.gpu._on.put(tree.tasks())
+        engine._on.put_tree(0, tasks, tree.end())
+        assert abs(case.gpu.fill(*case.tree) - wanted) > 1e-6 * abs(wanted)
+        engine._on.put_tree(0, tree.tasks(), tree.end())
 
 
 def test_a_changed_tree_and_changed_weights():
@@ -167,21 +167,17 @@ def test_what_is_not_on_a_gpu_and_what_has_no_room():
     from phloem.pruning.gpu.directed_memory import require_search
 
     problem = random_case(5, 9, 4, 2).problem
-    sizes = require_search(problem)
+    (sizes,) = require_search([[problem]])
     for free, fits in ((int(sizes.bytes + sizes.room), True), (int(sizes.bytes), False)):
         if fits:
-            require_search(problem, free)
+            require_search([[problem]], free)
         else:
             with pytest.raises(DeviceError, match=r"the messages of 5 taxa and .* are free") as caught:
-                require_search(problem, free)
+                require_search([[problem]], free)
             assert "--device cpu" in caught.value.hint
-    hidden = np.arange(len(problem.pattern_weights)) < 2
-    for other, said in (
-        (replace(problem, ascertained=hidden), r"\+ASC is not on a GPU yet"),
-        (replace(problem, state_sets=np.eye(65, dtype=bool)), "65 states is not on a GPU yet"),
-    ):
-        with pytest.raises(DeviceError, match=said):
-            require_search(other)
+    many = replace(problem, state_sets=np.eye(65, dtype=bool))
+    with pytest.raises(DeviceError, match="65 states is not on a GPU yet"):
+        require_search([[many]])
 
 
 def test_what_the_arrays_take_is_forecast():
@@ -190,8 +186,8 @@ def test_what_the_arrays_take_is_forecast():
     from phloem.pruning.gpu.directed_memory import DirectedArrays, sizes_of
 
     problem = random_case(9, 70, 20, 2).problem
-    sizes = sizes_of(problem)
-    arrays = DirectedArrays(problem, sizes, torch.device("cpu"))
+    sizes = sizes_of([problem])
+    arrays = DirectedArrays(sizes, torch.device("cpu"))
     taken = sum(x.numel() * x.element_size() for x in vars(arrays).values() if isinstance(x, torch.Tensor))
     assert sizes.bytes == pytest.approx(taken, rel=0.1)
 

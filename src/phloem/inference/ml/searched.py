@@ -143,7 +143,7 @@ class OneAlignment:
         if self._device == "gpu":
             from phloem.pruning.gpu.directed import GpuMessages
 
-            return GpuMessages(self._problem, radius)
+            return GpuMessages([self._problem], radius)
         return DirectedMessages([self._problem], radius, threads)
 
     def put(self, messages: Messages, values: Values) -> None:

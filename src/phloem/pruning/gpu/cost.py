@@ -145,8 +145,6 @@ MOST_STATES = 64  # of a search on a GPU: a program has all states in one block
 
 def lacking_for_search(problem: Problem) -> str | None:
     """Why a search over trees of this problem is not on a GPU yet, as a clause; None where it is."""
-    if problem.ascertained.any():
-        return "a tree search under +ASC is not on a GPU yet"
     states = problem.state_sets.shape[1]
     if states > MOST_STATES:
         return f"a tree search under {states} states is not on a GPU yet, {MOST_STATES} are the most"

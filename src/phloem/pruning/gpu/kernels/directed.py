@@ -1,8 +1,9 @@
 """Directed messages of an unrooted tree (pruning/cpu/directed.py), and the likelihood where two of them meet.
 
-Messages lie as (half-edge, category, pattern, state): a program has a tile of patterns, states along the last
-axis. Exponents, one a half-edge and pattern, are those of the column that a message was made of; a column is
-scaled where its largest entry of all categories is below 2**-64, so that products of several need no more.
+Messages lie as (half-edge, category, pattern, state), of all seats (directed_patterns.py): a program has a
+tile of patterns, states along the last axis. Exponents, one a half-edge and pattern, are those of the column
+that a message was made of; a column is scaled where its largest entry of all categories is below 2**-64, so
+that products of several need no more.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.pruning.gpu.kernels.postorder import block
-from phloem.pruning.gpu.kernels.product import (
-    announce,
-    await_ready,
-    fetch,
-    magnitude,
-    next_step,
-    power_of_two,
-    scale_down,
-    times,
+from phloem.pruning.gpu.kernels.directed_patterns import (
+    log_sites,
+    model_of,
+    numbers_of,
+    put_column,
+    through,
+    units_of,
+    weighted,
 )
+from phloem.pruning.gpu.kernels.postorder import block
+from phloem.pruning.gpu.kernels.product import announce, await_ready, magnitude, next_step, scale_down
 
 # Two half-edges a, b stand for the column at a node: what arrives by them; a = -1 - i for that of tip i.
 
@@ -58,41 +59,21 @@ def shift_of(largest):
     return tl.where((largest > 0) & (power < -64), power, 0)
 
 
-@triton.jit
-def beside_invariant(exponents, invariant):
-    """What 2**exponent is written as beside the share of invariable sites: 1 where there is none."""
-    moved = tl.where(invariant == 0.0, 0, tl.maximum(exponents, -1000))
-    return power_of_two(moved, tl.float64)
-
-
-@triton.jit
-def log_sites(total, exponents, invariant):
-    """Log-likelihoods of patterns from those of variable sites, total · 2**exponents."""
-    likelihood = total * beside_invariant(exponents, invariant) + invariant
-    kept = tl.where(invariant == 0.0, exponents, 0).to(tl.float64)
-    least = total * 0.0 + 1e-300
-    return tl.log(tl.maximum(likelihood, least)) + kept * 0.6931471805599453
-
-
-# A task (int32): 0 half-edge · 1, 2 own column · 3 matrix · 4 what to write: 1 the message, 2 that to the
-# middle of its branch, 3 both · 5, 6 whether the two are tasks of this launch, to be awaited
+# A task (int32): 0 half-edge · 1, 2 own column · 3 branch · 5, 6 whether the two are tasks of this launch, to
+# be awaited
 
 
 @triton.jit
 def _hand_on(
-    task, rows, live, ready, raised, codes, state_sets, messages, halves, exponents, whole, half, n_patterns,
-    C, WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
+    task, what, matrix, rows, live, ready, raised, codes, state_sets, messages, halves, exponents, whole,
+    half, n_patterns, C, WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """One task of one tile of patterns, all categories."""
-    state = tl.arange(0, BLOCK)
-    h, what = tl.load(task).to(tl.int64), tl.load(task + 4)
-    a, b, matrix = (
-        tl.load(task + 1).to(tl.int64),
-        tl.load(task + 2).to(tl.int64),
-        tl.load(task + 3).to(tl.int64),
-    )
-    await_ready(ready + a * (a >= 0), tl.load(task + 5))
-    await_ready(ready + b * (a >= 0), tl.load(task + 6))
+    state, h = tl.arange(0, BLOCK), tl.load(task).to(tl.int64)
+    a, b = tl.load(task + 1).to(tl.int64), tl.load(task + 2).to(tl.int64)
+    awaited = (what & 1) != 0
+    await_ready(ready + a * (a >= 0), tl.where(awaited, tl.load(task + 5), 0))
+    await_ready(ready + b * (a >= 0), tl.where(awaited, tl.load(task + 6), 0))
     largest = tl.zeros((TILE,), tl.int32)
     if a >= 0:
         for c in range(C):
@@ -101,66 +82,80 @@ def _hand_on(
     shift = shift_of(largest)
     below = own_exponents(a, b, rows, live, exponents, n_patterns)
     tl.store(exponents + h * n_patterns + rows, below + shift, mask=live)
-    inside = live[:, None] & (state < WIDTH)[None, :]
-    place = rows[:, None] * WIDTH + state[None, :]
     for c in range(C):
         p = own_column(a, b, c, rows, live, state, messages, codes, state_sets, n_patterns, C, WIDTH)
         p = scale_down(p, shift[:, None], tl.float64)
-        out, square = (h * C + c) * n_patterns * WIDTH, (matrix * C + c) * WIDTH * WIDTH
         if (what & 1) != 0:
-            operand = fetch(whole + square, False, WIDTH, BLOCK, tl.float64)
-            y = times(p, operand, False, WIDTH, TILE, tl.float64, "ieee")
-            tl.store(messages + out + place, y, mask=inside)
+            y = through(p, whole, matrix, c, C, WIDTH, BLOCK, TILE)
+            put_column(y, messages, h, c, rows, live, state, n_patterns, C, WIDTH)
         if (what & 2) != 0:
-            operand = fetch(half + square, False, WIDTH, BLOCK, tl.float64)
-            y = times(p, operand, False, WIDTH, TILE, tl.float64, "ieee")
-            tl.store(halves + out + place, y, mask=inside)
+            y = through(p, half, matrix, c, C, WIDTH, BLOCK, TILE)
+            put_column(y, halves, h, c, rows, live, state, n_patterns, C, WIDTH)
     announce(raised)
 
 
-@triton.jit(do_not_specialize=["n_tasks", "n_tiles", "n_edges", "n_patterns"])
+@triton.jit(do_not_specialize=["n_seats", "n_tasks", "n_tiles", "n_edges", "n_branches", "what", "n_patterns"])
 def directed_messages(
-    tasks, n_tasks, n_tiles, n_edges, counters, codes, state_sets, messages, halves, exponents, whole, half,
-    n_patterns, C, WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
+    seats, n_seats, tasks, n_tasks, n_tiles, n_edges, n_branches, what, counters, models, codes, state_sets,
+    messages, halves, exponents, whole, half, n_patterns, C,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """Messages of all tasks, which come after those they wait for, in one launch.
+    """Messages of some seats in one launch. tasks: (seats, n_tasks, 8), of every seat those that others wait
+    for first. what: 1 the messages over branches, 2 those to the middles of branches.
 
-    counters: int32, zeros: a ticket, and from 16 on one a tile and half-edge. codes: (T, P); state_sets:
-    (codes, WIDTH); messages, halves: (4T-6, C, P, WIDTH); exponents: (4T-6, P) int32; whole, half: (branch,
-    C, WIDTH, WIDTH) of transition.py.
+    counters: int32, zeros: a ticket, and from 16 on one a tile and half-edge, n_edges of all seats. codes:
+    (tips, P); state_sets: (codes, WIDTH); messages, halves: (half-edges, C, P, WIDTH); exponents:
+    (half-edges, P) int32; whole, half: (model, branch, C, WIDTH, WIDTH) of transition.py.
     """
-    n_steps = tl.cast(n_tasks, tl.int64) * n_tiles
+    n_steps = tl.cast(n_seats, tl.int64) * n_tasks * n_tiles
     step = next_step(counters)
     while step < n_steps:
         following = next_step(counters)
-        task, tile = tasks + (step // n_tiles) * 8, step % n_tiles
+        place, tile = step // n_tiles, step % n_tiles
+        seat = tl.load(seats + place % n_seats).to(tl.int64)
+        task = tasks + (seat * n_tasks + place // n_seats) * 8
         rows = (tile * TILE).to(tl.int32) + tl.arange(0, TILE)
         ready = counters + 16 + tile * n_edges
         raised = ready + tl.load(task)
-        _hand_on(task, rows, rows < n_patterns, ready, raised, codes, state_sets, messages, halves, exponents,
-                 whole, half, n_patterns, C, WIDTH, BLOCK, TILE)  # fmt: skip
+        model = model_of(models + seat * units_of(n_patterns), tile * TILE)
+        matrix = tl.cast(model, tl.int64) * n_branches + tl.load(task + 3)
+        _hand_on(task, what, matrix, rows, rows < n_patterns, ready, raised, codes, state_sets, messages,
+                 halves, exponents, whole, half, n_patterns, C, WIDTH, BLOCK, TILE)  # fmt: skip
         step = following
 
 
-@triton.jit(do_not_specialize=["a", "b", "other", "n_patterns"])
+@triton.jit(do_not_specialize=["n_patterns"])
 def tree_likelihood(
-    a, b, other, codes, state_sets, messages, exponents, start, weights, invariant, sites, sums, n_patterns,
-    C, WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
+    seats, ends, models, codes, state_sets, messages, exponents, start, weights, invariant, sites, sums,
+    n_patterns, C, WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """Log-likelihoods of the patterns, read off at a branch: the column (a, b) at one end, and the message of
-    half-edge `other`. start: (C, WIDTH) weight × frequency. sums: out, of every tile. Grid: tiles."""
-    rows, state = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.arange(0, BLOCK)
+    """Log-likelihoods of the patterns of some seats, read off at a branch: ends, int32 (seats, 4), has the
+    column (a, b) at one end, and the half-edge whose message is at the other. start: (model, C, WIDTH)
+    weight × frequency. sums: out, of every tile. Grid: tiles, seats."""
+    first, state = tl.program_id(0) * TILE, tl.arange(0, BLOCK)
+    seat = tl.load(seats + tl.program_id(1)).to(tl.int64)
+    rows = first + tl.arange(0, TILE)
     live = rows < n_patterns
-    a, b, other = tl.cast(a, tl.int64), tl.cast(b, tl.int64), tl.cast(other, tl.int64)
-    total = tl.zeros((TILE,), tl.float64)
+    a, b = tl.load(ends + seat * 4).to(tl.int64), tl.load(ends + seat * 4 + 1).to(tl.int64)
+    other, total = tl.load(ends + seat * 4 + 2).to(tl.int64), tl.zeros((TILE,), tl.float64)
+    model = model_of(models + seat * units_of(n_patterns), first)
     for c in range(C):
         x = own_column(a, b, c, rows, live, state, messages, codes, state_sets, n_patterns, C, WIDTH)
         x *= block(messages + (other * C + c) * n_patterns * WIDTH, rows, live, state, WIDTH)
-        s = tl.load(start + c * WIDTH + state, mask=state < WIDTH, other=0.0)
-        total += tl.sum(x * s[None, :], axis=1)
+        total += tl.sum(x * numbers_of(start, model, c, state, C, WIDTH)[None, :], axis=1)
     power = own_exponents(a, b, rows, live, exponents, n_patterns)
     power += tl.load(exponents + other * n_patterns + rows, mask=live, other=0)
-    log = log_sites(total, power, tl.load(invariant + rows, mask=live, other=0.0))
-    tl.store(sites + rows, log, mask=live)
-    weight = tl.load(weights + rows, mask=live, other=0.0)
-    tl.store(sums + tl.program_id(0), tl.sum(weight * log, axis=0))
+    log = log_sites(total, power, rows, live, invariant + seat * n_patterns)
+    tl.store(sites + seat * n_patterns + rows, log, mask=live)
+    log = weighted(log, rows, live, weights + seat * n_patterns)
+    tl.store(sums + seat * tl.num_programs(0) + tl.program_id(0), tl.sum(log, axis=0))
+
+
+@triton.jit(do_not_specialize=["n_rows", "n_columns"])
+def sums_of_rows(table, n_rows, n_columns, sums, TILE: tl.constexpr):
+    """sums of (n_rows, n_columns) by row, one after the other: the same however many rows there are."""
+    rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    live, total = rows < n_rows, tl.zeros((TILE,), tl.float64)
+    for k in range(n_columns):
+        total += tl.load(table + tl.cast(rows, tl.int64) * n_columns + k, mask=live, other=0.0)
+    tl.store(sums + rows, total, mask=live)

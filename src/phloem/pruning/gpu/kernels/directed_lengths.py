@@ -6,37 +6,45 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.pruning.gpu.kernels.directed import beside_invariant, own_column, own_exponents
-from phloem.pruning.gpu.kernels.postorder import block
-from phloem.pruning.gpu.kernels.product import fetch, times
+from phloem.pruning.gpu.kernels.directed import own_column, own_exponents
+from phloem.pruning.gpu.kernels.directed_patterns import (
+    column,
+    factor_of,
+    model_of,
+    numbers_of,
+    put_theta,
+    through,
+    units_of,
+)
 
-# Numbers of the model, by category: right, left, into: transposed, the state that a product begins from comes
-# first; values: (C, WIDTH) eigenvalue × rate; start: (C, WIDTH).
+# Numbers of models, by category: right, left, into: transposed, the state that a product begins from comes
+# first; values: (model, C, WIDTH) eigenvalue × rate; start: (model, C, WIDTH). models, weights, invariant: those
+# of the seat.
 
 
 @triton.jit
 def slopes(
-    theta, t, growth, values, weights, invariant, n_patterns, C,
+    theta, t, growth, models, values, weights, invariant, n_patterns, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """d log L / dt and d² log L / dt² at a branch: L = invariant + Σ θ exp(value t). growth: (C, WIDTH)
-    scratch."""
+    """d log L / dt and d² log L / dt² at a branch: L = invariant + Σ θ exp(value t). growth: (models of the
+    seat, C, WIDTH) scratch."""
     lane, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
-    used = state < WIDTH
-    for c in range(C):
-        rate = tl.load(values + c * WIDTH + state, mask=used, other=0.0)
-        tl.store(growth + c * WIDTH + state, tl.exp(rate * t), mask=used)
+    begin, end = tl.load(models), tl.load(models + units_of(n_patterns) - 1) + 1
+    for k in range((end - begin) * C):
+        rate = numbers_of(values + begin * C * WIDTH, 0, k, state, C, WIDTH)
+        tl.store(growth + k * WIDTH + state, tl.exp(rate * t), mask=state < WIDTH)
     tl.debug_barrier()
     one, two = tl.zeros((TILE,), tl.float64), tl.zeros((TILE,), tl.float64)
     for first in range(0, n_patterns, TILE):
-        rows = first + lane
+        rows, model = first + lane, model_of(models, first)
         live = rows < n_patterns
         value = tl.load(invariant + rows, mask=live, other=1.0)
         slope, curve = tl.zeros((TILE,), tl.float64), tl.zeros((TILE,), tl.float64)
         for c in range(C):
-            rate = tl.load(values + c * WIDTH + state, mask=used, other=0.0)[None, :]
-            x = block(theta + c * n_patterns * WIDTH, rows, live, state, WIDTH)
-            x *= tl.load(growth + c * WIDTH + state, mask=used, other=0.0)[None, :]
+            rate = numbers_of(values, model, c, state, C, WIDTH)[None, :]
+            x = column(theta, 0, c, rows, live, state, n_patterns, C, WIDTH)
+            x *= numbers_of(growth, model - begin, c, state, C, WIDTH)[None, :]
             value += tl.sum(x, axis=1)
             x *= rate
             slope += tl.sum(x, axis=1)
@@ -68,14 +76,15 @@ def _next_length(t, low, high, d1, d2, SHORTEST: tl.constexpr, LONGEST: tl.const
 
 @triton.jit
 def newton(
-    theta, t, n_steps, growth, values, weights, invariant, n_patterns, C,
+    theta, t, n_steps, growth, models, values, weights, invariant, n_patterns, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """The length at which the slope vanishes, from t on, and the slope at t."""
     low, high = t * 0.0 + 1e-8, t * 0.0 + 100.0
     begun, k = t * 0.0, 0
     while k < n_steps:
-        d1, d2 = slopes(theta, t, growth, values, weights, invariant, n_patterns, C, WIDTH, BLOCK, TILE)
+        d1, d2 = slopes(theta, t, growth, models, values, weights, invariant, n_patterns, C, WIDTH, BLOCK,
+                        TILE)  # fmt: skip
         begun = tl.where(k == 0, d1, begun)
         low, high = tl.where(d1 > 0.0, t, low), tl.where(d1 > 0.0, high, t)
         new = _next_length(t, low, high, d1, d2, 1e-8, 100.0)
@@ -85,57 +94,55 @@ def newton(
     return t, begun
 
 
-# A branch (int32): 0, 1 own column of one end · 2, 3 of the other · 4 its place in lengths
+# A branch (int32): 0, 1 own column of one end · 2, 3 of the other · 4 its place in lengths · 5 seat
 
 
 @triton.jit
 def _write_theta(
-    a, b, d, e, codes, state_sets, messages, exponents, into, left, invariant, theta, n_patterns, C,
+    branch, codes, state_sets, messages, exponents, models, into, left, invariant, theta, n_patterns, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """θ at the branch between two columns, of all patterns."""
     lane, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
+    a, b = tl.load(branch).to(tl.int64), tl.load(branch + 1).to(tl.int64)
+    d, e = tl.load(branch + 2).to(tl.int64), tl.load(branch + 3).to(tl.int64)
     for first in range(0, n_patterns, TILE):
-        rows = first + lane
+        rows, model = first + lane, model_of(models, first)
         live = rows < n_patterns
         power = own_exponents(a, b, rows, live, exponents, n_patterns)
         power += own_exponents(d, e, rows, live, exponents, n_patterns)
-        factor = beside_invariant(power, tl.load(invariant + rows, mask=live, other=0.0))
+        factor = factor_of(power, rows, live, invariant)
         for c in range(C):
-            square = c * WIDTH * WIDTH
             x = own_column(a, b, c, rows, live, state, messages, codes, state_sets, n_patterns, C, WIDTH)
-            operand = fetch(into + square, False, WIDTH, BLOCK, tl.float64)
-            x = times(x, operand, False, WIDTH, TILE, tl.float64, "ieee")
             y = own_column(d, e, c, rows, live, state, messages, codes, state_sets, n_patterns, C, WIDTH)
-            operand = fetch(left + square, False, WIDTH, BLOCK, tl.float64)
-            y = times(y, operand, False, WIDTH, TILE, tl.float64, "ieee")
-            place = (c * n_patterns + rows)[:, None] * WIDTH + state[None, :]
-            tl.store(theta + place, x * y * factor[:, None], mask=live[:, None] & (state < WIDTH)[None, :])
+            y = through(y, left, model, c, C, WIDTH, BLOCK, TILE)
+            put_theta(x, y, factor, into, theta, model, c, rows, live, state, n_patterns, C, WIDTH, BLOCK,
+                      TILE)  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["n_branches", "n_steps", "n_patterns"])
+@triton.jit(do_not_specialize=["n_branches", "n_steps", "n_patterns", "n_models"])
 def fit_branches(
-    branches, n_branches, codes, state_sets, messages, exponents, into, left, values, weights, invariant,
-    thetas, growths, lengths, dampings, moved, n_steps, n_patterns, C,
+    branches, n_branches, codes, state_sets, messages, exponents, models, into, left, values, weights,
+    invariant, thetas, growths, n_models, lengths, dampings, moved, n_steps, n_patterns, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """Every branch some way towards its best length, all others as they are. dampings: shares of the way,
     halved where the slope turned since the last time; moved: the last step of a length. Scratch of every
-    program: thetas (C, P, WIDTH), growths (C, WIDTH)."""
+    program: thetas (C, P, WIDTH), growths (n_models, C, WIDTH)."""
     program = tl.program_id(0).to(tl.int64)
-    theta, growth = thetas + program * C * n_patterns * WIDTH, growths + program * C * WIDTH
+    theta = thetas + program * C * n_patterns * WIDTH
+    growth = growths + program * n_models * C * WIDTH
     for i in range(tl.program_id(0), n_branches, tl.num_programs(0)):
         branch = branches + i * 8
-        a, b = tl.load(branch).to(tl.int64), tl.load(branch + 1).to(tl.int64)
-        d, e = tl.load(branch + 2).to(tl.int64), tl.load(branch + 3).to(tl.int64)
-        place = tl.load(branch + 4)
+        place, seat = tl.load(branch + 4), tl.load(branch + 5).to(tl.int64)
+        own, shares = models + seat * units_of(n_patterns), seat * n_patterns
         tl.debug_barrier()
-        _write_theta(a, b, d, e, codes, state_sets, messages, exponents, into, left, invariant, theta,
-                     n_patterns, C, WIDTH, BLOCK, TILE)  # fmt: skip
+        _write_theta(branch, codes, state_sets, messages, exponents, own, into, left, invariant + shares,
+                     theta, n_patterns, C, WIDTH, BLOCK, TILE)  # fmt: skip
         tl.debug_barrier()
         t, share = tl.load(lengths + place), tl.load(dampings + place)
-        best, slope = newton(theta, t, n_steps, growth, values, weights, invariant, n_patterns, C, WIDTH,
-                             BLOCK, TILE)  # fmt: skip
+        best, slope = newton(theta, t, n_steps, growth, own, values, weights + shares, invariant + shares,
+                             n_patterns, C, WIDTH, BLOCK, TILE)  # fmt: skip
         whole = share * 0.0 + 1.0
         turned = slope * tl.load(moved + place) < 0.0
         share = tl.where(turned, 0.5 * share, tl.minimum(1.5 * share, whole))

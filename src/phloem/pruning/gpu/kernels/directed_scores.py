@@ -6,13 +6,23 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.pruning.gpu.kernels.directed import log_sites, shift_of
+from phloem.pruning.gpu.kernels.directed import shift_of
+from phloem.pruning.gpu.kernels.directed_patterns import (
+    log_sites,
+    model_of,
+    numbers_of,
+    operand_of,
+    product,
+    through,
+    units_of,
+    weighted,
+)
 from phloem.pruning.gpu.kernels.postorder import block
-from phloem.pruning.gpu.kernels.product import fetch, magnitude, next_step, scale_down, times
+from phloem.pruning.gpu.kernels.product import magnitude, next_step, scale_down
 
 # A step (int32), in preorder of its walk: 0 half-edge whose message joins · 1 the one whose message comes
-# from beyond · 2 matrix · 3 level, from 1 · 4 whether others come after it · 5 whether a walk sets out here
-# · 6 half-edge whose message sets out · 7 matrix of the branch that it crosses first
+# from beyond · 2 branch · 3 level, from 1 · 4 whether others come after it · 5 whether a walk sets out here
+# · 6 half-edge whose message sets out · 7 the branch that it crosses first
 
 
 @triton.jit
@@ -22,19 +32,18 @@ def set_out(
 ):  # fmt: skip
     """What crosses the gap in one category: the message of a half-edge through one branch more."""
     x = block(messages + (source * C + c) * n_patterns * WIDTH, rows, live, state, WIDTH)
-    operand = fetch(whole + (matrix * C + c) * WIDTH * WIDTH, False, WIDTH, BLOCK, tl.float64)
-    return times(x, operand, False, WIDTH, TILE, tl.float64, "ieee")
+    return through(x, whole, matrix, c, C, WIDTH, BLOCK, TILE)
 
 
 @triton.jit
 def _begin(
-    step, rows, live, messages, exponents, whole, room, room_exponents, n_patterns, C,
+    step, matrices, rows, live, messages, exponents, whole, room, room_exponents, n_patterns, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """Level 0 of the room: what crosses the gap."""
     lane, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
     place = lane[:, None] * WIDTH + state[None, :]
-    source, matrix = tl.load(step + 6).to(tl.int64), tl.load(step + 7).to(tl.int64)
+    source, matrix = tl.load(step + 6).to(tl.int64), matrices + tl.load(step + 7)
     for c in range(C):
         y = set_out(source, matrix, c, rows, live, state, messages, whole, n_patterns, C, WIDTH, BLOCK, TILE)
         tl.store(room + c * TILE * WIDTH + place, y, mask=(state < WIDTH)[None, :])
@@ -45,15 +54,15 @@ def _begin(
 
 @triton.jit
 def _score(
-    step, subtree, rows, live, messages, halves, exponents, whole, half, start, weights, invariant, room,
-    room_exponents, n_patterns, C, WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
+    step, model, matrices, subtree, rows, live, messages, halves, exponents, whole, half, start, weights,
+    invariant, room, room_exponents, n_patterns, C, WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """What a tile of patterns adds to the log-likelihood with the subtree in the middle of the step's branch,
     at its old distance. Fills the level's room where the walk goes on."""
     lane, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
     place, inside = lane[:, None] * WIDTH + state[None, :], (state < WIDTH)[None, :]
     sibling, far = tl.load(step).to(tl.int64), tl.load(step + 1).to(tl.int64)
-    matrix, level, goes_on = tl.load(step + 2).to(tl.int64), tl.load(step + 3), tl.load(step + 4)
+    matrix, level, goes_on = matrices + tl.load(step + 2), tl.load(step + 3), tl.load(step + 4)
     before = room_exponents + (level - 1) * 2 * TILE + lane
     shift = tl.load(before + TILE)
     power = tl.load(before) + shift + tl.load(exponents + sibling * n_patterns + rows, mask=live, other=0)
@@ -63,14 +72,13 @@ def _score(
         near = scale_down(arrival, shift[:, None], tl.float64)
         near *= block(messages + (sibling * C + c) * n_patterns * WIDTH, rows, live, state, WIDTH)
         largest = tl.maximum(largest, tl.max(magnitude(near, tl.float64), axis=1))
-        operand = fetch(half + (matrix * C + c) * WIDTH * WIDTH, False, WIDTH, BLOCK, tl.float64)
-        across = times(near, operand, False, WIDTH, TILE, tl.float64, "ieee")
+        operand = operand_of(half, matrix, c, C, WIDTH, BLOCK)
+        across = product(near, operand, WIDTH, TILE)
         x = across * block(halves + (far * C + c) * n_patterns * WIDTH, rows, live, state, WIDTH)
         x *= block(messages + (subtree * C + c) * n_patterns * WIDTH, rows, live, state, WIDTH)
-        s = tl.load(start + c * WIDTH + state, mask=state < WIDTH, other=0.0)
-        total += tl.sum(x * s[None, :], axis=1)
+        total += tl.sum(x * numbers_of(start, model, c, state, C, WIDTH)[None, :], axis=1)
         if goes_on != 0:
-            y = times(across, operand, False, WIDTH, TILE, tl.float64, "ieee")
+            y = product(across, operand, WIDTH, TILE)
             tl.store(room + (level * C + c) * TILE * WIDTH + place, y, mask=inside)
     if goes_on != 0:
         after = room_exponents + level * 2 * TILE + lane
@@ -78,18 +86,18 @@ def _score(
         tl.store(after + TILE, shift_of(largest))
     power += tl.load(exponents + far * n_patterns + rows, mask=live, other=0)
     power += tl.load(exponents + subtree * n_patterns + rows, mask=live, other=0)
-    log = log_sites(total, power, tl.load(invariant + rows, mask=live, other=0.0))
-    return tl.sum(log * tl.load(weights + rows, mask=live, other=0.0), axis=0)
+    log = log_sites(total, power, rows, live, invariant)
+    return tl.sum(weighted(log, rows, live, weights), axis=0)
 
 
-@triton.jit(do_not_specialize=["n_walks", "n_tiles", "n_patterns", "n_levels"])
+@triton.jit(do_not_specialize=["n_walks", "n_tiles", "n_branches", "n_patterns", "n_levels"])
 def regraft_scores(
-    walks, n_walks, n_tiles, steps, ticket, messages, halves, exponents, whole, half, start, weights,
-    invariant, rooms, rooms_exponents, scores, n_patterns, n_levels, C,
+    walks, n_walks, n_tiles, steps, n_branches, ticket, messages, halves, exponents, whole, half, models,
+    start, weights, invariant, rooms, rooms_exponents, scores, n_patterns, n_levels, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """scores: out, (steps, tiles). walks: (n, 4) int32: 0 first step · 1 behind the last · 2 half-edge whose
-    message is the subtree's. Scratch of every program: rooms (levels, C, TILE, WIDTH), rooms_exponents
+    message is the subtree's · 3 seat. Scratch of every program: rooms (levels, C, TILE, WIDTH), rooms_exponents
     (levels, 2, TILE): an exponent, and what is yet to be taken out."""
     program = tl.program_id(0).to(tl.int64) * n_levels
     room, room_exponents = rooms + program * C * TILE * WIDTH, rooms_exponents + program * 2 * TILE
@@ -100,15 +108,18 @@ def regraft_scores(
         walk, tile = walks + (part % n_walks) * 4, part // n_walks  # walks of one tile share their messages
         rows = (tile * TILE).to(tl.int32) + tl.arange(0, TILE)
         live, subtree = rows < n_patterns, tl.load(walk + 2).to(tl.int64)
+        seat = tl.load(walk + 3).to(tl.int64)
+        model = model_of(models + seat * units_of(n_patterns), tile * TILE)
+        matrices, shares = tl.cast(model, tl.int64) * n_branches, seat * n_patterns
         for i in range(tl.load(walk), tl.load(walk + 1)):
             step = steps + tl.cast(i, tl.int64) * 8
             tl.debug_barrier()
             if tl.load(step + 5) != 0:
-                _begin(step, rows, live, messages, exponents, whole, room, room_exponents, n_patterns, C,
-                       WIDTH, BLOCK, TILE)  # fmt: skip
+                _begin(step, matrices, rows, live, messages, exponents, whole, room, room_exponents,
+                       n_patterns, C, WIDTH, BLOCK, TILE)  # fmt: skip
                 tl.debug_barrier()
-            value = _score(step, subtree, rows, live, messages, halves, exponents, whole, half, start,
-                           weights, invariant, room, room_exponents, n_patterns, C, WIDTH, BLOCK,
-                           TILE)  # fmt: skip
+            value = _score(step, model, matrices, subtree, rows, live, messages, halves, exponents, whole,
+                           half, start, weights + shares, invariant + shares, room, room_exponents,
+                           n_patterns, C, WIDTH, BLOCK, TILE)  # fmt: skip
             tl.store(scores + tl.cast(i, tl.int64) * n_tiles + tile, value)
         part = following

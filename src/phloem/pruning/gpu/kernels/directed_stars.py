@@ -6,65 +6,65 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from phloem.pruning.gpu.kernels.directed import (
-    beside_invariant,
-    log_sites,
-    own_column,
-    own_exponents,
-    shift_of,
-)
+from phloem.pruning.gpu.kernels.directed import own_column, own_exponents, shift_of
 from phloem.pruning.gpu.kernels.directed_lengths import newton
+from phloem.pruning.gpu.kernels.directed_patterns import (
+    column,
+    factor_of,
+    log_sites,
+    model_of,
+    numbers_of,
+    put_column,
+    put_theta,
+    through,
+    units_of,
+    weighted,
+)
 from phloem.pruning.gpu.kernels.directed_scores import set_out
 from phloem.pruning.gpu.kernels.postorder import block
-from phloem.pruning.gpu.kernels.product import fetch, magnitude, scale_down, times
+from phloem.pruning.gpu.kernels.product import magnitude, scale_down
 
-# A look (int32): 0 steps of the way · 1 half-edge whose message sets out · 2 matrix of the branch that it
-# crosses first · 3, 4 own column beyond · 5, 6 of the subtree · from 8 on, of every step: half-edge whose
-# message joins, matrix
+# A look (int32): 0 steps of the way · 1 half-edge whose message sets out · 2 the branch that it crosses first
+# · 3, 4 own column beyond · 5, 6 of the subtree · 7 seat · from 8 on, of every step: half-edge whose message
+# joins, branch
 
 
 @triton.jit
 def put_end(
-    x, k, c, rows, live, state, left, ends, n_patterns, C,
+    x, k, c, rows, live, state, model, left, ends, n_patterns, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """ends[k] = x in the eigenbasis, of one tile and category."""
-    operand = fetch(left + c * WIDTH * WIDTH, False, WIDTH, BLOCK, tl.float64)
-    y = times(x, operand, False, WIDTH, TILE, tl.float64, "ieee")
-    place = ((k * C + c) * n_patterns + rows)[:, None] * WIDTH + state[None, :]
-    tl.store(ends + place, y, mask=live[:, None] & (state < WIDTH)[None, :])
+    y = through(x, left, model, c, C, WIDTH, BLOCK, TILE)
+    put_column(y, ends, k, c, rows, live, state, n_patterns, C, WIDTH)
 
 
 @triton.jit
 def send(
-    k, t, right, values, ends, sent, n_patterns, C,
+    k, t, models, right, values, ends, sent, n_patterns, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """sent[k] = R exp(Λ t) ends[k]."""
     lane, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
-    used = state < WIDTH
     for first in range(0, n_patterns, TILE):
-        rows = first + lane
+        rows, model = first + lane, model_of(models, first)
         live = rows < n_patterns
         for c in range(C):
-            own = (k * C + c) * n_patterns * WIDTH
-            growth = tl.exp(tl.load(values + c * WIDTH + state, mask=used, other=0.0) * t)
-            x = block(ends + own, rows, live, state, WIDTH) * growth[None, :]
-            operand = fetch(right + c * WIDTH * WIDTH, False, WIDTH, BLOCK, tl.float64)
-            y = times(x, operand, False, WIDTH, TILE, tl.float64, "ieee")
-            mask = live[:, None] & used[None, :]
-            tl.store(sent + own + (rows[:, None] * WIDTH + state[None, :]), y, mask=mask)
+            x = column(ends, k, c, rows, live, state, n_patterns, C, WIDTH)
+            x *= tl.exp(numbers_of(values, model, c, state, C, WIDTH) * t)[None, :]
+            y = through(x, right, model, c, C, WIDTH, BLOCK, TILE)
+            put_column(y, sent, k, c, rows, live, state, n_patterns, C, WIDTH)
 
 
 @triton.jit
 def _write_ends(
-    look, rows, live, codes, state_sets, messages, exponents, whole, left, ends, powers, arrival, n_patterns,
-    C, WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
+    look, model, matrices, rows, live, codes, state_sets, messages, exponents, whole, left, ends, powers,
+    arrival, n_patterns, C, WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """What is at the three far ends, of a tile of patterns. arrival: (C, TILE, WIDTH) scratch."""
     lane, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
     place, used = lane[:, None] * WIDTH + state[None, :], (state < WIDTH)[None, :]
-    source, first = tl.load(look + 1).to(tl.int64), tl.load(look + 2).to(tl.int64)
+    source, first = tl.load(look + 1).to(tl.int64), matrices + tl.load(look + 2)
     for c in range(C):
         y = set_out(source, first, c, rows, live, state, messages, whole, n_patterns, C, WIDTH, BLOCK, TILE)
         tl.store(arrival + c * TILE * WIDTH + place, y, mask=used)
@@ -72,7 +72,7 @@ def _write_ends(
     shift, n_steps = tl.zeros((TILE,), tl.int32), tl.load(look)
     for k in range(n_steps):
         tl.debug_barrier()
-        joins, matrix = tl.load(look + 8 + 2 * k).to(tl.int64), tl.load(look + 9 + 2 * k).to(tl.int64)
+        joins, matrix = tl.load(look + 8 + 2 * k).to(tl.int64), matrices + tl.load(look + 9 + 2 * k)
         power += shift + tl.load(exponents + joins * n_patterns + rows, mask=live, other=0)
         largest = tl.zeros((TILE,), tl.int32)
         for c in range(C):
@@ -81,10 +81,9 @@ def _write_ends(
             near *= block(messages + (joins * C + c) * n_patterns * WIDTH, rows, live, state, WIDTH)
             largest = tl.maximum(largest, tl.max(magnitude(near, tl.float64), axis=1))
             if k == n_steps - 1:
-                put_end(near, 0, c, rows, live, state, left, ends, n_patterns, C, WIDTH, BLOCK, TILE)
+                put_end(near, 0, c, rows, live, state, model, left, ends, n_patterns, C, WIDTH, BLOCK, TILE)
             else:
-                operand = fetch(whole + (matrix * C + c) * WIDTH * WIDTH, False, WIDTH, BLOCK, tl.float64)
-                y = times(near, operand, False, WIDTH, TILE, tl.float64, "ieee")
+                y = through(near, whole, matrix, c, C, WIDTH, BLOCK, TILE)
                 tl.store(arrival + c * TILE * WIDTH + place, y, mask=used)
         shift = shift_of(largest)
     for k in range(2):
@@ -92,94 +91,95 @@ def _write_ends(
         power += own_exponents(a, b, rows, live, exponents, n_patterns)
         for c in range(C):
             x = own_column(a, b, c, rows, live, state, messages, codes, state_sets, n_patterns, C, WIDTH)
-            put_end(x, 1 + k, c, rows, live, state, left, ends, n_patterns, C, WIDTH, BLOCK, TILE)
+            put_end(x, 1 + k, c, rows, live, state, model, left, ends, n_patterns, C, WIDTH, BLOCK, TILE)
     tl.store(powers + rows, power, mask=live)
 
 
 @triton.jit
 def _star_theta(
-    k, into, ends, sent, powers, invariant, theta, n_patterns, C,
+    k, models, into, ends, sent, powers, invariant, theta, n_patterns, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """θ at branch k of the three."""
     lane, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
     one, two = (k + 1) % 3, (k + 2) % 3
     for first in range(0, n_patterns, TILE):
-        rows = first + lane
+        rows, model = first + lane, model_of(models, first)
         live = rows < n_patterns
-        power = tl.load(powers + rows, mask=live, other=0)
-        factor = beside_invariant(power, tl.load(invariant + rows, mask=live, other=0.0))[:, None]
+        factor = factor_of(tl.load(powers + rows, mask=live, other=0), rows, live, invariant)
         for c in range(C):
-            x = block(sent + (one * C + c) * n_patterns * WIDTH, rows, live, state, WIDTH)
-            x *= block(sent + (two * C + c) * n_patterns * WIDTH, rows, live, state, WIDTH)
-            operand = fetch(into + c * WIDTH * WIDTH, False, WIDTH, BLOCK, tl.float64)
-            y = times(x, operand, False, WIDTH, TILE, tl.float64, "ieee")
-            y *= block(ends + (k * C + c) * n_patterns * WIDTH, rows, live, state, WIDTH) * factor
-            place = (c * n_patterns + rows)[:, None] * WIDTH + state[None, :]
-            tl.store(theta + place, y, mask=live[:, None] & (state < WIDTH)[None, :])
+            x = column(sent, one, c, rows, live, state, n_patterns, C, WIDTH)
+            x *= column(sent, two, c, rows, live, state, n_patterns, C, WIDTH)
+            y = column(ends, k, c, rows, live, state, n_patterns, C, WIDTH)
+            put_theta(x, y, factor, into, theta, model, c, rows, live, state, n_patterns, C, WIDTH, BLOCK,
+                      TILE)  # fmt: skip
 
 
 @triton.jit
 def _star_value(
-    start, sent, powers, weights, invariant, sites, wanted, n_patterns, C,
+    models, start, sent, powers, weights, invariant, sites, wanted, n_patterns, C,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """The log-likelihood where the three branches meet; of every pattern into sites, if wanted."""
     lane, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
     result = tl.zeros((TILE,), tl.float64)
     for first in range(0, n_patterns, TILE):
-        rows = first + lane
-        live = rows < n_patterns
-        total = tl.zeros((TILE,), tl.float64)
+        rows, model = first + lane, model_of(models, first)
+        live, total = rows < n_patterns, tl.zeros((TILE,), tl.float64)
         for c in range(C):
-            x = block(sent + c * n_patterns * WIDTH, rows, live, state, WIDTH)
-            x *= block(sent + (C + c) * n_patterns * WIDTH, rows, live, state, WIDTH)
-            x *= block(sent + (2 * C + c) * n_patterns * WIDTH, rows, live, state, WIDTH)
-            s = tl.load(start + c * WIDTH + state, mask=state < WIDTH, other=0.0)
-            total += tl.sum(x * s[None, :], axis=1)
-        power = tl.load(powers + rows, mask=live, other=0)
-        log = log_sites(total, power, tl.load(invariant + rows, mask=live, other=0.0))
+            x = column(sent, 0, c, rows, live, state, n_patterns, C, WIDTH)
+            x *= column(sent, 1, c, rows, live, state, n_patterns, C, WIDTH)
+            x *= column(sent, 2, c, rows, live, state, n_patterns, C, WIDTH)
+            total += tl.sum(x * numbers_of(start, model, c, state, C, WIDTH)[None, :], axis=1)
+        log = log_sites(total, tl.load(powers + rows, mask=live, other=0), rows, live, invariant)
         tl.store(sites + rows, log, mask=rows < n_patterns * wanted)
-        result += log * tl.load(weights + rows, mask=live, other=0.0)
+        result += weighted(log, rows, live, weights)
     return tl.sum(result, axis=0)
 
 
-@triton.jit(do_not_specialize=["n_looks", "width", "n_steps", "wanted", "n_patterns"])
+@triton.jit(do_not_specialize=["n_looks", "width", "n_branches", "n_models", "n_steps", "wanted", "n_patterns"])
 def fit_stars(
-    looks, n_looks, width, codes, state_sets, messages, exponents, whole, right, left, into, values, start,
-    weights, invariant, columns, powers, growths, found, sites, wanted, n_steps, n_patterns, C,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
+    looks, n_looks, width, n_branches, codes, state_sets, messages, exponents, whole, models, right, left,
+    into, values, start, weights, invariant, columns, powers, growths, n_models, found, sites, wanted,
+    n_steps, n_patterns, C, WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """found: in and out, (n, 4): a log-likelihood and three lengths: on the gap's side, beyond, the
     subtree's. looks: (n, width). sites: (n, P), if wanted. Scratch of every program: columns (7 C, P,
-    WIDTH), and a tile of C more; powers (P,); growths (C, WIDTH)."""
+    WIDTH), and a tile of C more; powers (P,); growths (n_models, C, WIDTH)."""
     program, size = tl.program_id(0).to(tl.int64), C * n_patterns * WIDTH
     ends = columns + program * (7 * size + C * TILE * WIDTH)
     sent, theta, arrival = ends + 3 * size, ends + 6 * size, ends + 7 * size
     powers += program * n_patterns
-    growth = growths + program * C * WIDTH
+    growth = growths + program * n_models * C * WIDTH
     for i in range(tl.program_id(0), n_looks, tl.num_programs(0)):
+        look, own = looks + i * width, found + i * 4
+        seat = tl.load(look + 7).to(tl.int64)
+        parts, still, counts = (
+            models + seat * units_of(n_patterns), invariant + seat * n_patterns, weights + seat * n_patterns
+        )  # fmt: skip
         tl.debug_barrier()
         for first in range(0, n_patterns, TILE):
-            rows = first + tl.arange(0, TILE)
+            rows, model = first + tl.arange(0, TILE), model_of(parts, first)
+            matrices = tl.cast(model, tl.int64) * n_branches
             tl.debug_barrier()
-            _write_ends(looks + i * width, rows, rows < n_patterns, codes, state_sets, messages, exponents,
-                        whole, left, ends, powers, arrival, n_patterns, C, WIDTH, BLOCK, TILE)  # fmt: skip
+            _write_ends(look, model, matrices, rows, rows < n_patterns, codes, state_sets, messages,
+                        exponents, whole, left, ends, powers, arrival, n_patterns, C, WIDTH, BLOCK,
+                        TILE)  # fmt: skip
         tl.debug_barrier()
-        own = found + i * 4
         for k in range(3):
-            send(k, tl.load(own + 1 + k), right, values, ends, sent, n_patterns, C, WIDTH, BLOCK, TILE)
+            send(k, tl.load(own + 1 + k), parts, right, values, ends, sent, n_patterns, C, WIDTH, BLOCK,
+                 TILE)  # fmt: skip
         for j in range(3):
             k = (j + 2) % 3
             tl.debug_barrier()
-            _star_theta(k, into, ends, sent, powers, invariant, theta, n_patterns, C, WIDTH, BLOCK, TILE)
+            _star_theta(k, parts, into, ends, sent, powers, still, theta, n_patterns, C, WIDTH, BLOCK, TILE)
             tl.debug_barrier()
-            t, _ = newton(theta, tl.load(own + 1 + k), n_steps, growth, values, weights, invariant,
+            t, _ = newton(theta, tl.load(own + 1 + k), n_steps, growth, parts, values, counts, still,
                           n_patterns, C, WIDTH, BLOCK, TILE)  # fmt: skip
             tl.store(own + 1 + k, t)
-            send(k, t, right, values, ends, sent, n_patterns, C, WIDTH, BLOCK, TILE)
+            send(k, t, parts, right, values, ends, sent, n_patterns, C, WIDTH, BLOCK, TILE)
         tl.debug_barrier()
         by_site = sites + tl.cast(i, tl.int64) * n_patterns
-        value = _star_value(start, sent, powers, weights, invariant, by_site, wanted, n_patterns, C, WIDTH,
+        value = _star_value(parts, start, sent, powers, counts, still, by_site, wanted, n_patterns, C, WIDTH,
                             BLOCK, TILE)  # fmt: skip
         tl.store(own, value)
