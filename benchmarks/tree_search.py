@@ -21,7 +21,7 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import alphabet
-from phloem.inference.ml.searched import Device, OneAlignment
+from phloem.inference.ml.searched import Device, OneAlignment, Place
 from phloem.inference.ml.tree_search import SearchResult, SearchSettings, search
 from phloem.inference.ml.tree_starts import bionj_start
 from phloem.io.alignment import read_alignment
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def searched(data: Alignment, model: Model, device: Device, settings: SearchSettings) -> SearchResult:
-    return search(OneAlignment(data, model, device), bionj_start(data), settings)
+    return search(OneAlignment(data, model, Place(device)), bionj_start(data), settings)
 
 
 if __name__ == "__main__":

@@ -198,7 +198,7 @@ def test_a_search_ends_where_the_cpus_ends(constrained):
     from phloem.data.alignment import alignment_from_sequences
     from phloem.data.alphabet import alphabet
     from phloem.inference.ml.constrained import data_of
-    from phloem.inference.ml.searched import SearchedPart
+    from phloem.inference.ml.searched import Place, SearchedPart
     from phloem.inference.ml.tree_search import SearchSettings, search
     from phloem.inference.ml.tree_starts import Start
     from phloem.io.trees import parse_trees
@@ -215,7 +215,9 @@ def test_a_search_ends_where_the_cpus_ends(constrained):
     ends = []
     for device in ("gpu", "gpu", "cpu"):
         found = search(
-            data_of([part], None, constraint, device), Start(wrong), SearchSettings(patience=0, threads=1)
+            data_of([part], None, constraint, Place(device)),
+            Start(wrong),
+            SearchSettings(patience=0, threads=1),
         )
         ends.append(found.optimum)
     assert ends[0].log_likelihood == ends[1].log_likelihood

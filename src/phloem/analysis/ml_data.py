@@ -89,11 +89,11 @@ class MlData:
     def searched(self, models: Sequence[Model]) -> Searched:
         """ModelError for models that a search cannot take."""
         from phloem.inference.ml.constrained import data_of
-        from phloem.inference.ml.searched import SearchedPart
+        from phloem.inference.ml.searched import Place, SearchedPart
 
         named = zip(self.parts, self.distinct, models)
         made = [SearchedPart(part.name, data, model) for part, data, model in named]
-        return data_of(made, self.linkage(models), self.constraint, self.device)
+        return data_of(made, self.linkage(models), self.constraint, Place(self.device))
 
     def resampling(self, texts: Sequence[str], models: Sequence[Model]) -> Resampling:
         """texts: as of texts()."""

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from phloem.analysis.ml_data import MlData
-from phloem.analysis.model_file import model_of
-from phloem.data.patterns import site_patterns
 from phloem.errors import InputError
-from phloem.likelihood.problem import engine_problem
 from phloem.pruning.gpu.cost import A_TRY
 from phloem.pruning.interface import Problem
 from phloem.pruning.select import Selection, select_search
-
-_PARTS = "a search of parts is not on a GPU yet"
 
 
 def on_device(data: MlData) -> tuple[MlData, Selection]:
@@ -29,14 +22,11 @@ def on_device(data: MlData) -> tuple[MlData, Selection]:
             "--device gpu is about the search, and --model MF searches none", hint="Say --model auto."
         )
 
-    def problem() -> Problem:
-        text = None if settings.automatic else data.parts[0].model_text
-        none, model = np.zeros(0, np.int32), model_of(text, data.alignment, settings.gamma)
-        return engine_problem(site_patterns(data.distinct[0]), model, (none, none))
+    def groups() -> list[list[Problem]]:
+        return replace(data, device="gpu").searched(data.models()).groups
 
     climbs = effort.starts * (1.0 + A_TRY * effort.patience)
-    lacking = _PARTS if data.partitioned else ""
-    selection = select_search(settings.device, problem, climbs, settings.threads, lacking)
+    selection = select_search(settings.device, groups, climbs, settings.threads)
     return replace(data, device="gpu" if selection.engine == "gpu" else "cpu"), selection
 
 

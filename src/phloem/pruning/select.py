@@ -164,28 +164,25 @@ def _compare_chains(problems: Sequence[Problem], plan: ChainPlan, cores: int) ->
 
 def select_search(
     requested: str,
-    problem: Callable[[], Problem],
+    groups: Callable[[], Sequence[Sequence[Problem]]],
     climbs: float,
     threads: int | None = None,
-    lacking: str = "",
 ) -> Selection:
-    """Choose where a search over trees has its messages: auto, cpu or gpu. problem: asked for only where an
-    answer depends on it. climbs: that are forecast. lacking: why it cannot be on a GPU, if the caller knows.
-    InputError and DeviceError as select_engine, DeviceError for what a GPU lacks or has no memory for."""
+    """Choose where a search over trees has its messages: auto, cpu or gpu. groups: the parts of every set of
+    branch lengths, asked for only where an answer depends on them. climbs: that are forecast. InputError and
+    DeviceError as select_engine, DeviceError for what a GPU lacks or has no memory for."""
     require_threads(threads)
     require_choice("device", requested, CHAIN_DEVICES)
     why, gpu = "asked for", requested == "gpu"
     if requested == "auto":
-        why = f"chosen: {lacking or why_not_gpu()}"
-        if gpu_is_here() and threads is None and not lacking:
-            gpu, why = _compare_search(problem(), climbs)
+        why = f"chosen: {why_not_gpu()}"
+        if gpu_is_here() and threads is None:
+            gpu, why = _compare_search(groups(), climbs)
     elif gpu:
         require_torch()
         from phloem.pruning.gpu.directed_memory import require_search
 
-        if lacking:
-            raise DeviceError(lacking, hint="Say --device cpu.")
-        require_search(problem())
+        require_search(groups())
     if not gpu:
         return Selection("cpu", threads or usable_cores()[0], "float64", f"CPU {why}", _no_evaluator)
     from phloem.pruning.gpu.evaluator import device_name, find_device
@@ -193,15 +190,17 @@ def select_search(
     return Selection("gpu", 1, "float64", f"GPU {why} ({device_name(find_device())})", _no_evaluator)
 
 
-def _compare_search(problem: Problem, climbs: float) -> tuple[bool, str]:
+def _compare_search(groups: Sequence[Sequence[Problem]], climbs: float) -> tuple[bool, str]:
     """Whether a search is on the GPU, and why."""
-    advice, lacking = advise_search(problem, climbs, usable_cores()[0]), lacking_for_search(problem)
+    problems = [problem for group in groups for problem in group]
+    advice = advise_search(problems, climbs, usable_cores()[0])
+    lacking = next(filter(None, map(lacking_for_search, problems)), None)
     if lacking is not None or not advice.use_gpu:
         return False, f"chosen: {lacking or advice.reason}"
     from phloem.pruning.gpu.directed_memory import require_search
 
     try:
-        require_search(problem)
+        require_search(groups)
     except DeviceError as problem_there:
         return False, f"chosen: {problem_there}"
     return True, f"chosen: {advice.reason}"

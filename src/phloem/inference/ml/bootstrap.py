@@ -17,8 +17,8 @@ from phloem.errors import InputError
 from phloem.hardware.ranks import Ranks
 from phloem.inference.ml.constrained import data_of
 from phloem.inference.ml.identical import Distinct
-from phloem.inference.ml.searched import Device, Searched, SearchedPart
-from phloem.inference.ml.tree_search import SearchSettings, climbed_once
+from phloem.inference.ml.searched import ON_CPU, Device, Place, Searched, SearchedPart
+from phloem.inference.ml.tree_search import SearchSettings, climbed_tree
 from phloem.inference.ml.tree_starts import Start
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.model.record import ParameterValue
@@ -39,7 +39,7 @@ Told = Callable[[int, int], None]
 class Resampling:
     """What a replicate is drawn from. parts: name, alignment and model string of each; linkage: what several
     share, None of one. rows: identical sequences, which the trees are without; frequencies are counted in
-    all. constraint: what the trees have to obey. device: of one alignment's searches."""
+    all. constraint: what the trees have to obey. device: of the searches."""
 
     parts: Sequence[tuple[str, Alignment, str]]
     linkage: Linkage | None
@@ -48,15 +48,24 @@ class Resampling:
     constraint: Constraint | None = None
     device: Device = "cpu"
 
-    def drawn(self, rng: np.random.Generator) -> Searched:
+    def drawn(self, rng: np.random.Generator, place: Place = ON_CPU) -> Searched:
         """As many columns of every part as it has, with repetition."""
         made = []
         for name, data, text in self.parts:
             columns = rng.integers(0, data.n_sites, data.n_sites)
-            drawn = replace(data, codes=np.ascontiguousarray(data.codes[:, columns]))
-            model = model_for_alignment(text, drawn, self.gamma)
-            made.append(SearchedPart(name, self.rows.rows_of(drawn), model))
-        return data_of(made, self.linkage, self.constraint, self.device)
+            made.append((name, replace(data, codes=np.ascontiguousarray(data.codes[:, columns])), text))
+        return self._searched(made, place)
+
+    def whole(self, place: Place) -> Searched:
+        """What is resampled."""
+        return self._searched(self.parts, place)
+
+    def _searched(self, parts: Sequence[tuple[str, Alignment, str]], place: Place) -> Searched:
+        made = []
+        for name, data, text in parts:
+            model = model_for_alignment(text, data, self.gamma)
+            made.append(SearchedPart(name, self.rows.rows_of(data), model))
+        return data_of(made, self.linkage, self.constraint, place)
 
 
 def bootstrap_trees(
@@ -68,7 +77,7 @@ def bootstrap_trees(
     here: Ranks | None = None,
 ) -> list[Tree]:
     """Of every replicate a parsimonious tree of a random order of taxa, climbed once under the model, whose
-    free numbers are fitted again, from values on, and whose counted ones are counted again.
+    free numbers are fitted to it again, from values on, and whose counted ones are counted again.
 
     replicates: a number, or "auto": by AT_ONCE until `distance_of_halves` is below ENOUGH, at most MOST.
     here: processes that share the replicates; the first of them has all trees, others return none.
@@ -91,11 +100,14 @@ def _shared_replicates(
     trees: list[Tree] = []
     enough, done = False, 0
     while done < most and not enough:
-        own, until = [], done + AT_ONCE if automatic else most
-        for k in range(done + here.number, until, here.size):
-            own.append(_replicate(k, resampling, values, settings))
+        until = done + AT_ONCE if automatic else most
+        numbers = range(done + here.number, until, here.size)
+
+        def counted(k: int, first: int = done, last: int = until) -> None:
             if told is not None:
-                told(min(k - here.number + here.size, until), most)
+                told(min(first + k * here.size, last), most)
+
+        own = _own_replicates(numbers, resampling, values, settings, counted)
         done, parts = until, here.gather(own)
         if parts is not None:
             trees += [part[i] for i in range(len(parts[0])) for part in parts if i < len(part)]
@@ -106,15 +118,45 @@ def _shared_replicates(
     return trees
 
 
+def _own_replicates(
+    numbers: Sequence[int],
+    resampling: Resampling,
+    values: Mapping[str, ParameterValue],
+    settings: SearchSettings,
+    told: Callable[[int], None],
+) -> list[Tree]:
+    """Those of one process, on a GPU abreast. told: how many are there."""
+
+    def work(k: int) -> Callable[[Place], Tree]:
+        return lambda place: _replicate(k, resampling, values, settings, place)
+
+    if resampling.device == "gpu" and numbers:
+        from phloem.inference.ml.replicates_on_gpu import Abreast
+
+        groups = resampling.whole(Place("gpu")).groups
+        return Abreast(groups, len(numbers)).run([work(k) for k in numbers], told)
+    found = []
+    for k in numbers:
+        found.append(work(k)(ON_CPU))
+        told(len(found))
+    return found
+
+
 def _replicate(
-    k: int, resampling: Resampling, values: Mapping[str, ParameterValue], settings: SearchSettings
+    k: int,
+    resampling: Resampling,
+    values: Mapping[str, ParameterValue],
+    settings: SearchSettings,
+    place: Place,
 ) -> Tree:
     """Number k, from 0."""
     rng = np.random.default_rng([settings.seed, _STREAM, 0, k])
+    if place.seat is not None:  # the searches take turns
+        settings = replace(settings, threads=1)
     try:
-        data = resampling.drawn(rng)
+        data = resampling.drawn(rng, place)
         own = {name: value for name, value in values.items() if name in data.free}
-        return climbed_once(data, Start(data.parsimony().tree(rng).tree, "", own), settings).tree
+        return climbed_tree(data, Start(data.parsimony().tree(rng).tree, "", own), settings)
     except InputError as error:
         raise InputError(
             f"in bootstrap replicate {k + 1}: {error.message}", file=error.file, hint=error.hint

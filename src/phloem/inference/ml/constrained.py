@@ -10,16 +10,18 @@ from phloem.clustering.parsimony import Parsimony, bit_planes
 from phloem.density.parameterisation import Linkage
 from phloem.inference.ml.constrained_messages import ConstrainedMessages, Messages, unconstrained
 from phloem.inference.ml.searched import (
-    Device,
+    ON_CPU,
     Fit,
     Likelihood,
     OneAlignment,
+    Place,
     Searched,
     SearchedPart,
     SeveralParts,
 )
 from phloem.inference.ml.starts import Start as Values
 from phloem.model.record import ParameterValue
+from phloem.pruning.interface import Problem
 from phloem.tree.constraint import Constraint
 from phloem.tree.half_edges import HalfEdges
 from phloem.tree.tree import Tree
@@ -47,6 +49,10 @@ class Constrained:
     def __init__(self, data: Searched, constraint: Constraint) -> None:
         self.data, self.constraint = data, constraint
         self.taxa, self.n_sites, self.source = data.taxa, data.n_sites, data.source
+
+    @property
+    def groups(self) -> list[list[Problem]]:
+        return self.data.groups
 
     @property
     def weights(self) -> list[np.ndarray]:
@@ -104,13 +110,13 @@ def data_of(
     parts: Sequence[SearchedPart],
     linkage: Linkage | None,
     constraint: Constraint | None,
-    device: Device = "cpu",
+    place: Place = ON_CPU,
 ) -> Searched:
     """What a tree is sought for: several parts, or the only one (linkage None), under a constraint if there
-    is one. device: of one alignment; parts are on the CPU. ModelError for models that no search can take."""
+    is one. ModelError for models that no search can take."""
     found: Searched
     if linkage is None:
-        found = OneAlignment(parts[0].alignment, parts[0].model, device)
+        found = OneAlignment(parts[0].alignment, parts[0].model, place)
     else:
-        found = SeveralParts(parts, linkage)
+        found = SeveralParts(parts, linkage, place)
     return found if constraint is None else Constrained(found, constraint)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from phloem.pruning.cpu.directed_messages import DirectedMessages
 from phloem.pruning.cpu.directed_sets import DirectedSets
 from phloem.pruning.cpu.directed_storage import bytes_of
 from phloem.pruning.interface import Problem
-from phloem.pruning.tree_messages import OneSetMessages
+from phloem.pruning.tree_messages import OneSetMessages, TreeMessages
 from phloem.tree.half_edges import HalfEdges, half_edges, tree_of
 from phloem.tree.layout import tree_layout
 from phloem.tree.tree import Tree
@@ -40,6 +40,44 @@ Fit = OptimizeResult | PartitionedOptimum
 Device = Literal["cpu", "gpu"]
 Likelihood = TreeLikelihood | PartitionedLikelihood
 _RATES = "partition_rates"
+
+
+class Place(NamedTuple):
+    """device: of the messages and of fits. seat: makes the messages of parts that share lengths, on a GPU,
+    where several searches share engines (replicates_on_gpu.py); device is of the fits alone then."""
+
+    device: Device = "cpu"
+    seat: Callable[[Sequence[Problem], int], TreeMessages] | None = None
+
+    def messages(self, problems: Sequence[Problem], radius: int, threads: int) -> TreeMessages:
+        """Of parts that share branch lengths."""
+        if self.seat is not None:
+            return self.seat(problems, radius)
+        if self.device == "gpu":
+            from phloem.pruning.gpu.directed import GpuMessages
+
+            return GpuMessages(problems, radius)
+        return DirectedMessages(problems, radius, threads)
+
+    def of_sets(self, sets: Sequence[Any]) -> TreeMessages:
+        """One, or the sum of several."""
+        if len(sets) == 1:
+            return sets[0]
+        if self != ON_CPU:
+            from phloem.pruning.gpu.directed import GpuSets
+
+            return GpuSets(sets)
+        return DirectedSets(sets)
+
+    def require_room(
+        self, taxa: Sequence[str], source: str | None, groups: Sequence[Sequence[Problem]]
+    ) -> None:
+        """As require_searchable; a GPU's messages look for room themselves."""
+        if self == ON_CPU:
+            require_searchable(taxa, source, groups)
+
+
+ON_CPU = Place()
 
 
 class Searched(Protocol):
@@ -57,6 +95,10 @@ class Searched(Protocol):
 
     @property
     def source(self) -> str | None: ...
+
+    @property
+    def groups(self) -> list[list[Problem]]:
+        """The data of every set of branch lengths, part by part."""
 
     @property
     def weights(self) -> list[np.ndarray]: ...
@@ -115,18 +157,21 @@ def _problem(patterns: SitePatterns, model: Model) -> Problem:
 
 
 class OneAlignment:
-    """One alignment under one model. device: of the messages. Errors: InputError for fewer than three taxa,
-    ModelError as refuse; messages on a GPU: DeviceError (pruning/gpu/directed.GpuMessages)."""
+    """One alignment under one model. Errors: InputError for fewer than three taxa, ModelError as refuse;
+    messages on a GPU: DeviceError (pruning/gpu/directed.GpuMessages)."""
 
-    def __init__(self, alignment: Alignment, model: Model, device: Device = "cpu") -> None:
+    def __init__(self, alignment: Alignment, model: Model, place: Place = ON_CPU) -> None:
         if alignment.n_taxa < 3:
             require_searchable(alignment.taxa, alignment.source, ())
         refuse(model)
         self.alignment, self.model = alignment, model
         self.taxa, self.n_sites, self.source = alignment.taxa, alignment.n_sites, alignment.source
-        self._problem, self._device = _problem(site_patterns(alignment), model), device
-        if device == "cpu":  # a GPU's messages look for room themselves
-            require_searchable(self.taxa, self.source, [[self._problem]])
+        self._problem, self._place = _problem(site_patterns(alignment), model), place
+        place.require_room(self.taxa, self.source, [[self._problem]])
+
+    @property
+    def groups(self) -> list[list[Problem]]:
+        return [[self._problem]]
 
     @property
     def weights(self) -> list[np.ndarray]:
@@ -140,11 +185,7 @@ class OneAlignment:
         return Parsimony(self.alignment)
 
     def messages(self, radius: int, threads: int) -> Messages:
-        if self._device == "gpu":
-            from phloem.pruning.gpu.directed import GpuMessages
-
-            return GpuMessages([self._problem], radius)
-        return DirectedMessages([self._problem], radius, threads)
+        return self._place.messages([self._problem], radius, threads)
 
     def put(self, messages: Messages, values: Values) -> None:
         assert isinstance(messages, OneSetMessages)
@@ -161,10 +202,9 @@ class OneAlignment:
 
     def likelihood(self, edges: HalfEdges, values: Values, threads: int | None) -> TreeLikelihood:
         tree = tree_of(edges, self.taxa)
-        on_gpu = self._device == "gpu"
-        found = TreeLikelihood(
-            self.alignment, tree, self.model, self._device, threads=None if on_gpu else threads
-        )
+        device = self._place.device
+        threads = None if device == "gpu" else threads
+        found = TreeLikelihood(self.alignment, tree, self.model, device, threads=threads)
         found.set(parameters=values)
         return found
 
@@ -199,8 +239,8 @@ class SeveralParts:
     """Parts with models of their own on one topology, with branch lengths as linkage says. Values are called
     part, tab, parameter. Errors: as OneAlignment, with the part's name."""
 
-    def __init__(self, parts: Sequence[SearchedPart], linkage: Linkage) -> None:
-        first = parts[0].alignment
+    def __init__(self, parts: Sequence[SearchedPart], linkage: Linkage, place: Place = ON_CPU) -> None:
+        first, self._place = parts[0].alignment, place
         self.taxa, self.source, self.linkage = first.taxa, first.source, linkage
         if len(self.taxa) < 3:
             require_searchable(self.taxa, self.source, ())
@@ -211,7 +251,7 @@ class SeveralParts:
                 problems.append(_problem(site_patterns(part.alignment), part.model))
         self.parts, self._problems = tuple(parts), problems
         self.n_sites = sum(part.alignment.n_sites for part in parts)
-        require_searchable(self.taxa, self.source, [[problems[i] for i in one] for one in self._sets])
+        place.require_room(self.taxa, self.source, self.groups)
 
     @cached_property
     def _sets(self) -> list[list[int]]:
@@ -230,8 +270,12 @@ class SeveralParts:
         return np.array(part_lengths([part.alignment.alphabet.kind for part in self.parts]))
 
     @property
+    def groups(self) -> list[list[Problem]]:
+        return [[self._problems[i] for i in own] for own in self._sets]
+
+    @property
     def weights(self) -> list[np.ndarray]:
-        return [self._problems[i].pattern_weights for own in self._sets for i in own]
+        return [one.pattern_weights for own in self.groups for one in own]
 
     @property
     def free(self) -> frozenset[str]:
@@ -243,15 +287,14 @@ class SeveralParts:
         return Parsimony(*(part.alignment for part in self.parts))
 
     def messages(self, radius: int, threads: int) -> Messages:
-        sets = [DirectedMessages([self._problems[i] for i in own], radius, threads) for own in self._sets]
-        return sets[0] if len(sets) == 1 else DirectedSets(sets)
+        return self._place.of_sets([self._place.messages(own, radius, threads) for own in self.groups])
 
     def put(self, messages: Messages, values: Values) -> None:
         rates = np.asarray(values[_RATES]) * self._units
-        assert isinstance(messages, DirectedMessages | DirectedSets)
         sets = messages.sets if isinstance(messages, DirectedSets) else (messages,)
         by_part = self._by_part(values)
         for one, own in zip(sets, self._sets):
+            assert isinstance(one, OneSetMessages)
             models = [self.parts[i].model.evaluate(by_part[self.parts[i].name]) for i in own]
             one.set_models(models, rates[own].tolist())
 
@@ -277,7 +320,9 @@ class SeveralParts:
         trees = [tree_of(HalfEdges(edges.back, own), self.taxa) for own in columns]
         parts: dict[str, tuple[Alignment, Model | str]]
         parts = {part.name: (part.alignment, part.model) for part in self.parts}
-        found = PartitionedLikelihood(parts, trees[0], self.linkage, "cpu", threads=threads)
+        device = self._place.device
+        threads = None if device == "gpu" else threads
+        found = PartitionedLikelihood(parts, trees[0], self.linkage, device, threads=threads)
         if len(trees) > 1:
             lengths = [tree_layout(tree, self.taxa).tree.lengths[:-1] for tree in trees]
             by_set = {self.parts[own[0]].name: one for own, one in zip(self._sets, lengths)}

@@ -39,7 +39,8 @@ from phloem.likelihood.partitioned import PartitionedLikelihood
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue
 from phloem.pruning.select import Selection
-from phloem.tree.half_edges import HalfEdges, topology_key
+from phloem.tree.half_edges import HalfEdges, topology_key, tree_of
+from phloem.tree.tree import Tree
 
 _COARSE = 15  # steps of a fit between climbs
 _KINDS: tuple[Kind, ...] = ("exchange", "parsimony", "ratchet", "parsimony")  # of tries, in turn
@@ -139,6 +140,12 @@ def climbed_once(data: Searched, start: Start, settings: SearchSettings) -> Fit:
     """A tree good enough to compare models on: one climb from a start, and lengths and parameters fitted
     coarsely. Errors as search_tree."""
     return _Search(data, settings, lambda *_: None).climbed_once(start)
+
+
+def climbed_tree(data: Searched, start: Start, settings: SearchSettings) -> Tree:
+    """That of climbed_once; where parts share its lengths they alone are fitted after the climb, under the
+    numbers that it was climbed under. Errors as search_tree."""
+    return _Search(data, settings, lambda *_: None).climbed_tree(start)
 
 
 def _usual_threads(entries: int) -> int:
@@ -269,9 +276,18 @@ class _Search:
 
     def climbed_once(self, start: Start) -> Fit:
         """Lengths, the model's numbers, moves, and both again."""
+        return self._refined(self._climbed_by_numbers(start))
+
+    def climbed_tree(self, start: Start) -> Tree:
+        """Lengths, the model's numbers, moves, and lengths."""
+        place = self._climbed_by_numbers(start)
+        if place.edges.lengths.ndim > 1:
+            return self._refined(place).tree
+        return tree_of(fit_lengths(self._messages, place.edges, 0.01).edges, self._data.taxa)
+
+    def _climbed_by_numbers(self, start: Start) -> Place:
         self._values = self._data.start_values() | dict(start.values or {})
-        fit = self._refined(self._placed(self._data.edges(with_lengths(start.tree))))
-        return self._refined(self._climb_from(fit))
+        return self._climb_from(self._refined(self._placed(self._data.edges(with_lengths(start.tree)))))
 
     def _climbed(self, start: Start) -> Fit:
         """From a start: lengths, the model's numbers, moves, and all again."""

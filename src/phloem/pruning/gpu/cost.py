@@ -143,6 +143,17 @@ IN_PARALLEL, A_TRY = 0.37, 0.5
 MOST_STATES = 64  # of a search on a GPU: a program has all states in one block
 
 
+def fits_on_cpu(problems: Sequence[Problem]) -> bool:
+    """Whether gradients of these parts are for a CPU where trees come and go: each takes one core, by assumed
+    speeds and without repeats, less than what is worth a GPU."""
+    seconds = 0.0
+    for problem in problems:
+        states = problem.state_sets.shape[1]
+        work = 12.0 * problem.tip_codes.size * problem.n_categories * states**2  # both passes, 2T nodes
+        seconds += work / ASSUMED[states <= 4].cpu_flop
+    return seconds < WORTH_SECONDS
+
+
 def lacking_for_search(problem: Problem) -> str | None:
     """Why a search over trees of this problem is not on a GPU yet, as a clause; None where it is."""
     states = problem.state_sets.shape[1]
@@ -151,13 +162,15 @@ def lacking_for_search(problem: Problem) -> str | None:
     return None
 
 
-def advise_search(problem: Problem, climbs: float, cores: int) -> Advice:
-    """Compare the engines for a search over trees of so many climbs; seconds are those of all of it."""
-    tips, patterns = problem.tip_codes.shape
-    states = problem.state_sets.shape[1]
-    work = climbs * tips * patterns * problem.n_categories * states**2
-    cpu = CLIMB_SECONDS[states <= 4] * work * (1.0 - IN_PARALLEL + IN_PARALLEL / cores)
-    gpu = CLIMB_BASE * climbs + CLIMB_THERE[states <= 4] * work
+def advise_search(problems: Sequence[Problem], climbs: float, cores: int) -> Advice:
+    """Compare the engines for a search over trees of so many climbs; seconds are those of all of it, and of
+    all parts."""
+    cpu, gpu = 0.0, CLIMB_BASE * climbs
+    for problem in problems:
+        states = problem.state_sets.shape[1]
+        work = climbs * problem.tip_codes.size * problem.n_categories * states**2
+        cpu += CLIMB_SECONDS[states <= 4] * work * (1.0 - IN_PARALLEL + IN_PARALLEL / cores)
+        gpu += CLIMB_THERE[states <= 4] * work
     reason = f"the search takes about {gpu:.2g} s there, {cpu:.2g} s on {cores} core(s) by assumed speeds"
     use = cpu > 2 * gpu and cpu - gpu > LOADING_SECONDS
     return Advice(use, gpu, cpu, reason if use else f"{reason}, too little to load the GPU's libraries for")

@@ -53,7 +53,8 @@ class Lengths:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Lengths of the tree at hand to be fitted, rows Laid.branches; the answer: all lengths, log-likelihood."""
+    """Lengths of the tree at hand to be fitted, rows Laid.branches; the answer: all of them, and its
+    log-likelihood."""
 
     tree: Laid
     rows: np.ndarray

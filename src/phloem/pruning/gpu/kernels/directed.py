@@ -94,7 +94,9 @@ def _hand_on(
     announce(raised)
 
 
-@triton.jit(do_not_specialize=["n_seats", "n_tasks", "n_tiles", "n_edges", "n_branches", "what", "n_patterns"])
+@triton.jit(
+    do_not_specialize=["n_seats", "n_tasks", "n_tiles", "n_edges", "n_branches", "what", "n_patterns"]
+)
 def directed_messages(
     seats, n_seats, tasks, n_tasks, n_tiles, n_edges, n_branches, what, counters, models, codes, state_sets,
     messages, halves, exponents, whole, half, n_patterns, C,

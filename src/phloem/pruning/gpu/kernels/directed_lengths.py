@@ -18,8 +18,8 @@ from phloem.pruning.gpu.kernels.directed_patterns import (
 )
 
 # Numbers of models, by category: right, left, into: transposed, the state that a product begins from comes
-# first; values: (model, C, WIDTH) eigenvalue × rate; start: (model, C, WIDTH). models, weights, invariant: those
-# of the seat.
+# first; values: (model, C, WIDTH) eigenvalue × rate; start: (model, C, WIDTH). models, weights, invariant:
+# those of the seat.
 
 
 @triton.jit

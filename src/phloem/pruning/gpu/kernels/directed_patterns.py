@@ -1,5 +1,5 @@
-"""What kernels of directed messages do with a tile of patterns and one category: columns of all patterns that a
-program works in, products with a model's matrices, θ, the likelihood.
+"""What kernels of directed messages do with a tile of patterns and one category: columns of all patterns that
+a program works in, products with a model's matrices, θ, the likelihood.
 
 Seats (directed_engine.py) are trees with data of their own. Half-edges are numbered over all seats, tips too
 (a column -1 - i is that of tip i); branches within a seat, models over all seats. A seat's patterns lie part

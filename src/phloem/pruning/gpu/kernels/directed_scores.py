@@ -55,7 +55,8 @@ def _begin(
 @triton.jit
 def _score(
     step, model, matrices, subtree, rows, live, messages, halves, exponents, whole, half, start, weights,
-    invariant, room, room_exponents, n_patterns, C, WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
+    invariant, room, room_exponents, n_patterns, C,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """What a tile of patterns adds to the log-likelihood with the subtree in the middle of the step's branch,
     at its old distance. Fills the level's room where the walk goes on."""
@@ -97,8 +98,8 @@ def regraft_scores(
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """scores: out, (steps, tiles). walks: (n, 4) int32: 0 first step · 1 behind the last · 2 half-edge whose
-    message is the subtree's · 3 seat. Scratch of every program: rooms (levels, C, TILE, WIDTH), rooms_exponents
-    (levels, 2, TILE): an exponent, and what is yet to be taken out."""
+    message is the subtree's · 3 seat. Scratch of every program: rooms (levels, C, TILE, WIDTH),
+    rooms_exponents (levels, 2, TILE): an exponent, and what is yet to be taken out."""
     program = tl.program_id(0).to(tl.int64) * n_levels
     room, room_exponents = rooms + program * C * TILE * WIDTH, rooms_exponents + program * 2 * TILE
     n_parts = tl.cast(n_walks, tl.int64) * n_tiles

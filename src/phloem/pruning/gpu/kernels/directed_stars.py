@@ -137,7 +137,9 @@ def _star_value(
     return tl.sum(result, axis=0)
 
 
-@triton.jit(do_not_specialize=["n_looks", "width", "n_branches", "n_models", "n_steps", "wanted", "n_patterns"])
+@triton.jit(
+    do_not_specialize=["n_looks", "width", "n_branches", "n_models", "n_steps", "wanted", "n_patterns"]
+)
 def fit_stars(
     looks, n_looks, width, n_branches, codes, state_sets, messages, exponents, whole, models, right, left,
     into, values, start, weights, invariant, columns, powers, growths, n_models, found, sites, wanted,
