@@ -21,7 +21,8 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import alphabet
-from phloem.inference.ml.searched import Device, OneAlignment, Place
+from phloem.inference.ml.place import Device, Place
+from phloem.inference.ml.searched import OneAlignment
 from phloem.inference.ml.tree_search import SearchResult, SearchSettings, search
 from phloem.inference.ml.tree_starts import bionj_start
 from phloem.io.alignment import read_alignment

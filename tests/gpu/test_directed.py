@@ -198,7 +198,8 @@ def test_a_search_ends_where_the_cpus_ends(constrained):
     from phloem.data.alignment import alignment_from_sequences
     from phloem.data.alphabet import alphabet
     from phloem.inference.ml.constrained import data_of
-    from phloem.inference.ml.searched import Place, SearchedPart
+    from phloem.inference.ml.place import Place
+    from phloem.inference.ml.searched import SearchedPart
     from phloem.inference.ml.tree_search import SearchSettings, search
     from phloem.inference.ml.tree_starts import Start
     from phloem.io.trees import parse_trees

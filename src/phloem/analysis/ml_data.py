@@ -29,7 +29,8 @@ from phloem.tree.constraint import Constraint
 if TYPE_CHECKING:
     from phloem.inference.ml.bootstrap import Resampling
     from phloem.inference.ml.identical import Distinct
-    from phloem.inference.ml.searched import Device, Searched
+    from phloem.inference.ml.place import Device
+    from phloem.inference.ml.searched import Searched
 
 
 _SEVERAL = 20  # characters of which none is constant: hardly by chance
@@ -89,7 +90,8 @@ class MlData:
     def searched(self, models: Sequence[Model]) -> Searched:
         """ModelError for models that a search cannot take."""
         from phloem.inference.ml.constrained import data_of
-        from phloem.inference.ml.searched import Place, SearchedPart
+        from phloem.inference.ml.place import Place
+        from phloem.inference.ml.searched import SearchedPart
 
         named = zip(self.parts, self.distinct, models)
         made = [SearchedPart(part.name, data, model) for part, data, model in named]

@@ -34,15 +34,10 @@ def test_a_cpu_that_is_asked_for_or_chosen(folder, monkeypatch):
     monkeypatch.setattr(select, "gpu_is_here", lambda: True)
     assert "too little to load the GPU's libraries" in asked()[1].reason
     assert asked(threads=2)[1].engine == "cpu"
-    assert asked(partitions="two.txt")[1].reason == "CPU chosen: a search of parts is not on a GPU yet"
+    assert "too little to load the GPU's libraries" in asked(partitions="two.txt")[1].reason
 
 
 def test_a_gpu_that_is_asked_for(folder, monkeypatch):
-    with monkeypatch.context() as patched:
-        patched.setattr(select, "require_torch", lambda: None)
-        with pytest.raises(DeviceError, match="a search of parts is not on a GPU yet") as caught:
-            asked(device="gpu", partitions="two.txt")
-        assert "--device cpu" in caught.value.hint
     monkeypatch.setattr("phloem.hardware.machine.find_spec", lambda name: None)
     with pytest.raises(DeviceError, match="needs PyTorch, which is not installed"):
         asked(device="gpu")

@@ -10,7 +10,14 @@ import pytest
 from gpu.random_problems import random_case
 from phloem.errors import DeviceError
 from phloem.pruning import select
-from phloem.pruning.gpu.cost import ChainPlan, advise, advise_chains, advise_search, lacking_for_search
+from phloem.pruning.gpu.cost import (
+    ChainPlan,
+    advise,
+    advise_chains,
+    advise_search,
+    fits_on_cpu,
+    lacking_for_search,
+)
 
 
 def test_small_problems_stay_on_the_cpu():
@@ -55,12 +62,21 @@ def test_long_searches_go_to_the_gpu_and_short_ones_stay():
     loading its libraries, six are."""
     problem = random_case(40, 1000, 4, 4).problem
     problem = replace(problem, tip_codes=np.repeat(problem.tip_codes, 25, 0))
-    once, often = advise_search(problem, 1.0, 1), advise_search(problem, 6.0, 1)
+    once, often = advise_search([problem], 1.0, 1), advise_search([problem], 6.0, 1)
     assert 4.0 < once.cpu_seconds < 8.0 and 1.0 < once.gpu_seconds < 2.0
     assert not once.use_gpu and "too little" in once.reason
     assert often.use_gpu and often.reason.startswith("the search takes about")
-    assert advise_search(problem, 6.0, 16).cpu_seconds < often.cpu_seconds
-    assert not advise_search(random_case(6, 50, 4, 4).problem, 6.0, 1).use_gpu
+    assert advise_search([problem], 6.0, 16).cpu_seconds < often.cpu_seconds
+    assert not advise_search([random_case(6, 50, 4, 4).problem], 6.0, 1).use_gpu
+    both = advise_search([problem] * 2, 6.0, 1)  # as two parts: all of both, but the calls once
+    assert both.cpu_seconds == pytest.approx(2 * often.cpu_seconds)
+    assert often.gpu_seconds < both.gpu_seconds < 2 * often.gpu_seconds
+
+
+def test_fits_of_small_trees_that_come_and_go_are_for_a_cpu():
+    small, large = random_case(27, 900, 4, 4).problem, random_case(40, 1000, 4, 4).problem
+    assert fits_on_cpu([small]) and not fits_on_cpu([small] * 20)
+    assert not fits_on_cpu([replace(large, tip_codes=np.repeat(large.tip_codes, 25, 0))])
 
 
 def test_where_a_search_runs_and_why(monkeypatch):
@@ -68,18 +84,16 @@ def test_where_a_search_runs_and_why(monkeypatch):
     problem = random_case(6, 50, 4, 4).problem
     monkeypatch.setattr(select, "gpu_is_here", lambda: True)
     monkeypatch.setattr(select, "require_torch", lambda: None)
-    small = select.select_search("auto", lambda: problem, 1.0)
+    small = select.select_search("auto", lambda: [[problem]], 1.0)
     assert small.engine == "cpu" and "too little to load" in small.reason
-    parts = select.select_search("auto", lambda: problem, 1.0, lacking="parts are not there")
-    assert parts.engine == "cpu" and parts.reason == "CPU chosen: parts are not there"
-    assert select.select_search("cpu", lambda: problem, 1.0).reason == "CPU asked for"
-    hidden = replace(problem, ascertained=np.arange(len(problem.pattern_weights)) < 2)
-    assert "+ASC" in (lacking_for_search(hidden) or "") and lacking_for_search(problem) is None
-    unseen = select.select_search("auto", lambda: hidden, 1.0)
-    assert unseen.engine == "cpu" and "+ASC is not on a GPU yet" in unseen.reason
+    assert select.select_search("cpu", lambda: [[problem]], 1.0).reason == "CPU asked for"
+    many = replace(problem, state_sets=np.eye(65, dtype=bool))
+    assert "65 states" in (lacking_for_search(many) or "") and lacking_for_search(problem) is None
+    mixed = select.select_search("auto", lambda: [[problem], [problem, many]], 1.0)
+    assert mixed.engine == "cpu" and "65 states is not on a GPU yet" in mixed.reason
 
 
 def test_a_gpu_that_is_asked_for_and_is_not_here(monkeypatch):
     monkeypatch.setattr("phloem.hardware.machine.find_spec", lambda name: None)
     with pytest.raises(DeviceError, match="needs PyTorch"):
-        select.select_search("gpu", lambda: random_case(6, 50, 4, 4).problem, 1.0)
+        select.select_search("gpu", lambda: [[random_case(6, 50, 4, 4).problem]], 1.0)

@@ -17,7 +17,8 @@ from phloem.errors import InputError
 from phloem.hardware.ranks import Ranks
 from phloem.inference.ml.constrained import data_of
 from phloem.inference.ml.identical import Distinct
-from phloem.inference.ml.searched import ON_CPU, Device, Place, Searched, SearchedPart
+from phloem.inference.ml.place import ON_CPU, Device, Place
+from phloem.inference.ml.searched import Searched, SearchedPart
 from phloem.inference.ml.tree_search import SearchSettings, climbed_tree
 from phloem.inference.ml.tree_starts import Start
 from phloem.likelihood.model_for_alignment import model_for_alignment

@@ -9,12 +9,11 @@ import numpy as np
 from phloem.clustering.parsimony import Parsimony, bit_planes
 from phloem.density.parameterisation import Linkage
 from phloem.inference.ml.constrained_messages import ConstrainedMessages, Messages, unconstrained
+from phloem.inference.ml.place import ON_CPU, Place
 from phloem.inference.ml.searched import (
-    ON_CPU,
     Fit,
     Likelihood,
     OneAlignment,
-    Place,
     Searched,
     SearchedPart,
     SeveralParts,

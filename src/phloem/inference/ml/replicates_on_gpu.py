@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from phloem.errors import DeviceError
 from phloem.hardware.gpu_device import find_device
 from phloem.inference.ml.lockstep import Ask, Lockstep
-from phloem.inference.ml.searched import Device, Place
+from phloem.inference.ml.place import Device, Place
 from phloem.pruning.gpu.cost import fits_on_cpu
 from phloem.pruning.gpu.directed import GpuMessages
 from phloem.pruning.gpu.directed_engine import DirectedEngine

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -13,11 +13,11 @@ from phloem.clustering.parsimony import Parsimony
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import SitePatterns, site_patterns
 from phloem.density.parameterisation import Linkage
-from phloem.errors import InputError, ModelError
-from phloem.hardware.limits import require_memory
+from phloem.errors import ModelError
 from phloem.inference.ml.constrained_messages import Messages
 from phloem.inference.ml.optimize import refine, refine_each, starts_of_parts
 from phloem.inference.ml.optimum import OptimizeResult, PartitionedOptimum
+from phloem.inference.ml.place import ON_CPU, Place, require_searchable
 from phloem.inference.ml.starts import Start as Values
 from phloem.inference.ml.starts import restarts
 from phloem.likelihood.partitioned import PartitionedLikelihood
@@ -27,57 +27,16 @@ from phloem.likelihood.state import ModelPoint
 from phloem.likelihood.tree_likelihood import TreeLikelihood
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue
-from phloem.pruning.cpu.directed_messages import DirectedMessages
 from phloem.pruning.cpu.directed_sets import DirectedSets
-from phloem.pruning.cpu.directed_storage import bytes_of
 from phloem.pruning.interface import Problem
-from phloem.pruning.tree_messages import OneSetMessages, TreeMessages
+from phloem.pruning.tree_messages import OneSetMessages
 from phloem.tree.half_edges import HalfEdges, half_edges, tree_of
 from phloem.tree.layout import tree_layout
 from phloem.tree.tree import Tree
 
 Fit = OptimizeResult | PartitionedOptimum
-Device = Literal["cpu", "gpu"]
 Likelihood = TreeLikelihood | PartitionedLikelihood
 _RATES = "partition_rates"
-
-
-class Place(NamedTuple):
-    """device: of the messages and of fits. seat: makes the messages of parts that share lengths, on a GPU,
-    where several searches share engines (replicates_on_gpu.py); device is of the fits alone then."""
-
-    device: Device = "cpu"
-    seat: Callable[[Sequence[Problem], int], TreeMessages] | None = None
-
-    def messages(self, problems: Sequence[Problem], radius: int, threads: int) -> TreeMessages:
-        """Of parts that share branch lengths."""
-        if self.seat is not None:
-            return self.seat(problems, radius)
-        if self.device == "gpu":
-            from phloem.pruning.gpu.directed import GpuMessages
-
-            return GpuMessages(problems, radius)
-        return DirectedMessages(problems, radius, threads)
-
-    def of_sets(self, sets: Sequence[Any]) -> TreeMessages:
-        """One, or the sum of several."""
-        if len(sets) == 1:
-            return sets[0]
-        if self != ON_CPU:
-            from phloem.pruning.gpu.directed import GpuSets
-
-            return GpuSets(sets)
-        return DirectedSets(sets)
-
-    def require_room(
-        self, taxa: Sequence[str], source: str | None, groups: Sequence[Sequence[Problem]]
-    ) -> None:
-        """As require_searchable; a GPU's messages look for room themselves."""
-        if self == ON_CPU:
-            require_searchable(taxa, source, groups)
-
-
-ON_CPU = Place()
 
 
 class Searched(Protocol):
@@ -135,20 +94,6 @@ class Searched(Protocol):
     def values_of(self, fit: Fit) -> Values: ...
 
     def edges_of(self, fit: Fit) -> HalfEdges: ...
-
-
-def require_searchable(taxa: Sequence[str], source: str | None, groups: Sequence[Sequence[Problem]]) -> None:
-    """InputError for too few taxa, or messages that do not fit into memory. groups: the problems of every set
-    of lengths."""
-    if len(taxa) < 3:
-        raise InputError("a tree search wants three taxa at least", file=source, hint="Add taxa.")
-    patterns = sum(len(one.pattern_weights) for group in groups for one in group)
-    require_memory(
-        f"the messages of {len(taxa):,} taxa and {patterns:,} patterns",
-        sum(map(bytes_of, groups)),
-        "Use a simpler model, fewer taxa, or a machine with more.",
-        source,
-    )
 
 
 def _problem(patterns: SitePatterns, model: Model) -> Problem:

@@ -187,7 +187,7 @@ class DirectedArrays:
         zeros = lambda shape, kind=f64: torch.zeros(shape, dtype=kind, device=device)  # noqa: E731
         self.codes, self.state_sets = zeros((seats * n.tips, n.patterns), i32), zeros((models * n.codes, w))
         self.weights, self.invariant = zeros((seats, n.patterns)), zeros((seats, n.patterns))
-        self.models = zeros((seats, n.units), i32)
+        self.models = zeros((seats, n.units), i32) if n.models > 1 else None
         self.messages, self.halves = (empty((seats * n.edges, c, n.patterns, w), f64) for _ in range(2))
         self.exponents = empty((seats * n.edges, n.patterns), i32)
         self.matrices = empty((2, models, n.branches, c, w, w), f64)
@@ -220,7 +220,9 @@ class DirectedArrays:
             models[span.start // _UNIT :] = number
         rows = slice(k * sizes.models * sizes.codes, (k + 1) * sizes.models * sizes.codes)
         self.state_sets[rows] = self.put(sets.reshape(-1, sizes.width))
-        self.codes[k * n : (k + 1) * n], self.models[k] = self.put(codes), self.put(models)
+        self.codes[k * n : (k + 1) * n] = self.put(codes)
+        if self.models is not None:
+            self.models[k] = self.put(models)
         self.put_weights(k, own)
 
     def put_weights(self, k: int, own: Seated) -> None:

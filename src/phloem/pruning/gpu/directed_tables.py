@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phloem.pruning.cpu.directed import beside
 from phloem.pruning.cpu.directed_order import message_order
 from phloem.pruning.cpu.directed_regrafts import (
     BEFORE,
@@ -17,7 +18,8 @@ from phloem.pruning.cpu.directed_regrafts import (
     SIBLING,
     list_steps,
 )
-from phloem.tree.half_edges import nexts
+
+nexts = beside.py_func  # of many half-edges as of one
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,10 @@ import triton.language as tl
 from phloem.pruning.gpu.kernels.directed_patterns import (
     log_sites,
     model_of,
+    models_of,
     numbers_of,
     put_column,
     through,
-    units_of,
     weighted,
 )
 from phloem.pruning.gpu.kernels.postorder import block
@@ -119,8 +119,8 @@ def directed_messages(
         rows = (tile * TILE).to(tl.int32) + tl.arange(0, TILE)
         ready = counters + 16 + tile * n_edges
         raised = ready + tl.load(task)
-        model = model_of(models + seat * units_of(n_patterns), tile * TILE)
-        matrix = tl.cast(model, tl.int64) * n_branches + tl.load(task + 3)
+        model = model_of(models_of(models, seat, n_patterns), tile * TILE)
+        matrix = model * n_branches + tl.load(task + 3)
         _hand_on(task, what, matrix, rows, rows < n_patterns, ready, raised, codes, state_sets, messages,
                  halves, exponents, whole, half, n_patterns, C, WIDTH, BLOCK, TILE)  # fmt: skip
         step = following
@@ -140,7 +140,7 @@ def tree_likelihood(
     live = rows < n_patterns
     a, b = tl.load(ends + seat * 4).to(tl.int64), tl.load(ends + seat * 4 + 1).to(tl.int64)
     other, total = tl.load(ends + seat * 4 + 2).to(tl.int64), tl.zeros((TILE,), tl.float64)
-    model = model_of(models + seat * units_of(n_patterns), first)
+    model = model_of(models_of(models, seat, n_patterns), first)
     for c in range(C):
         x = own_column(a, b, c, rows, live, state, messages, codes, state_sets, n_patterns, C, WIDTH)
         x *= block(messages + (other * C + c) * n_patterns * WIDTH, rows, live, state, WIDTH)

@@ -10,11 +10,12 @@ from phloem.pruning.gpu.kernels.directed import own_column, own_exponents
 from phloem.pruning.gpu.kernels.directed_patterns import (
     column,
     factor_of,
+    last_model,
     model_of,
+    models_of,
     numbers_of,
     put_theta,
     through,
-    units_of,
 )
 
 # Numbers of models, by category: right, left, into: transposed, the state that a product begins from comes
@@ -30,7 +31,7 @@ def slopes(
     """d log L / dt and d² log L / dt² at a branch: L = invariant + Σ θ exp(value t). growth: (models of the
     seat, C, WIDTH) scratch."""
     lane, state = tl.arange(0, TILE), tl.arange(0, BLOCK)
-    begin, end = tl.load(models), tl.load(models + units_of(n_patterns) - 1) + 1
+    begin, end = model_of(models, 0), last_model(models, n_patterns) + 1
     for k in range((end - begin) * C):
         rate = numbers_of(values + begin * C * WIDTH, 0, k, state, C, WIDTH)
         tl.store(growth + k * WIDTH + state, tl.exp(rate * t), mask=state < WIDTH)
@@ -135,7 +136,7 @@ def fit_branches(
     for i in range(tl.program_id(0), n_branches, tl.num_programs(0)):
         branch = branches + i * 8
         place, seat = tl.load(branch + 4), tl.load(branch + 5).to(tl.int64)
-        own, shares = models + seat * units_of(n_patterns), seat * n_patterns
+        own, shares = models_of(models, seat, n_patterns), seat * n_patterns
         tl.debug_barrier()
         _write_theta(branch, codes, state_sets, messages, exponents, own, into, left, invariant + shares,
                      theta, n_patterns, C, WIDTH, BLOCK, TILE)  # fmt: skip

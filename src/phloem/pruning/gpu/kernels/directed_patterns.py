@@ -4,7 +4,8 @@ a program works in, products with a model's matrices, θ, the likelihood.
 Seats (directed_engine.py) are trees with data of their own. Half-edges are numbered over all seats, tips too
 (a column -1 - i is that of tip i); branches within a seat, models over all seats. A seat's patterns lie part
 after part, each part from a multiple of UNIT on, so that a tile has one model: `models`, int32, is a seat's
-row of them, one for every UNIT patterns.
+row of them, one for every UNIT patterns. Where seats have one part each, it is the model's number instead,
+and nothing is to be waited for before the numbers of a model are fetched.
 """
 
 from __future__ import annotations
@@ -19,15 +20,27 @@ UNIT = tl.constexpr(32)
 
 
 @triton.jit
-def model_of(models, first):
-    """The model of the tile that begins with this pattern."""
-    return tl.load(models + first // UNIT)
+def models_of(models, seat, n_patterns):
+    """Of a seat, from those of all seats; None: seats have one part each."""
+    if models is None:
+        return seat
+    else:
+        return models + seat * ((n_patterns + UNIT - 1) // UNIT)
 
 
 @triton.jit
-def units_of(n_patterns):
-    """Numbers in a seat's row of models."""
-    return (n_patterns + UNIT - 1) // UNIT
+def model_of(models, first):
+    """The model of the tile that begins with this pattern."""
+    if models.dtype.is_ptr():
+        return tl.load(models + first // UNIT).to(tl.int64)
+    else:
+        return models
+
+
+@triton.jit
+def last_model(models, n_patterns):
+    """That of a seat's last part."""
+    return model_of(models, n_patterns - 1)
 
 
 @triton.jit

@@ -13,11 +13,11 @@ from phloem.pruning.gpu.kernels.directed_patterns import (
     factor_of,
     log_sites,
     model_of,
+    models_of,
     numbers_of,
     put_column,
     put_theta,
     through,
-    units_of,
     weighted,
 )
 from phloem.pruning.gpu.kernels.directed_stars import put_end, send
@@ -149,7 +149,7 @@ def fit_quartets(
         quartet, own = quartets + n * 16, found + 1 + n * 6
         seat = tl.load(quartet + 9).to(tl.int64)
         parts, still, counts = (
-            models + seat * units_of(n_patterns), invariant + seat * n_patterns, weights + seat * n_patterns
+            models_of(models, seat, n_patterns), invariant + seat * n_patterns, weights + seat * n_patterns
         )  # fmt: skip
         _write_corners(quartet, parts, codes, state_sets, messages, exponents, left, ends, powers, n_patterns,
                        C, WIDTH, BLOCK, TILE)  # fmt: skip

@@ -10,11 +10,11 @@ from phloem.pruning.gpu.kernels.directed import shift_of
 from phloem.pruning.gpu.kernels.directed_patterns import (
     log_sites,
     model_of,
+    models_of,
     numbers_of,
     operand_of,
     product,
     through,
-    units_of,
     weighted,
 )
 from phloem.pruning.gpu.kernels.postorder import block
@@ -110,8 +110,8 @@ def regraft_scores(
         rows = (tile * TILE).to(tl.int32) + tl.arange(0, TILE)
         live, subtree = rows < n_patterns, tl.load(walk + 2).to(tl.int64)
         seat = tl.load(walk + 3).to(tl.int64)
-        model = model_of(models + seat * units_of(n_patterns), tile * TILE)
-        matrices, shares = tl.cast(model, tl.int64) * n_branches, seat * n_patterns
+        model = model_of(models_of(models, seat, n_patterns), tile * TILE)
+        matrices, shares = model * n_branches, seat * n_patterns
         for i in range(tl.load(walk), tl.load(walk + 1)):
             step = steps + tl.cast(i, tl.int64) * 8
             tl.debug_barrier()

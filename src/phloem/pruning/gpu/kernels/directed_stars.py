@@ -13,11 +13,11 @@ from phloem.pruning.gpu.kernels.directed_patterns import (
     factor_of,
     log_sites,
     model_of,
+    models_of,
     numbers_of,
     put_column,
     put_theta,
     through,
-    units_of,
     weighted,
 )
 from phloem.pruning.gpu.kernels.directed_scores import set_out
@@ -157,12 +157,12 @@ def fit_stars(
         look, own = looks + i * width, found + i * 4
         seat = tl.load(look + 7).to(tl.int64)
         parts, still, counts = (
-            models + seat * units_of(n_patterns), invariant + seat * n_patterns, weights + seat * n_patterns
+            models_of(models, seat, n_patterns), invariant + seat * n_patterns, weights + seat * n_patterns
         )  # fmt: skip
         tl.debug_barrier()
         for first in range(0, n_patterns, TILE):
             rows, model = first + tl.arange(0, TILE), model_of(parts, first)
-            matrices = tl.cast(model, tl.int64) * n_branches
+            matrices = model * n_branches
             tl.debug_barrier()
             _write_ends(look, model, matrices, rows, rows < n_patterns, codes, state_sets, messages,
                         exponents, whole, left, ends, powers, arrival, n_patterns, C, WIDTH, BLOCK,
