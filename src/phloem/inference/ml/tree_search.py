@@ -43,6 +43,7 @@ from phloem.tree.half_edges import HalfEdges, topology_key, tree_of
 from phloem.tree.tree import Tree
 
 _COARSE = 15  # steps of a fit between climbs
+_REPLICATE = 8  # of a replicate's only one, which begins from the numbers of all the data
 _KINDS: tuple[Kind, ...] = ("exchange", "parsimony", "ratchet", "parsimony")  # of tries, in turn
 _MANY = 100_000  # characters at the tips
 _POOL = 12  # hilltops with which a new best tree is fused
@@ -276,18 +277,19 @@ class _Search:
 
     def climbed_once(self, start: Start) -> Fit:
         """Lengths, the model's numbers, moves, and both again."""
-        return self._refined(self._climbed_by_numbers(start))
+        return self._refined(self._climbed_by_numbers(start, _COARSE))
 
     def climbed_tree(self, start: Start) -> Tree:
         """Lengths, the model's numbers, moves, and lengths."""
-        place = self._climbed_by_numbers(start)
+        place = self._climbed_by_numbers(start, _REPLICATE)
         if place.edges.lengths.ndim > 1:
             return self._refined(place).tree
         return tree_of(fit_lengths(self._messages, place.edges, 0.01).edges, self._data.taxa)
 
-    def _climbed_by_numbers(self, start: Start) -> Place:
+    def _climbed_by_numbers(self, start: Start, steps: int) -> Place:
         self._values = self._data.start_values() | dict(start.values or {})
-        return self._climb_from(self._refined(self._placed(self._data.edges(with_lengths(start.tree)))))
+        begun = self._placed(self._data.edges(with_lengths(start.tree)))
+        return self._climb_from(self._refined(begun, most=steps))
 
     def _climbed(self, start: Start) -> Fit:
         """From a start: lengths, the model's numbers, moves, and all again."""
@@ -387,10 +389,10 @@ class _Search:
         self._data.put(self._messages, self._values)
         return fit_lengths(self._messages, edges, 0.1)
 
-    def _refined(self, place: Place, starts: Sequence[Values] = ({},)) -> Fit:
+    def _refined(self, place: Place, starts: Sequence[Values] = ({},), most: int = _COARSE) -> Fit:
         """Lengths and numbers fitted together, coarsely; the numbers are at hand then."""
         likelihood = self._data.likelihood(place.edges, self._values, self._settings.threads)
-        fit = self._data.refined(likelihood, starts, 1e-2, _COARSE)
+        fit = self._data.refined(likelihood, starts, 1e-2, most)
         self._values = self._data.values_of(fit)
         self._vain.clear()
         return fit

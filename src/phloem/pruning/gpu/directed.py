@@ -49,7 +49,7 @@ class GpuMessages:
 
     @property
     def n_patterns(self) -> int:
-        return len(self._own.real)
+        return sum(len(one.pattern_weights) for one in self._own.problems)
 
     @property
     def n_sites(self) -> float:

@@ -154,14 +154,15 @@ class DirectedEngine:
         rounding."""
         seats = np.array([one.tree.seat for one in asked])
         tables = {k: one.rows for k, one in zip(seats.tolist(), asked)}
-        active = seats[[len(one.rows) > 0 for one in asked]]
+        active, rows = seats[[len(one.rows) > 0 for one in asked]], None
         for _ in range(_FITS):
             if not len(active):
                 break
+            rows = self._rows_of([tables[k] for k in active.tolist()]) if rows is None else rows
             before, value = self._state[active, 0].copy(), self._values[active]
-            self._fit(active, [tables[k] for k in active.tolist()])
-            new = self._not_worse(active, before, value)
-            active = active[new - value >= _ENOUGH]
+            self._fit(active, rows)
+            going = self._not_worse(active, before, value) - value >= _ENOUGH
+            active, rows = active[going], rows if going.all() else None
         return [(self._state[k, 0].copy(), float(self._values[k])) for k in seats.tolist()]
 
     def _not_worse(self, seats: np.ndarray, before: np.ndarray, value: np.ndarray) -> np.ndarray:
@@ -342,16 +343,19 @@ class DirectedEngine:
             on.matrices[1], n.patterns, n.categories, **n.of_tiles,
         )  # fmt: skip
 
-    def _fit(self, seats: np.ndarray, tables: Sequence[np.ndarray]) -> None:
-        """One step of lengths, those of a table of every seat."""
+    def _rows_of(self, tables: Sequence[np.ndarray]) -> torch.Tensor:
+        """Branches to be fitted, of a table of every seat."""
+        rows, rank = np.concatenate(tables), np.arange(len(tables), dtype=np.int32)
+        rows[:, 4] += self.sizes.branches * np.repeat(rank, [len(one) for one in tables])
+        return self._on.put(rows)
+
+    def _fit(self, seats: np.ndarray, rows: torch.Tensor) -> None:
+        """One step of some lengths."""
         n, on = self.sizes, self._on
-        rows = np.concatenate(tables)
-        rank = np.arange(len(seats), dtype=np.int32)
-        rows[:, 4] += n.branches * np.repeat(rank, [len(one) for one in tables])
         state = on.put(self._state[seats].transpose(1, 0, 2))
         programs, columns, _, growths = self._rooms(len(rows), 1, 0)
         fit_branches[(programs,)](
-            on.put(rows), len(rows), on.codes, on.state_sets, on.messages, on.exponents, on.models, on.into,
+            rows, len(rows), on.codes, on.state_sets, on.messages, on.exponents, on.models, on.into,
             on.left, on.values, on.weights, on.invariant, columns, growths, n.models, state[0], state[1],
             state[2], _STEPS, n.patterns, n.categories, **n.of_spans,
         )  # fmt: skip

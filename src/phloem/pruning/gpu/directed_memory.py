@@ -161,7 +161,9 @@ class Seated:
             self.weights[spans[-1]] = one.pattern_weights
             first += sizes.filled(n)
         self.spans = spans
-        self.real = np.concatenate([np.arange(span.start, span.stop) for span in spans])
+        self.real: slice | np.ndarray = spans[0]  # which copies nothing
+        if len(spans) > 1:
+            self.real = np.concatenate([np.arange(span.start, span.stop) for span in spans])
         pairs = [(span.start + np.flatnonzero(~one.ascertained), span.start + np.flatnonzero(one.ascertained))
                  for one, span in zip(problems, spans)]  # fmt: skip
         self.unseen = Unseen([pair for pair in pairs if len(pair[1])], self.weights)
