@@ -165,3 +165,60 @@ def test_trees_abreast_are_those_alone_bit_for_bit():
         for found, wanted in zip(own, alone):
             np.testing.assert_array_equal(found, wanted)
     assert 2 in asked and max(asked) == 2
+
+
+@pytest.mark.parametrize(
+    "linkage", [pytest.param(x, marks=LATER) for x in ("linked", "proportional", "unlinked")]
+)
+def test_a_search_of_parts_ends_where_the_cpus_ends(linkage):
+    """One part of nucleotides, one of characters that vary (+ASC), from a tree with two taxa misplaced. Fits
+    are on the CPU: what they are on a GPU is for test_parts_together.py, and takes the interpreter minutes."""
+    from phloem.data.alignment import alignment_from_sequences
+    from phloem.data.alphabet import alphabet
+    from phloem.density.parameterisation import Linkage
+    from phloem.inference.ml.constrained import data_of
+    from phloem.inference.ml.place import Place
+    from phloem.inference.ml.searched import SearchedPart
+    from phloem.inference.ml.tree_search import SearchSettings, search
+    from phloem.inference.ml.tree_starts import Start
+    from phloem.io.trees import parse_trees
+    from phloem.likelihood.model_for_alignment import model_for_alignment
+    from phloem.pruning.gpu.directed import GpuMessages
+
+    first = {"a": "AAAACCCCGT", "b": "AAAACCCCGA", "c": "AATTCCGGGA", "d": "AATTCCGGCA", "e": "GGTTTTGGCA"}
+    second = {"a": "00010", "b": "00011", "c": "01100", "d": "11101", "e": "11101"}
+    parts = []
+    for name, rows, kind, text in (("one", first, "dna", "JC"), ("two", second, "binary", "MK+ASC")):
+        data = alignment_from_sequences(rows, alphabet(kind))
+        parts.append(SearchedPart(name, data, model_for_alignment(text, data)))
+    wrong = parse_trees("(a:0.1,c:0.1,(b:0.1,(d:0.1,e:0.1):0.1):0.1);")[0]
+    ends = []
+    for place in (Place("cpu", GpuMessages), Place("cpu")):
+        data = data_of(parts, Linkage(linkage), None, place)
+        found = search(data, Start(wrong), SearchSettings(patience=0, threads=1))
+        ends.append(found.optimum.log_likelihood)
+    assert ends[0] == pytest.approx(ends[1], abs=2e-3)
+
+
+@pytest.mark.parametrize("seats", [pytest.param(2, marks=LATER)])
+def test_replicates_abreast_are_those_alone(seats):
+    """Trees of the standard bootstrap are the same at any number of seats."""
+    from phloem.data.alignment import alignment_from_sequences
+    from phloem.data.alphabet import alphabet
+    from phloem.inference.ml import replicates_on_gpu
+    from phloem.inference.ml.bootstrap import Resampling, bootstrap_trees
+    from phloem.inference.ml.identical import distinct
+    from phloem.inference.ml.tree_search import SearchSettings
+    from phloem.io.newick import newick_text
+
+    rows = {"a": "AAAACCCCGT", "b": "AAAACCCCGA", "c": "AATTCCGGGA", "d": "AATTCCGGCA", "e": "GGTTTTGGCA"}
+    data = alignment_from_sequences(rows, alphabet("dna"))
+    resampling = Resampling([("", data, "JC")], None, distinct(data), device="gpu")
+    most, texts = replicates_on_gpu._MOST, []
+    try:
+        for replicates_on_gpu._MOST in (seats, 1):
+            trees = bootstrap_trees(resampling, {}, 3, SearchSettings(threads=1))
+            texts.append([newick_text([tree]) for tree in trees])
+    finally:
+        replicates_on_gpu._MOST = most
+    assert texts[0] == texts[1] and len(set(texts[0])) > 1

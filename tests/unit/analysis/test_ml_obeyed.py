@@ -82,6 +82,7 @@ def test_what_would_not_be_obeyed_is_refused_before_anything_is_fitted(folder, g
 
     monkeypatch.setattr("phloem.inference.ml.model_choice.climbed_once", fitted)
     monkeypatch.setattr("phloem.inference.ml.tree_search.climbed_once", fitted)
+    monkeypatch.setattr("phloem.inference.ml.bootstrap.climbed_tree", fitted)
     monkeypatch.setattr("phloem.inference.ml.tree_search.search", fitted)
     with pytest.raises(InputError, match=said) as caught:
         run_ml(MlSettings("small.fasta", **given))
