@@ -172,8 +172,10 @@ def test_trees_abreast_are_those_alone_bit_for_bit():
 )
 def test_a_search_of_parts_ends_where_the_cpus_ends(linkage):
     """One part of nucleotides, one of characters that vary (+ASC), from a tree with two taxa misplaced. Fits
-    are on the CPU: what they are on a GPU is for test_parts_together.py, and takes the interpreter minutes."""
-    from phloem.data.alignment import alignment_from_sequences
+    """One part of nucleotides, one of characters that vary (+ASC), from a tree with two taxa misplaced.
+
+    Fits are on the CPU: what they are on a GPU is for test_parts_together.py, and takes the interpreter
+    minutes."""
     from phloem.data.alphabet import alphabet
     from phloem.density.parameterisation import Linkage
     from phloem.inference.ml.constrained import data_of
