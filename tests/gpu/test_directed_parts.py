@@ -171,11 +171,11 @@ def test_trees_abreast_are_those_alone_bit_for_bit():
     "linkage", [pytest.param(x, marks=LATER) for x in ("linked", "proportional", "unlinked")]
 )
 def test_a_search_of_parts_ends_where_the_cpus_ends(linkage):
-    """One part of nucleotides, one of characters that vary (+ASC), from a tree with two taxa misplaced. Fits
     """One part of nucleotides, one of characters that vary (+ASC), from a tree with two taxa misplaced.
 
     Fits are on the CPU: what they are on a GPU is for test_parts_together.py, and takes the interpreter
     minutes."""
+    from phloem.data.alignment import alignment_from_sequences
     from phloem.data.alphabet import alphabet
     from phloem.density.parameterisation import Linkage
     from phloem.inference.ml.constrained import data_of
@@ -211,7 +211,7 @@ def test_replicates_abreast_are_those_alone(seats):
     from phloem.inference.ml.bootstrap import Resampling, bootstrap_trees
     from phloem.inference.ml.identical import distinct
     from phloem.inference.ml.tree_search import SearchSettings
-    from phloem.io.newick import newick_text
+    from phloem.io.trees import newick_text
 
     rows = {"a": "AAAACCCCGT", "b": "AAAACCCCGA", "c": "AATTCCGGGA", "d": "AATTCCGGCA", "e": "GGTTTTGGCA"}
     data = alignment_from_sequences(rows, alphabet("dna"))
