@@ -9,23 +9,32 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from phloem.analysis.mrbayes_chains import Chains
+from phloem.analysis.mrbayes_dated import (
+    OF_CLOCKS,
+    OF_OTHER_TREES,
+    Dated,
+    Known,
+    calibrations_of,
+    clock_notes,
+)
+from phloem.analysis.mrbayes_execute import executed
 from phloem.analysis.mrbayes_models import (
     GENETIC_CODES,
     NUCLEOTIDES,
     Division,
+    DivisionModel,
     Setting,
     check_supported,
     division_model,
 )
 from phloem.analysis.mrbayes_parts import branch_prior, linked_groups, options_of_parts, priors_of
 from phloem.analysis.mrbayes_sets import Sets
-from phloem.analysis.mrbayes_trees import refuse_other_trees
+from phloem.analysis.mrbayes_trees import is_dated
 from phloem.data.alignment import Coding
 from phloem.data.coding import guess_datatype
 from phloem.data.genetic_code import genetic_code
@@ -50,15 +59,6 @@ _NOT_YET = {
     "usertree": "Start from a tree with --start FILE instead.",
 }
 _BEFORE_THE_CHAINS = ("mcmc", "mcmcp", "ss", "ssp", "lset", "prset", "set", "link", "unlink")
-_OF_CLOCKS_TEXT = """
-speciationpr extinctionpr popsizepr growthpr treeagepr cppratepr cppmultdevpr tk02varpr clockratepr
-nodeagepr clockvarpr igrvarpr popvarpr samplestrat sampleprob fossilizationpr calwaitpr wnvarpr ilnvarpr
-mixedvarpr generatepr speciationrate extinctionrate popsize growthrate cpprate cppmultdev cppevents tk02var
-tk02branchrates igrvar igrbranchrates wnvar wnbranchrates ilnvar ilnbranchlens mixedvar mixedbrchrates
-ploidy
-"""
-_OF_CLOCKS = frozenset(_OF_CLOCKS_TEXT.split())
-_OF_OTHER_TREES = {"calibrate": "a clock", "speciespartition": "species trees"}
 _OF_OTHER_MODELS_TEXT = """
 ratecorrpr rootfreqpr brownscalepr browncorrpr browncorr correlation nbetacat nmixtcat augment gibbsfreq
 """
@@ -67,13 +67,15 @@ _OF_OTHER_MODELS = frozenset(_OF_OTHER_MODELS_TEXT.split())
 
 @dataclass(frozen=True)
 class BlockAnalysis:
-    """options: as `analysis.mcmc_options.mcmc_settings` takes them. lines: option → line of the command that
-    says so. notes: what has no meaning here, and what is done otherwise. file: with the block."""
+    """options: as `analysis.mcmc_options.mcmc_settings` takes them; where it asks for dated trees, as
+    `analysis.time_options.time_settings` does. lines: option → line of the command that says so. notes: what
+    has no meaning here, and what is done otherwise. file: with the block."""
 
     file: str
     options: dict[str, Any]
     lines: dict[str, int]
     notes: tuple[str, ...]
+    dated: bool = False
 
 
 def block_analysis(path: str | os.PathLike[str], block: str | None = None) -> BlockAnalysis | None:
@@ -85,33 +87,13 @@ def block_analysis(path: str | os.PathLike[str], block: str | None = None) -> Bl
     file = os.fspath(path)
     if not (commands := read_mrbayes(path)):
         return None
-    data, commands = _executed(file, commands)
+    data, commands = executed(file, commands)
     characters = read_characters(data, block, quiet=True)
     analysis = _Analysis(data, characters)
     for command in commands:
         analysis.obey(command)
     options, lines = analysis.options()
-    return BlockAnalysis(file, options, lines, tuple(analysis.notes))
-
-
-def _executed(file: str, commands: list[MrBayesCommand]) -> tuple[str, list[MrBayesCommand]]:
-    """The file of the data, and all commands in order, those of the file that EXECUTE names among them."""
-    found, data = list[MrBayesCommand](), file
-    for command in commands:
-        if command.name != "execute":
-            found.append(command)
-            continue
-        name = " ".join(word.text for word in command.words)
-        beside = Path(file).parent / name
-        other = name if Path(name).exists() or not beside.exists() else str(beside)
-        if os.path.abspath(other) == os.path.abspath(file):
-            continue  # itself
-        if data != file:
-            told = "a second EXECUTE would read other data, and one analysis has one file"
-            raise command.error(told, "Split the file, one EXECUTE each.")
-        data = other
-        found += [one for one in read_mrbayes(other) if one.name != "execute"]
-    return data, found
+    return BlockAnalysis(file, options, lines, tuple(analysis.notes), analysis.dated)
 
 
 @dataclass
@@ -126,6 +108,9 @@ class _Analysis:
     partitions: dict[str, tuple[MrBayesCommand, list[Subset]]] = field(default_factory=dict)
     last_link: int = 0
     of_other_trees: list[int] = field(default_factory=list)
+    of_clocks: list[tuple[MrBayesCommand, str]] = field(default_factory=list)
+    known: list[Known] = field(default_factory=list)
+    dated: bool = False
     unlinked: tuple[MrBayesCommand, Option] | None = None
     started: MrBayesCommand | None = None
     stopped: bool = False
@@ -170,9 +155,10 @@ class _Analysis:
             self.partitions[title.lower()] = (command, subsets)
         elif name == "report":
             self.report(command)
-        elif name in _OF_OTHER_TREES:
+        elif name in OF_OTHER_TREES:
             self.of_other_trees.append(command.line)
-            self.note(command, f"no meaning without {_OF_OTHER_TREES[name]}")
+            self.known += calibrations_of(command) if name == "calibrate" else []
+            self.of_clocks.append((command, name))
         elif not self.sets.take(command) or name in ("charset", "taxset"):
             if name not in _NO_MEANING:
                 raise command.error(f"{name.upper()} is not supported", "Delete it.")
@@ -277,12 +263,12 @@ class _Analysis:
         unused = []
         for setting, divisions in self.applied(command):
             name, value = setting.option.name, setting.option.value
-            if name in _OF_CLOCKS or name in _OF_OTHER_MODELS:
+            if name in OF_CLOCKS:
+                self.of_other_trees.append(setting.option.line)
+                self.of_clocks.append((command, name))
+            if name in _OF_OTHER_MODELS:
                 unused.append(name)
-                if name in _OF_CLOCKS:
-                    self.of_other_trees.append(setting.option.line)
-                if name != "clockvarpr":
-                    continue
+                continue
             if name in ("seqerror", "aamodel"):
                 raise command.error(f"{name} is not supported", "Delete it.", setting.option.line)
             if name == "topologypr":
@@ -294,12 +280,12 @@ class _Analysis:
             for division in divisions:
                 division.settings[name] = setting
         if unused:
-            self.note(command, "no meaning without the clock or model they are of", ", ".join(unused))
+            self.note(command, "no meaning without the model they are of", ", ".join(unused))
 
     def set_links(self, command: MrBayesCommand) -> None:
         unused = []
         for option in command.options:
-            if option.name in _OF_CLOCKS or option.name in _OF_OTHER_MODELS:
+            if option.name in OF_CLOCKS or option.name in _OF_OTHER_MODELS:
                 unused.append(option.name)
                 continue
             if option.name == "topology" and command.name == "unlink":
@@ -321,7 +307,9 @@ class _Analysis:
     def options(self) -> tuple[dict[str, Any], dict[str, int]]:
         """Options of `phloem mcmc`, and the line that each comes from."""
         divisions = [self.sets.without_excluded(d) for d in self.divisions]
-        self.check_trees(divisions)
+        self.dated = self.check_trees(divisions)
+        for said, name, why in clock_notes(divisions[0], self.dated, self.of_clocks):
+            self.note(said, why, name)
         for division in divisions:
             check_supported(division)
         models = [division_model(d, self.counted, n_codons=_n_codons(d)) for d in divisions]
@@ -330,6 +318,12 @@ class _Analysis:
         models = [
             division_model(d, self.counted, pools.get(i, ()), _n_codons(d)) for i, d in enumerate(divisions)
         ]
+        if self.selection is not None and not any(m.text.startswith(("M2a", "M3")) for m in models):
+            command, option = self.selection
+            told = f"REPORT {option.name.upper()} is of codons whose omega varies, and there are none"
+            raise command.error(told, "Add lset nucmodel=codon omegavar=ny98, or leave it out.", option.line)
+        if self.dated:
+            return self.dated_options(divisions[0], models[0]), self._lines()
         found: dict[str, Any] = {"alignment": self.data}
         if len(divisions) == 1:
             found |= self.one_part(divisions[0], models[0].text)
@@ -347,23 +341,34 @@ class _Analysis:
         found |= self.sets.options(self.topology) | self.chains.options()
         if any("AAMIXED" in model.text for model in models):
             self.notes.append("aamodelpr=mixed: VT is IQ-TREE's and RAxML's, MrBayes' has other numbers")
-        if self.selection is not None and not any(m.text.startswith(("M2a", "M3")) for m in models):
-            command, option = self.selection
-            told = f"REPORT {option.name.upper()} is of codons whose omega varies, and there are none"
-            raise command.error(told, "Add lset nucmodel=codon omegavar=ny98, or leave it out.", option.line)
         if any("+ASC" in model.text for model in models):
             found["asc"] = "mrbayes"
         return {k: v for k, v in found.items() if v not in (None, [], "")}, self._lines()
 
-    def check_trees(self, divisions: Sequence[Division]) -> None:
-        """InputError for trees other than one unrooted topology for all divisions."""
+    def check_trees(self, divisions: Sequence[Division]) -> bool:
+        """Whether trees are dated. InputError for others than one for all divisions, unrooted or dated."""
         said, several = self.of_other_trees, len({d.links.get("topology", 0) for d in divisions}) > 1
         unlinked = self.unlinked if several else None
-        refuse_other_trees(self.data, divisions, [*said, *([unlinked[1].line] if unlinked else [])])
+        dated = is_dated(self.data, divisions, [*said, *([unlinked[1].line] if unlinked else [])])
         if unlinked is not None:
             command, option = unlinked
             hint = "All parts have one topology. Link it, or analyse a part alone: --sites with its columns."
             raise command.error("UNLINK TOPOLOGY is not supported", hint, option.line)
+        return dated
+
+    def dated_options(self, division: Division, model: DivisionModel) -> dict[str, Any]:
+        """Options of `phloem time`, where the block asks for a clock."""
+        self.notes += self.chains.notes
+        trees = Dated(self.data, division, model, self.sets.chosen(self.topology), self.known, self.sets.taxa)
+        found = {"alignment": self.data} | self.one_part(division, model.text) | trees.options()
+        if division.codon:
+            found["genetic_code"] = GENETIC_CODES[division.value("code").word]
+        if self.sets.deleted:
+            hint = "Leave the taxa out of the file, or DELETE out of the block."
+            raise division.refuse("brlenspr", "DELETE is not supported where trees have a clock", hint)
+        found |= self.chains.dated_options()
+        self.notes += ["outgroup: no meaning, dated trees have a root"] if self.sets.outgroup else []
+        return {k: v for k, v in found.items() if v not in (None, [], "")}
 
     def one_part(self, division: Division, text: str) -> dict[str, Any]:
         sites = None

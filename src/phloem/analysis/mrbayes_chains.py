@@ -147,6 +147,18 @@ class Chains:
             found["check_every"] = self.get("diagnfreq")
         return found
 
+    def dated_options(self) -> dict[str, Any]:
+        """Options of `phloem time`, whose warm-up is left out of summaries, too."""
+        found = self.options()
+        if found.get("until_converged"):
+            _, option, command = self.values["stoprule"]
+            told = "stoprule=yes is not supported where trees have a clock"
+            raise command.error(told, "Leave it out, and add --until-converged to the command.", option.line)
+        found.pop("consensus", None)
+        share = found.pop("burn_in")
+        found["warm_up"] = self.get("burninfrac") if share is None else share
+        return found
+
     def _burn_in(self) -> float | None:
         """The share of samples that is left out."""
         if self.get("relburnin") == "yes":

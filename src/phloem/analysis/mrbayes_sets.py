@@ -184,10 +184,18 @@ class Sets:
         }
 
     def chosen_constraints(self, topology: Setting | None) -> list[str]:
+        """Texts for --constraint of those that PRSET TOPOLOGYPR names."""
+        return [self._constraint(name) for name in self._chosen(topology)]
+
+    def chosen(self, topology: Setting | None) -> dict[str, tuple[str, list[list[str]], MrBayesCommand]]:
+        """The same by name: kind, taxa of its sets, command."""
+        return {name: self.constraints[name] for name in self._chosen(topology)}
+
+    def _chosen(self, topology: Setting | None) -> list[str]:
         value = None if topology is None else topology.option.value
         if topology is None or value is None or value.word != "constraints":
             return []
-        found, names = [], list(self.constraints)
+        found, names = list[str](), list(self.constraints)
         for word in value.arguments or ():
             first, dash, last = word.partition("-")
             if folded(word) in names:
@@ -197,7 +205,7 @@ class Sets:
             else:
                 told, hint = f"there is no constraint '{word}'", f"There are: {', '.join(names) or 'none'}."
                 raise topology.command.error(told, hint, topology.option.line)
-            found += [self._constraint(name) for name in chosen]
+            found += chosen
         return found
 
     def _constraint(self, name: str) -> str:

@@ -1,5 +1,5 @@
-"""Dated trees and species trees, which MRBAYES blocks may ask for and `phloem mcmc` does not sample: the
-error names all lines that do, and the command that comes nearest.
+"""Dated trees and species trees, which MRBAYES blocks may ask for: whether `phloem time` samples the same;
+else the error names all lines that do, and the command that comes nearest.
 
 As in MrBayes, what is said about clocks and species has no meaning until `prset brlenspr` or `topologypr`
 asks for them: the divisions of the data decide, when all commands are read.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from phloem.analysis.mrbayes_dated import what_differs
 from phloem.analysis.mrbayes_models import Division, Setting
 
 _TREE_PRIORS = {  # what follows brlenspr=clock: → --tree-prior of phloem time
@@ -21,13 +22,18 @@ _CLOCKS = {  # clockvarpr → --clock: gamma, log-normal, handed down, and by fe
 _CLOCKED = ("clock", "relaxedclock")
 
 
-def refuse_other_trees(file: str, divisions: Sequence[Division], said: Iterable[int]) -> None:
-    """InputError where a division's trees have a clock or are a species tree. file: of the data; said: lines
-    of the commands that are about these alone."""
+def is_dated(file: str, divisions: Sequence[Division], said: Iterable[int]) -> bool:
+    """Whether trees have a clock. InputError where they are other than those of phloem time, or a species
+    tree. file: of the data; said: lines of the commands that are about these alone."""
+    found = False
     for division in divisions:
         lengths, topology = division.value("brlenspr"), division.value("topologypr")
         of_species = topology.word == "speciestree" or lengths.second == "speciestree"
         if not of_species and lengths.word not in _CLOCKED:
+            continue
+        found = True
+        why = "" if of_species else what_differs(divisions)
+        if not (of_species or why):
             continue
         option = "brlenspr" if lengths.word in _CLOCKED else "topologypr"
         asked = [d.settings[o] for d in divisions for o in ("brlenspr", "topologypr") if o in d.settings]
@@ -41,9 +47,10 @@ def refuse_other_trees(file: str, divisions: Sequence[Division], said: Iterable[
                 f" block without {lines}. A gene's own tree: --sites with its columns."
             )
         else:
-            told = f"{what}: phloem mcmc samples trees without a clock"
+            told = f"{what}{why}"
             hint = _dated(f"phloem time {file}{parts}", division, lines)
         raise division.refuse(option, told, hint)
+    return found
 
 
 def _of_other_trees(setting: Setting) -> bool:

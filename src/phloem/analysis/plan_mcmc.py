@@ -21,6 +21,7 @@ from phloem.analysis.pilot import (
     require_seconds,
     sample_bytes,
 )
+from phloem.errors import InputError
 from phloem.hardware.notice import on_first_compilation
 from phloem.inference.mcmc.sampler import Sampled, Where, sample
 from phloem.inference.mcmc.settings import ChainSettings
@@ -34,6 +35,12 @@ def plan_mcmc(
     """Forecast what `phloem mcmc` with these options would do, a MRBAYES block obeyed as there. Errors: as of
     forecast_mcmc."""
     block = block_analysis(str(options["alignment"]), options.get("block"))
+    if block is not None and block.dated:
+        told, hint = (
+            "the MRBAYES block asks for dated trees",
+            f"phloem mcmc {block.file} --pilot 20 forecasts them.",
+        )
+        raise InputError(told, file=block.file, hint=hint)
     settings = mcmc_settings(merged_options(block, {}, options)[0])
     settings = settings if block is None else replace(settings, of_block=block.file)
     return forecast_mcmc(settings, compiling, seconds)

@@ -22,7 +22,7 @@ from phloem.density.parameterisation import PartModel
 from phloem.errors import STANDARD_INPUT, InputError, InputWarning
 from phloem.inference.mcmc.recipes import Observations, observations
 from phloem.inference.mcmc.structure import ChainModel, sites_per_character, structure_of_parts
-from phloem.inference.time.settings import Clade, parse_family
+from phloem.inference.time.settings import Clade, parse_age, parse_family
 from phloem.inference.time.structure import TimeModel, time_model
 from phloem.io.date_table import carries_dates
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -62,7 +62,7 @@ def _parts(settings: TimeTreeSettings) -> tuple[Part, ...]:
         if settings.linkage is not None or settings.link:
             told = "--linkage and --link say what parts share, and there is one"
             raise InputError(told, hint="Leave them out.")
-        return (Part("all", alignment_of(settings), settings.model),)
+        return (Part("all", alignment_of(settings, quiet=settings.of_block is not None), settings.model),)
     alone = {"--predictive": settings.predictive > 0, "--start lsd": settings.chains.start == "lsd"}
     for name in [name for name, asked in alone.items() if asked]:
         raise InputError(f"{name} is for one part", hint="Leave it out, or --partitions.")
@@ -148,6 +148,15 @@ def _named_density(text: str, option: str):
     return name.strip(), parse_family(density)
 
 
+def _named_age(text: str):
+    name, equals, density = text.partition("=")
+    if not equals or not name.strip():
+        raise InputError(
+            f"--calibrate {text}: expected a name, = and a density", hint="As in apes=12+lognormal(1.7,0.6)."
+        )
+    return name.strip(), *parse_age(density)
+
+
 def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, ...]:
     found = {ROOT: Clade(ROOT, taxa)}
     for text in (*settings.clade, *(text for text in settings.clock_clade if "=" in text)):
@@ -166,11 +175,11 @@ def _clades(settings: TimeTreeSettings, taxa: tuple[str, ...]) -> tuple[Clade, .
             raise InputError("the clock of all taxa is clock_rate's", hint="Name a clade of some of them.")
         found[name] = replace(found[name], clock=True)
     for text in settings.calibrate:
-        name, family = _named_density(text, "--calibrate")
+        name, offset, family = _named_age(text)
         _require(found, name)
         if isinstance(family, str | float) or family.domain == "simplex":
             raise InputError(f"--calibrate {text}: an age needs a density of single numbers")
-        found[name] = replace(found[name], age=family)
+        found[name] = replace(found[name], age=family, offset=offset)
     if found[ROOT].age is None:
         del found[ROOT]
     return tuple(found.values())

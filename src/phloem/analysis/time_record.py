@@ -48,7 +48,7 @@ class TimeTreeSettings(DataOptions):
     held against the data (inference/time/predictive.py). trait: that changes along the tree, if any. engine:
     whether sequences of ancestors are summed over, on "patterns", or sampled ("ancestors"), which "auto" asks
     for where genomes are many and nearly equal. chains: what the sampler does; usual_samples: but that
-    samples are as far apart as is usual of so many taxa."""
+    samples are as far apart as is usual of so many taxa. of_block, told: as of analysis.mcmc_record."""
 
     dates: str | DateOptions | None = None
     model: str | None = None
@@ -70,6 +70,8 @@ class TimeTreeSettings(DataOptions):
     engine: Literal["auto", "patterns", "ancestors"] = "auto"
     chains: TimeSettings = UNTIL_CONVERGED
     usual_samples: bool = False
+    of_block: str | None = None
+    told: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.trait and self.chains.stones:

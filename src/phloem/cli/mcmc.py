@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from phloem.analysis.mcmc import McmcResult, McmcSettings
     from phloem.analysis.mcmc_data import ChainInput
-    from phloem.analysis.mcmc_record import Diagnosis, TraceSummary
     from phloem.analysis.stones import StonesResult
+    from phloem.analysis.time_record import TimeTreeSettings
 
 MODEL = typer.Option(
     None, "--model", "-m", help="Such as GTR+I+G4, MIXED+G4; by default GTR+G4, LG+G4, GY94+F3X4 or MK+G4."
@@ -118,7 +118,12 @@ def mcmc(
     A NEXUS file with a MRBAYES block describes its analysis itself; options stand before what it says. An
     interrupted analysis is resumed from its checkpoint when the same command is given again.
     """
-    analysis = _on_devices(devices, _settings(dict(locals())))
+    asked = _settings(dict(locals()))
+    if isinstance(asked, tuple):
+        from phloem.cli.time import run_of_block
+
+        return run_of_block(asked, dry_run, devices, pilot, progress)
+    analysis = _on_devices(devices, asked)
     if dry_run or pilot is not None:
         _foretell(analysis, dry_run, pilot)
     elif not _assists():
@@ -143,12 +148,14 @@ def _assists() -> bool:
     return assist_mcmc()
 
 
-def _settings(options: dict[str, Any]) -> McmcSettings:
-    """The settings that the options given ask for, before those of a settings file and a MRBAYES block."""
+def _settings(options: dict[str, Any]) -> McmcSettings | tuple[TimeTreeSettings, str]:
+    """The settings that the options given ask for, before those of a settings file and a MRBAYES block; of a
+    block with a clock those of dated trees, and their command."""
     from dataclasses import replace
 
     from phloem.analysis.mcmc_options import mcmc_settings, merged_options, read_settings
     from phloem.analysis.mrbayes import block_analysis
+    from phloem.analysis.time_options import dated_analysis
 
     options |= options.pop("data")
     file, option = options.pop("settings"), options.pop("mrbayes_block")
@@ -165,6 +172,8 @@ def _settings(options: dict[str, Any]) -> McmcSettings:
         raise InputError("there is no alignment", hint="Name its file: phloem mcmc FILE.")
     found_block = given.get("block") or from_file.get("block")
     block = block_analysis(alignment, found_block) if obeys else None
+    if block is not None and block.dated:
+        return dated_analysis(block, {**from_file, **given})
     merged, told = merged_options(block, from_file, given)
     analysis = mcmc_settings(merged)
     if not obeys:
@@ -304,6 +313,7 @@ def _show(result: McmcResult) -> None:
     from rich.text import Text
 
     from phloem.cli.bayes_factors import model_table
+    from phloem.cli.chain_tables import parameter_table, show_convergence
     from phloem.cli.streams import print_table, report_console
     from phloem.plot.terminal_tree import draw_tree
 
@@ -345,51 +355,3 @@ def show_stones(result: StonesResult) -> None:
     for file, content in result.files.items():
         show_line(f"  {file}  {content}")
     show_line(f"Compare models: phloem bayes-factors {result.prefix}.json OTHER.ss.json")
-
-
-def show_convergence(d: Diagnosis, wanted: Any, console) -> None:
-    """The last diagnosis beside what was wanted."""
-    from rich.text import Text
-
-    needed = "" if d.forecast != d.forecast else f", about {_rounded(d.forecast):,} by what was drawn"
-    verdict = "all thresholds met" if d.met else f"thresholds not met: go on with more --generations{needed}"
-    if d.asdsf == d.asdsf:  # there are several runs, with trees
-        console.print(
-            f"Average standard deviation of split frequencies: {d.asdsf:.6f}  (want < {wanted.asdsf:g})"
-        )
-    console.print(
-        f"Smallest ESS {d.ess:.0f} ({d.limiting}; want > {wanted.ess:g}), "
-        f"largest R-hat {_r_hat(d.r_hat)} (want < {wanted.r_hat:g})"
-    )
-    console.print(
-        Text.assemble(
-            (verdict, "green" if d.met else "yellow"),
-            f"; {d.n_draws:,} samples a run after the burn-in, {d.generation:,} generations",
-        )
-    )
-
-
-def _rounded(generations: float) -> int:
-    """Two digits of a forecast."""
-    return int(float(f"{generations:.1e}"))
-
-
-def _r_hat(value: float) -> str:
-    """Runs that never leave values of their own have one of fifteen digits."""
-    return f"{value:.4f}" if not value > 1000 else "over 1000"
-
-
-def parameter_table(p: TraceSummary, title: str) -> Any:
-    """One row a number of the trace."""
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", pad_edge=False)
-    table.add_column("parameter", overflow="fold")
-    for name in ("mean", "sd", f"{100 * p.mass:g}% HPD", "ESS", "R-hat"):
-        table.add_column(name, justify="right", no_wrap=not name.endswith("HPD"))
-    for i, name in enumerate(p.names):
-        interval = f"{p.hpd_low[i]:.5g} … {p.hpd_high[i]:.5g}"
-        table.add_row(
-            name, f"{p.mean[i]:.5g}", f"{p.sd[i]:.3g}", interval, f"{p.ess[i]:.0f}", _r_hat(p.r_hat[i])
-        )
-    return table

@@ -83,7 +83,7 @@ def _show_tree(found: TreeSampleSummary, drawn: bool) -> None:
 def _show_numbers(found: TreeSampleSummary) -> None:
     """The table of the trace and the verdict: the result where there is no tree, else beside it."""
     from phloem.analysis.summarise import WANTED
-    from phloem.cli.mcmc import parameter_table, show_convergence
+    from phloem.cli.chain_tables import parameter_table, show_convergence
     from phloem.cli.streams import message_console, print_table, report_console
 
     assert found.numbers is not None and found.diagnosis is not None

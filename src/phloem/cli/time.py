@@ -11,11 +11,9 @@ from phloem.cli.date_options import OPTIONS
 from phloem.cli.mcmc import PILOT, UNTIL_CONVERGED
 
 if TYPE_CHECKING:
-    from phloem.analysis.dated_input import DateOptions
     from phloem.analysis.stones import StonesResult
     from phloem.analysis.time import TimeResult, TimeTreeSettings
     from phloem.analysis.time_data import TimeInput
-    from phloem.analysis.time_traits import TraitOptions
 
 
 PRIOR = typer.Option(None, help="As in 'kappa=lognormal(1,1.25)'; may be repeated.")
@@ -43,7 +41,8 @@ SUMMARY_TREE = typer.Option(
 )
 TREE_PRIOR = typer.Option(
     "constant",
-    help="constant, exponential, skyline, skyride, skygrid, skygrid-linear, yule, bd, bdss or fbd.",
+    help="constant, exponential, skyline, skyride, skygrid, skygrid-linear, yule, bd, bd-root, uniform, bdss "
+    "or fbd.",
 )
 DATE_FIELD = typer.Option(None, help="Dates from the names: which field is one, from 0, or the last: -1.")
 ENGINE = typer.Option(
@@ -51,7 +50,7 @@ ENGINE = typer.Option(
 )
 DEVICE = typer.Option("auto", help="Where likelihoods are found; auto: a GPU where forecasts say it pays.")
 STEPPING_STONE = typer.Option(None, help="Stones, such as 50: estimate the marginal likelihood; 0: none.")
-SAMPLED = typer.Option(None, help="Share of the living that is sampled, of bd, bdss and fbd.")
+SAMPLED = typer.Option(None, help="Share of the living that is sampled, of bd, bd-root, bdss and fbd.")
 SAMPLE_EVERY = typer.Option(None, help="Generations between samples; 200, of 200 taxa and more 2 for each.")
 PREDICTIVE = typer.Option(0, help="Data sets simulated from the draws, to be held against the data.")
 GENERATIONS = typer.Option(None, help="Moves of every run: just so many; none: until converged.")
@@ -61,7 +60,9 @@ TRAIT_COLUMN = typer.Option(None, help="Which column of --trait has the states, 
 TRAIT_RATES = typer.Option("symmetric", help="Of a route and the way back: one rate, or two.")
 TRAIT_ROOT = typer.Option("equal", help="Frequencies of the trait's states at the root.")
 BSSVS = typer.Option(False, "--bssvs", help="Routes of the trait come and go; few are expected.")
-CALIBRATE = typer.Option(None, help="Age of a clade or root: 'apes=normal(15,2)'; may be repeated.")
+CALIBRATE = typer.Option(
+    None, help="Age of a clade or root: 'apes=normal(15,2)', apes=12+exponential(0.2); repeatable."
+)
 PREFIX = typer.Option(
     None, "--prefix", "-p", help="What the names of all files written begin with; the alignment's, and .time."
 )
@@ -124,11 +125,21 @@ def time(
     """Dated trees: ages, rates, population sizes and topologies, by Hamiltonian Monte Carlo and tree moves.
 
     An interrupted analysis is resumed from its checkpoint when the same command is given again."""
-    settings = _on_devices(devices, _settings(dict(locals())))
-    if pilot is not None:
-        _foretell(settings, pilot)
-    elif not _assists():
-        _show_any(_run(settings, progress))
+    run_dated(_settings(dict(locals())), devices, pilot, progress)
+
+
+def run_of_block(asked: tuple[TimeTreeSettings, str], look: bool, *run: Any) -> None:
+    """What `phloem mcmc` does where a MRBAYES block asks for a clock. asked: the settings, and the command
+    that says the same. look: whether to say no more than that. run: as of run_dated."""
+    from phloem.cli.mcmc import show_line
+
+    settings, command = asked
+    show_line(f"block:   dated trees, as the MRBAYES block of {settings.of_block} says")
+    show_line(f"same as: {command}")
+    if not look:
+        return run_dated(settings, *run)
+    for text in settings.told:
+        show_line(f"note:    {text}")
 
 
 def _on_devices(devices: str | None, settings: TimeTreeSettings) -> TimeTreeSettings:
@@ -149,60 +160,23 @@ def _assists() -> bool:
 
 def _settings(options: dict[str, Any]) -> TimeTreeSettings:
     """The options of the command, sorted into the records of phloem.analysis.time."""
-    from phloem.analysis.time import TimeSettings, TimeTreeSettings, TreeModel, chain_length
+    from phloem.analysis.time_options import time_settings
 
     for name in ("progress", "pilot", "devices"):  # which are of the command, not of the analysis
         del options[name]
     options |= options.pop("data") | options.pop("coupling")
-    options["dates"], options["trait"] = _date_source(options), _trait(options)
-    given = {"cutoff": options.pop("cutoff"), "sampled": options.pop("sampled")}
-    tree = TreeModel(
-        options.pop("clock"),
-        options.pop("clock_sd"),
-        options.pop("tree_prior"),
-        options.pop("pieces"),
-        {name: value for name, value in given.items() if value is not None},
-    )
-    for name in ("prior", "clade", "monophyletic", "calibrate", "clock_clade", "link"):
-        options[name] = tuple(options[name] or ())
-    options |= {"n_runs": options.pop("runs"), "n_chains": options.pop("chains")}
-    options["use_data"] = not options.pop("prior_only")
-    options["stones"] = options.pop("stepping_stone") or 0
-    length = chain_length(options["generations"], options["until_converged"] or None, options["stones"])
-    options["generations"], options["until_converged"] = length
-    options["usual_samples"] = options["sample_every"] is None
-    if options["usual_samples"]:
-        del options["sample_every"]
-    of_chains = {name: options.pop(name) for name in TimeSettings.__dataclass_fields__ if name in options}
-    return TimeTreeSettings(**options, tree=tree, chains=TimeSettings(**of_chains))
+    return time_settings(options)
 
 
-def _trait(options: dict[str, Any]) -> TraitOptions | None:
-    """What changes along the tree, by the options about it, which it takes out."""
-    from phloem.analysis.time_traits import TraitOptions
-    from phloem.errors import InputError
-
-    table, of_trait = options.pop("trait"), ("trait_column", "trait_rates", "bssvs", "trait_root")
-    own = tuple(options.pop(name) for name in of_trait)
-    if table is not None:
-        return TraitOptions(table, *own)
-    for name, value in zip(of_trait, own):
-        if value not in (None, False, "symmetric", "equal"):
-            told = f"--{name.replace('_', '-')} is about a trait, and there is none"
-            raise InputError(told, hint="Give its table: --trait FILE.")
-    return None
-
-
-def _date_source(options: dict[str, Any]) -> DateOptions | None:
-    """Where dates come from, by the options about them, which it takes out."""
-    from phloem.analysis.dated_input import DateOptions
-
-    named = ("date_field", "date_delimiter", "date_pattern", "name_column", "date_column")
-    given = {name: value for name in named if (value := options.pop(name)) is not None}
-    years, table = options.pop("whole_years"), options.pop("dates")
-    if table is None and not given and years == "auto":
-        return None
-    return DateOptions(table, whole_years=years, **given)
+def run_dated(
+    settings: TimeTreeSettings, devices: str | None, pilot: float | None, progress: str | None
+) -> None:
+    """What the command does with settings."""
+    settings = _on_devices(devices, settings)
+    if pilot is not None:
+        _foretell(settings, pilot)
+    elif not _assists():
+        _show_any(_run(settings, progress))
 
 
 def _foretell(settings: TimeTreeSettings, pilot: float) -> None:
@@ -249,6 +223,8 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     from phloem.cli.streams import terminal_width
 
     c, model = settings.chains, data.model
+    for text in settings.told:
+        show_line(f"note:    {text}")
     letters = ", ".join(dict.fromkeys(own.alphabet.kind for own in data.alignments))
     show_line(f"{len(data.taxa)} taxa, {data.n_sites:,} sites, {letters}")
     show_line(fill(f"model:   {model_text(model)}", terminal_width(), subsequent_indent=" " * 9))
@@ -279,7 +255,7 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
     priors += [f"{name} fixed" for name in sorted(model.fixed)]
     priors += [f"{x} CTMC reference" for x, own in zip(model.rate_names, model.reference) if own]
     priors += ["trait_clock CTMC reference"] if model.trait_reference else []
-    priors += [f"age of {x.name} {family_text(x.age)}" for x in model.clades if x.age is not None]
+    priors += [f"age of {x.name} {x.age_text}" for x in model.clades if x.age is not None]
     text = "prior:   " + ", ".join(priors)
     show_line(fill(text, terminal_width(), subsequent_indent=" " * 9))
     together = [x.name for x in model.clades if x.together or x.clock]
@@ -318,7 +294,8 @@ def _show(result: TimeResult) -> None:
     from rich.text import Text
 
     from phloem.analysis.time_record import SUMMARY_TREES
-    from phloem.cli.mcmc import parameter_table, show_convergence, show_line
+    from phloem.cli.chain_tables import parameter_table, show_convergence
+    from phloem.cli.mcmc import show_line
     from phloem.cli.streams import print_table, report_console
     from phloem.plot.terminal_tree import draw_tree
 

@@ -20,6 +20,7 @@ OPTIONS = {
     "skygrid": {"cutoff": 6.0},
     "skygrid-linear": {"cutoff": 6.0},
     "bd": {"sampled": 0.3},
+    "bd-root": {"sampled": 0.3},
     "bdss": {"sampled": 0.2},
     "fbd": {"sampled": 0.2},
 }

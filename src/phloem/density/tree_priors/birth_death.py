@@ -13,7 +13,8 @@ from phloem.density.terms.uniform import Uniform
 from phloem.density.tree_priors.tree_prior import Genealogy, Parameters, TreePrior, positive
 
 
-def _parameters(scale, options) -> Parameters:
+def birth_death_parameters(scale, options) -> Parameters:
+    """Net diversification, relative death; settings: the share of the living that is sampled."""
     rate = max(math.log(scale.n_tips), 0.5) / scale.time
     death = Block("relative_death", "unit", np.array([0.5]), 0.0, 1.0)
     priors: dict[str, Family] = {
@@ -65,5 +66,11 @@ def joining(t, x, settings, out):
 
 
 PRIOR = TreePrior(
-    "bd", _parameters, log_density, density, contemporaneous=True, options=("sampled",), joining=joining
+    "bd",
+    birth_death_parameters,
+    log_density,
+    density,
+    contemporaneous=True,
+    options=("sampled",),
+    joining=joining,
 )

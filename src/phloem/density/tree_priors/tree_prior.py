@@ -64,7 +64,8 @@ class TreePrior:
     LEVEL is given as True where that number has a prior. joining: where the density is a product over
     joinings and intervals of functions of time, (t, x, settings, out) → 0.0, out[0] the log density of a
     joining but the last at t, out[1] the intensity of a pair from 0 to t; a plain function that the samplers
-    compile, for moves that change few heights.
+    compile, for moves that change few heights. needs_root: whether it is a density given the root's age,
+    which then has one of its own: a calibration.
     """
 
     name: str
@@ -74,6 +75,7 @@ class TreePrior:
     contemporaneous: bool = False
     options: tuple[str, ...] = ()
     joining: Callable[..., float] | None = None
+    needs_root: bool = False
 
 
 @cache

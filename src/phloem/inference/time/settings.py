@@ -50,6 +50,16 @@ def parse_family(text: str) -> Family | str | float:
     return found
 
 
+def parse_age(text: str) -> tuple[float, Family | str | float]:
+    """The least age, and the density of what is above it: '12+lognormal(1.7,0.6)'; 0 and the density without
+    '+'. InputError as of parse_family, and for a least age that is none."""
+    number, plus, density = text.partition("+")
+    with suppress(ValueError):
+        if plus and 0 <= (least := float(number)) < float("inf"):
+            return least, parse_family(density)
+    return 0.0, parse_family(text)
+
+
 def family_text(family: Family) -> str:
     """A density as parse_family reads it, its numbers to five digits."""
     for name, (kind, _) in FAMILIES.items():
@@ -61,14 +71,23 @@ def family_text(family: Family) -> str:
 
 @dataclass(frozen=True)
 class Clade:
-    """A set of taxa. together: they must be a clade. age: the density of their common ancestor's age. clock:
-    they have one of their own (TreeModel.clock "local"), and must be a clade."""
+    """A set of taxa. together: they must be a clade. age: the density of their common ancestor's age, less
+    offset, the least it can be. clock: they have one of their own (TreeModel.clock "local"), and must be a
+    clade."""
 
     name: str
     taxa: tuple[str, ...]
     together: bool = False
     age: Family | None = None
     clock: bool = False
+    offset: float = 0.0
+
+    @property
+    def age_text(self) -> str:
+        """The density of the age as parse_age reads it; '' without one."""
+        if self.age is None:
+            return ""
+        return (f"{self.offset:.5g}+" if self.offset else "") + family_text(self.age)
 
 
 @dataclass(frozen=True)

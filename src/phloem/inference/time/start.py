@@ -18,6 +18,7 @@ from phloem.inference.mcmc.start import START, stream
 from phloem.inference.time.ancestors.larger.memory import CodedMemory
 from phloem.inference.time.ancestors.sequences import Memory
 from phloem.inference.time.ancestors.start import table_of
+from phloem.inference.time.calibrated_start import with_possible_ages
 from phloem.inference.time.compiled import by_address
 from phloem.inference.time.move_table import ChainMove, Costs, move_arrays
 from phloem.inference.time.records import (
@@ -142,7 +143,8 @@ def time_data(
     of_model = np.array([b.name in model.of_substitution for b in space.blocks])
     free = np.array([b.name not in model.fixed | model.of_trait for b in space.blocks])
     calibrations, ages = model.calibrations()
-    first = space.place(model.parameters.blocks[0].name).start
+    own = model.parameters.blocks
+    first = space.place(own[0].name).start if own else 0
     if settings.use_data and not on_device and not ancestors["ancestors"]:
         cells.forest.provide(EVALUATE, GRADIENT)
     joint = free & (~of_model | (compiled and not cells.apart))
@@ -173,7 +175,7 @@ def time_data(
         clock=_clock(model),
         tree_density=by_address.TREE_PRIOR.address(model.tree_prior.density),
         tree_first=first,
-        tree_size=sum(b.size for b in model.parameters.blocks),
+        tree_size=sum(b.size for b in own),
         tree_settings=np.append(model.parameters.settings, 0.0),
         calibrations=calibrations,
         ages=ages,
@@ -226,7 +228,8 @@ def starting_tree(model: TimeModel, rng: np.random.Generator) -> DatedTree:
     tips = model.tip_bounds.mean(axis=1)
     together = [model.members(c) for c in model.clades if c.together or c.clock]
     size = model.scale.time
-    return random_dated_tree(tips, rng, lambda t, pairs: rng.exponential(size / pairs), together)
+    tree = random_dated_tree(tips, rng, lambda t, pairs: rng.exponential(size / pairs), together)
+    return with_possible_ages(tree, model.clades, model.taxa)
 
 
 def time_state(

@@ -148,7 +148,7 @@ class TimeModel:
             size=np.array([len(c.taxa) for c in self.clades], np.int64),
             together=np.array([c.together or c.clock for c in self.clades], np.uint8),
             known=np.array(known, np.uint8),
-            shift=np.zeros(len(self.clades)),
+            shift=np.array([c.offset for c in self.clades]),
         )
         ages = Space(tuple(Block(c.name, "positive", np.ones(1), 1e-300, 1e300) for c in self.clades))
         return record, block_table(
@@ -176,6 +176,11 @@ def time_model(
         raise InputError(
             f"the tree prior '{prior.name}' is of tips of one time, and these have dates",
             hint="Choose bdss, or a coalescent.",
+        )
+    if prior.needs_root and not any(c.age is not None and len(c.taxa) == len(taxa) for c in tree.clades):
+        raise InputError(
+            f"the tree prior '{prior.name}' is a density given the root's age, which has none",
+            hint="Give it one, as in --calibrate 'root=gamma(2,0.1)'.",
         )
     options, kind = dict(tree.options), _clock_kind(tree)
     if LEVEL in prior.options and LEVEL in tree.priors:
@@ -249,11 +254,11 @@ def _pieces(prior: TreePrior, tree: TreeModel, n_tips: int) -> int:
 def _scale(tip_bounds: np.ndarray, tree: TreeModel) -> float:
     """A span that is typical of the tree's age: of the dates, else of calibrated ages, else 1."""
     span = float(tip_bounds.max())
-    ages = [_middle(c.age) for c in tree.clades if c.age is not None]
+    ages = [c.offset + likely_age(c.age) for c in tree.clades if c.age is not None]
     return max([span, *ages]) if span > 0 or ages else 1.0
 
 
-def _middle(family: Family) -> float:
+def likely_age(family: Family) -> float:
     """An age that a density does not exclude."""
     x = np.geomspace(1e-6, 1e9, 1501)
     value = np.array([float(family.log_density(np.array([age]))) for age in x])

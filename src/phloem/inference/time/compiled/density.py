@@ -117,6 +117,8 @@ def _known_ages(data, state, scratch, slot):
         c = data.ages.first[r]
         numbers = data.ages.numbers[data.ages.numbers_first[r] : data.ages.numbers_first[r + 1]]
         here = ages[c : c + 1]
+        if here[0] < 0.0:
+            return -math.inf
         value = log_density_of_kind(data.ages.kind[r], here, numbers)
         total += value
         age = ages[c]

@@ -1,0 +1,322 @@
+"""Dated trees of a MRBAYES block: what its clock, tree prior and calibrations are in `phloem time`.
+
+Only what is the same model there is taken; the rest is an error that says what differs. As in MrBayes, what
+is said about clocks has no meaning until `prset brlenspr` asks for them. Ages of MrBayes' densities are given
+by their mean and standard deviation (its `help calibrate`), here by their usual numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from phloem.analysis.mrbayes_models import NUCLEOTIDES, Division, DivisionModel
+from phloem.io.mrbayes import MrBayesCommand, Value
+
+PLOIDY = {"diploid": 2.0, "zlinked": 1.5, "haploid": 1.0}
+OF_CLOCKS_TEXT = """
+speciationpr extinctionpr popsizepr growthpr treeagepr cppratepr cppmultdevpr tk02varpr clockratepr
+nodeagepr clockvarpr igrvarpr popvarpr samplestrat sampleprob fossilizationpr calwaitpr wnvarpr ilnvarpr
+mixedvarpr generatepr speciationrate extinctionrate popsize growthrate cpprate cppmultdev cppevents tk02var
+tk02branchrates igrvar igrbranchrates wnvar wnbranchrates ilnvar ilnbranchlens mixedvar mixedbrchrates
+ploidy
+"""
+OF_CLOCKS = frozenset(OF_CLOCKS_TEXT.split())
+"""Options of LSET, PRSET and LINK that have no meaning without a clock or species trees."""
+OF_OTHER_TREES = {"calibrate": "a clock", "speciespartition": "species trees"}
+"""Commands likewise, and what they are about."""
+_RELAXED = ("igrvarpr", "tk02varpr", "cppratepr", "cppmultdevpr", "wnvarpr", "ilnvarpr", "mixedvarpr")
+_CLOCKS = {
+    "igr": "its rates are gamma of a variance that falls with the branch's length, those of ucgd have one",
+    "tk02": "its rates are log-normal about the rate above, with a variance by the branch's length",
+    "cpp": "its rates change at points of a Poisson process",
+}  # fmt: skip
+_CLOCKS |= {"ibr": _CLOCKS["igr"], "wn": _CLOCKS["igr"], "bm": _CLOCKS["tk02"]}
+_TREES = ("uniform", "coalescence", "birthdeath")
+
+
+def what_differs(divisions: Sequence[Division]) -> str:
+    """'' where phloem time has the clock and tree prior that divisions with a clock ask for; else why not."""
+    d = divisions[0]
+    lengths, clock = d.value("brlenspr"), d.value("clockvarpr").word.lower()
+    if lengths.word != "clock" or lengths.second.lower() not in _TREES:
+        ancestors = ": fossils may be ancestors of other samples there, never in phloem time"
+        return ancestors if lengths.second.lower() == "fossilization" else ""
+    if clock != "strict":
+        return f" with clockvarpr={clock}: {_CLOCKS.get(clock, 'phloem time has other relaxed clocks')}"
+    if len(divisions) > 1:
+        return f" with {len(divisions)} parts: dated trees of one part are read from a block"
+    if d.datatype not in (*NUCLEOTIDES, "protein"):
+        return (
+            f" of {d.datatype} characters: those of phloem time have one number of states, none is left out"
+        )
+    return ""
+
+
+def clock_notes(
+    division: Division, dated: bool, said: Sequence[tuple[MrBayesCommand, str]]
+) -> list[tuple[MrBayesCommand, str, str]]:
+    """What was said about clocks and species and has no meaning: command, name of command or option, why.
+    dated: whether the trees have a clock."""
+    ages, found = division.value("nodeagepr").word.lower() == "calibrated", []
+    for command, name in said:
+        other = OF_OTHER_TREES.get(name, "a clock")
+        if not dated or other != "a clock":
+            found.append((command, name, f"no meaning without {other}"))
+        elif name == "calibrate" and not ages:
+            found.append((command, name, "no meaning while nodeagepr=unconstrained, as in MrBayes"))
+        elif name in _RELAXED:
+            found.append((command, name, "no meaning of a strict clock"))
+    return found
+
+
+@dataclass(frozen=True)
+class Known:
+    """An age: NAME of a taxon or constraint, its density, the command that says so, and its line."""
+
+    name: str
+    age: Value
+    command: MrBayesCommand
+    line: int
+
+
+def calibrations_of(command: MrBayesCommand) -> list[Known]:
+    """CALIBRATE name = density(numbers) name = density(numbers) …"""
+    found, words = list[Known](), list(command.words)
+    while words:
+        texts = [word.text for word in words]
+        close = texts.index(")") + 1 if ")" in texts else len(texts)
+        if len(texts) > 2 and texts[1] == "=" and texts[2].lower().startswith("unc"):
+            close = 3
+        own = texts[:close]
+        if len(own) < 3 or own[1] != "=" or (len(own) > 3 and (own[3] != "(" or own[-1] != ")")):
+            raise command.error("CALIBRATE is 'name = density(numbers)'", "As in apes=uniform(12,18).")
+        inside = tuple(text for text in own[4:-1] if text != ",") if len(own) > 3 else None
+        found.append(Known(own[0], Value(own[2].lower(), "", inside), command, command.line))
+        words = words[close:]
+    return found
+
+
+def age_density(age: Value, refused) -> str:
+    """An age's density as --calibrate has it. refused: (what, hint) → the error to raise."""
+    kinds = {
+        "uniform": 2, "offsetexponential": 2, "truncatednormal": 3, "lognormal": 2, "offsetlognormal": 3,
+        "gamma": 2, "offsetgamma": 3, "fixed": 1,
+    }  # fmt: skip
+    known = [kind for kind in kinds if kind.startswith(age.word.lower())]
+    kind = age.word.lower() if age.word.lower() in kinds else known[0] if len(known) == 1 else ""
+    try:
+        numbers = [float(word) for word in age.arguments or ()]
+    except ValueError:
+        numbers = []
+    if not kind or len(numbers) != kinds[kind]:
+        raise refused(f"'{age}' is no density of an age", f"MrBayes has {', '.join(kinds)}.")
+    if kind == "fixed":
+        raise refused(
+            f"an age that is {age} cannot be held in phloem time",
+            "Give it a narrow density, such as uniform.",
+        )
+    if kind == "uniform":
+        return f"uniform({_text(numbers[0])},{_text(numbers[1])})"
+    offset, mean = (
+        (numbers[0], numbers[1] - numbers[0]) if kind.startswith(("off", "trunc")) else (0.0, numbers[0])
+    )
+    sd, least = numbers[-1], f"{_text(offset)}+" if offset else ""
+    if kind == "truncatednormal":
+        return f"{least}normal({_text(mean)},{_text(sd)})"
+    if not mean > 0.0:
+        raise refused(f"the mean of {age} is not above its least age", "Correct it.")
+    if kind == "offsetexponential":
+        return f"{least}exponential({_text(1.0 / mean)})"
+    if kind.endswith("gamma"):
+        return f"{least}gamma({_text((mean / sd) ** 2)},{_text(mean / sd**2)})"
+    spread = math.log1p((sd / mean) ** 2)
+    return f"{least}lognormal({_text(math.log(mean) - spread / 2)},{_text(math.sqrt(spread))})"
+
+
+def _text(x: float) -> str:
+    return f"{x:.12g}"
+
+
+@dataclass(frozen=True)
+class Dated:
+    """What a block says about dated trees. file: of the data. division: of all columns. model: of
+    substitution. constraints: of topologypr, by name, each (kind, sets of taxa, command). known:
+    calibrations, the last of a name holds. taxa: all of the file."""
+
+    file: str
+    division: Division
+    model: DivisionModel
+    constraints: Mapping[str, tuple[str, Sequence[Sequence[str]], MrBayesCommand]]
+    known: Sequence[Known]
+    taxa: Sequence[str]
+
+    def options(self) -> dict[str, Any]:
+        """Options of `phloem time`, but those of data and run. InputError for what is another model there."""
+        kind = self.division.value("brlenspr").second.lower()
+        if any(name in self.model.text for name in ("MIXED", "M2a", "M3", "+COV")):
+            hint = "Choose one matrix (nst=1, 2 or 6; aamodelpr=fixed), without classes of omega or covarion."
+            raise self.refuse(
+                "brlenspr", f"dated trees under {self.model.text} are not read from a block", hint
+            )
+        rate = self._clock_rate()
+        if kind == "coalescence":
+            tree, priors = self._coalescent()
+        elif kind == "birthdeath":
+            tree, priors = self._births_and_deaths()
+        else:
+            tree, priors = {"tree_prior": "uniform"}, []
+        return {
+            "model": self.model.text, "clock": "strict", **tree,
+            "prior": [*self._substitution(), f"clock_rate={rate}", *priors], **self._clades(kind),
+        }  # fmt: skip
+
+    def refuse(self, option: str, told: str, hint: str) -> Exception:
+        """An error at the line of an option, or where it was left out, of brlenspr."""
+        return self.division.refuse(option if option in self.division.settings else "brlenspr", told, hint)
+
+    def _substitution(self) -> list[str]:
+        """Priors of the substitution model. A ratio x of two rates is a share in MrBayes: beta(1,1) of
+        x / (1 + x) is 1 / (1 + x)² of x."""
+        found = dict(self.model.priors)
+        for name, kind, option in (("kappa", "tratio", "tratiopr"), ("omega", "omega", "omegapr")):
+            if kind not in self.model.free:
+                continue
+            density = found.pop(name, "beta(1,1)")
+            if set(re.findall(r"[\d.]+", density)) != {"1"}:
+                hint = "Choose beta(1,1), or give phloem time --prior with a density of the ratio."
+                raise self.refuse(option, f"{option}={density} is not supported with a clock", hint)
+            found[name] = "ratios(1)"
+        return [f"{name}={density}" for name, density in found.items()]
+
+    def _numbers(self, option: str, usual: str) -> tuple[str, list[float]]:
+        """The density's name and its numbers; usual: MrBayes' default."""
+        if option in self.division.settings:
+            value = self.division.value(option)
+            return value.word.lower(), list(self.division.numbers(option))
+        word, _, inside = usual.partition("(")
+        return word, [float(x) for x in inside.removesuffix(")").split(",")]
+
+    def _density(self, option: str, usual: str, times: float = 1.0, known: Sequence[str] = ()) -> str:
+        """As --prior has it, of a number that is `times` MrBayes'."""
+        word, x = self._numbers(option, usual)
+        kinds = [kind for kind in (*known, "fixed") if kind.startswith(word)]
+        counts = {"fixed": 1, "exponential": 1}
+        if len(kinds) != 1 or len(x) != counts.get(kinds[0], 2):
+            told = f"{option}={word} is not supported"
+            raise self.refuse(option, told, f"Choose {', '.join((*known, 'fixed'))}.")
+        kind = kinds[0]
+        if kind == "fixed":
+            return _text(times * x[0])
+        if kind in ("uniform", "normal"):
+            return f"{kind}({_text(times * x[0])},{_text(times * x[1])})"
+        if kind == "exponential":
+            return f"exponential({_text(x[0] / times)})"
+        if kind == "gamma":
+            return f"gamma({_text(x[0])},{_text(x[1] / times)})"
+        return f"{kind}({_text(x[0] + math.log(times))},{_text(x[1])})"  # log-normal
+
+    def _clock_rate(self) -> str:
+        known = ("normal", "lognormal", "exponential", "gamma")
+        return self._density("clockratepr", "fixed(1)", known=known)
+
+    def _coalescent(self) -> tuple[dict[str, Any], list[str]]:
+        """N of phloem is its own theta / (2 clock rate): two chromosomes a diploid."""
+        if self._numbers("clockratepr", "fixed(1)")[0] != "fixed":
+            told = "clock:coalescence with a clock rate that is not fixed is not supported: MrBayes aborts"
+            raise self.refuse("clockratepr", told, "Fix it, or give phloem time --tree-prior constant.")
+        word, growth = self._numbers("growthpr", "fixed(0)")
+        rate = self._numbers("clockratepr", "fixed(1)")[1][0]
+        ploidy = self.division.value("ploidy").word.lower() or "diploid"
+        full = next((name for name in PLOIDY if name.startswith(ploidy)), "")
+        if not full:
+            raise self.refuse(
+                "ploidy", f"there is no ploidy '{ploidy}'", "Choose diploid, haploid or zlinked."
+            )
+        size = self._density(
+            "popsizepr", "gamma(1,10)", PLOIDY[full], ("uniform", "lognormal", "normal", "gamma")
+        )
+        if word == "fixed" and growth == [0.0]:
+            return {"tree_prior": "constant"}, [f"pop_size={size}"]
+        grown = self._density("growthpr", "fixed(0)", rate, ("uniform",))
+        return {"tree_prior": "exponential"}, [f"pop_size={size}", f"growth_rate={grown}"]
+
+    def _births_and_deaths(self) -> tuple[dict[str, Any], list[str]]:
+        d = self.division
+        if "samplestrat" in d.settings and d.value("samplestrat").word.lower() != "random":
+            hint = "Choose random."
+            raise self.refuse("samplestrat", f"samplestrat={d.value('samplestrat')} is not supported", hint)
+        word, x = self._numbers("extinctionpr", "beta(1,1)")
+        if word == "fixed" and not 0 < x[0] < 1:
+            told = "MrBayes' density has no value at this relative extinction"
+            raise self.refuse("extinctionpr", told, "Without extinction: phloem time --tree-prior yule.")
+        rate = self._density("speciationpr", "exponential(10)", known=("uniform", "exponential"))
+        death = self._density("extinctionpr", "beta(1,1)", known=("beta",))
+        tree: dict[str, Any] = {"tree_prior": "bd-root"}
+        if "sampleprob" in d.settings:
+            try:
+                tree["sampled"] = float(d.value("sampleprob").word)
+            except ValueError:
+                raise self.refuse("sampleprob", "sampleprob is no number", "Correct it.") from None
+        return tree, [f"net_diversification={rate}", f"relative_death={death}"]
+
+    def _clades(self, kind: str) -> dict[str, list[str]]:
+        """Constraints, ages of some of them, and that of the root."""
+        found: dict[str, list[str]] = {"clade": [], "monophyletic": [], "calibrate": []}
+        known = {one.name.lower(): one for one in self._ages()}
+        rooted = False
+        for key, (form, sets, command) in self.constraints.items():
+            taxa = sets[0]
+            if form != "hard":
+                raise command.error(
+                    f"{form} constraints of dated trees are not supported", "Make it a hard one."
+                )
+            name, whole = re.sub(r"[^\w.-]", "_", key), len(taxa) == len(self.taxa)
+            if bad := [taxon for taxon in taxa if "," in taxon or "=" in taxon]:
+                raise command.error(f"taxon '{bad[0]}' cannot be named in --clade", "Rename it.")
+            if not whole:
+                found["clade"].append(f"{name}={','.join(taxa)}")
+                found["monophyletic"].append(name)
+            if (one := known.pop(key, None)) is not None:
+                if kind == "uniform" and not whole:
+                    told = (
+                        "ages of clades other than the root's are not supported with clock:uniform, which is "
+                        "conditioned on them"
+                    )
+                    raise one.command.error(told, "Calibrate the root, or choose brlenspr=clock:birthdeath.")
+                density = age_density(one.age, one.command.error)
+                found["calibrate"].append(f"{'root' if whole else name}={density}")
+                rooted = rooted or whole
+        for one in known.values():
+            self._refuse_unused(one)
+        if not rooted and kind != "coalescence":
+            found["calibrate"].append(f"root={self._tree_age()}")
+        return found
+
+    def _ages(self) -> list[Known]:
+        """Calibrations that hold, of nodes that exist."""
+        if self.division.value("nodeagepr").word.lower() != "calibrated":
+            return []
+        held = {one.name.lower(): one for one in self.known}
+        return [one for one in held.values() if not "unconstrained".startswith(one.age.word)]
+
+    def _refuse_unused(self, one: Known) -> None:
+        """Of a taxon: a living one has the age 0. Of a constraint that no tree has."""
+        if one.name.lower() in [taxon.lower() for taxon in self.taxa]:
+            if one.age.word == "fixed" and one.age.arguments in (("0",), ("0.0",), ("0.00",)):
+                return
+            hint = f"Nearest: phloem time {self.file} --dates FILE, a coalescent or --tree-prior fbd."
+            told = f"the age of taxon '{one.name}': this tree prior is of tips of one time here"
+            raise one.command.error(told, hint)
+        told = (
+            f"'{one.name}' is calibrated, and not among the constraints of topologypr: few trees may have it"
+        )
+        raise one.command.error(told, "Add it to prset topologypr=constraints(…), or take CALIBRATE out.")
+
+    def _tree_age(self) -> str:
+        value = self.division.value("treeagepr") if "treeagepr" in self.division.settings else None
+        value = value or Value("gamma", "", ("1", "1"))
+        return age_density(value, lambda told, hint: self.refuse("treeagepr", told, hint))

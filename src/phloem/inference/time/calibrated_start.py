@@ -1,0 +1,57 @@
+"""Ages to start from that calibrations do not exclude."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from phloem.inference.time.settings import Clade
+from phloem.inference.time.structure import likely_age
+from phloem.tree.dated import DatedTree, dated_tree
+
+NEARER = 0.8  # of the way up to the node above, of nodes without ages of their own
+
+
+def with_possible_ages(tree: DatedTree, clades: Sequence[Clade], taxa: Sequence[str]) -> DatedTree:
+    """The tree as it is where the ages of all calibrated clades have densities above 0. Else with other ages:
+    calibrated ancestors have likely ones, older than those below; other nodes lie between the calibrated or
+    tips below and the node above. Tips stay."""
+    nodes = {clade: ancestor_of(tree, clade, taxa) for clade in clades if clade.age is not None}
+    if all(_possible(clade, tree.heights[node]) for clade, node in nodes.items()):
+        return tree
+    heights, floor = tree.heights.copy(), tree.heights.copy()
+    n_tips = (len(heights) + 1) // 2
+    wanted = {node: clade.offset + likely_age(clade.age) for clade, node in nodes.items() if clade.age}
+    for x in tree.order:
+        if x >= n_tips:
+            least = max(floor[tree.left[x]], floor[tree.right[x]])
+            older = x in wanted and not wanted[x] > least
+            wanted |= {x: 1.05 * least} if older else {}
+            floor[x] = wanted.get(x, least)
+    root = tree.order[-1]
+    for x in tree.order[::-1]:
+        if x < n_tips or x in wanted:
+            heights[x] = floor[x]
+        elif x == root:
+            heights[x] = max(tree.heights[x], 1.3 * floor[x])
+        else:
+            heights[x] = floor[x] + NEARER * (heights[tree.parent[x]] - floor[x])
+    return dated_tree(tree.parent, heights)
+
+
+def ancestor_of(tree: DatedTree, clade: Clade, taxa: Sequence[str]) -> int:
+    """The node of the most recent common ancestor of a clade's taxa."""
+    missing = np.zeros(len(tree.heights), np.int64)
+    missing[: len(taxa)] = np.isin(np.array(taxa), clade.taxa)
+    for x in tree.order:
+        if missing[x] == len(clade.taxa):
+            return int(x)
+        if tree.parent[x] >= 0:
+            missing[tree.parent[x]] += missing[x]
+    raise AssertionError("taxa of a clade are tips")
+
+
+def _possible(clade: Clade, age: float) -> bool:
+    above = age - clade.offset
+    return above >= 0 and bool(np.isfinite(clade.age.log_density(np.array([above]))))  # type: ignore[union-attr]

@@ -1,0 +1,134 @@
+"""Log-likelihoods and log priors that MrBayes 3.2.7a printed of trees with a clock, of files with its block.
+
+Densities are by the same tree and numbers, but of other ones in three places: its kappa is a share κ/(1+κ), its
+population size counts individuals, and where the clock's rate is fixed the coalescent's heights are in
+substitutions. A normal density of an age or of the rate is cut there, with a constant that phloem leaves out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from phloem.analysis.mrbayes import block_analysis
+from phloem.analysis.time_data import TimeInput, time_input
+from phloem.analysis.time_options import dated_analysis
+from phloem.density.tree_priors.tree_prior import Genealogy, registered
+from phloem.inference.mcmc.structure import printed_names
+from phloem.inference.time.calibrated_start import ancestor_of
+from phloem.inference.time.sampler import plain_time_likelihood
+from phloem.io.newick import parse_newick
+from phloem.tree.dated import DatedTree, dated_tree
+
+FOLDER = Path(__file__).parent / "mrbayes_blocks" / "dated"
+CASES = json.loads((FOLDER / "samples.json").read_text())["cases"]
+ITS_NAMES = {"pop_size": "popsize", "net_diversification": "net_speciation"}
+ITS_NAMES |= {"relative_death": "relative_extinction", "clock_rate": "clockrate", "p_invariable": "pinvar"}
+BOUND = 2e-3  # of a log-likelihood of seven digits
+PRIOR_BOUND = 3e-5  # of a log prior of seven digits, by ages of seven
+
+
+def read(name: str) -> TimeInput:
+    block = block_analysis(FOLDER / f"{name}.nex")
+    return time_input(dated_analysis(block, {})[0])
+
+
+def tree_of(text: str, data: TimeInput, rate: float) -> DatedTree:
+    """In units of time, tips in the order of the data."""
+    tree = parse_newick(text)[0]
+    place = {tree.taxa.index(taxon): i for i, taxon in enumerate(data.taxa)}
+    where = np.array([place.get(x, x) for x in range(tree.n_nodes)])
+    parent, lengths = np.full(tree.n_nodes, -1), np.zeros(tree.n_nodes)
+    parent[where] = np.where(tree.parent >= 0, where[tree.parent], -1)
+    lengths[where] = tree.lengths
+    heights = np.zeros(tree.n_nodes)
+    for x in range(tree.n_nodes - 1):
+        heights[parent[x]] = max(heights[parent[x]], heights[x] + lengths[x] / rate)
+    return dated_tree(parent, heights)
+
+
+def rate_of(data: TimeInput, numbers: dict[str, float]) -> float:
+    return numbers.get("clockrate", float(data.model.space.block("clock_rate").start[0]))
+
+
+def values_of(data: TimeInput, numbers: dict[str, float]) -> dict[str, np.ndarray]:
+    """Of every block its numbers in a sample, or where they are fixed."""
+    found = {}
+    for block in data.model.space.blocks:
+        names = block.elements or (block.name,)
+        own = [numbers.get(ITS_NAMES.get(name, name)) for name in names]
+        found[block.name] = block.start if block.name in data.model.fixed else np.array(own, float)
+    if "pop_size" in found:
+        found["pop_size"] = found["pop_size"] * 1.5  # of its file, which is Z-linked
+    return found
+
+
+def prior_of(data: TimeInput, sample: dict, prior: str | None = None) -> float:
+    """The log prior of a sample, in NumPy. prior: another tree prior."""
+    model, numbers = data.model, sample["numbers"]
+    values = values_of(data, numbers)
+    tree = tree_of(sample["tree"], data, rate_of(data, numbers))
+    total = sum(term.log_density(values) for term in model.priors)
+    for clade in model.clades:
+        age = tree.heights[ancestor_of(tree, clade, data.taxa)] - clade.offset
+        total += float(clade.age.log_density(np.array([age]))) if clade.age else 0.0
+    own = registered()[prior] if prior else model.tree_prior
+    x = np.concatenate([np.zeros(0), *(values[b.name] for b in model.parameters.blocks)])
+    g = Genealogy(tree.heights, tree.order, model.n_tips, np.zeros(0, np.int64))
+    return total + own.log_density(g, x, model.parameters.settings)
+
+
+def its_measure(name: str, data: TimeInput, numbers: dict[str, float]) -> float:
+    """What its densities have more, see above."""
+    more = 2 * math.log1p(numbers["kappa"]) if "kappa" in numbers else 0.0
+    if name == "coalescence":
+        more += math.log(1.5) - (len(data.taxa) - 1) * math.log(rate_of(data, numbers))
+    if name == "birthdeath":
+        more -= norm.logsf(0.0, 0.01, 0.004) + norm.logsf((6 - 9) / 3)
+    return more
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_log_priors_are_those_of_mrbayes(name):
+    data = read(name)
+    for sample in CASES[name]["samples"]:
+        found = prior_of(data, sample) + its_measure(name, data, sample["numbers"])
+        assert found == pytest.approx(sample["numbers"]["LnPr"], abs=PRIOR_BOUND)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_log_likelihoods_are_those_of_mrbayes(name):
+    data = read(name)
+    plain = plain_time_likelihood(data.alignments, data.model)
+    for sample in CASES[name]["samples"]:
+        numbers, rate = sample["numbers"], rate_of(data, sample["numbers"])
+        tree = tree_of(sample["tree"], data, rate)
+        engine = data.model.engine
+        names = [n for block in engine.space.blocks for n in printed_names(engine, block)]
+        own = {n: numbers[ITS_NAMES.get(n, n)] for n in names}
+        parent, heights, _ = tree.sorted()
+        sets = np.stack([heights, np.full(len(heights), rate)])
+        assert plain(parent, sets, own) == pytest.approx(numbers["LnL"], abs=BOUND)
+
+
+@pytest.mark.parametrize("prior", ["bd", "yule"])
+def test_another_tree_prior_has_other_log_priors(prior):
+    """Not even by a constant."""
+    data = read("birthdeath")
+    found = [prior_of(data, s, prior) - s["numbers"]["LnPr"] for s in CASES["birthdeath"]["samples"]]
+    own = [its_measure("birthdeath", data, s["numbers"]) for s in CASES["birthdeath"]["samples"]]
+    assert np.ptp(np.add(found, own)) > 100 * PRIOR_BOUND
+
+
+def test_an_age_without_its_offset_has_another_density():
+    data = read("birthdeath")
+    shifted = tuple(replace(c, offset=0.0) for c in data.model.clades)
+    other = replace(data, model=replace(data.model, clades=shifted))
+    sample = CASES["birthdeath"]["samples"][0]
+    assert abs(prior_of(other, sample) - prior_of(data, sample)) > 100 * PRIOR_BOUND
