@@ -1,8 +1,8 @@
 """Log-likelihoods and log priors that MrBayes 3.2.7a printed of trees with a clock, of files with its block.
 
-Densities are by the same tree and numbers, but of other ones in three places: its kappa is a share κ/(1+κ), its
-population size counts individuals, and where the clock's rate is fixed the coalescent's heights are in
-substitutions. A normal density of an age or of the rate is cut there, with a constant that phloem leaves out.
+Densities are by the same tree and numbers, but of other ones in three places: its kappa is a share κ/(1+κ),
+its population size counts individuals, and where the clock's rate is fixed the coalescent's heights are in
+substitutions. Normal densities of ages and rates are cut there, with constants that phloem leaves out.
 """
 
 from __future__ import annotations
@@ -96,10 +96,13 @@ def its_measure(name: str, data: TimeInput, numbers: dict[str, float]) -> float:
 
 @pytest.mark.parametrize("name", CASES)
 def test_log_priors_are_those_of_mrbayes(name):
-    data = read(name)
+    data, found = read(name), []
     for sample in CASES[name]["samples"]:
-        found = prior_of(data, sample) + its_measure(name, data, sample["numbers"])
-        assert found == pytest.approx(sample["numbers"]["LnPr"], abs=PRIOR_BOUND)
+        own = prior_of(data, sample) + its_measure(name, data, sample["numbers"])
+        found.append(own - sample["numbers"]["LnPr"])
+    assert np.ptp(found) < PRIOR_BOUND
+    # its normal distribution function is right to four digits
+    assert np.abs(found).max() < (2e-4 if name == "birthdeath" else PRIOR_BOUND)
 
 
 @pytest.mark.parametrize("name", CASES)

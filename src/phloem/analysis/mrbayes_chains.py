@@ -157,7 +157,8 @@ class Chains:
         found.pop("consensus", None)
         share = found.pop("burn_in")
         found["warm_up"] = self.get("burninfrac") if share is None else share
-        return found
+        usual = {"runs": 2, "chains": 4}  # of MrBayes
+        return found | {name: n for name, n in usual.items() if found[name] is None}
 
     def _burn_in(self) -> float | None:
         """The share of samples that is left out."""

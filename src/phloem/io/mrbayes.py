@@ -144,6 +144,13 @@ _KEYWORDS = {
     "covswitchpr": "uniform exponential fixed", "symdirihyperpr": "uniform exponential fixed",
     "topologypr": "uniform constraints fixed speciestree",
     "brlenspr": "unconstrained clock relaxedclock fixed", "ratepr": "variable dirichlet fixed",
+    "nodeagepr": "unconstrained calibrated", "ploidy": "haploid diploid zlinked",
+    "treeagepr":
+        "fixed uniform offsetexponential truncatednormal lognormal offsetlognormal gamma offsetgamma",
+    "clockratepr": "fixed normal lognormal exponential gamma",
+    "popsizepr": "fixed uniform lognormal normal gamma",
+    "growthpr": "fixed uniform exponential normal", "speciationpr": "fixed uniform exponential",
+    "extinctionpr": "fixed beta", "samplestrat": "random diversity cluster fossiltip",
     "aamodelpr": "fixed mixed", "clockvarpr": "strict cpp tk02 bm wn igr ibr iln mixed",
     "starttree": "random current user parsimony nj", "diagnstat": "avgstddev maxstddev",
     "startparams": "reset current", "contype": "halfcompat allcompat", "conformat": "figtree simple",

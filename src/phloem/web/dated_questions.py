@@ -91,7 +91,9 @@ _TREE_PRIOR = Question(
         ("skygrid-linear", "the same, in straight lines between them"),
         ("yule", "species that only split"),
         ("bd", "species that split and die out"),
-        ("bdss", "the same, with dated samples"),
+        ("bd-root", "the same, given the root's age"),
+        ("uniform", "ages uniform below the root's"),
+        ("bdss", "births and deaths, with dated samples"),
         ("fbd", "the same, with fossils"),
     ),
 )
@@ -127,7 +129,7 @@ TIME = (
     ),
     q.PRIORS,
     whole("pieces", "Population sizes", "Of a skyline or skygrid; 10 if not given.", None, True),
-    Question("sampled", "Share that is sampled", "Of species, of bd, bdss and fbd.", "number", further=True),
+    Question("sampled", "Share that is sampled", "Of species, of bd, bd-root, bdss and fbd.", "number", further=True),
     choice(
         "start",
         "Begin from",

@@ -16,6 +16,7 @@ from phloem.data.alphabet import alphabet
 from phloem.data.traits import TipTraits
 from phloem.density import clocks, heights, local_clocks, traits
 from phloem.density.parameterisation import Linkage, PartModel
+from phloem.density.terms.gamma import Gamma
 from phloem.density.terms.log_normal import LogNormal
 from phloem.density.terms.normal import Normal
 from phloem.density.tree_priors import constant
@@ -69,6 +70,8 @@ def run_of(clock, prior, move="hamilton", trait=None, parts=None, ancestors="sum
     rng, alignment = np.random.default_rng(4), alignment_of(kind)
     tips = np.array([0.0, 0.3, 1.1, 2.0, 0.7, 2.9, 1.5]) * (not registered()[prior].contemporaneous)
     known = tuple(c for c in CLADES if clock == "local" or not c.clock)
+    if registered()[prior].needs_root:
+        known += (Clade("root", TAXA, age=Gamma(3.0, 0.5), offset=1.0),)
     sites = ({} if parts or kind == "protein" else {"kappa": LogNormal(1.0, 1.25)}) | (
         {LEVEL: LogNormal(0.5, 1.0)} if prior == "skygrid" else {}
     )

@@ -231,12 +231,26 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("lset nucmodel=codon; report possel=yes;", "REPORT POSSEL is of codons whose omega varies"),
         ("lset covarion=yes rates=gamma;", "covarion with rates"),
         ("lset coding=variable parsmodel=yes;", "parsmodel=yes"),
-        ("prset brlenspr=clock:uniform;", "brlenspr=clock"),
+        ("prset brlenspr=clock:fossilization;", "fossils may be ancestors"),
+        ("prset brlenspr=clock:uniform clockvarpr=igr;", "falls with the branch's length"),
+        ("prset brlenspr=clock:uniform clockvarpr=tk02;", "log-normal about the rate above"),
+        ("prset brlenspr=clock:coalescence clockratepr=exp(1);", "not fixed"),
+        ("prset brlenspr=clock:coalescence growthpr=exp(1);", "growthpr=exponential is not supported"),
+        ("prset brlenspr=clock:birthdeath samplestrat=diversity;", "samplestrat=diversity"),
+        ("prset brlenspr=clock:birthdeath extinctionpr=fixed(0);", "no value at this relative extinction"),
+        ("prset brlenspr=clock:uniform treeagepr=fixed(3);", "cannot be held"),
+        ("prset brlenspr=clock:uniform treeagepr=offsetexp(3,2);", "is not above its least age"),
+        ("lset nst=2; prset brlenspr=clock:uniform tratiopr=beta(2,1);", "tratiopr=beta"),
+        ("lset nst=mixed; prset brlenspr=clock:uniform;", "under MIXED"),
+        ("delete 1; prset brlenspr=clock:uniform;", "DELETE is not supported"),
+        ("prset brlenspr=clock:uniform; mcmcp stoprule=yes;", "stoprule=yes is not supported where"),
         ("prset topologypr=fixed(t);", "topologypr=fixed"),
         ("prset topologypr=constraints(x);", "no constraint 'x'"),
         ("constraint x partial = 1 2; prset topologypr=constraints(x);", "has no ':'"),
         ("constraint x soft = 1 2; prset topologypr=constraints(x);", "soft constraints"),
-        ("calibrate one = fixed(3); prset brlenspr=clock:uniform;", "trees without a clock"),
+        ("calibrate one = fixed(3); prset brlenspr=clock:uniform nodeagepr=cal;", "age of taxon 'one'"),
+        ("calibrate two fixed; prset brlenspr=clock:uniform;", "CALIBRATE is 'name"),
+        ("calibrate k = gamma(3,1); prset brlenspr=clock:uniform nodeagepr=calibrated;", "topologypr"),
         ("prset topologypr=speciestree;", "there are no species trees"),
         ("ss ngen=1000 fromprior=yes;", "fromprior=yes is not supported"),
         ("ss burninss=10;", "burninss=10 is not supported"),
@@ -287,15 +301,15 @@ def refused(tmp_path, *lines: str) -> InputError:
 
 
 def test_dated_trees_are_refused_by_all_their_lines_and_the_command_that_samples_them(tmp_path):
-    told = refused(tmp_path, *PARTS, *CLOCKED, "mcmc;", "prset popsizepr=exp(1);")
+    told = refused(tmp_path, *PARTS, *CLOCKED, "mcmc;", "prset popsizepr=fixed(1);")
     first = FIRST + len(PARTS)
     assert told.line == first + 2 and "brlenspr=clock:fossilization" in str(told)
     assert f"commands of line {first}-{first + 3}, {first + 5} (" in told.hint  # neither LSET nor after MCMC
     file = tmp_path / "x.nex"
     assert f"phloem time {file} --partitions {file} --tree-prior fbd (no" in told.hint
     assert "--clock ucgd" in told.hint
-    told = refused(tmp_path, "prset brlenspr=clock:coalescence;")
-    assert "--tree-prior constant --clock strict" in told.hint and "--partitions" not in told.hint
+    told = refused(tmp_path, "prset brlenspr=clock:coalescence clockvarpr=cpp;")
+    assert "--tree-prior constant --clock random" in told.hint and "--partitions" not in told.hint
     assert f"the command of line {FIRST}." in told.hint
 
 

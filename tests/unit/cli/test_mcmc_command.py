@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from phloem.cli import build_app
-from phloem.cli.mcmc import _r_hat
+from phloem.cli.chain_tables import _r_hat
 from phloem.errors import InputError
 from phloem.io.trees import read_tree
 

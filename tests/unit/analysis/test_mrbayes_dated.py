@@ -1,0 +1,156 @@
+"""What a MRBAYES block with a clock becomes in `phloem time`."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from typer.testing import CliRunner
+
+import phloem.cli.time as command
+from phloem.analysis.mrbayes import BlockAnalysis, block_analysis
+from phloem.analysis.mrbayes_dated import age_density
+from phloem.analysis.time_data import time_input
+from phloem.analysis.time_options import dated_analysis, time_settings
+from phloem.cli import build_app
+from phloem.errors import InputError
+from phloem.inference.time.settings import parse_age
+from phloem.io.mrbayes import Value
+
+ROWS = ("aa ACGTACGTAC", "bb ACGTTCGTAC", "cc ACCTACGTAA", "dd AGCTACGTAA", "ee AGCTACGGAA")
+
+
+def written(folder, *lines: str) -> str:
+    text = "#NEXUS\nbegin data; dimensions ntax=5 nchar=10; format datatype=dna; matrix\n" + "\n".join(ROWS)
+    file = folder / "x.nex"
+    file.write_text(f"{text}\n; end;\nbegin mrbayes;\n" + "\n".join(lines) + "\nend;\n")
+    return str(file)
+
+
+def block_of(folder, *lines: str) -> BlockAnalysis:
+    found = block_analysis(written(folder, *lines))
+    assert found is not None and found.dated
+    return found
+
+
+def test_defaults_are_those_of_mrbayes(tmp_path):
+    found = block_of(tmp_path, "prset brlenspr=clock:uniform;", "outgroup aa;", "mcmc;").options
+    assert found["tree_prior"] == "uniform" and found["calibrate"] == ["root=gamma(1,1)"]
+    assert found["prior"] == ["clock_rate=1"] and found["clock"] == "strict"
+    assert (found["generations"], found["runs"], found["chains"], found["warm_up"]) == (1_000_000, 2, 4, 0.25)
+    found = block_of(tmp_path, "lset nst=2;", "prset brlenspr=clock:birthdeath;", "mcmc;").options
+    assert found["prior"][:2] == ["kappa=ratios(1)", "clock_rate=1"]
+    assert found["prior"][2:] == ["net_diversification=exponential(10)", "relative_death=beta(1,1)"]
+    found = block_of(tmp_path, "prset brlenspr=clock:coalescence;", "mcmc;").options
+    assert found["prior"] == ["clock_rate=1", "pop_size=gamma(1,5)"] and "calibrate" not in found
+
+
+@pytest.mark.parametrize(
+    "ploidy, given, expected",
+    [
+        ("haploid", "gamma(2,3)", "gamma(2,3)"),
+        ("diploid", "uniform(1,3)", "uniform(2,6)"),
+        ("zlinked", "normal(2,1)", "normal(3,1.5)"),
+        ("dip", "fixed(3)", "6"),
+        ("diploid", "lognormal(1,2)", f"lognormal({1 + math.log(2):.12g},2)"),
+    ],
+)
+def test_sizes_count_chromosomes(tmp_path, ploidy, given, expected):
+    found = block_of(tmp_path, f"lset ploidy={ploidy};", f"prset brlenspr=clock:coal popsizepr={given};")
+    assert found.options["prior"][1] == f"pop_size={expected}"
+
+
+def test_growth_is_by_time(tmp_path):
+    more = "clockratepr=fixed(0.5) growthpr=uniform(-2,4)"
+    found = block_of(tmp_path, f"prset brlenspr=clock:coalescence {more};").options
+    assert found["tree_prior"] == "exponential" and found["prior"][2] == "growth_rate=uniform(-1,2)"
+
+
+AGES = {
+    "gamma": (("6", "2"), 6.0, 2.0),
+    "offsetgamma": (("4", "6", "2"), 6.0, 2.0),
+    "lognormal": (("6", "2"), 6.0, 2.0),
+    "offsetlognormal": (("4", "6", "2"), 6.0, 2.0),
+    "offsetexponential": (("4", "6"), 6.0, 2.0),
+    "uniform": (("4", "9"), 6.5, 5 / math.sqrt(12)),
+}
+
+
+def moments(text: str) -> tuple[float, float, float]:
+    """Mass, mean and sd of an age, by quadrature."""
+    least, family = parse_age(text)
+
+    def weighed(power):
+        def value(x):
+            return (least + x) ** power * np.exp(family.log_density(np.array([x])))
+
+        ends = ((0, 4), (4, 9), (9, 40), (40, 900))
+        return sum(quad(value, a, b, epsabs=1e-11, limit=200)[0] for a, b in ends)
+
+    mass, mean, square = (weighed(k) for k in range(3))
+    return mass, mean, math.sqrt(square - mean**2)
+
+
+@pytest.mark.parametrize("kind", AGES)
+def test_ages_have_the_mean_and_deviation_that_were_said(kind):
+    numbers, mean, sd = AGES[kind]
+    text = age_density(Value(kind, "", numbers), AssertionError)
+    assert moments(text) == pytest.approx((1.0, mean, sd), rel=1e-5)
+    other = age_density(Value(kind, "", (*numbers[:-1], f"{1.1 * float(numbers[-1])}")), AssertionError)
+    assert moments(other)[1:] != pytest.approx((mean, sd), rel=1e-2)
+
+
+def test_a_truncated_normal_is_cut_at_its_least_age():
+    least, family = parse_age(age_density(Value("truncatednormal", "", ("4", "6", "2")), AssertionError))
+    assert (least, family.mean, family.scale) == (4.0, 2.0, 2.0)
+
+
+CLADES = [
+    "constraint k = aa bb;", "constraint all5 = 1-5;", "prset topologypr=constraints(k,all5) nodeagepr=cal;",
+]  # fmt: skip
+
+
+def test_constraints_are_clades_and_that_of_all_taxa_is_the_root(tmp_path):
+    ages = "calibrate k = offsetexponential(2,3) all5 = uniform(5,9);"
+    found = block_of(tmp_path, *CLADES, ages, "prset brlenspr=clock:birthdeath;").options
+    assert (found["clade"], found["monophyletic"]) == (["k=aa,bb"], ["k"])
+    assert found["calibrate"] == ["k=2+exponential(1)", "root=uniform(5,9)"]
+    model = time_input(time_settings(found)).model
+    assert [c.offset for c in model.clades] == [0.0, 2.0] and model.fixed == {"clock_rate"}
+    with pytest.raises(InputError, match="clades other than the root's"):
+        block_of(tmp_path, *CLADES, ages, "prset brlenspr=clock:uniform;")
+    found = block_of(tmp_path, *CLADES[:2], ages, "prset brlenspr=clock:uniform;")
+    assert found.options["calibrate"] == ["root=gamma(1,1)"]
+    assert any("nodeagepr=unconstrained, as in MrBayes" in note for note in found.notes)
+
+
+def test_options_stand_before_the_block(tmp_path):
+    block = block_of(tmp_path, "prset brlenspr=clock:uniform;", "mcmc ngen=5000 nchains=1 temp=0.2;")
+    settings, command = dated_analysis(block, {"generations": 7000, "burn_in": 0.5, "prefix": "a b"})
+    assert settings.chains.generations == 7000 and settings.chains.warm_up == 0.5
+    assert any("--generations of the command line stands before line" in text for text in settings.told)
+    assert command.endswith("--prefix 'a b'") and "--chains 1" in command and "--heating" not in command
+    with pytest.raises(InputError, match="--branch-prior is no option of dated trees"):
+        dated_analysis(block, {"branch_prior": "exponential(1)"})
+    with pytest.raises(InputError, match="no option 'clade_rate'"):
+        time_settings({"alignment": "x", "clade_rate": 1})
+
+
+def test_the_command_that_is_printed_says_the_same(tmp_path, monkeypatch):
+    """Read again by `phloem time`, it makes the same settings but for what is told."""
+    last = ("calibrate k = gamma(3,1);", "prset brlenspr=clock:birthdeath;", "mcmc ngen=90000;")
+    file = written(tmp_path, *CLADES, *last)
+    settings, line = dated_analysis(block_analysis(file), {})
+    shown = CliRunner().invoke(build_app(), ["mcmc", file, "--dry-run"])
+    assert shown.exit_code == 0 and "".join(line.split()) in "".join(shown.output.split())
+    taken = []
+    monkeypatch.setattr(command, "run_dated", lambda settings, *run: taken.append(settings))
+    again = CliRunner().invoke(build_app(), shlex.split(line)[1:])
+    assert again.exit_code == 0, again.output
+    for field in fields(settings):
+        if field.name not in ("of_block", "told"):
+            assert getattr(taken[0], field.name) == getattr(settings, field.name), field.name
