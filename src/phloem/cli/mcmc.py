@@ -118,14 +118,24 @@ def mcmc(
     A NEXUS file with a MRBAYES block describes its analysis itself; options stand before what it says. An
     interrupted analysis is resumed from its checkpoint when the same command is given again.
     """
-    asked = _settings(dict(locals()))
-    if isinstance(asked, tuple):
-        from phloem.cli.time import run_of_block
+    _carry_out(_settings(dict(locals())), dry_run, devices, pilot, progress)
 
-        return run_of_block(asked, dry_run, devices, pilot, progress)
+
+def _carry_out(
+    asked: McmcSettings | tuple[TimeTreeSettings, str],
+    look: bool,
+    devices: str | None,
+    pilot: float | None,
+    progress: str | None,
+) -> None:
+    """The analysis, or what would be done; where a MRBAYES block asks for a clock, that of `phloem time`."""
+    from phloem.cli.time import run_of_block
+
+    if isinstance(asked, tuple):
+        return run_of_block(asked, look, devices, pilot, progress)
     analysis = _on_devices(devices, asked)
-    if dry_run or pilot is not None:
-        _foretell(analysis, dry_run, pilot)
+    if look or pilot is not None:
+        _foretell(analysis, look, pilot)
     elif not _assists():
         result = _run(analysis, progress)
         (show_stones if analysis.chains.stones else _show)(result)

@@ -129,7 +129,7 @@ TIME = (
     ),
     q.PRIORS,
     whole("pieces", "Population sizes", "Of a skyline or skygrid; 10 if not given.", None, True),
-    Question("sampled", "Share that is sampled", "Of species, of bd, bd-root, bdss and fbd.", "number", further=True),
+    Question("sampled", "Share that is sampled", "Of species, of births and deaths.", "number", further=True),
     choice(
         "start",
         "Begin from",

@@ -172,16 +172,7 @@ def time_model(
         _check(clade, taxa)
     prior = chosen(tree.prior, tree.options)
     scale = Scale(_scale(tip_bounds, tree), len(taxa), _pieces(prior, tree, len(taxa)))
-    if prior.contemporaneous and tip_bounds.max() > 0.0:
-        raise InputError(
-            f"the tree prior '{prior.name}' is of tips of one time, and these have dates",
-            hint="Choose bdss, or a coalescent.",
-        )
-    if prior.needs_root and not any(c.age is not None and len(c.taxa) == len(taxa) for c in tree.clades):
-        raise InputError(
-            f"the tree prior '{prior.name}' is a density given the root's age, which has none",
-            hint="Give it one, as in --calibrate 'root=gamma(2,0.1)'.",
-        )
+    _check_tree_prior(prior, tree, tip_bounds)
     options, kind = dict(tree.options), _clock_kind(tree)
     if LEVEL in prior.options and LEVEL in tree.priors:
         options[LEVEL] = True
@@ -229,6 +220,22 @@ def _held(block: Block, value: float) -> Block:
     if block.support == "simplex" or not block.lower < value < block.upper:
         raise InputError(f"'{block.name}' cannot be fixed at {value:g}")
     return replace(block, start=np.full(block.size, value))
+
+
+def _check_tree_prior(prior: TreePrior, tree: TreeModel, tip_bounds: np.ndarray) -> None:
+    """InputError where dates do not allow it, or where it has no age of the root that it needs."""
+    if prior.contemporaneous and tip_bounds.max() > 0.0:
+        raise InputError(
+            f"the tree prior '{prior.name}' is of tips of one time, and these have dates",
+            hint="Choose bdss, or a coalescent.",
+        )
+    if prior.needs_root and not any(
+        c.age is not None and len(c.taxa) == len(tip_bounds) for c in tree.clades
+    ):
+        raise InputError(
+            f"the tree prior '{prior.name}' is a density given the root's age, which has none",
+            hint="Give it one, as in --calibrate 'root=gamma(2,0.1)'.",
+        )
 
 
 def _check(clade: Clade, taxa: Sequence[str]) -> None:
