@@ -186,7 +186,9 @@ def _columns(
             raise _error("no column is called 'date'", source, number, hint="Name it (--date-column).")
         if len(first) == 2 and not _is_date(first[1]) and len(lines) > 1 and _is_date(lines[1][1][-1]):
             return _Columns(0, (1,), 1, reading.ages)
-        return _without_header(lines, source, reading)
+        dates = _called_date(heads, lines, source)
+        if not dates:
+            return _without_header(lines, source, reading)
     usable = [heads.index(one) for one in _NAME_COLUMNS if one in heads and heads.index(one) not in dates]
     if reading.name_column is not None:
         usable = [_column(heads, reading.name_column, source, number)]
@@ -206,6 +208,18 @@ def _date_columns(heads: list[str], source: SourceText, line: int, asked: str | 
         if lower in heads and upper in heads:
             return heads.index(lower), heads.index(upper)
     return tuple(heads.index(one) for one in _DATE_COLUMNS if one in heads)[:1]
+
+
+def _called_date(heads: list[str], lines: list[Line], source: SourceText) -> tuple[int, ...]:
+    """The one column with dates whose header has "date" in it, such as TreeTime's numdate_given; () if none."""
+    called = [i for i, head in enumerate(heads) if "date" in head and not _is_date(lines[0][1][i])]
+    called = [i for i in called if any(i < len(fields) and _is_date(fields[i]) for _, fields in lines[1:])]
+    if len(called) > 1:
+        raise _error(
+            f"{' and '.join(repr(heads[i]) for i in called)[:200]} all have dates", source, lines[0][0],
+            hint="Say which (--date-column).",
+        )  # fmt: skip
+    return tuple(called)
 
 
 def _column(heads: list[str], name: str, source: SourceText, line: int) -> int:
@@ -228,7 +242,8 @@ def _without_header(lines: list[Line], source: SourceText, reading: DateReading)
     if width == 3 and len(first) == 3 and not (_is_date(first[1]) and _is_date(first[2])):
         raise _error(
             "three columns are a name and two dates, and here they are not", source, number,
-            hint="Add a first line that names them: 'name', 'date'; or 'name', 'lower', 'upper'.",
+            hint="Add a first line that names them: 'name', 'date'; or 'name', 'lower', 'upper'. If it has "
+            "one with other names, say which column is the date (--date-column).",
         )  # fmt: skip
     return _Columns(0, (1, 2) if width == 3 else (1,), 0, reading.ages)
 

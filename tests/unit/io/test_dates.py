@@ -101,6 +101,7 @@ LAYOUTS = {
     "TreeTime": "#name,date\na,[2001.5:2001.5]\nb c,2002.0\n",
     "BEAST 2": "a=2001.5,\nb c=2002\n",
     "Nextstrain": "strain\tvirus\tdate\tregion\na\tzika\t2001.5\tAsia\nb c\tzika\t2002-01-01\tAsia\n",
+    "phangorn": "name,numdate_given,Location\na,2001.5,Oregon\nb c,2002,Peru\n",
     "unknown header": "who\twhen\na\t2001.5\nb c\t2002\n",
     "two columns": "a\t2001.5\t2001.5\nb c\t2002\t2002\n",
     "bounds": "id,lower,upper\na,2001.5,2001.5\nb c,2002,2002\n",
@@ -151,6 +152,7 @@ def test_whole_years_and_ages():
         ("a\t1\tx\n", 1, None),
         ("a\t1\t2\t3\n", 1, None),
         ("name\tdate\n", 1, None),
+        ("name,date_given,place,date_sent\na,2001.5,Peru,2003\n", 1, None),
     ],
 )
 def test_bad_tables(text, line, taxon):
