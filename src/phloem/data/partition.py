@@ -23,6 +23,7 @@ class Subset:
     model_text: the model as the partition file writes it, None where it names none.
     datatype: dna, rna, protein, codon, binary or standard where the file says so, else None (the model, the
     alignment or the user decides). genetic_code: NCBI number, where the file gives one.
+    n_states: of standard data, where the model's name says it (RAxML's MULTI5_MK), else None.
     line: 1-based line of the partition file.
     """
 
@@ -32,6 +33,7 @@ class Subset:
     datatype: str | None = None
     genetic_code: int | None = None
     line: int | None = None
+    n_states: int | None = None
 
     @property
     def n_sites(self) -> int:

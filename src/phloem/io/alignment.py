@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, alignment_from_matrix
-from phloem.data.alphabet import Alphabet, alphabet, canonical_kind
+from phloem.data.alphabet import STANDARD_SYMBOLS, Alphabet, alphabet, canonical_kind
 from phloem.data.coding import guess_datatype, highest_symbol
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
 from phloem.data.sites import parse_sites
@@ -168,9 +168,12 @@ def part_alignment(characters: CharacterRows, subset: Subset, coding: Coding = _
 
     The subset's data type and genetic code come before those of `coding`.
     """
+    kind: str | Alphabet | None = subset.datatype or coding.datatype
+    if subset.n_states is not None:
+        kind = alphabet("standard", symbols=STANDARD_SYMBOLS[: subset.n_states])
     coding = replace(
         coding,
-        datatype=subset.datatype or coding.datatype,
+        datatype=kind,
         genetic_code=subset.genetic_code or coding.genetic_code,
     )
     alignment = _alignment(characters, coding, subset.sites)

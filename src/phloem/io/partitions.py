@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from phloem.data.alphabet import STANDARD_SYMBOLS
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme
 from phloem.data.sites import parse_sites, parse_sites_once
 from phloem.errors import InputError, count_of
@@ -38,7 +39,12 @@ _DATATYPES = {
     "STANDARD": "standard",
 }  # fmt: skip
 _CODON = re.compile(r"CODON(\d{1,2})?")
+_MULTI = re.compile(
+    r"MULTI(\d{1,3})_(MK|GTR)(?![A-Za-z])(.*)", re.IGNORECASE
+)  # RAxML-NG's, with its number of states
+_MULTI_MODELS = {"MK": "MK", "GTR": "GTRK"}
 _LIST_HINT = "Write a line for each subset, as in 'GTR+G, gene1 = 1-500, 700-900\\3'."
+_AUTO_HINT = "To have its model chosen, write the data type in its place, as in DNA or AA, with --model auto."
 _NAME = re.compile(r"[^\s=,]+")
 _TREE_LENGTH = re.compile(r"\{[^{}]*\}$")
 
@@ -202,7 +208,7 @@ def _listed_subset(line: str, number: int, columns: _Columns) -> Subset:
     if model.startswith("[") or model.upper().startswith("ASC_"):
         raise InputError("ascertainment lists of RAxML are not read", hint="Write the model with +ASC.")
     if model.upper() in ("", "AUTO"):
-        raise InputError(f"the subset has no model, but '{model}'", hint=_LIST_HINT)
+        raise InputError(f"the subset has no model, but '{model}'", hint=_AUTO_HINT if model else _LIST_HINT)
     name, equals, text = rest.partition("=")
     if not equals or _NAME.fullmatch(name.strip()) is None:
         raise InputError(f"'{rest.strip()[:60]}' has no name or no '='", hint=_LIST_HINT)
@@ -212,6 +218,14 @@ def _listed_subset(line: str, number: int, columns: _Columns) -> Subset:
 
 def _with_model(subset: Subset, model: str) -> Subset:
     """The subset with a model, or with the data type that stands in its place."""
+    of_states = _MULTI.fullmatch(model)
+    if of_states is not None:
+        n_states, name, rest = of_states.groups()
+        return replace(
+            _with_model(subset, "MULTI"),
+            model_text=_MULTI_MODELS[name.upper()] + rest,
+            n_states=_states_of(int(n_states)),
+        )
     found = _datatype(model)
     if found is None:
         return replace(subset, model_text=model)
@@ -222,6 +236,15 @@ def _with_model(subset: Subset, model: str) -> Subset:
             hint="Correct one of them.",
         )
     return replace(subset, datatype=kind, genetic_code=code or subset.genetic_code)
+
+
+def _states_of(number: int) -> int:
+    if not 2 <= number <= len(STANDARD_SYMBOLS):
+        raise InputError(
+            f"characters of {number} states cannot be read",
+            hint=f"2 to {len(STANDARD_SYMBOLS)} states have symbols.",
+        )
+    return number
 
 
 def _split_outside_braces(text: str, separator: str) -> tuple[str, str | None]:

@@ -252,3 +252,20 @@ def test_errors_in_a_part_name_line_and_column(tmp_path):
     with pytest.raises(InputError, match="unknown character 'L'") as error:
         part_alignment(characters, bad)
     assert (error.value.line, error.value.column, error.value.site) == (4, 7, 7)
+
+
+def test_characters_of_raxml_ng_with_their_numbers_of_states(tmp_path):
+    file = tmp_path / "traits.fasta"
+    file.write_text(">a\n010012\n>b\n011020\n>c\n100211\n")
+    characters = read_characters(file)
+    (tmp_path / "parts").write_text("MULTI5_MK+G, one = 4-6\nmulti4_gtr, two = 1-3\n")
+    subsets = read_scheme(characters, tmp_path / "parts").subsets
+    assert [(subset.model_text, subset.datatype) for subset in subsets] == [
+        ("MK+G", "standard"),
+        ("GTRK", "standard"),
+    ]
+    assert [part_alignment(characters, subset).alphabet.n_states for subset in subsets] == [5, 4]
+    for text, message in [("MULTI2_MK, one = 1-6", "'2'"), ("MULTI37_MK, one = 1-6", "37 states")]:
+        (tmp_path / "parts").write_text(text)
+        with pytest.raises(InputError, match=message):
+            part_alignment(characters, read_scheme(characters, tmp_path / "parts").subsets[0])
