@@ -211,7 +211,7 @@ def _date_columns(heads: list[str], source: SourceText, line: int, asked: str | 
 
 
 def _called_date(heads: list[str], lines: list[Line], source: SourceText) -> tuple[int, ...]:
-    """The one column with dates whose header has "date" in it, such as TreeTime's numdate_given; () if none."""
+    """The one column with dates whose header has "date" in it, such as numdate_given; () if none."""
     called = [i for i, head in enumerate(heads) if "date" in head and not _is_date(lines[0][1][i])]
     called = [i for i in called if any(i < len(fields) and _is_date(fields[i]) for _, fields in lines[1:])]
     if len(called) > 1:

@@ -24,25 +24,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from phloem.data.alphabet import STANDARD_SYMBOLS
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme
 from phloem.data.sites import parse_sites, parse_sites_once
 from phloem.errors import InputError, count_of
 from phloem.io.nexus import Block, Command, is_nexus, read_blocks
 from phloem.io.nexus_names import SET_HOLDERS, named_sets
+from phloem.io.partition_words import datatype_of, model_of_states
 from phloem.io.source_text import read_source
 
-# First words that say what the data are and nothing about the model.
-_DATATYPES = {
-    "DNA": "dna", "NT": "dna", "NUCLEOTIDE": "dna", "RNA": "rna", "PROT": "protein", "AA": "protein",
-    "PROTEIN": "protein", "BIN": "binary", "BINARY": "binary", "MULTI": "standard", "MORPH": "standard",
-    "STANDARD": "standard",
-}  # fmt: skip
-_CODON = re.compile(r"CODON(\d{1,2})?")
-_MULTI = re.compile(
-    r"MULTI(\d{1,3})_(MK|GTR)(?![A-Za-z])(.*)", re.IGNORECASE
-)  # RAxML-NG's, with its number of states
-_MULTI_MODELS = {"MK": "MK", "GTR": "GTRK"}
 _LIST_HINT = "Write a line for each subset, as in 'GTR+G, gene1 = 1-500, 700-900\\3'."
 _AUTO_HINT = "To have its model chosen, write the data type in its place, as in DNA or AA, with --model auto."
 _NAME = re.compile(r"[^\s=,]+")
@@ -159,18 +148,10 @@ def _in_file(file: str | None) -> Iterator[None]:
         raise
 
 
-def _datatype(word: str) -> tuple[str, int | None] | None:
-    """Data type and genetic code that a word names; None where it names none."""
-    codon = _CODON.fullmatch(word.upper())
-    if codon is not None:
-        return "codon", None if codon.group(1) is None else count_of(codon.group(1))
-    return (_DATATYPES[word.upper()], None) if word.upper() in _DATATYPES else None
-
-
 def _without_type(text: str) -> tuple[str, str | None, int | None]:
     """Columns, data type and genetic code of "[TYPE,] columns"."""
     word, comma, rest = text.partition(",")
-    found = _datatype(word.strip())
+    found = datatype_of(word.strip())
     kind, code = found if comma and found is not None else (None, None)
     columns = (text if kind is None else rest).strip()
     return "all" if columns == "*" else columns, kind, code
@@ -218,15 +199,11 @@ def _listed_subset(line: str, number: int, columns: _Columns) -> Subset:
 
 def _with_model(subset: Subset, model: str) -> Subset:
     """The subset with a model, or with the data type that stands in its place."""
-    of_states = _MULTI.fullmatch(model)
+    of_states = model_of_states(model)
     if of_states is not None:
-        n_states, name, rest = of_states.groups()
-        return replace(
-            _with_model(subset, "MULTI"),
-            model_text=_MULTI_MODELS[name.upper()] + rest,
-            n_states=_states_of(int(n_states)),
-        )
-    found = _datatype(model)
+        n_states, name = of_states
+        return replace(_with_model(subset, "MULTI"), model_text=name, n_states=n_states)
+    found = datatype_of(model)
     if found is None:
         return replace(subset, model_text=model)
     kind, code = found
@@ -236,15 +213,6 @@ def _with_model(subset: Subset, model: str) -> Subset:
             hint="Correct one of them.",
         )
     return replace(subset, datatype=kind, genetic_code=code or subset.genetic_code)
-
-
-def _states_of(number: int) -> int:
-    if not 2 <= number <= len(STANDARD_SYMBOLS):
-        raise InputError(
-            f"characters of {number} states cannot be read",
-            hint=f"2 to {len(STANDARD_SYMBOLS)} states have symbols.",
-        )
-    return number
 
 
 def _split_outside_braces(text: str, separator: str) -> tuple[str, str | None]:
