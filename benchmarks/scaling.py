@@ -1,7 +1,8 @@
 """How `phloem mcmc` would scale to 64 processes, where that can be said.
 
     python -m torch.distributed.run --standalone --nproc-per-node 16 benchmarks/scaling.py
-    mpiexec -n 16 python benchmarks/scaling.py
+    mpiexec -n 16 python benchmarks/scaling.py --out measured.json
+    python benchmarks/scaling.py --read measured.json       (what was measured elsewhere, replayed again)
 
 A core a process, one thread each. Measured on 1, 2, 4, 8 and all processes: seconds a generation of 64 chains
 of one run (chains among processes), and of one chain (its columns among them), and what of these is spent on
@@ -15,6 +16,7 @@ within it.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from typing import NamedTuple
@@ -35,6 +37,7 @@ from phloem.model.grammar import parse_model
 from phloem.tree.random import uniform_unrooted
 
 FITTED = 8  # processes at most
+TIMES = 3  # that everything is measured
 WITHIN = 0.1
 FORECAST = (16, 32, 64)
 
@@ -55,12 +58,14 @@ class Work(NamedTuple):
 
 class Measured(NamedTuple):
     """Of so many processes, seconds a generation: in all, and of that with messages not counted, the mean of
-    the processes. cells: of a chain."""
+    the processes, the least of several times. cells: of a chain. most: how much longer than the mean the
+    slowest of them is busy."""
 
     size: int
     seconds: float
     busy: float
     cells: int
+    most: float = 1.0
 
 
 class Messages:
@@ -105,18 +110,23 @@ def run_of(here: Ranks, work: Work, size: int) -> Run | None:
 
 def measured(here: Ranks, work: Work, size: int) -> Measured:
     """On so many of the processes, at the same time; the others wait."""
-    run, messages = run_of(here, work, size), MESSAGES
+    run = run_of(here, work, size)
     run = None if run is None else advanced(run, 10)
+    return min((once(here, run, work, size) for _ in range(TIMES)), key=lambda one: one.seconds)
+
+
+def once(here: Ranks, run: Run | None, work: Work, size: int) -> Measured:
+    """The same generations of a run, from where it is."""
     here.gather(0)
-    begin, before = time.perf_counter(), messages.seconds
-    run = None if run is None else advanced(run, work.generations)
-    took, waited = time.perf_counter() - begin, messages.seconds - before
+    begin, before = time.perf_counter(), MESSAGES.seconds
+    if run is not None:
+        advanced(run, work.generations)
+    took, waited = time.perf_counter() - begin, MESSAGES.seconds - before
     cells = 0 if run is None else run.shared.cell_values.shape[1]
     found = here.broadcast(here.gather((took, took - waited, cells)))[:size]
-    each = work.generations
-    return Measured(
-        size, max(t for t, *_ in found) / each, float(np.mean([b for _, b, _ in found])) / each, found[0][2]
-    )
+    busy = np.array([one for _, one, _ in found]) / work.generations
+    seconds = max(one for one, *_ in found) / work.generations
+    return Measured(size, seconds, float(busy.mean()), found[0][2], float(busy.max() / busy.mean()))
 
 
 def steps_of_a_chain(here: Ranks, work: Work) -> np.ndarray:
@@ -146,16 +156,19 @@ def message_seconds(here: Ranks, size: int) -> float:
 
 class Model(NamedTuple):
     """unit: seconds of a generation of a chain, or of a cell, on one process; crowd: more for every other one
-    at work; pause: of leaving and taking up the loop; message: a, b of a + b log2(processes)."""
+    at work on its host, which has so many cores; pause: of leaving and taking up the loop; message: a, b of
+    a + b log2(processes)."""
 
     unit: float
     crowd: float
     message: tuple[float, float]
     pause: float
+    host: int
 
     def of(self, size: int) -> tuple[float, float]:
         """Seconds of a unit, and of a message, among so many."""
-        return self.unit * (1 + self.crowd * (size - 1)), self.message[0] + self.message[1] * np.log2(
+        beside = min(size, self.host) - 1
+        return self.unit * (1 + self.crowd * beside), self.message[0] + self.message[1] * np.log2(
             max(size, 2)
         )
 
@@ -176,7 +189,7 @@ def fitted(work: Work, found: list[Measured], messages: dict[int, float]) -> Mod
         if len(asked) > 1
         else (0.0, *asked.values())
     )
-    return Model(unit, more / unit, (float(line[1]), float(line[0])), max(pause, 0.0))
+    return Model(unit, more / unit, (float(line[1]), float(line[0])), max(pause, 0.0), found[-1].size)
 
 
 def pauses_of(work: Work, size: int) -> float:
@@ -211,7 +224,9 @@ def replayed(
     return float(clock.max()) / generations
 
 
-def report(work: Work, found: list[Measured], model: Model, steps: np.ndarray) -> None:
+def report(of: Found) -> None:
+    work, found, steps, _ = of
+    model = fitted(work, found, of.messages)
     print(f"\n{work.name}\nprocesses\tmeasured ms\treplayed ms\toff by\tfaster", flush=True)
     off = 0.0
     for one in found:
@@ -241,19 +256,53 @@ def report(work: Work, found: list[Measured], model: Model, steps: np.ndarray) -
         print(f"{size}\tforecast\t{1e3 * seconds:.3f}\t\t{one / seconds:.2f}{weak}")
 
 
+class Found(NamedTuple):
+    """What was measured of some work: on every number of processes; steps of a chain over their mean; seconds
+    of a message by the number of processes."""
+
+    work: Work
+    measured: list[Measured]
+    steps: np.ndarray
+    messages: dict[int, float]
+
+    def text(self) -> str:
+        return json.dumps([self.work, self.measured, self.steps.tolist(), list(self.messages.items())])
+
+
+def found_in(text: str) -> Found:
+    """What Found.text wrote."""
+    work, rows, steps, messages = json.loads(text)
+    return Found(Work(*work), [Measured(*row) for row in rows], np.array(steps), dict(messages))
+
+
+def found_here(here: Ranks, work: Work) -> Found:
+    """Of all processes at the same time."""
+    sizes = sorted({*(n for n in (1, 2, 4, 8) if n < here.size), here.size})
+    messages = {size: message_seconds(here, size) for size in sizes if size > 1}
+    rows = [measured(here, work, size) for size in sizes if size <= max(work.chains, work.columns)]
+    return Found(work, rows, np.ones(1) if work.columns else steps_of_a_chain(here, work), messages)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--chains", type=int, default=64)
     parser.add_argument("--columns", type=int, default=60_000)
     parser.add_argument("--generations", type=int, default=100)
+    parser.add_argument("--out", help="what was measured, a line a work")
+    parser.add_argument("--read", help="replay this, measure nothing")
     options, here = parser.parse_args(), ranks()
-    sizes = sorted({*(n for n in (1, 2, 4, 8) if n < here.size), here.size})
-    messages = {size: message_seconds(here, size) for size in sizes if size > 1}
+    if options.read:
+        with open(options.read) as file:
+            for line in file:
+                report(found_in(line))
+        return 0
     for work in (Work(options.chains, 0, options.generations), Work(1, options.columns, options.generations)):
-        found = [measured(here, work, size) for size in sizes if size <= max(work.chains, work.columns)]
-        steps = steps_of_a_chain(here, work) if not work.columns else np.ones(1)
+        found = found_here(here, work)
         if here.number == 0:
-            report(work, found, fitted(work, found, messages), steps)
+            report(found)
+            if options.out:
+                with open(options.out, "a") as file:
+                    file.write(found.text() + "\n")
     here.finish()
     return 0
 

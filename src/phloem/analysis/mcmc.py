@@ -123,7 +123,8 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
         started(data, start.origin, selection.reason)
     make_room(prefix, files, settings.redo)
     identity = chain_identity(settings, data.model_text())
-    here.broadcast((settings, where.ranks_a_run, where.ranks_a_chain))
+    made_of = (data.structure, chains, start.tree) if where.ranks_a_chain > 1 else None
+    here.broadcast((settings, where.ranks_a_run, where.ranks_a_chain, made_of))
     sampled = _sampled(settings, data, start, where, identity, progress)
     if chains.stones:
         told = {
@@ -162,10 +163,15 @@ def assist_mcmc() -> bool:
     if here.number == 0:
         return False
     message_seconds(here)
-    settings, *how = here.broadcast(None)
+    settings, *how, made_of = here.broadcast(None)
+    where = Where(settings.device, here, *how)
+    if where.of_columns:  # it is sent those that it needs
+        structure, chains, tree = made_of
+        sample((), structure, chains, start_tree=tree, where=where)
+        return True
     data = chain_input(settings)
     start = chain_start(settings.start, data.alignments[data.largest], settings.chains.branch_length_bounds)
-    _sampled(settings, data, start, Where(settings.device, here, *how), {})
+    _sampled(settings, data, start, where, {})
     return True
 
 

@@ -17,7 +17,7 @@ WAIT = timedelta(days=365)  # a block of generations takes as long as it takes; 
 
 class TorchTalk:
     """Talk of ranks.py, for every process that `torch.distributed.run` started; or of a group of them, which
-    says what is shared."""
+    has only what is shared and scattered."""
 
     def __init__(self, group: Any = None) -> None:
         self._group = group
@@ -39,7 +39,9 @@ class TorchTalk:
 
     def scatter(self, parts: Sequence[Any] | None) -> Any:
         box: list[Any] = [None]
-        dist.scatter_object_list(box, None if parts is None else list(parts), src=0)
+        first = 0 if self._group is None else dist.get_global_rank(self._group, 0)
+        given = None if parts is None else list(parts)
+        dist.scatter_object_list(box, given, src=first, group=self._group)
         return box[0]
 
     def exchange(self, message: np.ndarray, partner: int) -> np.ndarray:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from phloem.errors import InputError
+from phloem.errors import InputError, NumericalError
+from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.learning import EVERY as LOOK_EVERY
 from phloem.inference.mcmc.learning import learn, looked_at
 from phloem.inference.mcmc.recipes import Observations
@@ -24,11 +25,11 @@ from phloem.inference.mcmc.records import (
     ChainState,
 )
 from phloem.inference.mcmc.samples import Samples, TraceColumns, draw, extended, no_samples, trace_columns
+from phloem.inference.mcmc.seen import Seen, seen_of
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.spread import Columns, Swaps, dealt_cells, own_state
+from phloem.inference.mcmc.spread import Columns, Swaps, own_state
 from phloem.inference.mcmc.stones import stretches
 from phloem.inference.mcmc.structure import ChainModel
-from phloem.pruning.cpu.cell_memory import cell_work
 from phloem.pruning.cpu.forest import Forest
 from phloem.tree.tree import Tree
 
@@ -81,7 +82,7 @@ class Run:
 
 def new_run(
     number: int,
-    observed: Observations | Sequence[Observations],
+    observed: Observations | Sequence[Observations] | Seen,
     structure: ChainModel,
     settings: ChainSettings,
     begin: ChainState | Tree | None = None,
@@ -92,24 +93,25 @@ def new_run(
 ) -> Run:
     """A run at its start, or where its state and samples say that it was; its caches are filled.
 
-    observed: of every part of structure, or of its only one. begin: the state of all chains; or a tree of
-    their taxa, in their order, that the chains start near; None for random trees. threads: that share the
-    run's chains. device: cpu, or gpu for the likelihood of all chains. swaps: where other ranks have some of
-    the chains, or columns of those here. Raises NumericalError where the start has no finite log-likelihood.
+    observed: of every part of structure, or of its only one; or what was sent of it (seen.py). begin: the
+    state of all chains; or a tree of their taxa, in their order, that the chains start near; None for random
+    trees. threads: that share the run's chains. device: cpu, or gpu for the likelihood of all chains. swaps:
+    where other ranks have some of the chains, or columns of those here. Raises NumericalError where the start
+    has no finite log-likelihood.
     """
     from phloem.inference.mcmc import start  # numba takes a third of a second to load
-    from phloem.inference.mcmc.characters import parsimony_room
     from phloem.inference.mcmc.move_table import chosen_moves
 
-    parts = as_parts(observed)
-    moves = chosen_moves(structure, len(parts[0].taxa), settings.move_weights)
+    parts, beside = (
+        () if isinstance(observed, Seen) else as_parts(observed),
+        swaps.beside if swaps else Ranks(),
+    )
+    seen = seen_of(parts, structure, settings, beside.size, device == "gpu") if parts else observed
+    assert isinstance(seen, Seen)
+    cells, moves = seen.cells, chosen_moves(structure, seen.n_tips, settings.move_weights)
     here = range(settings.n_chains) if swaps is None else swaps.own
     there = settings.use_data and device == "gpu"
-    cells = start.chain_cells(parts, structure, settings, whole=device == "gpu")
-    columns_of = None
-    if swaps is not None and swaps.beside.size > 1:
-        dealt = dealt_cells([cell_work(cell) for cell in cells], swaps.beside.size)
-        columns_of = Columns(swaps.beside, dealt)
+    columns_of = Columns(beside, seen.dealt) if beside.size > 1 else None
     own = range(len(cells)) if columns_of is None else columns_of.own
     forest = start.chain_forest(cells, own, len(here), settings.use_data and device == "cpu")
     data = start.chain_data(forest, structure, settings, moves, own.start)
@@ -122,8 +124,7 @@ def new_run(
     useful = min(threads, len(here) * len(forest.parts))
     if not there and sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
         useful = 1
-    characters = parsimony_room(cells, any(move.move.parsimony for move in moves))
-    room = data, structure.n_sets, characters
+    room = data, structure.n_sets, seen.characters
     scratches = tuple(start.chain_scratch(forest, *room) for _ in range(useful))
     if samples is None:
         samples = no_samples(len(columns.names), state.parent.shape[2] - 1, len(structure.set_names))
@@ -157,6 +158,8 @@ def _evaluated(run: Run, on_device: bool, parts: Sequence[Observations]) -> Run:
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
         from phloem.inference.mcmc.guard import why_impossible
 
+        if not parts:
+            raise NumericalError("a chain cannot start; the first process that has it says why")
         raise why_impossible(parts, run.structure, run.settings, state)
     return run
 

@@ -20,6 +20,7 @@ from phloem.inference.mcmc.guard import Guard, Plain
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import Device, Run, advanced, as_parts, new_run
 from phloem.inference.mcmc.samples import Samples, draw, extended, no_samples, trace_columns
+from phloem.inference.mcmc.seen import sent
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.spread import Spread, Swaps, merged_samples, shares, whole_state
 from phloem.inference.mcmc.structure import ChainModel
@@ -67,6 +68,11 @@ class Where:
     ranks_a_run: int = 1 << 30
     ranks_a_chain: int = 1
 
+    @property
+    def of_columns(self) -> bool:
+        """Whether another process, which has the data, sends this one its columns of a chain."""
+        return self.ranks.number % self.ranks_a_chain > 0
+
     def spread(self, n_runs: int, n_chains: int) -> Spread:
         """Of all ranks at the same time."""
         n = self.ranks_a_chain
@@ -88,18 +94,18 @@ def sample(
 ) -> Sampled:
     """Run the chains to the end of settings.generations, or until they have converged.
 
-    prefix: of the trace files and of the checkpoint; None keeps everything in memory. observed: of every part
-    of structure. identity: what must be equal for a checkpoint to be resumed. Numbers depend neither on
-    threads nor on ranks. start_tree: that the chains start near, unless they go on from a checkpoint. plain:
-    what the guard compares with (guard.plain_likelihood), if anything. Of several ranks the first writes and
-    has what comes out. InputError: a checkpoint of another analysis; NumericalError: the guard stops."""
+    prefix: of the trace files and of the checkpoint; None: all stays in memory. observed: of every part of
+    structure; nothing where of_columns. identity: what must be equal to resume. Numbers depend neither on
+    threads nor on ranks. start_tree: that chains start near, unless resumed. plain: what the guard compares
+    with. Of several ranks the first writes. InputError: another's checkpoint; NumericalError: the guard."""
     where, parts, plain = where or Where(), as_parts(observed), plain if settings.use_data else None
     spread = where.spread(settings.n_runs, settings.n_chains)
     prefix = prefix if spread.ranks.number == 0 else None
     checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}) if prefix else None
     stored = checkpoint.load() if checkpoint else None
     runs = _new_runs((parts, structure, settings, start_tree, where.device), spread, stored or [])
-    taxa, names = parts[0].taxa, ("LnL", "LnPr", *trace_columns(structure, settings.priors).names)
+    names = ("LnL", "LnPr", *trace_columns(structure, settings.priors).names)
+    taxa = parts[0].taxa if parts else ()
     guard = Guard(parts, settings.n_chains, names[2:], plain if spread.speaks else None, prefix)
     for run in runs:
         guard.check_chains(run.number, _chains(run))
@@ -142,14 +148,16 @@ def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:
     share."""
     parts, structure, settings, start_tree, device = made_from
     own, runs = spread.own, []
+    shared = spread.beside.size > 1 and bool(own.runs)
+    observed = sent(spread.beside, parts, structure, settings) if shared else parts
     states = spread.ranks.broadcast([state for state, _ in stored])
     threads = max(1, threads_of(settings, spread.ranks) // max(1, len(own.runs)))
     for r in own.runs:
         begin, swaps = states[r] if states else start_tree, None
         samples = stored[r][1] if stored and spread.alone else None  # else rank 0 adds them
-        if len(own.chains) < settings.n_chains or spread.beside.size > 1:
+        if len(own.chains) < settings.n_chains or shared:
             swaps = Swaps(spread.ranks, spread.among(r), own.chains, spread.beside)
-        runs.append(new_run(r, parts, structure, settings, begin, samples, threads, device, swaps))
+        runs.append(new_run(r, observed, structure, settings, begin, samples, threads, device, swaps))
     return runs
 
 

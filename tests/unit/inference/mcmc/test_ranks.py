@@ -12,7 +12,7 @@ from phloem import read_alignment
 from phloem.density.parameterisation import PartModel
 from phloem.errors import NumericalError
 from phloem.hardware.ranks import Ranks
-from phloem.inference.mcmc import spread, weights
+from phloem.inference.mcmc import seen, spread, weights
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.records import ChainState
@@ -200,13 +200,15 @@ def columns_sampled(size: int, n_chains: int, ranks_a_chain: int):
     parts = [
         PartModel(f"p{i}", model, half.n_sites, 1.0) for i, (model, half) in enumerate(zip(models, halves))
     ]
-    structure, seen = structure_of_parts(parts), [observations(half) for half in halves]
+    structure, data = structure_of_parts(parts), [observations(half) for half in halves]
     settings = replace(FEW, n_chains=n_chains)
 
     def work(ranks):
         plain = plain_likelihood(halves, structure)
         where = Where("cpu", ranks, ranks_a_chain=ranks_a_chain)
-        return sample(seen, structure, settings, None, None, None, None, plain, where)
+        if where.of_columns:  # it has no data but what it is sent
+            return sample((), structure, settings, where=where)
+        return sample(data, structure, settings, None, None, None, None, plain, where)
 
     return on_ranks(size, work)
 
@@ -229,6 +231,30 @@ def test_columns_of_chains_do_not_depend_on_the_number_of_ranks(small_ranges, mo
 
     monkeypatch.setattr(spread.Columns, "gather", wrong)  # planted: another order of the sums
     assert not same(one, columns_sampled(2, 1, 2))
+
+
+def test_processes_are_sent_their_columns_only(small_ranges, monkeypatch):
+    right, found = seen.Seen.of, []
+
+    def of(self, number):
+        found.append((self.dealt[number], right(self, number)))
+        return found[-1][1]
+
+    monkeypatch.setattr(seen.Seen, "of", of)
+    columns_sampled(3, 1, 3)
+    for own, given in found:
+        there = [i for i, cell in enumerate(given.cells) if cell.tip_codes.shape[1] > 0]
+        assert there == list(own) and all(len(given.cells[i].weights) == 0 for i in range(8) if i not in own)
+    assert sorted(len(own) for own, _ in found) == [2, 3, 3]
+
+    def wrong(self, number):
+        own = right(self, number)
+        cells = [replace(c, weights=c.weights[::-1] * (1.0 + number)) for c in own.cells]
+        return replace(own, cells=tuple(cells))
+
+    monkeypatch.setattr(seen.Seen, "of", wrong)  # planted: one is sent its columns with other weights
+    with pytest.raises(NumericalError, match="not that of the reference"):
+        columns_sampled(2, 1, 2)
 
 
 def test_work_of_own_cells_alone_is_seen(small_ranges, monkeypatch):
