@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from phloem.analysis import time_start
 from phloem.analysis.time import TimeTreeSettings, run_time, time_input
 from phloem.analysis.time_record import time_identity
 from phloem.errors import InputError
@@ -128,9 +129,15 @@ def test_what_cannot_be_is_refused(settings, change, message):
         time_input(replace(settings, **change))
 
 
-def test_a_device_is_refused(settings):
+def test_a_device_is_advised_by_all_parts(settings, monkeypatch):
+    """Every part has a problem in the forecasts; a model that a device does not make keeps all on CPUs."""
+    asked = []
+    monkeypatch.setattr(
+        time_start, "select_chains", lambda device, problems, *more: asked.append((device, problems()))
+    )
     data = time_input(settings)
-    with pytest.raises(InputError, match="run on CPUs"):
-        new_run(0, data.observed(), data.model, settings.chains, device="gpu")
-    with pytest.raises(InputError, match="run on CPUs"):
-        run_time(replace(settings, device="gpu"))
+    time_start.time_selection(replace(settings, device="gpu"), data)
+    ((device, problems),) = asked
+    assert device == "gpu" and len(problems) == len(data.alignments) > 1
+    shapes = [problem.state_sets.shape[1] for problem in problems]
+    assert shapes == [part.model.n_states for part in data.model.engine.parts]
