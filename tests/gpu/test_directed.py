@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gpu.conftest import INTERPRETED, LATER
+from gpu.directed_checks import close, lengths_end_alike, quartets_agree
 from gpu.random_problems import random_case, random_model
 from phloem.pruning.cpu.directed_lengths import FIT, LEAVE, PASS
 from phloem.pruning.cpu.directed_messages import DirectedMessages
@@ -55,10 +56,6 @@ def case(request):
     return Case(*TABLE[request.param])
 
 
-def close(found, wanted, tolerance=1e-9):
-    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
-
-
 def test_values_and_sites(case):
     close(case.gpu.fill(*case.tree), case.cpu.fill(*case.tree), 1e-12)
     close(case.gpu.sites(), case.cpu.sites(), 1e-11)
@@ -83,13 +80,7 @@ def test_second_looks(case):
 
 
 def test_quartets(case):
-    for engine in (case.cpu, case.gpu):
-        engine.fill(*case.tree)
-    some = case.inner[:1]
-    found, wanted = (one.resolutions(case.back, case.lengths, some) for one in (case.gpu, case.cpu))
-    close(found.values, wanted.values)
-    close(found.lengths, wanted.lengths, 1e-6)
-    close(found.sites, wanted.sites, 1e-6)
+    quartets_agree(case)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=LATER) for name in TABLE])
@@ -97,16 +88,7 @@ def test_lengths_end_where_the_cpu_ends(name):
     case = Case(*TABLE[name])
     if INTERPRETED and len(case.lengths) > 60:
         pytest.skip("takes minutes in the interpreter, and says nothing of scaling")
-    ends = []
-    for engine in (case.gpu, case.cpu):
-        lengths, value = case.lengths.copy(), -np.inf
-        new = engine.fill(case.back, lengths, case.order)
-        while new - value > 1e-6:
-            value, new = new, engine.sweep(case.back, lengths, case.order)
-            assert new >= value - 1e-9 * abs(value)
-        np.testing.assert_array_equal(lengths, lengths[case.back])
-        ends.append(new)
-    assert ends[0] == pytest.approx(ends[1], abs=1e-3)
+    lengths_end_alike(case)
 
 
 def test_only_lengths_that_are_asked_for_are_fitted():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gpu.conftest import LATER
+from gpu.directed_checks import close, lengths_end_alike, quartets_agree
 from gpu.random_problems import random_case, random_model
 from phloem.pruning.cpu.directed_messages import DirectedMessages
 from phloem.tree.half_edges import half_edges, nexts, preorder
@@ -66,10 +67,6 @@ def case(request):
     return Case(PARTS[request.param])
 
 
-def close(found, wanted, tolerance=1e-9):
-    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
-
-
 def test_values_scores_and_second_looks(case):
     both = case.gpu, case.cpu
     close(*(one.fill(*case.tree) for one in both), 1e-12)
@@ -84,24 +81,11 @@ def test_values_scores_and_second_looks(case):
 
 
 def test_quartets(case):
-    both = case.gpu, case.cpu
-    for one in both:
-        one.fill(*case.tree)
-    found, wanted = (one.resolutions(case.back, case.lengths, case.inner[:1]) for one in both)
-    close(found.values, wanted.values)
-    close(found.lengths, wanted.lengths, 1e-6)
-    close(found.sites, wanted.sites, 1e-6)
+    quartets_agree(case)
 
 
 def test_lengths_end_where_the_cpu_ends(case):
-    ends = []
-    for engine in (case.gpu, case.cpu):
-        lengths, value = case.lengths.copy(), -np.inf
-        new = engine.fill(case.back, lengths, case.order)
-        while new - value > 1e-6:
-            value, new = new, engine.sweep(case.back, lengths, case.order)
-        ends.append(new)
-    assert ends[0] == pytest.approx(ends[1], abs=1e-3)
+    lengths_end_alike(case)
 
 
 def test_a_pattern_under_the_model_of_another_part_is_seen():
