@@ -102,10 +102,8 @@ def new_run(
     from phloem.inference.mcmc import start  # numba takes a third of a second to load
     from phloem.inference.mcmc.move_table import chosen_moves
 
-    parts, beside = (
-        () if isinstance(observed, Seen) else as_parts(observed),
-        swaps.beside if swaps else Ranks(),
-    )
+    parts = () if isinstance(observed, Seen) else as_parts(observed)
+    beside = swaps.beside if swaps else Ranks()
     seen = seen_of(parts, structure, settings, beside.size, device == "gpu") if parts else observed
     assert isinstance(seen, Seen)
     cells, moves = seen.cells, chosen_moves(structure, seen.n_tips, settings.move_weights)
