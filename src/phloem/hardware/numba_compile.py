@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import gc
-import hashlib
-import re
-import time
 from collections.abc import Callable
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numba
 from llvmlite import binding
 from numba.core import cgutils, event, types
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
 from numba.core.datamodel import models
@@ -24,12 +20,10 @@ from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, register_model, typeof_impl
 
 from phloem.hardware.notice import compilation_begins
+from phloem.hardware.numba_cache import cache_on_disk
 from phloem.hardware.numba_records import Reference, read_whole
 
 _functions: list[Any] = []
-_PACKAGE = Path(__file__).parents[1]
-_HERE, _BEGAN, _late = _PACKAGE, time.time(), set[Path]()
-_IMPORT = re.compile(r"^from phloem\.?([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
 def compiled(function: Callable | None = None, **options: Any) -> Any:
@@ -73,7 +67,7 @@ class _Dispatcher(CPUDispatcher):
     def compile(self, sig: Any) -> Any:
         place, self._place = self._place, None
         if place is not None:
-            _cache_on_disk(self, place)
+            cache_on_disk(self, place)
         return super().compile(sig)
 
 
@@ -298,50 +292,6 @@ class _OneOfType(types.Callable, types.Opaque):  # type: ignore[misc]
 typeof_impl.register(OneOf)(lambda one, _: _OneOfType(one))
 register_model(_OneOfType)(models.OpaqueModel)
 lower_constant(_OneOfType)(_nothing)
-
-
-def _cache_on_disk(dispatcher: Any, suffix: str) -> None:
-    """Keep what is compiled in files of its own, stamped with every file of phloem that is imported.
-
-    Numba looks at a function's own file only, yet compiled code holds the functions and constants of other
-    files that it called: after an upgrade, or an edit, it would go on running the old ones. The stamp stands
-    in the version too, which Numba reads first: an index of other sources may name records of modules that
-    are gone, and must not be unpickled. Where a file is newer than this process, which may run what it was
-    before an upgrade, nothing is kept: it would lie there under the stamp of the new one.
-    """
-    digest = _sources_digest(Path(dispatcher.py_func.__code__.co_filename))
-    if _late:
-        return
-    dispatcher.enable_caching()
-    cache = dispatcher._cache
-    cache._cache_file = IndexDataCacheFile(cache.cache_path, cache._impl.filename_base + suffix, digest)
-    cache._cache_file._version = f"{numba.__version__} {digest}"
-
-
-@cache
-def _sources_digest(file: Path) -> str:
-    """SHA-256 over a file and all files of phloem that it imports, directly or not."""
-    waiting, found = [file], {}
-    while waiting:
-        file = waiting.pop()
-        if file not in found and file.is_file():
-            found[file], imported = _read(file)
-            waiting += imported
-    return hashlib.sha256(b"".join(found[name] for name in sorted(found))).hexdigest()
-
-
-@cache
-def _read(file: Path) -> tuple[bytes, list[Path]]:
-    """A file's bytes and the files of phloem it may import; of a folder that it imports, all files."""
-    text, imported = file.read_bytes(), []
-    if file.stat().st_mtime > _BEGAN and _HERE in file.parents:
-        _late.add(file)
-    for module, names in _IMPORT.findall(text.decode()):
-        folder = _PACKAGE.joinpath(*module.split(".")) if module else _PACKAGE
-        imported.append(folder.with_suffix(".py"))
-        for name in re.findall(r"\w+", names):
-            imported += [folder / f"{name}.py", *sorted((folder / name).glob("*.py"))]
-    return text, imported
 
 
 def compiled_specialisation_count() -> int:

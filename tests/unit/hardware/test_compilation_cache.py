@@ -1,39 +1,43 @@
-"""A changed callee in another file must not leave stale compiled code behind."""
+"""A changed callee in another file must not leave stale compiled code behind, nor another process its own."""
 
 from __future__ import annotations
 
-from phloem.hardware import numba_compile as compilation
+import pytest
+from numba.core.caching import IndexDataCacheFile
+
+from phloem.hardware import numba_cache as kept
+from phloem.hardware.numba_compile import compiled
 
 
 def digest(monkeypatch, folder, **files) -> str:
-    monkeypatch.setattr(compilation, "_PACKAGE", folder)
+    monkeypatch.setattr(kept, "_PACKAGE", folder)
     for name, text in files.items():
         path = folder / "cpu" / f"{name}.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    compilation._sources_digest.cache_clear()
-    compilation._read.cache_clear()
-    found = compilation._sources_digest(folder / "cpu" / "run.py")
-    compilation._sources_digest.cache_clear()
-    compilation._read.cache_clear()
+    kept._sources_digest.cache_clear()
+    kept._read.cache_clear()
+    found = kept._sources_digest(folder / "cpu" / "run.py")
+    kept._sources_digest.cache_clear()
+    kept._read.cache_clear()
     return found
 
 
 def test_nothing_is_kept_of_a_process_older_than_its_sources(monkeypatch, tmp_path):
     """It may have loaded what a file was before an upgrade, which its stamp would not tell."""
-    monkeypatch.setattr(compilation, "_late", set())
-    monkeypatch.setattr(compilation, "_HERE", tmp_path)
+    monkeypatch.setattr(kept, "_late", set())
+    monkeypatch.setattr(kept, "_HERE", tmp_path)
     digest(monkeypatch, tmp_path, run="x = 1\n")
-    assert {path.name for path in compilation._late} == {"run.py"}
-    kept = []
-    function = compilation.compiled(lambda x: x)
-    monkeypatch.setattr(function, "enable_caching", lambda: kept.append(function))
-    compilation._cache_on_disk(function, "")
-    assert kept == []
-    monkeypatch.setattr(compilation, "_late", set())
-    monkeypatch.setattr(compilation, "_BEGAN", compilation._BEGAN + 1e9)
+    assert {path.name for path in kept._late} == {"run.py"}
+    enabled = []
+    function = compiled(lambda x: x)
+    monkeypatch.setattr(function, "enable_caching", lambda: enabled.append(function))
+    kept.cache_on_disk(function, "")
+    assert enabled == []
+    monkeypatch.setattr(kept, "_late", set())
+    monkeypatch.setattr(kept, "_BEGAN", kept._BEGAN + 1e9)
     digest(monkeypatch, tmp_path, run="x = 1\n")
-    assert compilation._late == set()
+    assert kept._late == set()
 
 
 def test_the_stamp_follows_imports(monkeypatch, tmp_path):
@@ -43,3 +47,32 @@ def test_the_stamp_follows_imports(monkeypatch, tmp_path):
     assert digest(monkeypatch, tmp_path, other="y = 2\n") == first
     assert digest(monkeypatch, tmp_path, deep="x = 2\n") != first
     assert digest(monkeypatch, tmp_path, deep=deep) == first
+
+
+@pytest.mark.parametrize("kind", [kept._Files, IndexDataCacheFile])
+def test_processes_that_compile_at_the_same_time_keep_their_code_apart(kind, tmp_path, monkeypatch):
+    """Two that found no index each save what they compiled for types of their own. The control: Numba's."""
+    first, second = kind(str(tmp_path), "some", "0" * 64), kind(str(tmp_path), "some", "0" * 64)
+    save_data = kind._save_data
+
+    def late(files, name, data):
+        if files is first:  # the other one has read the index before, and saves now
+            (tmp_path / "some.nbi").unlink(missing_ok=True)
+            second.save("types of the second", "its code")
+        save_data(files, name, data)
+
+    monkeypatch.setattr(kind, "_save_data", late)
+    first.save("types of the first", "code")
+    assert (second.load("types of the second") == "its code") is (kind is kept._Files)
+    assert first.load("types of the first") in ("code", None)
+
+
+def test_files_of_sources_of_before_are_removed(tmp_path):
+    old, new = (kept._Files(str(tmp_path), "some", digit * 64) for digit in "01")
+    beside = kept._Files(str(tmp_path), "some.inside", "0" * 64)
+    for one in (old, beside):
+        one.save("types", "code")
+    (tmp_path / "some.1.nbc").write_bytes(b"numbered")
+    new.save("types", "new code")
+    assert len(list(tmp_path.glob("some.*.nbc"))) == 2
+    assert (old.load("types"), new.load("types"), beside.load("types")) == (None, "new code", "code")

@@ -15,6 +15,7 @@ from numba.core import types
 from numba.core.caching import IndexDataCacheFile
 from numba.core.errors import LoweringError
 
+from phloem.hardware import numba_cache as kept
 from phloem.hardware import numba_compile as door
 from phloem.pruning.cpu import schedule
 
@@ -22,7 +23,7 @@ FOLDER = Path(door.__file__).parents[1] / "pruning" / "cpu"
 
 
 def test_every_imported_kernel_file_is_part_of_the_stamp():
-    _, imported = door._read(FOLDER / "passes.py")
+    _, imported = kept._read(FOLDER / "passes.py")
     names = {path.name for path in imported if path.is_file()}
     text = (FOLDER / "passes.py").read_text()
     expected = {
@@ -45,7 +46,7 @@ def test_an_index_of_other_sources_is_not_unpickled(tmp_path):
         del sys.modules["lost"]
     lost.unlink()
     dispatcher = door.compiled(schedule.next_task.py_func)
-    door._cache_on_disk(dispatcher, ".inside")
+    kept.cache_on_disk(dispatcher, ".inside")
     own = dispatcher._cache._cache_file
     assert own._index_name.endswith(".inside.nbi")
     cache = IndexDataCacheFile(str(tmp_path), "some", own._source_stamp)
