@@ -1,5 +1,5 @@
-"""Messages in both directions on a GPU beside the CPU's. A case has both engines (gpu, cpu), and a tree: back,
-lengths, order, all three as tree, and its inner branches."""
+"""Messages in both directions on a GPU beside the CPU's. A case has both engines (gpu, cpu), and a tree:
+back, lengths, order, all three as tree, and its inner branches."""
 
 from __future__ import annotations
 
