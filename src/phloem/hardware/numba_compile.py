@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import os
+import uuid
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import numba
 from llvmlite import binding
 from numba.core import cgutils, event, types
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
@@ -24,6 +28,18 @@ from phloem.hardware.numba_cache import cache_on_disk
 from phloem.hardware.numba_records import Reference, read_whole
 
 _functions: list[Any] = []
+
+
+def _number_symbols_from_anew() -> None:
+    """Numba names machine code by a function's name and a number, counted from 1 in every process. Functions
+    that one function makes share a name; where code from the cache meets code just compiled, two of them may
+    have the same number as well, and LLVM, told that equal names are equal code, keeps one for both: a prior
+    of another family. Numbers that begin anywhere among 2**64 do not meet."""
+    FunctionIdentity._unique_ids = itertools.count(uuid.uuid4().int >> 64)
+
+
+_number_symbols_from_anew()
+os.register_at_fork(after_in_child=_number_symbols_from_anew)
 
 
 def compiled(function: Callable | None = None, **options: Any) -> Any:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
@@ -76,3 +80,55 @@ def test_files_of_sources_of_before_are_removed(tmp_path):
     new.save("types", "new code")
     assert len(list(tmp_path.glob("some.*.nbc"))) == 2
     assert (old.load("types"), new.load("types"), beside.load("types")) == (None, "new code", "code")
+
+
+LINKED = """
+from phloem.hardware.numba_compile import compiled
+
+def link(number, rest):
+    @compiled(cache=False)
+    def density(kind):
+        return 1.0 * number if kind == number else rest(kind)
+    return density
+
+chain = compiled(lambda kind: -100.0, cache=False)
+for number in reversed(range(4)):
+    chain = link(number, chain)
+
+@compiled
+def first(kind):
+    return chain(kind)
+
+@compiled
+def second(kind):
+    return chain(kind)
+
+@compiled
+def calls_first(kind):
+    return first(kind)
+
+@compiled
+def calls_both(kind):
+    return first(kind) + second(kind)
+"""
+COUNTED = "import itertools; FunctionIdentity._unique_ids = itertools.count({})"
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_code_from_the_cache_and_code_just_compiled_keep_their_names_apart(counted, tmp_path):
+    """Functions made by one function have one name, and Numba's number. The control: numbers as Numba counts
+    them, in a process that has compiled two more functions than the one whose code is in the cache."""
+    (tmp_path / "linked.py").write_text(LINKED)
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def told(function, first):
+        count = COUNTED.format(first) if counted else ""
+        lines = ["import linked", "from numba.core.bytecode import FunctionIdentity", count]
+        code = "\n".join([*lines, f"print(*(linked.{function}(kind) for kind in range(4)))"])
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return [float(word) for word in done.stdout.split()]
+
+    assert told("calls_first", 1) == [0, 1, 2, 3]
+    assert (told("calls_both", 3) == [0, 2, 4, 6]) is not counted

@@ -6,7 +6,6 @@ then their sum. Branch lengths are a vector of their own, tips' branches first, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -59,7 +58,7 @@ def _compiled(function) -> Any:
 
 @_compiled
 def _unknown(kind, x, numbers):
-    return math.nan
+    raise RuntimeError("no prior has this number")
 
 
 def _link(number: int, scalar, rest):
@@ -80,7 +79,7 @@ def _chain(scalars):
 
 
 log_density_of_kind = _chain(SCALARS)
-"""(kind, x, numbers) → log density, NaN for a number that no family has."""
+"""(kind, x, numbers) → log density."""
 
 
 @_compiled

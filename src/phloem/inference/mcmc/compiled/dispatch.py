@@ -6,7 +6,6 @@ The folder of moves is imported as a whole, so that compiled code in the cache i
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +65,9 @@ def _compiled(function, **options) -> Any:
 
 def _only(number: int, move):
     def propose(kind, proposal):
-        return move(proposal) if kind == number else math.nan
+        if kind != number:
+            raise RuntimeError("no move has this number")
+        return move(proposal)
 
     return _compiled(propose, inline="always")
 
@@ -79,7 +80,7 @@ def _either(first: int, below, others):
 
 
 def chain_of_moves(functions):
-    """(kind, Proposal) → functions[kind](Proposal), NaN for a number that none has.
+    """(kind, Proposal) → functions[kind](Proposal); a number that none has is an error.
 
     Halved again and again: one test after the other would be merged one into the other, which copies most
     moves as often as there are moves, and makes names longer than LLVM tells apart where there are 36.
@@ -95,5 +96,4 @@ def chain_of_moves(functions):
 
 
 propose_kind = chain_of_moves([move.propose for move in move_table.registered().values()])
-"""(kind, Proposal) → log Hastings ratio, -inf for an impossible proposal; NaN for a number that no move
-has."""
+"""(kind, Proposal) → log Hastings ratio, -inf for an impossible proposal."""
