@@ -1,11 +1,12 @@
-"""A watch over the sampler: what the chains carry along must be the likelihood.
+"""A watch over the sampler: what the chains carry along must be the likelihood and the prior.
 
-A wrong posterior looks like a right one. So log-likelihoods of every run are computed once more by the plain
-path, the NumPy reference, which shares no numbering of classes, no cache and no compiled code with the chains
-(the one place where production calls it): of every chain where it starts, is resumed and ends, and of the
-first sample after every GUARD_EVERY chain-generations. It looks at samples, whatever engine drew them. A
-difference, or a log-likelihood that stays the same while trees change, stops the run with a report; a start
-that is impossible is explained term by term. Which samples are looked at depends on their generation alone.
+A wrong posterior looks like a right one. So log-likelihoods and log priors of every run are computed once
+more by the plain path, NumPy, which shares no numbering of classes, no cache and no compiled code with the
+chains (the one place where production calls the reference): of every chain where it starts, is resumed and
+ends, and of the first sample after every GUARD_EVERY chain-generations. It looks at samples, whatever engine
+drew them. A difference, or a log-likelihood that stays the same while trees change, stops the run with a
+report; a start that is impossible is explained term by term. Which samples are looked at depends on their
+generation alone.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from phloem.inference.mcmc.priors import number_priors
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import ChainState
 from phloem.inference.mcmc.samples import Samples
-from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.mcmc.settings import ChainSettings, Priors
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.io.newick_text import write_newick
 from phloem.io.output_file import write_file
@@ -40,7 +41,7 @@ from phloem.tree.layout import tree_layout
 from phloem.tree.tree import Tree
 
 GUARD_EVERY = 100_000  # chain-generations of a run: less than 1 % of the time for any data (docs/mcmc.md)
-LARGEST_DIFFERENCE = 1e-8  # relative, of two ways to add up the same float64 numbers
+LARGEST_DIFFERENCE = {"log-likelihood": 1e-8, "log prior": 1e-6}  # relative: a prior may hold large powers
 ENOUGH_SAMPLES = 20  # with one log-likelihood and several trees
 
 BLOCK_BYTES = 1 << 28  # of messages at once
@@ -79,6 +80,20 @@ def plain_likelihood(
     return log_likelihood
 
 
+def plain_prior(structure: ChainModel, priors: Priors) -> Plain:
+    """A function (parent, lengths, numbers), as plain_likelihood's → log prior density, in NumPy; uniform
+    topologies add a constant, which is left out."""
+    own = number_priors(structure, priors)
+
+    def log_prior(parent: np.ndarray, lengths: np.ndarray, numbers: Mapping[str, float]) -> float:
+        blocks, n_tips = structure.space.unpack(structure.values_of(numbers)), (len(parent) + 2) // 2
+        of_numbers = [float(prior.family.log_density(blocks[prior.block])) for prior in own]
+        sets = np.atleast_2d(lengths)[:, :-1]
+        return math.fsum([*of_numbers, *priors.branch_lengths.log_density(sets, n_tips).tolist()])
+
+    return log_prior
+
+
 def _by_blocks(problem: Problem, lengths: np.ndarray, model: SiteModel) -> float:
     """The reference's log-likelihood, a block of patterns after the other, so that it needs little memory
     beside the chains. Patterns that cannot be observed concern all others: then in one piece."""
@@ -101,13 +116,15 @@ def _by_blocks(problem: Problem, lengths: np.ndarray, model: SiteModel) -> float
 @dataclass(frozen=True, eq=False)
 class Guard:
     """observed: what the chains were given, every part of it. n_chains: of a run. names: of a trace's columns
-    after LnL and LnPr. plain: as plain_likelihood makes it; None (chains that ignore the data) compares
-    nothing. prefix: of the report; None writes none."""
+    after LnL and LnPr. plain: as plain_likelihood makes it; None (chains that ignore the data) compares no
+    likelihood. prior: as plain_prior makes it; None compares none. prefix: of the report; None writes
+    none."""
 
     observed: Sequence[Observations]
     n_chains: int
     names: tuple[str, ...]
     plain: Plain | None
+    prior: Plain | None
     prefix: str | None
 
     def check_chains(self, run: int, chains: Mapping[int, Samples]) -> None:
@@ -126,20 +143,16 @@ class Guard:
             for i in range(samples.n - ENOUGH_SAMPLES, samples.n):  # far apart nothing depends on lengths
                 self._compare(run, 0, samples, i, "the log-likelihood stays the same while trees change")
 
-    def _compare(
-        self,
-        run: int,
-        rank: int,
-        samples: Samples,
-        i: int,
-        what: str = "the log-likelihood is not that of the reference",
-    ) -> None:
-        if self.plain is None:
-            return
-        found = float(samples.numbers[i, 0])
-        expected = self.plain(*samples.tree_and_numbers(i, self.names))
-        if not abs(found - expected) <= LARGEST_DIFFERENCE * max(abs(expected), 1.0):
-            self._stop(run, rank, samples, i, what, expected)
+    def _compare(self, run: int, rank: int, samples: Samples, i: int, what: str = "") -> None:
+        """what: what is odd about the log-likelihood; else that it is not the reference's."""
+        drawn = samples.tree_and_numbers(i, self.names)
+        for column, name, plain in ((0, "log-likelihood", self.plain), (1, "log prior", self.prior)):
+            if plain is None:
+                continue
+            found, expected = float(samples.numbers[i, column]), plain(*drawn)
+            if not abs(found - expected) <= LARGEST_DIFFERENCE[name] * max(abs(expected), 1.0):
+                told = (name == "log-likelihood" and what) or f"the {name} is not that of the reference"
+                self._stop((run, rank, name), samples, i, told, expected)
 
     def _constant(self, samples: Samples) -> bool:
         """One log-likelihood in the last samples, whose trees or numbers differ, where data could tell."""
@@ -150,16 +163,20 @@ class Guard:
             still and (numbers[:, 2:] != numbers[0, 2:]).any() and any(map(informative, self.observed))
         )
 
-    def _stop(self, run: int, rank: int, samples: Samples, i: int, what: str, expected: float) -> NoReturn:
-        generation, found = int(samples.generation[i]), float(samples.numbers[i, 0])
+    def _stop(
+        self, of: tuple[int, int, str], samples: Samples, i: int, what: str, expected: float
+    ) -> NoReturn:
+        """of: the run, the rank of heat, and what differs."""
+        run, rank, name = of
+        generation, found = int(samples.generation[i]), float(samples.numbers[i, int(name == "log prior")])
         tree = Tree(self.observed[0].taxa, samples.parent[i], samples.lengths[i], rooted=False)
         report = {
             "what": what,
             "run": run + 1,
             "heat_rank": rank,
             "generation": generation,
-            "log_likelihood": _number(found),
-            "reference_log_likelihood": _number(expected),
+            name.replace(" ", "_").replace("-", "_"): _number(found),
+            f"reference_{name.replace(' ', '_').replace('-', '_')}": _number(expected),
             "tree": write_newick(tree, precision=17),
             "trees_of_sets": [write_newick(replace(tree, lengths=x), precision=17) for x in samples.sets[i]],
             "numbers": samples.tree_and_numbers(i, self.names)[2],
@@ -219,6 +236,9 @@ def why_impossible(
         for i, own_data in enumerate(observed):
             told += _impossible_states(structure, i, own_data, values)
     remedy = "Correct the values in the model string, choose other priors, or another --start."
+    if not told:
+        told.append(f"log prior = {state.log_prior[h]}, where NumPy has a number")
+        remedy = "This is an error in phloem: send the alignment and the command to its authors."
     return NumericalError(f"chain {h + 1} cannot start: {'; '.join(told)}. {remedy}")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.checkpoint import Checkpoint
 from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept, looks_at
-from phloem.inference.mcmc.guard import Guard, Plain
+from phloem.inference.mcmc.guard import Guard, Plain, plain_prior
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import Device, Run, advanced, as_parts, new_run
 from phloem.inference.mcmc.samples import Samples, draw, extended, no_samples, trace_columns
@@ -106,7 +106,8 @@ def sample(
     runs = _new_runs((parts, structure, settings, start_tree, where.device), spread, stored or [])
     names = ("LnL", "LnPr", *trace_columns(structure, settings.priors).names)
     taxa = parts[0].taxa if parts else ()
-    guard = Guard(parts, settings.n_chains, names[2:], plain if spread.speaks else None, prefix)
+    compared = plain if spread.speaks else None, plain_prior(structure, settings.priors)
+    guard = Guard(parts, settings.n_chains, names[2:], *compared, prefix)
     for run in runs:
         guard.check_chains(run.number, _chains(run))
     start = at = spread.ranks.broadcast(max((int(s.generation[0]) for s, _ in stored or ()), default=0))

@@ -43,6 +43,7 @@ from phloem.inference.time.coupled import (
     new_coupled_run,
 )
 from phloem.inference.time.draws import HEIGHTS, RATES, STATES, trace_columns
+from phloem.inference.time.plain_prior import check_prior
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
 from phloem.inference.time.run import Run, advanced, drawn, new_run
 from phloem.inference.time.settings import TimeSettings
@@ -165,7 +166,9 @@ def sample(
     stored = checkpoint.load() if checkpoint else None
     runs = _new_runs((observed, model, settings, origin, where.device), spread, stored)
     names = trace_columns(model).names
-    guard = Guard(as_parts(observed), settings.n_chains, names, plain if settings.use_data else None, prefix)
+    guard = Guard(
+        as_parts(observed), settings.n_chains, names, plain if settings.use_data else None, None, prefix
+    )
     start = at = spread.ranks.broadcast(max((int(s.generation.flat[0]) for s, _ in stored or ()), default=0))
     runs = [any_advanced(run, at - run.generation) for run in runs]  # one may have been stopped before others
     for run in runs:
@@ -218,9 +221,10 @@ def any_advanced(run: AnyRun, n_generations: int, stopped: Callable[[], bool] = 
 
 
 def _checked_draws(run: AnyRun) -> dict[int, Samples]:
-    """The present state of every chain by its rank of heat, ancestors held against the reference where they
-    are sampled."""
+    """The present state of every chain by its rank of heat, priors held against the reference, and ancestors
+    where they are sampled."""
     for chain in run.chains:
+        check_prior(chain)
         check_ancestors(chain)
     return {rank: drawn(chain) for rank, chain in enumerate(run.by_rank)}
 

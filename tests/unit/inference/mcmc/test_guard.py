@@ -215,3 +215,21 @@ def test_the_command_is_guarded(monkeypatch, tmp_path):
     monkeypatch.undo()
     result = mcmc.run_mcmc(replace(settings, redo=True))
     assert result.files and not (tmp_path / "x.report.json").exists()
+
+
+def test_a_wrong_prior_stops_the_start(monkeypatch, tmp_path):
+    """Of kappa, by 1 %: nothing but the guard would tell. Chains that ignore the data, too."""
+    right = start.block_table
+
+    def wrong(space, priors):
+        table = right(space, priors)
+        return table._replace(numbers=table.numbers * 1.01)
+
+    run(generations=100)
+    run(generations=100, use_data=False)
+    monkeypatch.setattr(start, "block_table", wrong)
+    for use_data in (True, False):
+        with pytest.raises(NumericalError, match="the log prior is not that of the reference"):
+            run(tmp_path / str(use_data), generations=100, use_data=use_data)
+        report = json.loads((tmp_path / f"{use_data}.report.json").read_text())
+        assert abs(report["log_prior"] - report["reference_log_prior"]) > 1e-3

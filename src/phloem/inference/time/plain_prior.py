@@ -1,0 +1,85 @@
+"""The prior of a dated chain's present state once more, term by term in Python: what its compiled loop
+carries along is held against it, as likelihoods are against the reference (inference.mcmc.guard)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from phloem.density import clocks, traits
+from phloem.density.calibrations import set_ancestors
+from phloem.density.tree_priors.tree_prior import Genealogy
+from phloem.errors import NumericalError
+from phloem.inference.time.run import Run
+from phloem.inference.time.start import DEVIATIONS
+
+LARGEST_DIFFERENCE = 1e-6  # relative: densities may hold large powers
+
+
+def check_prior(run: Run) -> None:
+    """NumericalError where the log prior that a chain carries along is not that of its state."""
+    found, expected = float(run.state.log_prior[0]), plain_log_prior(run)
+    if not abs(found - expected) <= LARGEST_DIFFERENCE * max(abs(expected), 1.0):
+        raise NumericalError(
+            "this is an error in phloem, and the run was stopped: the log prior is not that of the reference "
+            f"(run {run.number + 1}, generation {run.generation:,}: {found!r}, by the reference "
+            f"{expected!r}). Samples up to the last checkpoint are kept."
+        )
+
+
+def plain_log_prior(run: Run) -> float:
+    """Of numbers, tree, clocks, ages of clades and of the trait, whose likelihood is one of the terms."""
+    model, state, s = run.model, run.state, int(run.state.slot[0])
+    values, heights = state.values[s], state.heights[s]
+    terms = [float(own.family.log_density(values[model.space.place(own.block)])) for own in model.priors]
+    parameters = model.parameters
+    x = np.concatenate([np.zeros(0), *(values[model.space.place(b.name)] for b in parameters.blocks)])
+    g = Genealogy(heights, state.order[s], model.n_tips, state.groups[s])
+    terms.append(float(model.tree_prior.log_density(g, x, parameters.settings)))
+    terms += _of_clocks(run, s)
+    terms += _of_ages(run, s)
+    if model.trait is not None:
+        tree = traits.Lineage(state.parent[s], state.left[s], state.right[s], state.order[s], heights)
+        record = model.trait.record(model.space, model.trait_reference)
+        terms += [traits.log_prior(record, tree, values), traits.log_likelihood(record, tree, values)]
+    return math.fsum(terms)
+
+
+def _of_clocks(run: Run, s: int) -> Iterator[float]:
+    """Of every clock's deviations, and of its rate where that has the CTMC reference prior, Gamma(½) with the
+    tree's length as its rate."""
+    model, state = run.model, run.state
+    parent, heights = state.parent[s], state.heights[s]
+    length = float((heights[parent[:-1]] - heights[:-1]).sum())
+    density = DEVIATIONS.get(model.clock)
+    for c, name in enumerate(model.rate_names):
+        first, deviations = model.space.place(name).start, state.deviations[s, c]
+        if density is not None:
+            numbers, slopes = (
+                state.values[s, first : first + 1 + bool(model.spread_names)],
+                np.zeros(len(parent)),
+            )
+            yield density(parent, deviations, numbers, slopes, np.zeros(len(numbers)))
+        elif model.clock in clocks.INDEPENDENT:
+            e = deviations[:-1]
+            yield float(-0.5 * (e @ e) - 0.5 * len(e) * math.log(2 * math.pi))
+        if model.reference[c]:
+            rate = float(state.values[s, first])
+            yield 0.5 * math.log(length / rate) - rate * length - 0.5 * math.log(math.pi)
+
+
+def _of_ages(run: Run, s: int) -> Iterator[float]:
+    """Of calibrated clades' ages; -inf where taxa that must be together are not."""
+    model, state = run.model, run.state
+    if not model.clades:
+        return
+    order, ancestors = state.order[s], np.zeros(len(model.clades), np.int64)
+    counts = np.zeros((2, len(order)), np.int64)
+    known = model.calibrations()[0]
+    if not set_ancestors(state.left[s], state.right[s], order, known, model.n_tips, counts, ancestors):
+        yield -math.inf
+    for clade, node in zip(model.clades, ancestors):
+        if clade.age is not None:
+            yield float(clade.age.log_density(np.array([state.heights[s, node] - clade.offset])))

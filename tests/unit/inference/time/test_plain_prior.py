@@ -1,0 +1,97 @@
+"""The log prior that a dated chain carries along is that of NumPy's terms; planted errors stop the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from phloem.data.traits import TipTraits
+from phloem.density.terms.gamma import Gamma
+from phloem.errors import NumericalError
+from phloem.inference.mcmc.recipes import observations
+from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.time import start
+from phloem.inference.time.plain_prior import check_prior, plain_log_prior
+from phloem.inference.time.run import advanced, new_run
+from phloem.inference.time.sampler import sample
+from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
+from phloem.inference.time.structure import time_model
+from phloem.inference.time.traits import TraitModel
+from phloem.likelihood.model_for_alignment import model_for_alignment
+from unit.inference.time.test_ancestors import TIPS, alignment
+
+TAXA = tuple(f"t{k}" for k in range(6))
+AGES = (
+    Clade("root", TAXA, age=Gamma(8.0, 1.0), offset=0.5),
+    Clade("three", TAXA[:3], together=True, age=Gamma(2.0, 0.5)),
+)
+STATES = np.eye(3, dtype=bool)[[0, 0, 1, 2, 2, 2]]
+TRAIT = TraitModel(TipTraits("place", TAXA, tuple("XYZ"), STATES), False, True, False)
+MODELS = {
+    "constant, ages": (TreeModel(clades=AGES), None),
+    "skyline, ucln": (TreeModel(clock="ucln", prior="skyline", pieces=3), None),
+    "birth-death, ucgd": (TreeModel(clock="ucgd", prior="bdss"), None),
+    "skyride, random": (TreeModel(clock="random", prior="skyride"), None),
+    "exponential, shrinkage": (TreeModel(clock="shrinkage", prior="exponential"), None),
+    "constant, trait": (TreeModel(), TRAIT),
+}
+
+
+def made_from(kind: str):
+    data = alignment(6, 40)
+    tree, trait = MODELS[kind]
+    structure = structure_of_model(model_for_alignment("HKY+FO", data, "mean"), 40)
+    bounds = np.stack([TIPS[:6]] * 2, axis=1)
+    model = time_model(structure, tree, data.taxa, bounds, float("nan"), trait)
+    settings = TimeSettings(n_runs=1, generations=400, sample_every=100, until_converged=False)
+    return observations(data), model, settings
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_what_is_carried_along_is_the_prior(kind):
+    run = new_run(0, *made_from(kind))
+    for _ in range(3):
+        check_prior(run)
+        run = advanced(run, 400)
+    assert run.state.log_prior[0] == pytest.approx(plain_log_prior(run), rel=1e-10)
+    s, e = int(run.state.slot[0]), 1e-3
+    run.state.heights[s, -1] += e
+    with pytest.raises(NumericalError, match="the log prior is not that of the reference"):
+        check_prior(run)
+
+
+def without_ages(right):
+    return right._replace(ages=right.ages._replace(numbers=right.ages.numbers * 1.01))
+
+
+def of_numbers(right):
+    return right._replace(priors=right.priors._replace(numbers=right.priors.numbers * 1.01))
+
+
+def deviations_left_out(right):
+    return right._replace(clock=right.clock._replace(smooth=0))
+
+
+def slower_trait(right):
+    return right._replace(trait=right.trait._replace(mean=right.trait.mean * 1.01))
+
+
+@pytest.mark.parametrize(
+    ("kind", "plant"),
+    [
+        ("constant, ages", without_ages),
+        ("constant, ages", of_numbers),
+        ("skyline, ucln", deviations_left_out),
+        ("constant, trait", slower_trait),
+    ],
+)
+def test_a_wrong_prior_stops_the_start(kind, plant, monkeypatch):
+    """Of chains that ignore the data, too."""
+    right = start.time_data
+    monkeypatch.setattr("phloem.inference.time.run.time_data", lambda *given: plant(right(*given)))
+    observed, model, settings = made_from(kind)
+    for use_data in (True, False):
+        with pytest.raises(NumericalError, match="the log prior is not that of the reference"):
+            sample(observed, model, replace(settings, use_data=use_data))
