@@ -105,9 +105,8 @@ def sample(
     stored = checkpoint.load() if checkpoint else None
     runs = _new_runs((parts, structure, settings, start_tree, where.device), spread, stored or [])
     names = ("LnL", "LnPr", *trace_columns(structure, settings.priors).names)
-    taxa = parts[0].taxa if parts else ()
-    compared = plain if spread.speaks else None, plain_prior(structure, settings.priors)
-    guard = Guard(parts, settings.n_chains, names[2:], *compared, prefix)
+    taxa, plain = parts[0].taxa if parts else (), plain if spread.speaks else None
+    guard = Guard(parts, settings.n_chains, names[2:], plain, plain_prior(structure, settings.priors), prefix)
     for run in runs:
         guard.check_chains(run.number, _chains(run))
     start = at = spread.ranks.broadcast(max((int(s.generation[0]) for s, _ in stored or ()), default=0))
@@ -140,8 +139,8 @@ def sample(
         diagnosis = spread.ranks.broadcast(diagnosis)
     if files:
         files.close(whole)
-    done = tuple(whole), diagnosis, time.monotonic() - begun, (at - start) * each
-    return Sampled(*done, start if stored else None)
+    done = time.monotonic() - begun, (at - start) * each
+    return Sampled(tuple(whole), diagnosis, *done, start if stored else None)
 
 
 def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:
