@@ -234,7 +234,7 @@ def _summarised(
     checks: tuple[Check, ...] = ()
     if settings.predictive:
         samples, n, seed = [run.samples for run in runs], settings.predictive, settings.chains.seed
-        checks = predictive_checks(runs[0].columns, samples, first, data.alignments[0], n, seed)
+        checks = predictive_checks(runs[0].columns, samples, first, data.alignments, n, seed)
     draws = np.stack([run.samples.numbers[first:] for run in runs])
     trees = [run.samples.tree_sample(data.model.taxa, first) for run in runs]
     along: dict[str, np.ndarray | StatesAlong] = {}

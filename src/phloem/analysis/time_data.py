@@ -63,9 +63,6 @@ def _parts(settings: TimeTreeSettings) -> tuple[Part, ...]:
             told = "--linkage and --link say what parts share, and there is one"
             raise InputError(told, hint="Leave them out.")
         return (Part("all", alignment_of(settings, quiet=settings.of_block is not None), settings.model),)
-    alone = {"--predictive": settings.predictive > 0, "--start lsd": settings.chains.start == "lsd"}
-    for name in [name for name, asked in alone.items() if asked]:
-        raise InputError(f"{name} is for one part", hint="Leave it out, or --partitions.")
     parts = parts_of(settings, settings.model)[1]
     for part in parts:
         if part.alignment.taxa != parts[0].alignment.taxa:

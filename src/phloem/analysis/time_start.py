@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phloem.clustering.starting_tree import starting_tree
+from phloem.data.alignment import Alignment, side_by_side
 from phloem.data.patterns import site_patterns
 from phloem.dating.least_squares import DatingSettings, date_tree
 from phloem.errors import InputError
@@ -126,14 +127,28 @@ def _problems(data: TimeInput) -> list[Problem]:
 
 def time_origin(settings: TimeTreeSettings, data: TimeInput) -> Origin | None:
     """The tree and the rate that all chains start from; None for random ones. By least squares: the tree of
-    the alignment's distances (neighbour joining), its root and dates those that fit best."""
+    the alignment's distances (neighbour joining), its root and dates those that fit best; of several parts
+    those of the data type that has most sites, side by side."""
     if settings.chains.start == "random":
         return None
     if data.dates is None:
         raise InputError("least-squares dates need dates", hint="Add --dates FILE, or leave --start out.")
-    model, tree = data.model, starting_tree(data.alignments[0], "nj").tree
-    found = date_tree(tree, data.dates, DatingSettings(sites=data.n_sites))
+    model, (alignment, site_length) = data.model, _most_alike(data)
+    tree = starting_tree(alignment, "nj").tree
+    found = date_tree(tree, data.dates, DatingSettings(sites=alignment.n_sites))
     heights = model.youngest - found.years
     heights[: model.n_tips] = model.tip_bounds.mean(axis=1)
     dated = lifted_tree(found.tree.parent, heights, SHORTEST * model.scale.time / model.n_tips)
-    return Origin(dated, found.rate / model.engine.parts[0].site_length)
+    return Origin(dated, found.rate / site_length)
+
+
+def _most_alike(data: TimeInput) -> tuple[Alignment, float]:
+    """Of the parts of one alphabet, that which has most sites and, where any has, distances, the columns side
+    by side; and how long a character of them is."""
+    kinds: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for i, own in enumerate(data.alignments):
+        kinds.setdefault((own.alphabet.kind, own.alphabet.states), []).append(i)
+    sites = {kind: sum(data.alignments[i].n_sites for i in parts) for kind, parts in kinds.items()}
+    most = kinds[max(kinds, key=lambda kind: (kind[0] != "standard", sites[kind]))]
+    alike = [data.alignments[i] for i in most]
+    return side_by_side(alike) if len(alike) > 1 else alike[0], data.model.engine.parts[most[0]].site_length

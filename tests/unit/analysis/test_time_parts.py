@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from phloem.analysis import time_start
+from phloem.analysis.dated_input import DateOptions
 from phloem.analysis.time import TimeTreeSettings, run_time, time_input
 from phloem.analysis.time_record import time_identity
 from phloem.errors import InputError
@@ -116,8 +117,6 @@ def test_what_parts_share_is_part_of_the_analysis(settings, tmp_path):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"predictive": 10}, "--predictive is for one part"),
-        ({"chains": TimeSettings(start="lsd")}, "--start lsd is for one part"),
         ({"partitions": None, "link": ("kappa",)}, "there is one"),
         ({"link": ("lengths:a,b",)}, "a rate each or one for all"),
         ({"linkage": "unlinked"}, r"no 'clock_rate' to give a prior"),
@@ -141,3 +140,23 @@ def test_a_device_is_advised_by_all_parts(settings, monkeypatch):
     assert device == "gpu" and len(problems) == len(data.alignments) > 1
     shapes = [problem.state_sets.shape[1] for problem in problems]
     assert shapes == [part.model.n_states for part in data.model.engine.parts]
+
+
+def test_parts_start_from_least_squares_of_those_that_are_alike(settings, tmp_path):
+    """The tree of the columns of all parts of the commonest data type; dates are the tips'."""
+    rows = [line for line in (tmp_path / "a.fasta").read_text().splitlines()]
+    named = "\n".join(f"{row}|{2000 + i // 2}" if row[0] == ">" else row for i, row in enumerate(rows))
+    (tmp_path / "a.fasta").write_text(named + "\n")
+    dated = replace(settings, dates=DateOptions(date_field=-1, date_delimiter="|"), prior=())
+    own = replace(dated, chains=replace(settings.chains, start="lsd"))
+    data = time_input(own)
+    origin = time_start.time_origin(own, data)
+    (tmp_path / "one").write_text("HKY+FO+G4, a = 1-20\n")
+    whole = replace(own, partitions=str(tmp_path / "one"))
+    assert np.array_equal(origin.tree.heights, time_start.time_origin(whole, time_input(whole)).tree.heights)
+    (tmp_path / "one").write_text("HKY+FO+G4, a = 1-12\n")
+    first = replace(own, partitions=str(tmp_path / "one"), unassigned_sites="drop")
+    other = time_start.time_origin(first, time_input(first))
+    assert not np.array_equal(origin.tree.heights, other.tree.heights)  # planted: the first part alone
+    result = run_time(replace(own, predictive=5))
+    assert {c.name for c in result.predictive} >= {"differences{a}", "differences{b}", "tree_length"}

@@ -28,9 +28,9 @@ SIMULATED = ("constant", "exponential", "skyline", "skyride", "skygrid")
 
 @dataclass(frozen=True)
 class Check:
-    """name: of a statistic. observed: of the data, or its mean over the drawn trees. mean, low, high: of the
-    simulated ones, their mean and central interval. p: probability that a simulated one is larger, ties
-    count half."""
+    """name: of a statistic, of several parts with the part's in braces. observed: of the data, or its mean
+    over the drawn trees. mean, low, high: of the simulated ones, their mean and central interval. p:
+    probability that a simulated one is larger, ties count half."""
 
     name: str
     observed: float
@@ -41,21 +41,24 @@ class Check:
 
 
 def predictive_checks(
-    columns: Columns, draws: Sequence[Samples], first: int, alignment: Alignment, n: int, seed: int
+    columns: Columns, draws: Sequence[Samples], first: int, alignments: Sequence[Alignment], n: int, seed: int
 ) -> tuple[Check, ...]:
-    """Of n draws of all runs from sample `first` on, evenly chosen; of as many as there are at most."""
+    """Of n draws of all runs from sample `first` on, evenly chosen; of as many as there are at most.
+    alignments: of every part."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM,)))
     model, names = columns.model, ("LnL", "LnPr", *columns.names)
     there = [(r, i) for r, samples in enumerate(draws) for i in range(first, samples.n)]
     chosen = [there[k] for k in np.linspace(0, len(there) - 1, min(n, len(there))).astype(int)]
-    data = site_statistics(alignment.codes, alignment.alphabet.n_states)
+    data = [site_statistics(own.codes, own.alphabet.n_states) for own in alignments]
+    of_parts = [f"{{{part.name}}}" if len(alignments) > 1 else "" for part in model.engine.parts]
     found: dict[str, list[tuple[float, float]]] = {}
     for r, i in chosen:
         samples = draws[r]
         numbers = dict(zip(names, samples.numbers[i]))
-        codes = _evolved(model, samples, i, numbers, alignment, rng)
-        for name, value in site_statistics(codes, alignment.alphabet.n_states).items():
-            found.setdefault(name, []).append((data[name], value))
+        for part, (own, of_part) in enumerate(zip(alignments, of_parts)):
+            codes = _evolved(columns, (samples, i), part, own, rng)
+            for name, value in site_statistics(codes, own.alphabet.n_states).items():
+                found.setdefault(name + of_part, []).append((data[part][name], value))
         if model.tree_prior.name in SIMULATED and not model.clades:
             heights = samples.sets[i, HEIGHTS]
             new = joinings(heights[: model.n_tips], waiting_of(model, numbers), rng)
@@ -73,17 +76,19 @@ def _check(name: str, pairs: np.ndarray) -> Check:
 
 
 def _evolved(
-    model: TimeModel, samples: Samples, i: int, numbers: Mapping[str, float], alignment: Alignment, rng
+    columns: Columns, draw: tuple[Samples, int], part: int, alignment: Alignment, rng: np.random.Generator
 ) -> np.ndarray:
-    """(T, L) codes of a simulated alignment, in the order of the alignment's taxa."""
+    """(T, L) codes of a simulated alignment of a part, in the order of its taxa. draw: of samples which."""
+    (samples, i), model = draw, columns.model
     engine, parent, heights = model.engine, samples.parent[i].astype(np.int64), samples.sets[i, HEIGHTS]
-    lengths = np.zeros(len(parent))
-    lengths[:-1] = (heights[parent[:-1]] - heights[:-1]) * samples.sets[i, RATES, :-1]
-    site_model = engine.site_model(0, engine.values_of(numbers))
+    rates, lengths = samples.sets[i, RATES + engine.sets[part].start], np.zeros(len(parent))
+    lengths[:-1] = (heights[parent[:-1]] - heights[:-1]) * rates[:-1]
+    numbers = dict(zip(columns.names, samples.numbers[i, 2:]))
+    site_model = engine.site_model(part, engine.values_of(numbers))
     states = evolved_states(Tree(model.taxa, parent, lengths), lengths, site_model, alignment.n_sites, rng)[
         : model.n_tips
     ]
-    shown = np.asarray(engine.parts[0].model.observed_state)[states]
+    shown = np.asarray(engine.parts[part].model.observed_state)[states]
     n_states = alignment.alphabet.n_states
     return np.where(alignment.codes < n_states, shown, n_states)
 

@@ -11,8 +11,9 @@ from scipy.integrate import quad
 
 from phloem.data.alignment import alignment_from_sequences
 from phloem.data.alphabet import alphabet
+from phloem.density.parameterisation import Linkage, PartModel
 from phloem.inference.mcmc.samples import Samples
-from phloem.inference.mcmc.structure import structure_of_model
+from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.inference.time.draws import trace_columns
 from phloem.inference.time.predictive import (
     _evolved,
@@ -130,7 +131,7 @@ def data_of(model, samples, rates=(1.0,)):
 
 
 def checked(alignment, columns, samples):
-    found = predictive_checks(columns, [samples, samples], 5, alignment, 80, seed=1)
+    found = predictive_checks(columns, [samples, samples], 5, [alignment], 80, seed=1)
     return {check.name: check for check in found}
 
 
@@ -146,8 +147,7 @@ def test_data_of_the_model_lie_among_the_simulated():
     assert checked(alignment, columns, samples) == found
     other = checked(data_of(model, samples, (0.0, 2.0)), columns, samples)  # rates that JC does not have
     assert other["constant_columns"].p < 0.01 and other["distinct_columns"].p > 0.95
-    known = {"clock_rate": 0.1}
-    codes = _evolved(model, samples, 0, known, alignment, np.random.default_rng(1))
+    codes = _evolved(columns, (samples, 0), 0, alignment, np.random.default_rng(1))
     assert ((codes < 4) == (alignment.codes < 4)).all() and (alignment.codes > 3).sum() == 50
 
 
@@ -162,3 +162,30 @@ def test_trees_that_the_tree_prior_does_not_make_are_seen():
     numbers[:, place] *= 10.0
     wrong = checked(alignment, columns, replace(samples, numbers=numbers))
     assert wrong["tree_length"].p > 0.95
+
+
+def test_every_part_is_simulated_by_its_model_its_rate_and_its_clock():
+    """Two parts on clocks of their own, the second ten times as fast. The control: parts change places."""
+    parts = [PartModel(name, parse_model("JC", datatype="dna"), SITES) for name in ("slow", "fast")]
+    structure = structure_of_parts(parts, Linkage("unlinked"))
+    model = time_model(structure, TreeModel(), TAXA, np.stack([TIPS, TIPS], 1), 2000.0)
+    columns, one = trace_columns(model), drawn(model_of())[1]
+    own = Samples(*(np.repeat(getattr(one, name)[:1], 60, axis=0) for name in one.__dataclass_fields__))
+    sets = np.stack(
+        [own.sets[:, 0], np.full_like(own.sets[:, 0], 0.02), np.full_like(own.sets[:, 0], 0.2)], 1
+    )
+    numbers = np.full((60, 2 + len(columns.names)), 3.0)
+    samples = replace(own, sets=sets, numbers=numbers)
+    data = []
+    for rate in (0.02, 0.2):
+        like = replace(own, sets=np.stack([own.sets[:, 0], np.full_like(own.sets[:, 0], rate)], 1))
+        data.append(data_of(model_of(), like))
+    found = {c.name: c for c in predictive_checks(columns, [samples], 0, data, 50, seed=1)}
+    assert {name for name in found if name.startswith("differences")} == {
+        "differences{slow}",
+        "differences{fast}",
+    }
+    of_sites = [c for name, c in found.items() if "{" in name]
+    assert len(of_sites) == 12 and all(0.01 < c.p < 0.99 for c in of_sites)
+    swapped = {c.name: c for c in predictive_checks(columns, [samples], 0, data[::-1], 50, seed=1)}
+    assert swapped["differences{slow}"].p == 0.0 and swapped["differences{fast}"].p == 1.0
