@@ -356,7 +356,7 @@ def _checks(result: TimeResult):
         pad_edge=False,
     )
     for name in ("statistic", "data", "simulated", "95% of them", "p"):
-        table.add_column(name, justify="left" if name == "statistic" else "right")
+        table.add_column(name, justify="left" if name == "statistic" else "right", overflow="fold")
     for c in result.predictive:
         interval = f"{c.low:.5g} … {c.high:.5g}"
         table.add_row(c.name, f"{c.observed:.5g}", f"{c.mean:.5g}", interval, f"{c.p:.3f}")
