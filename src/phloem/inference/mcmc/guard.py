@@ -14,9 +14,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import numpy as np
 
@@ -44,7 +44,17 @@ GUARD_EVERY = 100_000  # chain-generations of a run: less than 1 % of the time f
 LARGEST_DIFFERENCE = {"log-likelihood": 1e-8, "log prior": 1e-6}  # relative: a prior may hold large powers
 ENOUGH_SAMPLES = 20  # with one log-likelihood and several trees
 
+MOST_IN_VAIN = 50_000  # proposals; tuned moves have a tenth accepted and more
+
 BLOCK_BYTES = 1 << 28  # of messages at once
+
+
+class Counts(Protocol):
+    """Of proposals of moves, (M,) or (H, M) by rank of heat: a state of either sampler."""
+
+    tried: np.ndarray
+    accepted: np.ndarray
+
 
 Plain = Callable[[np.ndarray, np.ndarray, Mapping[str, float]], float]
 
@@ -118,7 +128,8 @@ class Guard:
     """observed: what the chains were given, every part of it. n_chains: of a run. names: of a trace's columns
     after LnL and LnPr. plain: as plain_likelihood makes it; None (chains that ignore the data) compares no
     likelihood. prior: as plain_prior makes it; None compares none. prefix: of the report; None writes
-    none."""
+    none. still: by run and rank of heat how much had been accepted when last looked at, and tried when that
+    was so for the first time."""
 
     observed: Sequence[Observations]
     n_chains: int
@@ -126,15 +137,29 @@ class Guard:
     plain: Plain | None
     prior: Plain | None
     prefix: str | None
+    still: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def check_chains(self, run: int, chains: Mapping[int, Samples]) -> None:
         """The present state of chains of a run, by rank of heat. NumericalError where one is wrong."""
         for rank, chain in chains.items():
             self._compare(run, rank, chain, 0)
 
-    def check_samples(self, run: int, samples: Samples, first: int) -> None:
+    def check_samples(self, run: int, samples: Samples, first: int, state: Counts) -> None:
         """The cold chain's samples from number `first` (at least 1) on: those whose turn it is, and that they
-        change. NumericalError where one is wrong, or none differs."""
+        change; and that proposals are accepted. NumericalError where one is wrong, or none differs, or a
+        chain has accepted none of its last MOST_IN_VAIN proposals."""
+        counts = zip(np.atleast_2d(state.tried).sum(axis=1), np.atleast_2d(state.accepted).sum(axis=1))
+        for rank, (tried, accepted) in enumerate(counts):
+            before = self.still.get((run, rank))
+            if before is None or before[0] != accepted:
+                self.still[run, rank] = int(accepted), int(tried)
+            elif tried - before[1] >= MOST_IN_VAIN:
+                raise NumericalError(
+                    f"run {run + 1}: the chain of heat rank {rank} has accepted none of its last "
+                    f"{tried - before[1]:,} proposals, and the run was stopped. Samples up to the last "
+                    "checkpoint are kept. If no number has a prior that is next to fixed, send the alignment "
+                    "and the command to phloem's authors."
+                )
         period = samples.generation * self.n_chains // GUARD_EVERY
         for i in range(first, samples.n):
             if period[i] != period[i - 1]:

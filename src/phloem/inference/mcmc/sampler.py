@@ -129,7 +129,7 @@ def sample(
             guard.check_chains(run.number, _chains(run))
         whole, runs = gathered(spread, runs, before)
         for run, former in zip(whole, before):
-            guard.check_samples(run.number, run.samples, former.n)
+            guard.check_samples(run.number, run.samples, former.n, run.state)
         if checkpoint:
             checkpoint.save(whole)
         if (looked := looks_at(at, every, end)) and whole:

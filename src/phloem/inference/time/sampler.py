@@ -191,7 +191,7 @@ def sample(
             guard.check_chains(run.number, _checked_draws(run))
         whole, runs = gathered(spread, runs, before)
         for run, former in zip(whole, before):
-            guard.check_samples(run.number, run.samples, former.n)
+            guard.check_samples(run.number, run.samples, former.n, run.cold.state)
         if prefix and checkpoint:
             checkpoint.save(whole)
             written = [write_trace(prefix, run, n) for run, n in zip(whole, written)]

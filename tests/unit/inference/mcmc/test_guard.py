@@ -233,3 +233,19 @@ def test_a_wrong_prior_stops_the_start(monkeypatch, tmp_path):
             run(tmp_path / str(use_data), generations=100, use_data=use_data)
         report = json.loads((tmp_path / f"{use_data}.report.json").read_text())
         assert abs(report["log_prior"] - report["reference_log_prior"]) > 1e-3
+
+
+@pytest.mark.parametrize("chain", [0, 1])
+def test_a_chain_that_stands_still_stops_the_run(chain, monkeypatch):
+    """Planted: its prior is no number, so that every proposal is worse. The control: all are right."""
+    monkeypatch.setattr(guard, "MOST_IN_VAIN", 500)
+    run()
+
+    def stuck(run, go):
+        if run.generation >= 1000:
+            run.state.log_prior[run.state.rank == chain] = np.nan
+        return go(run)
+
+    planted(monkeypatch, stuck)
+    with pytest.raises(NumericalError, match=f"heat rank {chain} has accepted none of its last"):
+        run(prefix=None, n_chains=2, swap_every=10**9)
