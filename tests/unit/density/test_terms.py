@@ -244,8 +244,10 @@ def test_outside_the_support_the_density_is_zero(family):
         assert FAMILIES[type(family)](x, family.numbers(4, 2)) == -np.inf
 
 
-def test_an_unknown_kind_is_no_number():
-    assert np.isnan(log_density_of_kind(len(KIND), np.ones(1), np.ones(3)))
+def test_an_unknown_kind_is_an_error():
+    """A number that is no number would be a proposal that is never accepted."""
+    with pytest.raises(RuntimeError, match="no prior has this number"):
+        log_density_of_kind(len(KIND), np.ones(1), np.ones(3))
 
 
 def test_a_table_of_priors_is_their_sum():
