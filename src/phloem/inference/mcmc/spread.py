@@ -270,12 +270,12 @@ class Columns:
         return self.cells[self.beside.number]
 
     def gather(self, values: np.ndarray, drawn: Sequence[float]) -> None:
-        """Complete the values of all cells, of which those here are there. drawn: what every rank must have
-        drawn alike. NumericalError where one did not."""
-        n = len(drawn)
-        message = np.zeros(n + max(map(len, self.cells)))
+        """Complete the values of all cells, numbers or rows of them, of which those here are there. drawn:
+        what every rank must have drawn alike. NumericalError where one did not."""
+        n, each = len(drawn), values[0].size
+        message = np.zeros(n + each * max(map(len, self.cells)))
         message[:n] = drawn
-        message[n : n + len(self.own)] = values[self.own.start : self.own.stop]
+        message[n : n + each * len(self.own)] = values[self.own.start : self.own.stop].ravel()
         found = self.beside.shared(message)
         if (found[:, :n].view(np.int64) != found[0, :n].view(np.int64)).any():
             raise NumericalError(
@@ -284,7 +284,8 @@ class Columns:
                 "or all on hosts of one kind"
             )
         for row, cells in zip(found, self.cells):
-            values[cells.start : cells.stop] = row[n : n + len(cells)]
+            told = row[n : n + each * len(cells)]
+            values[cells.start : cells.stop] = told.reshape(-1, *values.shape[1:])
 
     def summed(self, counts: np.ndarray) -> np.ndarray:
         """The sum of whole numbers of all ranks."""

@@ -191,13 +191,16 @@ def chain_cells(
     return parts
 
 
-def chain_forest(cells: Sequence[Part], own: range, n_chains: int, evaluates: bool) -> Forest:
-    """Of n_chains chains those of the cells that are here. evaluates: compiled loops ask for likelihoods."""
+def chain_forest(
+    cells: Sequence[Part], own: range, n_chains: int, evaluates: bool, hangs: bool = True
+) -> Forest:
+    """Of n_chains chains those of the cells that are here. evaluates: compiled loops ask for likelihoods.
+    hangs: as of Forest."""
     first, parts = dict[int, int](), list[Part]()  # of cells that share a model the first one here
     for i, cell in enumerate(cells[own.start : own.stop]):
         known = first.setdefault(cell.model_of if cell.model_of >= 0 else own.start + i, i)
         parts.append(replace(cell, model_of=known if known < i else -1))
-    forest = Forest(parts, n_chains)
+    forest = Forest(parts, n_chains, hangs)
     forest.part_of += sum(cell.model_of < 0 for cell in cells[: own.start + 1]) - 1
     if evaluates:
         forest.provide(PROPOSE)

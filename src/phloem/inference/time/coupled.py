@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.heating import ladder
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import Device
@@ -27,6 +28,7 @@ from phloem.inference.time.draws import Columns
 from phloem.inference.time.move_table import ChainMove
 from phloem.inference.time.records import TimeState
 from phloem.inference.time.run import Run, Stretch, begin_piece, drawn, end_piece, new_run, next_piece, work
+from phloem.inference.time.seen import DatedSeen
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel
@@ -119,16 +121,17 @@ class CoupledRun:
 
 def new_coupled_run(
     number: int,
-    observed: Observations | Sequence[Observations],
+    observed: Observations | Sequence[Observations] | DatedSeen,
     model: TimeModel,
     settings: TimeSettings,
     stored: tuple[Any, Samples] | None = None,
     origin: Origin | None = None,
     device: Device = "cpu",
     threads: int = 1,
+    beside: Ranks | None = None,
 ) -> CoupledRun:
     """settings.n_chains chains at their starts, or where they were stored (CoupledState and samples);
-    arguments and errors as of run.new_run."""
+    arguments and errors as of run.new_run. Ranks that share columns ask each other of a chain at a time."""
     n = settings.n_chains
     if stored is None:
         swaps = [np.zeros((n, n), np.int64) for _ in range(2)]
@@ -139,7 +142,7 @@ def new_coupled_run(
     chains = []
     for h in range(n):
         begin = None if stored is None else (_state_of(stored[0], coupling, h), stored[1])
-        chains.append(new_run(number, observed, model, settings, begin, origin, device, h))
+        chains.append(new_run(number, observed, model, settings, begin, origin, device, h, beside))
     return CoupledRun(chains, coupling, chains[0].samples, threads)
 
 

@@ -152,7 +152,7 @@ class DeviceLikelihood:
 
     def _add_model_slopes(self, data: TimeData, scratch: TimeScratch, part: int, gradient) -> None:
         from phloem.inference.time.compiled.device import note_model
-        from phloem.inference.time.compiled.likelihood import add_model_slopes
+        from phloem.inference.time.compiled.model_slopes import add_model_slopes
 
         down, s = self._cells.memory[part], len(gradient.invariant_frequencies)
         layout = cell_layout(self._cells.forest.parts[part])
@@ -165,4 +165,4 @@ class DeviceLikelihood:
             by_q[:, :s] = process.rate_matrix
         note_model(data.addresses[part], scratch.asked, scratch.others[part])
         own = data.numbers[part], data.addresses[part], data.downs[part]
-        add_model_slopes(data, part, *own, scratch, 1)
+        add_model_slopes(data, part, *own, scratch, 1, scratch.by_engine)

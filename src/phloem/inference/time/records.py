@@ -105,14 +105,15 @@ class TimeData(NamedTuple):
     use_data: 0 samples the prior. on_device: 1 where the caller finds likelihoods (device.py), or the
     address of what finds those that it can and leaves others to the caller (by_address.ANSWER); 0: cells.
     numbers, addresses, downs: (L, ·) tables of the cells (pruning/cpu/cell_records.py), part_of: (L,) of
-    which part. recipes: of the substitution model, from its own numbers (e,); model_from: (e,) int64 which
-    of the chain's numbers each is, -1: a reference rate of 1; model_moves: (3,) uint8, which Hamiltonian
-    moves change some of them. tree_density: address of the tree prior's; tree_first, tree_size: its
-    numbers; tree_settings. tip_bounds: (T, 2) of heights; moving: int64, tips whose dates are sampled.
-    path: length of a trajectory; most_steps: of the likelihood in one. trait: that changes along the tree;
-    trait_density: address of its density, or 0. joining, walk: addresses of TreePrior.joining and of
-    ancestors/walk.py, or 0. ancestors: address of the likelihood with sequences of
-    ancestors (by_address.ANCESTORS), 0: these are summed over."""
+    which part; first_cell: the first one's number among all (L'), clock_of: (L',) int64 of all, more than
+    L where other processes have some. recipes: of the substitution model, from its own numbers (e,);
+    model_from: (e,) int64 which of the chain's numbers each is, -1: a reference rate of 1; model_moves:
+    (3,) uint8, which Hamiltonian moves change some of them. tree_density: address of the tree prior's;
+    tree_first, tree_size: its numbers; tree_settings. tip_bounds: (T, 2) of heights; moving: int64, tips
+    whose dates are sampled. path: length of a trajectory; most_steps: of the likelihood in one. trait:
+    that changes along the tree; trait_density: address of its density, or 0. joining, walk: addresses of
+    TreePrior.joining and of ancestors/walk.py, or 0. ancestors: address of the likelihood with sequences
+    of ancestors (by_address.ANCESTORS), 0: these are summed over."""
 
     n_tips: int
     use_data: int
@@ -121,6 +122,8 @@ class TimeData(NamedTuple):
     addresses: np.ndarray
     downs: np.ndarray
     part_of: np.ndarray
+    first_cell: int
+    clock_of: np.ndarray
     recipes: Recipes
     model_from: np.ndarray
     model_moves: np.ndarray
@@ -197,19 +200,21 @@ class TimeState(NamedTuple):
 
 
 class TimeScratch(NamedTuple):
-    """What a run works in. cell, down: of the likelihood. keys, new_keys: (N,) uint64 of sets of tips below;
-    moved: (N,) uint8; engine: (2, e) the model's numbers, accepted and proposed. anchors (N,). y, momentum,
-    slope, kick, scale: (D,) of a trajectory: slope that of the prior, kick the likelihood's. by_length (K,
-    N): the likelihood's derivatives. by_height (N,), by_deviation (K, N), by_value (n,): derivatives. counts
-    (2, N), ancestors (C,) int64; ages (C,): of calibrations. edges, stack (N,) int64, spots (N,): of moves.
-    room: (max(n, 8),); rates (C', ), by_engine (e,): of the model. square, vectors: of its eigensystem. last:
-    (3,) what was evaluated last: LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under way,
-    asked: what the caller is to find, see above. power: (2,) of the likelihood, 1 but for stepping stones and
-    heated chains, and of the prior, 1 but for these. parsimony: the characters, for moves that it guides.
-    trait: messages of the trait, by state.slot. there: (F, ROW) int64 rows of the device's forests
-    (pruning/cpu/chain_tables.py), fields: (P, 13) of the parts (run_device.write_model), others: (P,) whether
-    the model of the proposal asked for last is another than the accepted one. ancestral:
-    table of ancestors/sequences.py, where they are sampled; walk (4, 8) int64, gained (2, 8): of walks
+    """What a run works in. cell, down: of the likelihood. keys, new_keys: (N,) uint64 of sets of tips
+    below; moved: (N,) uint8; engine: (2, e) the model's numbers, accepted and proposed. anchors (N,). y,
+    momentum, slope, kick, scale: (D,) of a trajectory: slope that of the prior, kick the likelihood's.
+    of_cells (L', 1 + N + e): log-likelihoods and derivatives by the lengths of their clock and by the
+    model's numbers, as last asked for. by_length (K, N): the likelihood's derivatives. by_height (N,),
+    by_deviation (K, N), by_value (n,): derivatives. counts (2, N), ancestors (C,) int64; ages (C,): of
+    calibrations. edges, stack (N,) int64, spots (N,): of moves. room: (max(n, 8),); rates (C', ),
+    by_engine (e,): of the model. square, vectors: of its eigensystem. last: (3,) what was evaluated last:
+    LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD. done, pending: what is under way, asked: what the caller is to
+    find, see above. power: (2,) of the likelihood, 1 but for stepping stones and heated chains, and of
+    the prior, 1 but for these. parsimony: the characters, for moves that it guides. trait: messages of
+    the trait, by state.slot. there: (F, ROW) int64 rows of the device's forests
+    (pruning/cpu/chain_tables.py), fields: (P, 13) of the parts (run_device.write_model), others: (P,)
+    whether the model of the proposal asked for last is another than the accepted one. ancestral: table of
+    ancestors/sequences.py, where they are sampled; walk (4, 8) int64, gained (2, 8): of walks
     (sequences.Walk)."""
 
     cell: CellScratch
@@ -224,6 +229,7 @@ class TimeScratch(NamedTuple):
     slope: np.ndarray
     kick: np.ndarray
     scale: np.ndarray
+    of_cells: np.ndarray
     by_length: np.ndarray
     by_height: np.ndarray
     by_deviation: np.ndarray

@@ -11,34 +11,39 @@ import numpy as np
 
 from phloem.density import clocks
 from phloem.errors import NumericalError
-from phloem.inference.mcmc.characters import parsimony_room
+from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.mcmc.run import Device, as_parts
 from phloem.inference.mcmc.samples import Samples, extended, no_samples
+from phloem.inference.mcmc.spread import Columns
 from phloem.inference.time.ancestors.larger.memory import CodedMemory
 from phloem.inference.time.ancestors.sequences import Memory
 from phloem.inference.time.ancestors.start import SUMMED, addresses, ancestral_memory, can_walk
-from phloem.inference.time.draws import Columns, draw, trace_columns
+from phloem.inference.time.draws import Columns as TraceColumns
+from phloem.inference.time.draws import draw, trace_columns
 from phloem.inference.time.move_table import ChainMove, chosen_moves
 from phloem.inference.time.records import (
     CENTRE,
     COUNT,
     FOR_MODEL,
+    LAST_PRIOR,
     LOG_MEAN,
     LOG_STEP,
     NOTHING,
+    RATIO,
     SHORTFALL,
+    SLOPES,
     WAITING,
     TimeData,
     TimeScratch,
     TimeState,
 )
+from phloem.inference.time.seen import DatedSeen, dated_seen
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import (
     Cells,
     Origin,
-    likelihood_costs,
     time_cells,
     time_data,
     time_scratch,
@@ -54,22 +59,20 @@ WINDOWS = (0.1, 0.2, 0.35, 0.6, 0.9)
 """Shares of the warm-up at which a window of learning ends: its scales are then used, and another begins."""
 STONE_WINDOWS = (0.5,)
 """The same, of those of a stone in which moves adapt."""
-PRICE = 8.0
-"""Of a change, times MrBayes': dated genomes are so alike that a change which a place does not need costs
-eight log units, and a subtree has a place or two where it fits among two hundred."""
 PRIOR_DRAWS = 5.0  # how many draws the usual variance counts as
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """Records of one run; arrays of state, scratch and cells change in place, samples are replaced.
-    on_device: its likelihood, where a GPU has it; ancestral: its ancestors, where they are sampled."""
+    on_device: its likelihood, where a GPU has it; ancestral: its ancestors, where they are sampled;
+    columns_of: where other ranks have some cells."""
 
     number: int
     settings: TimeSettings
     model: TimeModel
     moves: tuple[ChainMove, ...]
-    columns: Columns
+    columns: TraceColumns
     cells: Cells
     data: TimeData
     state: TimeState
@@ -77,6 +80,7 @@ class Run:
     samples: Samples
     on_device: DeviceLikelihood | None = None
     ancestral: Memory | CodedMemory | None = None
+    columns_of: Columns | None = None
 
     @property
     def generation(self) -> int:
@@ -102,31 +106,35 @@ class Run:
 
 def new_run(
     number: int,
-    observed: Observations | Sequence[Observations],
+    observed: Observations | Sequence[Observations] | DatedSeen,
     model: TimeModel,
     settings: TimeSettings,
     stored: tuple[TimeState, Samples] | None = None,
     origin: Origin | None = None,
     device: Device = "cpu",
     chain: int = 0,
+    beside: Ranks | None = None,
 ) -> Run:
     """A run at its start, or where it was stored; its caches are filled. origin: what it starts from, else
-    random. device: where its likelihood is. observed: of the only part, or of every one. chain: which of
-    several it is, that have random numbers and trees of their own.
+    random. device: where its likelihood is. observed: of the only part, or of every one, or what was
+    sent of them (seen.py). chain: which of several it is, that have random numbers and trees of their own.
+    beside: ranks that share the columns.
 
     Raises NumericalError where the start has no finite log-likelihood or prior."""
     from phloem.inference.time.compiled.run import REFRESH
 
-    there_on_device, parts = device == "gpu" and settings.use_data, as_parts(observed)
-    cells = time_cells(parts, model, whole=there_on_device)
-    characters = parsimony_room(cells.forest.parts, settings.use_data)
-    characters = characters._replace(price=PRICE * characters.price, per_length=_per_length(cells, model))
+    there_on_device = device == "gpu" and settings.use_data
+    parts = () if isinstance(observed, DatedSeen) else as_parts(observed)
+    beside = beside or Ranks()
+    seen = dated_seen(parts, model, settings, beside.size, there_on_device) if parts else observed
+    assert isinstance(seen, DatedSeen)
+    columns_of = Columns(beside, seen.dealt) if beside.size > 1 else None
+    cells = time_cells(seen.cells, seen.dealt[beside.number], model)
     ancestors = settings.use_data and settings.ancestors == "sampled"
-    there = _there(model) | {"model": cells.apart, "characters": len(characters.blocks) > 0}
+    there = _there(model) | {"model": cells.apart, "characters": len(seen.characters.blocks) > 0}
     there |= {"ancestors": ancestors, "categories": len(cells.forest.parts[0].process) > 1}
     there["walks"] = ancestors and can_walk(model)
-    costs = likelihood_costs(cells.forest.parts, there_on_device, ancestors)
-    chosen = chosen_moves(model, there, settings.move_weights, costs)
+    chosen = chosen_moves(model, there, settings.move_weights, seen.costs)
     by_ancestors = addresses(model) if ancestors else SUMMED
     moves, data = chosen[0], time_data(cells, model, settings, chosen, there_on_device, by_ancestors)
     columns = trace_columns(model)
@@ -137,7 +145,8 @@ def new_run(
     samples = stored[1] if stored else no_samples(len(columns.names), state.parent.shape[1], columns.n_sets)
     run = Run(
         number, settings, model, tuple(moves), columns, cells, data, state,
-        time_scratch(cells, data, state, characters, ancestral), samples, ancestral=ancestral,
+        time_scratch(cells, data, state, seen.characters, ancestral), samples, ancestral=ancestral,
+        columns_of=columns_of,
     )  # fmt: skip
     _write_model(run, int(state.slot[0]), proposed=False)
     if there_on_device:
@@ -149,14 +158,6 @@ def new_run(
     if not np.isfinite(state.log_likelihood + state.log_prior).all():
         raise NumericalError("a starting tree has no finite log-likelihood or prior density")
     return run if stored else replace(run, samples=extended(samples, [drawn(run)]))
-
-
-def _per_length(cells: Cells, model: TimeModel) -> np.ndarray:
-    """(K,) changes expected, in the columns of all parts of a clock, of a branch of length 1 by it."""
-    found = np.zeros(model.n_clocks)
-    for own, part in zip(cells.forest.parts, cells.forest.part_of):
-        found[own.first_lengths] += own.weights[~own.unobservable].sum() * cells.recipes.unit[part]
-    return found
 
 
 def _there(model: TimeModel) -> dict[str, bool]:
@@ -282,8 +283,20 @@ def _turns(run: Run, n: int, task: int) -> None:
                 _write_model(run, 1 - int(run.state.slot[0]), proposed=True)
             elif there is not None:
                 there.answer(run.data, run.state, run.scratch)
+            elif run.columns_of is not None:
+                _ask_others(run)
             else:
                 raise AssertionError("a move changed the neighbours of too many ancestors")
+
+
+def _ask_others(run: Run) -> None:
+    """What cells of other ranks come to, which have drawn the same."""
+    assert run.columns_of is not None
+    state, scratch, new = run.state, run.scratch, 1 - int(run.state.slot[0])
+    slopes = int(scratch.asked[SLOPES])
+    lengths, values = state.lengths[new].sum(), state.values[new].sum()
+    drawn = scratch.pending[RATIO], scratch.last[LAST_PRIOR], lengths, values, slopes
+    run.columns_of.gather(scratch.of_cells if slopes else scratch.of_cells[:, :1], drawn)
 
 
 def _write_model(run: Run, slot: int, proposed: bool) -> None:
@@ -299,6 +312,8 @@ def _write_model(run: Run, slot: int, proposed: bool) -> None:
             if recipes.rows[part, KIND] == COMPILED or not differs:
                 continue
         cell = int(np.searchsorted(run.data.part_of, part))  # its first, whose model the others share
+        if cell == len(run.data.part_of) or run.data.part_of[cell] != part:
+            continue  # another rank has it
         used = int(forest.cells[0][cell].slot[0])
         forest.set_model(0, cell, 1 - used if proposed else used, engine.site_model(part, values))
 

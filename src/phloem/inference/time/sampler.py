@@ -46,6 +46,7 @@ from phloem.inference.time.draws import HEIGHTS, RATES, STATES, trace_columns
 from phloem.inference.time.plain_prior import check_prior
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
 from phloem.inference.time.run import Run, advanced, drawn, new_run
+from phloem.inference.time.seen import dated_sent
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel
@@ -155,8 +156,8 @@ def sample(
 ) -> Sampled:
     """Run the chains to the end of settings.generations, or until they have converged; arguments and errors
     as of inference.mcmc.sampler.sample; origin: of all runs, None for a random one each. Every run has a
-    thread, and of several ranks each has whole runs."""
-    where = where or Where()
+    thread, and of several ranks each has whole runs, or some columns of one."""
+    where, parts, plain = where or Where(), as_parts(observed), plain if settings.use_data else None
     spread = where.spread(settings.n_runs, 1)
     prefix = prefix if spread.ranks.number == 0 else None
     checkpoint: Checkpoint | None = None
@@ -164,11 +165,9 @@ def sample(
     if prefix:
         checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}, state_type)
     stored = checkpoint.load() if checkpoint else None
-    runs = _new_runs((observed, model, settings, origin, where.device), spread, stored)
+    runs = _new_runs((parts, model, settings, origin, where.device), spread, stored)
     names = trace_columns(model).names
-    guard = Guard(
-        as_parts(observed), settings.n_chains, names, plain if settings.use_data else None, None, prefix
-    )
+    guard = Guard(parts, settings.n_chains, names, plain if spread.speaks else None, None, prefix)
     start = at = spread.ranks.broadcast(max((int(s.generation.flat[0]) for s, _ in stored or ()), default=0))
     runs = [any_advanced(run, at - run.generation) for run in runs]  # one may have been stopped before others
     for run in runs:
@@ -185,7 +184,8 @@ def sample(
         goal = each, expected_end(settings, diagnosis)
         report = reporter(progress, [run.cold for run in runs], goal, (begun, start), diagnosis)
         keep = checkpoint.save if checkpoint and spread.alone else None
-        runs = advance_all(any_advanced, runs, block, threads_of(settings, spread.ranks), report, keep)
+        threads = threads_of(settings, spread.ranks)
+        runs = advance_all(any_advanced, runs, block, threads, report, keep, spread.alone)
         last = (at := at + block) >= end
         for run in runs if last else ():
             guard.check_chains(run.number, _checked_draws(run))
@@ -235,13 +235,16 @@ def _new_runs(made_from: tuple, spread: Spread, stored: list | None) -> list[Any
     if not spread.alone:
         without = [(state, nothing_of(samples)) for state, samples in stored or ()]
         stored = spread.ranks.broadcast(without)
+    beside = spread.beside
+    if shared := beside.size > 1 and bool(spread.own.runs):
+        observed = dated_sent(beside, observed, model, settings)
     made = [
         (r, observed, model, settings, stored[r] if stored else None, origin, device) for r in spread.own.runs
     ]
     if settings.n_chains == 1:
-        return [new_run(*own) for own in made]
-    threads = max(1, threads_of(settings, spread.ranks) // max(1, len(made)))
-    return [new_coupled_run(*own, threads=min(threads, settings.n_chains)) for own in made]
+        return [new_run(*own, beside=beside) for own in made]
+    threads = 1 if shared else max(1, threads_of(settings, spread.ranks) // max(1, len(made)))
+    return [new_coupled_run(*own, min(threads, settings.n_chains), beside) for own in made]
 
 
 def first_kept(run: AnyRun) -> int:

@@ -14,7 +14,7 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.device import layouts_of
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND, ParsimonyRoom, Recipes
-from phloem.inference.mcmc.start import START, stream
+from phloem.inference.mcmc.start import START, chain_forest, stream
 from phloem.inference.time.ancestors.larger.memory import CodedMemory
 from phloem.inference.time.ancestors.sequences import Memory
 from phloem.inference.time.ancestors.start import table_of
@@ -72,18 +72,21 @@ class Origin:
 @dataclass(frozen=True, eq=False)
 class Cells:
     """The likelihood of a chain: its forest, and memory of the way down, which the tables point to; recipes:
-    of its model. apart: whether that has so many numbers that they are not in the joint Hamiltonian move."""
+    of its model. apart: whether that has so many numbers that they are not in the joint Hamiltonian move.
+    first: number of the first cell here among all; clock_of: (L',) of all cells."""
 
     recipes: Recipes
     apart: bool
     forest: Forest
     downs: np.ndarray
     memory: list[DownArrays]
+    first: int
+    clock_of: np.ndarray
 
 
-def time_cells(observed: Sequence[Observations], model: TimeModel, whole: bool = False) -> Cells:
-    """The cells of one chain, their models those of the starting numbers. whole: one for all columns of a
-    part."""
+def dated_cells(observed: Sequence[Observations], model: TimeModel, whole: bool = False) -> list[Part]:
+    """The cells of a chain, whoever has them, their models those of the starting numbers. whole: one for all
+    columns of a part."""
     parts = list[Part]()
     for i, data in enumerate(observed):
         site_model = model.engine.site_model(i, model.engine.space.start())
@@ -99,13 +102,19 @@ def time_cells(observed: Sequence[Observations], model: TimeModel, whole: bool =
                 "classes of sites with branch lengths of their own have no dates", hint="Leave +H out."
             )
         parts += [part] if whole else column_ranges(part, len(parts))
-    forest = Forest(parts, 1, hangs=False)
+    return parts
+
+
+def time_cells(parts: Sequence[Part], own: range, model: TimeModel) -> Cells:
+    """Of all cells those that are here."""
+    forest = chain_forest(parts, own, 1, evaluates=False, hangs=False)
     memory = [down_arrays(own, pre_order_vectors([own])) for own in forest.parts]
     downs = np.array([[address_of(array) for array in own] for own in memory], np.int64)
     recipes = recipes_of(model.engine)
     free = sum(b.n_coordinates for b in model.space.blocks if b.name in model.of_substitution - model.fixed)
     apart = bool((recipes.rows[:, KIND] == COMPILED).all()) and free >= MANY_NUMBERS
-    return Cells(recipes, apart, forest, downs, memory)
+    first_lengths = np.array([part.first_lengths for part in parts], np.int64)
+    return Cells(recipes, apart, forest, downs, memory, own.start, first_lengths)
 
 
 def likelihood_costs(parts: Sequence[Part], on_device: bool, ancestors: bool = False) -> Costs:
@@ -157,6 +166,8 @@ def time_data(
         addresses=cells.forest.addresses[0],
         downs=cells.downs,
         part_of=np.asarray(cells.forest.part_of, np.int64),
+        first_cell=cells.first,
+        clock_of=cells.clock_of,
         recipes=recipes,
         model_from=model.model_from,
         model_moves=(taken & of_model).any(axis=1).astype(np.uint8),
@@ -341,6 +352,7 @@ def time_scratch(
         slope=vectors[2],
         kick=vectors[3],
         scale=vectors[4],
+        of_cells=np.zeros((len(data.clock_of), 1 + n + e)),
         by_length=np.zeros((n_clocks, n)),
         by_height=np.zeros(n),
         by_deviation=np.zeros((n_clocks, n)),

@@ -112,7 +112,7 @@ def note_value(rows, fields, last):
 
 @uncounted
 def note_model(addresses, asked, other):
-    """Say in a part's cell which of its models the slopes are of (likelihood.add_model_slopes). other: that
+    """Say in a part's cell which of its models the slopes are of (model_slopes.add_model_slopes). other: that
     the proposal's is another than the accepted one."""
     slot = int64_at(addresses[SLOT], (2,))
     slot[1] = 1 - slot[0] if asked[OTHER_MODEL] != 0 and other != 0 else slot[0]

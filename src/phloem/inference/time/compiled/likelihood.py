@@ -9,24 +9,18 @@ from typing import NamedTuple
 from phloem.density.traits import FRESH, Lineage
 from phloem.density.traits import SLOPES as TRAIT_SLOPES
 from phloem.hardware.numba_compile import uncounted
-from phloem.inference.mcmc.compiled.model import category_rates, model_differs, set_model
+from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import mark_moved
 from phloem.inference.mcmc.records import (
-    ALPHA,
     COMPILED,
-    FREQUENCIES,
-    INVARIABLE,
     KIND,
-    MATRIX,
-    MORE_SHARES,
-    RATE,
-    SHARES,
 )
 from phloem.inference.time.ancestors.sequences import SLOPES as ANCESTORS_SLOPES
 from phloem.inference.time.ancestors.sequences import TAKE, VALUE
 from phloem.inference.time.compiled.ancestors import ask_ancestors
 from phloem.inference.time.compiled.by_address import ANSWER, TRAIT
 from phloem.inference.time.compiled.density import add_number_slopes, prior_of
+from phloem.inference.time.compiled.model_slopes import add_model_slopes
 from phloem.inference.time.records import (
     CALLER,
     EVERYTHING,
@@ -44,23 +38,14 @@ from phloem.inference.time.records import (
 from phloem.pruning.cpu.cell import settle_cell
 from phloem.pruning.cpu.cell_loops import evaluate_cell, gradient_cell
 from phloem.pruning.cpu.cell_records import (
-    D_FREQUENCIES,
-    D_INVARIANT,
     D_LENGTHS,
-    D_RATE_MATRIX,
-    D_RATES,
-    D_WEIGHTS,
-    INVARIANT,
-    RATES,
     SLOT,
     ProposedTree,
-    cell_numbers,
 )
 from phloem.pruning.cpu.storage import float64_at, int64_at
 
 log_trait, answer = TRAIT.call, ANSWER.call
 SAME, WRITTEN, BY_CALLER = range(3)  # what is to be done about a proposal's model
-ALPHA_STEP = 1e-4  # relative, of differences of a gamma's category rates
 
 
 @uncounted
@@ -90,18 +75,20 @@ def propose_model(data, state, scratch, everything):
     old, new, found = state.slot[0], 1 - state.slot[0], SAME
     set_engine_numbers(data, state.values[old], scratch.engine[0])
     set_engine_numbers(data, state.values[new], scratch.engine[1])
-    for cell in range(data.part_of.shape[0]):
-        part = data.part_of[cell]
-        if cell > 0 and data.part_of[cell - 1] == part:
-            continue  # the cells of a part share its model
+    for part in range(data.recipes.rows.shape[0]):  # of those that other processes have alone, too
         differs = model_differs(data.recipes, part, scratch.engine[0], scratch.engine[1])
         if data.recipes.rows[part, KIND] != COMPILED:
             found = BY_CALLER if differs else found
         elif differs or everything:
+            found = max(found, WRITTEN)
+    for cell in range(data.part_of.shape[0]):
+        part = data.part_of[cell]
+        if cell > 0 and data.part_of[cell - 1] == part:
+            continue  # the cells of a part share its model
+        if data.recipes.rows[part, KIND] == COMPILED and is_other(data, scratch, part, everything):
             set_model(
                 data.recipes, part, scratch.engine[1], data.numbers[cell], data.addresses[cell], scratch
             )
-            found = max(found, WRITTEN)
     return found
 
 
@@ -115,9 +102,10 @@ def is_other(data, scratch, part, everything):
 
 @uncounted
 def evaluate(data, state, scratch, model_changed, reordered, everything):
-    """Log-likelihood of the proposal's slot; the cells compute what differs from the accepted state.
-    model_changed: whether some part's did; scratch.engine then has the numbers of both."""
-    old, new, total = state.slot[0], 1 - state.slot[0], 0.0
+    """Log-likelihoods of the proposal's slot by the cells here, into scratch.of_cells; these compute what
+    differs from the accepted state. model_changed: whether some part's did; scratch.engine then has the
+    numbers of both."""
+    old, new = state.slot[0], 1 - state.slot[0]
     tree = ProposedTree(
         state.left[new], state.right[new], state.parent[new], state.order[new], reordered, scratch.moved,
         state.lengths[new], state.lengths[old],
@@ -125,116 +113,50 @@ def evaluate(data, state, scratch, model_changed, reordered, everything):
     for cell in range(data.numbers.shape[0]):
         own, at = data.numbers[cell], data.addresses[cell]
         changed = model_changed and is_other(data, scratch, data.part_of[cell], everything)
-        total += evaluate_cell(own, at, tree, changed, everything, scratch.cell)
-    return total
+        value = evaluate_cell(own, at, tree, changed, everything, scratch.cell)
+        scratch.of_cells[data.first_cell + cell, 0] = value
 
 
 @uncounted
 def slopes(data, state, scratch, proposed, parameters):
-    """Log-likelihood, and its derivatives by branch lengths into scratch.by_length, of every clock, and, with
-    parameters, by the model's numbers into scratch.by_engine, else 0. proposed: of the proposal that was
-    evaluated last (1), or of the accepted state, which the proposal's slot holds a copy of (0)."""
-    old, new, total, by_length = state.slot[0], 1 - state.slot[0], 0.0, scratch.by_length
+    """Log-likelihoods by the cells here, and their derivatives by branch lengths and, with parameters, by the
+    model's numbers, else 0, into scratch.of_cells. proposed: of the proposal that was evaluated last (1), or
+    of the accepted state, which the proposal's slot holds a copy of (0)."""
+    old, new, n = state.slot[0], 1 - state.slot[0], state.parent.shape[1]
     tree = ProposedTree(
         state.left[new], state.right[new], state.parent[new], state.order[new], 0, scratch.moved,
         state.lengths[new], state.lengths[old],
     )  # fmt: skip
-    by_length[:] = 0.0
-    for i in range(scratch.by_engine.shape[0]):
-        scratch.by_engine[i] = 0.0
     for cell in range(data.numbers.shape[0]):
         own, at, down = data.numbers[cell], data.addresses[cell], data.downs[cell]
-        n = cell_numbers(own)
-        total += gradient_cell(own, at, down, tree, proposed, parameters, scratch.cell, scratch.down)
-        by_class = float64_at(down[D_LENGTHS], (n.length_classes, by_length.shape[1]))
-        for k in range(n.length_classes):
-            for x in range(by_length.shape[1]):
-                by_length[n.first_lengths + k, x] += by_class[k, x]
+        found = scratch.of_cells[data.first_cell + cell]
+        found[0] = gradient_cell(own, at, down, tree, proposed, parameters, scratch.cell, scratch.down)
+        by_class = float64_at(down[D_LENGTHS], (1, n))
+        for x in range(n):
+            found[1 + x] = by_class[0, x]
+        for i in range(1 + n, found.shape[0]):
+            found[i] = 0.0
         if parameters:
-            add_model_slopes(data, data.part_of[cell], own, at, down, scratch, proposed)
+            add_model_slopes(data, data.part_of[cell], own, at, down, scratch, proposed, found[1 + n :])
+
+
+@uncounted
+def add_cells(data, scratch, with_slopes):
+    """The log-likelihood from scratch.of_cells; with slopes its derivatives by branch lengths into
+    scratch.by_length, of every clock, and by the model's numbers into scratch.by_engine. Cells are added in
+    their order, whichever process has them."""
+    of_cells, by_length, by_engine, total = scratch.of_cells, scratch.by_length, scratch.by_engine, 0.0
+    n = by_length.shape[1]
+    if with_slopes:
+        by_length[:], by_engine[:] = 0.0, 0.0
+    for cell in range(of_cells.shape[0]):
+        total += of_cells[cell, 0]
+        if with_slopes:
+            for x in range(n):
+                by_length[data.clock_of[cell], x] += of_cells[cell, 1 + x]
+            for i in range(by_engine.shape[0]):
+                by_engine[i] += of_cells[cell, 1 + n + i]
     return total
-
-
-@uncounted
-def add_model_slopes(data, part, numbers, addresses, down, scratch, proposed):
-    """From derivatives by a part's matrices and rates to those by its numbers, in scratch.by_engine."""
-    row, n = data.recipes.rows[part], cell_numbers(numbers)
-    slot = int64_at(addresses[SLOT], (2,))[proposed]
-    if row[SHARES] >= 0 or row[FREQUENCIES] >= 0:
-        width = 4 if n.padded == 4 else n.padded
-        add_process_slopes(data, part, n, down, scratch, float64_at(down[D_RATE_MATRIX], (n.states, width)))
-    by_rate = float64_at(down[D_RATES], (n.categories,))
-    rates = float64_at(addresses[RATES], (2, n.categories))[slot]
-    if row[ALPHA] >= 0:
-        add_alpha_slope(data, part, n.categories, by_rate, rates, scratch)
-    if row[RATE] >= 0:
-        total = 0.0
-        for c in range(n.categories):
-            total += by_rate[c] * rates[c]
-        scratch.by_engine[row[RATE]] += total / scratch.engine[1, row[RATE]]
-    if row[INVARIABLE] >= 0:
-        p = float64_at(addresses[INVARIANT], (2,))[slot]
-        by_weight, total = float64_at(down[D_WEIGHTS], (n.categories,)), 0.0
-        for c in range(n.categories):
-            total += by_rate[c] * rates[c] / (1.0 - p) - by_weight[c] * data.recipes.weights[part, c]
-        by_p = float64_at(down[D_INVARIANT], (n.states + 1,))[n.states]
-        scratch.by_engine[row[INVARIABLE]] += total + by_p
-
-
-@uncounted
-def add_process_slopes(data, part, n, down, scratch, by_q):
-    """Q_ij = base_ij · shares_ij π_j / μ, μ = Σ_{i≠j} π_i base_ij · shares_ij π_j. With A_ij = dL/dQ_ij -
-    dL/dQ_ii: dL = Σ A_ij d(Q_ij μ) / μ - Σ A_ij Q_ij dμ / μ."""
-    recipes, row, s, out = data.recipes, data.recipes.rows[part], n.states, scratch.by_engine
-    values, base, share_of = scratch.engine[1], recipes.base[row[MATRIX]], recipes.share_of[part]
-    first, one, two = row[FREQUENCIES], row[SHARES], row[MORE_SHARES]
-    pi = values[first : first + s] if first >= 0 else recipes.frequencies[row[MATRIX], :s]
-    mean, level = 0.0, 0.0
-    for i in range(s):
-        for j in range(s):
-            if i != j and base[i, j] > 0.0:
-                rate = base[i, j] * (values[one + share_of[0, i, j]] if one >= 0 else 1.0)
-                rate *= values[two + share_of[1, i, j]] if two >= 0 else 1.0
-                mean += pi[i] * rate * pi[j]
-                level += (by_q[i, j] - by_q[i, i]) * rate * pi[j]
-    level /= mean
-    for i in range(s):
-        for j in range(s):
-            if i == j or base[i, j] <= 0.0:
-                continue
-            a = values[one + share_of[0, i, j]] if one >= 0 else 1.0
-            b = values[two + share_of[1, i, j]] if two >= 0 else 1.0
-            slope = (by_q[i, j] - by_q[i, i] - level * pi[i]) / mean
-            if one >= 0:
-                out[one + share_of[0, i, j]] += base[i, j] * b * pi[j] * slope
-            if two >= 0:
-                out[two + share_of[1, i, j]] += base[i, j] * a * pi[j] * slope
-            if first >= 0:
-                rate = base[i, j] * a * b
-                out[first + j] += rate * slope
-                out[first + i] -= level * rate * pi[j] / mean
-    if first >= 0:
-        at_root = float64_at(down[D_FREQUENCIES], (n.processes, s))[0]
-        constant = float64_at(down[D_INVARIANT], (s + 1,))
-        for i in range(s):
-            out[first + i] += at_root[i] + constant[i]
-
-
-@uncounted
-def add_alpha_slope(data, part, n_categories, by_rate, rates, scratch):
-    """By the shape of the rates: differences of the categories' rates, which cost no likelihood."""
-    recipes, row, total = data.recipes, data.recipes.rows[part], 0.0
-    alpha = scratch.engine[1, row[ALPHA]]
-    category_rates(recipes, part, alpha, n_categories, scratch.rates)
-    factor = 0.0
-    for c in range(n_categories):
-        if scratch.rates[c] > 1e-3:
-            factor = max(factor, rates[c] / scratch.rates[c])
-    for sign in (1.0, -1.0):
-        category_rates(recipes, part, alpha * math.exp(sign * ALPHA_STEP), n_categories, scratch.rates)
-        for c in range(n_categories):
-            total += sign * by_rate[c] * factor * scratch.rates[c]
-    scratch.by_engine[row[ALPHA]] += total / (2.0 * ALPHA_STEP * alpha)
 
 
 class Wanted(NamedTuple):
@@ -274,7 +196,7 @@ def assess(data, state, scratch, wanted):
             set_engine_numbers(data, state.values[new], scratch.engine[1])
             weigh_prior_slopes(scratch)
         if wanted.likelihood and data.use_data != 0:
-            if wanted.answered:
+            if wanted.answered and data.on_device != 0:
                 likelihood = scratch.last[LAST_LIKELIHOOD]
             elif data.ancestors != 0:
                 likelihood = sampled_ancestors(data, state, scratch, wanted)
@@ -283,17 +205,26 @@ def assess(data, state, scratch, wanted):
                 if likelihood != likelihood:
                     return math.nan
             else:
-                if wanted.proposed:
-                    likelihood = evaluate(
-                        data, state, scratch, wanted.model_changed, int(wanted.reordered), wanted.everything
-                    )
-                if wanted.slopes:
-                    likelihood = slopes(data, state, scratch, int(wanted.proposed), wanted.parameters)
+                if not wanted.answered and ask_cells(data, state, scratch, wanted):
+                    return math.nan
+                likelihood = add_cells(data, scratch, wanted.slopes)
             if wanted.slopes:
                 weigh_slopes(scratch)
         prior = scratch.power[OF_PRIOR] * prior + scratch.power[OF_LIKELIHOOD] * likelihood
     scratch.last[LAST_LIKELIHOOD] = likelihood
     return prior if prior < math.inf else -math.inf  # what overflows, or is no number, is no state to be in
+
+
+@uncounted
+def ask_cells(data, state, scratch, wanted):
+    """What is wanted, by the cells here, into scratch.of_cells; returns whether others are elsewhere, which
+    the caller is to ask for as scratch.asked says."""
+    if wanted.proposed:
+        evaluate(data, state, scratch, wanted.model_changed, int(wanted.reordered), wanted.everything)
+    if wanted.slopes:
+        slopes(data, state, scratch, int(wanted.proposed), wanted.parameters)
+    scratch.asked[OTHER_MODEL], scratch.asked[SLOPES] = wanted.model_changed, wanted.slopes
+    return data.numbers.shape[0] < scratch.of_cells.shape[0]
 
 
 @uncounted
@@ -323,7 +254,8 @@ def sampled_ancestors(data, state, scratch, wanted):
             scratch.by_engine[i] = 0.0
         if wanted.parameters:
             own = data.numbers[0], data.addresses[0], data.downs[0]
-            add_model_slopes(data, 0, own[0], own[1], own[2], scratch, int(wanted.proposed))
+            proposed = int(wanted.proposed)
+            add_model_slopes(data, 0, own[0], own[1], own[2], scratch, proposed, scratch.by_engine)
     return value
 
 
