@@ -1,5 +1,5 @@
-"""How processes share the chains of `phloem mcmc`: runs, chains of a run, columns of a chain, as far as each
-saves more than messages take."""
+"""How processes share the chains of `phloem mcmc` and `phloem time`: runs, chains of a run, columns of a
+chain, as far as each saves more than messages take."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.spread import (
     DEAR_SUMS,
     DEAR_SWAPS,
+    HARDLY,
     SWAP_SECONDS,
     Share,
     columns_seconds,
@@ -19,6 +20,7 @@ from phloem.inference.mcmc.spread import (
     useful_columns,
     useful_ranks,
 )
+from phloem.inference.time.settings import TimeSettings
 from phloem.pruning.gpu.cost import ChainPlan, advise_chains
 from phloem.pruning.interface import Problem
 
@@ -85,6 +87,31 @@ def divide(problems: Sequence[Problem], chains: ChainSettings, there: Processes)
         slowest = max(len(share.runs) * seconds(len(share.chains)) for share in busy)
     shared = any(share.chains and len(share.chains) < n_chains for share in given)
     return Division(size, useful, beside, given, slowest + swap * shared, why)
+
+
+RUNS_FIRST = "too few for another part of every run"
+
+
+def divide_dated(problems: Sequence[Problem], chains: TimeSettings, there: Processes) -> Division:
+    """Of `phloem time`, where a run's chains stay together, in threads; where its columns are divided, one
+    chain is asked of after the other. problems: of every part of the data."""
+    n_runs, n_chains, most = chains.n_runs, chains.n_chains, there.size // chains.n_runs
+    none, plan = [None] * len(problems), ChainPlan(1, 1, chains.expected_generations)
+    advice = advise_chains(problems, plan, 1, none)
+    each = advice.gpu_seconds if there.gpu else advice.cpu_seconds
+    in_threads = -(-n_chains // min(there.threads, n_chains)) * each
+    n_cells = 1 if there.gpu else sum(map(cells_of_chain, problems))
+    beside, why = 1, there.whole or (DEAR_SUMS if n_cells > 1 else "there is too little to divide")
+    if there.whole is None and most > 1:
+        beside = useful_columns(n_cells, most, 1, each, there.message)
+    divided = n_chains * columns_seconds(n_cells, beside, 1, each, there.message)
+    if beside > 1 and divided * HARDLY < in_threads:
+        why = why if beside < most else RUNS_FIRST
+    else:
+        beside, divided = 1, in_threads
+    given = shares(n_runs, 1, there.size // beside, 1)
+    slowest = divided * max(len(share.runs) for share in given)
+    return Division(there.size, 1, beside, given, slowest, why)
 
 
 def cells_of_chain(problem: Problem) -> int:

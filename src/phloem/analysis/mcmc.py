@@ -123,7 +123,7 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
         started(data, start.origin, selection.reason)
     make_room(prefix, files, settings.redo)
     identity = chain_identity(settings, data.model_text())
-    made_of = (data.structure, chains, start.tree) if where.ranks_a_chain > 1 else None
+    made_of = data.structure, chains, start.tree
     here.broadcast((settings, where.ranks_a_run, where.ranks_a_chain, made_of))
     sampled = _sampled(settings, data, start, where, identity, progress)
     if chains.stones:
@@ -165,8 +165,8 @@ def assist_mcmc() -> bool:
     message_seconds(here)
     settings, *how, made_of = here.broadcast(None)
     where = Where(settings.device, here, *how)
-    if where.of_columns:  # it is sent those that it needs
-        structure, chains, tree = made_of
+    structure, chains, tree = made_of
+    if not where.reads(chains.n_runs, chains.n_chains):  # it is sent the columns that it needs, or needs none
         sample((), structure, chains, start_tree=tree, where=where)
         return True
     data = chain_input(settings)

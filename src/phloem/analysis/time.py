@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from phloem.analysis.division import Processes, divide_dated
 from phloem.analysis.json_record import json_text
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
@@ -24,7 +25,13 @@ from phloem.analysis.time_record import (
     write_checks,
     write_past,
 )
-from phloem.analysis.time_start import time_origin, time_selection, with_engine, with_usual_samples
+from phloem.analysis.time_start import (
+    problems_of,
+    time_origin,
+    time_selection,
+    with_engine,
+    with_usual_samples,
+)
 from phloem.analysis.time_traits import routes_of, states_along, write_trait
 from phloem.density import clocks
 from phloem.density.tree_priors.tree_prior import LEVEL
@@ -32,13 +39,13 @@ from phloem.errors import InputError
 from phloem.hardware.limits import require_memory, require_time
 from phloem.hardware.machine import usable_cores
 from phloem.hardware.notice import on_first_compilation
-from phloem.hardware.ranks import ranks
+from phloem.hardware.ranks import Ranks, ranks
 from phloem.inference.mcmc.checkpoint import KEPT, state_path
 from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.run import Device
-from phloem.inference.mcmc.sampler import Progress, Where
+from phloem.inference.mcmc.sampler import Progress, Where, threads_of
 from phloem.inference.mcmc.settings import chain_length
-from phloem.inference.mcmc.spread import shares, shares_text
+from phloem.inference.mcmc.spread import message_seconds
 from phloem.inference.time.draws import RATES, past
 from phloem.inference.time.predictive import Check, predictive_checks
 from phloem.inference.time.sampler import (
@@ -120,15 +127,14 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
     device: Device = "gpu" if selection.engine == "gpu" else "cpu"
     settings = replace(settings, device=device)
     origin, here = time_origin(settings, data), ranks()
-    if here.size > 1:
-        divided = shares_text(shares(chains.n_runs, 1, here.size, 1), here.how, "a run is not divided")
-        selection = replace(selection, reason=f"{selection.reason}; {divided}")
+    where, divided = _divided(chains, data, here, device)
+    selection = replace(selection, reason=selection.reason + divided)
     if started is not None:
         started(data, selection.reason)
     for file in [*files, str(report_path(prefix))] if settings.redo else ():
         Path(file).unlink(missing_ok=True)
-    here.broadcast((settings, origin))
-    sampled = _sampled(settings, data, origin, time_identity(settings, data.model), progress)
+    here.broadcast((settings, origin, where.ranks_a_chain, data.model))
+    sampled = _sampled(settings, data, origin, where, time_identity(settings, data.model), progress)
     if chains.stones:
         return _stones(settings, data, sampled, selection, files)
     result = _summarised(settings, data, sampled, selection, files)
@@ -153,20 +159,46 @@ def assist_time() -> bool:
     here = ranks()
     if here.number == 0:
         return False
-    settings, origin = here.broadcast(None)
-    _sampled(settings, time_input(settings), origin, {})
+    message_seconds(here)
+    settings, origin, ranks_a_chain, model = here.broadcast(None)
+    where = Where(settings.device, here, ranks_a_chain=ranks_a_chain)
+    if where.reads(settings.chains.n_runs, 1):
+        _sampled(settings, time_input(settings), origin, where, {})
+    else:  # it is sent the columns that it needs, or needs none
+        sample((), model, settings.chains, origin=origin, where=where)
     return True
 
 
 def _sampled(
-    settings: TimeTreeSettings, data: TimeInput, origin: Origin | None, identity: dict, progress=None
+    settings: TimeTreeSettings,
+    data: TimeInput,
+    origin: Origin | None,
+    where: Where,
+    identity: dict,
+    progress=None,
 ) -> Sampled:
     """What the chains draw, here and in other processes. settings.device: cpu or gpu."""
     assert settings.device != "auto"
     plain = plain_time_likelihood(data.alignments, data.model)
     observed = data.observed()
     made_from = observed, data.model, settings.chains, settings.file_prefix, identity, progress
-    return sample(*made_from, plain, origin, Where(settings.device, ranks()))
+    return sample(*made_from, plain, origin, where)
+
+
+def _divided(chains: TimeSettings, data: TimeInput, here: Ranks, device: Device) -> tuple[Where, str]:
+    """How processes share runs and columns, and that for people."""
+    if here.size == 1:
+        return Where(device, here), ""
+    whole = None
+    if device == "gpu":
+        whole = "the columns of a chain are not divided among GPUs"
+    elif not chains.use_data:
+        whole = "a prior has no columns to divide"
+    elif chains.ancestors == "sampled":
+        whole = "columns are not divided where ancestors are sampled"
+    there = Processes(here.size, threads_of(chains, here), message_seconds(here), device == "gpu", whole)
+    division = divide_dated(problems_of(data), chains, there)
+    return Where(device, here, ranks_a_chain=division.ranks_a_chain), f"; {division.text(here.how)}"
 
 
 def _stones(

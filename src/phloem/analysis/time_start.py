@@ -108,7 +108,7 @@ def time_selection(settings: TimeTreeSettings, data: TimeInput) -> Selection:
     if settings.device == "auto" and why is not None:
         return chains_on_cpu(f"chosen: {why}", threads)
     plan = ChainPlan(chains.n_runs, chains.n_chains, chains.expected_generations)
-    return select_chains(settings.device, lambda: _problems(data), plan, chains.threads)
+    return select_chains(settings.device, lambda: problems_of(data), plan, chains.threads)
 
 
 def _models(data: TimeInput) -> list[SiteModel]:
@@ -116,7 +116,7 @@ def _models(data: TimeInput) -> list[SiteModel]:
     return [engine.site_model(i, engine.space.start()) for i in range(len(engine.parts))]
 
 
-def _problems(data: TimeInput) -> list[Problem]:
+def problems_of(data: TimeInput) -> list[Problem]:
     """On a random tree: it has more distinct columns than a good one."""
     taxa = data.taxa
     tree = replace(uniform_unrooted(len(taxa), np.random.default_rng(1)), taxa=taxa)

@@ -68,10 +68,15 @@ class Where:
     ranks_a_run: int = 1 << 30
     ranks_a_chain: int = 1
 
-    @property
-    def of_columns(self) -> bool:
-        """Whether another process, which has the data, sends this one its columns of a chain."""
-        return self.ranks.number % self.ranks_a_chain > 0
+    def reads(self, n_runs: int, n_chains: int) -> bool:
+        """Whether this process is to have the data: of those that have a chain the first, which sends the
+        others their columns."""
+        n = self.ranks_a_chain
+        group, given = (
+            self.ranks.number // n,
+            shares(n_runs, n_chains, self.ranks.size // n, self.ranks_a_run),
+        )
+        return self.ranks.number % n == 0 and group < len(given) and bool(given[group].chains)
 
     def spread(self, n_runs: int, n_chains: int) -> Spread:
         """Of all ranks at the same time."""
@@ -95,7 +100,7 @@ def sample(
     """Run the chains to the end of settings.generations, or until they have converged.
 
     prefix: of the trace files and of the checkpoint; None: all stays in memory. observed: of every part of
-    structure; nothing where of_columns. identity: what must be equal to resume. Numbers depend neither on
+    structure; nothing unless where.reads. identity: what must be equal to resume. Numbers depend neither on
     threads nor on ranks. start_tree: that chains start near, unless resumed. plain: what the guard compares
     with. Of several ranks the first writes. InputError: another's checkpoint; NumericalError: the guard."""
     where, parts, plain = where or Where(), as_parts(observed), plain if settings.use_data else None

@@ -206,7 +206,7 @@ def columns_sampled(size: int, n_chains: int, ranks_a_chain: int):
     def work(ranks):
         plain = plain_likelihood(halves, structure)
         where = Where("cpu", ranks, ranks_a_chain=ranks_a_chain)
-        if where.of_columns:  # it has no data but what it is sent
+        if not where.reads(1, n_chains):  # it has no data but what it is sent
             return sample((), structure, settings, where=where)
         return sample(data, structure, settings, None, None, None, None, plain, where)
 
