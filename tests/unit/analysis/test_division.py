@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from phloem import read_alignment
-from phloem.analysis.division import Processes, cells_of_chain, divide
+from phloem.analysis.division import Processes, cells_of_chain, divide, divide_dated
 from phloem.data.patterns import site_patterns
 from phloem.inference.mcmc import spread
 from phloem.inference.mcmc.settings import ChainSettings
+from phloem.inference.time.settings import TimeSettings
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import engine_problem
 from phloem.tree.layout import tree_layout
@@ -63,3 +64,20 @@ def test_chains_come_first(problems):
     assert "too little to divide" in divide(small, ONE, Processes(3, 1, 0.0)).text("")
     hidden = replace(problems[0], ascertained=np.arange(problems[0].tip_codes.shape[1]) < 1)
     assert cells_of_chain(hidden) == 1
+
+
+def test_columns_of_dated_runs(problems):
+    chains = TimeSettings(n_runs=2)
+    two = divide_dated(problems, chains, Processes(2, 1, 0.0))
+    assert (two.ranks_a_chain, two.busy) == (1, 2) and "whole runs" in two.text("")
+    five = divide_dated(problems, chains, Processes(5, 4, 0.0))
+    assert (five.ranks_a_chain, five.busy) == (2, 4)
+    assert five.text("").endswith("which 2 share, 1 idle: too few for another part of every run")
+    assert five.seconds < two.seconds < divide_dated(problems, chains, Processes(1, 1, 0.0)).seconds
+    assert divide_dated(problems, chains, Processes(4, 1, 1.0)).busy == 2
+    # a run's chains are in threads, unless processes share their columns
+    coupled = replace(chains, n_chains=3)
+    assert divide_dated(problems, coupled, Processes(4, 4, 0.0)).ranks_a_chain == 1
+    assert divide_dated(problems, coupled, Processes(12, 2, 0.0)).ranks_a_chain == 6
+    whole = divide_dated(problems, chains, Processes(4, 1, 0.0, whole="of a reason"))
+    assert whole.busy == 2 and whole.text("").endswith("2 idle: of a reason")

@@ -15,7 +15,7 @@ from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc import seen, spread, weights
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.recipes import observations
-from phloem.inference.mcmc.records import ChainState
+from phloem.inference.mcmc.records import BY_MODEL, COMPILED, KIND, ChainState
 from phloem.inference.mcmc.sampler import Where, sample
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.spread import Share, own_state, shares, shares_text, useful_ranks, whole_state
@@ -321,7 +321,7 @@ def test_dated_trees_do_not_depend_on_the_number_of_ranks(dated, monkeypatch):
         assert same(alone, found) and found.diagnosis == alone.diagnosis
         assert found.generations == alone.generations
     right = time_sampler.new_run
-    monkeypatch.setattr(time_sampler, "new_run", lambda r, *a: replace(right(r % 2, *a), number=r))
+    monkeypatch.setattr(time_sampler, "new_run", lambda r, *a, **b: replace(right(r % 2, *a, **b), number=r))
     assert not same(alone, dated(3))
 
 
@@ -343,4 +343,79 @@ def test_dated_trees_go_on_on_another_number_of_ranks(dated, tmp_path):
     once = dated(1, str(tmp_path / "y"))
     assert longer.resumed_at == 400 and same(longer, once)
     for name in ("run1.log", "run3.log", "run2.trees", "ckp.run3.samples"):
+        assert (tmp_path / f"x.{name}").read_bytes() == (tmp_path / f"y.{name}").read_bytes(), name
+
+
+# Columns of a dated chain, of two parts with models of their own.
+
+
+@pytest.fixture
+def in_columns(monkeypatch):
+    """One run, in cells of some tens of columns, on so many ranks. The second part's model is one that only
+    Python makes."""
+    monkeypatch.setattr("phloem.pruning.cpu.cell_memory.RANGE_ENTRIES", 100)
+    monkeypatch.setattr("phloem.pruning.cpu.cell_memory.RANGE_COLUMNS", 1)
+    halves = [replace(DENGUE, codes=half.copy()) for half in np.array_split(DENGUE.codes, 2, axis=1)]
+    models = [model_for_alignment(text, half) for text, half in zip(("HKY", "GTR+R2"), halves)]
+    parts = [
+        PartModel(f"p{i}", model, half.n_sites, 1.0) for i, (model, half) in enumerate(zip(models, halves))
+    ]
+    dates = read_dates(ROOT / "tests/golden/time_trees/data/dengue4.dates.tsv", DENGUE.taxa)
+    ages = np.stack(dates.ages, 1)
+    model = time_model(structure_of_parts(parts), TreeModel(), DENGUE.taxa, ages, dates.latest)
+    usual = TimeSettings(n_runs=1, generations=400, sample_every=20, check_every=200)
+
+    def work(size: int, prefix: str | None = None, **more):
+        settings = replace(usual, **more)
+
+        def each(ranks):
+            where = Where("cpu", ranks, ranks_a_chain=size // settings.n_runs)
+            if not where.reads(settings.n_runs, 1):  # it has no data but what it is sent
+                return sample_dated((), model, settings, where=where)
+            plain = time_sampler.plain_time_likelihood(halves, model)
+            data = [observations(half) for half in halves]
+            return sample_dated(data, model, settings, prefix, plain=plain, where=where)
+
+        return on_ranks(size, each)
+
+    return work
+
+
+def test_columns_of_dated_chains_do_not_depend_on_the_number_of_ranks(in_columns, monkeypatch):
+    one = in_columns(1)
+    run = one.runs[0]
+    tried = {move.name: n for move, n in zip(run.moves, run.state.tried)}
+    assert tried["hamilton"] > 0 and len(run.data.clock_of) == 10 and run.samples.n == 21
+    assert run.data.recipes.rows[:, KIND].tolist() == [COMPILED, BY_MODEL]
+    for size in (2, 3, 5):
+        found = in_columns(size)
+        assert same(one, found), size
+        assert found.runs[0].data.numbers.shape[0] < 10
+    own = {"n_chains": 2, "tuning_generations": 100}
+    assert same(in_columns(1, **own), in_columns(2, **own))
+    right = spread.Columns.gather
+
+    def wrong(self, values, drawn):
+        right(self, values, drawn)
+        values[:] = np.sort(values, axis=0)
+
+    monkeypatch.setattr(spread.Columns, "gather", wrong)  # planted: another order of the sums
+    assert not same(one, in_columns(2))
+
+
+def test_slopes_of_own_cells_alone_are_seen(in_columns, monkeypatch):
+    right = spread.Columns.gather
+    monkeypatch.setattr(
+        spread.Columns, "gather", lambda self, values, drawn: right(self, values[:, :1], drawn)
+    )
+    with pytest.raises(NumericalError, match="round differently"):
+        in_columns(2)
+
+
+def test_columns_of_dated_chains_go_on_on_another_number_of_ranks(in_columns, tmp_path):
+    for prefix, sizes in (("x", (3, 2)), ("y", (1, 1))):
+        in_columns(sizes[0], str(tmp_path / prefix), generations=200, tuning_generations=150)
+        longer = in_columns(sizes[1], str(tmp_path / prefix), tuning_generations=150)
+        assert longer.resumed_at == 200
+    for name in ("run1.log", "run1.trees", "ckp.run1.samples"):
         assert (tmp_path / f"x.{name}").read_bytes() == (tmp_path / f"y.{name}").read_bytes(), name
