@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.density import clocks, deviations, local_clocks
+from phloem.density.space import Space
 from phloem.density.terms.compiled.dispatch import block_table
 from phloem.density.traits import trait_density, trait_memory
 from phloem.errors import InputError
@@ -171,17 +172,7 @@ def time_data(
         recipes=recipes,
         model_from=model.model_from,
         model_moves=(taken & of_model).any(axis=1).astype(np.uint8),
-        blocks=Blocks(
-            first=space.offsets[:-1].copy(),
-            size=np.diff(space.offsets),
-            coordinate=space.coordinate_offsets[:-1].copy(),
-            support=np.where(free, [SUPPORT.get(b.support, FIXED) for b in space.blocks], FIXED).astype(
-                np.int64
-            ),
-            low=np.array([b.lower for b in space.blocks], np.float64),
-            high=np.array([b.upper for b in space.blocks], np.float64),
-            taken=taken.astype(np.uint8),
-        ),
+        blocks=_blocks(space, free, taken),
         priors=block_table(space, model.priors),
         clock=_clock(model),
         tree_density=by_address.TREE_PRIOR.address(model.tree_prior.density),
@@ -198,6 +189,20 @@ def time_data(
         trait=model.trait.record(space, model.trait_reference) if model.trait else NO_TRAIT,
         trait_density=by_address.TRAIT.address(trait_density) if model.trait else 0,
         **ancestors,
+    )
+
+
+def _blocks(space: Space, free: np.ndarray, taken: np.ndarray) -> Blocks:
+    """free: (b,) whether each is not fixed; taken as Blocks has it."""
+    support = np.where(free, [SUPPORT.get(b.support, FIXED) for b in space.blocks], FIXED)
+    return Blocks(
+        first=space.offsets[:-1].copy(),
+        size=np.diff(space.offsets),
+        coordinate=space.coordinate_offsets[:-1].copy(),
+        support=support.astype(np.int64),
+        low=np.array([b.lower for b in space.blocks], np.float64),
+        high=np.array([b.upper for b in space.blocks], np.float64),
+        taken=taken.astype(np.uint8),
     )
 
 
