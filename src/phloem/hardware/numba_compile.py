@@ -8,6 +8,7 @@ import os
 import uuid
 from collections.abc import Callable
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numba
@@ -26,6 +27,7 @@ from numba.extending import intrinsic, register_model, typeof_impl
 from phloem.hardware.notice import compilation_begins
 from phloem.hardware.numba_cache import cache_on_disk
 from phloem.hardware.numba_records import Reference, read_whole
+from phloem.hardware.numba_typing import remember_answers
 
 _functions: list[Any] = []
 
@@ -38,6 +40,7 @@ def _number_symbols_from_anew() -> None:
     FunctionIdentity._unique_ids = itertools.count(uuid.uuid4().int >> 64)
 
 
+remember_answers()
 _number_symbols_from_anew()
 os.register_at_fork(after_in_child=_number_symbols_from_anew)
 
@@ -57,6 +60,30 @@ class _Code(JITCodeLibrary):
 
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        for bitcode in self._called().values():
+            self._final_module.link_in(binding.parse_bitcode(bitcode))
+        super().finalize()
+
+    def _called(self) -> dict[bytes, bytes]:
+        """Everything that is called from here, as _pieces has it; what it asks of a process is asked here."""
+        found = dict[bytes, bytes]()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._dynamic_globals += library._dynamic_globals
+            found |= _pieces(library)
+        self._linking_libraries.clear()
+        return found
+
+
+def _pieces(library: Any) -> dict[bytes, bytes]:
+    """The code of a library and of all that it calls, function by function, as LLVM's bitcode by its digest."""
+    if not hasattr(library, "pieces"):
+        bitcode = library._get_module_for_linking().as_bitcode()
+        library.pieces = {sha256(bitcode).digest(): bitcode}
+    return library.pieces
 
 
 class _Compiler(Compiler):  # type: ignore[misc]
@@ -131,26 +158,25 @@ lower_constant(_PartType)(_nothing)
 
 
 class _Part(_Code):
-    """Code that only compiled code calls, with all that it calls, in LLVM's own form: optimising across
+    """Code that only compiled code calls, in LLVM's own form, beside that of all that it calls: optimising across
     functions and making machine code are left to what Python calls, where all parts come together. Numba
     would do both for every function, and so many times for one that is called from deep down."""
 
     def finalize(self) -> None:
         self._raise_if_finalized()
-        for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        called = self._called()
         self._finalize_dynamic_globals()
         self._finalized = True
+        self.pieces = _pieces(self) | called
 
-    def serialize_using_object_code(self) -> tuple[str, bytes]:
-        return self.name, self._get_module_for_linking().as_bitcode()
+    def serialize_using_object_code(self) -> tuple[str, tuple[bytes, ...]]:
+        return self.name, tuple(self.pieces.values())
 
     @classmethod
-    def restored(cls, codegen: Any, state: tuple[str, bytes]) -> _Part:
+    def restored(cls, codegen: Any, state: tuple[str, tuple[bytes, ...]]) -> _Part:
         """From what serialize_using_object_code made."""
         self = cls(codegen, state[0])
-        self._final_module, self._finalized = binding.parse_bitcode(state[1]), True
+        self.pieces, self._finalized = {sha256(bitcode).digest(): bitcode for bitcode in state[1]}, True
         return self
 
 
