@@ -67,6 +67,7 @@ _CPU = (
     "differences/cpu/",
     "density/terms/compiled/",
     "inference/mcmc/compiled/",
+    "hardware/numba_answers",
     "hardware/numba_cache",
     "hardware/numba_compile",
     "hardware/numba_records",

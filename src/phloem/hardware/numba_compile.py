@@ -25,9 +25,9 @@ from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, register_model, typeof_impl
 
 from phloem.hardware.notice import compilation_begins
+from phloem.hardware.numba_answers import remember_answers
 from phloem.hardware.numba_cache import cache_on_disk
 from phloem.hardware.numba_records import Reference, read_whole
-from phloem.hardware.numba_typing import remember_answers
 
 _functions: list[Any] = []
 
@@ -79,7 +79,7 @@ class _Code(JITCodeLibrary):
 
 
 def _pieces(library: Any) -> dict[bytes, bytes]:
-    """The code of a library and of all that it calls, function by function, as LLVM's bitcode by its digest."""
+    """The code of a library and of all that it calls, function by function: LLVM's bitcode by its digest."""
     if not hasattr(library, "pieces"):
         bitcode = library._get_module_for_linking().as_bitcode()
         library.pieces = {sha256(bitcode).digest(): bitcode}
@@ -158,9 +158,9 @@ lower_constant(_PartType)(_nothing)
 
 
 class _Part(_Code):
-    """Code that only compiled code calls, in LLVM's own form, beside that of all that it calls: optimising across
-    functions and making machine code are left to what Python calls, where all parts come together. Numba
-    would do both for every function, and so many times for one that is called from deep down."""
+    """Code that only compiled code calls, in LLVM's own form, beside that of all that it calls: linking,
+    optimising across functions and making machine code are left to what Python calls, where all parts come
+    together. Numba would do so for every function, and many times for one that is called from deep down."""
 
     def finalize(self) -> None:
         self._raise_if_finalized()

@@ -11,10 +11,12 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from llvmlite.binding import parse_bitcode
 from numba.core import types
 from numba.core.caching import IndexDataCacheFile
-from numba.core.errors import LoweringError
+from numba.core.errors import LoweringError, TypingError
 
+from phloem.hardware import numba_answers
 from phloem.hardware import numba_cache as kept
 from phloem.hardware import numba_compile as door
 from phloem.pruning.cpu import schedule
@@ -127,9 +129,12 @@ def test_only_what_python_calls_becomes_machine_code():
     part = next(iter(branch.inside.overloads.values()))
     engine = part.library.codegen._engine
     assert not engine.is_symbol_defined(part.fndesc.llvm_func_name)
-    assert {f.name for f in part.library.get_defined_functions()} >= {
-        part.fndesc.llvm_func_name, next(iter(leaf.inside.overloads.values())).fndesc.llvm_func_name,
-    }  # fmt: skip
+    beyond = next(iter(leaf.inside.overloads.values()))
+    names = [part.fndesc.llvm_func_name, beyond.fndesc.llvm_func_name]
+    pieces = [parse_bitcode(code) for code in part.library.pieces.values()]
+    there = [{f.name for f in piece.functions if not f.is_declaration} for piece in pieces]
+    assert names[0] in there[0] and [names[1] in own for own in there].count(True) == 1
+    assert names[1] not in there[0]
     own = next(iter(root.overloads.values()))
     assert engine.is_symbol_defined(own.fndesc.llvm_func_name)
 
@@ -177,3 +182,57 @@ def test_a_caller_by_address_is_compiled_without_what_it_calls():
         through(0, numbers)
     with pytest.raises(LoweringError, match="by its address wants"):
         through(doubles.address(sum_of), np.arange(4.0)[::2].reshape(2, 1))
+
+
+def test_what_depends_on_types_alone_is_asked_once(monkeypatch):
+    """And a failure again, as what is unknown may be made known."""
+    asked, ask = [], numba_answers._ask
+    monkeypatch.setattr(numba_answers, "_ask", lambda *given: asked.append(given[2]) or ask(*given))
+    monkeypatch.setattr(numba_answers, "_answers", {})
+
+    def sums(x):
+        return x + x + (x + x)
+
+    assert door.compiled(sums, cache=False)(2.5) == 10.0
+    assert asked.count((types.float64, types.float64)) == 1
+    for _ in range(2):
+        with pytest.raises(TypingError):
+            door.compiled(lambda x: x + "a", cache=False)(2.5)
+    assert len([args for args in asked if types.unicode_type in map(types.unliteral, args)]) >= 2
+
+
+def test_parts_hold_all_that_they_call(tmp_path):
+    """A part from the cache and one just compiled are linked where Python calls, what both call once."""
+    (tmp_path / "nested.py").write_text(NESTED)
+    script = "import nested; print(nested.{}(3.0))"
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for name, expected in (("first", "9.0"), ("both", "21.0"), ("both", "21.0")):
+        code = [sys.executable, "-c", script.format(name)]
+        done = subprocess.run(code, env=env, capture_output=True, text=True)
+        assert done.stdout.strip() == expected, done.stderr
+
+
+NESTED = """
+from phloem.hardware.numba_compile import compiled
+
+@compiled
+def deep(x):
+    return x * x
+
+@compiled
+def above(x):
+    return deep(x)
+
+@compiled
+def beside(x):
+    return deep(x) + x
+
+@compiled
+def first(x):
+    return above(x)
+
+@compiled
+def both(x):
+    return above(x) + beside(x)
+"""

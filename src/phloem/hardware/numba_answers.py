@@ -1,7 +1,7 @@
 """What Numba works out again and again while it compiles, remembered.
 
-Which form of + two float64 numbers have is found by asking a dozen templates, each of which looks its answer up
-under all of the compiler's flags: a fifth of the time to compile phloem's chains went into some hundred
+Which form of + two float64 numbers have is found by asking a dozen templates, each of which looks its answer
+up under all of the compiler's flags: a tenth of the time to compile phloem's chains went into some hundred
 questions asked ten thousand times. An answer depends on the types alone.
 """
 
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba.core.types import functions
+from numba.core.types.functions import BaseFunction
 
-_ask = functions.BaseFunction.get_call_type
+_ask = BaseFunction.get_call_type
 _answers: dict[int, tuple[Any, dict]] = {}
 
 
 def _get_call_type(function: Any, context: Any, args: tuple, kws: dict) -> Any:
-    """As numba.types.BaseFunction.get_call_type, of which only the answers are kept, not the failures."""
+    """As BaseFunction.get_call_type, of which only the answers are kept, not the failures."""
     if kws:
         return _ask(function, context, args, kws)
     # by the object: the answer to a question is kept in it, too, for when code is generated
@@ -28,4 +28,4 @@ def _get_call_type(function: Any, context: Any, args: tuple, kws: dict) -> Any:
 
 def remember_answers() -> None:
     """From now on, for whatever this process compiles."""
-    functions.BaseFunction.get_call_type = _get_call_type
+    BaseFunction.get_call_type = _get_call_type  # type: ignore[method-assign, assignment]
