@@ -14,6 +14,7 @@ from numba.core.caching import IndexDataCacheFile
 
 _PACKAGE = Path(__file__).parents[1]
 _HERE, _BEGAN, _late = _PACKAGE, time.time(), set[Path]()
+_DOOR = Path(__file__).with_name("numba_compile.py")
 _IMPORT = re.compile(r"^from phloem\.?([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
@@ -68,8 +69,9 @@ def _digest_of(words: bytes) -> str:
 
 @cache
 def _sources_digest(file: Path) -> str:
-    """SHA-256 over a file and all files of phloem that it imports, directly or not."""
-    waiting, found = [file], {}
+    """SHA-256 over a file, what compiles it, which it may know nothing of, and all files of phloem that these
+    import, directly or not."""
+    waiting, found = [file, _DOOR], {}
     while waiting:
         file = waiting.pop()
         if file not in found and file.is_file():

@@ -169,14 +169,14 @@ class _Part(_Code):
         self._finalized = True
         self.pieces = _pieces(self) | called
 
-    def serialize_using_object_code(self) -> tuple[str, tuple[bytes, ...]]:
-        return self.name, tuple(self.pieces.values())
+    def serialize_using_object_code(self) -> tuple[str, dict[bytes, bytes]]:
+        return self.name, self.pieces
 
     @classmethod
-    def restored(cls, codegen: Any, state: tuple[str, tuple[bytes, ...]]) -> _Part:
+    def restored(cls, codegen: Any, state: tuple[str, dict[bytes, bytes]]) -> _Part:
         """From what serialize_using_object_code made."""
         self = cls(codegen, state[0])
-        self.pieces, self._finalized = {sha256(bitcode).digest(): bitcode for bitcode in state[1]}, True
+        self.pieces, self._finalized = state[1], True
         return self
 
 

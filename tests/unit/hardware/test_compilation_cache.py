@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
 from phloem.hardware import numba_cache as kept
 from phloem.hardware.numba_compile import compiled
+from unit.hardware.other_process import told_elsewhere
 
 
 def digest(monkeypatch, folder, **files) -> str:
@@ -51,6 +48,18 @@ def test_the_stamp_follows_imports(monkeypatch, tmp_path):
     assert digest(monkeypatch, tmp_path, other="y = 2\n") == first
     assert digest(monkeypatch, tmp_path, deep="x = 2\n") != first
     assert digest(monkeypatch, tmp_path, deep=deep) == first
+
+
+def test_the_stamp_follows_what_compiles(monkeypatch, tmp_path):
+    """Also of a file that imports none of it: what is kept is in the form of the compiler of its day."""
+    door = tmp_path / "door.py"
+    door.write_text("x = 1\n")
+    monkeypatch.setattr(kept, "_DOOR", door)
+    first = digest(monkeypatch, tmp_path, run="x = 1\n")
+    door.write_text("x = 2\n")
+    assert digest(monkeypatch, tmp_path) != first
+    door.write_text("x = 1\n")
+    assert digest(monkeypatch, tmp_path) == first
 
 
 @pytest.mark.parametrize("kind", [kept._Files, IndexDataCacheFile])
@@ -119,16 +128,12 @@ def test_code_from_the_cache_and_code_just_compiled_keep_their_names_apart(count
     """Functions made by one function have one name, and Numba's number. The control: numbers as Numba counts
     them, in a process that has compiled two more functions than the one whose code is in the cache."""
     (tmp_path / "linked.py").write_text(LINKED)
-    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 
     def told(function, first):
         count = COUNTED.format(first) if counted else ""
         lines = ["import linked", "from numba.core.bytecode import FunctionIdentity", count]
         code = "\n".join([*lines, f"print(*(linked.{function}(kind) for kind in range(4)))"])
-        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return [float(word) for word in done.stdout.split()]
+        return [float(word) for word in told_elsewhere(tmp_path, code).split()]
 
     assert told("calls_first", 1) == [0, 1, 2, 3]
     assert (told("calls_both", 3) == [0, 2, 4, 6]) is not counted

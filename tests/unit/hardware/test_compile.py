@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from phloem.hardware import numba_answers
 from phloem.hardware import numba_cache as kept
 from phloem.hardware import numba_compile as door
 from phloem.pruning.cpu import schedule
+from unit.hardware.other_process import told_elsewhere
 
 FOLDER = Path(door.__file__).parents[1] / "pruning" / "cpu"
 
@@ -154,11 +154,7 @@ def test_parts_of_another_process_are_found_on_disk(tmp_path):
     )
     found = []
     for name in ("one", "two", "two"):
-        run = subprocess.run(
-            [sys.executable, "-c", script, name], cwd=tmp_path, capture_output=True, check=True, text=True,
-            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
-        )  # fmt: skip
-        found.append(run.stdout.split("\n")[:3])
+        found.append(told_elsewhere(tmp_path, script, name).split("\n")[:3])
     assert found == [["4", "0", "too large"], ["8", "1", "too large"], ["8", "0", "too large"]]
 
 
@@ -202,15 +198,11 @@ def test_what_depends_on_types_alone_is_asked_once(monkeypatch):
 
 
 def test_parts_hold_all_that_they_call(tmp_path):
-    """A part from the cache and one just compiled are linked where Python calls, what both call once."""
+    """A part from the cache and one just compiled are linked where Python calls."""
     (tmp_path / "nested.py").write_text(NESTED)
     script = "import nested; print(nested.{}(3.0))"
-    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     for name, expected in (("first", "9.0"), ("both", "21.0"), ("both", "21.0")):
-        code = [sys.executable, "-c", script.format(name)]
-        done = subprocess.run(code, env=env, capture_output=True, text=True)
-        assert done.stdout.strip() == expected, done.stderr
+        assert told_elsewhere(tmp_path, script.format(name)).strip() == expected
 
 
 NESTED = """

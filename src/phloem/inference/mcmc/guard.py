@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -41,12 +41,25 @@ from phloem.tree.layout import tree_layout
 from phloem.tree.tree import Tree
 
 GUARD_EVERY = 100_000  # chain-generations of a run: less than 1 % of the time for any data (docs/mcmc.md)
-LARGEST_DIFFERENCE = {"log-likelihood": 1e-8, "log prior": 1e-6}  # relative: a prior may hold large powers
 ENOUGH_SAMPLES = 20  # with one log-likelihood and several trees
 
 MOST_IN_VAIN = 50_000  # proposals; tuned moves have a tenth accepted and more
 
 BLOCK_BYTES = 1 << 28  # of messages at once
+
+
+class Carried(NamedTuple):
+    """What samples hold, in this order: what it is called, by people and in reports, and how much two ways to
+    add it up may differ, relative."""
+
+    name: str
+    key: str
+    allowed: float
+
+
+LOG_LIKELIHOOD = Carried("log-likelihood", "log_likelihood", 1e-8)
+LOG_PRIOR = Carried("log prior", "log_prior", 1e-6)  # which may hold large powers
+CARRIED = LOG_LIKELIHOOD, LOG_PRIOR
 
 
 class Counts(Protocol):
@@ -148,6 +161,16 @@ class Guard:
         """The cold chain's samples from number `first` (at least 1) on: those whose turn it is, and that they
         change; and that proposals are accepted. NumericalError where one is wrong, or none differs, or a
         chain has accepted none of its last MOST_IN_VAIN proposals."""
+        self._check_moves(run, state)
+        period = samples.generation * self.n_chains // GUARD_EVERY
+        for i in range(first, samples.n):
+            if period[i] != period[i - 1]:
+                self._compare(run, 0, samples, i)
+        if self.plain is not None and first < samples.n and self._constant(samples):
+            for i in range(samples.n - ENOUGH_SAMPLES, samples.n):  # far apart nothing depends on lengths
+                self._compare(run, 0, samples, i, "the log-likelihood stays the same while trees change")
+
+    def _check_moves(self, run: int, state: Counts) -> None:
         counts = zip(np.atleast_2d(state.tried).sum(axis=1), np.atleast_2d(state.accepted).sum(axis=1))
         for rank, (tried, accepted) in enumerate(counts):
             before = self.still.get((run, rank))
@@ -160,24 +183,16 @@ class Guard:
                     "checkpoint are kept. If no number has a prior that is next to fixed, send the alignment "
                     "and the command to phloem's authors."
                 )
-        period = samples.generation * self.n_chains // GUARD_EVERY
-        for i in range(first, samples.n):
-            if period[i] != period[i - 1]:
-                self._compare(run, 0, samples, i)
-        if self.plain is not None and first < samples.n and self._constant(samples):
-            for i in range(samples.n - ENOUGH_SAMPLES, samples.n):  # far apart nothing depends on lengths
-                self._compare(run, 0, samples, i, "the log-likelihood stays the same while trees change")
 
     def _compare(self, run: int, rank: int, samples: Samples, i: int, what: str = "") -> None:
         """what: what is odd about the log-likelihood; else that it is not the reference's."""
         drawn = samples.tree_and_numbers(i, self.names)
-        for column, name, plain in ((0, "log-likelihood", self.plain), (1, "log prior", self.prior)):
-            if plain is None:
-                continue
-            found, expected = float(samples.numbers[i, column]), plain(*drawn)
-            if not abs(found - expected) <= LARGEST_DIFFERENCE[name] * max(abs(expected), 1.0):
-                told = (name == "log-likelihood" and what) or f"the {name} is not that of the reference"
-                self._stop((run, rank, name), samples, i, told, expected)
+        for column, (plain, told) in enumerate(((self.plain, what), (self.prior, ""))):
+            if plain is not None:
+                expected = plain(*drawn)
+                if differs(float(samples.numbers[i, column]), expected, CARRIED[column].allowed):
+                    told = told or f"the {CARRIED[column].name} is not that of the reference"
+                    self._stop((run, rank, column), samples, i, told, expected)
 
     def _constant(self, samples: Samples) -> bool:
         """One log-likelihood in the last samples, whose trees or numbers differ, where data could tell."""
@@ -189,19 +204,19 @@ class Guard:
         )
 
     def _stop(
-        self, of: tuple[int, int, str], samples: Samples, i: int, what: str, expected: float
+        self, of: tuple[int, int, int], samples: Samples, i: int, what: str, expected: float
     ) -> NoReturn:
-        """of: the run, the rank of heat, and what differs."""
-        run, rank, name = of
-        generation, found = int(samples.generation[i]), float(samples.numbers[i, int(name == "log prior")])
+        """of: the run, the rank of heat, and which of what is carried differs."""
+        run, rank, column = of
+        generation, found = int(samples.generation[i]), float(samples.numbers[i, column])
         tree = Tree(self.observed[0].taxa, samples.parent[i], samples.lengths[i], rooted=False)
         report = {
             "what": what,
             "run": run + 1,
             "heat_rank": rank,
             "generation": generation,
-            name.replace(" ", "_").replace("-", "_"): _number(found),
-            f"reference_{name.replace(' ', '_').replace('-', '_')}": _number(expected),
+            CARRIED[column].key: _number(found),
+            f"reference_{CARRIED[column].key}": _number(expected),
             "tree": write_newick(tree, precision=17),
             "trees_of_sets": [write_newick(replace(tree, lengths=x), precision=17) for x in samples.sets[i]],
             "numbers": samples.tree_and_numbers(i, self.names)[2],
@@ -214,11 +229,21 @@ class Guard:
             told = (
                 f" {file} holds the tree and the parameters: send it with the alignment to phloem's authors."
             )
-        raise NumericalError(
-            f"this is an error in phloem, and the run was stopped: {what} (run {run + 1}, heat rank {rank}, "
-            f"generation {generation:,}: {found!r}, by the reference {expected!r}). Samples up to the last "
-            f"checkpoint are kept.{told}"
-        )
+        where = f"run {run + 1}, heat rank {rank}, generation {generation:,}"
+        raise stopped(f"{what} ({where}: {found!r}, by the reference {expected!r})", told)
+
+
+def differs(found: float, expected: float, allowed: float, slack: float = 0.0) -> bool:
+    """Whether what is carried along is not what the plain path finds, but for a share of it and slack."""
+    return not abs(found - expected) <= allowed * max(abs(expected), 1.0) + slack
+
+
+def stopped(what: str, told: str = "") -> NumericalError:
+    """The error of a run that carries along what is wrong. told: where more is said."""
+    return NumericalError(
+        f"this is an error in phloem, and the run was stopped: {what}. Samples up to the last checkpoint are "
+        f"kept.{told}"
+    )
 
 
 def report_path(prefix: str) -> Path:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from phloem.inference.mcmc.guard import Guard, Plain, plain_prior
 from phloem.inference.mcmc.recipes import Observations
 from phloem.inference.mcmc.run import Device, Run, advanced, as_parts, new_run
 from phloem.inference.mcmc.samples import Samples, draw, extended, no_samples, trace_columns
-from phloem.inference.mcmc.seen import sent
+from phloem.inference.mcmc.seen import seen_of, sent
 from phloem.inference.mcmc.settings import ChainSettings
-from phloem.inference.mcmc.spread import Spread, Swaps, merged_samples, shares, whole_state
+from phloem.inference.mcmc.spread import Share, Spread, Swaps, merged_samples, shares, whole_state
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.mcmc.trace_files import TraceFiles
 from phloem.tree.tree import Tree
@@ -71,19 +72,19 @@ class Where:
     def reads(self, n_runs: int, n_chains: int) -> bool:
         """Whether this process is to have the data: of those that have a chain the first, which sends the
         others their columns."""
-        n = self.ranks_a_chain
-        group, given = (
-            self.ranks.number // n,
-            shares(n_runs, n_chains, self.ranks.size // n, self.ranks_a_run),
-        )
-        return self.ranks.number % n == 0 and group < len(given) and bool(given[group].chains)
+        group, place = divmod(self.ranks.number, self.ranks_a_chain)
+        given = self._given(n_runs, n_chains)
+        return place == 0 and group < len(given) and bool(given[group].chains)
 
     def spread(self, n_runs: int, n_chains: int) -> Spread:
         """Of all ranks at the same time."""
         n = self.ranks_a_chain
         assert n == 1 or n * n_runs * n_chains <= self.ranks.size
-        given = shares(n_runs, n_chains, self.ranks.size // n, self.ranks_a_run)
-        return Spread(self.ranks, given, n, self.ranks.groups_of(n))
+        return Spread(self.ranks, self._given(n_runs, n_chains), n, self.ranks.groups_of(n))
+
+    def _given(self, n_runs: int, n_chains: int) -> tuple[Share, ...]:
+        """What each group of processes that share a chain has."""
+        return shares(n_runs, n_chains, self.ranks.size // self.ranks_a_chain, self.ranks_a_run)
 
 
 def sample(
@@ -154,7 +155,9 @@ def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:
     parts, structure, settings, start_tree, device = made_from
     own, runs = spread.own, []
     shared = spread.beside.size > 1 and bool(own.runs)
-    observed = sent(spread.beside, parts, structure, settings) if shared else parts
+    size = spread.beside.size
+    made = partial(seen_of, parts, structure, settings, size, whole=False)
+    observed = sent(spread.beside, made) if shared else parts
     states = spread.ranks.broadcast([state for state, _ in stored])
     threads = max(1, threads_of(settings, spread.ranks) // max(1, len(own.runs)))
     for r in own.runs:

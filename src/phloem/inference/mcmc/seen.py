@@ -6,8 +6,9 @@ others theirs: these never hold the alignment, nor the columns of others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -31,10 +32,13 @@ class Seen:
     dealt: tuple[range, ...]
     characters: ParsimonyRoom
 
-    def of(self, number: int) -> Seen:
+    def of(self, number: int) -> Self:
         """What that process needs."""
         own = self.dealt[number]
         return replace(self, cells=tuple(c if i in own else _empty(c) for i, c in enumerate(self.cells)))
+
+
+AnySeen = TypeVar("AnySeen", bound=Seen)
 
 
 def _empty(part: Part) -> Part:
@@ -55,15 +59,20 @@ def seen_of(
     n_tips = len(parts[0].taxa)
     moves = chosen_moves(structure, n_tips, settings.move_weights)
     cells = tuple(start.chain_cells(parts, structure, settings, whole))
-    dealt = dealt_cells([cell_work(cell) for cell in cells], size) if size > 1 else (range(len(cells)),)
-    return Seen(n_tips, cells, dealt, parsimony_room(cells, any(move.move.parsimony for move in moves)))
+    return Seen(
+        n_tips, cells, dealt(cells, size), parsimony_room(cells, any(move.move.parsimony for move in moves))
+    )
 
 
-def sent(
-    beside: Ranks, parts: Sequence[Observations], structure: ChainModel, settings: ChainSettings
-) -> Seen:
-    """On every process of those that share a chain what it needs; only the first of them is given parts."""
+def dealt(cells: Sequence[Part], size: int) -> tuple[range, ...]:
+    """Those of each of so many processes."""
+    return dealt_cells([cell_work(cell) for cell in cells], size)
+
+
+def sent(beside: Ranks, seen: Callable[[], AnySeen]) -> AnySeen:
+    """On every process of those that share a chain what it needs; seen: of all, which the first of them finds
+    out, as it alone has the data."""
     if beside.number > 0:
         return beside.scatter(None)
-    found = seen_of(parts, structure, settings, beside.size, whole=False)
+    found = seen()
     return beside.scatter([found.of(k) for k in range(beside.size)])

@@ -11,22 +11,18 @@ import numpy as np
 from phloem.density import clocks, traits
 from phloem.density.calibrations import set_ancestors
 from phloem.density.tree_priors.tree_prior import Genealogy
-from phloem.errors import NumericalError
+from phloem.inference.mcmc.guard import LOG_PRIOR, differs, stopped
 from phloem.inference.time.run import Run
 from phloem.inference.time.start import DEVIATIONS
-
-LARGEST_DIFFERENCE = 1e-6  # relative: densities may hold large powers
 
 
 def check_prior(run: Run) -> None:
     """NumericalError where the log prior that a chain carries along is not that of its state."""
     found, expected = float(run.state.log_prior[0]), plain_log_prior(run)
-    if not abs(found - expected) <= LARGEST_DIFFERENCE * max(abs(expected), 1.0):
-        raise NumericalError(
-            "this is an error in phloem, and the run was stopped: the log prior is not that of the reference "
-            f"(run {run.number + 1}, generation {run.generation:,}: {found!r}, by the reference "
-            f"{expected!r}). Samples up to the last checkpoint are kept."
-        )
+    if differs(found, expected, LOG_PRIOR.allowed):
+        where = f"run {run.number + 1}, generation {run.generation:,}"
+        what = f"the {LOG_PRIOR.name} is not that of the reference"
+        raise stopped(f"{what} ({where}: {found!r}, by the reference {expected!r})")
 
 
 def plain_log_prior(run: Run) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ from phloem.inference.mcmc.sampler import (
     threads_of,
 )
 from phloem.inference.mcmc.samples import Samples
+from phloem.inference.mcmc.seen import sent
 from phloem.inference.mcmc.spread import Spread
 from phloem.inference.time.ancestors.reference import check_memory
 from phloem.inference.time.coupled import (
@@ -46,7 +48,7 @@ from phloem.inference.time.draws import HEIGHTS, RATES, STATES, trace_columns
 from phloem.inference.time.plain_prior import check_prior
 from phloem.inference.time.records import JOINT, OF_HAMILTON, TimeState
 from phloem.inference.time.run import Run, advanced, drawn, new_run
-from phloem.inference.time.seen import dated_sent
+from phloem.inference.time.seen import dated_seen
 from phloem.inference.time.settings import TimeSettings
 from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel
@@ -237,7 +239,7 @@ def _new_runs(made_from: tuple, spread: Spread, stored: list | None) -> list[Any
         stored = spread.ranks.broadcast(without)
     beside = spread.beside
     if shared := beside.size > 1 and bool(spread.own.runs):
-        observed = dated_sent(beside, observed, model, settings)
+        observed = sent(beside, partial(dated_seen, observed, model, settings, beside.size, on_device=False))
     made = [
         (r, observed, model, settings, stored[r] if stored else None, origin, device) for r in spread.own.runs
     ]

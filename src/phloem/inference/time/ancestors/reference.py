@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phloem.errors import NumericalError
+from phloem.inference.mcmc.guard import differs, stopped
 from phloem.inference.time.ancestors.larger.branches import FLOOR
 from phloem.inference.time.ancestors.larger.memory import UNKNOWN, CodedMemory
 from phloem.inference.time.ancestors.sequences import Memory, unpacked
@@ -60,8 +60,6 @@ def check_memory(
     """NumericalError where a chain's log-likelihood, which it carries along, is not that of its sequences on
     a tree: parent (N,) and lengths (N,)."""
     expected, slack = log_joint(*codes_and_sets(memory), memory.category, tree, model)
-    if not abs(value - expected) <= LARGEST_DIFFERENCE * max(abs(expected), 1.0) + slack:
-        raise NumericalError(
-            "this is an error in phloem, and the run was stopped: the log-likelihood with ancestors is not "
-            f"that of the reference ({value!r}, {expected!r}). Samples up to the last checkpoint are kept."
-        )
+    if differs(value, expected, LARGEST_DIFFERENCE, slack):
+        what = "the log-likelihood with ancestors is not that of the reference"
+        raise stopped(f"{what} ({value!r}, {expected!r})")

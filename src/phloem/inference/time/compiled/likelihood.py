@@ -11,10 +11,7 @@ from phloem.density.traits import SLOPES as TRAIT_SLOPES
 from phloem.hardware.numba_compile import uncounted
 from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import mark_moved
-from phloem.inference.mcmc.records import (
-    COMPILED,
-    KIND,
-)
+from phloem.inference.mcmc.records import COMPILED, KIND
 from phloem.inference.time.ancestors.sequences import SLOPES as ANCESTORS_SLOPES
 from phloem.inference.time.ancestors.sequences import TAKE, VALUE
 from phloem.inference.time.compiled.ancestors import ask_ancestors
@@ -37,11 +34,7 @@ from phloem.inference.time.records import (
 )
 from phloem.pruning.cpu.cell import settle_cell
 from phloem.pruning.cpu.cell_loops import evaluate_cell, gradient_cell
-from phloem.pruning.cpu.cell_records import (
-    D_LENGTHS,
-    SLOT,
-    ProposedTree,
-)
+from phloem.pruning.cpu.cell_records import D_LENGTHS, SLOT, ProposedTree
 from phloem.pruning.cpu.storage import float64_at, int64_at
 
 log_trait, answer = TRAIT.call, ANSWER.call
