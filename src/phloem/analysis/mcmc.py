@@ -115,7 +115,7 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     selection = chains_selection(settings, data)
     device: Device = "gpu" if selection.engine == "gpu" else "cpu"
     settings = replace(settings, device=device)
-    start = chain_start(settings.start, data.alignments[data.largest], chains.branch_length_bounds)
+    start = chain_start(settings.start, data.alignments[data.largest], chains)
     here = ranks()
     where, divided = _divided(chains, data, here, device)
     selection = replace(selection, reason=selection.reason + divided)
@@ -170,7 +170,7 @@ def assist_mcmc() -> bool:
         sample((), structure, chains, start_tree=tree, where=where)
         return True
     data = chain_input(settings)
-    start = chain_start(settings.start, data.alignments[data.largest], settings.chains.branch_length_bounds)
+    start = chain_start(settings.start, data.alignments[data.largest], settings.chains)
     _sampled(settings, data, start, where, {})
     return True
 
@@ -187,7 +187,7 @@ def _sampled(
 def look_at(settings: McmcSettings) -> tuple[ChainInput, str, str]:
     """Data and models of an analysis, what its chains would start from, and where they would be evaluated."""
     data = chain_input(settings)
-    start = chain_start(settings.start, data.alignments[data.largest], settings.chains.branch_length_bounds)
+    start = chain_start(settings.start, data.alignments[data.largest], settings.chains)
     return data, start.origin, chains_selection(settings, data).reason
 
 
@@ -258,7 +258,7 @@ def _whole_columns(chains: ChainSettings, data: ChainInput, device: Device) -> s
         return "the columns of a chain are not divided among GPUs"
     if not chains.use_data:
         return "a prior has no columns to divide"
-    moves = chosen_moves(data.structure, len(data.taxa), chains.move_weights)
+    moves = chosen_moves(data.structure, len(data.taxa), chains.move_weights, chains.fixed_topology)
     if any(move.move.gradients for move in moves):
         return "columns are not divided where moves ask for gradients"
     return None
@@ -268,7 +268,7 @@ def _only_on_cpu(chains: ChainSettings, data: ChainInput) -> str | None:
     """What no GPU is asked about, as a clause."""
     if not chains.use_data:
         return "a prior needs no likelihood"
-    moves = chosen_moves(data.structure, len(data.taxa), chains.move_weights)
+    moves = chosen_moves(data.structure, len(data.taxa), chains.move_weights, chains.fixed_topology)
     if any(move.move.gradients for move in moves):
         return "moves that ask for gradients are made there only"
     values = data.structure.space.start()
@@ -323,7 +323,10 @@ def _summarised(
             )
         ),
         powers=tuple(tuple(run.state.powers.tolist()) for run in runs),
-        warnings=(*frozen_warnings(runs), *weak_evidence([r.samples for r in runs], data.taxa, first)),
+        warnings=(
+            *frozen_warnings(runs),
+            *weak_evidence([r.samples for r in runs], data.taxa, first, chains.fixed_topology),
+        ),
         seconds=sampled.seconds,
         speed=sampled.chain_generations / sampled.seconds,
         resumed_at=sampled.resumed_at,

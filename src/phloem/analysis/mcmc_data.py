@@ -155,6 +155,11 @@ def chain_input(settings: McmcSettings) -> ChainInput:
     if settings.outgroup is not None:
         taxon_of(settings.outgroup, pieces[0].alignment.taxa)
     kept = pieces[0].alignment.taxa
+    if settings.chains.fixed_topology and settings.constraint:
+        raise InputError(
+            "--constraint is of topologies that are sampled, and this one is fixed",
+            hint="Leave --constraint or --fixed-topology out.",
+        )
     return ChainInput(
         alignments,
         structure,
@@ -265,7 +270,7 @@ def _constraints(texts: Sequence[str], taxa: Sequence[str]) -> Constraints:
 _NAMED = {"omega", "frequencies", "alpha", "p_invariable", "weights", "mixture_weights"}
 
 
-def prior_text(structure: ChainModel, priors: Priors) -> str:
+def prior_text(structure: ChainModel, priors: Priors, fixed_topology: bool = False) -> str:
     """Priors of branch lengths, of topologies, and of those parameters that the models leave free: the usual
     ones but where --prior gives all parts another."""
     given = {text.split("=")[0].strip() for text in priors.others}
@@ -273,7 +278,8 @@ def prior_text(structure: ChainModel, priors: Priors) -> str:
     free -= {name for name in free if name.startswith("rate_") and "rates" in given}
     unit = " per nucleotide site" if any(part.site_length > 1 for part in structure.parts) else ""
     sets = f" of each of {structure.n_sets} sets" if structure.n_sets > 1 else ""
-    parts = [f"branch lengths{sets}{unit} {length_prior_text(priors.branch_lengths)}", "uniform topologies"]
+    parts = [f"branch lengths{sets}{unit} {length_prior_text(priors.branch_lengths)}"]
+    parts.append("a fixed topology" if fixed_topology else "uniform topologies")
     if PARTITION_RATES in structure.space:
         parts.append("flat Dirichlet shares of the rates of parts")
     blocks = [(block.name.split("{")[0], block.support) for block in structure.space.blocks]

@@ -47,16 +47,25 @@ class ChainStart:
     origin: str
 
 
-def chain_start(start: str, alignment: Alignment, bounds: tuple[float, float]) -> ChainStart:
+def chain_start(start: str, alignment: Alignment, chains: ChainSettings) -> ChainStart:
     """The start that `random`, `nj`, `bionj`, `upgma` or a file name stands for.
 
-    bounds: of the branch lengths; what lies outside becomes the bound. Every chain of every run perturbs the
-    tree by random interchanges of its own (inference.mcmc.start.perturbed). Errors: InputError for a
-    file that is not there or whose taxa are not the alignment's.
+    Branch lengths outside their bounds become the bound. Every chain of every run perturbs the
+    tree by random interchanges of its own (inference.mcmc.start.perturbed), or only its lengths, where the
+    topology is fixed. Errors: InputError for a file that is not there or whose taxa are not the alignment's,
+    and for a fixed topology that is none.
     """
+    bounds = chains.branch_length_bounds
+    if start == RANDOM and chains.fixed_topology:
+        raise InputError(
+            "a fixed topology is that of --start, and --start is random",
+            hint="Add --start FILE, a tree file, or --start bionj.",
+        )
     if start == RANDOM:
         return ChainStart(None, "a random tree for each chain")
     how = f"{n_interchanges(alignment.n_taxa)} random interchanges for each chain"
+    if chains.fixed_topology:
+        how = "its topology is fixed, lengths are perturbed for each chain"
     if start in METHODS:
         found = starting_tree(alignment, start, bounds[0])  # type: ignore[arg-type]
         return ChainStart(found.tree, f"{found.origin}; {how}")
@@ -67,7 +76,19 @@ def chain_start(start: str, alignment: Alignment, bounds: tuple[float, float]) -
             hint=f"Use {RANDOM}, {', '.join(METHODS)}, or a Newick or NEXUS file.",
         )
     tree = match_taxa(read_tree(start, allow_negative=True), alignment.taxa, file=start)
+    if chains.fixed_topology and not _binary(tree):
+        raise InputError(
+            "the tree has nodes with more than two branches below, and so says no topology to be fixed",
+            file=start,
+            hint="Resolve them, or sample topologies with --constraint for its splits.",
+        )
     return ChainStart(tree, f"{shown_file(start)}{_repaired(tree, bounds)}; {how}")
+
+
+def _binary(tree: Tree) -> bool:
+    """Whether an unrooted tree, however it is written, has no multifurcation."""
+    below = np.bincount(tree.parent[:-1], minlength=tree.n_nodes)
+    return bool((below[:-1] <= 2).all() and below[-1] <= 3)
 
 
 def _repaired(tree: Tree, bounds: tuple[float, float]) -> str:
@@ -307,7 +328,7 @@ def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
 _NEW = ("part", "without", "ordered", "character_states", "asc", "constraint")
 _NEW_OF_CHAINS = (
     "swap_every", "swap_seed", "constraints", "partial_constraints", "negative_constraints", "stones",
-    "stone_shape", "usual_weights",
+    "stone_shape", "usual_weights", "fixed_topology",
 )  # fmt: skip
 
 

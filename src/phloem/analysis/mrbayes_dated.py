@@ -47,6 +47,8 @@ def what_differs(divisions: Sequence[Division]) -> str:
         return ancestors if lengths.second.lower() == "fossilization" else ""
     if clock != "strict":
         return f" with clockvarpr={clock}: {_CLOCKS.get(clock, 'phloem time has other relaxed clocks')}"
+    if d.value("topologypr").word == "fixed":
+        return " with topologypr=fixed: phloem time samples topologies"
     if len(divisions) > 1:
         return f" with {len(divisions)} parts: dated trees of one part are read from a block"
     if d.datatype not in (*NUCLEOTIDES, "protein"):

@@ -45,7 +45,6 @@ _NOT_YET = {
     ("statefrmod", "directional"): "Choose statefrmod=stationary.",
     ("statefrmod", "mixed"): "Choose statefrmod=stationary.",
     ("brlenspr", "fixed"): "Leave it out: branch lengths are sampled.",
-    ("topologypr", "fixed"): "Leave it out: the topology is sampled.",
 }
 NUCLEOTIDES = ("dna", "rna")
 _OF_CLASSES = ("ny98omega1pr", "ny98omega3pr", "m3omegapr", "codoncatfreqs")

@@ -26,6 +26,11 @@ CHARACTER_STATES = typer.Option(
 START = typer.Option(
     "random", help="Starting trees: random, nj, bionj, upgma, or a tree file; perturbed for each chain."
 )
+FIXED_TOPOLOGY = typer.Option(
+    False,
+    "--fixed-topology",
+    help="The topology of --start holds; lengths and parameters are sampled.",
+)
 PREFIX = typer.Option(
     None, "--prefix", "-p", help="What the names of all files written begin with; the alignment's name."
 )
@@ -79,6 +84,7 @@ def mcmc(
     constraint: list[str] | None = CONSTRAINT,
     outgroup: str | None = typer.Option(None, help="Taxon that the consensus hangs from."),
     start: str = START,
+    fixed_topology: bool = FIXED_TOPOLOGY,
     prefix: str | None = PREFIX,
     settings: str | None = typer.Option(None, help="TOML file of options, as lines 'option = value'."),
     mrbayes_block: Literal["obey", "ignore"] = MRBAYES_BLOCK,
@@ -296,7 +302,7 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
         show_line(f"left out: columns {data.dropped}")
     for text in (*settings.told, *data.told):
         show_line(f"note:    {text}")
-    prior = "prior:   " + prior_text(data.structure, data.priors)
+    prior = "prior:   " + prior_text(data.structure, data.priors, c.fixed_topology)
     show_line(fill(prior, terminal_width(), subsequent_indent=" " * 9))
     show_line(
         f"chains:  {c.n_runs} runs of {c.n_chains} chains, heating {heating_text(c)}, seed {c.seed}, "

@@ -28,7 +28,6 @@ from phloem.tree.random import uniform_unrooted
 from phloem.tree.splits import robinson_foulds
 
 PRIMATES = Path(__file__).resolve().parents[3] / "examples/primates.nex"
-BOUNDS = (1e-8, 100.0)
 SHORT = ChainSettings(generations=3000, sample_every=50, check_every=1000, tuning_generations=500, n_chains=2)
 
 
@@ -56,7 +55,7 @@ def test_sequences_without_a_common_site_have_no_clock_like_tree():
 
 def starts(primates, start: str, n_chains: int = 3):
     structure = structure_of_model(model_for_alignment("HKY+FO+G4", primates))
-    tree = chain_start(start, primates, BOUNDS).tree
+    tree = chain_start(start, primates, SHORT).tree
     chains = replace(SHORT, n_chains=n_chains)
     return new_run(0, observations(primates), structure, chains, tree).state
 
@@ -73,14 +72,14 @@ def test_a_tree_file_with_lengths_missing_and_negative(primates, tmp_path):
     lengths[0], lengths[1] = np.nan, -0.1
     file = str(tmp_path / "t.nwk")
     write_trees(file, replace(tree, taxa=primates.taxa, lengths=lengths))
-    found = chain_start(file, primates, BOUNDS)
+    found = chain_start(file, primates, SHORT)
     assert robinson_foulds(found.tree, replace(tree, taxa=primates.taxa)) == 0
     assert "1 missing lengths" in found.origin and "1 lengths moved" in found.origin
     with pytest.raises(InputError, match="neither a kind of start nor a file"):
-        chain_start("bioNJ", primates, BOUNDS)
+        chain_start("bioNJ", primates, SHORT)
     write_trees(file, tree)
     with pytest.raises(InputError, match="'t1'"):
-        chain_start(file, primates, BOUNDS)
+        chain_start(file, primates, SHORT)
 
 
 def test_the_start_is_recorded_and_guards_the_checkpoint(tmp_path, monkeypatch):

@@ -144,7 +144,9 @@ ALIKE = 0.5  # of the splits of starting trees
 FEW, MANY = 50.0, 200.0  # effective samples of a split, and of the log-likelihood
 
 
-def weak_evidence(samples: Sequence[Samples], taxa: tuple[str, ...], first: int) -> list[str]:
+def weak_evidence(
+    samples: Sequence[Samples], taxa: tuple[str, ...], first: int, fixed_topology: bool = False
+) -> list[str]:
     """One sentence where the runs' first trees share most of their splits, and one where the presence of some
     split has few effective samples although the log-likelihood has many: modes are rarely crossed, and runs
     that agree may all have missed some."""
@@ -152,7 +154,7 @@ def weak_evidence(samples: Sequence[Samples], taxa: tuple[str, ...], first: int)
     starts = split_table([s.tree_sample(taxa).select(slice(1)) for s in samples])
     own = [set(row[row >= 0].tolist()) - set(np.flatnonzero(starts.trivial)) for row in starts.which]
     shared = [len(a & b) / max(len(a), 1) for i, a in enumerate(own) for b in own[i + 1 :]]
-    if len(taxa) > 5 and shared and np.mean(shared) >= ALIKE:
+    if len(taxa) > 5 and not fixed_topology and shared and np.mean(shared) >= ALIKE:
         told.append(
             f"the runs started at trees that share {np.mean(shared):.0%} of their splits, so that their "
             "agreement says little; start from random trees (--start random)"

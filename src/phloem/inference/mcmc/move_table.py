@@ -65,12 +65,14 @@ def registered() -> Mapping[str, Move]:
     return {name: import_module(f"{moves.__name__}.{name}").MOVE for name in names}
 
 
-def available_moves(structure: ChainModel, n_tips: int) -> tuple[ChainMove, ...]:
+def available_moves(
+    structure: ChainModel, n_tips: int, fixed_topology: bool = False
+) -> tuple[ChainMove, ...]:
     """Every move that can change something: of lengths, of the topology, which can from four tips on
-    (extending moves then find three branches), and of every block of numbers."""
+    (extending moves then find three branches) and where it is not fixed, and of every block of numbers."""
     known = list(enumerate(registered().values()))
     found = [ChainMove(m.name, kind, m, m.weight) for kind, m in known if m.on == LENGTHS]
-    if n_tips > 3:
+    if n_tips > 3 and not fixed_topology:
         found += [ChainMove(m.name, kind, m, m.weight) for kind, m in known if m.on == TOPOLOGY]
     if structure.space.blocks:
         found += [ChainMove(m.name, kind, m, m.weight) for kind, m in known if m.on == NUMBERS]
@@ -84,10 +86,10 @@ def available_moves(structure: ChainModel, n_tips: int) -> tuple[ChainMove, ...]
 
 
 def chosen_moves(
-    structure: ChainModel, n_tips: int, weights: dict[str, float] | None
+    structure: ChainModel, n_tips: int, weights: dict[str, float] | None, fixed_topology: bool = False
 ) -> tuple[ChainMove, ...]:
     """The available moves with a weight, or those that weights names, with its weights."""
-    available = available_moves(structure, n_tips)
+    available = available_moves(structure, n_tips, fixed_topology)
     if weights is None:
         return tuple(m for m in available if m.weight > 0)
     names = [m.name for m in available]

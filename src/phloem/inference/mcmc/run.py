@@ -106,13 +106,16 @@ def new_run(
     beside = swaps.beside if swaps else Ranks()
     seen = seen_of(parts, structure, settings, beside.size, device == "gpu") if parts else observed
     assert isinstance(seen, Seen)
-    cells, moves = seen.cells, chosen_moves(structure, seen.n_tips, settings.move_weights)
+    cells = seen.cells
+    moves = chosen_moves(structure, seen.n_tips, settings.move_weights, settings.fixed_topology)
     here = range(settings.n_chains) if swaps is None else swaps.own
     there = settings.use_data and device == "gpu"
     columns_of = Columns(beside, seen.dealt) if beside.size > 1 else None
     own = range(len(cells)) if columns_of is None else columns_of.own
     forest = start.chain_forest(cells, own, len(here), settings.use_data and device == "cpu")
     data = start.chain_data(forest, structure, settings, moves, own.start)
+    if begin is None and settings.fixed_topology:
+        raise InputError("no tree says which topology is fixed", hint="Start from a tree.")
     if fresh := not isinstance(begin, ChainState):
         begin = start.chain_state(data, structure, moves, settings, number, begin)
     state = begin if swaps is None else own_state(begin, here)

@@ -57,7 +57,7 @@ def seen_of(
     from phloem.inference.mcmc.move_table import chosen_moves
 
     n_tips = len(parts[0].taxa)
-    moves = chosen_moves(structure, n_tips, settings.move_weights)
+    moves = chosen_moves(structure, n_tips, settings.move_weights, settings.fixed_topology)
     cells = tuple(start.chain_cells(parts, structure, settings, whole))
     return Seen(
         n_tips, cells, dealt(cells, size), parsimony_room(cells, any(move.move.parsimony for move in moves))

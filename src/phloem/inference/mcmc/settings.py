@@ -109,6 +109,7 @@ class ChainSettings:
     swap_every: generations between two tries to swap; swap_seed: of their random numbers, None: the seed.
     constraints: numbers of the tips of every split that all trees must have; partial_constraints,
     negative_constraints: as constraints.Constraints has them.
+    fixed_topology: all trees have that of the tree that chains start from.
     stones: 0 samples the posterior; else the marginal likelihood is estimated from so many power posteriors,
     at quantiles of Beta(stone_shape, 1) (inference/mcmc/stones.py).
     use_data: False samples the prior. repeats: work on distinct columns. move_weights: None takes MrBayes'
@@ -144,6 +145,7 @@ class ChainSettings:
     stones: int = 0
     stone_shape: float = 0.4
     usual_weights: bool = False
+    fixed_topology: bool = False
 
     def __post_init__(self) -> None:
         check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)

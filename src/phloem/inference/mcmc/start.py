@@ -43,7 +43,6 @@ from phloem.tree.tree import Tree
 
 # Streams of random words for every chain of every run, from one seed.
 
-
 SWAPS = 1_000_000  # chain number of a run's swap stream
 START = 1_000_001  # of its starting trees
 
@@ -57,7 +56,6 @@ def stream(seed: int, run: int, chain: int) -> np.ndarray:
 
 
 # Trees that chains start from: rooted binary arrays, the root on the branch of tip 0.
-
 
 START_LENGTH = 0.1  # of random trees, and of branches without a length in a tree given
 TIPS_AN_INTERCHANGE = 5  # a tree given is perturbed by one interchange for so many tips
@@ -109,12 +107,17 @@ def n_interchanges(n_tips: int) -> int:
     return -(-n_tips // TIPS_AN_INTERCHANGE) if n_tips > 3 else 0
 
 
-def perturbed(tree: StartTree, rng: np.random.Generator, splits: np.ndarray | None = None) -> StartTree:
+def perturbed(
+    tree: StartTree, rng: np.random.Generator, splits: np.ndarray | None = None, fixed: bool = False
+) -> StartTree:
     """The tree after n_interchanges random interchanges, so that chains do not start at one point.
 
     At a uniformly drawn internal branch a child of its lower end changes places with the sibling; both keep
-    the lengths of their branches. An interchange to a tree that does not obey splits is undone.
+    the lengths of their branches. An interchange to a tree that does not obey splits is undone. fixed:
+    only lengths are perturbed.
     """
+    if fixed:
+        return tree._replace(lengths=tree.lengths * np.exp(rng.normal(0, 0.5, len(tree.lengths))))
     parent, left, right = tree.parent.copy(), tree.left.copy(), tree.right.copy()
     root = len(parent) - 1
     n_tips = root // 2 + 1
@@ -285,7 +288,7 @@ def chain_state(
         if given is None:
             tree = random_tree(data.n_tips, rng, settings.topologies)
         else:
-            tree = perturbed(given, rng, data.splits)
+            tree = perturbed(given, rng, data.splits, settings.fixed_topology)
         parent[h], left[h], right[h], order[h] = tree[:4]
         lengths[h] = np.where(tree.lengths > 0, np.clip(tree.lengths, *bounds), 0.0)
     counts = [np.zeros((n_chains, n_moves), np.int64) for _ in range(4)]
