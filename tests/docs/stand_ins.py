@@ -148,6 +148,8 @@ def _simulated(folder: Path) -> None:
     write_fasta(proteins, folder / "proteins.fasta")
     model = phloem.parse_model("HKY{3}+FQ+ASC", datatype="dna")
     write_fasta(phloem.simulate_alignment(tree, model, 80, seed=1), folder / "snps.fasta")
+    model = phloem.parse_model("MK+ASC{informative}", datatype="standard", n_states=3)
+    write_fasta(phloem.simulate_alignment(tree, model, 40, seed=1), folder / "morphology.fasta")
 
 
 def _outbreak(folder: Path) -> None:

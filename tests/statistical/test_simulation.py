@@ -34,22 +34,29 @@ def probabilities(text: str, model, states) -> np.ndarray:
     codes = np.array(list(product(range(states.n_states), repeat=tree.n_tips)), np.uint8).T
     table = np.vstack([np.eye(states.n_states, dtype=bool), np.ones((1, states.n_states), bool)])
     if model.unseen:
-        codes = codes[:, (codes != codes[0]).any(axis=0) | ~np.isin(codes[0], model.unseen)]
+        codes = codes[:, ~never_seen(codes, model.unseen)]
     patterns = Alignment(tree.taxa, states, np.ascontiguousarray(codes), table)
     likelihood = TreeLikelihood(patterns, tree, model, engine="reference", multifurcations=True)
     return np.exp(likelihood.site_log_likelihoods())
 
 
-def p_value(drawn: Alignment, expected: np.ndarray, unseen: tuple[int, ...] = ()) -> float:
+def never_seen(codes: np.ndarray, unseen) -> np.ndarray:
+    """(P,) whether patterns (T, P) are constant in an unseen state, or, where so said, uninformative."""
+    if unseen == "uninformative":
+        counts = np.array([(codes == state).sum(axis=0) for state in range(codes.max() + 1)])
+        return (counts > 1).sum(axis=0) < 2
+    return (codes == codes[0]).all(axis=0) & np.isin(codes[0], unseen)
+
+
+def p_value(drawn: Alignment, expected: np.ndarray, unseen=()) -> float:
     """Chi-square of pattern counts; patterns expected fewer than five times are counted together. unseen:
-    states whose constant patterns cannot occur."""
+    patterns that cannot occur."""
     s, weight = drawn.alphabet.n_states, drawn.alphabet.n_states ** np.arange(drawn.n_taxa)[::-1]
     counts = np.bincount(weight @ drawn.codes.astype(np.int64), minlength=s**drawn.n_taxa)
     if unseen:
-        index = np.arange(len(counts))
-        constant = np.isin(index, np.array(unseen) * weight.sum())
-        assert counts[constant].sum() == 0
-        counts = counts[~constant]
+        hidden = never_seen(np.arange(len(counts)) // weight[:, None] % s, unseen)
+        assert counts[hidden].sum() == 0
+        counts = counts[~hidden]
     assert expected.sum() == pytest.approx(1.0, abs=1e-9)
     wanted = expected * drawn.n_sites
     rare = wanted < 5
@@ -72,6 +79,7 @@ CASES = {
     "hidden classes": (ROOTED, "JC+MM2{0.7,0.4,0.2,0.6,2}", "dna", None),
     "variable characters": (STAR, "MKV", "standard", 3),
     "restriction sites": (STAR, "MK+F{0.3,0.7}+ASC{0}", "binary", None),
+    "informative characters": (STAR, "MK+ASC{informative}", "standard", 3),
     "amino acids": (TWO, "LG+G4{0.8}", "protein", None),
     "mixture": (ROOTED, MIX, "dna", None),
     "codon sites": (TWO, "M2a{0.05,4,0.5,0.3,0.2,2}+FQ", "codon", None),

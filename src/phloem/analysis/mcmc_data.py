@@ -28,6 +28,7 @@ from phloem.io.alignment import read_characters
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.parts import in_part
 from phloem.model.amino_acid import MIXED_MATRICES
+from phloem.model.grammar import leaves_uninformative
 from phloem.model.model import Model
 from phloem.tree.match import folded, likely_name
 
@@ -147,7 +148,8 @@ def chain_input(settings: McmcSettings) -> ChainInput:
         pieces += own
         left_out = part.alignment.n_sites - sum(piece.alignment.n_sites for piece in own)
         if left_out:
-            told.append(f"{left_out} characters of '{part.name}' could be constant and are left out")
+            kind = "uninformative" if leaves_uninformative(text) else "constant"
+            told.append(f"{left_out} characters of '{part.name}' could be {kind} and are left out")
     require_mcmc_obeyed(settings, [part.alignment.alphabet.kind for part in parts], models)
     structure, priors = _shared(settings, parts, pieces, models)
     number_priors(structure, priors)

@@ -15,7 +15,9 @@ import numpy as np
 
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import alphabet
+from phloem.data.unseen import Unseen, could_be_unseen, partly_known
 from phloem.errors import InputError
+from phloem.model.grammar import leaves_uninformative
 from phloem.model.model_string import split_model
 from phloem.model.suffixes import FREQUENCY_SUFFIXES, roles
 
@@ -26,8 +28,8 @@ _ASC = re.compile(r"\+ASC(_LEWIS)?(\{[^{}]*\})?", re.IGNORECASE)
 @dataclass(frozen=True, eq=False)
 class Piece:
     """part: the part it is of. unrecorded: as in inference.mcmc.recipes.observations. left_out: columns that
-    could be constant, and were left out. columns: (L,) those of the part's alignment that it has; None where
-    all."""
+    could be ones that +ASC says are never seen, and were left out. columns: (L,) those of the part's
+    alignment that it has; None where all."""
 
     name: str
     part: str
@@ -41,9 +43,9 @@ class Piece:
 @dataclass(frozen=True)
 class Characters:
     """How characters of a part are taken. ordered: (L,) bool, those with ordered states. own_states: each has
-    its own number of states. mrbayes: under +ASC as MrBayes does it: characters that could be constant are
-    left out, and the probability of those is that of two states, whatever the character. without: names of
-    taxa that are left out; which states there are is told with them."""
+    its own number of states. mrbayes: under +ASC as MrBayes does it: characters that could be ones never
+    seen are left out, and the probability of those is that of two states, whatever the character. without:
+    names of taxa that are left out; which states there are is told with them."""
 
     ordered: np.ndarray
     own_states: bool = True
@@ -68,7 +70,7 @@ def pieces_of(part: str, alignment: Alignment, model_text: str, how: Characters)
         )
     if not splits or not (how.own_states or how.ordered.any()):
         kept = without_taxa(alignment, how.without)
-        return [_seen(Piece(part, part, kept, model_text), how)]
+        return _some(part, [_seen(Piece(part, part, kept, model_text), how)])
     states = _numbers_of_states(alignment) if how.own_states else None
     if states is None:
         states = np.full(alignment.n_sites, alignment.alphabet.n_states)
@@ -81,11 +83,17 @@ def pieces_of(part: str, alignment: Alignment, model_text: str, how: Characters)
         found.append(_seen(Piece(name, part, own, _text_of(model_text, in_order), columns=columns), how))
     if how.mrbayes and _ASC.search(_text_of(model_text, False)):
         found = _as_mrbayes(part, found)
-    found = [piece for piece in found if piece.alignment.n_sites or piece.unrecorded]
+    found = _some(part, found)
+    return [replace(found[0], name=part)] if len(found) == 1 else found
+
+
+def _some(part: str, pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces that have characters; InputError where none has."""
+    found = [piece for piece in pieces if piece.alignment.n_sites or piece.unrecorded]
     if not found:
         hint = "Leave the part out, or take +ASC away."
-        raise InputError(f"no character of part '{part}' varies", hint=hint)
-    return [replace(found[0], name=part)] if len(found) == 1 else found
+        raise InputError(f"no character of part '{part}' is one that +ASC says can be seen", hint=hint)
+    return found
 
 
 def without_taxa(alignment: Alignment, names: frozenset[str]) -> Alignment:
@@ -139,12 +147,15 @@ def _seen(piece: Piece, how: Characters) -> Piece:
     if not how.mrbayes or match is None:
         return piece
     alignment = piece.alignment
+    codes, sets, states = alignment.codes, alignment.state_sets, alignment.alphabet.states
     symbols = (match.group(2) or "{}")[1:-1].split(",")
-    states = [alignment.alphabet.states.index(s) for s in symbols if s in alignment.alphabet.states]
-    possible = np.ones((alignment.n_sites, alignment.alphabet.n_states), bool)
-    for codes in alignment.codes:
-        possible &= alignment.state_sets[codes]
-    hidden = possible[:, states or list(range(alignment.alphabet.n_states))].any(axis=1)
+    named = tuple(states.index(s) for s in symbols if s in states)
+    unseen: Unseen = named or tuple(range(len(states)))
+    if leaves_uninformative(piece.model_text):
+        unseen = "uninformative"
+    hidden = could_be_unseen(codes, sets, unseen)
+    if unseen == "uninformative":  # MrBayes 3.2.7a keeps those of which a taxon is known in part
+        hidden &= ~partly_known(codes, sets)
     codes = np.ascontiguousarray(alignment.codes[:, ~hidden])
     columns = np.arange(alignment.n_sites) if piece.columns is None else piece.columns
     seen = replace(alignment, codes=codes)
@@ -160,7 +171,9 @@ def _as_mrbayes(part: str, pieces: list[Piece]) -> list[Piece]:
     if not binary:
         first = pieces[0]
         none = _with_states(first.alignment, np.empty(0, np.int64), 2)
-        binary = [Piece(f"{part}_2", part, none, _ASC.sub("", _text_of(first.model_text, False)) + "+ASC")]
+        text = _text_of(first.model_text, False)
+        asc = "+ASC{informative}" if leaves_uninformative(text) else "+ASC"
+        binary = [Piece(f"{part}_2", part, none, _ASC.sub("", text) + asc)]
     return [replace(binary[0], unrecorded=n_others), *others]
 
 

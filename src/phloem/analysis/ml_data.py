@@ -23,6 +23,7 @@ from phloem.data.alignment import Alignment, has_constant_character, taxa_with_d
 from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError
 from phloem.likelihood.parts import in_part
+from phloem.model.grammar import leaves_uninformative
 from phloem.model.model import Model
 from phloem.tree.constraint import Constraint
 
@@ -40,7 +41,8 @@ _SEVERAL = 20  # characters of which none is constant: hardly by chance
 class MlData:
     """parts: with all sequences; model_text is what --model or the partition file says, None where neither
     does. partitioned: whether a partition file names them. rows: which sequences are searched with, all
-    where a constraint may set equal ones apart. device: where one alignment is searched."""
+    where a constraint may set equal ones apart, and where copies make characters informative. device: where
+    one alignment is searched."""
 
     settings: MlSettings
     parts: tuple[Part, ...]
@@ -131,13 +133,13 @@ def read_ml_data(settings: MlSettings) -> MlData:
                 raise InputError(f"--{name} is about parts", hint="Add --partitions FILE, or leave it out.")
         alignment = alignment_of(settings)
         named = settings.model if not settings.automatic else None
-        rows = _distinct([alignment], settings)
         own, empty = (Part("", alignment, named),), _without_data([alignment])
+        rows = _distinct(own, settings)
         return MlData(settings, own, False, rows, empty, read_constraint(settings, alignment.taxa))
     scheme, parts = parts_of(settings, settings.model if not settings.automatic else None)
     if holds_parts(settings.model):
         parts = tuple(replace(part, model_text=settings.model) for part in parts)
-    rows = _distinct([part.alignment for part in parts], settings)
+    rows = _distinct(parts, settings)
     empty = _without_data([part.alignment for part in parts])
     constraint = read_constraint(settings, parts[0].alignment.taxa)
     return MlData(settings, parts, True, rows, (*dropped_columns(scheme.dropped), *empty), constraint)
@@ -165,10 +167,14 @@ def only_variable(parts: Sequence[tuple[str, Alignment]], models: Sequence[Model
     return [f"no character{name} is constant: {said}" for name in names]
 
 
-def _distinct(alignments: Sequence[Alignment], settings: MlSettings) -> Distinct:
+def _distinct(parts: Sequence[Part], settings: MlSettings) -> Distinct:
     from phloem.inference.ml.identical import distinct
 
-    rows = distinct(*alignments, apart=settings.keep_identical or settings.constraint is not None)
+    alignments = [part.alignment for part in parts]
+    texts = [model_string(p.model_text, p.name or None) for p in parts if p.model_text is not None]
+    counted = any(leaves_uninformative(text) for text in texts)  # a copy is a taxon more that has a state
+    apart = counted or settings.keep_identical or settings.constraint is not None
+    rows = distinct(*alignments, apart=apart)
     if rows.n_copies and len(rows.kept) < 3:
         raise InputError(
             f"of {alignments[0].n_taxa} sequences only {len(rows.kept)} are distinct: no tree can be told",

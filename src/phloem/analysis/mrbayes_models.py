@@ -361,15 +361,16 @@ class _Builder:
         return "MK" + (self.frequencies(2) if self.d.datatype == "binary" else "")
 
     def coding(self) -> str:
-        """+ASC: which constant characters cannot have been seen. MrBayes' defaults: variable for standard
+        """+ASC: which characters cannot have been seen. MrBayes' defaults: variable for standard
         characters, noabsencesites for restriction sites."""
         if self.d.datatype not in ("standard", "binary"):
             return ""
         default = "variable" if self.d.datatype == "standard" else "noabsencesites"
         word = self.d.value("coding").word or default
-        suffix = {"all": "", "variable": "+ASC", "noabsencesites": "+ASC{0}", "nopresencesites": "+ASC{1}"}
+        suffix = {"all": "", "variable": "+ASC", "informative": "+ASC{informative}"}
+        suffix |= {"noabsencesites": "+ASC{0}", "nopresencesites": "+ASC{1}"}
         if word not in suffix or (self.d.datatype == "standard" and "sites" in word):
-            hint = "Choose coding=variable or coding=all."
+            hint = "Choose coding=variable, coding=informative or coding=all."
             raise self.d.refuse("coding", f"coding={word} is not supported for {self.d.datatype} data", hint)
         return suffix[word]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from phloem.data.alphabet import Alphabet
 from phloem.data.patterns import SitePatterns
+from phloem.data.unseen import Unseen, could_be_unseen, unseen_patterns
 from phloem.errors import InputError, ModelError, NumericalError
 from phloem.model.model import Model
 from phloem.pruning.interface import Problem
@@ -48,7 +49,7 @@ def require_possible(value: float, sites: Callable[[], np.ndarray], patterns: Si
     by_pattern = sites()[: len(patterns.weights)]
     wrong = np.flatnonzero(~np.isfinite(by_pattern[patterns.site_pattern]))
     if not len(wrong):
-        raise NumericalError(f"the log-likelihood is {value}: no variable character is possible here")
+        raise NumericalError(f"the log-likelihood is {value}: no character that can be seen is possible here")
     more = f" and {len(wrong) - 1} others" if len(wrong) > 1 else ""
     found = by_pattern[patterns.site_pattern[wrong[0]]]
     raise NumericalError(
@@ -84,16 +85,18 @@ def engine_problem(
 
     A state of the model shows one state of the alphabet (observed_state; several show the same one under
     covarion and other Markov-modulated models), so a character allows every model state that shows one of its
-    own. Errors: ModelError where model and alphabet differ, InputError for a constant site under Mkv.
+    own. Errors: ModelError where model and alphabet differ, InputError for a site that +ASC says is never
+    seen.
     """
     _check_states(patterns.alphabet, model)
     codes, weights = patterns.codes, patterns.weights
     hidden = np.zeros(len(weights), bool)
     if model.unseen:
-        _refuse_constant_sites(patterns, model.unseen)
-        codes = np.hstack([codes, _constant_patterns(patterns, model.unseen)])
-        weights = np.append(weights, np.zeros(len(model.unseen)))
-        hidden = np.append(hidden, np.ones(len(model.unseen), bool))
+        unseen = unseen_patterns(len(patterns.taxa), patterns.alphabet.n_states, model.unseen)
+        _refuse_unseen_sites(patterns, model.unseen)
+        codes = np.hstack([codes, unseen.astype(codes.dtype)])
+        weights = np.append(weights, np.zeros(unseen.shape[1]))
+        hidden = np.append(hidden, np.ones(unseen.shape[1], bool))
     return Problem(
         tip_codes=np.ascontiguousarray(codes),
         state_sets=np.ascontiguousarray(patterns.state_sets[:, model.observed_state]),
@@ -117,23 +120,18 @@ def _check_states(alphabet: Alphabet, model: Model) -> None:
         )
 
 
-def _constant_patterns(patterns: SitePatterns, unseen: Sequence[int]) -> np.ndarray:
-    """(T, S) one constant pattern a state: the characters that a collector of variable ones never records."""
-    return np.repeat(np.array(unseen, patterns.codes.dtype)[None], len(patterns.taxa), axis=0)
-
-
-def _refuse_constant_sites(patterns: SitePatterns, unseen: Sequence[int]) -> None:
-    """InputError where an unseen state would do for every taxon: such a character may not have been
-    collected."""
-    shared = np.ones((patterns.codes.shape[1], patterns.alphabet.n_states), bool)
-    for codes in patterns.codes:
-        shared &= patterns.state_sets[codes]
-    constant = np.flatnonzero(np.any(shared[:, list(unseen)], axis=1)[patterns.site_pattern]) + 1
-    if len(constant):
-        listed = ", ".join(str(site) for site in constant[:10]) + (", …" if len(constant) > 10 else "")
+def _refuse_unseen_sites(patterns: SitePatterns, unseen: Unseen) -> None:
+    """InputError where what is known of a character leaves open that it is one that nobody records."""
+    possible = could_be_unseen(patterns.codes, patterns.state_sets, unseen)
+    sites = np.flatnonzero(possible[patterns.site_pattern]) + 1
+    if len(sites):
+        listed = ", ".join(str(site) for site in sites[:10]) + (", …" if len(sites) > 10 else "")
+        kind, under = "constant", "+ASC (Mkv)"
+        if unseen == "uninformative":
+            kind, under = "uninformative", "+ASC{informative}"
         raise InputError(
-            f"{len(constant)} of {len(patterns.site_pattern)} characters are constant, or would be but for "
-            f"missing data; under +ASC (Mkv) none can occur: {listed}",
-            site=int(constant[0]),
+            f"{len(sites)} of {len(patterns.site_pattern)} characters are {kind}, or would be but for "
+            f"missing data; under {under} none can occur: {listed}",
+            site=int(sites[0]),
             hint="Leave +ASC out, or remove these characters (--sites names those to keep).",
         )

@@ -11,6 +11,7 @@ import numpy as np
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import Alphabet, alphabet
 from phloem.data.coding import code_type
+from phloem.data.unseen import Unseen, could_be_unseen, unseen_patterns
 from phloem.errors import InputError, ModelError, require_count, require_seed
 from phloem.likelihood.state import ModelPoint
 from phloem.model.model import Model
@@ -31,10 +32,10 @@ def simulate_alignment(
     tree: any shape, multifurcations too; lengths in expected substitutions per site; a root edge plays no
     part, as in the likelihood. model: every parameter needs a value. states: the alphabet; None takes that
     of the model's data type (the universal code for codons). n_sites: for codons, codons. The same tree,
-    model, n_sites and seed give the same alignment. Under +ASC constant sites are drawn again. settings of
-    the result holds what was drawn.
+    model, n_sites and seed give the same alignment. Under +ASC sites that nobody would record are drawn
+    again. settings of the result holds what was drawn.
     Errors: InputError for missing or negative lengths and for an irreversible model on an unrooted tree;
-    ModelError for parameters without a value and for +ASC where next to no site varies.
+    ModelError for parameters without a value and for +ASC where next to no site would be seen.
     """
     states = states if states is not None else alphabet_of(model)
     require_count("the number of sites", n_sites)
@@ -122,17 +123,23 @@ def _drawn(
     return place - first
 
 
-def _seen_sites(tree: Tree, lengths, model: SiteModel, n_sites: int, rng, shown, unseen) -> np.ndarray:
-    """(T, n_sites) shown states of sites that are not constant in an unseen state: those are drawn again."""
+def _seen_sites(
+    tree: Tree, lengths, model: SiteModel, n_sites: int, rng, shown, unseen: Unseen
+) -> np.ndarray:
+    """(T, n_sites) shown states of sites that are recorded: others are drawn again."""
+    known = np.eye(int(shown.max()) + 1, dtype=bool)
+    if unseen == "uninformative" and tree.n_tips < 4:
+        unseen_patterns(tree.n_tips, len(known), unseen)  # says that there are no others
     kept, found, drawn = [], 0, 0
     while found < n_sites:
         if drawn > _TRIES * (n_sites + 100):
-            message = f"of {drawn:,} sites drawn {found:,} vary, {n_sites:,} are wanted under +ASC"
+            told = "are informative" if unseen == "uninformative" else "vary"
+            message = f"of {drawn:,} sites drawn {found:,} {told}, {n_sites:,} are wanted under +ASC"
             raise ModelError(message, hint="Give longer branches, or leave +ASC out.")
         codes = shown[evolved_states(tree, lengths, model, n_sites, rng)[: tree.n_tips]]
-        varies = (codes != codes[0]).any(axis=0) | ~np.isin(codes[0], unseen)
-        kept.append(codes[:, varies])
-        found, drawn = found + int(varies.sum()), drawn + n_sites
+        seen = ~could_be_unseen(codes, known, unseen)
+        kept.append(codes[:, seen])
+        found, drawn = found + int(seen.sum()), drawn + n_sites
     return np.concatenate(kept, axis=1)[:, :n_sites]
 
 

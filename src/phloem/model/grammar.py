@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -83,9 +84,24 @@ def _request(datatype, n_states, states, codon_table, data, gamma) -> Request:
     return Request(kind, names, None, data, gamma)
 
 
-def _unseen(named: bool, piece: Piece | None, request: Request) -> tuple[tuple[int, ...], str]:
+def leaves_uninformative(text: str) -> bool:
+    """Whether a model string has +ASC{informative}."""
+    if "asc" not in text.lower():
+        return False
+    return _informative_alone(roles(split_model(text)[1:]).get("ascertainment"))
+
+
+def _informative_alone(piece: Piece | None) -> bool:
+    return piece is not None and [value.strip().lower() for _, value in piece.positional] == ["informative"]
+
+
+def _unseen(
+    named: bool, piece: Piece | None, request: Request
+) -> tuple[tuple[int, ...] | Literal["uninformative"], str]:
     """States whose constant characters are never seen, and how the model's text says so: +ASC is all of them,
-    +ASC{0} those of state 0 alone."""
+    +ASC{0} those of state 0 alone; +ASC{informative}: no uninformative character is."""
+    if _informative_alone(piece):
+        return "uninformative", "+ASC{informative}"
     everything = tuple(range(len(request.states)))
     if piece is None or not piece.positional:
         return (everything, "+ASC") if named or piece is not None else ((), "")
@@ -95,7 +111,7 @@ def _unseen(named: bool, piece: Piece | None, request: Request) -> tuple[tuple[i
             raise ModelError(
                 f"'{text.strip()}' is no state",
                 column=column,
-                hint=f"States are {', '.join(request.states)}.",
+                hint=f"States are {', '.join(request.states)}; or write +ASC{{informative}}.",
             )
         found.append(request.states.index(text.strip()))
     if named or len(set(found)) == len(everything):

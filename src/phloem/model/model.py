@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -44,7 +45,8 @@ class Model:
     categories.
     terms: the pieces of the model string. parameters: those of all terms, with values where they are fixed.
     root_term: term of root frequencies of their own, or None where the root has the stationary ones.
-    unseen: alphabet states whose constant characters could not be observed: all (Lewis 2001, Mkv), or some.
+    unseen: alphabet states whose constant characters could not be observed: all (Lewis 2001, Mkv), or some;
+    or "uninformative": no character that parsimony calls so could.
     observed_state: (S,) the alphabet state that every state of the model shows; identity except where hidden
     classes are added (covarion). datatype: of the alphabet the model was made for.
     """
@@ -56,7 +58,7 @@ class Model:
     observed_state: np.ndarray
     datatype: str
     root_term: Term | None = None
-    unseen: tuple[int, ...] = ()
+    unseen: tuple[int, ...] | Literal["uninformative"] = ()
     fused: bool = False
 
     @property

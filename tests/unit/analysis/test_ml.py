@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from phloem.analysis.ml import run_ml
+from phloem.analysis.ml_data import read_ml_data
 from phloem.analysis.ml_settings import MlSettings
 from phloem.analysis.tree_tests import TreeTestsSettings, run_tree_tests
 from phloem.errors import InputError
@@ -132,6 +134,21 @@ def test_identical_sequences_are_put_back(alignment):
     with_all = run_ml(MlSettings("more.fasta", model="F81+F", patience=0, keep_identical=True, prefix="all"))
     assert with_all.found.optimum.log_likelihood == pytest.approx(record["log_likelihood"], abs=1e-4)
     assert with_all.found.optimum.n_free == 13 + 3
+
+
+def test_copies_that_make_characters_informative_stay(alignment):
+    rows = {
+        "a": "00110",
+        "b": "01011",
+        "c": "11000",
+        "d": "10101",
+        "e": "10101",
+    }  # of the last, d and e alone
+    Path("copies.fasta").write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()))
+    given = MlSettings("copies.fasta", datatype="binary", model="MK+ASC")
+    assert read_ml_data(given).rows.n_copies == 1
+    found = read_ml_data(replace(given, model="MK+ASC{informative}"))
+    assert found.rows.n_copies == 0 and found.distinct[0].n_taxa == 5
 
 
 def test_too_few_sequences_are_distinct(alignment):

@@ -96,6 +96,8 @@ def test_models_of_proteins(tmp_path, kind, lines, model):
         ("standard", "lset coding=all rates=invgamma;", "MK"),  # not applied to such data, as there
         ("restriction", "lset rates=gamma;", "MK+FO+G4+ASC{0}"),
         ("restriction", "lset coding=variable; prset statefreqpr=fixed(equal);", "MK+FQ+ASC"),
+        ("restriction", "lset coding=informative;", "MK+FO+ASC{informative}"),
+        ("standard", "lset coding=inf rates=gamma;", "MK+G4+ASC{informative}"),
     ],
 )
 def test_models_of_standard_and_restriction_data(tmp_path, kind, lines, model):
@@ -405,6 +407,25 @@ def test_states_by_character_ordered_ones_and_types_of_data(tmp_path):
     assert made.unrecorded == (0, 2, 0)
     own = chain_input(replace(mcmc_settings(found | {"asc": "lewis"}), of_block=block))
     assert own.unrecorded == (0, 0, 0) and own.structure.parts[2].model.unseen == (0, 1, 2)
+
+
+def test_informative_characters_by_their_states(tmp_path):
+    """As MrBayes, by two states; by their own; none left."""
+    rows = ["001012", "010012", "101{12}20", "110110", "011120"]  # three states in the last three
+    found = options(tmp_path, "lset coding=informative;", kind="standard", rows=rows)
+    block = str(tmp_path / "x.nex")
+    made = chain_input(replace(mcmc_settings(found), of_block=block))
+    assert [p.model.unseen for p in made.structure.parts] == ["uninformative", ()]
+    assert made.unrecorded == (3, 0) and not made.told
+    (tmp_path / "plain.nex").write_text(data("standard", [row.replace("{12}", "2") for row in rows]))
+    own = {"alignment": str(tmp_path / "plain.nex"), "model": "MK+ASC{informative}"}
+    made = chain_input(mcmc_settings(own))
+    assert [p.model.unseen for p in made.structure.parts] == ["uninformative", "uninformative"]
+    assert [observed.n_hidden for observed in made.observed()] == [12, 3 * (1 + 10 + 20)]
+    rows = ["0010", "0100", "0000", "0000", "0000"]
+    found = options(tmp_path, "lset coding=informative;", kind="restriction", rows=rows)
+    with pytest.raises(InputError, match="no character of part 'all' is one that"):
+        chain_input(replace(mcmc_settings(found), of_block=block))
 
 
 def test_settings_say_the_same_on_a_command_line_and_in_a_file(tmp_path):

@@ -116,6 +116,7 @@ ROUND_TRIPS = [
     ("standard", "GTRK{1,2,3,4,5,6,7,8,9,2}+FQ"),
     ("standard", "ORDERED+ASC"),
     ("standard", "MK+G4{0.3}+ASC{0,2}"),
+    ("standard", "MK+G4{0.3}+ASC{informative}"),
 ]
 
 
@@ -167,6 +168,8 @@ def test_mkv_is_mk_with_ascertainment() -> None:
     assert parse("MK", "standard").unseen == ()
     assert parse("MK+ASC{2,0}", "standard").unseen == (0, 2)
     assert parse("MK+ASC{0,1,2,3,4}", "standard").name == "MK+ASC"
+    assert parse("MKV+ASC{Informative}", "standard").name == "MK+ASC{informative}"
+    assert parse("MK+ASC{informative}", "standard").unseen == "uninformative"
     with pytest.raises(ModelError, match="'7' is no state"):
         parse("MK+ASC{7}", "standard")
 

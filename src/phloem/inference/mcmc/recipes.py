@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from phloem.data.alignment import Alignment
-from phloem.data.patterns import site_patterns, with_unrecorded
+from phloem.data.patterns import SitePatterns, site_patterns, with_unrecorded
+from phloem.data.unseen import Unseen, could_be_unseen, unseen_patterns
 from phloem.density.parameterisation import PARTITION_RATES, Reading
-from phloem.errors import InputError
+from phloem.errors import InputError, in_file
 from phloem.inference.mcmc.records import (
     ALPHA,
     BY_MODEL,
@@ -39,7 +39,7 @@ from phloem.model.site_rates import LogNormalRates
 @dataclass(frozen=True)
 class Observations:
     """taxa: T names. codes: (T, P) rows of code_sets (n_codes, S). weights: (P,). The first n_hidden
-    patterns are the constant ones that an ascertained data set cannot show (weight 0). sites: (P,) the number
+    patterns are those that an ascertained data set cannot show (weight 0). sites: (P,) the number
     in the file of the first site that shows a pattern, 0 where none does; None where nobody knows."""
 
     taxa: tuple[str, ...]
@@ -51,13 +51,12 @@ class Observations:
 
 
 def observations(
-    alignment: Alignment, unseen: Sequence[int] = (), unrecorded: int = 0, sites: np.ndarray | None = None
+    alignment: Alignment, unseen: Unseen = (), unrecorded: int = 0, sites: np.ndarray | None = None
 ) -> Observations:
     """Site patterns of an alignment with only the codes that occur.
 
-    unseen: states whose constant characters cannot be seen. unrecorded: characters of which nothing is known,
-    but that they were seen. Raises InputError for fewer than three taxa, and for a site that could be
-    constant in an unseen state.
+    unseen: as Model's. unrecorded: characters of which nothing is known, but that they were seen. Raises
+    InputError for fewer than three taxa, and for a site that could be one that is never seen.
     """
     if alignment.n_taxa < 3:
         raise InputError(
@@ -65,20 +64,20 @@ def observations(
             file=alignment.source,
         )
     patterns = with_unrecorded(site_patterns(alignment), unrecorded)
-    codes, sets, weights = patterns.codes, patterns.state_sets, patterns.weights
+    codes, sets, weights, n_hidden = patterns.codes, patterns.state_sets, patterns.weights, 0
     if len(unseen):
-        _refuse_constant(alignment, patterns, unseen)
-        hidden = np.tile(np.array(unseen, codes.dtype), (alignment.n_taxa, 1))
-        codes = np.hstack([hidden, codes])
-        weights = np.concatenate([np.zeros(len(unseen)), weights])
+        hidden = _hidden(alignment, patterns, unseen)
+        n_hidden = hidden.shape[1]
+        codes = np.hstack([hidden.astype(codes.dtype), codes])
+        weights = np.concatenate([np.zeros(n_hidden), weights])
     used, compact = np.unique(codes, return_inverse=True)
     return Observations(
         alignment.taxa,
         compact.reshape(codes.shape).astype(np.int32),
         sets[used].astype(np.float64),
         weights,
-        len(unseen),
-        None if sites is None else _first_sites(patterns.site_pattern, sites, len(weights), len(unseen)),
+        n_hidden,
+        None if sites is None else _first_sites(patterns.site_pattern, sites, len(weights), n_hidden),
     )
 
 
@@ -90,16 +89,21 @@ def _first_sites(site_pattern: np.ndarray, sites: np.ndarray, n: int, n_hidden: 
     return found
 
 
-def _refuse_constant(alignment: Alignment, patterns, unseen: Sequence[int]) -> None:
-    possible = np.all(patterns.state_sets[patterns.codes], axis=0)[:, list(unseen)].any(axis=1)
+def _hidden(alignment: Alignment, patterns: SitePatterns, unseen: Unseen) -> np.ndarray:
+    """(T, n_hidden) patterns that are never seen; InputError for a site that could be one."""
+    with in_file(alignment.source):
+        found = unseen_patterns(alignment.n_taxa, patterns.alphabet.n_states, unseen)
+    possible = could_be_unseen(patterns.codes, patterns.state_sets, unseen)
     sites = np.flatnonzero(possible[patterns.site_pattern])
     if len(sites):
+        kind = "uninformative" if unseen == "uninformative" else "constant"
         raise InputError(
-            f"{len(sites)} site(s) could be constant, and the model says that such sites are never seen",
+            f"{len(sites)} site(s) could be {kind}, and the model says that such sites are never seen",
             file=alignment.source,
             site=int(sites[0]) + 1,
             hint="Leave out these sites, or use a model without ascertainment correction.",
         )
+    return found
 
 
 # How the compiled loop makes the model of a partition from a chain's numbers, where it can.

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from phloem.data.unseen import Unseen
 from phloem.density.parameterisation import (
     LENGTHS,
     PARTITION_RATES,
@@ -54,8 +55,8 @@ class ChainModel:
         return self.parameterisation.parts
 
     @property
-    def unseen(self) -> tuple[int, ...]:
-        """States whose constant characters the first part lacks, and is conditioned on that (Mkv)."""
+    def unseen(self) -> Unseen:
+        """Characters that the first part lacks, and is conditioned on that (Mkv)."""
         return self.parts[0].model.unseen
 
     @cached_property
