@@ -184,12 +184,10 @@ def fitted(work: Work, found: list[Measured], messages: dict[int, float]) -> Mod
     columns = np.stack([units, units * (sizes - 1), pauses], 1) / busy[:, None]
     unit, more, pause = np.linalg.lstsq(columns, np.ones(len(used)), rcond=None)[0]
     asked = {size: seconds for size, seconds in messages.items() if size <= FITTED}
-    line = (
-        np.polyfit(np.log2(list(asked)), list(asked.values()), 1)
-        if len(asked) > 1
-        else (0.0, *asked.values())
-    )
-    return Model(unit, more / unit, (float(line[1]), float(line[0])), max(pause, 0.0), found[-1].size)
+    slope, begin = 0.0, next(iter(asked.values()), 0.0)  # one process asks nobody
+    if len(asked) > 1:
+        slope, begin = np.polyfit(np.log2(list(asked)), list(asked.values()), 1).tolist()
+    return Model(unit, more / unit, (begin, slope), max(pause, 0.0), found[-1].size)
 
 
 def pauses_of(work: Work, size: int) -> float:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +22,8 @@ from phloem.likelihood.problem import engine_problem
 from phloem.tree.layout import tree_layout
 from phloem.tree.random import uniform_unrooted
 
-PRIMATES = read_alignment(Path(__file__).resolve().parents[3] / "examples/primates.nex")
+ROOT = Path(__file__).resolve().parents[3]
+PRIMATES = read_alignment(ROOT / "examples/primates.nex")
 ONE = ChainSettings(n_runs=1, n_chains=1)
 
 
@@ -81,3 +85,19 @@ def test_columns_of_dated_runs(problems):
     assert divide_dated(problems, coupled, Processes(12, 2, 0.0)).ranks_a_chain == 6
     whole = divide_dated(problems, chains, Processes(4, 1, 0.0, whole="of a reason"))
     assert whole.busy == 2 and whole.text("").endswith("2 idle: of a reason")
+
+
+def test_scaling_is_replayed_of_what_one_process_measured(tmp_path):
+    """benchmarks/scaling.py, of one process that sent no messages, and with a second one that did."""
+    one = [1, 4e-3, 4e-3, 0, 1.0]
+    two = [2, 3e-3, 2e-3, 0, 1.1]
+    for name, rows, messages in (("one", [one], []), ("two", [one, two], [[2, 1e-5]])):
+        (tmp_path / name).write_text(json.dumps([[4, 0, 3], rows, [1.0], messages]) + "\n")
+        command = [sys.executable, str(ROOT / "benchmarks/scaling.py"), "--read", str(tmp_path / name)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "too few processes to test it on" in done.stdout
+        assert len(done.stdout.splitlines()) == 4 + len(rows)
+    (tmp_path / "none").write_text(json.dumps([[4, 0, 3], [], [1.0], []]) + "\n")
+    command[-1] = str(tmp_path / "none")  # control: nothing was measured
+    assert subprocess.run(command, capture_output=True, check=False).returncode != 0
