@@ -1,6 +1,7 @@
 """Chain-generations a second of `phloem mcmc`'s chains, one run, on a CPU's threads or a GPU.
 
-    python benchmarks/mcmc_devices.py [--device gpu] [--threads N] [--chains 4] [--seconds 6] [PROBLEM ...]
+    python benchmarks/mcmc_devices.py [--device gpu] [--threads N] [--chains 4] [--seconds 6]
+        [--precision float32] [PROBLEM ...]
     mpiexec -n 2 python benchmarks/mcmc_devices.py …                            # its chains on two processes
     python -m torch.distributed.run --standalone --nproc-per-node 2 benchmarks/mcmc_devices.py --device gpu …
 
@@ -95,10 +96,13 @@ def case(problem: str) -> tuple[list[Alignment], ChainModel]:
     return [data for data, _ in given], structure_of_parts(models)
 
 
-def measure(problem: str, given) -> float:
-    alignments, structure = case(problem)
+def measure(alignments: list[Alignment], structure: ChainModel, given) -> float:
+    """Chain-generations a second. given: chains, threads, device, precision, seconds."""
     alignment = max(alignments, key=lambda a: a.n_sites)
-    settings = ChainSettings(n_runs=1, n_chains=given.chains, sample_every=50, tuning_generations=0)
+    settings = ChainSettings(
+        n_runs=1, n_chains=given.chains, sample_every=50, tuning_generations=0,
+        precision=given.precision,
+    )  # fmt: skip
     start = starting_tree(alignment, "bionj", 1e-6).tree
     here = ranks()
     among = tuple(share.chains for share in shares(1, given.chains, here.size, here.size))
@@ -122,8 +126,8 @@ def measure(problem: str, given) -> float:
         *run.samples.tree_and_numbers(run.samples.n - 1, run.columns.names)
     )
     found = run.samples.numbers[-1, 0]
-    if abs(found - expected) > 1e-9 * abs(expected):
-        raise SystemExit(f"{problem}: {found!r}, by the reference {expected!r}")
+    if abs(found - expected) > (1e-9 if given.precision == "float64" else 1e-6) * abs(expected):
+        raise SystemExit(f"{found!r}, by the reference {expected!r}")
     return speed
 
 
@@ -131,15 +135,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("problems", nargs="*", default=[*PROBLEMS, *PARTS])
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="float64")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=6.0)
     given = parser.parse_args()
     for problem in given.problems:
-        speed = measure(problem, given)
-        where = f"{given.device}, {given.threads} thread(s)"
+        speed = measure(*case(problem), given)
+        where = f"{given.device}, {given.precision}, {given.threads} thread(s)"
         where += f", {ranks().size} processes" * (ranks().size > 1)
-        what = f"{problem:24} {where:17} {given.chains:3} chains {speed:12,.0f} chain-generations/s"
+        what = f"{problem:24} {where:26} {given.chains:3} chains {speed:12,.0f} chain-generations/s"
         if ranks().number == 0:
             print(what, flush=True)
     ranks().finish()

@@ -228,15 +228,20 @@ def _samples_left(chains: ChainSettings, every: int) -> int:
 
 def chains_selection(settings: McmcSettings, data: ChainInput) -> Selection:
     """Where the chains are evaluated, and why. A checkpoint is gone on with where it was made."""
-    chains = settings.chains
+    chains, why = (
+        settings.chains,
+        "asked for" if settings.device == "gpu" else "chosen: float32 is there only",
+    )
+    if chains.precision == "float32":
+        return chains_on_gpu(why, chains.precision)
     there = None if settings.redo else stored_device(settings.file_prefix)
     threads = chains.threads or usable_cores()[0]
     if settings.device == "auto" and there == "gpu":
         return chains_on_gpu("chosen: the checkpoint was made on one")
     if settings.device == "auto":
-        why = "the checkpoint was made on one" if there == "cpu" else _only_on_cpu(chains, data)
-        if why is not None:
-            return chains_on_cpu(f"chosen: {why}", threads)
+        own = "the checkpoint was made on one" if there == "cpu" else _only_on_cpu(chains, data)
+        if own is not None:
+            return chains_on_cpu(f"chosen: {own}", threads)
     plan = ChainPlan(chains.n_runs, chains.n_chains, chains.expected_generations)
     return select_chains(settings.device, lambda: _problems(data), plan, chains.threads)
 

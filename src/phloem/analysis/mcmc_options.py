@@ -33,6 +33,7 @@ _OWN = (
 _CHAINS = (
     "seed", "generations", "sample_every", "until_converged", "check_every", "burn_in", "heating", "threads",
     "swap_every", "swap_seed", "stone_shape", "usual_weights", "fixed_topology",
+    "precision",
 )  # fmt: skip
 _OF_SWAPS, _OF_TREES = ("heating", "swap_every", "swap_seed"), ("outgroup", "consensus")
 _LENGTH = ("generations", "until_converged")

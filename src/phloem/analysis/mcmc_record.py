@@ -328,7 +328,7 @@ def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
 _NEW = ("part", "without", "ordered", "character_states", "asc", "constraint")
 _NEW_OF_CHAINS = (
     "swap_every", "swap_seed", "constraints", "partial_constraints", "negative_constraints", "stones",
-    "stone_shape", "usual_weights", "fixed_topology",
+    "stone_shape", "usual_weights", "fixed_topology", "precision",
 )  # fmt: skip
 
 

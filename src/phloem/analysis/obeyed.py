@@ -50,6 +50,12 @@ def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Se
                 "Ask for several --runs, or leave it out.",
             ),
             Unused(
+                "precision float32",
+                chains.precision == "float32" and (settings.device == "cpu" or not chains.use_data),
+                "likelihoods on a GPU; chains on a CPU have float64",
+                "Choose --device gpu and data, or leave it out.",
+            ),
+            Unused(
                 "asc mrbayes",
                 settings.asc == "mrbayes" and not any(part.model.unseen for part in models),
                 "+ASC, and no model here has it",

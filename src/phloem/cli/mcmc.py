@@ -55,6 +55,7 @@ BRANCH_PRIOR = typer.Option(
     help="On lengths in substitutions per site (of codons: per nucleotide); or exponential(10).",
 )
 DEVICE = typer.Option("auto", help="Where chains are evaluated; auto: a GPU where forecasts say it pays.")
+PRECISION = typer.Option("float64", help="Of conditional likelihoods on a GPU; sums are of float64.")
 HEATING = typer.Option(None, help="Chain i runs at 1 / (1 + heating i); 0.1, less where swaps are rare.")
 USUAL_WEIGHTS = typer.Option(
     False, "--usual-weights", help="Moves are tried as often as usual, not as burn-in shows that it pays."
@@ -114,6 +115,7 @@ def mcmc(
     gamma: Literal["mean", "median"] = typer.Option("mean", help="Rates of +G categories: means or medians."),
     device: Literal["auto", "cpu", "gpu"] = DEVICE,
     devices: str | None = DEVICES,
+    precision: Literal["float64", "float32"] = PRECISION,
     threads: int | None = typer.Option(None, help="Shared by runs and their chains; all cores if not given."),
     progress: str | None = PROGRESS,
     report: bool = typer.Option(False, "--report", help="PREFIX.html too: a page of numbers, traces, tree."),

@@ -157,13 +157,14 @@ def _plan_mcmc(options: dict[str, Any], seconds: float | None) -> None:
 
     device, precision = options.pop("engine"), options.pop("precision")
     given = [n for n in ("method", "tree", "distance", "bootstrap", "cophenetic") if options.pop(n)]
-    if given or precision == "float32" or device == "reference":
-        what = f"--{given[0]}" if given else "float32" if precision == "float32" else "--engine reference"
+    if given or device == "reference":
+        what = f"--{given[0]}" if given else "--engine reference"
         raise InputError(f"{what} is not of phloem mcmc", hint="Leave it, or --mcmc, out.")
     usual = {"ambiguity": "partial", "partition_name": None, "unassigned_sites": None}
     options = {n: v for n, v in options.items() if v is not None and v != usual.get(n, v is None)}
     seconds = PILOT_SECONDS if seconds is None else seconds
-    show_pilot(seconds, lambda compiling: plan_mcmc(options | {"device": device}, compiling, seconds))
+    options |= {"device": device, "precision": "float64" if precision == "auto" else precision}
+    show_pilot(seconds, lambda compiling: plan_mcmc(options, compiling, seconds))
 
 
 def show_pilot(seconds: float, piloted: Callable[[Callable[[str], None]], PilotForecast]) -> None:

@@ -132,14 +132,15 @@ def chains_on_cpu(why: str, threads: int) -> Selection:
     return Selection("cpu", threads, "float64", f"CPU {why}; {how}", _no_evaluator)
 
 
-def chains_on_gpu(why: str) -> Selection:
-    """The sampler on a GPU; DeviceError where there is none, or no PyTorch."""
+def chains_on_gpu(why: str, precision: str = "float64") -> Selection:
+    """The sampler on a GPU; DeviceError where there is none, or no PyTorch. why: a clause."""
     require_torch()
     from phloem.pruning.gpu.evaluator import device_name, find_device
 
     name = device_name(find_device())
     how = "all chains of a thread in one launch a generation"
-    return Selection("gpu", 1, "float64", f"GPU {why} ({name}); {how}", _no_evaluator)
+    how += ", conditional likelihoods in float32" if precision == "float32" else ""
+    return Selection("gpu", 1, precision, f"GPU {why} ({name}); {how}", _no_evaluator)
 
 
 def _no_evaluator(_: Problem) -> Evaluator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from phloem.errors import DeviceError
 from phloem.inference.mcmc.records import COMPILED, KIND, ChainData, ChainScratch, ChainShared, ChainState
+from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.pruning.cpu.cell_memory import Part
 from phloem.pruning.cpu.chain_state import LEFT, PARENT, RIGHT
@@ -70,19 +71,19 @@ STREAMS = 8  # forests of a group that the GPU may work on at the same time
 
 def chains_on_device(
     cells: Forest, structure: ChainModel, records: tuple[ChainData, ChainState, ChainShared],
-    scratches: tuple[ChainScratch, ...], n_runs: int,
+    scratches: tuple[ChainScratch, ...], settings: ChainSettings,
 ) -> DeviceChains:  # fmt: skip
     """The chains' trees and data on the GPU, evaluated from scratch; writes shared.fields, log_likelihood and
-    log_prior of the state. cells: one a part. scratches: one a thread; n_runs: of chains like these, at the
-    same time. DeviceError where there is no GPU.
+    log_prior of the state. cells: one a part. scratches: one a thread; settings: of all runs that are at work
+    at the same time. DeviceError where there is no GPU.
     """
     _, state, shared = records
     n_chains = len(state.slot)
     layouts = layouts_of(cells.parts)
-    n = min(len(scratches), n_chains, MOST_GROUPS) if _are_small(cells.parts) else 1
+    n = min(len(scratches), n_chains, MOST_GROUPS) if _are_small(cells.parts, settings.precision) else 1
     bounds = [k * n_chains // n for k in range(n + 1)]
     groups = tuple(
-        _group((k, first, end, n * n_runs), cells.parts, layouts, state)
+        _group((k, first, end, n * settings.n_runs), cells.parts, layouts, state, settings.precision)
         for k, (first, end) in enumerate(pairwise(bounds))
     )
     shared.fields[:] = device_fields(groups[0].forests, layouts)
@@ -112,7 +113,7 @@ def device_fields(forests: Sequence[GpuForest], layouts: Sequence[Sequence[int]]
     return fields
 
 
-def _are_small(parts: Sequence[Part]) -> bool:
+def _are_small(parts: Sequence[Part], precision: str) -> bool:
     """Whether a chain's parts leave most of a GPU idle, by the steps of its whole tree: then threads with
     chains of their own pay, and so they do where the host has many parts to list. In one launch chains of
     large data fill up what others leave, and none waits for another's launch (docs/gpu.md has the
@@ -121,14 +122,15 @@ def _are_small(parts: Sequence[Part]) -> bool:
 
     steps = 0
     for part in parts:
-        sizes, (n_tips, n_patterns) = tiling(part.state_sets.shape[1], "float64"), part.tip_codes.shape
+        sizes, (n_tips, n_patterns) = tiling(part.state_sets.shape[1], precision), part.tip_codes.shape
         steps += 2 * n_tips * -(-n_patterns // sizes.post_tile) * sizes.chunks * len(part.process)
     return steps <= SMALL_TREE * len(parts)
 
 
 def _group(
-    place: tuple[int, ...], parts: Sequence[Part], layouts: list[list[int]], state: ChainState
-) -> Group:
+    place: tuple[int, ...], parts: Sequence[Part], layouts: list[list[int]], state: ChainState,
+    precision: str,
+) -> Group:  # fmt: skip
     from phloem.hardware.gpu_device import own_stream
 
     k, first, end, beside = place
@@ -140,13 +142,17 @@ def _group(
     forests, on_stream = [], tuple(streams[i % len(streams)] for i in range(len(layouts)))
     for of, on in zip(layouts, on_stream):
         with on():
-            forests.append(forest_of([parts[i] for i in of], trees, beside * len(streams)))
+            forests.append(forest_of([parts[i] for i in of], trees, beside * len(streams), precision))
     return Group(k, first, end, tuple(forests), on_stream)
 
 
-def forest_of(parts: Sequence[Part], trees: Sequence[tuple[np.ndarray, ...]], beside: int) -> GpuForest:
+def forest_of(
+    parts: Sequence[Part], trees: Sequence[tuple[np.ndarray, ...]], beside: int,
+    precision: str = "float64",
+) -> GpuForest:  # fmt: skip
     """Chains over parts of one layout, all parts of a chain side by side. trees: of every chain (N,) nodes
-    from the tips up, left and right children. beside: forests that the GPU works on at the same time."""
+    from the tips up, left and right children. beside: forests that the GPU works on at the same time.
+    precision: of messages and transition matrices."""
     from phloem.pruning.gpu.forest import GpuForest
 
     n_tips, numbers = len(parts[0].tip_codes), []
@@ -159,7 +165,7 @@ def forest_of(parts: Sequence[Part], trees: Sequence[tuple[np.ndarray, ...]], be
         for side, children in zip(sides, both):
             side.append(number[children[node[n_tips:]]])
     left, right, each = np.stack(sides[0]), np.stack(sides[1]), np.repeat(np.arange(len(trees)), len(parts))
-    problems = [_problem(part, left, right) for part in parts]
+    problems = [replace(_problem(part, left, right), precision=precision) for part in parts]
     forest = GpuForest(
         problems * len(left), left[each], right[each],
         n_sets=max(int(part.length_class.max()) for part in parts) + 1,

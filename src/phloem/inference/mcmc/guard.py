@@ -58,8 +58,10 @@ class Carried(NamedTuple):
 
 
 LOG_LIKELIHOOD = Carried("log-likelihood", "log_likelihood", 1e-8)
+IN_FLOAT32 = LOG_LIKELIHOOD._replace(allowed=1e-5)
 LOG_PRIOR = Carried("log prior", "log_prior", 1e-6)  # which may hold large powers
 CARRIED = LOG_LIKELIHOOD, LOG_PRIOR
+BY_PRECISION = {"float64": CARRIED, "float32": (IN_FLOAT32, LOG_PRIOR)}
 
 
 class Counts(Protocol):
@@ -141,8 +143,8 @@ class Guard:
     """observed: what the chains were given, every part of it. n_chains: of a run. names: of a trace's columns
     after LnL and LnPr. plain: as plain_likelihood makes it; None (chains that ignore the data) compares no
     likelihood. prior: as plain_prior makes it; None compares none. prefix: of the report; None writes
-    none. still: by run and rank of heat how much had been accepted when last looked at, and tried when that
-    was so for the first time."""
+    none. precision: of the chains' likelihoods. still: by run and rank of heat how much had been accepted
+    when last looked at, and tried when that was so for the first time."""
 
     observed: Sequence[Observations]
     n_chains: int
@@ -150,6 +152,7 @@ class Guard:
     plain: Plain | None
     prior: Plain | None
     prefix: str | None
+    precision: str = "float64"
     still: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def check_chains(self, run: int, chains: Mapping[int, Samples]) -> None:
@@ -187,11 +190,12 @@ class Guard:
     def _compare(self, run: int, rank: int, samples: Samples, i: int, what: str = "") -> None:
         """what: what is odd about the log-likelihood; else that it is not the reference's."""
         drawn = samples.tree_and_numbers(i, self.names)
-        for column, (plain, told) in enumerate(((self.plain, what), (self.prior, ""))):
+        plains = (self.plain, what), (self.prior, "")
+        for column, ((plain, told), carried) in enumerate(zip(plains, BY_PRECISION[self.precision])):
             if plain is not None:
                 expected = plain(*drawn)
-                if differs(float(samples.numbers[i, column]), expected, CARRIED[column].allowed):
-                    told = told or f"the {CARRIED[column].name} is not that of the reference"
+                if differs(float(samples.numbers[i, column]), expected, carried.allowed):
+                    told = told or f"the {carried.name} is not that of the reference"
                     self._stop((run, rank, column), samples, i, told, expected)
 
     def _constant(self, samples: Samples) -> bool:

@@ -149,8 +149,10 @@ def _evaluated(run: Run, on_device: bool, parts: Sequence[Observations]) -> Run:
     if on_device:
         from phloem.inference.mcmc.device import chains_on_device
 
-        more = (data, state, shared), run.scratches, run.settings.n_runs
+        more = (data, state, shared), run.scratches, run.settings
         run = replace(run, on_device=chains_on_device(run.forest, run.structure, *more))
+    elif run.settings.precision == "float32":
+        raise InputError("chains of float32 are on a GPU only", hint="Choose --device gpu, or float64.")
     else:
         if run.settings.use_data:
             for chain in range(len(state.slot)):

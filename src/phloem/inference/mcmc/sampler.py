@@ -110,9 +110,8 @@ def sample(
     checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}) if prefix else None
     stored = checkpoint.load() if checkpoint else None
     runs = _new_runs((parts, structure, settings, start_tree, where.device), spread, stored or [])
-    names = ("LnL", "LnPr", *trace_columns(structure, settings.priors).names)
-    taxa, plain = parts[0].taxa if parts else (), plain if spread.speaks else None
-    guard = Guard(parts, settings.n_chains, names[2:], plain, plain_prior(structure, settings.priors), prefix)
+    guard = _guard(parts, structure, settings, plain if spread.speaks else None, prefix)
+    names, taxa = ("LnL", "LnPr", *guard.names), parts[0].taxa if parts else ()
     for run in runs:
         guard.check_chains(run.number, _chains(run))
     start = at = spread.ranks.broadcast(max((int(s.generation[0]) for s, _ in stored or ()), default=0))
@@ -147,6 +146,14 @@ def sample(
         files.close(whole)
     done = time.monotonic() - begun, (at - start) * each
     return Sampled(tuple(whole), diagnosis, *done, start if stored else None)
+
+
+def _guard(
+    parts: Sequence[Observations], structure: ChainModel, settings: ChainSettings, plain: Plain | None,
+    prefix: str | None,
+) -> Guard:  # fmt: skip
+    names, prior = trace_columns(structure, settings.priors).names, plain_prior(structure, settings.priors)
+    return Guard(parts, settings.n_chains, names, plain, prior, prefix, settings.precision)
 
 
 def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from phloem.density.terms.beta import Beta
 from phloem.density.terms.compound_dirichlet import GammaDirichlet as GammaDirichletPrior
@@ -16,7 +16,7 @@ from phloem.density.terms.ratios import Ratios
 from phloem.density.terms.term import Family, positive_numbers
 from phloem.density.terms.two_exponentials import TwoExponentials
 from phloem.density.terms.uniform import Uniform
-from phloem.errors import InputError, require_count, require_seed
+from phloem.errors import InputError, require_choice, require_count, require_seed
 from phloem.hardware.limits import require_threads
 
 
@@ -109,7 +109,8 @@ class ChainSettings:
     swap_every: generations between two tries to swap; swap_seed: of their random numbers, None: the seed.
     constraints: numbers of the tips of every split that all trees must have; partial_constraints,
     negative_constraints: as constraints.Constraints has them.
-    fixed_topology: all trees have that of the tree that chains start from.
+    fixed_topology: all trees have that of the tree that chains start from. precision: of conditional
+    likelihoods on a GPU; their sums are of float64 always.
     stones: 0 samples the posterior; else the marginal likelihood is estimated from so many power posteriors,
     at quantiles of Beta(stone_shape, 1) (inference/mcmc/stones.py).
     use_data: False samples the prior. repeats: work on distinct columns. move_weights: None takes MrBayes'
@@ -146,12 +147,14 @@ class ChainSettings:
     stone_shape: float = 0.4
     usual_weights: bool = False
     fixed_topology: bool = False
+    precision: Literal["float64", "float32"] = "float64"
 
     def __post_init__(self) -> None:
         check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
         for name in ("n_runs", "n_chains", "generations", "sample_every", "check_every", "swap_every"):
             require_count(name.removeprefix("n_"), getattr(self, name))  # as the options are called
         require_threads(self.threads)
+        require_choice("precision", self.precision, ("float64", "float32"))
         if not 0 <= self.burn_in < 1:
             raise InputError(f"burn_in is a fraction of the samples, 0 ≤ burn_in < 1, not {self.burn_in}")
         if not 0 <= self.p_extend < 1:
