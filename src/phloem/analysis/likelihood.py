@@ -148,6 +148,9 @@ def run_likelihood(
     optimum = _fit(likelihood, progress) if settings.optimize else None
     gradient = likelihood.gradient() if settings.gradient else None
     value = likelihood.log_likelihood()
+    warnings = tree_warnings(likelihood.branch_lengths, 1 if by_class else len(trees))
+    if optimum is not None:
+        warnings += few_sites(optimum.n_free, alignment.n_sites)
     if settings.out_tree:
         write_trees(settings.out_tree, list(likelihood.trees))
     result = LikelihoodResult(
@@ -164,7 +167,7 @@ def run_likelihood(
         gradient=gradient,
         optimum=optimum,
         provenance=provenance(settings.inputs, likelihood.selection),
-        warnings=tree_warnings(likelihood.branch_lengths, 1 if by_class else len(trees)),
+        warnings=warnings,
     )
     write_json(result.to_json(), settings.json)
     return result
@@ -274,6 +277,21 @@ def plain(value: object) -> object:
 def _by_branch(gradient: Gradient, lengths: np.ndarray) -> list[dict[str, object]]:
     rows = zip(gradient.branch_names, lengths.T.tolist(), gradient.branch_lengths.T.tolist())
     return [{"branch": name, "length": length, "derivative": derivative} for name, length, derivative in rows]
+
+
+def criteria_line(aic: float, aicc: float, bic: float) -> str:
+    """For people."""
+    return f"AIC {aic:.4f}, AICc {f'{aicc:.4f}' if np.isfinite(aicc) else 'not defined'}, BIC {bic:.4f}"
+
+
+def few_sites(n_free: int, n_sites: int) -> tuple[str, ...]:
+    """A warning where AICc is not defined (criteria.criteria), as numbers cannot be told from these data."""
+    if n_sites > n_free + 1:
+        return ()
+    return (
+        f"{n_free} free numbers are fitted to {n_sites} sites, which hardly tell them: AICc is not defined, "
+        "and AIC and BIC are not to be relied on",
+    )
 
 
 def optimum_record(optimum: Optimum) -> dict[str, object]:

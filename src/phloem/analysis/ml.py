@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from phloem.analysis.likelihood import optimum_record
+from phloem.analysis.likelihood import few_sites, optimum_record
 from phloem.analysis.ml_adequacy import Adequacy, adequacy_of
 from phloem.analysis.ml_choice import choose
 from phloem.analysis.ml_constraint import assure, constraint_record, require_obeying
@@ -232,6 +232,7 @@ def analysed(
         warnings += rooted(tree, outgroup)[1] if outgroup else []
         warnings += only_variable([(part.name, part.alignment) for part in data.parts], models)
         warnings += [] if found.optimum.converged else [_NOT_CONVERGED]
+        warnings += few_sites(found.optimum.n_free, sum(part.alignment.n_sites for part in data.parts))
         resampled = data.resampling(texts, models), searched_data.values_of(found.optimum)
         drawn = _bootstrapped(settings, *resampled, found, of_search, told, here)
         supports = supports_of(found.optimum.tree, found.supports, drawn, rows)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
+from phloem.analysis.likelihood import criteria_line
 from phloem.analysis.ml_data import settings_of
 from phloem.analysis.ml_effort import USUAL as USUAL_EFFORT
 from phloem.analysis.ml_settings import MlSettings, checkpoint_of, many_trees
@@ -346,8 +347,7 @@ def round_lines(found: DifferencesResult) -> list[str]:
 
 def report_lines(result: MlDifferences) -> list[str]:
     """What people read."""
-    found, (aic, aicc, bic) = result.found, result.criteria
-    tree = found.tree
+    found, tree = result.found, result.found.tree
     lines = [
         f"phloem {result.provenance['version']}, {result.provenance['date']}",
         "",
@@ -359,7 +359,7 @@ def report_lines(result: MlDifferences) -> list[str]:
         f"model: {found.model_text}",
         f"log-likelihood: {found.log_likelihood:.4f} (to the first order in branch lengths)",
         f"free numbers: {found.n_free:,}",
-        f"AIC {aic:.4f}, AICc {aicc:.4f}, BIC {bic:.4f}",
+        criteria_line(*result.criteria),
         f"tree length: {tree.lengths[:-1].sum():.6f} substitutions per site",
         f"inner branches with a length: {tree.n_nodes - tree.n_tips - 1:,}",
         "",

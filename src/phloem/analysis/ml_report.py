@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phloem.analysis.json_record import plain
-from phloem.analysis.likelihood import optimum_record
+from phloem.analysis.likelihood import criteria_line, optimum_record
 from phloem.analysis.ml_adequacy import adequacy_lines
 from phloem.analysis.ml_constraint import constraint_lines
 from phloem.analysis.ml_effort import effort_line
@@ -66,7 +66,7 @@ def _search_lines(result: MlResult) -> list[str]:
         "",
         f"log-likelihood: {optimum.log_likelihood:.4f}",
         f"free numbers: {optimum.n_free}",
-        f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}",
+        criteria_line(optimum.aic, optimum.aicc, optimum.bic),
         f"tree length: {optimum.tree.lengths[:-1].sum():.6f} substitutions per site",
         "",
         "search:",

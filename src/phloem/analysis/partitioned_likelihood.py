@@ -10,6 +10,7 @@ import numpy as np
 
 from phloem.analysis.likelihood import (
     LikelihoodSettings,
+    few_sites,
     optimum_record,
     plain,
     settings_record,
@@ -138,6 +139,9 @@ def run_partitioned_likelihood(
     optimum = _fit(likelihood, progress) if settings.optimize else None
     gradient = likelihood.gradient() if settings.gradient else None
     results = part_results(likelihood)
+    warnings = *dropped_columns(scheme.dropped), *tree_warnings(likelihood.branch_lengths, len(trees))
+    if optimum is not None:
+        warnings += few_sites(optimum.n_free, sum(p.sites for p in results))
     if settings.out_tree:
         fitted = likelihood.part_trees.values() if settings.linkage == "unlinked" else [likelihood.tree]
         write_trees(settings.out_tree, list(fitted))
@@ -155,7 +159,7 @@ def run_partitioned_likelihood(
         optimum=optimum,
         provenance=provenance(settings.inputs, likelihood.selections[largest.name])
         | {"engines": {name: chosen.reason for name, chosen in likelihood.selections.items()}},
-        warnings=(*dropped_columns(scheme.dropped), *tree_warnings(likelihood.branch_lengths, len(trees))),
+        warnings=warnings,
     )
     write_json(result.to_json(), settings.json)
     return result

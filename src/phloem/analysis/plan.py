@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from phloem.analysis.division import Processes, divide
-from phloem.analysis.model_file import model_of
+from phloem.analysis.model_file import model_of, usual_model
 from phloem.analysis.reading import DataOptions, Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
@@ -29,7 +29,7 @@ from phloem.pruning.interface import Problem
 from phloem.pruning.plan import Divided, Forecast, forecast, forecast_divided, remainder, undivided
 from phloem.pruning.select import Selection, select_chains, select_engine
 from phloem.tree.layout import tree_layout
-from phloem.tree.random import uniform_unrooted
+from phloem.tree.random import uniform_rooted, uniform_unrooted
 from phloem.tree.tree import Tree
 
 MOST_RANKS = 65_536
@@ -38,9 +38,10 @@ MESSAGE_SECONDS = 1e-4  # in which processes that share a chain tell each other 
 
 @dataclass(frozen=True)
 class PlanSettings(DataOptions):
-    """Options of `phloem plan`. model: with partitions, of the subsets to which their file gives none. tree:
-    None forecasts on a random tree, which has more distinct columns than a good one, so that the
-    forecast is an upper bound. ranks: processes, up to which a forecast is asked for."""
+    """Options of `phloem plan`. model: with partitions, of the subsets to which their file gives none; None
+    is usual_model, as of `phloem ml`. tree: None forecasts on a random tree, which has more distinct columns
+    than a good one, so that the forecast is an upper bound. ranks: processes, up to which a forecast is asked
+    for."""
 
     model: str | None = None
     tree: str | None = None
@@ -86,12 +87,14 @@ class RanksPlan:
 
 @dataclass(frozen=True)
 class PlanResult:
-    """parts: one, called "all", without partitions. chains: where `phloem mcmc` with its defaults would
+    """parts: one, called "all", without partitions. usual: of those without a model, by name, the one that
+    they were planned with. chains: where `phloem mcmc` with its defaults would
     evaluate its chains, and why. optimisation_evaluations: gradients that a fit takes;
     from each start it took 30 to 130 on the validation data, about 40 and one for every two taxa."""
 
     taxa: int
     parts: tuple[PartPlan, ...]
+    usual: dict[str, str]
     chains: Selection
     hardware: Hardware
     random_tree: bool
@@ -140,8 +143,6 @@ def run_plan(
     plans, problems, starts = [], list[Problem](), 1
     for part in parts:
         with in_part(part.name) if len(parts) > 1 else nullcontext():
-            if part.model_text is None:
-                raise InputError("it has no model", hint="Write one in the partition file, or add --model.")
             model = model_of(part.model_text, part.alignment)
             problem = engine_problem(site_patterns(part.alignment), model, children, settings.precision)
             plans.append(_plan(part, model, problem, settings))
@@ -150,6 +151,7 @@ def run_plan(
     return PlanResult(
         taxa=first.n_taxa,
         parts=tuple(plans),
+        usual={p.name: usual_model(p.alignment.alphabet.kind) for p in parts if p.model_text is None},
         chains=_chains(problems, settings),
         hardware=detect_hardware(),
         random_tree=settings.tree is None,
@@ -203,5 +205,8 @@ def _plan(part: Part, model: Model, problem: Problem, settings: PlanSettings) ->
 def _tree(settings: PlanSettings, alignment: Alignment) -> Tree:
     if settings.tree is not None:
         return read_tree(settings.tree)
-    tree = uniform_unrooted(alignment.n_taxa, np.random.default_rng(1))
+    if alignment.n_taxa < 2:
+        raise InputError("a tree needs two taxa", file=alignment.source, hint="Add a sequence.")
+    draw = uniform_unrooted if alignment.n_taxa > 2 else uniform_rooted
+    tree = draw(alignment.n_taxa, np.random.default_rng(1))
     return replace(tree, taxa=alignment.taxa)

@@ -190,12 +190,14 @@ def _reading(data: dict[str, Any]) -> str:
 
 
 def _show_optimum(optimum: Optimum, out_tree: str | None, console) -> None:
+    from phloem.analysis.likelihood import criteria_line
+
     console.print(
         f"fitted {optimum.n_free} numbers in {optimum.evaluations} evaluations from "
         f"{len(optimum.starting_log_likelihoods)} start(s): {'' if optimum.converged else 'not '}converged",
         style=None if optimum.converged else "yellow",
     )
-    console.print(f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}")
+    console.print(criteria_line(optimum.aic, optimum.aicc, optimum.bic))
     if out_tree:
         console.print(f"tree written to {out_tree}")
 

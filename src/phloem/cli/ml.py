@@ -214,6 +214,7 @@ def _show_differences(result: MlDifferences) -> None:
 def _show(result: MlResult) -> None:
     from rich.text import Text
 
+    from phloem.analysis.likelihood import criteria_line
     from phloem.analysis.ml_constraint import constraint_lines
     from phloem.analysis.ml_report import (
         all_choice_lines,
@@ -239,7 +240,7 @@ def _show(result: MlResult) -> None:
         for line in part_lines(found.likelihood) or [f"fitted model: {model_text_of(optimum)}"]:
             console.print(Text(line), soft_wrap=True)
         console.print(Text.assemble("log-likelihood: ", (f"{optimum.log_likelihood:.6f}", "bold")))
-        console.print(f"AIC {optimum.aic:.4f}, AICc {optimum.aicc:.4f}, BIC {optimum.bic:.4f}")
+        console.print(criteria_line(optimum.aic, optimum.aicc, optimum.bic))
         if result.rows.n_copies:
             console.print(f"{result.rows.n_copies} identical sequences kept out of the search and put back")
         for line in [*constraint_lines(result.constraint), *start_lines(found)]:

@@ -22,7 +22,7 @@ _TOO_SHORT = "the pilot is too short to tell"
 def plan(
     data: dict[str, Any],
     model: str | None = typer.Option(
-        None, "--model", "-m", help="Model string, such as GTR+G4 or GY94+F3X4; needed for a likelihood."
+        None, "--model", "-m", help="Model string, such as GTR+G4 or GY94+F3X4; else that of phloem ml."
     ),
     method: Literal["upgma", "wpgma", "single", "complete", "nj", "bionj", "unj"] | None = typer.Option(
         None, help="Forecast a distance tree instead of a likelihood."
@@ -78,10 +78,6 @@ def _plan_likelihood(options: dict[str, Any]) -> None:
     given = [name for name in ("method", "distance", "bootstrap", "cophenetic") if options.pop(name)]
     if given:
         raise InputError(f"--{given[0]} is for a distance tree", hint="Name one with --method.")
-    if options["model"] is None and options["partitions"] is None:
-        raise InputError(
-            "--model is missing", hint="Name one, such as GTR+G4, or a distance tree's --method."
-        )
     options["precision"] = "float64" if options["precision"] == "auto" else options["precision"]
 
     console, messages = report_console(), message_console(live=True)
@@ -98,6 +94,12 @@ def _plan_likelihood(options: dict[str, Any]) -> None:
         _show_ranks(result.ranks, len(result.parts), console)
     if result.fits is False:
         console.print("This does not fit in the memory that is free now.", style="red")
+    if result.usual:
+        named = list(dict.fromkeys(result.usual.values()))
+        of = "" if len(result.parts) == 1 else f", of {', '.join(result.usual)}"
+        console.print(
+            f"No model given{of}: {', '.join(named)}, as phloem ml would take; --model says another."
+        )
     if result.random_tree:
         console.print("No tree given: forecast on a random one, an upper bound for a good tree.")
 
@@ -261,7 +263,9 @@ def _table(result):
     sites, patterns = (sum(getattr(part, name) for part in parts) for name in ("sites", "patterns"))
     table.add_row("data", f"{result.taxa:,} taxa, {sites:,} sites, {patterns:,} patterns")
     if len(parts) == 1:
-        table.add_row("model", f"{parts[0].states} states, {parts[0].categories} rate categories")
+        table.add_row(
+            "model", f"{parts[0].model}, {parts[0].states} states, {parts[0].categories} rate categories"
+        )
     else:
         table.add_row("parts", f"{len(parts)}")
     by_size = sorted(parts, key=lambda part: part.forecast.work.likelihood_flop)

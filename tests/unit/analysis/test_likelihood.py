@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
+from phloem.analysis.likelihood import LikelihoodSettings, criteria_line, few_sites, run_likelihood
 from phloem.errors import InputError, ModelError
 from phloem.io.trees import read_tree
 
@@ -108,3 +108,14 @@ def test_trees_of_classes_are_written_and_read_again(settings, tmp_path):
     out.write_text(NEWICK + "(a:0.1,c:0.2,(b:0.15,d:0.3):0.05);\n")
     with pytest.raises(InputError, match="tree 2 has another shape"):
         run_likelihood(replace(settings, tree=str(out), model=result.model))
+
+
+def test_more_numbers_than_sites_are_warned_of(settings):
+    fitted = replace(settings, model="GTR+FO+G4", optimize=True, engine="cpu")
+    result = run_likelihood(fitted)
+    assert result.optimum.n_free == 14 and len(result.warnings) == 1
+    assert "14 free numbers are fitted to 14 sites" in result.warnings[0] and "AICc" in result.warnings[0]
+    assert "AICc not defined" in criteria_line(1.0, result.optimum.aicc, 2.0)
+    enough = run_likelihood(replace(fitted, model="JC"))
+    assert not enough.warnings and "not defined" not in criteria_line(1.0, enough.optimum.aicc, 2.0)
+    assert few_sites(14, 16) == () and few_sites(14, 15)

@@ -41,11 +41,23 @@ def test_parts_are_planned_together():
     assert isinstance(told, InputError) and "every part has a model already" in str(told)
 
 
-def test_a_part_without_a_model_is_named(tmp_path):
+def test_what_has_no_model_is_planned_with_the_usual_one(tmp_path):
     file = tmp_path / "parts.txt"
     file.write_text("DNA, first = 1-400\nHKY, rest = 401-898\n")
-    error = command(PRIMATES, "--partitions", str(file)).exception
-    assert isinstance(error, InputError) and "part 'first'" in str(error) and "--model" in error.hint
+    plan = run_plan(PlanSettings(PRIMATES, partitions=str(file)))
+    assert plan.usual == {"first": "GTR+F+G4"} and [part.categories for part in plan.parts] == [4, 1]
+    assert "No model given, of first: GTR+F+G4" in command(PRIMATES, "--partitions", str(file)).stdout
+    alone, named = command(PRIMATES), command(PRIMATES, "--model", "GTR+F+G4")
+    assert alone.exit_code == 0 and "No model given: GTR+F+G4" in alone.stdout
+    assert "GTR+F+G4, 4 states, 4 rate categories" in alone.stdout and "No model given" not in named.stdout
+
+
+def test_fewer_than_three_taxa(tmp_path):
+    (tmp_path / "two.fasta").write_text(">a\nACGT\n>b\nACGA\n")
+    assert "2 taxa, 4 sites" in command(str(tmp_path / "two.fasta")).stdout
+    (tmp_path / "one.fasta").write_text(">a\nACGT\n")
+    error = command(str(tmp_path / "one.fasta")).exception
+    assert isinstance(error, InputError) and "one.fasta" in str(error) and "two taxa" in str(error)
 
 
 def test_the_memory_of_parts_adds_up():
@@ -61,11 +73,6 @@ def test_a_tree_from_an_alignment():
     result = command(PRIMATES, "--method", "nj")
     assert result.exit_code == 0 and "12 taxa, 898 sites" in result.stdout
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
-
-
-def test_neither():
-    result = command(PRIMATES)
-    assert isinstance(result.exception, InputError) and "--model" in str(result.exception)
 
 
 @pytest.mark.parametrize(

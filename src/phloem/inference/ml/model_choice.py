@@ -157,6 +157,7 @@ class _Choice:
 
     def run(self, start: TreeStart, told: Told) -> ModelChoice:
         settings = self.settings
+        self._require_defined(2 * self.alignment.n_taxa - 3)
         rates = rate_names(settings.rates)
         tried = bases(self.alignment.alphabet, settings.families, settings.frequencies)
         require_used(tried, settings)
@@ -178,11 +179,23 @@ class _Choice:
         ladder = [""] if general.whole else self._ladder(general, rates)
         self._families(tried[1:], ladder)
         self._best_with_all_rates(rates)
+        self._require_defined(min(c.fit.n_free for c in self.found.values()))
         self._finish()
         ordered = sorted(self.found.values(), key=lambda c: c.by(settings.criterion))
         skipped = tuple(s for s in self.skipped.values() if s.text not in self.found)
         data = self.alignment
         return ModelChoice(tuple(ordered), skipped, settings, start.origin, data.n_taxa, data.n_sites)
+
+    def _require_defined(self, least: int) -> None:
+        """InputError where AICc is to decide and is infinite for all models. least: free numbers that every
+        model has."""
+        sites = self.alignment.n_sites
+        if self.settings.criterion == "aicc" and least + 1 >= sites:
+            raise InputError(
+                f"AICc is defined for none of these models: {sites} sites, and {least} free numbers at least",
+                file=self.alignment.source,
+                hint="It needs two sites more than there are free numbers; choose by --criterion bic.",
+            )
 
     def _ladder(self, base: Base, rates: Sequence[str]) -> list[str]:
         """Fit a family with all rates, those of k classes until one class more does not pay; the suffixes

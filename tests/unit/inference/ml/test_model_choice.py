@@ -99,6 +99,7 @@ def test_sets_of_names():
     ]  # fmt: skip
     proteins = [b.text for b in bases(PROTEIN)]
     assert proteins[:2] == ["LG", "LG+F"] and {"Q.plant", "Q.yeast+F", "mtREV"} <= set(proteins)
+    assert {"mtVer", "mtMet+F", "mtInv", "FLAVI"} <= set(proteins)
     assert not any(name.startswith("LG4") for name in proteins)
     mixed = bases(PROTEIN, ("LG4X", "LG"), None)
     assert [(b.text, b.whole) for b in mixed] == [("LG", False), ("LG+F", False), ("LG4X", True)]
@@ -129,3 +130,21 @@ def test_a_tree_given_is_where_the_climb_begins(simulated):
     settings = ChoiceSettings(families=("JC",), rates=("E",))
     found = choose_model(simulated, Start(tree), settings)
     assert found.origin == "the tree given" and [c.text for c in found.candidates] == ["JC"]
+
+
+def test_a_criterion_that_is_infinite_for_all_models_chooses_none(monkeypatch):
+    truth = uniform_unrooted(6, np.random.default_rng(1), 0.1)
+    aicc = ChoiceSettings(families=("JC", "K80"), rates=("E", "G4"), criterion="aicc")
+    for n_sites, told in ((9, "9 free numbers at least"), (10, "9 free"), (12, None)):
+        data = simulate_alignment(truth, parse_model("JC", datatype="dna"), n_sites, seed=2)
+        if told is None:
+            assert np.isfinite(choose_model(data, bionj_start(data), aicc).winner.fit.aicc)
+            continue
+        with pytest.raises(InputError, match=f"{n_sites} sites, and {told}"):
+            choose_model(data, bionj_start(data), aicc)
+    few = ChoiceSettings(families=("GTR",), frequencies=("FO",), rates=("E",), criterion="aicc")
+    data = simulate_alignment(truth, parse_model("JC", datatype="dna"), 18, seed=2)
+    with pytest.raises(InputError, match="17 free numbers at least"):  # known when it was fitted
+        choose_model(data, bionj_start(data), few)
+    monkeypatch.setattr(model_choice._Choice, "_require_defined", lambda *_: None)
+    assert choose_model(data, bionj_start(data), few).winner.fit.aicc == np.inf
