@@ -205,8 +205,7 @@ def analysed(
 
     of_choice, of_supports = checked(settings)
     data, selection = on_device(read_ml_data(settings))
-    rows = data.rows
-    given, warnings = _start(settings, rows)
+    given, warnings = _start(settings, rows := data.rows)
     require_obeying(data.constraint, given, settings.tree)
     outgroup = outgroup_of(settings.outgroup, data.alignment.taxa)
     warnings = [*said, *data.warnings, *warnings]
