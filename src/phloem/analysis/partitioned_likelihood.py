@@ -138,10 +138,9 @@ def run_partitioned_likelihood(
         )
     optimum = _fit(likelihood, progress) if settings.optimize else None
     gradient = likelihood.gradient() if settings.gradient else None
+    lengths = likelihood.branch_lengths
     results = part_results(likelihood)
-    warnings = *dropped_columns(scheme.dropped), *tree_warnings(likelihood.branch_lengths, len(trees))
-    if optimum is not None:
-        warnings += few_sites(optimum.n_free, sum(p.sites for p in results))
+    few = few_sites(optimum.n_free, sum(p.sites for p in results)) if optimum is not None else ()
     if settings.out_tree:
         fitted = likelihood.part_trees.values() if settings.linkage == "unlinked" else [likelihood.tree]
         write_trees(settings.out_tree, list(fitted))
@@ -151,7 +150,7 @@ def run_partitioned_likelihood(
         parts=results,
         parameters=likelihood.parameters_by_element,
         branch_names=likelihood.branch_names,
-        branch_lengths=likelihood.branch_lengths,
+        branch_lengths=lengths,
         length_unit=likelihood.length_unit,
         tree=newick_text([likelihood.tree]).strip(),
         tree_origin=origin,
@@ -159,7 +158,7 @@ def run_partitioned_likelihood(
         optimum=optimum,
         provenance=provenance(settings.inputs, likelihood.selections[largest.name])
         | {"engines": {name: chosen.reason for name, chosen in likelihood.selections.items()}},
-        warnings=warnings,
+        warnings=(*dropped_columns(scheme.dropped), *tree_warnings(lengths, len(trees)), *few),
     )
     write_json(result.to_json(), settings.json)
     return result
