@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from phloem.analysis.draw import DrawSettings, at_midpoint, save_picture
 from phloem.analysis.ml_ancestral import write_ancestral
 from phloem.analysis.ml_data import MlData, columns_of
 from phloem.analysis.ml_iqtree import write_iqtree
 from phloem.analysis.ml_merge import scheme_text
+from phloem.analysis.ml_omegas import sites_of_omegas
 from phloem.analysis.ml_outgroup import rooted
 from phloem.analysis.ml_report import choices_table, report_text
 from phloem.analysis.model_file import model_file_of, text_of_parts
@@ -77,17 +80,27 @@ def _model_text(likelihood: Likelihood) -> str:
 
 
 def _site_lines(likelihood: Likelihood, data: MlData) -> Iterable[str]:
-    """A row a site: log-likelihood, posterior mean rate; of parts, which part, and its column in the file."""
+    """A row a site: log-likelihood, posterior mean rate; of parts, which part, and its column in the file; of
+    codons with classes of ω its mean and the probability that it is above 1 (- of other parts)."""
+    classes = sites_of_omegas(likelihood)
+    more = "\tomega\tpositive_selection" if classes else ""
     if not isinstance(likelihood, PartitionedLikelihood):
-        yield "site\tlog_likelihood\trate"
+        yield f"site\tlog_likelihood\trate{more}"
         by_site, rates = likelihood.site_log_likelihoods().tolist(), likelihood.site_rates().tolist()
-        for k, (value, rate) in enumerate(zip(by_site, rates), 1):
-            yield f"{k}\t{value:.10g}\t{rate:.6g}"
+        omegas = _omega_cells(classes, "", len(rates))
+        for k, (value, rate, omega) in enumerate(zip(by_site, rates, omegas), 1):
+            yield f"{k}\t{value:.10g}\t{rate:.6g}{omega}"
         return
-    yield "part\tsite\tlog_likelihood\trate"
+    yield f"part\tsite\tlog_likelihood\trate{more}"
     of_part = likelihood.site_log_likelihoods()
     for part, own_rate in zip(data.parts, likelihood.partition_rates.tolist()):
         rates = (likelihood.alone(part.name).site_rates() * own_rate).tolist()
-        columns = columns_of(part).tolist()
-        for k, value, rate in zip(columns, of_part[part.name].tolist(), rates):
-            yield f"{part.name}\t{k}\t{value:.10g}\t{rate:.6g}"
+        columns, omegas = columns_of(part).tolist(), _omega_cells(classes, part.name, len(rates))
+        for k, value, rate, omega in zip(columns, of_part[part.name].tolist(), rates, omegas):
+            yield f"{part.name}\t{k}\t{value:.10g}\t{rate:.6g}{omega}"
+
+
+def _omega_cells(classes: dict[str, np.ndarray], part: str, n: int) -> list[str]:
+    if part not in classes:
+        return ["\t-\t-" if classes else ""] * n
+    return [f"\t{omega:.6g}\t{positive:.6g}" for positive, omega in classes[part].T.tolist()]

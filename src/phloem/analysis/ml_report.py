@@ -15,6 +15,7 @@ from phloem.analysis.ml_adequacy import adequacy_lines
 from phloem.analysis.ml_constraint import constraint_lines
 from phloem.analysis.ml_effort import effort_line
 from phloem.analysis.ml_merge import merging_lines
+from phloem.analysis.ml_omegas import omega_lines
 from phloem.analysis.partitioned_likelihood import part_results
 from phloem.inference.ml.identical import listed
 from phloem.inference.ml.optimum import PartitionedOptimum
@@ -81,6 +82,7 @@ def _search_lines(result: MlResult) -> list[str]:
         result.drawing,
         "",
         *support_lines(result),
+        *omega_lines(found.likelihood),
         "The tree is unrooted: where it is drawn from carries no information.",
     ]
 

@@ -52,9 +52,8 @@ def of_draw(data: ChainInput, part: int, parent: np.ndarray, lengths: np.ndarray
     effective = np.atleast_2d(lengths)[number] * structure.rate_factor(part, values)
     tree = Tree(data.taxa, parent, effective, rooted=False)
     at = structure.model_values(part, values)
-    likelihood = TreeLikelihood(data.alignments[own.name], tree, own.model.with_values(at), threads=1)
-    classes = own.model.mixture.classes.evaluate(at)[0]  # type: ignore[attr-defined]
-    shares = likelihood.site_categories()[:-1]
-    by_class = own.model.evaluate(at).process
-    omegas = classes[by_class]
-    return np.stack([shares[omegas > 1].sum(0), omegas @ shares])
+    found = TreeLikelihood(
+        data.alignments[own.name], tree, own.model.with_values(at), threads=1
+    ).site_omegas()
+    assert found is not None
+    return found

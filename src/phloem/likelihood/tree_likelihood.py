@@ -21,6 +21,7 @@ from phloem.errors import InputError, NumericalError, in_file
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import Gradient, engine_problem, require_finite, require_possible
 from phloem.likelihood.state import Branches, State, by_element, initial_state
+from phloem.model.codon_sites import CodonSites
 from phloem.model.model import Model
 from phloem.model.record import ParameterValue
 from phloem.pruning.grid import OnRanks, chosen
@@ -184,6 +185,16 @@ class TreeLikelihood:
     def site_rates(self) -> np.ndarray:
         """(L,) posterior mean rates of sites, invariable ones at 0 (Yang and Wang 1995, Genetics 139:993)."""
         return self._accepted.point.site_model.rates @ self.site_categories()[:-1]
+
+    def site_omegas(self) -> np.ndarray | None:
+        """(2, L) posterior probability that ω > 1 and mean ω of every codon, at these numbers (naive
+        empirical Bayes; Nielsen and Yang 1998, Genetics 148:929); None of models without classes of ω."""
+        mixture, point = self.model.mixture, self._accepted.point
+        if not isinstance(mixture, CodonSites):
+            return None
+        omegas = mixture.classes.evaluate(point.values)[0][point.site_model.process]
+        shares = self.site_categories()[:-1]
+        return np.stack([shares[omegas > 1].sum(0), omegas @ shares])
 
     def gradient(self, parameters: bool = True) -> Gradient:
         """Derivatives with respect to everything, in one backward pass; parameters=False: branches only."""
