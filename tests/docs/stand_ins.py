@@ -11,9 +11,11 @@ from pathlib import Path
 import phloem
 from docs.pages import ROOT
 from phloem.clustering.starting_tree import starting_tree
+from phloem.data.alphabet import alphabet
 from phloem.io.alignment import write_fasta
 from phloem.io.distance_matrix import write_distance_matrix
 from phloem.io.trees import newick_text, parse_trees
+from phloem.likelihood.model_for_alignment import codon_table
 from phloem.tree.tree import Tree
 
 EXAMPLES = ROOT / "examples"
@@ -146,6 +148,9 @@ def _simulated(folder: Path) -> None:
     (folder / "codons.nwk").write_text(_newick(tree))
     proteins = phloem.simulate_alignment(tree, phloem.parse_model("LG", datatype="protein"), 60, seed=1)
     write_fasta(proteins, folder / "proteins.fasta")
+    table = codon_table(alphabet("codon"))
+    model = phloem.parse_model("GY94{0.3,3}+FQ", datatype="codon", codon_table=table)
+    write_fasta(phloem.simulate_alignment(tree, model, 40, seed=1), folder / "coding.fasta")
     model = phloem.parse_model("HKY{3}+FQ+ASC", datatype="dna")
     write_fasta(phloem.simulate_alignment(tree, model, 80, seed=1), folder / "snps.fasta")
     model = phloem.parse_model("MK+ASC{informative}", datatype="standard", n_states=3)

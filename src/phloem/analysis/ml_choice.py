@@ -87,8 +87,7 @@ def choose(
 
 def _require_obeyed(data: MlData, readers: Sequence[ModelReader], settings: ChoiceSettings) -> None:
     """InputError for sets, and for medians of +G, of which no model would be; before anything is fitted."""
-    from phloem.inference.ml.model_choice import require_used
-    from phloem.inference.ml.model_sets import bases, rate_names
+    from phloem.inference.ml.model_choice import bases_of, rates_of, require_used
 
     texts = list[tuple[ModelReader, str]]()
     for reader, part in zip(readers, data.parts):
@@ -96,9 +95,9 @@ def _require_obeyed(data: MlData, readers: Sequence[ModelReader], settings: Choi
             texts.append((reader, part.model_text))
             continue
         with in_part(part.name) if data.partitioned else nullcontext():
-            tried = bases(part.alignment.alphabet, settings.families, settings.frequencies)
+            tried = bases_of(part.alignment.alphabet, settings)
             require_used(tried, settings)
-        gammas = [f"+{name}" for name in rate_names(settings.rates) if "G" in name]
+        gammas = [f"+{name}" for name in rates_of(settings) if "G" in name]
         texts += [(reader, base.text + ("" if base.whole else "".join(gammas[:1]))) for base in tried]
     if data.settings.gamma != "mean":
         require_gamma_used(data.settings.gamma, (reader(text) for reader, text in texts))

@@ -39,6 +39,11 @@ def merge_settings(settings: MlSettings) -> MergeSettings | None:
             "--merge is about parts whose models are chosen",
             hint="Add --partitions FILE and --model auto, or leave it out.",
         )
+    if settings.ascertained:
+        raise InputError(
+            "parts are merged under usual models, which have no +ASC",
+            hint="Leave --merge out, or merge with --model MF first.",
+        )
     if settings.link:
         raise InputError(
             "--link names parts, and --merge makes new ones",

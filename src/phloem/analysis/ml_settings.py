@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from phloem.inference.ml.search_state import Checkpoint
 
 AUTOMATIC, ONLY_CHOICE = ("auto", "mfp"), "mf"  # in place of a model, in any case; IQ-TREE's names
+_ASCERTAINED = "+asc"  # behind these: of all models that are compared
+_CHOICES = ("TEST", "TESTNEW", "TESTONLY", "TESTNEWONLY", "TESTMERGE", "TESTMERGEONLY")  # IQ-TREE's others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +111,12 @@ class MlSettings(FitSettings):
     @property
     def automatic(self) -> bool:
         """Whether the model is to be chosen."""
-        return (self.model or "").lower() in (*AUTOMATIC, ONLY_CHOICE)
+        return _word(self.model) in (*AUTOMATIC, ONLY_CHOICE)
+
+    @property
+    def ascertained(self) -> bool:
+        """Whether all models to choose from have +ASC."""
+        return self.automatic and (self.model or "").lower().endswith(_ASCERTAINED)
 
     @property
     def effort(self) -> Effort:
@@ -118,7 +125,7 @@ class MlSettings(FitSettings):
 
     @property
     def searches(self) -> bool:
-        return (self.model or "").lower() != ONLY_CHOICE
+        return _word(self.model) != ONLY_CHOICE
 
     @property
     def inputs(self) -> list[str]:
@@ -160,6 +167,11 @@ class MlSettings(FitSettings):
 SEARCH = "Say --model auto."
 
 
+def _word(model: str | None) -> str:
+    """In small letters, without the +ASC of all models of a choice."""
+    return (model or "").lower().removesuffix(_ASCERTAINED)
+
+
 def _iqtree_names(settings: MlSettings) -> dict[str, str]:
     """Name → what is written there."""
     prefix = settings.file_prefix
@@ -197,6 +209,7 @@ def choice_settings(settings: MlSettings) -> ChoiceSettings | None:
 
     usual = MlSettings(settings.alignment)
     if not settings.automatic:
+        _require_no_choice(settings.model or "")
         for name in ("model_set", "rate_set", "frequency_set", "criterion", "most_classes"):
             if getattr(settings, name) != getattr(usual, name):
                 raise InputError(
@@ -210,7 +223,22 @@ def choice_settings(settings: MlSettings) -> ChoiceSettings | None:
         _listed(settings.rate_set),
         settings.criterion,
         settings.most_classes,
+        settings.ascertained,
     )
+
+
+def _require_no_choice(model: str) -> None:
+    """InputError for words by which IQ-TREE chooses a model, and which are not read."""
+    head, *others = model.upper().split("+")
+    if head not in _CHOICES and not (head in ("AUTO", "MFP", "MF") and others):
+        return
+    merged = "MERGE" in model.upper()
+    hint = "Say auto, which chooses and searches, or MF, which only chooses; auto+ASC, MF+ASC: with +ASC."
+    if head in _CHOICES:
+        hint += " Without +R: --rate-set E,I,G4,I+G4."
+    if merged:
+        hint += " Parts are merged by --merge greedy."
+    raise InputError(f"--model {model} is no model, and no choice that is read", hint=hint)
 
 
 def _listed(text: str | None) -> tuple[str, ...] | None:

@@ -85,7 +85,8 @@ def ml(
     ),
     rate_set: str | None = typer.Option(None, help="With --model auto: of E,I,G4,I+G4,R,I+R; all but I+R."),
     frequency_set: str | None = typer.Option(
-        None, help="With --model auto: such as F,FO; F (counted), of empirical matrices their own too."
+        None,
+        help="With --model auto: such as F,FO; F, of empirical matrices also their own; of traits equal, FO.",
     ),
     criterion: Literal["bic", "aicc", "aic"] = typer.Option("bic", help="With --model auto: what decides."),
     most_classes: int = typer.Option(10, help="With --model auto: classes of +R at most."),

@@ -52,6 +52,13 @@ def folder(tmp_path, monkeypatch):
         ({"gamma": "median", "model": "HKY+R3"}, "--gamma median is about .G"),
         ({"gamma": "median", "model": "HKY+G4m"}, "--gamma median is about .G"),
         (PARTS | {"gamma": "median"}, "--gamma median is about .G"),
+        ({"model": "TEST"}, "--model TEST is no model, and no choice that is read"),
+        ({"model": "mfp+merge"}, "is no model, and no choice that is read"),
+        ({"model": "MF+FO"}, "is no model, and no choice that is read"),
+        (
+            {"model": "auto+ASC", "partitions": "two.txt", "merge": "greedy"},
+            "merged under usual models, which have no .ASC",
+        ),
         (AUTO | {"gamma": "median", "rate_set": "E,R"}, "--gamma median is about .G"),
         (AUTO | {"gamma": "median", "model_set": "HKY+F+R2", "rate_set": None}, "--gamma median is about .G"),
         (AUTO | {"most_classes": 3}, "--most-classes is about .R"),

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from phloem.data.alignment import Alignment
+from phloem.data.alphabet import Alphabet
 from phloem.errors import InputError
 from phloem.inference.ml.criteria import Criteria, criteria
 from phloem.inference.ml.model_sets import MOST_CLASSES, Base, bases, exchangeabilities, rate_names
@@ -42,13 +43,14 @@ _FEW_STEPS = 12
 @dataclass(frozen=True)
 class ChoiceSettings:
     """families, frequencies, rates: model_sets.bases and rate_names; None for those of the data type.
-    most_classes: of +R."""
+    most_classes: of +R. ascertained: with +ASC, all models."""
 
     families: tuple[str, ...] | None = None
     frequencies: tuple[str, ...] | None = None
     rates: tuple[str, ...] | None = None
     criterion: Criterion = "bic"
     most_classes: int = MOST_CLASSES
+    ascertained: bool = False
 
     def __post_init__(self) -> None:
         if self.criterion not in CRITERIA:
@@ -112,12 +114,29 @@ class ModelChoice:
         return share / share.sum()
 
 
+def bases_of(alphabet: Alphabet, settings: ChoiceSettings) -> list[Base]:
+    """What is tried with all rates; errors as of model_sets.bases."""
+    found = bases(alphabet, settings.families, settings.frequencies)
+    suffix = "+ASC" if settings.ascertained else ""
+    return [base._replace(text=base.text + suffix) for base in found]
+
+
+def rates_of(settings: ChoiceSettings) -> tuple[str, ...]:
+    """Of all characters that vary none is of an invariable site, unless such rates are asked for."""
+    found = rate_names(settings.rates)
+    return (
+        found
+        if settings.rates is not None or not settings.ascertained
+        else tuple(name for name in found if not name.startswith("I"))
+    )
+
+
 def require_used(tried: Sequence[Base], settings: ChoiceSettings) -> None:
     """InputError for what no model of the set has. tried: model_sets.bases."""
     whole = all(base.whole for base in tried)
     if whole and settings.rates is not None:
         raise InputError("all models of this set bring their own rates", hint="Leave --rate-set out.")
-    free = not whole and any(name.endswith("R") for name in rate_names(settings.rates))
+    free = not whole and any(name.endswith("R") for name in rates_of(settings))
     if settings.most_classes != MOST_CLASSES and not free:
         raise InputError(
             "--most-classes is about +R, and no model of this set has classes of that kind to be counted",
@@ -158,8 +177,8 @@ class _Choice:
     def run(self, start: TreeStart, told: Told) -> ModelChoice:
         settings = self.settings
         self._require_defined(2 * self.alignment.n_taxa - 3)
-        rates = rate_names(settings.rates)
-        tried = bases(self.alignment.alphabet, settings.families, settings.frequencies)
+        rates = rates_of(settings)
+        tried = bases_of(self.alignment.alphabet, settings)
         require_used(tried, settings)
         self._told = told
         models = [self.reader(b.text) for b in tried]

@@ -51,8 +51,9 @@ def bases(
 
     names: of families, or model strings that bring their own rates (LG4X, C20, anything with a +); by default
     those of the data type. frequencies: suffixes (F, FO, FQ, F3X4 …) for families that may have several; by
-    default what is counted in the data, of empirical matrices their own too. Errors: ModelError for names
-    that there are not, InputError for frequencies of which one is of no family.
+    default what is counted in the data, of empirical matrices their own too, of other characters equal and
+    fitted ones (counted ones cost the same, for a lower likelihood). Errors: ModelError for names that there
+    are not, InputError for frequencies of which one is of no family.
     """
     kind = alphabet.kind
     if kind in ("dna", "rna"):
@@ -63,7 +64,7 @@ def bases(
         found = _others(names or _CODONS, frequencies or _POSITIONS, alphabet)
     else:
         usual = ("MK", "ORDERED") if alphabet.n_states > 2 else ("MK",)
-        found = _others(names or usual, frequencies or ("", "F"), alphabet)
+        found = _others(names or usual, frequencies or ("", "FO"), alphabet)
     had = {base.frequencies for base in found if not base.whole}
     if unused := [suffix for suffix in frequencies or () if suffix not in had]:
         raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_sets_of_names():
     assert not any(name.startswith("LG4") for name in proteins)
     mixed = bases(PROTEIN, ("LG4X", "LG"), None)
     assert [(b.text, b.whole) for b in mixed] == [("LG", False), ("LG+F", False), ("LG4X", True)]
-    assert [b.text for b in bases(alphabet("binary"))] == ["MK", "MK+F"]
+    assert [b.text for b in bases(alphabet("binary"))] == ["MK", "MK+FO"]
     assert rate_names(("g", "I+G", "+R", "")) == ("G4", "I+G4", "R", "E")
 
 
@@ -148,3 +149,21 @@ def test_a_criterion_that_is_infinite_for_all_models_chooses_none(monkeypatch):
         choose_model(data, bionj_start(data), few)
     monkeypatch.setattr(model_choice._Choice, "_require_defined", lambda *_: None)
     assert choose_model(data, bionj_start(data), few).winner.fit.aicc == np.inf
+
+
+def test_all_models_of_a_choice_know_that_only_variable_characters_are_there():
+    truth, general = uniform_unrooted(8, np.random.default_rng(3), 0.15), "MK+F{0.7,0.3}+G4{0.5}"
+    data = simulate_alignment(truth, parse_model(general, datatype="binary", n_states=2), 600, seed=4)
+    with pytest.raises(InputError, match="281 of 600 characters are constant"):
+        choose_model(data, bionj_start(data), ChoiceSettings(ascertained=True))
+    varies = data.codes.min(0) < data.codes.max(0)
+    variable = replace(data, codes=np.ascontiguousarray(data.codes[:, varies]))
+    found = choose_model(variable, bionj_start(variable), ChoiceSettings(ascertained=True))
+    texts = [c.text for c in found.candidates]
+    assert all("+ASC" in text for text in texts) and {"MK+ASC", "MK+FO+ASC+G4", "MK+FO+ASC+R2"} <= set(texts)
+    assert not any("+I" in text for text in texts) and found.winner.text.startswith("MK+FO+ASC+")
+    full = optimize(TreeLikelihood(variable, found.winner.fit.tree, "MK+FO+G4+ASC", "cpu", threads=1))
+    there = next(c.fit for c in found.candidates if c.text == "MK+FO+ASC+G4")
+    assert there.log_likelihood == pytest.approx(full.log_likelihood, abs=0.05)
+    plain = choose_model(variable, bionj_start(variable))  # control: what it comes to where nothing knows
+    assert plain.winner.fit.tree.lengths.sum() > 1.5 * found.winner.fit.tree.lengths.sum()
