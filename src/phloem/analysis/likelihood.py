@@ -12,7 +12,7 @@ import numpy as np
 from phloem.analysis.model_file import file_of_model, model_of, require_gamma_used
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
-from phloem.analysis.reading import DataOptions, alignment_of
+from phloem.analysis.reading import DataOptions, alignment_of, without_data
 from phloem.clustering.starting_tree import starting_tree
 from phloem.data.alignment import Alignment
 from phloem.density.parameterisation import LengthLinkage
@@ -149,6 +149,7 @@ def run_likelihood(
     gradient = likelihood.gradient() if settings.gradient else None
     value = likelihood.log_likelihood()
     warnings = tree_warnings(likelihood.branch_lengths, 1 if by_class else len(trees))
+    warnings += without_data([alignment])
     if optimum is not None:
         warnings += few_sites(optimum.n_free, alignment.n_sites)
     if settings.out_tree:

@@ -18,8 +18,8 @@ from phloem.analysis.model_file import (
     usual_model,
 )
 from phloem.analysis.partitioned_likelihood import dropped_columns, read_linkage
-from phloem.analysis.reading import Part, alignment_of, parts_of
-from phloem.data.alignment import Alignment, has_constant_character, taxa_with_data
+from phloem.analysis.reading import Part, alignment_of, parts_of, without_data
+from phloem.data.alignment import Alignment, has_constant_character
 from phloem.density.parameterisation import Linkage
 from phloem.errors import InputError
 from phloem.likelihood.parts import in_part
@@ -133,26 +133,16 @@ def read_ml_data(settings: MlSettings) -> MlData:
                 raise InputError(f"--{name} is about parts", hint="Add --partitions FILE, or leave it out.")
         alignment = alignment_of(settings)
         named = settings.model if not settings.automatic else None
-        own, empty = (Part("", alignment, named),), _without_data([alignment])
+        own, empty = (Part("", alignment, named),), without_data([alignment])
         rows = _distinct(own, settings)
         return MlData(settings, own, False, rows, empty, read_constraint(settings, alignment.taxa))
     scheme, parts = parts_of(settings, settings.model if not settings.automatic else None)
     if holds_parts(settings.model):
         parts = tuple(replace(part, model_text=settings.model) for part in parts)
     rows = _distinct(parts, settings)
-    empty = _without_data([part.alignment for part in parts])
+    empty = without_data([part.alignment for part in parts])
     constraint = read_constraint(settings, parts[0].alignment.taxa)
     return MlData(settings, parts, True, rows, (*dropped_columns(scheme.dropped), *empty), constraint)
-
-
-def _without_data(alignments: Sequence[Alignment]) -> tuple[str, ...]:
-    """What is said of taxa of which nothing is known in any part."""
-    known = np.any([taxa_with_data(one) for one in alignments], axis=0)
-    names = [name for name, some in zip(alignments[0].taxa, known.tolist()) if not some]
-    if not names:
-        return ()
-    listed = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-    return (f"of {len(names)} taxa nothing is known, their places mean nothing: {listed}",)
 
 
 def only_variable(parts: Sequence[tuple[str, Alignment]], models: Sequence[Model]) -> list[str]:

@@ -20,7 +20,7 @@ from phloem.analysis.likelihood import (
 from phloem.analysis.model_file import holds_parts, model_of, require_gamma_used
 from phloem.analysis.outputs import check_outputs, write_json
 from phloem.analysis.provenance import provenance
-from phloem.analysis.reading import Part, parts_of
+from phloem.analysis.reading import Part, parts_of, without_data
 from phloem.data.sites import format_sites
 from phloem.density.parameterisation import LengthLinkage, Linkage
 from phloem.errors import InputError, in_file
@@ -137,10 +137,10 @@ def run_partitioned_likelihood(
             multifurcations=settings.multifurcations,
         )
     optimum = _fit(likelihood, progress) if settings.optimize else None
-    gradient = likelihood.gradient() if settings.gradient else None
-    lengths = likelihood.branch_lengths
+    gradient, lengths = likelihood.gradient() if settings.gradient else None, likelihood.branch_lengths
     results = part_results(likelihood)
-    few = few_sites(optimum.n_free, sum(p.sites for p in results)) if optimum is not None else ()
+    said = without_data([part.alignment for part in parts])
+    said += few_sites(optimum.n_free, sum(p.sites for p in results)) if optimum is not None else ()
     if settings.out_tree:
         fitted = likelihood.part_trees.values() if settings.linkage == "unlinked" else [likelihood.tree]
         write_trees(settings.out_tree, list(fitted))
@@ -158,7 +158,7 @@ def run_partitioned_likelihood(
         optimum=optimum,
         provenance=provenance(settings.inputs, likelihood.selections[largest.name])
         | {"engines": {name: chosen.reason for name, chosen in likelihood.selections.items()}},
-        warnings=(*dropped_columns(scheme.dropped), *tree_warnings(lengths, len(trees)), *few),
+        warnings=(*dropped_columns(scheme.dropped), *tree_warnings(lengths, len(trees)), *said),
     )
     write_json(result.to_json(), settings.json)
     return result

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 
 import numpy as np
 
-from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons
+from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, taxa_with_data
 from phloem.data.alphabet import canonical_kind
 from phloem.data.partition import Scheme, Subset, Unassigned, with_declared_datatypes
 from phloem.errors import InputError
@@ -100,6 +100,17 @@ def alignment_of(options: DataOptions, quiet: bool = False) -> Alignment:
         phylip_layout=options.phylip_layout,
         quiet=quiet,
     )
+
+
+def without_data(alignments: Sequence[Alignment]) -> tuple[str, ...]:
+    """What is said of taxa of which nothing is known in any part."""
+    known = np.any([taxa_with_data(one) for one in alignments], axis=0)
+    names = [name for name, some in zip(alignments[0].taxa, known.tolist()) if not some]
+    if not names:
+        return ()
+    listed = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    many = "1 taxon" if len(names) == 1 else f"{len(names)} taxa"
+    return (f"of {many} nothing is known, whose place and branch length mean nothing: {listed}",)
 
 
 def parts_of(

@@ -119,3 +119,11 @@ def test_more_numbers_than_sites_are_warned_of(settings):
     enough = run_likelihood(replace(fitted, model="JC"))
     assert not enough.warnings and "not defined" not in criteria_line(1.0, enough.optimum.aicc, 2.0)
     assert few_sites(14, 16) == () and few_sites(14, 15)
+
+
+def test_a_taxon_without_data_is_named(settings, tmp_path):
+    (tmp_path / "gaps.fasta").write_text(FASTA.replace("GCTTACCAAAGCCA", "-" * 14))
+    result = run_likelihood(replace(settings, alignment=str(tmp_path / "gaps.fasta")))
+    (said,) = result.warnings
+    assert said.startswith("of 1 taxon nothing is known") and said.endswith(": d")
+    assert not run_likelihood(settings).warnings

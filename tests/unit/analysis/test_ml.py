@@ -214,3 +214,22 @@ def test_distances_of_tested_trees_and_a_model_from_a_file(alignment):
     assert rows[0][-3:] == ["robinson_foulds", "branch_score", "quartets"] and rows[2][-3] == "4"
     record = json.loads(Path("t.tests.json").read_text())["trees"]
     assert record[1]["quartets"] == other.quartets and record[0]["model"] == record[1]["model"]
+
+
+def test_a_taxon_without_data_has_no_length(alignment, monkeypatch):
+    Path("gaps.fasta").write_text(Path(alignment).read_text() + f">f\n{'-' * len(ROWS[0])}\n")
+    Path("two.txt").write_text("JC, one = 1-9\nJC, two = 10-18\n")
+    for more in ({"model": "JC"}, {"partitions": "two.txt", "linkage": "unlinked"}):
+        result = run_ml(MlSettings("gaps.fasta", patience=1, prefix="o", redo=True, **more))
+        tree = result.tree
+        assert tree.lengths[tree.taxa.index("f")] <= 1.1e-8 and tree.lengths.sum() < 3
+        assert any("of 1 taxon nothing is known" in text for text in result.warnings)
+    whole = run_ml(MlSettings(alignment, model="JC", patience=1))
+    assert not whole.warnings
+    alone = run_ml(MlSettings("gaps.fasta", model="JC", patience=1, prefix="o", redo=True))
+    assert alone.found.optimum.log_likelihood == pytest.approx(whole.found.optimum.log_likelihood, abs=1e-4)
+    monkeypatch.setattr("phloem.inference.ml.searched.SHORTEST", 5.0)  # control: no fit mends a wrong one
+    wrong = run_ml(MlSettings("gaps.fasta", model="JC", patience=1, prefix="o", redo=True))
+    tree = wrong.tree
+    assert tree.lengths[tree.taxa.index("f")] > 4 and len(wrong.warnings) == 1
+    assert wrong.found.optimum.log_likelihood == pytest.approx(whole.found.optimum.log_likelihood, abs=1e-4)

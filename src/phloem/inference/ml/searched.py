@@ -15,7 +15,7 @@ from phloem.data.patterns import SitePatterns, site_patterns
 from phloem.density.parameterisation import Linkage
 from phloem.errors import ModelError
 from phloem.inference.ml.constrained_messages import Messages
-from phloem.inference.ml.optimize import refine, refine_each, starts_of_parts
+from phloem.inference.ml.optimize import SHORTEST, refine, refine_each, starts_of_parts
 from phloem.inference.ml.optimum import OptimizeResult, PartitionedOptimum
 from phloem.inference.ml.place import ON_CPU, Place, require_searchable
 from phloem.inference.ml.starts import Start as Values
@@ -99,6 +99,17 @@ class Searched(Protocol):
 def _problem(patterns: SitePatterns, model: Model) -> Problem:
     none = np.zeros(0, np.int32)
     return engine_problem(patterns, model, (none, none))
+
+
+def idle_tips_cut(edges: HalfEdges, groups: Sequence[Sequence[Problem]]) -> HalfEdges:
+    """With the shortest length at tips of which no data tell, where any is as good: steps on rounding errors
+    lead far away, and the tree's length with them. groups: of every set of lengths."""
+    found, columns = edges.copy(), edges.lengths.reshape(len(edges.back), -1).copy()
+    for k, problems in enumerate(groups):
+        silent = [problem.state_sets.all(1)[problem.tip_codes].all(1) for problem in problems]
+        tips = np.flatnonzero(np.all(silent, axis=0))
+        columns[tips, k] = columns[edges.back[tips], k] = SHORTEST
+    return found._replace(lengths=columns.reshape(edges.lengths.shape))
 
 
 class OneAlignment:

@@ -25,7 +25,7 @@ from phloem.inference.ml.search_state import (
     Told,
     together,
 )
-from phloem.inference.ml.searched import Fit, Likelihood, OneAlignment, Searched
+from phloem.inference.ml.searched import Fit, Likelihood, OneAlignment, Searched, idle_tips_cut
 from phloem.inference.ml.starts import Start as Values
 from phloem.inference.ml.tree_starts import (
     Difficulty,
@@ -209,7 +209,8 @@ class _Search:
                 self._take(state, best, kind)
         if state.found:
             self._refined(state.place)
-        likelihood = self._data.likelihood(state.place.edges, self._values, self._settings.threads)
+        edges = idle_tips_cut(state.place.edges, self._data.groups)
+        likelihood = self._data.likelihood(edges, self._values, self._settings.threads)
         last = self._data.refined(likelihood)
         self._values = self._data.values_of(last)
         hard = self._difficulty(state)
