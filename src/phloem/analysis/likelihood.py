@@ -148,7 +148,7 @@ def run_likelihood(
     optimum = _fit(likelihood, progress) if settings.optimize else None
     gradient = likelihood.gradient() if settings.gradient else None
     value = likelihood.log_likelihood()
-    warnings = tree_warnings(likelihood.branch_lengths, 1 if by_class else len(trees))
+    warnings = tree_warnings(likelihood.branch_lengths, 1 if by_class else len(trees), settings.optimize)
     warnings += without_data([alignment])
     if optimum is not None:
         warnings += few_sites(optimum.n_free, alignment.n_sites)
@@ -177,7 +177,7 @@ def run_likelihood(
 def trees_of(settings: LikelihoodSettings, alignment: Alignment) -> tuple[list[Tree], str]:
     """The trees of the file, or the one that stands in, and where they come from.
 
-    Trees without branch lengths are ones to fit: their lengths are 0.1 where optimize is asked for.
+    Branches without lengths are to be fitted: they have 0.1 where optimize is asked for.
     """
     if settings.tree is None:
         found = starting_tree(alignment, "bionj")
@@ -189,9 +189,7 @@ def trees_of(settings: LikelihoodSettings, alignment: Alignment) -> tuple[list[T
 
 
 def _with_some_lengths(tree: Tree) -> Tree:
-    if not np.isnan(tree.lengths[:-1]).all():
-        return tree
-    return replace(tree, lengths=np.append(np.full(tree.n_nodes - 1, 0.1), 0.0))
+    return replace(tree, lengths=np.append(np.nan_to_num(tree.lengths[:-1], nan=0.1), 0.0))
 
 
 def lengths_of_classes(likelihood: TreeLikelihood, trees: Sequence[Tree]) -> np.ndarray:
@@ -218,15 +216,13 @@ def lengths_of_classes(likelihood: TreeLikelihood, trees: Sequence[Tree]) -> np.
     return lengths
 
 
-def tree_warnings(lengths: np.ndarray, n_trees: int) -> tuple[str, ...]:
+def tree_warnings(lengths: np.ndarray, n_trees: int, fitted: bool) -> tuple[str, ...]:
     found = []
     if n_trees > 1:
         found.append(f"the tree file has {n_trees:,} trees: this is the first")
     if lengths.mean() > 0.5:
-        found.append(
-            f"branches have {lengths.mean():.3g} substitutions per site on average: "
-            "is the tree in units of time?"
-        )
+        what = "the data hardly tell of so long ones" if fitted else "is the tree in units of time?"
+        found.append(f"branches have {lengths.mean():.3g} substitutions per site on average: {what}")
     return tuple(found)
 
 

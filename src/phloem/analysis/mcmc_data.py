@@ -142,7 +142,9 @@ def chain_input(settings: McmcSettings) -> ChainInput:
             how = Characters(
                 ordered, settings.character_states == "own", settings.asc == "mrbayes", frozenset(without)
             )
-            text = part.model_text or DEFAULT_MODELS.get(part.alignment.alphabet.kind, "MK+G4")
+            text = part.model_text
+            if text is None:
+                text = DEFAULT_MODELS.get(part.alignment.alphabet.kind, "MK+G4")
             own = pieces_of(part.name, part.alignment, text, how)
             models += [_part(piece, settings) for piece in own]
         pieces += own

@@ -111,7 +111,8 @@ def model_of(
     Errors: ModelError; InputError with the file.
     """
     if given is None or not given.startswith("@"):
-        return model_for_alignment(given or usual_model(alignment.alphabet.kind), alignment, gamma)
+        text = usual_model(alignment.alphabet.kind) if given is None else given
+        return model_for_alignment(text, alignment, gamma)
     found = _read(given[1:], part)
     with in_file(given[1:]):
         model = model_for_alignment(found.model, alignment, gamma)

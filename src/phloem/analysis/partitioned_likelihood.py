@@ -139,7 +139,7 @@ def run_partitioned_likelihood(
     optimum = _fit(likelihood, progress) if settings.optimize else None
     gradient, lengths = likelihood.gradient() if settings.gradient else None, likelihood.branch_lengths
     results = part_results(likelihood)
-    said = without_data([part.alignment for part in parts])
+    said = tree_warnings(lengths, len(trees), settings.optimize) + without_data([p.alignment for p in parts])
     said += few_sites(optimum.n_free, sum(p.sites for p in results)) if optimum is not None else ()
     if settings.out_tree:
         fitted = likelihood.part_trees.values() if settings.linkage == "unlinked" else [likelihood.tree]
@@ -158,7 +158,7 @@ def run_partitioned_likelihood(
         optimum=optimum,
         provenance=provenance(settings.inputs, likelihood.selections[largest.name])
         | {"engines": {name: chosen.reason for name, chosen in likelihood.selections.items()}},
-        warnings=(*dropped_columns(scheme.dropped), *tree_warnings(lengths, len(trees)), *said),
+        warnings=(*dropped_columns(scheme.dropped), *said),
     )
     write_json(result.to_json(), settings.json)
     return result

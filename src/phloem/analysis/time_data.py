@@ -75,7 +75,9 @@ def _structure(settings: TimeTreeSettings, parts: tuple[Part, ...]) -> ChainMode
     models = list[PartModel]()
     for part in parts:
         with in_part(part.name) if len(parts) > 1 else nullcontext():
-            text = part.model_text or DEFAULT_MODELS.get(part.alignment.alphabet.kind, "MK+G4")
+            text = part.model_text
+            if text is None:
+                text = DEFAULT_MODELS.get(part.alignment.alphabet.kind, "MK+G4")
             model = model_for_alignment(text, part.alignment, settings.gamma)
         models.append(PartModel(part.name, model, part.alignment.n_sites, sites_per_character(model)))
     require_time_obeyed(settings, models)

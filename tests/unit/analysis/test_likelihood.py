@@ -74,6 +74,16 @@ def test_a_tree_without_lengths_can_be_fitted(settings, tmp_path):
     with pytest.raises(InputError, match=r"bare\.nwk: .*has no length") as caught:
         run_likelihood(replace(settings, tree=str(bare)))
     assert "--optimize" in caught.value.hint
+    bare.write_text("(a:0.1,b,(c:0.2,d));\n")  # some lengths
+    some = replace(settings, tree=str(bare))
+    assert run_likelihood(replace(some, optimize=True)).log_likelihood == pytest.approx(expected, abs=1e-5)
+    with pytest.raises(InputError, match="has no length"):
+        run_likelihood(some)
+
+
+def test_an_empty_model_is_none(settings):
+    with pytest.raises(ModelError, match="cannot read ''"):
+        run_likelihood(replace(settings, model=""))
 
 
 def test_inputs_are_never_replaced(settings):
@@ -90,6 +100,10 @@ def test_several_trees_and_lengths_in_years_give_warnings(settings, tmp_path):
     other.write_text(NEWICK.replace("0.", "10."))
     (warning,) = run_likelihood(replace(settings, tree=str(other))).warnings
     assert "units of time" in warning
+    assert not any(
+        "units of time" in w
+        for w in run_likelihood(replace(settings, tree=str(other), optimize=True, model="JC")).warnings
+    )
     assert run_likelihood(settings).warnings == ()
 
 

@@ -106,7 +106,7 @@ def idle_tips_cut(edges: HalfEdges, groups: Sequence[Sequence[Problem]]) -> Half
     lead far away, and the tree's length with them. groups: of every set of lengths."""
     found, columns = edges.copy(), edges.lengths.reshape(len(edges.back), -1).copy()
     for k, problems in enumerate(groups):
-        silent = [problem.state_sets.all(1)[problem.tip_codes].all(1) for problem in problems]
+        silent = [np.all(np.all(p.state_sets, axis=1)[p.tip_codes], axis=1) for p in problems]
         tips = np.flatnonzero(np.all(silent, axis=0))
         columns[tips, k] = columns[edges.back[tips], k] = SHORTEST
     return found._replace(lengths=columns.reshape(edges.lengths.shape))
