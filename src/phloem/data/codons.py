@@ -52,8 +52,9 @@ def code_codons(
     allowed = triplet_states(used, alphabet)
     stops = used[~allowed.any(axis=1)]
     if len(stops) and stop_codons == "error":
-        row, codon = first_position(np.isin(triplets, stops).astype(np.uint8), 1)
-        raise _stop_codon(taxa[row], codon, int(triplets[row, codon]), columns)
+        stopped = np.isin(triplets, stops)
+        row, codon = first_position(stopped.astype(np.uint8), 1)
+        raise _stop_codon(taxa[row], codon, int(triplets[row, codon]), columns, bool(stopped[:, :-1].any()))
     ambiguous = (used & (used - 1) & 0xF) | (used & (used - 0x10) & 0xF0) | (used & (used - 0x100) & 0xF00)
     partial = (ambiguous != 0) & allowed.any(axis=1) & ~allowed.all(axis=1)
     missing = ~allowed.any(axis=1) | (partial if ambiguity == "missing" else False)
@@ -94,14 +95,21 @@ def _nucleotide_masks(
     return table[matrix]
 
 
-def _stop_codon(taxon: str, codon: int, triplet: int, columns: np.ndarray) -> InputError:
+def _stop_codon(taxon: str, codon: int, triplet: int, columns: np.ndarray, within: bool) -> InputError:
+    """within: whether there are stops ahead of the last codon."""
     letters = {_ALL: "N", 1: "A", 2: "C", 4: "G", 8: "T", 5: "R", 10: "Y", 6: "S", 9: "W", 12: "K", 3: "M"}
     letters |= {14: "B", 13: "D", 11: "H", 7: "V"}
     text = "".join(letters[triplet >> shift & _ALL] for shift in (8, 4, 0))
     first, last = int(columns[3 * codon]) + 1, int(columns[3 * codon + 2]) + 1
+    hint = "Check the genetic code and reading frame, or treat stops as missing data (--stop-codons mask)."
+    if not within and codon > 0:
+        hint = "All stops are in the last codon: leave it out with --sites, or mask it (--stop-codons mask)."
+        if columns[-1] - columns[0] == len(columns) - 1:
+            left = f"{columns[0] + 1}-{columns[-4] + 1}"
+            hint = hint.replace("--sites", f"--sites {left}")
     return InputError(
         f"stop codon {text} in '{taxon}' at codon {codon + 1} (columns {first} to {last})",
         taxon=taxon,
         site=first,
-        hint="Check the genetic code and reading frame, or treat stops as missing data (--stop-codons mask).",
+        hint=hint,
     )

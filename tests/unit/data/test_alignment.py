@@ -65,6 +65,14 @@ def test_stop_codons():
         alignment_from_sequences(rows, CODON)
     assert error.value.taxon == "human" and error.value.site == 4
     assert "TAA" in str(error.value) and "codon 2" in str(error.value) and "mask" in error.value.hint
+    assert "--sites" not in error.value.hint  # some are ahead of the last codon
+    ended = {"human": "ATGAAATAA", "mouse": "ATGGGGTAR"}
+    with pytest.raises(InputError) as error:
+        alignment_from_sequences(ended, CODON)
+    assert "All stops are in the last codon" in error.value.hint and "--sites 1-6," in error.value.hint
+    with pytest.raises(InputError) as error:
+        alignment_from_sequences({"human": "TAA", "mouse": "TAG"}, CODON)
+    assert "--sites" not in error.value.hint  # nothing would be left
     masked = alignment_from_sequences(rows, CODON, stop_codons="mask")
     assert masked.codes[0, 1] == masked.codes[1, 2] == 61
     assert masked.settings["n_stop_codons_masked"] == 2
