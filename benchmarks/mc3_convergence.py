@@ -209,7 +209,7 @@ def main() -> int:
     parser.add_argument("--sites", type=int, default=100_000)
     parser.add_argument("--generations", type=int, default=40_000)
     parser.add_argument("--plain", action="store_true", help="of sums: plant sums of float32")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     if given.what == "sums":
         if given.plain:
             plant_plain_sums()
