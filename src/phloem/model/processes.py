@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -67,6 +68,9 @@ class Processes:
     ascertained: bool
     fused: bool = False
     star: bool = False
+
+
+_RAXML8 = re.compile(r"(?P<data>GTR|BIN|MULTI|PROT)(?:GAMMA|CAT)(?P<invariable>I?)(?P<rest>[A-Z0-9]*)")
 
 
 def read_processes(head: Piece, by_role: Roles, request: Request) -> tuple[Processes, Roles]:
@@ -276,13 +280,35 @@ def _family(head: Piece, request: Request) -> Family:
 def _unknown_model(head: Piece, names: set[str], request: Request) -> ModelError:
     """Says, where other data have a model of that name, how to read the alignment as such data."""
     error = unknown_name(f"{request.datatype} model", head.name, names, head.column)
-    homes = datatypes_of(head.name)
+    homes, meant = datatypes_of(head.name), _of_raxml8(head.name)
+    if meant:
+        error.hint = f"RAxML 8's {head.name} is about --model {meant} here."
     if homes:
         error.hint = (
             f"{head.name} is a model of {' and '.join(homes)} data, these are read as {request.datatype}: "
             f"--datatype {homes[0]}, or one of {', '.join(sorted(names, key=str.upper))}."
         )
     return error
+
+
+def _of_raxml8(name: str) -> str | None:
+    """What says nearly the same as a name of RAxML 8, such as PROTGAMMAILGF; its CAT is an approximation of
+    rates that differ by site."""
+    found = _RAXML8.fullmatch(name.upper())
+    if found is None:
+        return None
+    data, invariable, rest = found["data"], "+I" if found["invariable"] else "", found["rest"]
+    if data == "PROT" and rest.startswith("AUTO"):
+        return "auto"
+    if data == "PROT":
+        last = "" if "protein" in datatypes_of(rest) else rest[-1:]
+        base, usual = rest.removesuffix(last), ""
+        if "protein" not in datatypes_of(base):
+            return None
+    else:
+        base, usual, last = "GTR" if data == "GTR" else "MK", "+F", rest
+    frequencies = {"": usual, "F": "+F", "X": "+FO"}.get(last)
+    return None if frequencies is None else f"{base}{frequencies}{invariable}+G4"
 
 
 def _substitution(
