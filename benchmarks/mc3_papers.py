@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 from mcmc_devices import measure
+from mcmc_ess import nexus
 
 from phloem.data.alignment import Alignment
 from phloem.data.alphabet import alphabet
@@ -89,18 +90,17 @@ def by_mrbayes(one: Set, given: argparse.Namespace) -> float:
     """Chain-generations a second of one run: of what more generations take longer than few do."""
     data, chains = one.alignment(), one.chains if one.kind != "genome" else 1
     letters = np.array([*data.alphabet.states, "-"])
-    rows = [f"{name} {''.join(letters[codes])}" for name, codes in zip(data.taxa, data.codes)]
-    head = f"#NEXUS\nbegin data; dimensions ntax={data.n_taxa} nchar={data.n_sites};\n"
-    head += f"format datatype={one.datatype} gap=- missing=?; matrix\n"
+    rows = {name: list(letters[codes]) for name, codes in zip(data.taxa, data.codes)}
+    block = nexus(rows, one.datatype)
     took = dict[int, float]()
     with tempfile.TemporaryDirectory() as folder:
         generations = 100 if one.sites < 100_000 else 4
         while len(took) < 2:
-            text = "; end;\nbegin mrbayes; set autoclose=yes nowarn=yes seed=1 swapseed=1;\n"
+            text = "begin mrbayes; set autoclose=yes nowarn=yes seed=1 swapseed=1;\n"
             text += f"{one.texts[2]} mcmc nruns=1 nchains={chains} ngen={generations} samplefreq=50"
             text += " printfreq=1000000 diagnfreq=1000000 filename=mb; end;\n"
             file = Path(folder, "data.nex")
-            file.write_text(head + "\n".join(rows) + text)
+            file.write_text(block + text)
             begun = time.perf_counter()
             subprocess.run([*given.mb.split(), file.name], cwd=folder, check=True, stdout=subprocess.DEVNULL)
             took[generations] = time.perf_counter() - begun

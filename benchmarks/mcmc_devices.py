@@ -33,7 +33,7 @@ from phloem.density.parameterisation import PartModel
 from phloem.hardware.ranks import ranks
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.recipes import observations
-from phloem.inference.mcmc.run import advanced, new_run
+from phloem.inference.mcmc.run import Run, advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.spread import Swaps, shares
 from phloem.inference.mcmc.structure import ChainModel, structure_of_model, structure_of_parts
@@ -122,13 +122,17 @@ def measure(alignments: list[Alignment], structure: ChainModel, given) -> float:
     speed = generations * given.chains / (time.perf_counter() - begun)
     if not run.samples.n:  # another process had the cold chain
         return speed
-    expected = plain_likelihood(alignments, structure)(
-        *run.samples.tree_and_numbers(run.samples.n - 1, run.columns.names)
-    )
-    found = run.samples.numbers[-1, 0]
-    if abs(found - expected) > (1e-9 if given.precision == "float64" else 1e-6) * abs(expected):
-        raise SystemExit(f"{found!r}, by the reference {expected!r}")
+    require_right(run, alignments, structure)
     return speed
+
+
+def require_right(run: Run, alignments: list[Alignment], structure: ChainModel) -> None:
+    """SystemExit where the last sample is not the NumPy reference's."""
+    samples = run.samples
+    drawn = samples.tree_and_numbers(samples.n - 1, run.columns.names)
+    found, expected = samples.numbers[-1, 0], plain_likelihood(alignments, structure)(*drawn)
+    if abs(found - expected) > (1e-9 if run.settings.precision == "float64" else 1e-6) * abs(expected):
+        raise SystemExit(f"{found!r}, by the reference {expected!r}")
 
 
 def main() -> int:

@@ -228,20 +228,17 @@ def _samples_left(chains: ChainSettings, every: int) -> int:
 
 def chains_selection(settings: McmcSettings, data: ChainInput) -> Selection:
     """Where the chains are evaluated, and why. A checkpoint is gone on with where it was made."""
-    chains, why = (
-        settings.chains,
-        "asked for" if settings.device == "gpu" else "chosen: float32 is there only",
-    )
+    chains, asked = settings.chains, settings.device == "gpu"
     if chains.precision == "float32":
-        return chains_on_gpu(why, chains.precision)
+        return chains_on_gpu("asked for" if asked else "chosen: float32 is there only", chains.precision)
     there = None if settings.redo else stored_device(settings.file_prefix)
     threads = chains.threads or usable_cores()[0]
     if settings.device == "auto" and there == "gpu":
         return chains_on_gpu("chosen: the checkpoint was made on one")
     if settings.device == "auto":
-        own = "the checkpoint was made on one" if there == "cpu" else _only_on_cpu(chains, data)
-        if own is not None:
-            return chains_on_cpu(f"chosen: {own}", threads)
+        why = "the checkpoint was made on one" if there == "cpu" else _only_on_cpu(chains, data)
+        if why is not None:
+            return chains_on_cpu(f"chosen: {why}", threads)
     plan = ChainPlan(chains.n_runs, chains.n_chains, chains.expected_generations)
     return select_chains(settings.device, lambda: _problems(data), plan, chains.threads)
 
