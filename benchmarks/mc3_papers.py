@@ -65,6 +65,11 @@ class Set(NamedTuple):
     def chains(self) -> int:
         return 8 if self.datatype == "protein" else 4
 
+    @property
+    def first(self) -> int:
+        """Generations to begin with: few where one takes long."""
+        return 100 if self.datatype == "dna" else 20 if self.kind == "proteins" else 4
+
     def alignment(self) -> Alignment:
         """Evolved along a random tree, whose branches are 0.05 long on the average."""
         states = alphabet(self.datatype)
@@ -82,6 +87,7 @@ def by_phloem(one: Set, given: argparse.Namespace, device: str) -> float:
         device=device,
         precision=precision,
         seconds=given.seconds,
+        first=one.first if device == "cpu" else 100,
     )
     return measure([data], structure, own)
 
@@ -94,7 +100,7 @@ def by_mrbayes(one: Set, given: argparse.Namespace) -> float:
     block = nexus(rows, one.datatype)
     took = dict[int, float]()
     with tempfile.TemporaryDirectory() as folder:
-        generations = 100 if one.sites < 100_000 else 4
+        generations = one.first
         while len(took) < 2:
             text = "begin mrbayes; set autoclose=yes nowarn=yes seed=1 swapseed=1;\n"
             text += f"{one.texts[2]} mcmc nruns=1 nchains={chains} ngen={generations} samplefreq=50"

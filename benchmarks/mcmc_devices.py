@@ -97,10 +97,10 @@ def case(problem: str) -> tuple[list[Alignment], ChainModel]:
 
 
 def measure(alignments: list[Alignment], structure: ChainModel, given) -> float:
-    """Chain-generations a second. given: chains, threads, device, precision, seconds."""
+    """Chain-generations a second. given: chains, threads, device, precision, seconds, first (generations)."""
     alignment = max(alignments, key=lambda a: a.n_sites)
     settings = ChainSettings(
-        n_runs=1, n_chains=given.chains, sample_every=50, tuning_generations=0,
+        n_runs=1, n_chains=given.chains, sample_every=given.first // 2, tuning_generations=0,
         precision=given.precision,
     )  # fmt: skip
     start = starting_tree(alignment, "bionj", 1e-6).tree
@@ -111,11 +111,12 @@ def measure(alignments: list[Alignment], structure: ChainModel, given) -> float:
         0, [observations(a) for a in alignments], structure, settings, start, threads=given.threads,
         device=given.device, swaps=swaps,
     )  # fmt: skip
-    run = advanced(run, 100)
+    run = advanced(run, given.first)
     here.gather(0)
-    begun, run = time.perf_counter(), advanced(run, 100)
-    generations = here.broadcast(int(given.seconds / (time.perf_counter() - begun) * 2) * 50 + 50)
-    run = advanced(run, generations // 100 * 50)  # what is captured or grown at first
+    begun, run = time.perf_counter(), advanced(run, given.first)
+    half = given.first // 2
+    generations = here.broadcast(int(given.seconds / (time.perf_counter() - begun) * 2) * half + half)
+    run = advanced(run, generations // given.first * half)  # what is captured or grown at first
     here.gather(0)
     begun, run = time.perf_counter(), advanced(run, generations)
     here.gather(0)
@@ -143,6 +144,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--first", type=int, default=100, help="generations to begin with")
     given = parser.parse_args()
     for problem in given.problems:
         speed = measure(*case(problem), given)
