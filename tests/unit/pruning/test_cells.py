@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -128,6 +132,8 @@ def interchanged(trees: ForestTrees, seed: int) -> ForestTrees:
 
 
 CASES = {
+    "2 states": lambda: hanging_case(6, 40, 2),  # with four lanes as long a row as four states'
+    "3 states": lambda: hanging_case(7, 40, 3),
     "4 states": lambda: hanging_case(9, 60, 4),
     "4 states, guarded": lambda: hanging_case(60, 30, 4, mean_length=1.0),
     "4 states, invariable sites": lambda: hanging_case(5, 60, 4, invariant=0.2),
@@ -138,6 +144,17 @@ CASES = {
     "20 states, sets of lengths": lambda: hanging_case(7, 40, 20, sets=3),
     "61 states, fewer patterns than codes": lambda: hanging_case(6, 5, 61),
 }
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names features of that architecture")
+def test_vectors_of_four_numbers(tmp_path):
+    """Chains on a processor with AVX2 alone, which this one may not be."""
+    features = "+avx2,+fma,+bmi,+bmi2,+popcnt,+sse4.2"
+    narrow = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": str(tmp_path)}
+    chosen = [f"{__file__}::test_gradient_of_a_chain[{n} states]" for n in (2, 3, 4)]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", *chosen]
+    done = subprocess.run(command, env=os.environ | narrow, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -156,12 +156,11 @@ class DeviceLikelihood:
 
         down, s = self._cells.memory[part], len(gradient.invariant_frequencies)
         layout = cell_layout(self._cells.forest.parts[part])
-        width = 4 if layout.padded == 4 else layout.padded
         down.rates[:], down.weights[:] = gradient.rates, gradient.weights
         down.invariant[:s], down.invariant[s] = gradient.invariant_frequencies, gradient.invariant
         for k, process in enumerate(gradient.processes):
             down.root_frequencies[k] = process.root_frequencies
-            by_q = down.rate_matrix[k, : s * width].reshape(s, width)
+            by_q = down.rate_matrix[k, : s * layout.padded].reshape(s, layout.padded)
             by_q[:, :s] = process.rate_matrix
         note_model(data.addresses[part], scratch.asked, scratch.others[part])
         own = data.numbers[part], data.addresses[part], data.downs[part]

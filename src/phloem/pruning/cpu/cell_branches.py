@@ -174,7 +174,7 @@ def matrices_for(view, times, out, growth):
             for j in range(n.states):
                 total = 1.0 if i == j else 0.0
                 for e in range(n.states):
-                    right = model.right[m, i, e] if n.padded == 4 else model.right[m, e, i]
+                    right = model.right[m, i, e] if n.states == 4 else model.right[m, e, i]
                     total += right * growth[e] * model.left[m, e, j]
                 out[c, i, j] = max(total, 0.0)
 
@@ -291,7 +291,7 @@ def branch_coefficients(numbers, addresses, tree, which, node, row, room, curve)
             for e in range(states):
                 left, right = 0.0, 0.0
                 for i in range(states if varies else 0):
-                    entry = model.right[m, i, e] if n.padded == 4 else model.right[m, e, i]
+                    entry = model.right[m, i, e] if n.states == 4 else model.right[m, e, i]
                     right += room.row[c * states + i] * entry
                     left += model.left[m, e, i] * room.other[c * states + i]
                 slope[p, c * states + e] = scale * left * right

@@ -77,7 +77,7 @@ def _clear(n, down):
     for array, size in (
         (D_LENGTHS, n.length_classes * (2 * n.tips - 1)), (D_RATES, n.categories), (D_WEIGHTS, n.categories),
         (D_FREQUENCIES, n.processes * n.states), (D_INVARIANT, n.states + 1),
-        (D_RATE_MATRIX, n.processes * (16 if n.padded == 4 else n.matrix)),
+        (D_RATE_MATRIX, n.processes * (16 if n.states == 4 else n.matrix)),
     ):  # fmt: skip
         own = float64_at(down[array], (size,))
         for i in range(size):
@@ -189,7 +189,7 @@ def pass_down(numbers, addresses, down, tree, which, parameters, kind, scratch, 
     """Pre-order vectors and derivatives by length; with parameters also d log L / d Q, and by rates. scratch
     holds the sites."""
     n = cell_numbers(numbers)
-    root, matrix_at, four = 2 * n.tips - 2, cell_at(n, addresses)[which, MATRICES], n.padded == 4
+    root, matrix_at, four = 2 * n.tips - 2, cell_at(n, addresses)[which, MATRICES], n.states == 4
     nodes = _nodes(n, addresses, tree, which, room.messages_at, matrix_at, room.size)
     sweep = cell_sweep(n, addresses, tree, nodes, sorted_columns(n, addresses, down), kind)
     shape, matrices, model, eigen = sweep.shape, sweep.matrices, _model(n, addresses, which), room.eigen

@@ -212,8 +212,7 @@ def cell_arrays(part: Part, shared: dict[str, np.ndarray], messages: dict[str, n
     shape, (n_tips, n_patterns) = cell_layout(part), part.tip_codes.shape
     n_codes, n_nodes, s, c = len(part.state_sets), 2 * n_tips - 1, shape.states, shape.categories
     m, (_, rows) = int(part.process.max()) + 1, _rows(part)
-    numbers = (s, s) if shape.padded == 4 else (s, shape.padded)
-    inverse = (s, s) if shape.padded == 4 else (s, -(-s // 6) * 6)
+    numbers, inverse = (s, shape.padded), (s, s if s == 4 else -(-s // 6) * 6)
     size, left = np.zeros(2 * n_nodes, np.int64), np.empty(rows, np.int32)
     for x in range(n_tips):  # a tip's classes are its codes
         first = shared["column_start"][x]
@@ -282,5 +281,5 @@ def down_arrays(part: Part, q: np.ndarray) -> DownArrays:
         weights=np.zeros(shape.categories),
         root_frequencies=np.zeros((m, shape.states)),
         invariant=np.zeros(shape.states + 1),
-        rate_matrix=np.zeros((m, 16 if shape.padded == 4 else shape.matrix)),
+        rate_matrix=np.zeros((m, 16 if shape.states == 4 else shape.matrix)),
     )

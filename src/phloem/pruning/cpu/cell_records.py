@@ -275,11 +275,10 @@ def cell_sets(n, a):
 @merged
 def cell_model(n, a, slot):
     """The model in one of a cell's two slots."""
-    wide = n.states if n.padded == 4 else n.padded
-    rows = n.states if n.padded == 4 else -(-n.states // 6) * 6
+    rows = n.states if n.states == 4 else -(-n.states // 6) * 6
     return ModelNumbers(
         float64_at(a[EIGENVALUES], (2, n.processes, n.states))[slot],
-        float64_at(a[EIGEN_RIGHT], (2, n.processes, n.states, wide))[slot],
+        float64_at(a[EIGEN_RIGHT], (2, n.processes, n.states, n.padded))[slot],
         float64_at(a[EIGEN_LEFT], (2, n.processes, n.states, rows))[slot],
         float64_at(a[ROOT_FREQUENCIES], (2, n.processes, n.states))[slot],
         int64_at(a[PROCESS], (n.categories,)),

@@ -69,7 +69,7 @@ class CpuEvaluator:
         self._problem, self._team = problem, Team(threads)
         self._topology = topology = Topology.build(problem.left, problem.right)
         self._shape, self._sets = shape_of(problem), state_sets(problem.state_sets)
-        self._four = self._shape.padded == 4
+        self._four = self._shape.states == 4
         n_nodes = len(topology.left)
         self._columns = ColumnStore.build(problem, topology)
         self._messages = MessageStore.build(self._columns.regions, self._shape, problem.precision)

@@ -116,7 +116,7 @@ class Forest:
         self._hangs, self._keeps, self._passing = hangs, keeps, list[tuple[np.ndarray, ...]]()
         size = self.numbers[0, :, :2].prod(1) * self.numbers[0, :, 6:8].prod(1)
         self._largest_first = np.argsort(-size, kind="stable")
-        self._four = self.numbers[0, :, 5] == 4
+        self._four = np.array([part.state_sets.shape[1] == 4 for part in parts])
         self._accepted: ForestTrees | None = None
         self._proposed: ForestTrees | None = None
 

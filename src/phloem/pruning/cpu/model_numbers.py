@@ -22,7 +22,7 @@ def model_numbers(model: SiteModel, shape: Shape) -> ModelNumbers:
         right.append(empty if eigen is None else eigen.right)
         left.append(empty if eigen is None else eigen.left)
     all_right, all_left = np.stack(right), np.stack(left)
-    if shape.padded != 4:
+    if shape.states != 4:
         all_right = np.pad(all_right.swapaxes(1, 2), ((0, 0), (0, 0), (0, shape.padded - states)))
         all_left = np.pad(all_left, ((0, 0), (0, 0), (0, -states % ROWS)))
     return ModelNumbers(

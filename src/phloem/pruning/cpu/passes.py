@@ -62,7 +62,7 @@ def run_down(tasks, counter, done, sweep, model, sites, scratch, room, down):
     """Pre-order vectors, and every task's share of the branch derivatives (and of d log L / d P if kept; who
     completes a node projects that into the eigenbasis, unless down.whole). room: EigenScratch."""
     nodes, matrices, shape, n_nodes = sweep.nodes, sweep.matrices, sweep.shape, len(sweep.nodes.left)
-    four, keep, entered = shape.padded == 4, down.keep_adjoint, -1
+    four, keep, entered = shape.states == 4, down.keep_adjoint, -1
     while True:
         task = next_task(counter)
         if task >= len(tasks):

@@ -260,7 +260,7 @@ def unsummed(model: SiteModel, of_rates, shape: Shape, precision: str, columns, 
 def _rate_matrices(model: SiteModel, shape: Shape, precision: str) -> np.ndarray:
     """(blocks, ·), as records.Unsummed says."""
     by_process = np.stack([p.rate_matrix for p in model.processes]).astype(precision)
-    if shape.padded == 4:
+    if shape.states == 4:
         flat = np.zeros((shape.blocks * shape.exponents, 16), precision)
         flat[: shape.categories] = by_process[model.process].reshape(-1, 16)
         q = flat.reshape(shape.blocks, shape.exponents, 16)

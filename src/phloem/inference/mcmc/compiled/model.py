@@ -309,7 +309,7 @@ def _set_process(recipes, part, row, values, n, model, scratch):
         for i in range(s):
             root, x = math.sqrt(pi[i]), v[i, k] if few else a[k, i]
             left[k, i] = x * root
-            if n.padded == 4:
+            if n.states == 4:
                 right[i, k] = x / root
             else:
                 right[k, i] = x / root

@@ -291,7 +291,7 @@ def write_model(numbers, addresses, fields, change, k):
             words[fields[4] + m * w + i] = model.root_frequencies[m, i]
             words[fields[5] + m * w + i] = model.values[m, i]
             for j in range(n.states):
-                right = model.right[m, i, j] if n.padded == 4 else model.right[m, j, i]
+                right = model.right[m, i, j] if n.states == 4 else model.right[m, j, i]
                 words[fields[6] + (m * w + i) * w + j] = right
                 words[fields[7] + (m * w + i) * w + j] = model.left[m, i, j]
     change.counts[k, MODEL] = 1

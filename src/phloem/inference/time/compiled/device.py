@@ -101,7 +101,7 @@ def write_generators(numbers, addresses, fields, words):
             for k in range(n.states):
                 by = model.left[m, k, j] * model.values[m, k]
                 for i in range(n.states):
-                    row[i] += by * (model.right[m, i, k] if n.padded == 4 else model.right[m, k, i])
+                    row[i] += by * (model.right[m, i, k] if n.states == 4 else model.right[m, k, i])
 
 
 @uncounted

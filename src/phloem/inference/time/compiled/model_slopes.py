@@ -37,8 +37,7 @@ def add_model_slopes(data, part, numbers, addresses, down, scratch, proposed, ou
     row, n = data.recipes.rows[part], cell_numbers(numbers)
     slot = int64_at(addresses[SLOT], (2,))[proposed]
     if row[SHARES] >= 0 or row[FREQUENCIES] >= 0:
-        width = 4 if n.padded == 4 else n.padded
-        by_q = float64_at(down[D_RATE_MATRIX], (n.states, width))
+        by_q = float64_at(down[D_RATE_MATRIX], (n.states, n.padded))
         add_process_slopes(data, part, n, down, scratch, by_q, out)
     by_rate = float64_at(down[D_RATES], (n.categories,))
     rates = float64_at(addresses[RATES], (2, n.categories))[slot]
