@@ -1,12 +1,14 @@
 """What a second GPU of a host brings: Metropolis-coupled chains, and the gradient of one large likelihood.
 
+    python benchmarks/two_devices.py --gpus 2
     python -m torch.distributed.run --standalone --nproc-per-node 2 benchmarks/two_devices.py
 
-Prints one table, a row as soon as it is measured. Of chains: the same ones on the first GPU alone and on
-both, as one run (chains swap between GPUs) and as two (whole runs, which wait for nobody); chain-generations
-a second with every move, prior, swap and sample. Of the gradient: columns of 200 taxa in cells on one GPU and
-on both, milliseconds. Numbers that are not the reference's, or have other bits on two processes than on one,
-end the programme with status 1. Nothing new is begun after --limit seconds. Without GPUs: --device cpu.
+Prints one table, a row as soon as it is measured. The first command: chains of one process on the first GPU
+alone and on both, as one run (chains swap between GPUs) and as two (whole runs, which wait for nobody);
+chain-generations a second with every move, prior, swap and sample. The second: the same of two processes, a
+GPU each; and before it the gradient, columns of 200 taxa in cells on one GPU and on both, milliseconds.
+Numbers that are not the reference's, or have other bits on two processes than on one, end the programme with
+status 1. Nothing new is begun after --limit seconds. Without GPUs: --device cpu.
 """
 
 from __future__ import annotations
@@ -35,21 +37,22 @@ BLOCK = 50  # generations between two samples
 
 
 class Asked(NamedTuple):
-    """Chains in all, of so many runs, on as many of the processes."""
+    """Chains of each of so many runs, on as many of the processes, or of the GPUs of one."""
 
     problem: str
     device: str
     runs: int
     chains: int
-    processes: int
+    devices: int
     seconds: float
 
 
 def chain_speed(here: Ranks, asked: Asked) -> float:
     """Chain-generations a second of all; all processes do this, those behind the last one asked for nothing
     but wait."""
-    spread = Spread(here, shares(asked.runs, asked.chains, asked.processes, asked.processes))
-    own = spread.shares[here.number] if here.number < asked.processes else None
+    processes = min(here.size, asked.devices)
+    spread = Spread(here, shares(asked.runs, asked.chains, processes, processes))
+    own = spread.shares[here.number] if here.number < processes else None
     runs = [new_chains(spread, asked, number) for number in own.runs] if own else []
     runs = together(runs, 2 * BLOCK)
     here.gather(0)
@@ -78,10 +81,9 @@ def new_chains(spread: Spread, asked: Asked, number: int) -> Run:
     swaps = None if len(own) == asked.chains else Swaps(spread.ranks, among, own)
     start = starting_tree(alignment, "bionj", 1e-6).tree
     threads = max(1, spread.ranks.cores // asked.runs)
-    seen = [observations(a) for a in alignments]
-    return new_run(
-        number, seen, structure, settings, start, threads=threads, device=asked.device, swaps=swaps
-    )
+    seen, gpus = [observations(a) for a in alignments], asked.devices if spread.ranks.size == 1 else 1
+    how = {"threads": threads, "device": asked.device, "swaps": swaps, "gpus": gpus}
+    return new_run(number, seen, structure, settings, start, **how)
 
 
 def together(runs: list[Run], generations: int) -> list[Run]:
@@ -127,7 +129,8 @@ def chain_rows(here: Ranks, options: argparse.Namespace, until: float) -> None:
                 continue
             asked = Asked(problem, options.device, n_runs, options.chains // n_runs, 1, options.seconds)
             one = here.together(chain_speed, asked)
-            two = here.together(chain_speed, asked._replace(processes=here.size))
+            several = here.size if here.size > 1 else options.gpus
+            two = here.together(chain_speed, asked._replace(devices=several))
             what = f"{problem}, {n_runs} run(s) of {asked.chains} chains"
             row(what, "chain-generations/s", one, two, two / one)
 
@@ -137,8 +140,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("problems", nargs="*", default=PROBLEMS)
     parser.add_argument("--device", default="gpu", choices=("cpu", "gpu"))
-    for name, usual in (("taxa", 200), ("columns", 100_000), ("states", 61), ("calls", 5), ("chains", 64)):
+    for name, usual in (("taxa", 200), ("columns", 100_000), ("states", 61), ("calls", 5)):
         parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--chains", type=int, default=64, help="of all runs together")
+    parser.add_argument("--gpus", type=int, default=2, help="of one process")
     parser.add_argument("--seconds", type=float, default=5.0, help="of a measurement of chains")
     parser.add_argument("--limit", type=float, default=400.0)
     options, here = parser.parse_args(), ranks()
@@ -147,7 +152,8 @@ def main() -> int:
         here.finish()
         return 0
     print("what\tunit\tone\tall\ttimes faster", flush=True)
-    gradient_rows(here, options)
+    if here.size > 1:
+        gradient_rows(here, options)
     chain_rows(here, options, begin + options.limit)
     print(f"# {here.size} processes, {here.how}; {time.monotonic() - begin:.0f} s in all", flush=True)
     here.dismiss()

@@ -6,10 +6,13 @@ import time
 
 import numpy as np
 import pytest
+import torch
 
 from gpu.conftest import LATER, steps
 from phloem.data.alphabet import alphabet
+from phloem.errors import DeviceError
 from phloem.inference.mcmc import weights
+from phloem.inference.mcmc.device import gpus_of_run
 from phloem.inference.mcmc.guard import plain_likelihood
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.run import advanced, new_run
@@ -71,6 +74,35 @@ def test_threads_change_nothing(tmp_path):
     run = new_run(0, observed, structure, settings, threads=2, device="gpu")
     run.state.rng[2] += 1  # the control: other random numbers of one chain are seen
     assert not np.array_equal(advanced(run, steps(10, 6)).samples.numbers, found[0][0])
+
+
+@pytest.mark.parametrize("text", ["HKY+G4", pytest.param("LG+FO", marks=LATER)])
+def test_gpus_change_nothing(text, tmp_path):
+    """A run's chains on one GPU, and in groups on each of two or three (Triton's interpreter, or a host with
+    one, stands for those that are not there)."""
+    _, structure, observed = case(text, "protein" if text == "LG+FO" else "dna", tmp_path)
+    settings = ChainSettings(n_runs=1, n_chains=5, sample_every=2, tuning_generations=4, seed=5)
+    found = []
+    for gpus in (1, 2, 3):
+        if torch.cuda.is_available() and gpus > torch.cuda.device_count():
+            with pytest.raises(DeviceError, match=f"{gpus} GPUs are asked for"):
+                new_run(0, observed, structure, settings, device="gpu", gpus=gpus)
+            continue
+        run = new_run(0, observed, structure, settings, device="gpu", gpus=gpus)
+        devices = [group.forests[0].device for group in run.on_device.groups]
+        assert len(devices) == gpus and (devices[0].type == "cpu" or len(set(devices)) == gpus)
+        run = advanced(run, steps(10, 6))
+        run.on_device.dismiss(run.shared)
+        found.append((run.samples.numbers, run.state.swaps_accepted.copy(), run.state.rng.copy()))
+    assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other))
+
+
+def test_which_gpus_have_a_run():
+    assert [list(gpus_of_run(r, 2, 1)) for r in range(2)] == [[0], [0]]
+    assert [list(gpus_of_run(r, 2, 2)) for r in range(2)] == [[0], [1]]
+    assert [list(gpus_of_run(r, 3, 2)) for r in range(3)] == [[0], [0], [1]]
+    assert [list(gpus_of_run(r, 2, 5)) for r in range(2)] == [[0, 1], [2, 3, 4]]
+    assert list(gpus_of_run(0, 1, 4)) == [0, 1, 2, 3]
 
 
 def test_weights_of_moves_are_learnt_where_proposals_cost_alike(tmp_path, monkeypatch):

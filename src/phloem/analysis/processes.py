@@ -1,4 +1,5 @@
-"""Several processes of one command (mpiexec, srun, --devices): which may, who speaks, how all end."""
+"""Several processes of one command (mpiexec, srun, --devices), several GPUs of one process: which may, who
+speaks, how all end."""
 
 from __future__ import annotations
 
@@ -36,26 +37,42 @@ def refuse_several(command: str) -> None:
 def device_of(
     devices: str | None, device: Device, n_useful: int, option: str = "--device"
 ) -> Device | Literal["cpu", "gpu"]:
-    """What `--devices` and another option ask for together, in as many processes. Errors: use_devices."""
-    if devices is None:
-        return device
-    found = use_devices(devices, n_useful)
-    if device not in ("auto", found):
-        raise InputError(f"--devices {devices} and {option} {device}", hint="Leave one out.")
+    """What `--devices` and another option ask for together, in as many processes: where there are several
+    GPUs, and no launcher started this process, it is replaced by one that starts a process a GPU, n_useful at
+    most. InputError for a GPU that is not there."""
+    found, n_gpus = devices_here(devices, device, n_useful, option)
+    if n_gpus > 1:
+        from phloem.hardware.torch_ranks import become_launcher
+
+        become_launcher(n_gpus, sys.argv[1:])
     return found
 
 
-def use_devices(text: str, n_useful: int) -> Literal["cpu", "gpu"]:
-    """What `--devices` asks for: cpu, all, or numbers of GPUs of this host as in 0,1.
+def devices_here(
+    devices: str | None, device: Device, n_useful: int, option: str = "--device"
+) -> tuple[Device | Literal["cpu", "gpu"], int]:
+    """device_of for a command that one process carries out on several GPUs, and how many: those that it sees
+    from now on. Where a launcher started this process it has one."""
+    if devices is None:
+        return device, 1
+    gpus = _gpus_of(devices)
+    found: Literal["cpu", "gpu"] = "cpu" if gpus is None else "gpu"
+    if device not in ("auto", found):
+        raise InputError(f"--devices {devices} and {option} {device}", hint="Leave one out.")
+    if gpus is None or launched()[0] > 1:
+        return found, 1
+    show_gpus(gpus[:n_useful])
+    return found, len(gpus[:n_useful])
 
-    Where there are several, and no launcher started this process, it is replaced by one that starts a
-    process a GPU, n_useful at most. InputError for a GPU that is not there.
-    """
+
+def _gpus_of(text: str) -> list[str] | None:
+    """The GPUs that `--devices` asks for: cpu, which is None, all, or numbers of those of this host as in
+    0,1."""
     if text == CPU:
-        return "cpu"
+        return None
     require_torch()
     if by_torch():
-        return "gpu"  # the process before this one chose
+        return []  # the process before this one chose
     there, wanted = visible_gpus(), text.split(",")
     if text == ALL:
         wanted = [str(i) for i in range(len(there))]
@@ -68,14 +85,7 @@ def use_devices(text: str, n_useful: int) -> Literal["cpu", "gpu"]:
             f"--devices {text}: the GPUs here are {', '.join(map(str, range(len(there))))}, each named once",
             hint="Write their numbers as in 0,1, or all, or cpu.",
         )
-    if launched()[0] == 1:
-        chosen = [there[int(name)] for name in wanted][:n_useful]
-        show_gpus(chosen)
-        if len(chosen) > 1:
-            from phloem.hardware.torch_ranks import become_launcher
-
-            become_launcher(len(chosen), sys.argv[1:])
-    return "gpu"
+    return [there[int(name)] for name in wanted]
 
 
 def assists() -> bool:

@@ -150,13 +150,14 @@ def _carry_out(
 
 
 def _on_devices(devices: str | None, settings: McmcSettings) -> McmcSettings:
-    """The settings on the devices asked for, in as many processes."""
+    """The settings on the devices asked for."""
     from dataclasses import replace
 
-    from phloem.analysis.processes import device_of
+    from phloem.analysis.processes import devices_here
 
     n_useful = settings.chains.n_runs * settings.chains.n_chains
-    return replace(settings, device=device_of(devices, settings.device, n_useful))
+    device, gpus = devices_here(devices, settings.device, n_useful)
+    return replace(settings, device=device, gpus=gpus)
 
 
 def _assists() -> bool:

@@ -29,6 +29,16 @@ def find_device() -> torch.device:
     raise DeviceError("PyTorch finds no GPU here", hint="Use the CPU, or TRITON_INTERPRET=1 for a trial.")
 
 
+def require_gpus(n: int) -> None:
+    """DeviceError unless this process sees so many GPUs; Triton's interpreter stands for any number."""
+    there = torch.cuda.device_count() if find_device().type == "cuda" else n
+    if not 0 < n <= there:
+        raise DeviceError(
+            f"{n} GPUs are asked for, and this process sees {there}",
+            hint="CUDA_VISIBLE_DEVICES says which it may use.",
+        )
+
+
 @contextmanager
 def memory_errors() -> Iterator[None]:
     """What PyTorch says when memory runs out, as a DeviceError."""
@@ -38,12 +48,13 @@ def memory_errors() -> Iterator[None]:
         raise DeviceError(f"the GPU's memory does not hold this problem: {error}") from error
 
 
-def own_stream() -> Callable[[], AbstractContextManager]:
+def own_stream(gpu: int | None = None) -> Callable[[], AbstractContextManager]:
     """A context, to be entered again and again by any thread, in which launches and copies come in an order
-    of their own; without a GPU it does nothing."""
+    of their own; without a GPU it does nothing. gpu: its number among those that this process sees, which is
+    the present device there (find_device); None is the one that is present now."""
     if not torch.cuda.is_available():
         return nullcontext
-    stream = torch.cuda.Stream()
+    stream = torch.cuda.Stream(gpu)
     return lambda: torch.cuda.stream(stream)
 
 

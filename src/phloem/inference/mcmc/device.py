@@ -65,32 +65,51 @@ class DeviceChains:
         shared.crew[LEAVE] = 0
 
 
-SMALL_TREE, MOST_GROUPS = 2_000, 8
+SMALL_TREE, MOST_GROUPS = 2_000, 8  # groups of one GPU
+# Chains of a group where each alone keeps much of the GPU busy: of many states fewer, as it is the host that
+# has the eigensystems of proposed models to find (docs/gpu.md has the measurements).
+MANY_STATES, CHAINS_A_GROUP = 40, {True: 2, False: 8}
 STREAMS = 8  # forests of a group that the GPU may work on at the same time
 
 
 def chains_on_device(
     cells: Forest, structure: ChainModel, records: tuple[ChainData, ChainState, ChainShared],
-    scratches: tuple[ChainScratch, ...], settings: ChainSettings,
+    scratches: tuple[ChainScratch, ...], settings: ChainSettings, place: tuple[int, int] = (0, 1),
 ) -> DeviceChains:  # fmt: skip
-    """The chains' trees and data on the GPU, evaluated from scratch; writes shared.fields, log_likelihood and
-    log_prior of the state. cells: one a part. scratches: one a thread; settings: of all runs that are at work
-    at the same time. DeviceError where there is no GPU.
+    """The chains' trees and data on GPUs, evaluated from scratch; writes shared.fields, log_likelihood and
+    log_prior of the state. cells: one a part. scratches: one a thread, as many as GPUs at least; settings: of
+    all runs that are at work at the same time. place: the run's number, and how many GPUs this process has
+    for all runs. DeviceError where there is none.
     """
+    from phloem.hardware.gpu_device import require_gpus
+
     _, state, shared = records
     n_chains = len(state.slot)
+    require_gpus(place[1])
     layouts = layouts_of(cells.parts)
-    n = min(len(scratches), n_chains, MOST_GROUPS) if _are_small(cells.parts, settings.precision) else 1
+    gpus = gpus_of_run(place[0], settings.n_runs, place[1])
+    runs = -(-settings.n_runs // place[1])  # that share a GPU
+    a_gpu = _groups_a_gpu(cells.parts, n_chains / len(gpus), runs, settings.precision)
+    n = min(len(scratches), n_chains, a_gpu * len(gpus))
     bounds = [k * n_chains // n for k in range(n + 1)]
+    beside = -(-n // len(gpus)) * runs
+    data = cells.parts, layouts, state, settings.precision
     groups = tuple(
-        _group((k, first, end, n * settings.n_runs), cells.parts, layouts, state, settings.precision)
-        for k, (first, end) in enumerate(pairwise(bounds))
+        _group((k, *ends), (gpus[k * len(gpus) // n], beside), *data)
+        for k, ends in enumerate(pairwise(bounds))
     )
     shared.fields[:] = device_fields(groups[0].forests, layouts)
     pool = ThreadPoolExecutor(n - 1, "phloem") if n > 1 else None
     there = DeviceChains(groups, scratches[:n], pool, [None] * n, np.zeros(n, np.int64))
     _start(there, cells, structure, *records)
     return there
+
+
+def gpus_of_run(number: int, n_runs: int, n_gpus: int) -> range:
+    """Those that have the chains of a run: whole runs lie on a GPU where there are as many runs as GPUs or
+    more, else a run's groups of chains are dealt to several."""
+    first = number * n_gpus // n_runs
+    return range(first, max(first + 1, (number + 1) * n_gpus // n_runs))
 
 
 def layouts_of(parts: Sequence[Part]) -> list[list[int]]:
@@ -113,9 +132,17 @@ def device_fields(forests: Sequence[GpuForest], layouts: Sequence[Sequence[int]]
     return fields
 
 
+def _groups_a_gpu(parts: Sequence[Part], n_chains: float, n_runs: int, precision: str) -> int:
+    """Groups of a run's chains on a GPU that has so many of them, and of as many other runs."""
+    if _are_small(parts, precision):
+        return MOST_GROUPS
+    many = max(part.state_sets.shape[1] for part in parts) >= MANY_STATES
+    return max(1, min(MOST_GROUPS // n_runs, int(n_chains) // CHAINS_A_GROUP[many]))
+
+
 def _are_small(parts: Sequence[Part], precision: str) -> bool:
     """Whether a chain's parts leave most of a GPU idle, by the steps of its whole tree: then threads with
-    chains of their own pay, and so they do where the host has many parts to list. In one launch chains of
+    chains of their own pay, and so they do where the host has many parts to list. In one launch some chains of
     large data fill up what others leave, and none waits for another's launch (docs/gpu.md has the
     measurements)."""
     from phloem.pruning.gpu.step_schedule import tiling
@@ -128,17 +155,18 @@ def _are_small(parts: Sequence[Part], precision: str) -> bool:
 
 
 def _group(
-    place: tuple[int, ...], parts: Sequence[Part], layouts: list[list[int]], state: ChainState,
-    precision: str,
+    place: tuple[int, ...], at: tuple[int, int], parts: Sequence[Part], layouts: list[list[int]],
+    state: ChainState, precision: str,
 ) -> Group:  # fmt: skip
+    """place: fields of Group. at: its GPU, and how many groups this works for."""
     from phloem.hardware.gpu_device import own_stream
 
-    k, first, end, beside = place
+    (k, first, end), (gpu, beside) = place, at
     trees = [
         (state.order[h, s], state.left[h, s], state.right[h, s])
         for h, s in zip(range(first, end), state.slot[first:end])
     ]
-    streams = [own_stream() for _ in range(min(len(layouts), STREAMS))]
+    streams = [own_stream(gpu) for _ in range(min(len(layouts), STREAMS))]
     forests, on_stream = [], tuple(streams[i % len(streams)] for i in range(len(layouts)))
     for of, on in zip(layouts, on_stream):
         with on():
@@ -302,7 +330,8 @@ def _serve(there: DeviceChains, run: tuple, group: Group) -> None:
             if status == STOPPED:
                 break
             if status == MODELS_WAIT:
-                _set_models(group, run)
+                with group.on_stream[0]():
+                    _set_models(group, run)
                 resume = EVALUATE
             else:
                 for forest, on_stream in zip(forests, group.on_stream):
