@@ -15,11 +15,14 @@ NUMBA_CPU_FEATURES=+avx2,+fma,+bmi,+bmi2,+popcnt,+sse4.2 (and a cache folder of 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command has it: chains have threads of their own
 
 import numpy as np
 

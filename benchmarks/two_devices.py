@@ -3,21 +3,24 @@
     python benchmarks/two_devices.py --gpus 2
     python -m torch.distributed.run --standalone --nproc-per-node 2 benchmarks/two_devices.py
 
-Prints one table, a row as soon as it is measured. The first command: chains of one process on the first GPU
-alone and on both, as one run (chains swap between GPUs) and as two (whole runs, which wait for nobody);
-chain-generations a second with every move, prior, swap and sample. The second: the same of two processes, a
-GPU each; and before it the gradient, columns of 200 taxa in cells on one GPU and on both, milliseconds.
-Numbers that are not the reference's, or have other bits on two processes than on one, end the programme with
-status 1. Nothing new is begun after --limit seconds. Without GPUs: --device cpu.
+The first command is one process with two GPUs, the second two processes with one each. Prints one table,
+a row as soon as it is measured, of the first GPU alone and of both. The gradient: columns of 200 taxa in
+cells, milliseconds. Chains: of one run (chains swap between GPUs) and of two (whole runs, which wait for
+nobody); chain-generations a second with every move, prior, swap and sample. Numbers that are not the
+reference's, or have other bits on two devices than on one, end the programme with status 1. Nothing new
+is begun after --limit seconds. Without GPUs: --device cpu.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command has it: chains have threads of their own
 
 from columns_devices import measured, same
 from mcmc_devices import case
@@ -103,14 +106,14 @@ def check(run: Run, problem: str) -> None:
 
 
 def gradient_rows(here: Ranks, options: argparse.Namespace) -> None:
-    data = simulated(options.taxa, options.columns, options.states, 1)
+    data, gpus = simulated(options.taxa, options.columns, options.states, 1), options.gpus
     selection, evaluator = chosen(options.device, data.problem, here.cores)
     alone, one = measured(evaluator, data, options.calls)
     del evaluator
-    shared, evaluator = chosen(OnRanks(options.device, here), data.problem, here.cores)
+    shared, evaluator = chosen(OnRanks(options.device, here, gpus), data.problem, here.cores)
     among, several = measured(evaluator, data, options.calls)
     if not same(one, several):
-        raise SystemExit("the gradient has other bits on two processes")
+        raise SystemExit("the gradient has other bits on several devices")
     what = f"gradient, {options.taxa} taxa x {options.columns:,} columns, {options.states} states"
     cells = cells_of(data.problem, selection.engine)
     print(f"# {shared.reason}")
@@ -152,8 +155,7 @@ def main() -> int:
         here.finish()
         return 0
     print("what\tunit\tone\tall\ttimes faster", flush=True)
-    if here.size > 1:
-        gradient_rows(here, options)
+    gradient_rows(here, options)
     chain_rows(here, options, begin + options.limit)
     print(f"# {here.size} processes, {here.how}; {time.monotonic() - begin:.0f} s in all", flush=True)
     here.dismiss()

@@ -41,7 +41,9 @@ class LikelihoodSettings(DataOptions):
     subsets to which their file gives none. linkage, link: what parts share (partitioned_likelihood.py);
     without partitions as they are. gamma: what +G means where the model string does not say. optimize: fit
     branch lengths and parameters without a value on this topology. out_tree, json: where the fitted tree and
-    the record go (- is for the caller to print); an existing file is replaced only with redo.
+    the record go (- is for the caller to print); an existing file is replaced only with redo. gpus: of this
+    host, the first that this process sees, among which columns are divided where they are on GPUs; not of
+    partitions, whose parts processes divide.
     """
 
     tree: str | None
@@ -56,6 +58,7 @@ class LikelihoodSettings(DataOptions):
     json: str | None = None
     redo: bool = False
     engine: Literal["auto", "reference", "cpu", "gpu"] = "auto"
+    gpus: int = 1
     precision: Literal["float64", "float32"] = "float64"
     threads: int | None = None
 
@@ -243,7 +246,7 @@ def build_likelihood(settings: LikelihoodSettings, alignment: Alignment, tree: T
             alignment,
             tree,
             model,
-            engine=OnRanks(settings.engine, ranks()),
+            engine=OnRanks(settings.engine, ranks(), settings.gpus),
             precision=settings.precision,
             threads=settings.threads,
             multifurcations=settings.multifurcations,

@@ -60,9 +60,12 @@ def likelihood(
     del options["data"], options["devices"]
     from phloem.analysis.outputs import STDOUT, json_text
     from phloem.analysis.partitioned_likelihood import PartitionedResult
-    from phloem.analysis.processes import MANY, assists, device_of, dismiss
+    from phloem.analysis.processes import MANY, assists, device_of, devices_here, dismiss
 
-    options["engine"] = device_of(devices, engine, MANY, "--engine")
+    if data["partitions"] is None:
+        options["engine"], options["gpus"] = devices_here(devices, engine, MANY, "--engine")
+    else:
+        options["engine"] = device_of(devices, engine, MANY, "--engine")
     if assists():
         return
     require_stdout()

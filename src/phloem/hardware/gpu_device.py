@@ -39,6 +39,12 @@ def require_gpus(n: int) -> None:
         )
 
 
+def on_gpu(k: int) -> AbstractContextManager:
+    """A context in which GPU k of those that this process sees is the present one; without a GPU it does
+    nothing."""
+    return torch.cuda.device(k) if torch.cuda.is_available() else nullcontext()
+
+
 @contextmanager
 def memory_errors() -> Iterator[None]:
     """What PyTorch says when memory runs out, as a DeviceError."""
@@ -67,20 +73,21 @@ def captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
     """Capture what is launched; other threads may go on launching meanwhile. Python's collector of garbage
     waits: a graph that it frees meanwhile, of an engine that nobody holds any more, would spoil the
     capture."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        torch.cuda.synchronize()
-        stream = torch.cuda.current_stream()  # the default one cannot be captured
-        with torch.cuda.stream(torch.cuda.Stream() if stream == torch.cuda.default_stream() else stream):
-            graph.capture_begin(capture_error_mode="thread_local")
-            try:
-                yield
-            finally:
-                graph.capture_end()
-    finally:
-        if collecting:
-            gc.enable()
+    with one_at_a_time:
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            torch.cuda.synchronize()
+            stream = torch.cuda.current_stream()  # the default one cannot be captured
+            with torch.cuda.stream(torch.cuda.Stream() if stream == torch.cuda.default_stream() else stream):
+                graph.capture_begin(capture_error_mode="thread_local")
+                try:
+                    yield
+                finally:
+                    graph.capture_end()
+        finally:
+            if collecting:
+                gc.enable()
 
 
 def graph_launcher(device: torch.device) -> tuple[int, int]:

@@ -1,14 +1,17 @@
-"""One likelihood in cells: ranges of site patterns that are evaluated apart, here or in several processes.
+"""One likelihood in cells: ranges of site patterns that are evaluated apart, here, on several GPUs or in
+several processes.
 
 Where cells begin and end depends on the problem and the kind of engine alone, and their sums are added with
-compensation, in the order of cells. So numbers depend neither on how many processes there are nor on who has
-which cells; one process has the same ones.
+compensation, in the order of cells. So numbers depend neither on how many processes or GPUs there are nor on
+which has which cells; one has the same ones.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate, count, pairwise
 from typing import Any, Literal, Protocol
@@ -34,10 +37,12 @@ MOST_CELLS = 16
 
 @dataclass(frozen=True)
 class OnRanks:
-    """An engine on processes of which the first uses this, and the others assist (hardware/ranks.py)."""
+    """An engine on processes of which the first uses this, and the others assist (hardware/ranks.py); or on
+    several GPUs of one process."""
 
     engine: Engine
     ranks: Ranks
+    gpus: int = 1
 
 
 def chosen(
@@ -47,10 +52,13 @@ def chosen(
     asked = engine if isinstance(engine, OnRanks) else OnRanks(engine, Ranks())
     selection = select_engine(asked.engine, problem, threads)
     n_cells, ranks = cells_of(problem, selection.engine), asked.ranks
+    gpus = asked.gpus if selection.engine == "gpu" and ranks.size == 1 else 1
     if n_cells == 1:
-        if ranks.size > 1:
-            why = f"{selection.reason}; {ranks.size} processes, {ranks.how}; {ranks.size - 1} idle: there is "
-            selection = replace(selection, reason=why + "too little to divide")
+        idle, what = max(ranks.size, gpus) - 1, f"{ranks.size} processes, {ranks.how}"
+        if idle:
+            what = what if ranks.size > 1 else f"{gpus} GPUs"
+            why = f"{selection.reason}; {what}; {idle} idle: there is too little to divide"
+            selection = replace(selection, reason=why)
         return selection, selection.make(problem)
     order, problems = in_cells(problem, n_cells)
     if ranks.size > 1:
@@ -62,6 +70,11 @@ def chosen(
         selection = replace(selection, reason=f"{selection.reason}; {text}")
         if len(shares) > 1:
             return selection, GridEvaluator(order, AmongRanks(ranks, selection, problems, shares))
+    if gpus > 1:
+        shares, text = measured_on_gpus(gpus, selection, problems)
+        selection = replace(selection, reason=f"{selection.reason}; {text}")
+        if len(shares) > 1:
+            return selection, GridEvaluator(order, AmongGpus(selection, problems, shares))
     return selection, GridEvaluator(order, InThisProcess([selection.make(p) for p in problems]))
 
 
@@ -69,7 +82,8 @@ def chosen(
 
 
 def cells_of(problem: Problem, engine: str) -> int:
-    """How many cells a problem has, by the distinct columns of its inner nodes."""
+    """How many cells a problem has, by the distinct columns of its inner nodes; of GPUs, which are alike and
+    come in powers of two, a power of two."""
     if engine not in LEAST_WORK:
         return 1
     (n_tips, n_patterns), n_states = problem.tip_codes.shape, problem.state_sets.shape[1]
@@ -77,7 +91,8 @@ def cells_of(problem: Problem, engine: str) -> int:
 
     def most(columns: int) -> int:
         by_columns = columns // ((n_tips - 1) * LEAST_COLUMNS * n_states)
-        return max(1, min(MOST_CELLS, int(columns * each // LEAST_WORK[engine]), by_columns))
+        n = max(1, min(MOST_CELLS, int(columns * each // LEAST_WORK[engine]), by_columns))
+        return 1 << round(math.log2(n)) if engine == "gpu" else n
 
     if most(n_patterns * (n_tips - 1)) == 1:
         return 1
@@ -248,6 +263,27 @@ class InThisProcess:
         return [_answer(one, method, arguments) for one in self.evaluators]
 
 
+class AmongGpus:
+    """Cells on GPUs that this process sees, each asked by a thread of its own: shares says how many each has,
+    from the first on, neighbours together."""
+
+    def __init__(self, selection: Selection, problems: Sequence[Problem], shares: Sequence[int]) -> None:
+        from phloem.hardware.gpu_device import on_gpu
+
+        self._pool, self._on, self._own = ThreadPoolExecutor(len(shares), "phloem"), on_gpu, []
+        for k, (n, end) in enumerate(zip(shares, accumulate(shares))):
+            with on_gpu(k):
+                self._own.append(InThisProcess([selection.make(p) for p in problems[end - n : end]]))
+
+    def ask(self, method: str, *arguments: Any) -> list[Any]:
+        found = [self._pool.submit(self._ask, k, method, arguments) for k in range(len(self._own))]
+        return [answer for one in found for answer in one.result()]
+
+    def _ask(self, k: int, method: str, arguments: tuple) -> list[Any]:
+        with self._on(k):
+            return self._own[k].ask(method, *arguments)
+
+
 # Several processes. The first asks, and has cells as the others have; these keep theirs by a number.
 
 _HELD: dict[tuple[int, int], InThisProcess] = {}  # by the grid's number, and the process's
@@ -281,7 +317,7 @@ def _ask(ranks: Ranks, number: int, method: str, arguments: tuple) -> list[list[
     return ranks.gather(_HELD[number, ranks.number].ask(method, *arguments))
 
 
-# How many of the processes are of use, and what each has.
+# How many of the processes or GPUs are of use, and what each has.
 
 
 def measured_shares(ranks: Ranks, selection: Selection, problems: Sequence[Problem]) -> tuple[list[int], str]:
@@ -291,12 +327,34 @@ def measured_shares(ranks: Ranks, selection: Selection, problems: Sequence[Probl
     numbers = n_nodes + problems[0].n_categories * (n_states + 2) + 3 * n_states**2
     message = fastest(lambda: ranks.together(_exchanged, np.zeros(numbers)))
     shares = useful_shares(len(problems), seconds, message)
-    idle = ranks.size - len(shares)
+    return shares, _shares_text(
+        f"{ranks.size} processes, {ranks.how}", "process", shares, message, ranks.size
+    )
+
+
+def measured_on_gpus(n: int, selection: Selection, problems: Sequence[Problem]) -> tuple[list[int], str]:
+    """measured_shares of the first n GPUs that this process sees. DeviceError where it sees fewer."""
+    from phloem.hardware.gpu_device import on_gpu, require_gpus
+
+    require_gpus(n)
+    seconds = []
+    for k in range(n):
+        with on_gpu(k):
+            evaluate = _evaluation("gpu", selection.threads, problems[0])
+            evaluate()
+            seconds.append(fastest(evaluate))
+    with ThreadPoolExecutor(n) as pool:
+        message = fastest(lambda: list(pool.map(abs, range(n))))
+    shares = useful_shares(len(problems), seconds, message)
+    return shares, _shares_text(f"{n} GPUs", "GPU", shares, message, n)
+
+
+def _shares_text(what: str, one: str, shares: Sequence[int], message: float, size: int) -> str:
     each = f"{min(shares)} to {max(shares)}" if min(shares) < max(shares) else f"{shares[0]}"
-    text = f"{ranks.size} processes, {ranks.how}; {len(problems)} cells of columns, {each} a process"
-    if idle:
+    text = f"{what}; {sum(shares)} cells of columns, {each} a {one}"
+    if idle := size - len(shares):
         text += f", {idle} idle: messages of {1e3 * message:.2g} ms would take longer than more of them save"
-    return shares, text
+    return text
 
 
 def useful_shares(n_cells: int, seconds: Sequence[float], message: float) -> list[int]:
@@ -323,11 +381,16 @@ def fastest(work: Callable[[], Any], times: int = 4) -> float:
 
 
 def _seconds_of_a_cell(ranks: Ranks, engine: Engine, threads: int, problem: Problem) -> list[float] | None:
+    evaluate = _evaluation(engine, threads, problem)
+    ranks.gather(evaluate())  # all have compiled what they need
+    return ranks.gather(fastest(evaluate))
+
+
+def _evaluation(engine: Engine, threads: int, problem: Problem) -> Callable[[], float]:
     evaluator = select_engine(engine, problem, threads).make(problem)
     lengths = np.full(2 * len(problem.left) + 1, 0.1)
     model = equal_rates(problem.state_sets.shape[1], problem.n_categories)
-    ranks.gather(evaluator.log_likelihood(lengths, model))  # all have compiled what they need
-    return ranks.gather(fastest(lambda: evaluator.log_likelihood(lengths, model)))
+    return lambda: evaluator.log_likelihood(lengths, model)
 
 
 def _exchanged(ranks: Ranks, numbers: np.ndarray) -> list[np.ndarray] | None:

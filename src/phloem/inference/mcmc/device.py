@@ -142,8 +142,8 @@ def _groups_a_gpu(parts: Sequence[Part], n_chains: float, n_runs: int, precision
 
 def _are_small(parts: Sequence[Part], precision: str) -> bool:
     """Whether a chain's parts leave most of a GPU idle, by the steps of its whole tree: then threads with
-    chains of their own pay, and so they do where the host has many parts to list. In one launch some chains of
-    large data fill up what others leave, and none waits for another's launch (docs/gpu.md has the
+    chains of their own pay, and so they do where the host has many parts to list. In one launch a few chains
+    of large data fill up what others leave, and none waits for another's launch (docs/gpu.md has the
     measurements)."""
     from phloem.pruning.gpu.step_schedule import tiling
 
