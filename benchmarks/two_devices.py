@@ -37,6 +37,7 @@ from phloem.pruning.grid import OnRanks, cells_of, chosen
 
 PROBLEMS = ("carnivores-amino-acids", "carnivores-codons", "carnivores-nucleotides")
 BLOCK = 50  # generations between two samples
+WARM_UP = 1500  # generations, until arrays have grown and most launches are captured
 
 
 class Asked(NamedTuple):
@@ -57,7 +58,7 @@ def chain_speed(here: Ranks, asked: Asked) -> float:
     spread = Spread(here, shares(asked.runs, asked.chains, processes, processes))
     own = spread.shares[here.number] if here.number < processes else None
     runs = [new_chains(spread, asked, number) for number in own.runs] if own else []
-    runs = together(runs, 2 * BLOCK)
+    runs = together(runs, WARM_UP)
     here.gather(0)
     begin = time.perf_counter()
     runs = together(runs, 2 * BLOCK)

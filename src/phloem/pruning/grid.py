@@ -8,7 +8,6 @@ which has which cells; one has the same ones.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -92,7 +91,7 @@ def cells_of(problem: Problem, engine: str) -> int:
     def most(columns: int) -> int:
         by_columns = columns // ((n_tips - 1) * LEAST_COLUMNS * n_states)
         n = max(1, min(MOST_CELLS, int(columns * each // LEAST_WORK[engine]), by_columns))
-        return 1 << round(math.log2(n)) if engine == "gpu" else n
+        return 1 << n.bit_length() - 1 if engine == "gpu" else n
 
     if most(n_patterns * (n_tips - 1)) == 1:
         return 1

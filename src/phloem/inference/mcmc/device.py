@@ -66,9 +66,6 @@ class DeviceChains:
 
 
 SMALL_TREE, MOST_GROUPS = 2_000, 8  # groups of one GPU
-# Chains of a group where each alone keeps much of the GPU busy: of many states fewer, as it is the host that
-# has the eigensystems of proposed models to find (docs/gpu.md has the measurements).
-MANY_STATES, CHAINS_A_GROUP = 40, {True: 2, False: 8}
 STREAMS = 8  # forests of a group that the GPU may work on at the same time
 
 
@@ -89,7 +86,7 @@ def chains_on_device(
     layouts = layouts_of(cells.parts)
     gpus = gpus_of_run(place[0], settings.n_runs, place[1])
     runs = -(-settings.n_runs // place[1])  # that share a GPU
-    a_gpu = _groups_a_gpu(cells.parts, n_chains / len(gpus), runs, settings.precision)
+    a_gpu = _groups_a_gpu(cells.parts, n_chains // len(gpus), runs, settings.precision)
     n = min(len(scratches), n_chains, a_gpu * len(gpus))
     bounds = [k * n_chains // n for k in range(n + 1)]
     beside = -(-n // len(gpus)) * runs
@@ -132,19 +129,19 @@ def device_fields(forests: Sequence[GpuForest], layouts: Sequence[Sequence[int]]
     return fields
 
 
-def _groups_a_gpu(parts: Sequence[Part], n_chains: float, n_runs: int, precision: str) -> int:
-    """Groups of a run's chains on a GPU that has so many of them, and of as many other runs."""
+def _groups_a_gpu(parts: Sequence[Part], n_chains: int, n_runs: int, precision: str) -> int:
+    """Groups of a run's chains on a GPU that has so many of them, and of as many other runs (docs/gpu.md has
+    the measurements)."""
     if _are_small(parts, precision):
         return MOST_GROUPS
-    many = max(part.state_sets.shape[1] for part in parts) >= MANY_STATES
-    return max(1, min(MOST_GROUPS // n_runs, int(n_chains) // CHAINS_A_GROUP[many]))
+    most = max(1, MOST_GROUPS // n_runs)
+    return most if n_chains >= 2 * most else max(1, n_chains // 4)
 
 
 def _are_small(parts: Sequence[Part], precision: str) -> bool:
     """Whether a chain's parts leave most of a GPU idle, by the steps of its whole tree: then threads with
-    chains of their own pay, and so they do where the host has many parts to list. In one launch a few chains
-    of large data fill up what others leave, and none waits for another's launch (docs/gpu.md has the
-    measurements)."""
+    chains of their own pay, however few, and so they do where the host has many parts to list. In one launch
+    a few chains of large data fill up what others leave, and none waits for another's launch."""
     from phloem.pruning.gpu.step_schedule import tiling
 
     steps = 0
