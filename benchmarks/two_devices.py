@@ -78,16 +78,16 @@ def chain_speed(here: Ranks, asked: Asked) -> float:
 def new_chains(spread: Spread, asked: Asked, number: int) -> Run:
     alignments, structure = case(asked.problem)
     alignment = max(alignments, key=lambda a: a.n_sites)
-    usual = {"sample_every": BLOCK, "tuning_generations": 0}
+    gpus = asked.devices if spread.ranks.size == 1 else 1
+    usual = {"sample_every": BLOCK, "tuning_generations": 0, "gpus": gpus}
     settings = ChainSettings(n_runs=asked.runs, n_chains=asked.chains, **usual)
     among = tuple(share.chains if number in share.runs else range(0) for share in spread.shares)
     own = among[spread.ranks.number]
     swaps = None if len(own) == asked.chains else Swaps(spread.ranks, among, own)
     start = starting_tree(alignment, "bionj", 1e-6).tree
     threads = max(1, spread.ranks.cores // asked.runs)
-    seen, gpus = [observations(a) for a in alignments], asked.devices if spread.ranks.size == 1 else 1
-    how = {"threads": threads, "device": asked.device, "swaps": swaps, "gpus": gpus}
-    return new_run(number, seen, structure, settings, start, **how)
+    seen, how = [observations(a) for a in alignments], {"device": asked.device, "swaps": swaps}
+    return new_run(number, seen, structure, settings, start, threads=threads, **how)
 
 
 def together(runs: list[Run], generations: int) -> list[Run]:

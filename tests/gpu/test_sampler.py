@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,14 +82,15 @@ def test_gpus_change_nothing(text, tmp_path):
     """A run's chains on one GPU, and in groups on each of two or three (Triton's interpreter, or a host with
     one, stands for those that are not there)."""
     _, structure, observed = case(text, "protein" if text == "LG+FO" else "dna", tmp_path)
-    settings = ChainSettings(n_runs=1, n_chains=5, sample_every=2, tuning_generations=4, seed=5)
+    usual = ChainSettings(n_runs=1, n_chains=5, sample_every=2, tuning_generations=4, seed=5)
     found = []
     for gpus in (1, 2, 3):
+        settings = replace(usual, gpus=gpus)
         if torch.cuda.is_available() and gpus > torch.cuda.device_count():
             with pytest.raises(DeviceError, match=f"{gpus} GPUs are asked for"):
-                new_run(0, observed, structure, settings, device="gpu", gpus=gpus)
+                new_run(0, observed, structure, settings, device="gpu")
             continue
-        run = new_run(0, observed, structure, settings, device="gpu", gpus=gpus)
+        run = new_run(0, observed, structure, settings, device="gpu")
         devices = [group.forests[0].device for group in run.on_device.groups]
         assert len(devices) == gpus and (devices[0].type == "cpu" or len(set(devices)) == gpus)
         run = advanced(run, steps(10, 6))

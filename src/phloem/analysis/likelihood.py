@@ -62,6 +62,12 @@ class LikelihoodSettings(DataOptions):
     precision: Literal["float64", "float32"] = "float64"
     threads: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.gpus != 1 and self.partitions is not None:
+            raise InputError(
+                "a process has parts on one GPU", hint="phloem likelihood --devices has several."
+            )
+
     @property
     def inputs(self) -> list[str]:
         """Files that will be read."""

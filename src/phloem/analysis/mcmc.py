@@ -117,7 +117,7 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     settings = replace(settings, device=device)
     start = chain_start(settings.start, data.alignments[data.largest], chains)
     here = ranks()
-    where, divided = _divided(settings, chains, data, here)
+    where, divided = _divided(chains, data, here, device)
     selection = replace(selection, reason=selection.reason + divided)
     if started is not None:
         started(data, start.origin, selection.reason)
@@ -243,24 +243,16 @@ def chains_selection(settings: McmcSettings, data: ChainInput) -> Selection:
     return select_chains(settings.device, lambda: _problems(data), plan, chains.threads)
 
 
-def _divided(
-    settings: McmcSettings, chains: ChainSettings, data: ChainInput, here: Ranks
-) -> tuple[Where, str]:
+def _divided(chains: ChainSettings, data: ChainInput, here: Ranks, device: Device) -> tuple[Where, str]:
     """How processes, or the GPUs of one, share chains and columns, and that for people."""
-    device: Device = "gpu" if settings.device == "gpu" else "cpu"
     if here.size == 1:
-        gpus = gpus_of_use(settings, device)
-        return Where(device, here, gpus=gpus), f"; chains on {gpus} GPUs" if gpus > 1 else ""
+        several = device == "gpu" and chains.gpus > 1
+        return Where(device, here), f"; chains on {chains.gpus} GPUs" if several else ""
     whole = _whole_columns(chains, data, device)
     there = Processes(here.size, threads_of(chains, here), message_seconds(here), device == "gpu", whole)
     division = divide(_problems(data), chains, there)
     where = Where(device, here, division.ranks_a_run, division.ranks_a_chain)
     return where, f"; {division.text(here.how)}"
-
-
-def gpus_of_use(settings: McmcSettings, device: Device) -> int:
-    """How many of the GPUs asked for have chains."""
-    return min(settings.gpus, settings.chains.n_runs * settings.chains.n_chains) if device == "gpu" else 1
 
 
 def _whole_columns(chains: ChainSettings, data: ChainInput, device: Device) -> str | None:

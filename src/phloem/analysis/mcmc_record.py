@@ -134,8 +134,7 @@ class McmcSettings(DataOptions):
     (analysis.partitioned_likelihood); None is a rate a part. start: what chains start from, random, nj,
     bionj, upgma or a tree file (analysis.mcmc_start). prefix: of every file written; None takes the
     alignment's name in the working directory. device: of the likelihood; auto lets phloem choose, and the
-    record says what it chose. gpus: of this host, the first that this process sees, which chains are divided
-    among where they are on GPUs. redo: replace files that exist.
+    record says what it chose. redo: replace files that exist.
     part: lines of a partition list, "MODEL, name = columns", in the place of a file. without: taxa that are
     left out. ordered: columns of standard characters whose states are ordered. character_states: under MK
     each character has its "own" number of states, or "all" that of the alphabet. asc: +ASC as Lewis has it,
@@ -150,7 +149,6 @@ class McmcSettings(DataOptions):
     link: tuple[str, ...] = ()
     start: str = RANDOM
     device: Literal["auto", "cpu", "gpu"] = "auto"
-    gpus: int = 1
     prefix: str | None = None
     redo: bool = False
     gamma: Literal["mean", "median"] = "mean"
@@ -337,7 +335,15 @@ _NEW_OF_CHAINS = (
 def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
     """What decides the chains' numbers: all of it must agree for a checkpoint to be resumed."""
     chains = asdict(settings.chains)
-    for name in ("threads", "generations", "until_converged", "check_every", "burn_in", "convergence"):
+    for name in (
+        "threads",
+        "gpus",
+        "generations",
+        "until_converged",
+        "check_every",
+        "burn_in",
+        "convergence",
+    ):
         if not (settings.chains.stones and name in ("generations", "burn_in")):  # which say what is a stone
             del chains[name]
     chains["priors"]["branch_lengths"] = length_prior_text(settings.chains.priors.branch_lengths)

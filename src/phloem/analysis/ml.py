@@ -38,6 +38,7 @@ from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.reading import Part
 from phloem.errors import InputError, in_file
+from phloem.hardware.blas import one_blas_thread
 from phloem.hardware.limits import require_threads
 from phloem.hardware.notice import on_first_compilation
 from phloem.hardware.ranks import Ranks, ranks
@@ -142,6 +143,7 @@ def _search_record(found: SearchResult, tree: str) -> dict[str, object]:
     }
 
 
+@one_blas_thread()
 def run_ml(
     settings: MlSettings,
     told: Told | None = None,

@@ -117,10 +117,6 @@ def run_partitioned_likelihood(
         on_first_compilation(compiling)
     if measuring is not None:
         on_calibration(measuring)
-    if settings.gpus != 1:
-        raise InputError(
-            "one process has the parts on one GPU", hint="phloem likelihood --devices takes several."
-        )
     check_outputs([settings.out_tree], settings.inputs, settings.redo, [settings.json])
     scheme, parts = parts_of(settings, settings.model)
     largest = max(parts, key=lambda p: (p.alignment.alphabet.kind != "standard", p.alignment.n_sites))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from phloem.analysis.mcmc import chains_selection, gpus_of_use
+from phloem.analysis.mcmc import chains_selection
 from phloem.analysis.mcmc_data import ChainInput, chain_input
 from phloem.analysis.mcmc_options import mcmc_settings, merged_options
 from phloem.analysis.mcmc_record import McmcSettings
@@ -23,7 +23,6 @@ from phloem.analysis.pilot import (
 )
 from phloem.errors import InputError
 from phloem.hardware.notice import on_first_compilation
-from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Sampled, Where, sample
 from phloem.inference.mcmc.settings import ChainSettings
 
@@ -57,8 +56,7 @@ def forecast_mcmc(
     data = chain_input(settings)
     chains = data.chains(settings.chains)
     selection = chains_selection(replace(settings, chains=chains), data)
-    device: Device = "gpu" if selection.engine == "gpu" else "cpu"
-    where = Where(device, gpus=gpus_of_use(settings, device))
+    where = Where("gpu" if selection.engine == "gpu" else "cpu")
     n = generations_within(seconds, lambda n: _sampled(data, chains, n, where).seconds)
     sampled = _sampled(data, chains, n, where)
     pilot = Pilot(n, sampled.seconds, sampled.diagnosis)

@@ -60,12 +60,9 @@ def likelihood(
     del options["data"], options["devices"]
     from phloem.analysis.outputs import STDOUT, json_text
     from phloem.analysis.partitioned_likelihood import PartitionedResult
-    from phloem.analysis.processes import MANY, assists, device_of, devices_here, dismiss
+    from phloem.analysis.processes import assists, dismiss
 
-    if data["partitions"] is None:
-        options["engine"], options["gpus"] = devices_here(devices, engine, MANY, "--engine")
-    else:
-        options["engine"] = device_of(devices, engine, MANY, "--engine")
+    options |= _on_devices(devices, engine, data["partitions"])
     if assists():
         return
     require_stdout()
@@ -79,6 +76,15 @@ def likelihood(
         _show_parts(result, console)
     else:
         _show(result, console)
+
+
+def _on_devices(devices: str | None, engine: str, partitions: str | None) -> dict[str, Any]:
+    """Options of the devices asked for: GPUs of this process for columns, processes for parts."""
+    from phloem.analysis.processes import MANY, device_of, devices_here
+
+    if partitions is not None:
+        return {"engine": device_of(devices, engine, MANY, "--engine")}
+    return dict(zip(("engine", "gpus"), devices_here(devices, engine, MANY, "--engine")))
 
 
 def _computed(options: dict[str, Any], messages) -> LikelihoodResult | PartitionedResult:

@@ -157,7 +157,7 @@ def _on_devices(devices: str | None, settings: McmcSettings) -> McmcSettings:
 
     n_useful = settings.chains.n_runs * settings.chains.n_chains
     device, gpus = devices_here(devices, settings.device, n_useful)
-    return replace(settings, device=device, gpus=gpus)
+    return replace(settings, device=device, chains=replace(settings.chains, gpus=gpus))
 
 
 def _assists() -> bool:

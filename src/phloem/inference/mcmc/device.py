@@ -71,21 +71,21 @@ STREAMS = 8  # forests of a group that the GPU may work on at the same time
 
 def chains_on_device(
     cells: Forest, structure: ChainModel, records: tuple[ChainData, ChainState, ChainShared],
-    scratches: tuple[ChainScratch, ...], settings: ChainSettings, place: tuple[int, int] = (0, 1),
+    scratches: tuple[ChainScratch, ...], settings: ChainSettings, number: int = 0,
 ) -> DeviceChains:  # fmt: skip
     """The chains' trees and data on GPUs, evaluated from scratch; writes shared.fields, log_likelihood and
     log_prior of the state. cells: one a part. scratches: one a thread, as many as GPUs at least; settings: of
-    all runs that are at work at the same time. place: the run's number, and how many GPUs this process has
-    for all runs. DeviceError where there is none.
+    all runs that are at work at the same time. number: of the run. DeviceError where there are fewer GPUs
+    than settings.gpus.
     """
     from phloem.hardware.gpu_device import require_gpus
 
     _, state, shared = records
     n_chains = len(state.slot)
-    require_gpus(place[1])
+    require_gpus(settings.gpus)
     layouts = layouts_of(cells.parts)
-    gpus = gpus_of_run(place[0], settings.n_runs, place[1])
-    runs = -(-settings.n_runs // place[1])  # that share a GPU
+    gpus = gpus_of_run(number, settings.n_runs, settings.gpus)
+    runs = -(-settings.n_runs // settings.gpus)  # that share a GPU
     a_gpu = _groups_a_gpu(cells.parts, n_chains // len(gpus), runs, settings.precision)
     n = min(len(scratches), n_chains, a_gpu * len(gpus))
     bounds = [k * n_chains // n for k in range(n + 1)]

@@ -90,15 +90,14 @@ def new_run(
     threads: int = 1,
     device: Device = "cpu",
     swaps: Swaps | None = None,
-    gpus: int = 1,
 ) -> Run:
     """A run at its start, or where its state and samples say that it was; its caches are filled.
 
     observed: of every part of structure, or of its only one; or what was sent of it (seen.py). begin: the
     state of all chains; or a tree of their taxa, in their order, that the chains start near; None for random
     trees. threads: that share the run's chains. device: cpu, or gpu for the likelihood of all chains. swaps:
-    where other ranks have some of the chains, or columns of those here. gpus: that this process has for all
-    runs. Raises NumericalError where the start has no finite log-likelihood.
+    where other ranks have some of the chains, or columns of those here. Raises NumericalError where the start
+    has no finite log-likelihood.
     """
     from phloem.inference.mcmc import start  # numba takes a third of a second to load
     from phloem.inference.mcmc.move_table import chosen_moves
@@ -123,7 +122,7 @@ def new_run(
     rows = settings.sample_every if there else 0  # its helpers keep these arrays from one call to the next
     shared = start.chain_shared(data, len(here), structure.n_sets, len(cells), rows)
     columns = trace_columns(structure, settings.priors)
-    useful = min(max(threads, gpus), len(here) * len(forest.parts))
+    useful = min(max(threads, settings.gpus), len(here) * len(forest.parts))
     if not there and sum(cell.values.size // 4 for cell in forest.cells[0]) < SMALL_RUN:
         useful = 1
     room = data, structure.n_sets, seen.characters
@@ -138,19 +137,19 @@ def new_run(
                 "moves that ask for gradients are made on the CPU only", hint="Choose --device cpu."
             )
         run = replace(run, downs=start.chain_downs(forest, useful))
-    run = _evaluated(run, gpus if there else 0, parts)
+    run = _evaluated(run, there, parts)
     return replace(run, samples=extended(samples, [draw(state, columns)])) if fresh and is_cold(run) else run
 
 
-def _evaluated(run: Run, gpus: int, parts: Sequence[Observations]) -> Run:
-    """The run with every chain's state evaluated from scratch; on that many GPUs, or none."""
+def _evaluated(run: Run, on_device: bool, parts: Sequence[Observations]) -> Run:
+    """The run with every chain's state evaluated from scratch."""
     from phloem.inference.mcmc.compiled.run import REFRESH
 
     data, state, shared = run.data, run.state, run.shared
-    if gpus:
+    if on_device:
         from phloem.inference.mcmc.device import chains_on_device
 
-        more = (data, state, shared), run.scratches, run.settings, (run.number, gpus)
+        more = (data, state, shared), run.scratches, run.settings, run.number
         run = replace(run, on_device=chains_on_device(run.forest, run.structure, *more))
     elif run.settings.precision == "float32":
         raise InputError("chains of float32 are on a GPU only", hint="Choose --device gpu, or float64.")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from phloem.hardware.blas import one_blas_thread
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.checkpoint import Checkpoint
 from phloem.inference.mcmc.convergence import Diagnosis, diagnose, kept, looks_at
@@ -62,14 +63,12 @@ class Sampled:
 class Where:
     """Where chains are: device of the likelihood; ranks, processes that all sample alike, among which runs
     and chains are divided, those of a run among ranks_a_run at most, and the columns of a chain, where there
-    are as many times more ranks than chains, among ranks_a_chain; gpus, that this process divides its chains
-    among."""
+    are as many times more ranks than chains, among ranks_a_chain."""
 
     device: Device = "cpu"
     ranks: Ranks = field(default_factory=Ranks)
     ranks_a_run: int = 1 << 30
     ranks_a_chain: int = 1
-    gpus: int = 1
 
     def reads(self, n_runs: int, n_chains: int) -> bool:
         """Whether this process is to have the data: of those that have a chain the first, which sends the
@@ -89,6 +88,7 @@ class Where:
         return shares(n_runs, n_chains, self.ranks.size // self.ranks_a_chain, self.ranks_a_run)
 
 
+@one_blas_thread()
 def sample(
     observed: Observations | Sequence[Observations],
     structure: ChainModel,
@@ -111,8 +111,7 @@ def sample(
     prefix = prefix if spread.ranks.number == 0 else None
     checkpoint = Checkpoint(prefix, (identity or {}) | {"n_runs": settings.n_runs}) if prefix else None
     stored = checkpoint.load() if checkpoint else None
-    made_from = parts, structure, settings, start_tree
-    runs = _new_runs(made_from, (where.device, where.gpus), spread, stored or [])
+    runs = _new_runs((parts, structure, settings, start_tree, where.device), spread, stored or [])
     guard = _guard(parts, structure, settings, plain if spread.speaks else None, prefix)
     names, taxa = ("LnL", "LnPr", *guard.names), parts[0].taxa if parts else ()
     for run in runs:
@@ -159,10 +158,10 @@ def _guard(
     return Guard(parts, settings.n_chains, names, plain, prior, prefix, settings.precision)
 
 
-def _new_runs(made_from: tuple, there: tuple[Device, int], spread: Spread, stored) -> list[Run]:
+def _new_runs(made_from: tuple, spread: Spread, stored) -> list[Run]:
     """Every run of this rank at its start, or where it is stored. What cores they leave over, their chains
-    share. there: device, and how many GPUs."""
-    (parts, structure, settings, start_tree), (device, gpus) = made_from, there
+    share."""
+    parts, structure, settings, start_tree, device = made_from
     own, runs = spread.own, []
     shared = spread.beside.size > 1 and bool(own.runs)
     size = spread.beside.size
@@ -175,7 +174,7 @@ def _new_runs(made_from: tuple, there: tuple[Device, int], spread: Spread, store
         samples = stored[r][1] if stored and spread.alone else None  # else rank 0 adds them
         if len(own.chains) < settings.n_chains or shared:
             swaps = Swaps(spread.ranks, spread.among(r), own.chains, spread.beside)
-        runs.append(new_run(r, observed, structure, settings, begin, samples, threads, device, swaps, gpus))
+        runs.append(new_run(r, observed, structure, settings, begin, samples, threads, device, swaps))
     return runs
 
 

@@ -109,6 +109,8 @@ class ChainSettings:
     swap_every: generations between two tries to swap; swap_seed: of their random numbers, None: the seed.
     constraints: numbers of the tips of every split that all trees must have; partial_constraints,
     negative_constraints: as constraints.Constraints has them.
+    threads: shared by runs and chains, all cores if None; gpus: of this host, the first that this process
+    sees, that chains are dealt to where they are on GPUs. What happens depends on neither.
     fixed_topology: all trees have that of the tree that chains start from. precision: of conditional
     likelihoods on a GPU; their sums are of float64 always.
     stones: 0 samples the posterior; else the marginal likelihood is estimated from so many power posteriors,
@@ -135,6 +137,7 @@ class ChainSettings:
     use_data: bool = True
     repeats: bool = True
     threads: int | None = None
+    gpus: int = 1
     move_weights: dict[str, float] | None = None
     p_extend: float = 0.5
     branch_length_bounds: tuple[float, float] = (1e-8, 100.0)
@@ -151,7 +154,15 @@ class ChainSettings:
 
     def __post_init__(self) -> None:
         check_stones(self.stones, self.stone_shape, self.until_converged, self.use_data)
-        for name in ("n_runs", "n_chains", "generations", "sample_every", "check_every", "swap_every"):
+        for name in (
+            "n_runs",
+            "n_chains",
+            "generations",
+            "sample_every",
+            "check_every",
+            "swap_every",
+            "gpus",
+        ):
             require_count(name.removeprefix("n_"), getattr(self, name))  # as the options are called
         require_threads(self.threads)
         require_choice("precision", self.precision, ("float64", "float32"))

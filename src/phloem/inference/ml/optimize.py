@@ -12,6 +12,7 @@ from phloem.density.parameterisation import LENGTHS, PARTITION_RATES, Parameteri
 from phloem.density.space import Block
 from phloem.density.target import Target
 from phloem.errors import InputError, ModelError, NumericalError
+from phloem.hardware.blas import one_blas_thread
 from phloem.inference.ml.criteria import criteria, free_numbers
 from phloem.inference.ml.optimum import OptimizeResult, PartitionedOptimum, result_of
 from phloem.inference.ml.starts import Start, restarts
@@ -42,6 +43,7 @@ def optimize(
 def optimize(
     likelihood: PartitionedLikelihood, tolerance: float = 1e-4, progress: Progress | None = None
 ) -> PartitionedOptimum: ...
+@one_blas_thread()
 def optimize(likelihood, tolerance=1e-4, progress=None):
     """Fit every branch length, and every parameter without a value in the model, on the fixed topology.
 

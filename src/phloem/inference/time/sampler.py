@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from phloem.data.alignment import Alignment
+from phloem.hardware.blas import one_blas_thread
 from phloem.inference.mcmc.checkpoint import KEPT, Checkpoint
 from phloem.inference.mcmc.convergence import (
     ENOUGH_TRIES,
@@ -145,6 +146,7 @@ class Sampled:
     resumed_at: int | None
 
 
+@one_blas_thread()
 def sample(
     observed: Observations | Sequence[Observations],
     model: TimeModel,
