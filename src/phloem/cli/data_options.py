@@ -17,7 +17,7 @@ _Options = list[tuple[str, Any, Any]]  # name, type, typer's declaration
 LINKAGE = typer.Option(
     None, help="Branch lengths of parts: the same, times a rate a part (the default), or each its own."
 )
-DEVICES = typer.Option(None, help="GPUs of this host, as in 0,1, or all: a process each; or cpu.")
+DEVICES = typer.Option(None, help="GPUs of this host, as in 0,1, or all; or cpu.")
 LINK = typer.Option(None, help="A parameter that parts share: alpha, or alpha:gene1,gene2; may be repeated.")
 
 
