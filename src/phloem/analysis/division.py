@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.spread import (
     DEAR_SUMS,
@@ -112,6 +114,22 @@ def divide_dated(problems: Sequence[Problem], chains: TimeSettings, there: Proce
     given = shares(n_runs, 1, there.size // beside, 1)
     slowest = divided * max(len(share.runs) for share in given)
     return Division(there.size, 1, beside, given, slowest, why)
+
+
+def busiest_bytes(division: Division, each: int) -> int:
+    """Of the chains of the process that has most. each: chain_bytes of all parts."""
+    most = max(len(share.runs) * len(share.chains) for share in division.shares)
+    return -(-most * each // division.ranks_a_chain)
+
+
+def chain_bytes(problem: Problem) -> int:
+    """Of a chain on a CPU at most: messages, classes and matrices of what it accepted and of what it
+    proposes."""
+    from phloem.pruning.cpu.cell_memory import Part, cell_bytes, column_ranges
+
+    p, one = problem, np.zeros(problem.n_categories, np.int64)
+    whole = Part(p.tip_codes, p.state_sets, p.pattern_weights, p.ascertained, one, one)
+    return sum(map(cell_bytes, column_ranges(whole, 0)))
 
 
 def cells_of_chain(problem: Problem) -> int:

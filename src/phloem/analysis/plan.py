@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from phloem.analysis.division import Processes, divide
+from phloem.analysis.division import Processes, busiest_bytes, chain_bytes, divide
 from phloem.analysis.model_file import model_of, usual_model
 from phloem.analysis.reading import DataOptions, Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
@@ -66,13 +66,23 @@ class PartPlan:
 
 
 @dataclass(frozen=True)
+class ChainsDivided:
+    """busy: of size processes those that have chains or columns; seconds: a generation of all chains;
+    memory_bytes: of the chains of the busiest at most; None on GPUs."""
+
+    size: int
+    busy: int
+    seconds: float
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True)
 class RanksPlan:
     """likelihood: on 1, 2, 4, … processes, none of several parts, which are not divided. chains: of `phloem
-    mcmc` with its defaults, (processes, those that would have chains or columns, seconds a generation of
-    all)."""
+    mcmc` with its defaults."""
 
     likelihood: tuple[Divided, ...]
-    chains: tuple[tuple[int, int, float], ...]
+    chains: tuple[ChainsDivided, ...]
 
     @property
     def remainder(self) -> float:
@@ -82,7 +92,7 @@ class RanksPlan:
     @property
     def remainder_of_chains(self) -> float:
         """The same of a generation of all chains."""
-        return undivided([(busy, seconds) for _, busy, seconds in self.chains])
+        return undivided([(one.busy, one.seconds) for one in self.chains])
 
 
 @dataclass(frozen=True)
@@ -170,10 +180,11 @@ def _on_ranks(most: int, plans: list[PartPlan], problems: list[Problem]) -> Rank
     usual = ChainSettings()
     gpu = select_chains("auto", lambda: problems, _usual_plan(usual)).engine == "gpu"
     whole = "the columns of a chain are not divided among GPUs" if gpu else None
-    chains = []
+    chains, each = [], 0 if gpu else sum(map(chain_bytes, problems))
     for size in sizes:
         found = divide(problems, usual, Processes(size, 1, MESSAGE_SECONDS, gpu, whole))
-        chains.append((size, found.busy, found.seconds))
+        memory = None if gpu else busiest_bytes(found, each)
+        chains.append(ChainsDivided(size, found.busy, found.seconds, memory))
     return RanksPlan(tuple(likelihood), tuple(chains))
 
 

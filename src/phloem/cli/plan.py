@@ -141,8 +141,10 @@ def _show_ranks(found: RanksPlan, n_parts: int, console) -> None:
     table = Table("processes", title="phloem mcmc, 2 runs of 4 chains, a thread each", title_justify="left")
     table.add_column("busy", justify="right")
     table.add_column("generations/s", justify="right")
-    for size, busy, seconds in found.chains:
-        table.add_row(f"{size}", f"{busy}", f"{1 / seconds:,.0f}")
+    table.add_column("memory each, at most", justify="right")
+    for one in found.chains:
+        memory = "" if one.memory_bytes is None else _bytes(one.memory_bytes)
+        table.add_row(f"{one.size}", f"{one.busy}", f"{1 / one.seconds:,.0f}", memory)
     print_table(console, table)
     left = found.remainder_of_chains
     if left == left:

@@ -12,13 +12,22 @@ import numpy as np
 import pytest
 
 from phloem import read_alignment
-from phloem.analysis.division import Processes, cells_of_chain, divide, divide_dated
+from phloem.analysis.division import (
+    Processes,
+    busiest_bytes,
+    cells_of_chain,
+    chain_bytes,
+    divide,
+    divide_dated,
+)
 from phloem.data.patterns import site_patterns
 from phloem.inference.mcmc import spread
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.time.settings import TimeSettings
 from phloem.likelihood.model_for_alignment import model_for_alignment
 from phloem.likelihood.problem import engine_problem
+from phloem.pruning.cpu.cell_memory import Part, column_ranges
+from phloem.pruning.cpu.forest import Forest
 from phloem.tree.layout import tree_layout
 from phloem.tree.random import uniform_unrooted
 
@@ -101,3 +110,20 @@ def test_scaling_is_replayed_of_what_one_process_measured(tmp_path):
     (tmp_path / "none").write_text(json.dumps([[4, 0, 3], [], [1.0], []]) + "\n")
     command[-1] = str(tmp_path / "none")  # control: nothing was measured
     assert subprocess.run(command, capture_output=True, check=False).returncode != 0
+
+
+@pytest.mark.parametrize("n_states", [4, 20])
+def test_memory_of_chains_is_what_they_have(problems, n_states):
+    """The arrays of a forest's cells, which are made before the first generation."""
+    problem, one = problems[0], np.zeros(4, np.int64)
+    sets = np.eye(n_states, dtype=bool)
+    codes = np.minimum(problem.tip_codes, n_states - 1)
+    problem = replace(problem, tip_codes=codes, state_sets=sets)
+    whole = Part(codes, sets, problem.pattern_weights, problem.ascertained, one, one)
+    forest = Forest(column_ranges(whole, 0), 2)
+    names = ("values", "taken", "left", "right", "matrices", "class_of")
+    arrays = [getattr(cell, name) for cell in forest.cells[1] for name in names]
+    assert chain_bytes(problem) == pytest.approx(sum(array.nbytes for array in arrays), rel=0.02)
+    settings = ChainSettings(n_runs=2, n_chains=4)
+    found = [divide([problem], settings, Processes(size, 1, 0.0)) for size in (1, 2, 8, 16)]
+    assert [busiest_bytes(one, 1600) for one in found] == [12_800, 6_400, 1_600, 800]

@@ -146,7 +146,7 @@ def test_how_processes_would_share(monkeypatch):
     found, forecast = result.ranks, result.parts[0].forecast
     assert forecast.memory_bytes == found.likelihood[0].memory_bytes > one_piece.memory_bytes
     assert forecast.work.columns > one_piece.work.columns  # what cells compute twice counts
-    assert [row.size for row in found.likelihood] == [1, 2, 4, 6] == [size for size, *_ in found.chains]
+    assert [row.size for row in found.likelihood] == [1, 2, 4, 6] == [row.size for row in found.chains]
     one, two = found.likelihood[:2]
     assert sum(one.shares) > 1 and all(sum(row.shares) == sum(one.shares) for row in found.likelihood)
     monkeypatch.setattr(plan, "MESSAGE_SECONDS", 0.0)

@@ -187,6 +187,15 @@ def cell_sizes(part: Part, hangs: bool) -> list[int]:
     )
 
 
+def cell_bytes(part: Part) -> int:
+    """Of what one chain's copy has, of every column of every node. Memory of which nothing was written is not
+    taken from the system: columns that look alike below a node are one."""
+    shape, (n_tips, n_patterns) = cell_layout(part), part.tip_codes.shape
+    row = shape.blocks * (8 * shape.width + 4 * shape.exponents) + 8  # messages, exponents, two classes
+    matrices = 8 * shape.blocks * shape.matrix * (4 * n_tips - 2)
+    return _rows(part)[1] * row + matrices + 8 * (n_tips - 1) * n_patterns
+
+
 def shared_arrays(part: Part) -> dict[str, np.ndarray]:
     """What the chains of a partition share, by field of CellArrays."""
     sets, start = state_sets(part.state_sets), _rows(part)[0]
