@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-PRIMATES = ROOT / "examples/primates.nex"
+PRIMATES, CARNIVORES = ROOT / "examples/primates.nex", ROOT / "examples/carnivores.fasta.gz"
 SHORT = ("--generations", "2000", "--sample-every", "50", "--check-every", "500", "--device", "cpu")
 COMMAND = ("mcmc", str(PRIMATES), "--model", "GTR+I+G4", *SHORT)
 
@@ -218,3 +218,63 @@ def test_processes_that_cannot_talk_are_told(tmp_path):
     )
     assert done.returncode == 2 and "4 processes were started" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+WORK = {
+    "likelihood": (str(CARNIVORES), *["--datatype", "codon", "--genetic-code", "2", "--stop-codons", "mask"],
+                   "--model", "GY94+F3X4+G4", "--optimize"),
+    "ml": (str(PRIMATES), "--model", "GTR+G4", "--bootstrap", "200", "--prefix", "x"),
+    "time": (str(PRIMATES), "--model", "GTR+G4", "--clock", "strict", "--tree-prior", "yule", "--prior",
+             "clock_rate=1", "--generations", "3000000", "--prefix", "x"),
+}  # fmt: skip
+
+
+def children_of(process: subprocess.Popen) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
+
+
+def begun(size: int, arguments: tuple[str, ...], folder: Path) -> tuple[subprocess.Popen, list[int]]:
+    """A command on so many processes, and these, once they are at work."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    started = subprocess.Popen(mpi(size, *arguments), cwd=folder, env=environment(), **pipes)
+    while started.poll() is None and len(children_of(started)) < size:
+        time.sleep(0.05)
+    return started, children_of(started)
+
+
+@pytest.mark.slow
+@needs_mpi
+@pytest.mark.parametrize("command", WORK)
+def test_a_killed_process_is_named_and_the_others_end(command, tmp_path):
+    process, ranks = begun(3, (command, *WORK[command]), tmp_path)
+    time.sleep(8)  # they have read the data, and are at work or wait for some
+    assert process.poll() is None, process.communicate()
+    os.kill(ranks[-1], signal.SIGKILL)
+    killed = time.monotonic()
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode != 0 and re.search(r"rank 2 .*signal 9", said), said
+    while any(map(is_alive, ranks)) and time.monotonic() - killed < 20:
+        time.sleep(0.1)
+    assert not [rank for rank in ranks if is_alive(rank)]
+
+
+def is_alive(process: int) -> bool:
+    """Whether it runs; one that has ended stays in the list until somebody asks how."""
+    state = Path(f"/proc/{process}/stat")
+    return state.exists() and state.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+@pytest.mark.slow
+@needs_mpi
+def test_a_process_that_stands_still_for_a_while_changes_nothing(alone, tmp_path):
+    process, ranks = begun(2, (*COMMAND, "--prefix", "x"), tmp_path)
+    for _ in range(3):
+        time.sleep(1.5)
+        if process.poll() is None:
+            os.kill(ranks[-1], signal.SIGSTOP)
+            time.sleep(1)
+            os.kill(ranks[-1], signal.SIGCONT)
+    said, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    check_same(tmp_path, alone)
