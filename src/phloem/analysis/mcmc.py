@@ -13,18 +13,17 @@ from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_data import ChainInput, chain_input, taxon_of
 from phloem.analysis.mcmc_options import command_line
 from phloem.analysis.mcmc_record import (
-    ChainStart,
     McmcResult,
     McmcSettings,
     as_extension,
     chain_identity,
-    chain_start,
     check_files,
     heating_text,
     make_room,
     output_files,
     settings_record,
 )
+from phloem.analysis.mcmc_start import ChainStart, chain_start
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.report import Report, ReportNumbers, report_html
@@ -115,7 +114,7 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     selection = chains_selection(settings, data)
     device: Device = "gpu" if selection.engine == "gpu" else "cpu"
     settings = replace(settings, device=device)
-    start = chain_start(settings.start, data.alignments[data.largest], chains)
+    start = _start(settings, data, chains)
     here = ranks()
     where, divided = _divided(chains, data, here, device)
     selection = replace(selection, reason=selection.reason + divided)
@@ -170,7 +169,7 @@ def assist_mcmc() -> bool:
         sample((), structure, chains, start_tree=tree, where=where)
         return True
     data = chain_input(settings)
-    start = chain_start(settings.start, data.alignments[data.largest], settings.chains)
+    start = _start(settings, data, settings.chains)
     _sampled(settings, data, start, where, {})
     return True
 
@@ -184,10 +183,14 @@ def _sampled(
     return sample(*made_from, start.tree, data.plain_likelihood(), where)
 
 
+def _start(settings: McmcSettings, data: ChainInput, chains: ChainSettings) -> ChainStart:
+    return chain_start(settings.start, data.alignments[data.largest], chains, settings.start_tree)
+
+
 def look_at(settings: McmcSettings) -> tuple[ChainInput, str, str]:
     """Data and models of an analysis, what its chains would start from, and where they would be evaluated."""
     data = chain_input(settings)
-    start = chain_start(settings.start, data.alignments[data.largest], settings.chains)
+    start = _start(settings, data, settings.chains)
     return data, start.origin, chains_selection(settings, data).reason
 
 

@@ -27,8 +27,8 @@ from phloem.inference.mcmc.settings import (
 _LISTS = ("link", "prior", "part", "without", "constraint")
 _DATA = tuple(f.name for f in fields(DataOptions))
 _OWN = (
-    "model", "linkage", "link", "start", "device", "prefix", "redo", "gamma", "part", "without", "ordered",
-    "character_states", "asc", "outgroup", "constraint", "consensus", "report",
+    "model", "linkage", "link", "start", "start_tree", "device", "prefix", "redo", "gamma", "part", "without",
+    "ordered", "character_states", "asc", "outgroup", "constraint", "consensus", "report",
 )  # fmt: skip
 _CHAINS = (
     "seed", "generations", "sample_every", "until_converged", "check_every", "burn_in", "heating", "threads",

@@ -1,4 +1,4 @@
-"""What an analysis by `phloem mcmc` was told, what it starts from, its files, and what came of it."""
+"""What an analysis by `phloem mcmc` was told, its files, and what came of it."""
 
 from __future__ import annotations
 
@@ -7,104 +7,24 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from phloem.analysis.json_record import generations_of, of_finished, plain
+from phloem.analysis.mcmc_start import METHODS, RANDOM, start_identity
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.reading import DataOptions, reading_identity
 from phloem.analysis.split_tables import SPLIT_TABLES
-from phloem.clustering.starting_tree import starting_tree
-from phloem.data.alignment import Alignment
 from phloem.density.parameterisation import LengthLinkage
-from phloem.errors import STANDARD_INPUT, InputError, shown_file
+from phloem.errors import STANDARD_INPUT, InputError
 from phloem.inference.mcmc.checkpoint import checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.guard import report_path
 from phloem.inference.mcmc.heating import USUAL
 from phloem.inference.mcmc.samples import ModelShare
 from phloem.inference.mcmc.settings import LONGEST, ChainSettings, length_prior_text
-from phloem.inference.mcmc.start import START_LENGTH, n_interchanges
 from phloem.inference.mcmc.trace_files import history_path, paths
 from phloem.io.input_file import input_digest
-from phloem.io.trees import read_tree
 from phloem.summary.trace import TraceSummary
 from phloem.summary.trees import ConsensusRule
-from phloem.tree.match import match_taxa
 from phloem.tree.tree import Tree
-
-# What the chains of an analysis start from: random trees, a distance tree, or a tree file.
-
-
-RANDOM = "random"
-METHODS = ("nj", "bionj", "upgma")
-
-
-@dataclass(frozen=True)
-class ChainStart:
-    """tree: None for random trees. origin: how the starts come about."""
-
-    tree: Tree | None
-    origin: str
-
-
-def chain_start(start: str, alignment: Alignment, chains: ChainSettings) -> ChainStart:
-    """The start that `random`, `nj`, `bionj`, `upgma` or a file name stands for.
-
-    Branch lengths outside their bounds become the bound. Every chain of every run perturbs the
-    tree by random interchanges of its own (inference.mcmc.start.perturbed), or only its lengths, where the
-    topology is fixed. Errors: InputError for a file that is not there or whose taxa are not the alignment's,
-    and for a fixed topology that is none.
-    """
-    bounds = chains.branch_length_bounds
-    if start == RANDOM and chains.fixed_topology:
-        raise InputError(
-            "a fixed topology is that of --start, and --start is random",
-            hint="Add --start FILE, a tree file, or --start bionj.",
-        )
-    if start == RANDOM:
-        return ChainStart(None, "a random tree for each chain")
-    how = f"{n_interchanges(alignment.n_taxa)} random interchanges for each chain"
-    if chains.fixed_topology:
-        how = "its topology is fixed, lengths are perturbed for each chain"
-    if start in METHODS:
-        found = starting_tree(alignment, start, bounds[0])  # type: ignore[arg-type]
-        return ChainStart(found.tree, f"{found.origin}; {how}")
-    if start != STANDARD_INPUT and not Path(start).exists():
-        raise InputError(
-            "--start names neither a kind of start nor a file that exists",
-            file=start,
-            hint=f"Use {RANDOM}, {', '.join(METHODS)}, or a Newick or NEXUS file.",
-        )
-    tree = match_taxa(read_tree(start, allow_negative=True), alignment.taxa, file=start)
-    if chains.fixed_topology and not _binary(tree):
-        raise InputError(
-            "the tree has nodes with more than two branches below, and so says no topology to be fixed",
-            file=start,
-            hint="Resolve them, or sample topologies with --constraint for its splits.",
-        )
-    return ChainStart(tree, f"{shown_file(start)}{_repaired(tree, bounds)}; {how}")
-
-
-def _binary(tree: Tree) -> bool:
-    """Whether an unrooted tree, however it is written, has no multifurcation."""
-    below = np.bincount(tree.parent[:-1], minlength=tree.n_nodes)
-    return bool((below[:-1] <= 2).all() and below[-1] <= 3)
-
-
-def _repaired(tree: Tree, bounds: tuple[float, float]) -> str:
-    lengths = tree.lengths[:-1]
-    missing = int(np.isnan(lengths).sum())
-    outside = int(((lengths < bounds[0]) | (lengths > bounds[1])).sum())
-    text = f", {missing:,} missing lengths set to {START_LENGTH:g}" if missing else ""
-    return text + (f", {outside:,} lengths moved into {bounds[0]:g} … {bounds[1]:g}" if outside else "")
-
-
-def start_identity(start: str) -> dict[str, str]:
-    """What a checkpoint records of the start: nothing of random ones, which older checkpoints do not name."""
-    if start == RANDOM:
-        return {}
-    return {"start": start if start in METHODS else input_digest(start)}
-
 
 # What an analysis by `phloem mcmc` was told, and what came of it.
 
@@ -132,9 +52,9 @@ class McmcSettings(DataOptions):
     """One analysis. model: None takes the default for the data type (analysis.mcmc_data); with partitions,
     that of the subsets to which their file gives none. linkage, link: what parts share
     (analysis.partitioned_likelihood); None is a rate a part. start: what chains start from, random, nj,
-    bionj, upgma or a tree file (analysis.mcmc_start). prefix: of every file written; None takes the
-    alignment's name in the working directory. device: of the likelihood; auto lets phloem choose, and the
-    record says what it chose. redo: replace files that exist.
+    bionj, upgma or a tree file; start_tree: the name or number of one of its trees (analysis.mcmc_start).
+    prefix: of every file written; None takes the alignment's name in the working directory. device: of the
+    likelihood; auto lets phloem choose, and the record says what it chose. redo: replace files that exist.
     part: lines of a partition list, "MODEL, name = columns", in the place of a file. without: taxa that are
     left out. ordered: columns of standard characters whose states are ordered. character_states: under MK
     each character has its "own" number of states, or "all" that of the alphabet. asc: +ASC as Lewis has it,
@@ -148,6 +68,7 @@ class McmcSettings(DataOptions):
     linkage: LengthLinkage | None = None
     link: tuple[str, ...] = ()
     start: str = RANDOM
+    start_tree: str | None = None
     device: Literal["auto", "cpu", "gpu"] = "auto"
     prefix: str | None = None
     redo: bool = False
@@ -363,7 +284,7 @@ def chain_identity(settings: McmcSettings, model_text: str) -> dict[str, Any]:
         "gamma": settings.gamma,
         **reading_identity(settings),
         **({"partitions": input_digest(settings.data_files[1])} if settings.data_files[1:] else {}),
-        **start_identity(settings.start),
+        **start_identity(settings.start, settings.start_tree),
         **{name: getattr(settings, name) for name in _NEW if getattr(settings, name) != getattr(usual, name)},
         **chains,
     }

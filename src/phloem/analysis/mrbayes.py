@@ -34,6 +34,7 @@ from phloem.analysis.mrbayes_models import (
 )
 from phloem.analysis.mrbayes_parts import branch_prior, linked_groups, options_of_parts, priors_of
 from phloem.analysis.mrbayes_sets import Sets
+from phloem.analysis.mrbayes_start import Starts
 from phloem.analysis.mrbayes_trees import is_dated
 from phloem.data.alignment import Coding
 from phloem.data.coding import guess_datatype
@@ -54,7 +55,6 @@ _NOT_YET = {
     "comparetree": "Compare trees with phloem summarise.",
     "compareref": "Compare trees with phloem summarise.",
     "propset": "Leave it out: moves tune themselves.",
-    "startvals": "Start from a tree with --start FILE instead.",
     "sumss": "The table of stones is written by the analysis itself.",
     "usertree": "Start from a tree with --start FILE instead.",
 }
@@ -119,10 +119,8 @@ class _Analysis:
     lines: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.sets = Sets(self.characters)
+        self.sets, self.starts = Sets(self.characters), Starts(self.characters.source)
         self.divide([])
-
-    # ------------------------------------------------------------------------------------ commands
 
     def obey(self, command: MrBayesCommand) -> None:
         """One command; after QUIT nothing is obeyed."""
@@ -153,8 +151,8 @@ class _Analysis:
         elif name == "partition":
             title, subsets = self.sets.partition(command)
             self.partitions[title.lower()] = (command, subsets)
-        elif name == "report":
-            self.report(command)
+        elif name in ("report", "startvals"):
+            (self.report if name == "report" else self.starts.take)(command)
         elif name in OF_OTHER_TREES:
             self.of_other_trees.append(command.line)
             self.known += calibrations_of(command) if name == "calibrate" else []
@@ -339,6 +337,7 @@ class _Analysis:
             found["branch_prior"], self.lines["branch_prior"] = prior
         self.notes += self.chains.notes
         found |= self.sets.options(self.topology) | self.chains.options()
+        found |= self.starts.options(self.topology, self.chains.get("starttree") == "random", self.notes)
         if any("AAMIXED" in model.text for model in models):
             self.notes.append("aamodelpr=mixed: VT is IQ-TREE's and RAxML's, MrBayes' has other numbers")
         if any("+ASC" in model.text for model in models):
@@ -359,6 +358,7 @@ class _Analysis:
     def dated_options(self, division: Division, model: DivisionModel) -> dict[str, Any]:
         """Options of `phloem time`, where the block asks for a clock."""
         self.notes += self.chains.notes
+        self.starts.refuse_dated()
         trees = Dated(self.data, division, model, self.sets.chosen(self.topology), self.known, self.sets.taxa)
         found = {"alignment": self.data} | self.one_part(division, model.text) | trees.options()
         if division.codon:

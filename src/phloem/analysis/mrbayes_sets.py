@@ -15,8 +15,7 @@ from phloem.data.sites import format_sites, parse_sites
 from phloem.errors import InputError, count_of
 from phloem.io.character_rows import CharacterRows
 from phloem.io.mrbayes import MrBayesCommand
-from phloem.io.nexus import Token, read_blocks
-from phloem.io.trees import parse_trees
+from phloem.io.nexus import Token
 from phloem.tree.match import folded
 
 _BLANKS = re.compile(r"\s*([-\\])\s*")
@@ -182,24 +181,7 @@ class Sets:
             "ordered": format_sites(ordered) if len(ordered) else None,
             "outgroup": self.outgroup,
             "constraint": self.chosen_constraints(topology),
-        } | self._fixed(topology)
-
-    def _fixed(self, topology: Setting | None) -> dict[str, Any]:
-        """The same for PRSET TOPOLOGYPR=FIXED(name), of the first tree in the file of the data."""
-        value = None if topology is None else topology.option.value
-        if topology is None or value is None or value.word != "fixed":
-            return {}
-        line, wanted = topology.option.line, (value.arguments or ("",))[0]
-        source = self.characters.source
-        in_file = any(block.name == "trees" for block in read_blocks(source))
-        names = [tree.name or "" for tree in parse_trees(source)] if in_file else []
-        if folded(wanted) not in [folded(name) for name in names]:
-            hint = f"There are: {', '.join(names[:9])}." if names else "Add a TREES block to the file."
-            raise topology.command.error(f"topologypr=fixed({wanted}): there is no such tree", hint, line)
-        if folded(wanted) != folded(names[0]):
-            told = f"topologypr=fixed({wanted}): only the first tree of the file can be fixed, '{names[0]}'"
-            raise topology.command.error(told, "Write it first, or give --start FILE --fixed-topology.", line)
-        return {"start": source.file, "fixed_topology": True}
+        }
 
     def chosen_constraints(self, topology: Setting | None) -> list[str]:
         """Texts for --constraint of those that PRSET TOPOLOGYPR names."""

@@ -26,6 +26,7 @@ CHARACTER_STATES = typer.Option(
 START = typer.Option(
     "random", help="Starting trees: random, nj, bionj, upgma, or a tree file; perturbed for each chain."
 )
+START_TREE = typer.Option(None, help="Of a tree file: the tree of this name, or number from 1; the first.")
 FIXED_TOPOLOGY = typer.Option(
     False,
     "--fixed-topology",
@@ -85,6 +86,7 @@ def mcmc(
     constraint: list[str] | None = CONSTRAINT,
     outgroup: str | None = typer.Option(None, help="Taxon that the consensus hangs from."),
     start: str = START,
+    start_tree: str | None = START_TREE,
     fixed_topology: bool = FIXED_TOPOLOGY,
     prefix: str | None = PREFIX,
     settings: str | None = typer.Option(None, help="TOML file of options, as lines 'option = value'."),

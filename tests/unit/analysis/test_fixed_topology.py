@@ -8,6 +8,7 @@ import pytest
 
 from phloem.analysis.mcmc import run_mcmc
 from phloem.analysis.mcmc_options import command_line, mcmc_settings, settings_text
+from phloem.analysis.mcmc_start import chain_start
 from phloem.analysis.mrbayes import block_analysis
 from phloem.errors import InputError
 from phloem.inference.mcmc.recipes import observations
@@ -124,10 +125,77 @@ def test_a_block_that_fixes_the_topology(folder):
     [
         ("", "there is no such tree"),
         (f"begin trees; tree bad = {WANTED} end;\n", "there is no such tree"),
-        (f"begin trees; tree bad = {WANTED} tree good = {WANTED} end;\n", "only the first tree"),
     ],
 )
 def test_a_block_whose_tree_is_not_there(folder, trees, told):
     with pytest.raises(InputError, match=told) as caught:
         block(trees)
     assert caught.value.line == (11 if trees else 10) and caught.value.hint
+
+
+TREES = f"begin trees; tree bad = ((a,b),(c,d),(e,f)); tree good = {WANTED} end;\n"
+
+
+def test_a_block_names_any_tree_of_the_file(folder):
+    found = block(TREES, "GOOD")
+    assert found.options["start_tree"] == "good"
+    result = run_mcmc(settings := mcmc_settings(found.options | {"prefix": "x"}))
+    wanted, first = read_trees("t.nwk")[0], read_trees("b.nex")[0]
+    trees = read_trees("x.run1.t")
+    assert {robinson_foulds(tree, wanted) for tree in trees} == {0} != {robinson_foulds(trees[0], first)}
+    assert result.start.startswith("b.nex, tree good") and "--start-tree good" in command_line(settings)
+    with pytest.raises(InputError, match="another start_tree"):  # of another tree
+        run_mcmc(mcmc_settings(found.options | {"prefix": "x", "start_tree": "bad", "generations": 8000}))
+
+
+@pytest.mark.parametrize("name", ["good", "Good", "2"])
+def test_a_tree_by_name_or_number(folder, name):
+    Path("t.nex").write_text("#NEXUS\n" + TREES)
+    data = read_alignment("d.nex")
+    found = chain_start("t.nex", data, ChainSettings(), name)
+    assert robinson_foulds(found.tree, read_trees("t.nwk")[0]) == 0
+    assert robinson_foulds(chain_start("t.nex", data, ChainSettings()).tree, found.tree) > 0
+    for wrong in ("3", "0", "goo"):
+        with pytest.raises(InputError, match=f"there is no tree '{wrong}'") as caught:
+            chain_start("t.nex", data, ChainSettings(), wrong)
+        assert caught.value.hint == "There are 2: bad, good."
+    with pytest.raises(InputError, match="is no file"):
+        chain_start("random", data, ChainSettings(), name)
+
+
+def startvals(text: str, *, prior: str = "", chains: str = ""):
+    lines = f"begin mrbayes; {prior} startvals {text}; mcmc ngen=4000 {chains}; end;\n"
+    Path("b.nex").write_text(DATA + TREES + lines)
+    return block_analysis("b.nex")
+
+
+def test_a_block_that_starts_from_a_tree(folder):
+    for text in ("tau=good", "Tau{all} = Good V{all} = good", "tau{1,2}=good pi=(0.1,0.2,0.3,0.4) kappa=2"):
+        found = startvals(text)
+        assert (found.options["start"], found.options["start_tree"]) == ("b.nex", "good"), text
+        assert any("interchanges from" in note for note in found.notes)
+        assert ("pi, kappa: each chain starts from its own" in " ".join(found.notes)) == ("pi=" in text)
+    assert "start_tree" not in startvals("tau=bad").options  # the first
+    random = startvals("tau=good", chains="starttree=random")
+    assert "start" not in random.options and any("no effect" in note for note in random.notes)
+    assert startvals("tau=good", prior="prset topologypr=fixed(good);").options["fixed_topology"] is True
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("tau=none", "there is no such tree"),
+        ("tau(1,2)=good", "of some chains"),
+        ("tau=good V=bad", "lengths are those of the tree that tau names"),
+        ("V=good", "lengths are those"),
+        ("tau good", "is no value"),
+    ],
+)
+def test_starts_of_a_block_that_are_refused(folder, text, told):
+    with pytest.raises(InputError, match=told) as caught:
+        startvals(text)
+    assert caught.value.line and caught.value.hint
+    with pytest.raises(InputError, match="STARTVALS tau=good, and topologypr=fixed"):
+        startvals("tau=good", prior="prset topologypr=fixed(bad);")
+    with pytest.raises(InputError, match="where trees have a clock"):
+        startvals("tau=good", prior="prset brlenspr=clock:uniform;")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from phloem.analysis.likelihood import LikelihoodSettings, run_likelihood
 from phloem.analysis.mcmc import ChainSettings, McmcSettings, run_mcmc
-from phloem.analysis.mcmc_record import chain_start
+from phloem.analysis.mcmc_start import chain_start
 from phloem.cli import build_app
 from phloem.clustering.starting_tree import SHORTEST, starting_tree
 from phloem.data.alignment import alignment_from_sequences
