@@ -82,19 +82,21 @@ def _tree_of(file: str, tree_name: str | None) -> Tree:
     if tree_name is None:
         return trees[0]
     names = [tree.name or "" for tree in trees]
-    if (at := find_name(tree_name, names)) is not None:
-        return trees[at]
+    if len(at := named_trees(tree_name, names)) > 1:
+        numbers = f"Give the number of one: {', '.join(str(k + 1) for k in at[:9])}."
+        raise InputError(f"{len(at)} trees are called '{tree_name}'", file=file, hint=numbers)
+    if at:
+        return trees[at[0]]
     if not 1 <= count_of(tree_name) <= len(trees):
         named = f"There are {len(trees):,}{': ' + ', '.join(names[:9]) if any(names) else ''}."
         raise InputError(f"there is no tree '{tree_name}'", file=file, hint=named)
     return trees[count_of(tree_name) - 1]
 
 
-def find_name(wanted: str, names: Sequence[str]) -> int | None:
-    """Which of the names it is, as it is written, or else whatever the case; None: none of them."""
+def named_trees(wanted: str, names: Sequence[str]) -> list[int]:
+    """Which of the names it is, as it is written, or where none is so, whatever the case."""
     same = [i for i, name in enumerate(names) if name == wanted]
-    same += [i for i, name in enumerate(names) if folded(name) == folded(wanted)]
-    return same[0] if same else None
+    return same or [i for i, name in enumerate(names) if folded(name) == folded(wanted)]
 
 
 def _binary(tree: Tree) -> bool:

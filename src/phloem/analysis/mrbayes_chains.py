@@ -77,7 +77,7 @@ class Chains:
         if name == "reweight" and any(float(x) for x in (option.value.arguments or ()) if _is_number(x)):  # type: ignore[union-attr]
             raise command.error("REWEIGHT is not supported", "Leave it out.", option.line)
         if name == "starttree" and word not in ("random", "current"):
-            hint = "Leave it out for random trees, or give --start bionj or a tree file."
+            hint = "Leave it out for random trees, write 'startvals tau=name', or give --start bionj."
             raise command.error(f"starttree={word} is not supported", hint, option.line)
         value: Any = word
         if name in _WHOLE:

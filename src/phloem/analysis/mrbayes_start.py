@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from phloem.analysis.mcmc_start import named_trees
 from phloem.analysis.mrbayes_models import Setting
 from phloem.io.mrbayes import MrBayesCommand
 from phloem.io.nexus import read_blocks
@@ -85,8 +86,10 @@ class Starts:
         """--start and --start-tree for a tree of the file."""
         there = any(block.name == "trees" for block in read_blocks(self.source))
         names = [tree.name or "" for tree in parse_trees(self.source)] if there else []
-        at = next((i for i, name in enumerate(names) if folded(name) == folded(wanted)), None)
-        if at is None:
+        at = named_trees(wanted, names)
+        if len(at) > 1:
+            raise command.error(f"{what}: {len(at)} trees are called so", "Rename all but one.", line)
+        if not at:
             hint = f"There are: {', '.join(names[:9])}." if names else "Add a TREES block to the file."
             raise command.error(f"{what}: there is no such tree", hint, line)
-        return {"start": self.source.file} | ({"start_tree": names[at]} if at else {})
+        return {"start": self.source.file} | ({"start_tree": names[at[0]]} if at[0] else {})

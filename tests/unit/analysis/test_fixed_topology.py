@@ -197,5 +197,11 @@ def test_starts_of_a_block_that_are_refused(folder, text, told):
     assert caught.value.line and caught.value.hint
     with pytest.raises(InputError, match="STARTVALS tau=good, and topologypr=fixed"):
         startvals("tau=good", prior="prset topologypr=fixed(bad);")
+    twice = TREES.replace("tree bad", "tree Good")
+    with pytest.raises(InputError, match="2 trees are called so"):
+        block(twice, "GOOD")
+    Path("t.nex").write_text("#NEXUS\n" + twice)
+    with pytest.raises(InputError, match="2 trees are called 'GOOD'"):
+        chain_start("t.nex", read_alignment("d.nex"), ChainSettings(), "GOOD")
     with pytest.raises(InputError, match="where trees have a clock"):
         startvals("tau=good", prior="prset brlenspr=clock:uniform;")
