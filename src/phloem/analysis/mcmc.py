@@ -46,6 +46,7 @@ from phloem.inference.mcmc.settings import ChainSettings, Priors, parse_length_p
 from phloem.inference.mcmc.spread import message_seconds
 from phloem.inference.mcmc.stones import ladder
 from phloem.inference.mcmc.trace_files import analysis_id
+from phloem.inference.mcmc.undefined import n_undefined
 from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.likelihood.problem import engine_problem
@@ -131,6 +132,7 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
             "start": start.origin,
             "data": data.record(),
             "command": command_line(settings),
+            "undefined_proposals": n_undefined(sampled.runs),
             "settings": settings_record(settings),
             "provenance": provenance(settings.inputs, selection) | {"seed": chains.seed},
         }
@@ -344,6 +346,7 @@ def _summarised(
         )
         | {"seed": chains.seed},
         command=command_line(settings),
+        undefined_proposals=n_undefined(runs),
     )
 
 
@@ -364,6 +367,7 @@ def _report(result: McmcResult, sampled: Sampled, table: SplitTable, first: int)
         ("samples", f"{samples[0].n - first:,} a run after the burn-in"),
         ("lengths", result.length_unit),
         ("start", result.start),
+        ("undefined proposals", f"{result.undefined_proposals:,}"),
         ("command", result.command),
     ]
     kind = "Majority-rule consensus" + (", all compatible splits" * (result.settings.consensus != "majority"))

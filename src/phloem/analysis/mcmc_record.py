@@ -107,7 +107,8 @@ class McmcResult:
     (tried, accepted share, tuning) of the cold chains. swaps: accepted share of those between neighbouring
     ranks of heat. powers: of every run the inverse temperatures by rank. speed: chain-generations a
     second. files: name → what it holds. length_unit: of branch
-    lengths and TL. command: that does the same. was_finished: nothing was left to do, and the files are as
+    lengths and TL. command: that does the same. undefined_proposals: of all chains, see
+    inference/mcmc/undefined.py. was_finished: nothing was left to do, and the files are as
     they were."""
 
     settings: McmcSettings
@@ -129,6 +130,7 @@ class McmcResult:
     length_unit: str
     provenance: dict[str, Any]
     command: str
+    undefined_proposals: int = 0
     was_finished: bool = False
 
     def to_json(self) -> dict[str, object]:
@@ -155,6 +157,7 @@ class McmcResult:
             },
             "swaps_between_neighbouring_ranks": [plain(x) for x in self.swaps],
             "inverse_temperatures": [list(powers) for powers in self.powers],
+            "undefined_proposals": self.undefined_proposals,
             "warnings": list(self.warnings),
             "seconds": self.seconds,
             "chain_generations_per_second": self.speed,

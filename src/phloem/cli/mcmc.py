@@ -349,8 +349,10 @@ def _show(result: McmcResult) -> None:
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
     resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
+    n = result.undefined_proposals
+    undefined = f"; {n:,} undefined proposals were rejected" if n else ""
     speed = f", {result.speed:,.0f} chain-generations/s" if result.speed > 0 else ", nothing left to sample"
-    console.print(f"{result.seconds:.1f} s{speed}{resumed}")
+    console.print(f"{result.seconds:.1f} s{speed}{resumed}{undefined}")
     if result.was_finished:
         console.print("This analysis was finished before, and its files are as they were:")
     else:

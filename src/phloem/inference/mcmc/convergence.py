@@ -11,6 +11,7 @@ import numpy as np
 from phloem.inference.mcmc.run import Run
 from phloem.inference.mcmc.samples import Samples, choices_of
 from phloem.inference.mcmc.settings import Convergence
+from phloem.inference.mcmc.undefined import undefined_warnings
 from phloem.summary.splits import SplitTable, split_frequency_deviation, split_table
 from phloem.summary.trace import mixing
 
@@ -185,7 +186,8 @@ ENOUGH_TRIES = 2000
 
 def frozen_warnings(runs: Sequence[Run]) -> list[str]:
     """One sentence for each move that the cold chain tried often and never saw accepted, each rank of the
-    heat ladder where nothing is, and each run whose cold chain never swapped."""
+    heat ladder where nothing is, and each run whose cold chain never swapped, or which had proposals that
+    nobody can judge."""
     warnings = []
     for run in runs:
         tried, accepted = run.state.tried, run.state.accepted
@@ -195,7 +197,7 @@ def frozen_warnings(runs: Sequence[Run]) -> list[str]:
                 f"{label}: move {run.moves[m].name} was tried {tried[0, m]:,} times and never accepted"
             )
         warnings += heat_warnings(label, tried, accepted, run.state.swaps_tried, run.state.swaps_accepted)
-    return warnings
+    return [*warnings, *undefined_warnings(runs)]
 
 
 def heat_warnings(

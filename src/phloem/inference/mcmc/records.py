@@ -162,7 +162,8 @@ class ChainState(NamedTuple):
     place in the heat ladder. powers: (H,) by rank the inverse temperatures (heating.py). rng: (H, 4)
     uint64 and swap_rng: (4,) uint64, states of xoshiro256++. tuning:
     (H, M) by rank and move. tried, accepted: (H, M) since the start; batch_tried, batch_accepted: since the
-    last tuning. swaps_tried, swaps_accepted: (H, H) by rank. generation: (1,).
+    last tuning. undefined: (H, M) of tried those that nobody can judge, undefined_last: (H, 4 + n) of every
+    chain the last one (undefined.py). swaps_tried, swaps_accepted: (H, H) by rank. generation: (1,).
     looks: (1,), mean: (H, d) by rank, covariance, factor: (d, d): what was learnt (learning.py).
     split_keys, split_sums, split_looks: KnownSplits, also learnt (split_memory.py).
     cumulative: (M,) of the moves' shares of proposals, ends at 1. What decides them, of the cold chain while
@@ -190,6 +191,8 @@ class ChainState(NamedTuple):
     accepted: np.ndarray
     batch_tried: np.ndarray
     batch_accepted: np.ndarray
+    undefined: np.ndarray
+    undefined_last: np.ndarray
     swaps_tried: np.ndarray
     swaps_accepted: np.ndarray
     generation: np.ndarray

@@ -27,6 +27,7 @@ from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.spread import Share, Spread, Swaps, merged_samples, shares, whole_state
 from phloem.inference.mcmc.structure import ChainModel
 from phloem.inference.mcmc.trace_files import TraceFiles
+from phloem.inference.mcmc.undefined import check_undefined
 from phloem.tree.tree import Tree
 
 PROGRESS_SECONDS = 0.2
@@ -137,6 +138,7 @@ def sample(
         whole, runs = gathered(spread, runs, before)
         for run, former in zip(whole, before):
             guard.check_samples(run.number, run.samples, former.n, run.state)
+        check_undefined(whole, prefix)
         if checkpoint:
             checkpoint.save(whole)
         if (looked := looks_at(at, every, end)) and whole:

@@ -29,9 +29,9 @@ from phloem.inference.mcmc.samples import Samples, extended
 # counts of swaps and of moves' jumps add up over ranks; the rest is the same on all.
 OF_CHAINS = (
     "parent", "left", "right", "order", "lengths", "slot", "values", "log_likelihood", "log_prior", "rank",
-    "rng",
+    "rng", "undefined_last",
 )  # fmt: skip
-OF_HEATS = ("tuning", "tried", "accepted", "batch_tried", "batch_accepted")
+OF_HEATS = ("tuning", "tried", "accepted", "batch_tried", "batch_accepted", "undefined")
 COUNTS = ("swaps_tried", "swaps_accepted")
 SUMS = (*COUNTS, "jumps")
 OF_ALL = (

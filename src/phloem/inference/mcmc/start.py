@@ -45,6 +45,7 @@ from phloem.tree.tree import Tree
 
 SWAPS = 1_000_000  # chain number of a run's swap stream
 START = 1_000_001  # of its starting trees
+OF_PROPOSALS = "tried", "accepted", "batch_tried", "batch_accepted", "undefined"  # counts, by move
 
 
 def stream(seed: int, run: int, chain: int) -> np.ndarray:
@@ -291,7 +292,7 @@ def chain_state(
             tree = perturbed(given, rng, data.splits, settings.fixed_topology)
         parent[h], left[h], right[h], order[h] = tree[:4]
         lengths[h] = np.where(tree.lengths > 0, np.clip(tree.lengths, *bounds), 0.0)
-    counts = [np.zeros((n_chains, n_moves), np.int64) for _ in range(4)]
+    counts = {name: np.zeros((n_chains, n_moves), np.int64) for name in OF_PROPOSALS}
     swaps = [np.zeros((n_chains, n_chains), np.int64) for _ in range(2)]
     return ChainState(
         parent=parent,
@@ -308,10 +309,8 @@ def chain_state(
         rng=np.stack([stream(settings.seed, run, h) for h in range(n_chains)]),
         swap_rng=stream(settings.seed if settings.swap_seed is None else settings.swap_seed, run, SWAPS),
         tuning=np.tile(np.array([m.move.tuning for m in moves]), (n_chains, 1)),
-        tried=counts[0],
-        accepted=counts[1],
-        batch_tried=counts[2],
-        batch_accepted=counts[3],
+        **counts,
+        undefined_last=np.zeros((n_chains, 4 + structure.space.size)),
         swaps_tried=swaps[0],
         swaps_accepted=swaps[1],
         generation=np.zeros(1, np.int64),

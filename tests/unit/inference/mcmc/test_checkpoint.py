@@ -140,7 +140,7 @@ def test_a_checkpoint_of_a_former_format_is_refused_with_a_remedy(former, tmp_pa
     of branch lengths."""
     identity = np.frombuffer(json.dumps({"format": former, "seed": 4}).encode(), np.uint8)
     np.savez(tmp_path / "a.ckp.npz", identity=identity, **{"run0.samples.generation": np.arange(3)})
-    with pytest.raises(InputError, match=rf"format {former}, .* resumes format 14(.|\n)*--redo"):
+    with pytest.raises(InputError, match=rf"format {former}, .* resumes format 15(.|\n)*--redo"):
         run_here(tmp_path / "a", chains())
 
 

@@ -19,6 +19,7 @@ from phloem.inference.mcmc.compiled.jumps import note_proposal
 from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, mark_moved, propose
 from phloem.inference.mcmc.compiled.random import below, uniform
+from phloem.inference.mcmc.compiled.undefined import is_defined, note
 from phloem.inference.mcmc.records import COMPILED, KIND, LIKELIHOOD, OF_TOPOLOGY, PRIOR
 from phloem.pruning.cpu.cell import settle_cell
 from phloem.pruning.cpu.cell_loops import propose_cell
@@ -165,10 +166,12 @@ def _step(data, state, shared, scratch, h, task):
         for cell in range(0 if waits else shared.cell_values.shape[1]):
             likelihood += shared.cell_values[h, cell]
     if not waits:
+        defined = refresh or judge(state, h, move, ratio, prior, likelihood)
         if prior > -math.inf:
             ratio += data.heat[rank, PRIOR] * (prior - state.log_prior[h])
             ratio += data.heat[rank, LIKELIHOOD] * (likelihood - state.log_likelihood[h])
             taken = refresh or ratio >= 0.0 or math.log(uniform(state.rng[h])) < ratio
+            taken = taken and defined
             _settle(data, state, shared, h, taken, likelihood, prior, refresh)
         shared.move[h] = -1
         if not refresh:
@@ -179,6 +182,17 @@ def _step(data, state, shared, scratch, h, task):
             if task == TUNE and data.moves.target[move] > 0.0:
                 tune_move(data, state, rank, move, taken)
     return waits
+
+
+@uncounted
+def judge(state, h, move, ratio, prior, likelihood):
+    """Whether chain h's proposal can be judged; where not, it is counted. ratio: log Hastings ratio; where
+    that or the prior is none, what would come after it is not evaluated: -inf, and 0."""
+    defined = is_defined(ratio, prior, likelihood)
+    if not defined:
+        state.undefined[state.rank[h], move] += 1
+        note(state.undefined_last[h], move, ratio, prior, likelihood, state.values[h, 1 - state.slot[h]])
+    return defined
 
 
 @uncounted

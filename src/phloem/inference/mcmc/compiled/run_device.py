@@ -21,7 +21,7 @@ from phloem.inference.mcmc.compiled.jumps import ALIKE, note_jump
 from phloem.inference.mcmc.compiled.model import model_differs, set_model
 from phloem.inference.mcmc.compiled.propose import begin, propose
 from phloem.inference.mcmc.compiled.random import uniform
-from phloem.inference.mcmc.compiled.run import TUNE, chain_prior, swap_chains, tune_move
+from phloem.inference.mcmc.compiled.run import TUNE, chain_prior, judge, swap_chains, tune_move
 from phloem.inference.mcmc.records import COMPILED, KIND, LIKELIHOOD, OF_TOPOLOGY, PRIOR
 from phloem.pruning.cpu.cell_records import INVARIANT, SLOT, cell_model, cell_numbers
 from phloem.pruning.cpu.chain_evaluation import await_values
@@ -301,11 +301,13 @@ def write_model(numbers, addresses, fields, change, k):
 def settle_chain(data, state, shared, scratch, h, likelihood, task):
     """Accept chain h's proposal or not, at its temperature; shared.taken[h] says which."""
     rank, move, ratio, prior = state.rank[h], shared.move[h], shared.ratio[h], shared.prior[h]
-    taken = False
-    if prior > -math.inf:
+    taken, proposed = False, prior > -math.inf
+    defined = judge(state, h, move, ratio, prior, likelihood if proposed else 0.0)
+    if proposed:
         ratio += data.heat[rank, PRIOR] * (prior - state.log_prior[h])
         ratio += data.heat[rank, LIKELIHOOD] * (likelihood - state.log_likelihood[h])
         taken = ratio >= 0.0 or math.log(uniform(state.rng[h])) < ratio
+        taken = taken and defined
         if taken:
             old, new = state.slot[h], 1 - state.slot[h]
             for part in range(data.addresses.shape[1]):
