@@ -46,6 +46,7 @@ from phloem.inference.mcmc.run import Device
 from phloem.inference.mcmc.sampler import Progress, Where, threads_of
 from phloem.inference.mcmc.settings import chain_length
 from phloem.inference.mcmc.spread import message_seconds
+from phloem.inference.mcmc.undefined import n_undefined
 from phloem.inference.time.draws import RATES, past
 from phloem.inference.time.predictive import Check, predictive_checks
 from phloem.inference.time.sampler import (
@@ -210,6 +211,7 @@ def _stones(
         "model": f"{model_text(model)}; {settings.tree.clock} {clock}; {settings.tree.prior}",
         "start": settings.chains.start,
         "data": {"taxa": len(data.taxa), "sites": data.n_sites},
+        "undefined_proposals": n_undefined(sampled.runs),
         "settings": settings_record(settings),
         "provenance": provenance(settings.inputs, selection) | {"seed": settings.chains.seed},
     }
@@ -292,6 +294,7 @@ def _summarised(
             m.name: (int(n), float(a / n) if n else 0.0, float(t))
             for m, n, a, t in zip(runs[0].moves, tried, accepted, tuning)
         },
+        undefined_proposals=n_undefined(runs),
         warnings=tuple(warnings_of(runs)),
         seconds=sampled.seconds,
         speed=sampled.generations / sampled.seconds,

@@ -126,6 +126,7 @@ class TimeResult:
     files: dict[str, str]
     provenance: dict[str, Any]
     predictive: tuple[Check, ...] = ()
+    undefined_proposals: int = 0
     was_finished: bool = False
     routes: tuple[Route, ...] = ()
     swaps: tuple[float, ...] = ()
@@ -146,6 +147,7 @@ class TimeResult:
                 n: dict(zip(("tried", "accepted", "tuning"), v)) for n, v in self.acceptance.items()
             },
             "swaps_between_neighbouring_ranks": [plain(x) for x in self.swaps],
+            "undefined_proposals": self.undefined_proposals,
             "warnings": list(self.warnings),
             "seconds": self.seconds,
             "generations_per_second": self.speed,

@@ -315,11 +315,13 @@ def _show(result: TimeResult) -> None:
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
     resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""
+    n = result.undefined_proposals
+    undefined = f"; {n:,} undefined proposals were rejected" if n else ""
     if result.swaps:
         shares = ", ".join("–" if x != x else f"{x:.2f}" for x in result.swaps)
         console.print(f"Swaps accepted between neighbouring ranks of heat, from the cold chain on: {shares}")
     unit = "chain-generations" if result.swaps else "generations"
-    console.print(f"{result.seconds:.1f} s, {result.speed:,.0f} {unit}/s{resumed}")
+    console.print(f"{result.seconds:.1f} s, {result.speed:,.0f} {unit}/s{resumed}{undefined}")
     if result.was_finished:
         console.print("This analysis was finished before, and its files are as they were:")
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from phloem.density.space import Space
 from phloem.errors import InputError, NumericalError
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.learning import EVERY as LOOK_EVERY
@@ -78,6 +79,10 @@ class Run:
     @property
     def structure(self) -> ChainModel:
         return self.columns.structure
+
+    @property
+    def space(self) -> Space:
+        return self.structure.space
 
 
 def new_run(

@@ -1,47 +1,71 @@
-"""Proposals of which nobody can say how probable they are: how many there were, and that the run is stopped
-where that is no accident.
+"""Proposals of which nobody can say how probable they are, of either sampler: how many there were, and that
+the run is stopped where that is no accident.
 
 A log Hastings ratio, log prior or log-likelihood that is no number, or +∞, is rejected and counted, by move
 and rank of heat, in the state that a checkpoint holds (compiled/undefined.py). A likelihood that overflows at
 the edge of what floating-point numbers can say may give one in a long run. Many are an error, in the model or
-in phloem, and the posterior is then not that of the model: part of it was never visited. On a GPU a
-likelihood that is no number ends the run at once (pruning/gpu/forest.py).
+in phloem, and the posterior is then not that of the model: part of it was never visited. Steps of Hamiltonian
+trajectories are not among them: those that leave their range are counted as diverged. On a GPU a likelihood
+that is no number ends a run of MC³ (pruning/gpu/forest.py), and is rejected and not counted of dated chains.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from phloem import __version__
 from phloem.errors import NumericalError
-from phloem.inference.mcmc.run import Run
 from phloem.io.output_file import write_file
 
 HANDFUL = 5  # more are told
 MOST, MOST_SHARE = 10, 1e-5  # more than both stop the run
-# columns of ChainState.undefined_last: the move; what the proposal was judged by, of which what comes after
-# the first that is no number was not evaluated; and its numbers
+# columns of UndefinedCounts.undefined_last; those of JUDGED are between
 MOVE, FIRST_NUMBER = 0, 4
 JUDGED = "log Hastings ratio", "log prior", "log-likelihood"
 
 
-def n_undefined(runs: Sequence[Run]) -> int:
+class UndefinedCounts(Protocol):
+    """A state of either sampler, or the whole one of coupled chains over dated trees. tried, undefined: (M,)
+    or (H, M) by rank of heat; undefined_last: (4 + n,) or by chain (H, 4 + n): of the last one the move, what
+    it was judged by (what comes after the first that is no number was not evaluated), and the proposal's
+    numbers."""
+
+    tried: np.ndarray
+    undefined: np.ndarray
+    undefined_last: np.ndarray
+
+
+class UndefinedRun(Protocol):
+    """A run of either sampler."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def state(self) -> Any: ...
+    @property
+    def moves(self) -> Sequence[Any]: ...
+    @property
+    def space(self) -> Any: ...
+
+
+def n_undefined(runs: Sequence[UndefinedRun]) -> int:
     """Of all moves and chains of all runs."""
     return sum(int(run.state.undefined.sum()) for run in runs)
 
 
-def undefined_warnings(runs: Sequence[Run]) -> list[str]:
+def undefined_warnings(runs: Sequence[UndefinedRun]) -> list[str]:
     """One sentence for each run that had more than a handful."""
     return [_sentence(run) for run in runs if int(run.state.undefined.sum()) > HANDFUL]
 
 
-def check_undefined(runs: Sequence[Run], prefix: str | None = None) -> None:
+def check_undefined(runs: Sequence[UndefinedRun], prefix: str | None = None) -> None:
     """NumericalError, and a report where there is a prefix, where a run had too many."""
     for run in runs:
-        state = run.state
+        state: UndefinedCounts = run.state
         n = int(state.undefined.sum())
         if n > MOST and n > MOST_SHARE * int(state.tried.sum()):
             told = ""
@@ -56,12 +80,12 @@ def check_undefined(runs: Sequence[Run], prefix: str | None = None) -> None:
             )
 
 
-def _sentence(run: Run) -> str:
+def _sentence(run: UndefinedRun) -> str:
     """How many, by which move and chain most, and what the last one of a chain was judged by."""
-    state = run.state
-    counts, tried = state.undefined, int(state.tried.sum())
+    state: UndefinedCounts = run.state
+    counts, tried = np.atleast_2d(state.undefined), int(state.tried.sum())
     rank, move = (int(i) for i in np.unravel_index(int(np.argmax(counts)), counts.shape))
-    of_chains = enumerate(state.undefined_last)
+    of_chains = enumerate(np.atleast_2d(state.undefined_last))
     chain, last = next((h, one) for h, one in of_chains if _is_noted(one))
     judged = ", ".join(f"{name} {value:g}" for name, value in _judged(last).items())
     return (
@@ -86,13 +110,14 @@ def _is_noted(last: np.ndarray) -> bool:
     return not bool((last[1:FIRST_NUMBER] < np.inf).all())
 
 
-def _report(run: Run) -> Mapping[str, object]:
-    state = run.state
-    counts, tried = state.undefined, state.tried
+def _report(run: UndefinedRun) -> Mapping[str, object]:
+    state: UndefinedCounts = run.state
+    counts, tried = np.atleast_2d(state.undefined), np.atleast_2d(state.tried)
+    generation = np.asarray(run.state.generation).flat[0]
     return {
         "what": "proposals that nobody can judge",
         "run": run.number + 1,
-        "generation": run.generation,
+        "generation": int(generation),
         "undefined_proposals": [
             {
                 "move": run.moves[m].name,
@@ -106,15 +131,15 @@ def _report(run: Run) -> Mapping[str, object]:
             {"chain": h + 1, "move": run.moves[int(last[MOVE])].name}
             | {name.replace(" ", "_").replace("-", "_"): _plain(x) for name, x in _judged(last).items()}
             | {"numbers": _numbers(run, last[FIRST_NUMBER:])}
-            for h, last in enumerate(state.undefined_last)
+            for h, last in enumerate(np.atleast_2d(state.undefined_last))
             if _is_noted(last)
         ],
         "phloem": __version__,
     }
 
 
-def _numbers(run: Run, values: np.ndarray) -> dict[str, list[float | str]]:
-    blocks = run.structure.space.unpack(values)
+def _numbers(run: UndefinedRun, values: np.ndarray) -> dict[str, list[float | str]]:
+    blocks = run.space.unpack(values)
     return {name: [_plain(x) for x in np.atleast_1d(block).tolist()] for name, block in blocks.items()}
 
 

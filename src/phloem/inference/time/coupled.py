@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from phloem.density.space import Space
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.heating import ladder
 from phloem.inference.mcmc.recipes import Observations
@@ -34,8 +35,8 @@ from phloem.inference.time.start import Origin
 from phloem.inference.time.structure import TimeModel
 
 OF_HEATS = (
-    "tuning", "tried", "accepted", "batch_tried", "batch_accepted", "steps", "clade", "seen", "mean",
-    "square", "variance", "usual", "number_seen", "number_mean", "number_square", "number_variance",
+    "tuning", "tried", "accepted", "batch_tried", "batch_accepted", "undefined", "steps", "clade", "seen",
+    "mean", "square", "variance", "usual", "number_seen", "number_mean", "number_square", "number_variance",
     "diverged", "diverged_at",
 )  # fmt: skip
 """Fields of TimeState that belong to a temperature; the others to a chain."""
@@ -85,6 +86,10 @@ class CoupledRun:
     @property
     def columns(self) -> Columns:
         return self.chains[0].columns
+
+    @property
+    def space(self) -> Space:
+        return self.model.space
 
     @property
     def generation(self) -> int:

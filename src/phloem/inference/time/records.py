@@ -33,10 +33,10 @@ LAST_TREE, LAST_PRIOR, LAST_LIKELIHOOD = range(3)
 # whether moves adapt;
 # pending: its log Hastings ratio (then that of acceptance), whether branches and topology changed; of a
 # trajectory which step of how many is done, how many of them make one of the likelihood's, how long one is,
-# the energy at the start, and the log Jacobian where it is
+# the energy at the start, and the log Jacobian where it is; whether nobody can judge what was proposed
 MOVES, MOVE, WAITING, ADAPTS = range(4)
 NOTHING, FOR_MODEL, FOR_LIKELIHOOD = range(3)
-RATIO, TOUCHED, TOPOLOGY, STEP, STEPS, INNER, LENGTH, ENERGY, JACOBIAN = range(9)
+RATIO, TOUCHED, TOPOLOGY, STEP, STEPS, INNER, LENGTH, ENERGY, JACOBIAN, UNDEFINED = range(10)
 # TimeScratch.asked, of a device: a value of the proposal, with another model, another topology, of
 # everything; slopes, by the model's numbers, too; and whether what it proposes since is to be taken over
 PROPOSED, OTHER_MODEL, REORDERED, EVERYTHING, SLOPES, PARAMETERS, TAKEN = range(7)
@@ -154,13 +154,14 @@ class TimeState(NamedTuple):
     Two slots: slot[0] is the accepted one, the other the proposal's. parent, left, right, order (2, N) int64;
     heights (2, N); deviations, and lengths in substitutions, by every clock (2, K, N); values (2, n); groups
     (2, K) int64. log_likelihood, log_prior, log_tree: (1,), the latter a part of the prior. rng: (4,).
-    tuning, tried, accepted, batch_tried, batch_accepted: (M,). generation: (1,). steps: (3, 5) of the
-    Hamiltonian moves, see above. clade: (E,) uint64 keys, 0: free. seen (E,), mean, square (1 + K, E): since
-    the last window began; variance (1 + K, E): in use, 0: not known; usual (1 + K,): where it is not.
-    number_seen (1,), number_mean, number_square, number_variance (m,). diverged: (3,) int64 trajectories that
-    left their range, and diverged_at (N,) at which node the slope was largest then. sequences: (T-1, W) of
-    ancestors, and category: (S,) of every site's rate, where these are sampled; log_likelihood is then with
-    them (ancestors/sequences.py)."""
+    tuning, tried, accepted, batch_tried, batch_accepted: (M,); undefined: (M,) of tried those that nobody
+    can judge, undefined_last: (4 + n,) the last one (inference/mcmc/undefined.py). generation: (1,). steps:
+    (3, 5) of the Hamiltonian moves, see above. clade: (E,) uint64 keys, 0: free. seen (E,), mean, square
+    (1 + K, E): since the last window began; variance (1 + K, E): in use, 0: not known; usual (1 + K,): where
+    it is not. number_seen (1,), number_mean, number_square, number_variance (m,). diverged: (3,) int64
+    trajectories that left their range, and diverged_at (N,) at which node the slope was largest then.
+    sequences: (T-1, W) of ancestors, and category: (S,) of every site's rate, where these are sampled;
+    log_likelihood is then with them (ancestors/sequences.py)."""
 
     parent: np.ndarray
     left: np.ndarray
@@ -181,6 +182,8 @@ class TimeState(NamedTuple):
     accepted: np.ndarray
     batch_tried: np.ndarray
     batch_accepted: np.ndarray
+    undefined: np.ndarray
+    undefined_last: np.ndarray
     generation: np.ndarray
     steps: np.ndarray
     clade: np.ndarray

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phloem.density import clocks
+from phloem.density.space import Space
 from phloem.errors import NumericalError
 from phloem.hardware.ranks import Ranks
 from phloem.inference.mcmc.recipes import Observations
@@ -85,6 +86,10 @@ class Run:
     @property
     def generation(self) -> int:
         return int(self.state.generation[0])
+
+    @property
+    def space(self) -> Space:
+        return self.model.space
 
     def holding(self, number: int, state: TimeState, samples: Samples) -> Run:
         """The same of another run, to be looked at, not advanced."""

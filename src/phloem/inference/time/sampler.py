@@ -37,6 +37,7 @@ from phloem.inference.mcmc.sampler import (
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.mcmc.seen import sent
 from phloem.inference.mcmc.spread import Spread
+from phloem.inference.mcmc.undefined import check_undefined, undefined_warnings
 from phloem.inference.time.ancestors.reference import check_memory
 from phloem.inference.time.coupled import (
     CoupledRun,
@@ -196,6 +197,7 @@ def sample(
         whole, runs = gathered(spread, runs, before)
         for run, former in zip(whole, before):
             guard.check_samples(run.number, run.samples, former.n, run.cold.state)
+        check_undefined(whole, prefix)
         if prefix and checkpoint:
             checkpoint.save(whole)
             written = [write_trace(prefix, run, n) for run, n in zip(whole, written)]
@@ -271,7 +273,7 @@ MOST_DIVERGED = 0.02  # of the joint trajectories
 def warnings_of(runs: Sequence[AnyRun]) -> list[str]:
     """Moves that the cold chain tried often and never saw accepted, and its joint trajectories that left
     their range after the warm-up, with the node where that happened most; ranks of heat where nothing is
-    accepted, and runs whose cold chain never swapped."""
+    accepted, and runs whose cold chain never swapped; and those with proposals that nobody can judge."""
     found = []
     for run in runs:
         cold, label = run.cold, f"run {run.number + 1}"
@@ -290,7 +292,7 @@ def warnings_of(runs: Sequence[AnyRun]) -> list[str]:
             of_moves = np.array([s.tried for s in ranks]), np.array([s.accepted for s in ranks])
             swaps = run.coupling.swaps_tried, run.coupling.swaps_accepted
             found += heat_warnings(label, *of_moves, *swaps)
-    return found
+    return [*found, *undefined_warnings(runs)]
 
 
 def swaps_of(runs: Sequence[AnyRun]) -> tuple[float, ...]:

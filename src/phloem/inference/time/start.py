@@ -15,7 +15,7 @@ from phloem.errors import InputError
 from phloem.inference.mcmc.device import layouts_of
 from phloem.inference.mcmc.recipes import Observations, recipes_of
 from phloem.inference.mcmc.records import COMPILED, KIND, ParsimonyRoom, Recipes
-from phloem.inference.mcmc.start import START, chain_forest, stream
+from phloem.inference.mcmc.start import OF_PROPOSALS, START, chain_forest, stream
 from phloem.inference.time.ancestors.larger.memory import CodedMemory
 from phloem.inference.time.ancestors.sequences import Memory
 from phloem.inference.time.ancestors.start import table_of
@@ -270,7 +270,7 @@ def time_state(
         parts = np.diff(np.round(np.linspace(0, model.n_tips - 1, k + 1))).astype(np.int64)
     steps = np.zeros((3, 5))
     steps[:, [LOG_STEP, LOG_MEAN]], steps[:, CENTRE] = np.log(START_STEP), np.log(10 * START_STEP)
-    counts = [np.zeros(len(moves), np.int64) for _ in range(4)]
+    counts = {name: np.zeros(len(moves), np.int64) for name in OF_PROPOSALS}
     return TimeState(
         parent=np.tile(tree.parent, (2, 1)),
         left=np.tile(tree.left, (2, 1)),
@@ -287,10 +287,8 @@ def time_state(
         log_tree=np.zeros(1),
         rng=stream(settings.seed, run, chain),
         tuning=_tunings(model, moves),
-        tried=counts[0],
-        accepted=counts[1],
-        batch_tried=counts[2],
-        batch_accepted=counts[3],
+        **counts,
+        undefined_last=np.zeros(4 + len(values)),
         generation=np.zeros(1, np.int64),
         steps=steps,
         clade=np.zeros(entries, np.uint64),
@@ -375,7 +373,7 @@ def time_scratch(
         vectors=np.zeros(square),
         last=np.zeros(3),
         done=np.array([0, -1, 0, 0]),
-        pending=np.zeros(9),
+        pending=np.zeros(10),
         asked=np.zeros(7, np.int64),
         power=np.ones(2) if ancestral is None else ancestral.near.power,
         parsimony=characters,

@@ -84,7 +84,7 @@ def answer(table, before, now, cell, rng, asked, by_length):
 
     VALUE: the log-likelihood of the proposal, of another topology such that its difference from the
     accepted one, times its power, is that of the sums of powers over the ancestors whose neighbours changed;
-    nan where these are too many. ONE: the same of a proposal to draw one ancestor anew, for which before and
+    -inf where these are too many. ONE: the same of a proposal to draw one ancestor anew, for which before and
     now are one tree. TAKE: take over what was proposed; the log-likelihood. SLOPES: derivatives; 0.
     SITE_RATES: draw the categories of all sites; 0, and the value of EVERYTHING is to be asked for next."""
     what, numbers, addresses, n_tips = asked[WHAT], cell[0], cell[1], table[N_TIPS]
@@ -123,7 +123,7 @@ def value(memory, n_tips, before, now, model, rng, asked):
         notes[REDRAWN] = 1
     elif asked[REORDERED] != 0 and not whole and not find_redrawn(near, n_tips, before, now):
         notes[REDRAWN] = 0
-        return math.nan
+        return -math.inf
     notes[KIND_OF] = WHOLE_TREE if whole else TOPOLOGY if notes[REDRAWN] > 0 else LENGTHS
     if notes[REDRAWN] > 0:
         set_order(near, n_tips, before, now)

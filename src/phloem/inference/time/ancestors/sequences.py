@@ -21,6 +21,7 @@ MOST = 8  # ancestors drawn anew at once
 KINDS = 256  # of sites, whose messages are kept
 VALUE, TAKE, SLOPES, ONE, SITE_RATES = range(5)  # what a chain asks (chain.py)
 HEIGHT, EXCHANGE, SLIDE, LEAP, ACROSS = range(5)  # kinds of steps of a walk (walk.py)
+GAINED, LENGTH, UNDEFINED_STEPS, LAST = range(4)  # of Walk.found
 _PAD = 1  # the state of sites that are not there
 
 
@@ -103,8 +104,9 @@ class Walk(NamedTuple):
     long a pair would have waited until then. joining: address of TreePrior.joining; x: (n,) its numbers;
     settings. rate, spread, shift: of the clock, log r = log(rate) + spread ε - shift; reference: 1 where the
     rate's prior reads the tree's length. touched, others: (8,) int64 nodes of the step under way, and its
-    branches whose lengths change. found: (2,) log prior density gained, and the tree's length; pair: (2,) to
-    work in. tried, taken: (8,) int64 by kind."""
+    branches whose lengths change. found: (6,) log prior density gained, the tree's length, steps that
+    nobody can judge, and of the last one the log Hastings ratio and the changes of prior and likelihood;
+    pair: (2,) to work in. tried, taken: (8,) int64 by kind."""
 
     n_tips: int
     rng: np.ndarray

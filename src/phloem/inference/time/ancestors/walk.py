@@ -16,6 +16,7 @@ import math
 from phloem.hardware.numba_compile import uncounted
 from phloem.hardware.numba_records import by_reference
 from phloem.inference.mcmc.compiled.random import below, uniform
+from phloem.inference.mcmc.compiled.undefined import is_defined
 from phloem.inference.time.ancestors.branches import log_of_branch, log_of_root
 from phloem.inference.time.ancestors.chain import memory_at, total_of
 from phloem.inference.time.ancestors.draws import draw, take_drawn
@@ -23,9 +24,13 @@ from phloem.inference.time.ancestors.redraw import REDRAWN, forget, set_order, s
 from phloem.inference.time.ancestors.sequences import (
     ACROSS,
     EXCHANGE,
+    GAINED,
     HEIGHT,
+    LAST,
+    LENGTH,
     N_TIPS,
     SLIDE,
+    UNDEFINED_STEPS,
     Lineages,
 )
 from phloem.inference.time.compiled.by_address import JOINING
@@ -43,7 +48,6 @@ MOST_TRIES = 400  # of a lineage at a height
 
 
 log_joining = JOINING.call
-GAINED, LENGTH = range(2)  # of Walk.found
 
 
 @uncounted
@@ -60,14 +64,17 @@ def walk(table, numbers, addresses, w, n_steps):
             kind += u >= SHARES[k]
         w.tried[kind] += 1
         held = w.spread > 0.0 and uniform(w.rng) < HELD
-        ratio = propose(w, kind)
+        ratio, prior, change, topology = propose(w, kind), 0.0, 0.0, False
         if ratio > -math.inf:
-            ratio += memory.near.power[OF_PRIOR] * prior_change(w, held)
-        change, topology = 0.0, False
-        if ratio > -math.inf:
+            prior = memory.near.power[OF_PRIOR] * prior_change(w, held)
+        if ratio + prior > -math.inf:
             topology = note_redrawn(memory.near, w)
             change = likelihood_change(memory, model, w, topology)
-        if math.log(uniform(w.rng)) < ratio + change:
+        defined = is_defined(ratio, prior, change)
+        if not defined:
+            w.found[UNDEFINED_STEPS] += 1.0
+            w.found[LAST], w.found[LAST + 1], w.found[LAST + 2] = ratio, prior, change
+        if math.log(uniform(w.rng)) < ratio + prior + change and defined:
             w.taken[kind] += 1
             w.found[GAINED] += w.pair[0]
             accept(memory, n_tips, model, w, topology)

@@ -6,12 +6,15 @@ import math
 
 from phloem.density import clocks
 from phloem.hardware.numba_compile import uncounted
+from phloem.inference.mcmc.compiled.undefined import note
 from phloem.inference.time.ancestors.sequences import (
+    LAST,
     LEAP,
     ONE,
     SITE_RATES,
     SLIDE,
     TAKE,
+    UNDEFINED_STEPS,
     VALUE,
     Lineages,
     Walk,
@@ -93,6 +96,10 @@ def walk_about(data, state, scratch, move, tuning):
     )  # fmt: skip
     given = (scratch.ancestral, data.numbers[0], data.addresses[0], own, data.n_tips)
     state.log_likelihood[0] = walk(data.walk, given)
+    found = scratch.gained[0]
+    if found[UNDEFINED_STEPS] > 0.0:
+        state.undefined[move] += int(found[UNDEFINED_STEPS])
+        note(state.undefined_last, move, found[LAST], found[LAST + 1], found[LAST + 2], state.values[old])
     for i in range(state.order.shape[1]):
         state.order[old, i] = state.order[new, i]
     state.log_prior[0] = prior_of(data, state, scratch, old)

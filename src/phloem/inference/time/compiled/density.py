@@ -33,7 +33,8 @@ def sort_by_height(heights, order):
 
 @uncounted
 def prior_of(data, state, scratch, slot):
-    """Log prior density of a slot by heights, deviations and numbers; -inf outside. Writes derivatives by
+    """Log prior density of a slot by heights, deviations and numbers; -inf outside, whatever a term that
+    means nothing there comes to; else no number where a term is none. Writes derivatives by
     heights (scratch.by_height) and those of the tree prior and the clock's by numbers (scratch.by_value);
     those of numbers' own priors are add_number_slopes'."""
     by_height, by_value = scratch.by_height, scratch.by_value
@@ -46,7 +47,7 @@ def prior_of(data, state, scratch, slot):
         return -math.inf
     total = log_prior(data.priors, values)
     if not total > -math.inf:
-        return -math.inf
+        return total
     heights, order = state.heights[slot], state.order[slot]
     g = Genealogy(heights, order, data.n_tips, state.groups[slot])
     first, end = data.tree_first, data.tree_first + data.tree_size
@@ -54,11 +55,14 @@ def prior_of(data, state, scratch, slot):
     tree = log_tree_prior(data.tree_density, own)
     scratch.last[LAST_TREE] = tree
     total += tree
-    total += _clock_prior(data, state, scratch, slot)
+    by_clock, known = _clock_prior(data, state, scratch, slot), 0.0
     if data.calibrations.size.shape[0] > 0:
-        total += _known_ages(data, state, scratch, slot)
+        known = _known_ages(data, state, scratch, slot)
+    if tree == -math.inf or by_clock == -math.inf or known == -math.inf:
+        return -math.inf
+    total += by_clock + known
     scratch.last[LAST_PRIOR] = total
-    return total if total == total else -math.inf
+    return total
 
 
 @uncounted

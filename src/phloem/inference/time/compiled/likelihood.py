@@ -31,6 +31,7 @@ from phloem.inference.time.records import (
     REORDERED,
     SLOPES,
     TAKEN,
+    UNDEFINED,
 )
 from phloem.pruning.cpu.cell import settle_cell
 from phloem.pruning.cpu.cell_loops import evaluate_cell, gradient_cell
@@ -177,11 +178,15 @@ def assess(data, state, scratch, wanted):
     """Log prior and log-likelihood of the proposal's slot, each times its power, -inf outside; without it in
     scratch.last. With slopes also derivatives: by heights and numbers of the priors in scratch.by_height and
     by_value, of the likelihood as slopes leaves them, times their powers. Where the caller is to find the
-    likelihood, scratch.asked says what of it, and nan is returned."""
+    likelihood, scratch.asked says what of it, and nan is returned, which is never a value: what is no number,
+    or overflows, is -inf, and scratch.pending[UNDEFINED] then says so."""
     new, likelihood = 1 - state.slot[0], state.log_likelihood[0]
     prior = prior_of(data, state, scratch, new)
     if data.trait_density != 0 and wanted.whole and prior > -math.inf:
         prior += trait_of(data, state, scratch, wanted)
+        scratch.last[LAST_PRIOR] = prior
+    scratch.pending[UNDEFINED] = not prior < math.inf
+    if scratch.pending[UNDEFINED] != 0.0:
         scratch.last[LAST_PRIOR] = prior
     if prior > -math.inf:
         if wanted.slopes:
@@ -203,6 +208,7 @@ def assess(data, state, scratch, wanted):
                 likelihood = add_cells(data, scratch, wanted.slopes)
             if wanted.slopes:
                 weigh_slopes(scratch)
+            scratch.pending[UNDEFINED] = not prior < math.inf or not likelihood < math.inf
         prior = scratch.power[OF_PRIOR] * prior + scratch.power[OF_LIKELIHOOD] * likelihood
     scratch.last[LAST_LIKELIHOOD] = likelihood
     return prior if prior < math.inf else -math.inf  # what overflows, or is no number, is no state to be in

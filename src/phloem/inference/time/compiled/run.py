@@ -14,6 +14,7 @@ from phloem.hardware.numba_compile import uncounted
 from phloem.hardware.numba_records import by_reference
 from phloem.inference.mcmc.compiled.random import uniform
 from phloem.inference.mcmc.compiled.run import TUNING_BATCH
+from phloem.inference.mcmc.compiled.undefined import note
 from phloem.inference.time.compiled.ancestors import move_ancestors, other_topology, set_keys
 from phloem.inference.time.compiled.density import sort_by_height
 from phloem.inference.time.compiled.dispatch import Proposal, propose_kind
@@ -70,6 +71,7 @@ from phloem.inference.time.records import (
     STEPS,
     TOPOLOGY,
     TOUCHED,
+    UNDEFINED,
     WAITING,
 )
 
@@ -195,6 +197,8 @@ def _advance(data, state, scratch, n_moves, task):
             _take(state, scratch, pending[TOPOLOGY] != 0.0 and data.ancestors == 0)
         done[MOVES], done[MOVE] = done[MOVES] + 1, -1
         if not fresh:
+            if pending[UNDEFINED] != 0.0 and not by_steps:
+                _note_undefined(state, scratch, move)
             _count(data, state, move, taken, tuning)
             if task == LEARN and on == OF_HAMILTON:
                 learn_scales(data, state, scratch)
@@ -233,14 +237,15 @@ def _prepare(data, state, scratch, move, fresh):
     """Make the proposal of a move; its log Hastings ratio and whether branches changed into scratch.pending.
     Returns False for an impossible one."""
     pending, possible, changed = scratch.pending, True, 1
-    pending[RATIO], pending[TOPOLOGY] = 0.0, False
+    pending[RATIO], pending[TOPOLOGY], pending[UNDEFINED] = 0.0, False, False
     if not fresh:
         of_tree = data.moves.on[move] == OF_TREE
         held = of_tree and data.moves.held[move] > 0.0 and uniform(state.rng) < data.moves.held[move]
         pending[RATIO] = _propose(data, state, scratch, move)
         if of_tree and state.groups.shape[1] > 1 and pending[RATIO] > -math.inf:
             pending[RATIO] += _follow(data, state)
-        possible = pending[RATIO] > -math.inf
+        pending[UNDEFINED] = not pending[RATIO] < math.inf
+        possible = pending[RATIO] > -math.inf and pending[UNDEFINED] == 0.0
         if possible:
             changed = _set_branches(data, state, scratch, held)
             possible = changed >= 0
@@ -315,6 +320,17 @@ def _set_branches(data, state, scratch, held):
 def _alike(a, b):
     """The same but for rounding."""
     return abs(a - b) < 1e-13 * b
+
+
+@uncounted
+def _note_undefined(state, scratch, move):
+    """Count a proposal that nobody can judge; steps of trajectories are not, which count as diverged."""
+    ratio, new = scratch.pending[RATIO], 1 - state.slot[0]
+    prior, likelihood = 0.0, 0.0
+    if ratio < math.inf:
+        prior, likelihood = scratch.last[LAST_PRIOR], scratch.last[LAST_LIKELIHOOD]
+    state.undefined[move] += 1
+    note(state.undefined_last, move, ratio, prior, likelihood, state.values[new])
 
 
 @uncounted

@@ -98,7 +98,7 @@ def value(memory, model, slot, before, now, asked):
     if asked[REORDERED] != 0 and not whole:
         if not find_redrawn(near, n_tips, before, now):
             near.notes[REDRAWN] = 0
-            return math.nan
+            return -math.inf
         set_order(near, n_tips, before, now)
     near.notes[KIND_OF] = WHOLE_TREE if whole else TOPOLOGY if near.notes[REDRAWN] > 0 else LENGTHS
     for x in range(root):
