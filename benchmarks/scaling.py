@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 from mcmc_devices import case
+from scipy.optimize import nnls
 
 from phloem.hardware.ranks import Ranks, ranks
 from phloem.inference.mcmc.compiled.run import SAMPLE
@@ -182,12 +183,13 @@ def fitted(work: Work, found: list[Measured], messages: dict[int, float]) -> Mod
     pauses = np.array([pauses_of(work, one.size) for one in used])
     busy = np.array([one.busy for one in used])
     columns = np.stack([units, units * (sizes - 1), pauses], 1) / busy[:, None]
-    unit, more, pause = np.linalg.lstsq(columns, np.ones(len(used)), rcond=None)[0]
+    # None of them less than nothing: one core that was slow would else be taken for a crowd that speeds up.
+    (unit, more, pause), _ = nnls(columns, np.ones(len(used)))
     asked = {size: seconds for size, seconds in messages.items() if size <= FITTED}
     slope, begin = 0.0, next(iter(asked.values()), 0.0)  # one process asks nobody
     if len(asked) > 1:
         slope, begin = np.polyfit(np.log2(list(asked)), list(asked.values()), 1).tolist()
-    return Model(unit, more / unit, (begin, slope), max(pause, 0.0), found[-1].size)
+    return Model(unit, more / unit, (begin, slope), pause, found[-1].size)
 
 
 def pauses_of(work: Work, size: int) -> float:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phloem.errors import DeviceError
+from phloem.hardware.ranks import ranks
 from phloem.inference.mcmc.records import COMPILED, KIND, ChainData, ChainScratch, ChainShared, ChainState
 from phloem.inference.mcmc.settings import ChainSettings
 from phloem.inference.mcmc.structure import ChainModel
@@ -65,7 +66,8 @@ class DeviceChains:
         shared.crew[LEAVE] = 0
 
 
-SMALL_TREE, MOST_GROUPS = 2_000, 8  # groups of one GPU
+# Groups of one GPU: of as many chains as there are, and of four or more chains each.
+SMALL_TREE, MOST_GROUPS, MOST_OF_FOUR = 2_000, 8, 16
 STREAMS = 8  # forests of a group that the GPU may work on at the same time
 
 
@@ -85,7 +87,7 @@ def chains_on_device(
     require_gpus(settings.gpus)
     layouts = layouts_of(cells.parts)
     gpus = gpus_of_run(number, settings.n_runs, settings.gpus)
-    runs = -(-settings.n_runs // settings.gpus)  # that share a GPU
+    runs = -(-settings.n_runs // (settings.gpus * ranks().size))  # that share a GPU
     a_gpu = _groups_a_gpu(cells.parts, n_chains // len(gpus), runs, settings.precision)
     n = min(len(scratches), n_chains, a_gpu * len(gpus))
     bounds = [k * n_chains // n for k in range(n + 1)]
@@ -134,8 +136,10 @@ def _groups_a_gpu(parts: Sequence[Part], n_chains: int, n_runs: int, precision: 
     the measurements)."""
     if _are_small(parts, precision):
         return MOST_GROUPS
-    most = max(1, MOST_GROUPS // n_runs)
-    return most if n_chains >= 2 * most else max(1, n_chains // 4)
+    few = max(1, MOST_GROUPS // n_runs)
+    if n_chains < 2 * few:
+        return max(1, n_chains // 4)
+    return max(few, min(MOST_OF_FOUR // n_runs, n_chains // 4))
 
 
 def _are_small(parts: Sequence[Part], precision: str) -> bool:

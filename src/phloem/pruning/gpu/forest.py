@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import torch
@@ -33,7 +34,11 @@ from phloem.pruning.tree_data import TreeData
 # for, so that short launches of one need not wait for the steps of another; and the least of one forest.
 SHARED_PROGRAMS, LEAST_PROGRAMS = 2, 64
 
-_launching = np.zeros(1, np.int64)
+
+@cache
+def _launching(device: torch.device) -> np.ndarray:
+    """(1,) the word by which threads that launch on a GPU take turns; those of another GPU need not wait."""
+    return np.zeros(8, np.int64)  # a cache line
 
 
 class GpuForest:
@@ -130,7 +135,7 @@ class GpuForest:
             np.zeros(4, np.int64),
             np.zeros((32, 32, 32), np.int64),
             np.array(graph_launcher(device), np.int64),
-            _launching,
+            _launching(device),
         )
         self._note_sizes()
 
