@@ -8,8 +8,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from threading import RLock
 
+import numpy as np
 import torch
 from triton import knobs
 from triton.runtime.cache import FileCacheManager
@@ -97,6 +99,12 @@ def graph_launcher(device: torch.device) -> tuple[int, int]:
     library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     address = ctypes.cast(library.cuGraphLaunch, ctypes.c_void_p).value
     return int(address or 0), torch.cuda.current_stream(device).cuda_stream
+
+
+@cache
+def launch_turns(device: torch.device) -> np.ndarray:
+    """(1,) the word by which threads that launch on a GPU take turns; those of another GPU need not wait."""
+    return np.zeros(1, np.int64)
 
 
 # Noticing that Triton is about to compile.

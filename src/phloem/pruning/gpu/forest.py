@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
 import torch
 import triton.language as tl
 
 from phloem.errors import DeviceError, NumericalError
-from phloem.hardware.gpu_device import captured, find_device, graph_launcher, memory_errors, one_at_a_time
+from phloem.hardware.gpu_device import (
+    captured,
+    find_device,
+    graph_launcher,
+    launch_turns,
+    memory_errors,
+    one_at_a_time,
+)
 from phloem.model.record import SiteModel, SiteModelGradient
 from phloem.pruning.cpu import chain_evaluation as generation
 from phloem.pruning.cpu import chain_state as state
@@ -33,12 +39,6 @@ from phloem.pruning.tree_data import TreeData
 # Programs of steps that a multiprocessor gets from all forests that share the device, fewer than it has room
 # for, so that short launches of one need not wait for the steps of another; and the least of one forest.
 SHARED_PROGRAMS, LEAST_PROGRAMS = 2, 64
-
-
-@cache
-def _launching(device: torch.device) -> np.ndarray:
-    """(1,) the word by which threads that launch on a GPU take turns; those of another GPU need not wait."""
-    return np.zeros(8, np.int64)  # a cache line
 
 
 class GpuForest:
@@ -135,7 +135,7 @@ class GpuForest:
             np.zeros(4, np.int64),
             np.zeros((32, 32, 32), np.int64),
             np.array(graph_launcher(device), np.int64),
-            _launching(device),
+            launch_turns(device),
         )
         self._note_sizes()
 
