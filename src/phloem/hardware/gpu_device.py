@@ -92,18 +92,19 @@ def captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
                 gc.enable()
 
 
-def graph_launcher(device: torch.device) -> tuple[int, int]:
-    """Address of cuGraphLaunch, and the stream that graphs are launched in."""
+def graph_launcher(device: torch.device) -> tuple[np.ndarray, np.ndarray]:
+    """(2,) address of cuGraphLaunch, and the stream that graphs are launched in; and (1,) the word by which
+    threads that launch on this GPU take turns: those of another GPU need not wait."""
     if device.type != "cuda":
-        return 0, 0
+        return np.zeros(2, np.int64), _turns(device)
     library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     address = ctypes.cast(library.cuGraphLaunch, ctypes.c_void_p).value
-    return int(address or 0), torch.cuda.current_stream(device).cuda_stream
+    stream = torch.cuda.current_stream(device).cuda_stream
+    return np.array([int(address or 0), stream], np.int64), _turns(device)
 
 
 @cache
-def launch_turns(device: torch.device) -> np.ndarray:
-    """(1,) the word by which threads that launch on a GPU take turns; those of another GPU need not wait."""
+def _turns(device: torch.device) -> np.ndarray:
     return np.zeros(1, np.int64)
 
 

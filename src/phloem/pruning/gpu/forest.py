@@ -9,14 +9,7 @@ import torch
 import triton.language as tl
 
 from phloem.errors import DeviceError, NumericalError
-from phloem.hardware.gpu_device import (
-    captured,
-    find_device,
-    graph_launcher,
-    launch_turns,
-    memory_errors,
-    one_at_a_time,
-)
+from phloem.hardware.gpu_device import captured, find_device, graph_launcher, memory_errors, one_at_a_time
 from phloem.model.record import SiteModel, SiteModelGradient
 from phloem.pruning.cpu import chain_evaluation as generation
 from phloem.pruning.cpu import chain_state as state
@@ -134,8 +127,7 @@ class GpuForest:
             np.zeros(h, np.int64),
             np.zeros(4, np.int64),
             np.zeros((32, 32, 32), np.int64),
-            np.array(graph_launcher(device), np.int64),
-            launch_turns(device),
+            *graph_launcher(device),
         )
         self._note_sizes()
 
