@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phloem.analysis import selection
+from phloem.analysis import mcmc_draws, selection
 from phloem.analysis.mcmc import run_mcmc
 from phloem.analysis.mcmc_data import chain_input
+from phloem.analysis.mcmc_draws import Draw
 from phloem.analysis.mcmc_options import mcmc_settings
 from phloem.analysis.mrbayes import block_analysis
 from phloem.inference.mcmc.priors import number_priors
@@ -69,19 +70,19 @@ def test_a_draw_of_mrbayes_has_its_likelihood_prior_and_probabilities_of_selecti
     density = sum(float(prior.family.log_density(values[prior.block])) for prior in priors)
     density += float(data.priors.branch_lengths.log_density(tree.lengths[:-1], 4))
     assert density - golden["LnPr"] == pytest.approx(CONSTANT[omegavar], abs=2e-5)
-    positive, omega = selection.of_draw(data, 0, tree.parent, tree.lengths, numbers)
+    positive, omega = selection.of_draw(data, 0, Draw(tree.parent, tree.lengths, numbers))
     assert np.allclose(positive, golden["positive"], atol=1e-6)
     assert np.allclose(omega, golden["omega"], rtol=1e-5)
     first, last = "mixture_weight_1", "mixture_weight_3"  # control: the shares of two classes exchanged
     wrong = numbers | {first: numbers[last], last: numbers[first]}
     assert plain(tree.parent, tree.lengths, wrong) < golden["LnL"] - 1.0
-    positive, _ = selection.of_draw(data, 0, tree.parent, tree.lengths, wrong)
+    positive, _ = selection.of_draw(data, 0, Draw(tree.parent, tree.lengths, wrong))
     assert not np.allclose(positive, golden["positive"], atol=0.05)
 
 
 def test_an_analysis_writes_the_means_over_its_draws(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(selection, "MOST_DRAWS", 10**6)
+    monkeypatch.setattr(mcmc_draws, "MOST_DRAWS", 10**6)
     told = "mcmc ngen=600 samplefreq=20 nruns=1 nchains=1 filename=o;"
     settings = inputs(tmp_path, "ny98", codons=8, more=told)
     result = run_mcmc(settings)

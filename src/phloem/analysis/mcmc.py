@@ -11,6 +11,8 @@ import numpy as np
 from phloem.analysis.division import Processes, divide
 from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_data import ChainInput, chain_input, taxon_of
+from phloem.analysis.mcmc_draws import Drawn, Told
+from phloem.analysis.mcmc_of_draws import files_of_draws, write_of_draws
 from phloem.analysis.mcmc_options import command_line
 from phloem.analysis.mcmc_record import (
     McmcResult,
@@ -27,7 +29,6 @@ from phloem.analysis.mcmc_start import ChainStart, chain_start
 from phloem.analysis.outputs import check_outputs
 from phloem.analysis.provenance import provenance
 from phloem.analysis.report import Report, ReportNumbers, report_html
-from phloem.analysis.selection import ENDING, has_classes, write_selection
 from phloem.analysis.split_tables import write_split_tables
 from phloem.analysis.stones import StonesResult, finish_stones
 from phloem.data.patterns import site_patterns
@@ -75,6 +76,7 @@ def run_mcmc(
     started: Callable[[ChainInput, str, str], None] | None = None,
     compiling: Callable[[str], None] | None = None,
     measuring: Callable[[], None] | None = None,
+    told: Told = lambda what, done, n: None,
 ) -> McmcResult | StonesResult:
     """Sample, summarise, write. An analysis that was interrupted is resumed. A finished one goes on where
     more generations are asked for than before, stays as it is where as many are, and is an error where less
@@ -83,7 +85,8 @@ def run_mcmc(
 
     started: called once, before sampling, with data and models, what chains start from, and where they are
     evaluated and why. compiling: with a sentence if kernels must be compiled. measuring: if the machine's
-    engines must be measured to choose a device. Errors: PhloemError of every kind.
+    engines must be measured to choose a device. told: how far it is with what is made of single draws.
+    Errors: PhloemError of every kind.
     """
     if compiling is not None:
         on_first_compilation(compiling)
@@ -92,10 +95,10 @@ def run_mcmc(
     lock = f"{settings.file_prefix}.lock"
     check_outputs([lock], settings.inputs, redo=True)
     with locked(lock, f"--prefix {settings.file_prefix}"):
-        return _run_alone(settings, progress, started)
+        return _run_alone(settings, progress, started, told)
 
 
-def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | StonesResult:
+def _run_alone(settings: McmcSettings, progress, started, told: Told) -> McmcResult | StonesResult:
     """run_mcmc, while no other process works on the same files."""
     record = Path(f"{settings.file_prefix}.json")
     was_finished = record.exists() and not settings.redo
@@ -107,8 +110,8 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     remove_partial(files)
     _refuse_short(chains)
     data = chain_input(settings)
-    if has_classes(data) and chains.use_data and not chains.stones:
-        files |= {f"{prefix}.{ENDING}": "codons: probability of positive selection, mean omega"}
+    if more := files_of_draws(settings, data):
+        files |= more
         check_files(settings, files)
     chains = data.chains(chains)
     _refuse_too_much(chains, len(data.taxa))
@@ -127,7 +130,7 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
     here.broadcast((settings, where.ranks_a_run, where.ranks_a_chain, made_of))
     sampled = _sampled(settings, data, start, where, identity, progress)
     if chains.stones:
-        told = {
+        facts = {
             "model": data.model_text(),
             "start": start.origin,
             "data": data.record(),
@@ -137,21 +140,23 @@ def _run_alone(settings: McmcSettings, progress, started) -> McmcResult | Stones
             "provenance": provenance(settings.inputs, selection) | {"seed": chains.seed},
         }
         draws, took = [run.samples for run in sampled.runs], (sampled.seconds, sampled.chain_generations)
-        return finish_stones(draws, ladder(chains), prefix, told, (*took, sampled.resumed_at), files)
+        return finish_stones(draws, ladder(chains), prefix, facts, (*took, sampled.resumed_at), files)
     first = kept(sampled.runs[0].samples, chains.burn_in, chains.tuning)
     table = split_table([run.samples.tree_sample(data.taxa, first) for run in sampled.runs])
     result = _summarised(settings, data, start, sampled, table, selection, files)
+    is_there = was_finished and sampled.chain_generations == 0 and all(Path(file).exists() for file in more)
+    if not is_there:
+        drawn = Drawn([run.samples for run in sampled.runs], sampled.runs[0].columns.names, first)
+        left_out, checks = write_of_draws(settings, data, drawn, result.consensus, told)
+        result = replace(result, left_out=left_out, checks=checks)
     if settings.report:
         write_file(f"{prefix}.html", report_html(_report(result, sampled, table, first)), KEPT)
-    if was_finished and sampled.chain_generations == 0:
+    if is_there:
         there = {file: what for file, what in files.items() if Path(file).exists()}
         return replace(result, was_finished=True, files=there)
     unit = f"#NEXUS\n[Branch lengths: {result.length_unit}]\n"
     tree = nexus_text([result.consensus]).replace("#NEXUS\n", unit, 1)
     write_file(f"{prefix}.con.tre", tree, KEPT)
-    if f"{prefix}.{ENDING}" in files:
-        draws, names = [run.samples for run in sampled.runs], sampled.runs[0].columns.names
-        write_selection(prefix, data, draws, names, first, KEPT)
     write_split_tables(prefix, table, f"[ID: {analysis_id(chains.seed)}]", KEPT)
     write_file(record, json_text(result.to_json()), KEPT)
     return result

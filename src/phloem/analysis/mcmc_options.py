@@ -29,13 +29,17 @@ _DATA = tuple(f.name for f in fields(DataOptions))
 _OWN = (
     "model", "linkage", "link", "start", "start_tree", "device", "prefix", "redo", "gamma", "part", "without",
     "ordered", "character_states", "asc", "outgroup", "constraint", "consensus", "report",
+    "site_table", "ancestral", "predictive",
 )  # fmt: skip
 _CHAINS = (
     "seed", "generations", "sample_every", "until_converged", "check_every", "burn_in", "heating", "threads",
     "swap_every", "swap_seed", "stone_shape", "usual_weights", "fixed_topology",
     "precision",
 )  # fmt: skip
-_OF_SWAPS, _OF_TREES = ("heating", "swap_every", "swap_seed"), ("outgroup", "consensus")
+_OF_SWAPS, _OF_TREES = (
+    ("heating", "swap_every", "swap_seed"),
+    ("outgroup", "consensus", "site_table", "ancestral"),
+)
 _LENGTH = ("generations", "until_converged")
 _RENAMED = {"runs": "n_runs", "chains": "n_chains", "stepping_stone": "stones"}
 _CONVERGENCE = {"asdsf": "asdsf", "least_ess": "ess", "r_hat": "r_hat"}

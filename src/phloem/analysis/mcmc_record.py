@@ -22,6 +22,7 @@ from phloem.inference.mcmc.samples import ModelShare
 from phloem.inference.mcmc.settings import LONGEST, ChainSettings, length_prior_text
 from phloem.inference.mcmc.trace_files import history_path, paths
 from phloem.io.input_file import input_digest
+from phloem.summary.predictive import Check, LeftOut
 from phloem.summary.trace import TraceSummary
 from phloem.summary.trees import ConsensusRule
 from phloem.tree.tree import Tree
@@ -62,7 +63,9 @@ class McmcSettings(DataOptions):
     constraint: "name: taxon, taxon, …", splits that every tree has, and others as --constraint. consensus:
     which one is written.
     of_block: the file whose MRBAYES block says all this. told: what it says that is done otherwise. report:
-    whether PREFIX.html is written. chains: what the sampler does; as usual it stops when converged."""
+    whether PREFIX.html is written. site_table, ancestral, predictive: what is made of single draws
+    (analysis.mcmc_of_draws), the last: how many data sets are simulated. chains: what the sampler does; as
+    usual it stops when converged."""
 
     model: str | None = None
     linkage: LengthLinkage | None = None
@@ -84,6 +87,9 @@ class McmcSettings(DataOptions):
     of_block: str | None = None
     told: tuple[str, ...] = ()
     report: bool = False
+    site_table: bool = False
+    ancestral: bool = False
+    predictive: int = 0
     chains: ChainSettings = UNTIL_CONVERGED
 
     @property
@@ -108,8 +114,8 @@ class McmcResult:
     ranks of heat. powers: of every run the inverse temperatures by rank. speed: chain-generations a
     second. files: name → what it holds. length_unit: of branch
     lengths and TL. command: that does the same. undefined_proposals: of all chains, see
-    inference/mcmc/undefined.py. was_finished: nothing was left to do, and the files are as
-    they were."""
+    inference/mcmc/undefined.py. left_out: leave-one-out of all sites; checks: of simulated data, where
+    these were asked for. was_finished: nothing was left to do, and the files are as they were."""
 
     settings: McmcSettings
     model: str
@@ -131,6 +137,8 @@ class McmcResult:
     provenance: dict[str, Any]
     command: str
     undefined_proposals: int = 0
+    left_out: LeftOut | None = None
+    checks: tuple[Check, ...] = ()
     was_finished: bool = False
 
     def to_json(self) -> dict[str, object]:
@@ -158,6 +166,8 @@ class McmcResult:
             "swaps_between_neighbouring_ranks": [plain(x) for x in self.swaps],
             "inverse_temperatures": [list(powers) for powers in self.powers],
             "undefined_proposals": self.undefined_proposals,
+            "leave_one_out": None if self.left_out is None else asdict(self.left_out),
+            "predictive": [asdict(check) for check in self.checks],
             "warnings": list(self.warnings),
             "seconds": self.seconds,
             "chain_generations_per_second": self.speed,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from phloem.inference.ml.searched import Likelihood
     from phloem.inference.ml.tree_search import SearchResult
 
-_UNDECIDED = 1e-9  # a state is named that is likelier than without data, by more than rounding
+UNDECIDED = 1e-9  # a state is named that is likelier than without data, by more than rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ def state_lines(likelihood: Likelihood, tree: Tree, nodes: NamedNodes) -> Iterat
         parts = {name: likelihood.alone(name) for name in likelihood.part_names}
     else:
         parts = {"": likelihood}
-    yield from _head({name: one.alignment.alphabet for name, one in parts.items()})
+    yield from state_head({name: one.alignment.alphabet for name, one in parts.items()})
     width = max(one.alignment.alphabet.n_states for one in parts.values())
     names: dict[int, list[str]] = {}
     for name, node in nodes.origin.items():
@@ -95,7 +95,7 @@ def state_lines(likelihood: Likelihood, tree: Tree, nodes: NamedNodes) -> Iterat
                 yield from (f"{ahead}\t{site}\t{text}" for site, text in enumerate(texts, 1))
 
 
-def _head(alphabets: Mapping[str, Alphabet]) -> Iterator[str]:
+def state_head(alphabets: Mapping[str, Alphabet]) -> Iterator[str]:
     states = list(dict.fromkeys(tuple(alphabet.states) for alphabet in alphabets.values()))
     named = states[0] if len(states) == 1 else [str(k + 1) for k in range(max(map(len, states)))]
     several = "" not in alphabets
@@ -119,7 +119,7 @@ def _texts(one: TreeLikelihood, wanted: Container[int], width: int) -> Iterator[
         if node not in wanted:
             continue
         best = posterior.argmax(1)
-        decided = posterior.max(1) > usual[best] * (1 + _UNDECIDED)
+        decided = posterior.max(1) > usual[best] * (1 + UNDECIDED)
         texts = [
             "\t".join([states[k] if clear else "-", *(f"{p:.5f}" for p in row), *left])
             for k, clear, row in zip(best.tolist(), decided.tolist(), posterior.tolist())

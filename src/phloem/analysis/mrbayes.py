@@ -65,6 +65,9 @@ ratecorrpr rootfreqpr brownscalepr browncorrpr browncorr correlation nbetacat nm
 _OF_OTHER_MODELS = frozenset(_OF_OTHER_MODELS_TEXT.split())
 
 
+_REPORTED = {"ancstates": "ancestral", "siterates": "site_table"}
+
+
 @dataclass(frozen=True)
 class BlockAnalysis:
     """options: as `analysis.mcmc_options.mcmc_settings` takes them; where it asks for dated trees, as
@@ -116,6 +119,7 @@ class _Analysis:
     stopped: bool = False
     topology: Setting | None = None
     selection: tuple[MrBayesCommand, Option] | None = None
+    reported: dict[str, bool] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -169,12 +173,12 @@ class _Analysis:
     def report(self, command: MrBayesCommand) -> None:
         for option in command.options:
             asked = option.value is not None and option.value.word.lower() in ("y", "ye", "yes")
-            if option.name in ("ancstates", "siterates") and asked:
-                told = f"REPORT {option.name.upper()} is not supported"
-                raise command.error(told, "Leave it out.", option.line)
+            if option.name in _REPORTED:
+                self.reported[option.name] = asked
+                self.lines[_REPORTED[option.name]] = option.line
             if option.name in ("possel", "siteomega") and asked:
                 self.selection = command, option
-        others = [o.name for o in command.options if o.name not in ("possel", "siteomega")]
+        others = [o.name for o in command.options if o.name not in ("possel", "siteomega", *_REPORTED)]
         if others:
             self.note(command, "no meaning here", f"report {', '.join(others)}")
 
@@ -338,6 +342,7 @@ class _Analysis:
         self.notes += self.chains.notes
         found |= self.sets.options(self.topology) | self.chains.options()
         found |= self.starts.options(self.topology, self.chains.get("starttree") == "random", self.notes)
+        found |= {_REPORTED[name]: True for name, asked in self.reported.items() if asked}
         if any("AAMIXED" in model.text for model in models):
             self.notes.append("aamodelpr=mixed: VT is IQ-TREE's and RAxML's, MrBayes' has other numbers")
         if any("+ASC" in model.text for model in models):
@@ -359,6 +364,11 @@ class _Analysis:
         """Options of `phloem time`, where the block asks for a clock."""
         self.notes += self.chains.notes
         self.starts.refuse_dated()
+        if asked := [name for name, given in self.reported.items() if given]:
+            hint = "Leave it out."
+            raise division.refuse(
+                "brlenspr", f"REPORT {asked[0]} is not supported where trees have a clock", hint
+            )
         trees = Dated(self.data, division, model, self.sets.chosen(self.topology), self.known, self.sets.taxa)
         found = {"alignment": self.data} | self.one_part(division, model.text) | trees.options()
         if division.codon:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from phloem.analysis.model_file import require_gamma_used
 from phloem.density.parameterisation import PartModel
-from phloem.errors import InputError
+from phloem.errors import InputError, require_count
 from phloem.inference.mcmc.settings import Convergence
 
 if TYPE_CHECKING:
@@ -40,9 +40,24 @@ def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Se
         "outgroup": settings.outgroup is not None,
         "consensus": settings.consensus != "majority",
     }
+    of_data = {
+        "site-table": settings.site_table,
+        "ancestral": settings.ancestral,
+        "predictive": settings.predictive > 0,
+    }
+    of_trees |= of_data
     _refuse(
         [
             *_of_posterior(chains.stones, [*changed, *(name for name, given in of_trees.items() if given)]),
+            *(
+                Unused(
+                    name,
+                    given and not chains.use_data,
+                    "the data, and --prior-only ignores them",
+                    "Leave it or --prior-only out.",
+                )
+                for name, given in of_data.items()
+            ),
             Unused(
                 "asdsf",
                 "asdsf" in changed and chains.n_runs == 1,
@@ -69,6 +84,8 @@ def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Se
             ),
         ]
     )
+    if settings.predictive:
+        require_count("predictive", settings.predictive)
     require_gamma_used(settings.gamma, [part.model for part in models])
 
 

@@ -22,7 +22,6 @@ from phloem.analysis.time_record import (
     output_files,
     settings_record,
     time_identity,
-    write_checks,
     write_past,
 )
 from phloem.analysis.time_start import (
@@ -48,7 +47,7 @@ from phloem.inference.mcmc.settings import chain_length
 from phloem.inference.mcmc.spread import message_seconds
 from phloem.inference.mcmc.undefined import n_undefined
 from phloem.inference.time.draws import RATES, past
-from phloem.inference.time.predictive import Check, predictive_checks
+from phloem.inference.time.predictive import predictive_checks
 from phloem.inference.time.sampler import (
     Sampled,
     first_kept,
@@ -65,6 +64,7 @@ from phloem.io.output_file import locked, remove_partial, write_file
 from phloem.io.trees import nexus_text
 from phloem.pruning.select import Selection
 from phloem.summary.clade_trees import tree_of_clades
+from phloem.summary.predictive import Check, checks_text
 from phloem.summary.routes import Route
 from phloem.summary.trace import trace_summary
 from phloem.summary.trees import StatesAlong
@@ -140,7 +140,7 @@ def _run_alone(settings: TimeTreeSettings, progress, started) -> TimeResult | St
         return _stones(settings, data, sampled, selection, files)
     result = _summarised(settings, data, sampled, selection, files)
     if settings.predictive:
-        write_checks(prefix, result.predictive)
+        write_file(f"{prefix}.predictive.tsv", checks_text(result.predictive), KEPT)
     if was_finished and sampled.generations == 0 and not settings.predictive:
         return replace(result, was_finished=True)
     write_file(f"{prefix}.{settings.summary_tree}.tre", nexus_text([result.tree]), KEPT)

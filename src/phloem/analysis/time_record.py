@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +16,6 @@ from phloem.errors import STANDARD_INPUT, InputError, require_count
 from phloem.inference.mcmc.checkpoint import KEPT, checkpoint_files, state_path
 from phloem.inference.mcmc.convergence import Diagnosis
 from phloem.inference.mcmc.settings import LONGEST
-from phloem.inference.time.predictive import Check
 from phloem.inference.time.sampler import paths
 from phloem.inference.time.settings import TimeSettings, TreeModel
 from phloem.inference.time.structure import TimeModel
@@ -26,6 +24,7 @@ from phloem.io.output_file import write_file
 from phloem.plot.pictures import svg_text
 from phloem.plot.through_time_figure import Course, through_time_drawing
 from phloem.summary.clade_trees import SUMMARY_TREES
+from phloem.summary.predictive import Check
 from phloem.summary.routes import Route
 from phloem.summary.through_time import ThroughTime
 from phloem.summary.trace import TraceSummary
@@ -266,15 +265,6 @@ def output_files(settings: TimeTreeSettings) -> dict[str, str]:
             files[f"{prefix}.predictive.tsv"] = "statistics of the data and of simulated ones"
     files[f"{prefix}.json"] = "settings, provenance, summary"
     return files | checkpoint_files(prefix, n_runs)
-
-
-def write_checks(prefix: str, checks: Sequence[Check]) -> None:
-    """PREFIX.predictive.tsv."""
-    lines = ["statistic\tdata\tsimulated\tlow\thigh\tp_larger"]
-    for c in checks:
-        numbers = (c.observed, c.mean, c.low, c.high, c.p)
-        lines.append("\t".join([c.name, *(f"{x:.8g}" for x in numbers)]))
-    write_file(f"{prefix}.predictive.tsv", "\n".join(lines) + "\n", KEPT)
 
 
 def write_past(prefix: str, past: ThroughTime, youngest: float) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from phloem.analysis.mcmc_record import Diagnosis, TraceSummary
+    from phloem.analysis.mcmc_record import Check, Diagnosis, LeftOut, TraceSummary
 
 
 def show_convergence(d: Diagnosis, wanted: Any, console) -> None:
@@ -54,3 +55,65 @@ def parameter_table(p: TraceSummary, title: str) -> Any:
             name, f"{p.mean[i]:.5g}", f"{p.sd[i]:.3g}", interval, f"{p.ess[i]:.0f}", _r_hat(p.r_hat[i])
         )
     return table
+
+
+def checks_table(checks: Sequence[Check], n: int) -> Any:
+    """One row a statistic of data that were simulated, n times."""
+    from rich.table import Table
+
+    title = f"The data beside {n:,} simulated from the draws; p: of a larger one"
+    table = Table(title=title, title_justify="left", pad_edge=False)
+    for name in ("statistic", "data", "simulated", "95% of them", "p"):
+        table.add_column(name, justify="left" if name == "statistic" else "right", overflow="fold")
+    for c in checks:
+        interval = f"{c.low:.5g} … {c.high:.5g}"
+        table.add_row(c.name, f"{c.observed:.5g}", f"{c.mean:.5g}", interval, f"{c.p:.3f}")
+    return table
+
+
+def left_out_text(of: LeftOut) -> str:
+    """How well sites are foretold that the model has not seen."""
+    doubt = (
+        f"; of {of.unreliable:,} of {of.sites:,} sites unreliable (Pareto k > 0.7)" if of.unreliable else ""
+    )
+    return (
+        f"Leave-one-out over sites: {of.log_density:.2f}, standard error {of.error:.2f}, "
+        f"{of.numbers:.1f} effective parameters, from {of.draws:,} draws{doubt}"
+    )
+
+
+def chain_progress(console, written: Callable[[Any], None]):
+    """A bar of the generations of all chains, not started yet; what moves it (a sampler.Progress); and what
+    moves it while single draws are looked at (mcmc_draws.Told). written: is told the generations, too."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        BarColumn(16),
+        TextColumn("{task.fields[done]}"),
+        TextColumn("{task.fields[speed]}"),
+        TextColumn("{task.fields[agreement]}"),
+        TimeRemainingColumn(compact=True),
+    )
+    bar, now_about = Progress(*columns, console=console, transient=True), [""]
+    task = bar.add_task("", total=None, done="", speed="", agreement="")
+
+    def report(now) -> None:
+        asdsf = now.diagnosis.asdsf if now.diagnosis else float("nan")
+        agreement = f"ASDSF {asdsf:.4f}" if asdsf == asdsf else ""
+        bar.update(
+            task,
+            completed=now.generation,
+            total=now.total,
+            done=f"{now.generation:,}" + (f"/{now.total:,}" if now.total else ""),
+            speed=f"{now.speed:,.0f} chain-gen/s",
+            agreement=agreement,
+        )
+        written(now)
+
+    def told(what: str, done: int, n: int) -> None:
+        if what != now_about[0]:
+            now_about[0] = what
+            bar.reset(task, total=n, done="", speed="", agreement=what)
+        bar.update(task, completed=done, done=f"{done:,}/{n:,} draws")
+
+    return bar, report, told

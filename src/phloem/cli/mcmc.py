@@ -10,8 +10,6 @@ from phloem.cli.data_options import DEVICES, LINK, LINKAGE, takes_data
 from phloem.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from phloem.analysis.mcmc import McmcResult, McmcSettings
     from phloem.analysis.mcmc_data import ChainInput
     from phloem.analysis.stones import StonesResult
@@ -64,6 +62,13 @@ USUAL_WEIGHTS = typer.Option(
 PRIOR = typer.Option(None, help="As in 'alpha=uniform(0.1,50)' or 'alpha{gene1}=…'; may be repeated.")
 PART = typer.Option(None, help="A part, 'MODEL, name = columns', instead of a file; may be repeated.")
 WITHOUT = typer.Option(None, help="Taxon to leave out; may be repeated.")
+SITE_TABLE = typer.Option(
+    False, "--site-table", help="PREFIX.sites too: log-likelihood, leave-one-out and rate of every site."
+)
+ANCESTRAL = typer.Option(
+    False, "--ancestral", help="PREFIX.state too: states at the consensus' inner nodes, over draws."
+)
+PREDICTIVE = typer.Option(0, help="Simulate so many data sets from draws, to hold against the data.")
 PROGRESS = typer.Option(None, help="File that says as JSON, every second, how far the chains are.")
 CONSTRAINT = typer.Option(
     None,
@@ -121,6 +126,9 @@ def mcmc(
     threads: int | None = typer.Option(None, help="Shared by runs and their chains; all cores if not given."),
     progress: str | None = PROGRESS,
     report: bool = typer.Option(False, "--report", help="PREFIX.html too: a page of numbers, traces, tree."),
+    site_table: bool = SITE_TABLE,
+    ancestral: bool = ANCESTRAL,
+    predictive: int = PREDICTIVE,
     redo: bool = typer.Option(False, "--redo", help="Start anew and replace files that exist."),
 ) -> None:
     """Bayesian analysis: trees, branch lengths and parameters sampled by Metropolis-coupled MCMC.
@@ -223,11 +231,12 @@ def _run(settings: McmcSettings, progress: str | None) -> Any:
     from phloem.analysis.mcmc import run_mcmc
     from phloem.analysis.mcmc_record import output_files
     from phloem.analysis.progress import ProgressFile
+    from phloem.cli.chain_tables import chain_progress
     from phloem.cli.streams import message_console
 
     console = message_console(live=True)
     written = ProgressFile(progress, settings.inputs)
-    bar, report = chain_progress(console, written.tell)
+    bar, report, told = chain_progress(console, written.tell)
 
     def begin(*chosen) -> None:
         prefix, chains = settings.file_prefix, settings.chains
@@ -242,43 +251,13 @@ def _run(settings: McmcSettings, progress: str | None) -> Any:
             started=begin,
             compiling=console.print,
             measuring=lambda: console.print("measuring this machine's engines, once for this kind of data"),
+            told=told,
         )
     except KeyboardInterrupt:
         console.print("The same command goes on from the last checkpoint; --redo starts anew.")
         raise
     finally:
         bar.stop()
-
-
-def chain_progress(console, written: Callable[[Any], None]):
-    """A bar of the generations of all chains, not started yet, and what moves it (a sampler.Progress).
-    written: is told the same."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        BarColumn(16),
-        TextColumn("{task.fields[done]}"),
-        TextColumn("{task.fields[speed]}"),
-        TextColumn("{task.fields[agreement]}"),
-        TimeRemainingColumn(compact=True),
-    )
-    bar = Progress(*columns, console=console, transient=True)
-    task = bar.add_task("", total=None, done="", speed="", agreement="")
-
-    def report(now) -> None:
-        asdsf = now.diagnosis.asdsf if now.diagnosis else float("nan")
-        agreement = f"ASDSF {asdsf:.4f}" if asdsf == asdsf else ""
-        bar.update(
-            task,
-            completed=now.generation,
-            total=now.total,
-            done=f"{now.generation:,}" + (f"/{now.total:,}" if now.total else ""),
-            speed=f"{now.speed:,.0f} chain-gen/s",
-            agreement=agreement,
-        )
-        written(now)
-
-    return bar, report
 
 
 def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str) -> None:
@@ -334,7 +313,7 @@ def _show(result: McmcResult) -> None:
     from rich.text import Text
 
     from phloem.cli.bayes_factors import model_table
-    from phloem.cli.chain_tables import parameter_table, show_convergence
+    from phloem.cli.chain_tables import checks_table, left_out_text, parameter_table, show_convergence
     from phloem.cli.streams import print_table, report_console
     from phloem.plot.terminal_tree import draw_tree
 
@@ -346,6 +325,10 @@ def _show(result: McmcResult) -> None:
     if result.models:
         print_table(console, model_table(result.models))
     show_convergence(result.diagnosis, result.settings.chains.convergence, console)
+    if result.left_out is not None:
+        console.print(left_out_text(result.left_out))
+    if result.checks:
+        print_table(console, checks_table(result.checks, result.settings.predictive))
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
     resumed = f" (resumed at generation {result.resumed_at:,})" if result.resumed_at is not None else ""

@@ -192,12 +192,12 @@ def _foretell(settings: TimeTreeSettings, pilot: float) -> None:
 def _run(settings: TimeTreeSettings, progress: str | None) -> TimeResult | StonesResult:
     from phloem.analysis.progress import ProgressFile
     from phloem.analysis.time import output_files, run_time
-    from phloem.cli.mcmc import chain_progress
+    from phloem.cli.chain_tables import chain_progress
     from phloem.cli.streams import message_console
 
     console = message_console(live=True)
     written = ProgressFile(progress, settings.inputs)
-    bar, report = chain_progress(console, written.tell)
+    bar, report, _ = chain_progress(console, written.tell)
 
     def begin(data: TimeInput, device: str) -> None:
         written.check(lambda: output_files(settings))
@@ -294,7 +294,7 @@ def _show(result: TimeResult) -> None:
     from rich.text import Text
 
     from phloem.analysis.time_record import SUMMARY_TREES
-    from phloem.cli.chain_tables import parameter_table, show_convergence
+    from phloem.cli.chain_tables import checks_table, parameter_table, show_convergence
     from phloem.cli.mcmc import show_line
     from phloem.cli.streams import print_table, report_console
     from phloem.plot.terminal_tree import draw_tree
@@ -310,7 +310,7 @@ def _show(result: TimeResult) -> None:
     if result.routes:
         print_table(console, _routes(result))
     if result.predictive:
-        print_table(console, _checks(result))
+        print_table(console, checks_table(result.predictive, result.settings.predictive))
     show_convergence(result.diagnosis, result.settings.chains.convergence, console)
     for warning in result.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning))
@@ -346,20 +346,4 @@ def _routes(result: TimeResult):
         if r.probability is not None:
             there = (f"{r.probability:.3f}", f"{r.ess:.0f}", f"{r.bayes_factor:.3g}")
         table.add_row(r.name, *there, f"{r.rate:.3g}", f"{r.changes:.3g}", f"{r.low:.0f} … {r.high:.0f}")
-    return table
-
-
-def _checks(result: TimeResult):
-    from rich.table import Table
-
-    table = Table(
-        title=f"The data beside {result.settings.predictive:,} simulated from the draws; p: of a larger one",
-        title_justify="left",
-        pad_edge=False,
-    )
-    for name in ("statistic", "data", "simulated", "95% of them", "p"):
-        table.add_column(name, justify="left" if name == "statistic" else "right", overflow="fold")
-    for c in result.predictive:
-        interval = f"{c.low:.5g} … {c.high:.5g}"
-        table.add_row(c.name, f"{c.observed:.5g}", f"{c.mean:.5g}", interval, f"{c.p:.3f}")
     return table

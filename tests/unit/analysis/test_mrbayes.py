@@ -260,7 +260,6 @@ def test_after_quit_and_after_mcmc(tmp_path):
         ("mcmc ngen=1000; ss;", "starts two analyses"),
         ("ss stoprule=yes;", "stoprule=yes is not supported by ss"),
         ("propset x=1;", "PROPSET"),
-        ("report ancstates=yes;", "REPORT ANCSTATES"),
         ("mcmc nswaps=2;", "nswaps=2"),
         ("mcmc starttree=parsimony;", "starttree=parsimony"),
         ("mcmc ngen=1e6;", "ngen is no whole number"),

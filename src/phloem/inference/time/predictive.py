@@ -9,7 +9,6 @@ to be held against the drawn tree (Duchêne et al. 2019, Mol. Biol. Evol. 36:260
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,26 +17,12 @@ from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.draws import HEIGHTS, RATES, Columns
 from phloem.inference.time.structure import TimeModel
 from phloem.likelihood.simulation import evolved_states
+from phloem.summary.predictive import Check, check_of, site_statistics
 from phloem.tree.tree import Tree
 
 STREAM = 0x9E  # of the random numbers, beside those of starts and chains
-MASS = 0.95
 SIMULATED = ("constant", "exponential", "skyline", "skyride", "skygrid")
 """Tree priors that genealogies are drawn from."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """name: of a statistic, of several parts with the part's in braces. observed: of the data, or its mean
-    over the drawn trees. mean, low, high: of the simulated ones, their mean and central interval. p:
-    probability that a simulated one is larger, ties count half."""
-
-    name: str
-    observed: float
-    mean: float
-    low: float
-    high: float
-    p: float
 
 
 def predictive_checks(
@@ -65,14 +50,7 @@ def predictive_checks(
             pairs = zip(tree_statistics(heights, model.n_tips), tree_statistics(new, model.n_tips))
             for name, pair in zip(("tree_length", "root_height"), pairs):
                 found.setdefault(name, []).append(pair)
-    return tuple(_check(name, np.array(pairs)) for name, pairs in found.items())
-
-
-def _check(name: str, pairs: np.ndarray) -> Check:
-    observed, new = pairs.T
-    low, high = np.quantile(new, [(1 - MASS) / 2, (1 + MASS) / 2])
-    p = float((new > observed).mean() + 0.5 * (new == observed).mean())
-    return Check(name, float(observed.mean()), float(new.mean()), float(low), float(high), p)
+    return tuple(check_of(name, np.array(pairs)) for name, pairs in found.items())
 
 
 def _evolved(
@@ -91,30 +69,6 @@ def _evolved(
     shown = np.asarray(engine.parts[part].model.observed_state)[states]
     n_states = alignment.alphabet.n_states
     return np.where(alignment.codes < n_states, shown, n_states)
-
-
-def site_statistics(codes: np.ndarray, n_states: int) -> dict[str, float]:
-    """codes: (T, L); those of n_states and more say nothing. Distinct columns; the multinomial log-likelihood
-    Σ n log(n / L) of them (Goldman 1993, J. Mol. Evol. 36:182); the share of columns that are constant; means
-    over columns of the number of states and of the probability that two taxa differ; and how much the taxa's
-    compositions differ, Σ (n - e)² / e."""
-    known = np.minimum(codes, n_states)
-    counts = np.stack([(known == s).sum(axis=0) for s in range(n_states)])  # (S, L)
-    seen = counts.sum(axis=0)
-    n_columns = np.unique(known, axis=1, return_counts=True)[1]
-    kinds, two = (counts > 0).sum(axis=0), seen > 1
-    alike = (counts * (counts - 1.0)).sum(axis=0)[two] / (seen * (seen - 1.0))[two]
-    own = np.stack([(known == s).sum(axis=1) for s in range(n_states)], axis=1).astype(float)  # (T, S)
-    expected = own.sum(axis=1, keepdims=True) * own.sum(axis=0) / max(own.sum(), 1.0)
-    apart = np.divide((own - expected) ** 2, expected, out=np.zeros_like(own), where=expected > 0)
-    return {
-        "distinct_columns": float(len(n_columns)),
-        "multinomial_log_likelihood": float((n_columns * np.log(n_columns / n_columns.sum())).sum()),
-        "constant_columns": float((kinds <= 1).mean()),
-        "states_a_column": float(kinds.mean()),
-        "differences": float(1.0 - alike.mean()) if two.any() else 0.0,
-        "composition": float(apart.sum()),
-    }
 
 
 # Genealogies of a coalescent.

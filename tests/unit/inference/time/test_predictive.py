@@ -19,7 +19,6 @@ from phloem.inference.time.predictive import (
     _evolved,
     joinings,
     predictive_checks,
-    site_statistics,
     tree_statistics,
     waiting_of,
 )
@@ -27,6 +26,7 @@ from phloem.inference.time.settings import TreeModel
 from phloem.inference.time.structure import time_model
 from phloem.likelihood.simulation import evolved_states
 from phloem.model.grammar import parse_model
+from phloem.summary.predictive import site_statistics
 from phloem.tree.dated import random_dated_tree
 from phloem.tree.tree import Tree, lengths_of_heights
 

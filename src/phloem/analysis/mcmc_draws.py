@@ -1,0 +1,71 @@
+"""Single draws of chains: which of them are looked at, and the likelihood of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from phloem.analysis.mcmc_data import ChainInput
+from phloem.inference.mcmc.samples import Samples
+from phloem.likelihood.tree_likelihood import TreeLikelihood
+from phloem.tree.tree import Tree
+
+MOST_DRAWS = 100  # of a run, evenly over what is left after the burn-in
+
+Told = Callable[[str, int, int], None]
+"""Of what is made of draws: what it is, how many draws are done, of how many."""
+
+
+class Draw(NamedTuple):
+    """parent (2T-2,) of an unrooted tree of the taxa; lengths (2T-2,), or (G, 2T-2) of several sets, as they
+    are sampled; numbers by their names in a trace."""
+
+    parent: np.ndarray
+    lengths: np.ndarray
+    numbers: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What all runs have drawn. names: of a trace's columns after LnL and LnPr. first: the first draw after
+    the burn-in."""
+
+    runs: Sequence[Samples]
+    names: tuple[str, ...]
+    first: int
+
+    def evenly(self, most: int | None = None) -> list[list[Draw]]:
+        """Of every run as many draws, at most so many, MOST_DRAWS by default."""
+        end, most = min(run.n for run in self.runs), most or MOST_DRAWS
+        chosen = np.unique(np.linspace(self.first, end - 1, min(most, end - self.first)).round().astype(int))
+        return [[Draw(*run.tree_and_numbers(i, self.names)) for i in chosen.tolist()] for run in self.runs]
+
+
+def tree_of(data: ChainInput, draw: Draw) -> Tree:
+    """The drawn tree; of several sets of lengths with those of the first."""
+    return Tree(data.taxa, draw.parent, np.atleast_2d(draw.lengths)[0], rooted=False)
+
+
+def likelihood_of(data: ChainInput, part: int, draw: Draw) -> TreeLikelihood:
+    """Of a part of the data at a draw; branch lengths are the part's, in expected changes of a character."""
+    structure = data.structure
+    own, values = structure.parts[part], structure.values_of(draw.numbers)
+    factor, sets = structure.rate_factor(part, values), structure.sets[part]
+    lengths = np.atleast_2d(draw.lengths)[sets.start : sets.stop] * factor
+    tree = Tree(data.taxa, draw.parent, lengths[0], rooted=False)
+    model = own.model.with_values(structure.model_values(part, values))
+    found = TreeLikelihood(data.alignments[own.name], tree, model, engine="cpu")
+    if not np.array_equal(found.tree.parent, draw.parent):
+        raise RuntimeError("the nodes of a drawn tree are numbered otherwise: please report this")
+    if len(lengths) > 1:
+        found.set(branch_lengths=lengths[:, :-1])
+    return found
+
+
+def part_rate(data: ChainInput, part: int, draw: Draw) -> float:
+    """How fast a part's characters change, beside all parts."""
+    structure = data.structure
+    return structure.parameterisation.rate(structure.block_values(structure.values_of(draw.numbers)), part)
