@@ -100,8 +100,7 @@ def run_mcmc(
 
 def _run_alone(settings: McmcSettings, progress, started, told: Told) -> McmcResult | StonesResult:
     """run_mcmc, while no other process works on the same files."""
-    record = Path(f"{settings.file_prefix}.json")
-    was_finished = record.exists() and not settings.redo
+    was_finished = Path(f"{settings.file_prefix}.json").exists() and not settings.redo
     settings = settings if settings.redo else as_extension(settings)
     prefix, chains = settings.file_prefix, settings.chains
     _refuse_too_much(chains, 4)
@@ -154,12 +153,18 @@ def _run_alone(settings: McmcSettings, progress, started, told: Told) -> McmcRes
     if is_there:
         there = {file: what for file, what in files.items() if Path(file).exists()}
         return replace(result, was_finished=True, files=there)
+    _write(result, table)
+    return result
+
+
+def _write(result: McmcResult, table: SplitTable) -> None:
+    """What all analyses have; the JSON last: with it all is there."""
+    prefix, seed = result.settings.file_prefix, result.settings.chains.seed
     unit = f"#NEXUS\n[Branch lengths: {result.length_unit}]\n"
     tree = nexus_text([result.consensus]).replace("#NEXUS\n", unit, 1)
     write_file(f"{prefix}.con.tre", tree, KEPT)
-    write_split_tables(prefix, table, f"[ID: {analysis_id(chains.seed)}]", KEPT)
-    write_file(record, json_text(result.to_json()), KEPT)
-    return result
+    write_split_tables(prefix, table, f"[ID: {analysis_id(seed)}]", KEPT)
+    write_file(f"{prefix}.json", json_text(result.to_json()), KEPT)
 
 
 def assist_mcmc() -> bool:

@@ -33,6 +33,7 @@ from phloem.analysis.mrbayes_models import (
     division_model,
 )
 from phloem.analysis.mrbayes_parts import branch_prior, linked_groups, options_of_parts, priors_of
+from phloem.analysis.mrbayes_report import Reports
 from phloem.analysis.mrbayes_sets import Sets
 from phloem.analysis.mrbayes_start import Starts
 from phloem.analysis.mrbayes_trees import is_dated
@@ -63,9 +64,6 @@ _OF_OTHER_MODELS_TEXT = """
 ratecorrpr rootfreqpr brownscalepr browncorrpr browncorr correlation nbetacat nmixtcat augment gibbsfreq
 """
 _OF_OTHER_MODELS = frozenset(_OF_OTHER_MODELS_TEXT.split())
-
-
-_REPORTED = {"ancstates": "ancestral", "siterates": "site_table"}
 
 
 @dataclass(frozen=True)
@@ -118,8 +116,7 @@ class _Analysis:
     started: MrBayesCommand | None = None
     stopped: bool = False
     topology: Setting | None = None
-    selection: tuple[MrBayesCommand, Option] | None = None
-    reported: dict[str, bool] = field(default_factory=dict)
+    reports: Reports = field(default_factory=Reports)
     lines: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -155,8 +152,11 @@ class _Analysis:
         elif name == "partition":
             title, subsets = self.sets.partition(command)
             self.partitions[title.lower()] = (command, subsets)
-        elif name in ("report", "startvals"):
-            (self.report if name == "report" else self.starts.take)(command)
+        elif name == "report":
+            if others := self.reports.take(command):
+                self.note(command, "no meaning here", f"report {', '.join(others)}")
+        elif name == "startvals":
+            self.starts.take(command)
         elif name in OF_OTHER_TREES:
             self.of_other_trees.append(command.line)
             self.known += calibrations_of(command) if name == "calibrate" else []
@@ -169,18 +169,6 @@ class _Analysis:
 
     def note(self, command: MrBayesCommand, why: str, what: str = "") -> None:
         self.notes.append(f"line {command.line}: {what or command.name}: {why}")
-
-    def report(self, command: MrBayesCommand) -> None:
-        for option in command.options:
-            asked = option.value is not None and option.value.word.lower() in ("y", "ye", "yes")
-            if option.name in _REPORTED:
-                self.reported[option.name] = asked
-                self.lines[_REPORTED[option.name]] = option.line
-            if option.name in ("possel", "siteomega") and asked:
-                self.selection = command, option
-        others = [o.name for o in command.options if o.name not in ("possel", "siteomega", *_REPORTED)]
-        if others:
-            self.note(command, "no meaning here", f"report {', '.join(others)}")
 
     def set_run(self, command: MrBayesCommand) -> None:
         others = []
@@ -320,10 +308,7 @@ class _Analysis:
         models = [
             division_model(d, self.counted, pools.get(i, ()), _n_codons(d)) for i, d in enumerate(divisions)
         ]
-        if self.selection is not None and not any(m.text.startswith(("M2a", "M3")) for m in models):
-            command, option = self.selection
-            told = f"REPORT {option.name.upper()} is of codons whose omega varies, and there are none"
-            raise command.error(told, "Add lset nucmodel=codon omegavar=ny98, or leave it out.", option.line)
+        reported = self.reports.options([model.text for model in models])
         if self.dated:
             return self.dated_options(divisions[0], models[0]), self._lines()
         found: dict[str, Any] = {"alignment": self.data}
@@ -340,9 +325,8 @@ class _Analysis:
         if (prior := branch_prior(divisions)) is not None:
             found["branch_prior"], self.lines["branch_prior"] = prior
         self.notes += self.chains.notes
-        found |= self.sets.options(self.topology) | self.chains.options()
+        found |= self.sets.options(self.topology) | self.chains.options() | reported
         found |= self.starts.options(self.topology, self.chains.get("starttree") == "random", self.notes)
-        found |= {_REPORTED[name]: True for name, asked in self.reported.items() if asked}
         if any("AAMIXED" in model.text for model in models):
             self.notes.append("aamodelpr=mixed: VT is IQ-TREE's and RAxML's, MrBayes' has other numbers")
         if any("+ASC" in model.text for model in models):
@@ -364,11 +348,7 @@ class _Analysis:
         """Options of `phloem time`, where the block asks for a clock."""
         self.notes += self.chains.notes
         self.starts.refuse_dated()
-        if asked := [name for name, given in self.reported.items() if given]:
-            hint = "Leave it out."
-            raise division.refuse(
-                "brlenspr", f"REPORT {asked[0]} is not supported where trees have a clock", hint
-            )
+        self.reports.refuse_dated()
         trees = Dated(self.data, division, model, self.sets.chosen(self.topology), self.known, self.sets.taxa)
         found = {"alignment": self.data} | self.one_part(division, model.text) | trees.options()
         if division.codon:
@@ -401,7 +381,7 @@ class _Analysis:
     def _lines(self) -> dict[str, int]:
         model = [s.option.line for d in self.divisions for s in d.settings.values()]
         lines = {"model": min(model), "part": min(model)} if model else {}
-        return lines | self.lines | self.chains.lines
+        return lines | self.lines | self.chains.lines | self.reports.lines
 
 
 def _n_codons(division: Division) -> int:

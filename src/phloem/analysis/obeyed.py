@@ -26,6 +26,10 @@ class Unused(NamedTuple):
     remedy: str
 
 
+_OF_DATA = ("site-table", "ancestral", "predictive")
+_WITHOUT_DATA = ("the data, and --prior-only ignores them", "Leave it or --prior-only out.")
+
+
 def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Sequence[PartModel]) -> None:
     """InputError for an option of `phloem mcmc` that changes nothing. kinds: of the data of all parts."""
     chains, wanted, usual = settings.chains, settings.chains.convergence, Convergence()
@@ -40,24 +44,12 @@ def require_mcmc_obeyed(settings: McmcSettings, kinds: Sequence[str], models: Se
         "outgroup": settings.outgroup is not None,
         "consensus": settings.consensus != "majority",
     }
-    of_data = {
-        "site-table": settings.site_table,
-        "ancestral": settings.ancestral,
-        "predictive": settings.predictive > 0,
-    }
+    of_data = {name: bool(getattr(settings, name.replace("-", "_"))) for name in _OF_DATA}
     of_trees |= of_data
     _refuse(
         [
             *_of_posterior(chains.stones, [*changed, *(name for name, given in of_trees.items() if given)]),
-            *(
-                Unused(
-                    name,
-                    given and not chains.use_data,
-                    "the data, and --prior-only ignores them",
-                    "Leave it or --prior-only out.",
-                )
-                for name, given in of_data.items()
-            ),
+            *(Unused(name, given and not chains.use_data, *_WITHOUT_DATA) for name, given in of_data.items()),
             Unused(
                 "asdsf",
                 "asdsf" in changed and chains.n_runs == 1,
