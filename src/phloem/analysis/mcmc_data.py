@@ -17,6 +17,7 @@ from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.data.sites import format_sites, parse_sites
+from phloem.data.translation import reads_codons
 from phloem.density.parameterisation import PARTITION_RATES, PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc.guard import Plain, plain_likelihood
@@ -182,7 +183,7 @@ def _sites_in_file(settings: McmcSettings, part: Part, piece: Piece) -> np.ndarr
     if columns is None:
         if settings.sites is not None:
             return None
-        columns = np.arange(part.alignment.n_sites * (3 if part.alignment.alphabet.kind == "codon" else 1))
+        columns = np.arange(part.alignment.n_sites * (3 if reads_codons(part.alignment) else 1))
     width = len(columns) // max(part.alignment.n_sites, 1)
     own = np.arange(piece.alignment.n_sites) if piece.columns is None else piece.columns
     return columns[own * width] + 1

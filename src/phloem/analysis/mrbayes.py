@@ -22,22 +22,16 @@ from phloem.analysis.mrbayes_dated import (
     calibrations_of,
     clock_notes,
 )
+from phloem.analysis.mrbayes_divisions import GENETIC_CODES, NUCLEOTIDES, Division, Setting
 from phloem.analysis.mrbayes_execute import executed
-from phloem.analysis.mrbayes_models import (
-    GENETIC_CODES,
-    NUCLEOTIDES,
-    Division,
-    DivisionModel,
-    Setting,
-    check_supported,
-    division_model,
-)
+from phloem.analysis.mrbayes_models import DivisionModel, check_supported, division_model
 from phloem.analysis.mrbayes_parts import branch_prior, linked_groups, options_of_parts, priors_of
 from phloem.analysis.mrbayes_report import Reports
 from phloem.analysis.mrbayes_sets import Sets
 from phloem.analysis.mrbayes_start import Starts
 from phloem.analysis.mrbayes_trees import is_dated
 from phloem.data.alignment import Coding
+from phloem.data.alphabet import TRANSLATED
 from phloem.data.coding import guess_datatype
 from phloem.data.genetic_code import genetic_code
 from phloem.data.partition import Subset, make_scheme, with_declared_datatypes
@@ -296,7 +290,7 @@ class _Analysis:
 
     def options(self) -> tuple[dict[str, Any], dict[str, int]]:
         """Options of `phloem mcmc`, and the line that each comes from."""
-        divisions = [self.sets.without_excluded(d) for d in self.divisions]
+        divisions = [self.sets.without_excluded(d).as_read() for d in self.divisions]
         self.dated = self.check_trees(divisions)
         for said, name, why in clock_notes(divisions[0], self.dated, self.of_clocks):
             self.note(said, why, name)
@@ -319,9 +313,8 @@ class _Analysis:
             found |= options_of_parts(divisions, models, groups)
             if len(np.concatenate([d.sites for d in divisions])) < self.characters.n_sites:
                 found["unassigned_sites"] = "drop"
-        codes = {d.value("code").word for d in divisions if d.codon}
-        if len(divisions) == 1 and divisions[0].codon:
-            found["genetic_code"] = GENETIC_CODES[codes.pop()]
+        if len(divisions) == 1:
+            found |= divisions[0].of_codons()
         if (prior := branch_prior(divisions)) is not None:
             found["branch_prior"], self.lines["branch_prior"] = prior
         self.notes += self.chains.notes
@@ -351,8 +344,7 @@ class _Analysis:
         self.reports.refuse_dated()
         trees = Dated(self.data, division, model, self.sets.chosen(self.topology), self.known, self.sets.taxa)
         found = {"alignment": self.data} | self.one_part(division, model.text) | trees.options()
-        if division.codon:
-            found["genetic_code"] = GENETIC_CODES[division.value("code").word]
+        found |= division.of_codons()
         if self.sets.deleted:
             hint = "Leave the taxa out of the file, or DELETE out of the block."
             raise division.refuse("brlenspr", "DELETE is not supported where trees have a clock", hint)
@@ -364,15 +356,17 @@ class _Analysis:
         sites = None
         if len(division.sites) < self.characters.n_sites:
             sites = format_sites(division.sites)
-        return {"model": text, "sites": sites, "datatype": "codon" if division.codon else None}
+        return {"model": text, "sites": sites}
 
     def counted(self, divisions: Sequence[Division]) -> tuple[float, ...]:
         """Frequencies as MrBayes counts them: every character shares itself evenly among the states that it
         may be, missing ones among all."""
         total: np.ndarray | float = 0.0
         for d in divisions:
-            kind = "dna" if d.datatype in NUCLEOTIDES else d.datatype
-            alignment = part_alignment(self.characters, Subset(d.name, d.sites, datatype=kind), Coding())
+            kind = "dna" if d.datatype in NUCLEOTIDES else TRANSLATED if d.translated else d.datatype
+            code = d.of_codons().get("genetic_code") if d.translated else None
+            subset = Subset(d.name, d.sites, datatype=kind, genetic_code=code)
+            alignment = part_alignment(self.characters, subset, Coding())
             rows = [t not in self.sets.deleted_names for t in alignment.taxa]
             sets = alignment.state_sets / alignment.state_sets.sum(1, keepdims=True)
             total = total + sets[alignment.codes[rows]].sum(axis=(0, 1))

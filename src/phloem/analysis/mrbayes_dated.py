@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from phloem.analysis.mrbayes_models import NUCLEOTIDES, Division, DivisionModel
+from phloem.analysis.mrbayes_divisions import NUCLEOTIDES, Division
+from phloem.analysis.mrbayes_models import DivisionModel
 from phloem.io.mrbayes import MrBayesCommand, Value
 
 PLOIDY = {"diploid": 2.0, "zlinked": 1.5, "haploid": 1.0}

@@ -7,34 +7,17 @@ support, and errors name the line of what holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import numpy as np
+from phloem.analysis.mrbayes_divisions import NUCLEOTIDES, Division
 
-from phloem.io.mrbayes import MrBayesCommand, Option, Value
-
-GENETIC_CODES = {
-    "universal": 1, "vertmt": 2, "yeast": 3, "mycoplasma": 4, "invermt": 5, "metmt": 5, "ciliate": 6,
-    "echinoderm": 9, "euplotid": 10,
-}  # fmt: skip
 _MATRICES = {
     "poisson": "Poisson", "equalin": "Poisson", "jones": "JTT", "dayhoff": "Dayhoff", "mtrev": "mtREV",
     "mtmam": "mtMAM", "wag": "WAG", "rtrev": "rtREV", "cprev": "cpREV", "blosum": "Blosum62",
     "blossum": "Blosum62", "lg": "LG", "gtr": "GTR20",
 }  # fmt: skip
-_DEFAULTS = {
-    "nucmodel": "4by4", "nst": "1", "code": "universal", "rates": "equal", "covarion": "no",
-    "omegavar": "equal", "parsmodel": "no", "statefreqmodel": "stationary", "statefrmod": "stationary",
-    "usegibbs": "no", "ngammacat": "4", "nlnormcat": "4", "aamodelpr": "fixed(poisson)",
-    "symdirihyperpr": "fixed(infinity)",
-    "topologypr": "uniform", "ratepr": "fixed", "brlenspr": "unconstrained:gammadirichlet(1,0.1,1,1)",
-    "clockvarpr": "strict", "covswitchpr": "uniform(0,100)", "aarevmatpr": "dirichlet(1)",
-    "revratepr": "symdir(1)", "ny98omega1pr": "beta(1,1)", "ny98omega3pr": "exponential(1)",
-    "m3omegapr": "exponential", "codoncatfreqs": "dirichlet(1,1,1)",
-}  # fmt: skip
 _NOT_YET = {
     ("nucmodel", "doublet"): "Choose nucmodel=4by4; stems are then sites like others.",
-    ("nucmodel", "protein"): "Translate the sequences and read them as protein.",
     ("rates", "adgamma"): "Choose rates=gamma: here the rates of neighbouring sites are independent.",
     ("rates", "kmixture"): "Choose rates=gamma, or a model with +R4 by --model.",
     ("omegavar", "m10"): "Choose omegavar=equal, ny98 or m3.",
@@ -46,7 +29,6 @@ _NOT_YET = {
     ("statefrmod", "mixed"): "Choose statefrmod=stationary.",
     ("brlenspr", "fixed"): "Leave it out: branch lengths are sampled.",
 }
-NUCLEOTIDES = ("dna", "rna")
 _OF_CLASSES = ("ny98omega1pr", "ny98omega3pr", "m3omegapr", "codoncatfreqs")
 CLASSES_OF_OMEGA = ("omega_1", "omega_3", "omegas", "mixture_weights")
 LINKED = {  # MrBayes' name of a parameter → phloem's
@@ -60,58 +42,6 @@ LINKED = {  # MrBayes' name of a parameter → phloem's
     "switchrates": ("switch_on", "switch_off"),
     "aamodel": ("aamodel",),
 }
-
-
-@dataclass(frozen=True)
-class Setting:
-    """An option's value and the command that gave it."""
-
-    option: Option
-    command: MrBayesCommand
-
-
-@dataclass
-class Division:
-    """A part of the data as the commands describe it. datatype: as io has it (restriction data are binary).
-    sites: columns that are not excluded. links: parameter → a number, the same for linked divisions."""
-
-    name: str
-    datatype: str
-    sites: np.ndarray
-    settings: dict[str, Setting] = field(default_factory=dict)
-    links: dict[str, int] = field(default_factory=dict)
-
-    def value(self, option: str) -> Value:
-        """What holds: what was set, or MrBayes' default."""
-        if option in self.settings:
-            found = self.settings[option].option.value
-            return Value("") if found is None else found
-        word, _, inside = _DEFAULTS.get(option, "").partition("(")
-        first, _, second = word.partition(":")
-        return Value(first, second, tuple(inside.removesuffix(")").split(",")) if inside else None)
-
-    def refuse(self, option: str, told: str, hint: str) -> Exception:
-        """An error that points at the line of an option that was set."""
-        setting = self.settings[option]
-        return setting.command.error(told, hint, setting.option.line)
-
-    def numbers(self, option: str, *counts: int) -> tuple[float, ...]:
-        """The numbers in an option's parentheses; an error where there are others, or another count."""
-        given = self.value(option).arguments or ()
-        try:
-            numbers = tuple(float(word) for word in given)
-        except ValueError:
-            numbers = ()
-        if not numbers or (counts and len(numbers) not in counts):
-            wanted = " or ".join(str(count) for count in counts) or "some"
-            raise self.refuse(
-                option, f"{option} needs {wanted} number(s) in parentheses", "Correct or delete it."
-            )
-        return numbers
-
-    @property
-    def codon(self) -> bool:
-        return self.datatype in NUCLEOTIDES and self.value("nucmodel").word == "codon"
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from phloem.analysis.mrbayes_models import (
-    CLASSES_OF_OMEGA,
-    GENETIC_CODES,
-    LINKED,
-    Division,
-    DivisionModel,
-)
+from phloem.analysis.mrbayes_divisions import Division
+from phloem.analysis.mrbayes_models import CLASSES_OF_OMEGA, LINKED, DivisionModel
 from phloem.data.sites import format_sites
 
 _OF_NUMBER = {name: number for number, names in LINKED.items() for name in names}
@@ -75,9 +70,9 @@ def link_texts(divisions: Sequence[Division], models: Sequence[DivisionModel], g
 
 def part_line(division: Division, model: str) -> str:
     """A line of a partition list, with the data type before the columns."""
-    word = _TYPES[division.datatype]
-    if division.codon:
-        word = f"CODON{GENETIC_CODES[division.value('code').word]}"
+    word, of_codons = _TYPES[division.datatype], division.of_codons()
+    if of_codons:
+        word = f"{'CODON' if division.codon else 'NT2AA'}{of_codons['genetic_code']}"
     return f"{model}, {division.name} = {word}, {format_sites(division.sites)}"
 
 

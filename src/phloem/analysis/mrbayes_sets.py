@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from phloem.analysis.mrbayes_models import Division, Setting
+from phloem.analysis.mrbayes_divisions import Division, Setting
 from phloem.data.partition import Subset
 from phloem.data.sites import format_sites, parse_sites
 from phloem.errors import InputError, count_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from phloem.analysis.mcmc_start import named_trees
-from phloem.analysis.mrbayes_models import Setting
+from phloem.analysis.mrbayes_divisions import Setting
 from phloem.io.mrbayes import MrBayesCommand
 from phloem.io.nexus import read_blocks
 from phloem.io.source_text import SourceText

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from phloem.analysis.mrbayes_dated import what_differs
-from phloem.analysis.mrbayes_models import Division, Setting
+from phloem.analysis.mrbayes_divisions import Division, Setting
 
 _TREE_PRIORS = {  # what follows brlenspr=clock: → --tree-prior of phloem time
     "": "bd", "uniform": "bd", "birthdeath": "bd", "coalescence": "constant", "fossilization": "fbd",

@@ -10,6 +10,7 @@ import numpy as np
 from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, taxa_with_data
 from phloem.data.alphabet import canonical_kind
 from phloem.data.partition import Scheme, Subset, Unassigned, with_declared_datatypes
+from phloem.data.translation import reads_codons
 from phloem.errors import InputError
 from phloem.io.alignment import (
     part_alignment,
@@ -161,7 +162,7 @@ def parts_of(
         )
         for subset in subsets
     )
-    if options.genetic_code != 1 and not any(part.alignment.alphabet.kind == "codon" for part in parts):
+    if options.genetic_code != 1 and not any(reads_codons(part.alignment) for part in parts):
         raise InputError(
             f"genetic code {options.genetic_code} is chosen, and no part is read as codons",
             file=scheme.file,

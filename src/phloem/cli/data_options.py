@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import typer
 
-GENETIC_CODE = typer.Option(1, help="NCBI's number of the genetic code, for codons.")
+GENETIC_CODE = typer.Option(1, help="NCBI's number of the genetic code, of codons and translated ones.")
 
 ALIGNMENT_HELP = "FASTA, PHYLIP or NEXUS file, compressed by gzip or xz or not; - is standard input."
 _Options = list[tuple[str, Any, Any]]  # name, type, typer's declaration
@@ -26,7 +26,7 @@ def _of_reading(ambiguity: str | None) -> _Options:
         (
             "datatype",
             str | None,
-            typer.Option(None, help="dna, rna, protein, codon, binary, standard; else guessed."),
+            typer.Option(None, help="dna, rna, protein, codon, translated, binary, standard; else guessed."),
         ),
         ("genetic_code", int, GENETIC_CODE),
         (

@@ -24,9 +24,13 @@ _IUPAC = {
 # U (selenocysteine) and O (pyrrolysine) are no states of the empirical matrices: missing, as in IQ-TREE.
 _AMINO_AMBIGUITY = {"B": "ND", "Z": "QE", "J": "IL", "X": AMINO_ACIDS, "U": AMINO_ACIDS, "O": AMINO_ACIDS}
 
+TRANSLATED = "translated"
+"""How nucleotides may be read: as the amino acids of their codons. No alphabet is of this kind."""
+
 _SYNONYMS = {
     "nucleotide": "dna", "nt": "dna", "aa": "protein", "aminoacid": "protein", "prot": "protein",
-    "morph": "standard", "morphology": "standard", "bin": "binary", "restriction": "binary",
+    "nt2aa": TRANSLATED, "bin": "binary", "restriction": "binary", "morph": "standard",
+    "morphology": "standard",
 }  # fmt: skip
 KINDS = ("dna", "rna", "protein", "codon", "binary", "standard", "custom")
 
@@ -58,8 +62,9 @@ def canonical_kind(kind: str) -> str:
     """The name phloem uses for a data type, from any usual spelling; InputError when it is none."""
     name = kind.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
     name = _SYNONYMS.get(name, name)
-    if name not in KINDS:
-        raise InputError(f"there is no data type '{kind}'", hint=f"Use one of {', '.join(KINDS)}.")
+    if name not in (*KINDS, TRANSLATED):
+        known = ", ".join((*KINDS, TRANSLATED))
+        raise InputError(f"there is no data type '{kind}'", hint=f"Use one of {known}.")
     return name
 
 
@@ -70,7 +75,7 @@ def alphabet(kind: str, genetic_code: int = 1, symbols: Iterable[str] | None = N
     (a string of characters, or for custom data any names); standard data have 0-9 and A-Z without it.
     Raises InputError for an unknown kind or code, and for symbols that are none, too many or repeated.
     """
-    kind = canonical_kind(kind)
+    kind = "protein" if canonical_kind(kind) == TRANSLATED else canonical_kind(kind)
     if symbols is not None and kind not in ("standard", "custom"):
         raise InputError(f"{kind} data have fixed states", hint="Leave out the symbols, or use 'standard'.")
     if kind == "dna" or kind == "rna":

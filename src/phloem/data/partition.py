@@ -8,10 +8,12 @@ from typing import Literal
 
 import numpy as np
 
+from phloem.data.alphabet import TRANSLATED
 from phloem.data.sites import format_sites
 from phloem.errors import InputError, require_choice
 
 Unassigned = Literal["error", "drop"]
+_OF_TRIPLETS = ("codon", TRANSLATED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +23,8 @@ class Subset:
     name: unique in its scheme, whatever its case. sites: int64, 0-based columns of the file, ascending,
     each once; for codons the nucleotides' columns, three after three a codon.
     model_text: the model as the partition file writes it, None where it names none.
-    datatype: dna, rna, protein, codon, binary or standard where the file says so, else None (the model, the
-    alignment or the user decides). genetic_code: NCBI number, where the file gives one.
+    datatype: dna, rna, protein, codon, translated, binary or standard where the file says so, else None (the
+    model, the alignment or the user decides). genetic_code: NCBI number, where the file gives one.
     n_states: of standard data, where the model's name says it (RAxML's MULTI5_MK), else None.
     line: 1-based line of the partition file.
     """
@@ -120,7 +122,9 @@ def with_declared_datatypes(scheme: Scheme, declared: Scheme) -> Scheme:
                 hint="Split it where the alignment's DATATYPE=MIXED changes.",
             )
         expected = found[0] if found else subset.datatype
-        if subset.datatype not in (None, expected) and (subset.datatype, expected) != ("codon", "dna"):
+        if subset.datatype not in (None, expected) and (
+            subset.datatype not in _OF_TRIPLETS or expected != "dna"
+        ):
             raise InputError(
                 f"'{subset.name}' is {subset.datatype}, and its columns are declared as {expected}",
                 file=scheme.file,
@@ -170,7 +174,7 @@ def _check_columns(subset: Subset, n_sites: int, file: str | None) -> None:
 
 def _check_codons(subset: Subset, file: str | None) -> None:
     """Codons are three columns each, of which two are neighbours (an intron may cut a codon once)."""
-    if subset.datatype != "codon":
+    if subset.datatype not in _OF_TRIPLETS:
         return
     if subset.n_sites % 3:
         raise InputError(

@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, alignment_from_matrix
-from phloem.data.alphabet import STANDARD_SYMBOLS, Alphabet, alphabet, canonical_kind
+from phloem.data.alphabet import STANDARD_SYMBOLS, TRANSLATED, Alphabet, alphabet, canonical_kind
 from phloem.data.coding import guess_datatype, highest_symbol
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
 from phloem.data.sites import parse_sites
+from phloem.data.translation import reads_codons, translated
 from phloem.errors import InputError
 from phloem.io.alignment_text import (
     PhylipLayout,
@@ -56,9 +57,11 @@ def read_alignment(
 ) -> Alignment:
     """Read an alignment from FASTA, PHYLIP, NEXUS or BEAST XML, gzip-compressed or not; the content tells.
 
-    datatype: dna, rna, protein, codon, binary, standard, or an Alphabet of your own; None takes what a NEXUS
-        file says, or guesses (settings["datatype_guessed"]).
-    genetic_code: NCBI number, for codons. stop_codons: "error", or "mask" for missing data.
+    datatype: dna, rna, protein, codon, translated (nucleotides, as the amino acids of their codons), binary,
+        standard, or an Alphabet of your own; None takes what a NEXUS file says, or guesses
+        (settings["datatype_guessed"]).
+    genetic_code: NCBI number, for codons and their translation. stop_codons: "error", or "mask" for missing
+        data.
     ambiguity: partly ambiguous characters as sets of states ("partial") or as "missing".
     sites: columns to keep, as in "1-11028", "1-900\\3", "1-10,20-30", or a CHARSET of the file.
     block: which DATA or CHARACTERS block of a NEXUS file, by title or number, where it has several, or
@@ -73,7 +76,7 @@ def read_alignment(
     coding = Coding(datatype, genetic_code, stop_codons, ambiguity)
     alignment = _alignment(characters, coding, sites)
     kind = alignment.alphabet.kind
-    if genetic_code != 1 and kind != "codon":
+    if genetic_code != 1 and not reads_codons(alignment):
         message = f"genetic code {genetic_code} is chosen, and the data are read as {kind}"
         hint = "Add --datatype codon, or leave the genetic code out."
         raise InputError(message, file=characters.source.file, hint=hint)
@@ -236,6 +239,8 @@ def _part_datatype(characters: CharacterRows, sites: str | None) -> str:
 
 
 def _alignment(characters: CharacterRows, coding: Coding, sites: str | np.ndarray | None) -> Alignment:
+    if isinstance(coding.datatype, str) and canonical_kind(coding.datatype) == TRANSLATED:
+        return translated(_alignment(characters, replace(coding, datatype="codon"), sites))
     guessed = coding.datatype is None and characters.datatype is None
     try:
         text = sites if isinstance(sites, str) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from phloem.data.alphabet import STANDARD_SYMBOLS
+from phloem.data.alphabet import STANDARD_SYMBOLS, TRANSLATED
 from phloem.errors import InputError, count_of
 
 # First words that say what the data are and nothing about the model.
@@ -13,7 +13,7 @@ _DATATYPES = {
     "PROTEIN": "protein", "BIN": "binary", "BINARY": "binary", "MULTI": "standard", "MORPH": "standard",
     "STANDARD": "standard",
 }  # fmt: skip
-_CODON = re.compile(r"CODON(\d{1,2})?")
+_CODON = re.compile(r"(CODON|NT2AA|TRANSLATED)(\d{1,2})?")
 _MULTI = re.compile(r"MULTI(\d{1,3})_(MK|GTR)(?![A-Za-z])(.*)", re.IGNORECASE)  # of RAxML-NG
 _MULTI_MODELS = {"MK": "MK", "GTR": "GTRK"}
 
@@ -22,7 +22,8 @@ def datatype_of(word: str) -> tuple[str, int | None] | None:
     """Data type and genetic code that a word names; None where it names none."""
     codon = _CODON.fullmatch(word.upper())
     if codon is not None:
-        return "codon", None if codon.group(1) is None else count_of(codon.group(1))
+        kind = "codon" if codon[1] == "CODON" else TRANSLATED
+        return kind, None if codon[2] is None else count_of(codon[2])
     return (_DATATYPES[word.upper()], None) if word.upper() in _DATATYPES else None
 
 

@@ -35,6 +35,7 @@ DATATYPE = Question(
         ("rna", "RNA"),
         ("protein", "amino acids"),
         ("codon", "DNA that codes for proteins, read in codons"),
+        ("translated", "DNA that codes for proteins, read as their amino acids"),
         ("binary", "absent or present (0, 1)"),
         ("standard", "characters with a few states (morphology)"),
     ),
