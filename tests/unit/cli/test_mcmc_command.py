@@ -236,7 +236,7 @@ def test_nothing_is_printed_into_the_bar_of_progress(monkeypatch):
     monkeypatch.setattr(rich.progress.Progress, "stop", lambda _: shown.append("no bar"))
     monkeypatch.setattr(command_line, "_introduce", lambda *_: shown.append("told"))
 
-    def run(settings, progress, started, compiling, measuring):
+    def run(settings, progress, started, compiling, measuring, told):
         started("data", "random", "CPU")
         raise NumericalError("stopped")
 
