@@ -144,11 +144,7 @@ def _record(file: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """A record, and what says which data it is of."""
     try:
         record = json.loads(Path(file).read_text())
-        size = {"n_taxa": record["data"]["taxa"], "n_sites": record["data"]["sites"]}
-        settings = record["settings"]
-        kept = {name: settings[name] for name in ("sites", "ambiguity")}
-        kept |= {name: settings.get(name, usual) for name, usual in (("without", []), ("ordered", None))}
-        digest = next(iter(record["provenance"]["files"].values()))["sha256"]  # the alignment's
+        data = data_of_record(record)
         _ = record["log_marginal_likelihood"], record["standard_error"], record["model"]
     except FileNotFoundError:
         raise InputError("there is no such file", file=file, hint="Check the path.") from None
@@ -158,4 +154,14 @@ def _record(file: str) -> tuple[dict[str, Any], dict[str, Any]]:
             file=file,
             hint="Make one with phloem mcmc or phloem time --stepping-stone 50: PREFIX.ss.json.",
         ) from None
-    return record, size | kept | {"alignment": digest}
+    return record, data
+
+
+def data_of_record(record: dict[str, Any]) -> dict[str, Any]:
+    """What says which data an analysis by chains is of. KeyError, TypeError where it is no record of one."""
+    size = {"n_taxa": record["data"]["taxa"], "n_sites": record["data"]["sites"]}
+    settings = record["settings"]
+    kept = {name: settings[name] for name in ("sites", "ambiguity")}
+    kept |= {name: settings.get(name, usual) for name, usual in (("without", []), ("ordered", None))}
+    digest = next(iter(record["provenance"]["files"].values()))["sha256"]  # the alignment's
+    return size | kept | {"alignment": digest}

@@ -26,6 +26,7 @@ COMMANDS = {
     "mcmc": "phloem.cli.mcmc:mcmc",
     "time": "phloem.cli.time:time",
     "bayes-factors": "phloem.cli.bayes_factors:bayes_factors",
+    "leave-one-out": "phloem.cli.leave_one_out:leave_one_out",
     "summarize": "phloem.cli.summarise:summarise",
     "summarise": "phloem.cli.summarise:summarise",
     "simulate": "phloem.cli.simulate:simulate",

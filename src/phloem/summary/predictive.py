@@ -8,9 +8,11 @@ Leave-one-out by Pareto-smoothed importance sampling: Vehtari, Gelman and Gabry 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp
 
 MASS = 0.95
 
@@ -87,14 +89,30 @@ class LeftOut:
     draws: int
 
 
+_ROUNDING = 1e-9  # of a log-likelihood
+_LEAST_DRAWS = 25  # of whose largest weights a distribution can be fitted
+
+
 def leave_one_out(values: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of log-likelihoods (L, runs, draws): (L,) log density of each where it is left out, how much less than
-    with it, and Pareto's k. share: effective draws a draw. What no draw changes is foretold as it is."""
+    with it, and Pareto's k. share: effective draws a draw. What no draw changes is foretold as it is. Where
+    the largest weights are all the same, or nothing can be fitted to them, they count as they are: k is 0 of
+    the former, infinite of the latter."""
     from arviz_stats.base import array_stats  # half a second to load: only a summary pays for it
 
     left_out, spent, k = values[:, 0, 0].copy(), np.zeros(len(values)), np.zeros(len(values))
-    moving = np.flatnonzero(np.ptp(values, axis=(1, 2)) > 0)
-    if len(moving):
-        found = array_stats.loo(values[moving], r_eff=share)
-        left_out[moving], k[moving], spent[moving] = (np.asarray(x, float) for x in found)
+    for i in np.flatnonzero(np.ptp(values, axis=(1, 2)) > _ROUNDING):
+        own = values[i]
+        left_out[i] = np.log(own.size) - logsumexp(-own)
+        spent[i] = logsumexp(own) - np.log(own.size) - left_out[i]
+        largest = np.sort(own, axis=None)[: max(5, own.size // 5)]
+        if own.size >= _LEAST_DRAWS and np.ptp(largest) <= _ROUNDING:
+            continue
+        found = np.full(3, np.nan)
+        if own.size >= _LEAST_DRAWS:
+            with np.errstate(divide="ignore", invalid="ignore"), suppress(ValueError):
+                found[:] = [float(x[0]) for x in array_stats.loo(own[None], r_eff=share)]
+        k[i] = np.inf
+        if np.isfinite(found).all():
+            left_out[i], k[i], spent[i] = found
     return left_out, spent, k

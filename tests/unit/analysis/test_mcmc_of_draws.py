@@ -135,6 +135,23 @@ def test_leave_one_out_of_normal_data():
     assert np.abs(mean - exact).max() > 0.1  # the control: with itself, not left out
 
 
+def test_leave_one_out_where_nothing_can_be_fitted():
+    rng = np.random.default_rng(2)
+    values = -3 + 0.1 * rng.normal(size=(4, 2, 50))
+    values[0] = -3 + 1e-14 * rng.normal(size=(2, 50))  # rounding
+    values[1].ravel()[:40] = -4.0  # the largest weights are equal: bounded
+    values[2].ravel()[:19] = -9.0  # all but one of them
+    few = values[:, :, :10]
+    for given, unreliable in ((values, ()), (few, (1, 2, 3))):
+        found, spent, k = leave_one_out(given, 0.5)
+        plain = -np.log(np.exp(-given).mean((1, 2)))
+        assert np.isfinite(found).all() and np.isfinite(spent).all() and not np.isnan(k).any()
+        assert found[:2] == pytest.approx(plain[:2]) and k[0] == 0
+        assert found[3] == pytest.approx(plain[3], abs=0.1)
+        assert all(k[i] == np.inf for i in unreliable)
+    assert leave_one_out(values, 0.5)[2][1] == 0
+
+
 # Ancestors.
 
 
