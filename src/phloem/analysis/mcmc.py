@@ -12,7 +12,7 @@ from phloem.analysis.division import Processes, divide
 from phloem.analysis.json_record import json_text
 from phloem.analysis.mcmc_data import ChainInput, chain_input, taxon_of
 from phloem.analysis.mcmc_draws import Drawn, Told
-from phloem.analysis.mcmc_of_draws import files_of_draws, write_of_draws
+from phloem.analysis.mcmc_of_draws import files_of_draws, made_before, write_of_draws
 from phloem.analysis.mcmc_options import command_line
 from phloem.analysis.mcmc_record import (
     McmcResult,
@@ -143,14 +143,13 @@ def _run_alone(settings: McmcSettings, progress, started, told: Told) -> McmcRes
     first = kept(sampled.runs[0].samples, chains.burn_in, chains.tuning)
     table = split_table([run.samples.tree_sample(data.taxa, first) for run in sampled.runs])
     result = _summarised(settings, data, start, sampled, table, selection, files)
-    is_there = was_finished and sampled.chain_generations == 0 and all(Path(file).exists() for file in more)
-    if not is_there:
-        drawn = Drawn([run.samples for run in sampled.runs], sampled.runs[0].columns.names, first)
-        left_out, checks = write_of_draws(settings, data, drawn, result.consensus, told)
-        result = replace(result, left_out=left_out, checks=checks)
+    before = made_before(settings, more) if was_finished and sampled.chain_generations == 0 else None
+    drawn = Drawn([run.samples for run in sampled.runs], sampled.runs[0].columns.names, first)
+    made = before or write_of_draws(settings, data, drawn, result.consensus, told)
+    result = replace(result, left_out=made[0], checks=made[1])
     if settings.report:
         write_file(f"{prefix}.html", report_html(_report(result, sampled, table, first)), KEPT)
-    if is_there:
+    if before is not None:
         there = {file: what for file, what in files.items() if Path(file).exists()}
         return replace(result, was_finished=True, files=there)
     _write(result, table)

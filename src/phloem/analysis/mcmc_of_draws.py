@@ -3,13 +3,17 @@ data, codons under selection."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
 from phloem.analysis.mcmc_ancestral import ENDING as STATES
 from phloem.analysis.mcmc_ancestral import TREE_ENDING, node_states, write_states
 from phloem.analysis.mcmc_data import ChainInput, taxon_of
 from phloem.analysis.mcmc_draws import Drawn, Told
 from phloem.analysis.mcmc_predictive import ENDING as PREDICTIVE
 from phloem.analysis.mcmc_predictive import predictive_checks, require_simulated
-from phloem.analysis.mcmc_record import McmcSettings
+from phloem.analysis.mcmc_record import McmcSettings, settings_record
 from phloem.analysis.mcmc_sites import ENDING as SITES
 from phloem.analysis.mcmc_sites import all_left_out, site_tables, write_sites
 from phloem.analysis.selection import ENDING as SELECTION
@@ -18,6 +22,9 @@ from phloem.inference.mcmc.checkpoint import KEPT
 from phloem.io.output_file import write_file
 from phloem.summary.predictive import Check, LeftOut, checks_text
 from phloem.tree.tree import Tree
+
+OfDraws = tuple[LeftOut | None, tuple[Check, ...]]
+_SHOWN = ("outgroup", "consensus", "site_table", "ancestral", "predictive")  # of what the samples are shown
 
 
 def files_of_draws(settings: McmcSettings, data: ChainInput) -> dict[str, str]:
@@ -38,9 +45,22 @@ def files_of_draws(settings: McmcSettings, data: ChainInput) -> dict[str, str]:
     return found
 
 
+def made_before(settings: McmcSettings, files: Iterable[str]) -> OfDraws | None:
+    """What an analysis that is finished has already, and its record says; None where something of it is
+    missing, or was to look otherwise: then all but the samples is written anew."""
+    record = json.loads(Path(f"{settings.file_prefix}.json").read_text())
+    then, now = record["settings"], settings_record(settings)
+    usual = settings_record(McmcSettings(""))
+    same = all(then.get(name, usual[name]) == now[name] for name in _SHOWN)
+    if not (same and all(Path(file).exists() for file in files)):
+        return None
+    of_sites, checks = record.get("leave_one_out"), record.get("predictive", ())
+    return None if of_sites is None else LeftOut(**of_sites), tuple(Check(**check) for check in checks)
+
+
 def write_of_draws(
     settings: McmcSettings, data: ChainInput, drawn: Drawn, consensus: Tree, told: Told
-) -> tuple[LeftOut | None, tuple[Check, ...]]:
+) -> OfDraws:
     """Make and write all that is asked for: leave-one-out of all sites where a table of sites was, checks
     where simulated data were."""
     prefix, of_sites, checks = settings.file_prefix, None, tuple[Check, ...]()

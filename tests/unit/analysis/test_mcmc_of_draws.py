@@ -17,7 +17,9 @@ from phloem.analysis.mcmc_draws import Draw, Drawn, likelihood_of
 from phloem.analysis.mcmc_options import command_line, mcmc_settings
 from phloem.analysis.mrbayes import block_analysis
 from phloem.errors import InputError
+from phloem.inference.mcmc.convergence import kept
 from phloem.inference.mcmc.guard import plain_likelihood
+from phloem.inference.mcmc.sampler import sample
 from phloem.io.trees import read_tree
 from phloem.likelihood.simulation import simulate_alignment
 from phloem.likelihood.tree_likelihood import TreeLikelihood
@@ -53,17 +55,11 @@ def sampled(**options):
     return settings, run_mcmc(settings)
 
 
-def drawn_from(settings, result) -> tuple:
-    """What the checkpoint has, as the tables saw it."""
-    from phloem.analysis.mcmc import _start
-    from phloem.inference.mcmc.sampler import sample
-
+def drawn_from(settings) -> tuple:
+    """Data and draws of an analysis, sampled again."""
     data = chain_input(settings)
     chains = data.chains(settings.chains)
-    start = _start(settings, data, chains)
-    again = sample(data.observed(), data.structure, chains, None, None, None, start.tree)
-    from phloem.inference.mcmc.convergence import kept
-
+    again = sample(data.observed(), data.structure, chains)
     first = kept(again.runs[0].samples, chains.burn_in, chains.tuning)
     return data, Drawn([run.samples for run in again.runs], again.runs[0].columns.names, first)
 
@@ -81,8 +77,8 @@ def drawn_from(settings, result) -> tuple:
     ],
 )
 def test_log_likelihoods_of_sites_are_those_of_the_draws(folder, options):
-    settings, result = sampled(site_table=True, **options)
-    data, drawn = drawn_from(settings, result)
+    settings, _ = sampled(site_table=True, **options)
+    data, drawn = drawn_from(settings)
     draws = [draw for run in drawn.evenly() for draw in run]
     assert len(draws) == 2 * min(100, drawn.runs[0].n - drawn.first)
     plain = plain_likelihood(list(data.alignments.values()), data.structure)
@@ -178,8 +174,8 @@ def test_nodes_are_the_clades_seen_from_a_taxon(folder, seed):
 
 
 def test_states_are_means_over_the_draws_that_have_the_clade(folder):
-    settings, result = sampled(ancestral=True, outgroup=TREE.taxa[2])
-    data, drawn = drawn_from(settings, result)
+    settings, _ = sampled(ancestral=True, outgroup=TREE.taxa[2])
+    data, drawn = drawn_from(settings)
     named = read_tree("x.ancestral.tree")
     away, full = data.taxa.index(TREE.taxa[2]), (1 << 6) - 1
     below = [1 << data.taxa.index(taxon) for taxon in named.taxa] + [0] * (named.n_nodes - 6)
@@ -206,8 +202,8 @@ def test_states_are_means_over_the_draws_that_have_the_clade(folder):
 
 
 def test_a_clade_of_no_draw_has_no_rows(folder, monkeypatch):
-    settings, result = sampled()
-    data, drawn = drawn_from(settings, result)
+    settings, _ = sampled()
+    data, drawn = drawn_from(settings)
     another = uniform_unrooted(6, np.random.default_rng(11), 0.3)
     last = replace(drawn, first=drawn.runs[0].n - 1)
     found = mcmc_ancestral.node_states(data, last, another, data.taxa[0], quiet)
@@ -271,8 +267,17 @@ def test_tables_are_made_of_a_finished_analysis_without_sampling(folder):
                            "model": "HKY+G4", "site_table": True})  # fmt: skip
     result = run_mcmc(again)
     assert result.left_out is not None and Path("x.run1.p").read_bytes() == before
-    table = Path("x.sites").read_bytes()
-    assert run_mcmc(again).was_finished and Path("x.sites").read_bytes() == table
+    table, consensus = Path("x.sites").read_bytes(), Path("x.con.tre").read_bytes()
+    told = run_mcmc(again)
+    assert told.was_finished and told.left_out == result.left_out and Path("x.sites").read_bytes() == table
+    checked = run_mcmc(replace(again, predictive=10))
+    assert not checked.was_finished and len(checked.checks) == 6
+    assert run_mcmc(replace(again, predictive=10)).checks == checked.checks
+    more = run_mcmc(replace(again, predictive=20))
+    assert not more.was_finished and more.checks != checked.checks
+    hung = run_mcmc(replace(again, outgroup=TREE.taxa[2]))
+    assert not hung.was_finished and Path("x.con.tre").read_bytes() != consensus
+    assert Path("x.run1.p").read_bytes() == before
     run_mcmc(settings)
     assert Path("x.sites").read_bytes() == table  # the same seed, from the start
 
