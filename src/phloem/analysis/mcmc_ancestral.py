@@ -8,13 +8,13 @@ constrained clade, and Pagel, Meade and Barker 2004 (Systematic Biology 53:673),
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from phloem.analysis.mcmc_data import ChainInput
 from phloem.analysis.mcmc_draws import Drawn, Told, likelihood_of
-from phloem.analysis.ml_ancestral import UNDECIDED, state_head
+from phloem.analysis.ml_ancestral import state_head, state_texts, with_node_names
 from phloem.io.output_file import replaced_text
 from phloem.io.trees import newick_text
 from phloem.tree.tree import Tree
@@ -37,14 +37,14 @@ class NodeStates:
 
 def node_states(data: ChainInput, drawn: Drawn, consensus: Tree, away: str, told: Told) -> NodeStates:
     """away: the taxon that the consensus hangs from."""
-    tree = _named(consensus)
+    tree, nodes = with_node_names(consensus)
     taxon = data.taxa.index(away)
     order = [data.taxa.index(name) for name in tree.taxa]
     labels = [str(label) for label in tree.labels or ()]
     of_clade = {clade: labels[x] for x, clade in clades_from(tree.parent, tree.n_tips, order, taxon).items()}
     n_parts, draws = len(data.structure.parts), [draw for run in drawn.evenly() for draw in run]
     sums: dict[str, list[np.ndarray]] = {}
-    count = {f"Node{k}": 0 for k in range(1, len(of_clade) + 1)}
+    count = dict.fromkeys(nodes, 0)
     patterns: list[np.ndarray] = [np.empty(0)] * n_parts
     usual: list = [0.0] * n_parts
     for k, draw in enumerate(draws, 1):
@@ -82,17 +82,6 @@ def clades_from(parent: np.ndarray, n_tips: int, taxa, away: int) -> dict[int, i
     return {x: below[-1] ^ toward[x] if toward[x] else below[x] for x in inner}
 
 
-def _named(tree: Tree) -> Tree:
-    """With the names of inner nodes, from the base in the order of the text."""
-    names: list[str | None] = [None] * tree.n_nodes
-    waiting, n = [tree.n_nodes - 1], 0
-    while waiting:
-        x = waiting.pop()
-        names[x] = f"Node{(n := n + 1)}"
-        waiting += [c for c in reversed(tree.children(x).tolist()) if c >= tree.n_tips]
-    return replace(tree, labels=tuple(names))
-
-
 def write_states(prefix: str, data: ChainInput, found: NodeStates, kept: str) -> None:
     """PREFIX.state, as IQ-TREE and `phloem ml` write it, and PREFIX.ancestral.tree."""
     with replaced_text(f"{prefix}.{TREE_ENDING}", kept=kept) as stream:
@@ -114,14 +103,7 @@ def _lines(data: ChainInput, found: NodeStates) -> Iterator[str]:
         numbers, states = data.sites[part], alphabet.states
         patterns, usual = found.site_pattern[part], found.usual[part]
         places = (np.arange(1, len(patterns) + 1) if numbers is None or several else numbers).tolist()
-        left = ["0.00000"] * (width - len(states))
         for name in names:
-            posterior = found.posterior[name][part]
-            best = posterior.argmax(1)
-            clear = posterior.max(1) > usual[best] * (1 + UNDECIDED)
-            texts = [
-                "\t".join([states[k] if sure else "-", *(f"{p:.5f}" for p in row), *left])
-                for k, sure, row in zip(best.tolist(), clear.tolist(), posterior.tolist())
-            ]
+            texts = state_texts(found.posterior[name][part], usual, states, width)
             ahead = f"{name}\t{part + 1}" if several else name
             yield from (f"{ahead}\t{site}\t{texts[k]}" for site, k in zip(places, patterns.tolist()))

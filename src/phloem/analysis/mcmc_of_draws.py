@@ -13,7 +13,7 @@ from phloem.analysis.mcmc_data import ChainInput, taxon_of
 from phloem.analysis.mcmc_draws import Drawn, Told
 from phloem.analysis.mcmc_predictive import ENDING as PREDICTIVE
 from phloem.analysis.mcmc_predictive import predictive_checks, require_simulated
-from phloem.analysis.mcmc_record import McmcSettings, settings_record
+from phloem.analysis.mcmc_record import McmcSettings
 from phloem.analysis.mcmc_sites import ENDING as SITES
 from phloem.analysis.mcmc_sites import all_left_out, site_tables, write_sites
 from phloem.analysis.selection import ENDING as SELECTION
@@ -49,9 +49,8 @@ def made_before(settings: McmcSettings, files: Iterable[str]) -> OfDraws | None:
     """What an analysis that is finished has already, and its record says; None where something of it is
     missing, or was to look otherwise: then all but the samples is written anew."""
     record = json.loads(Path(f"{settings.file_prefix}.json").read_text())
-    then, now = record["settings"], settings_record(settings)
-    usual = settings_record(McmcSettings(""))
-    same = all(then.get(name, usual[name]) == now[name] for name in _SHOWN)
+    then, usual = record["settings"], McmcSettings("")
+    same = all(then.get(name, getattr(usual, name)) == getattr(settings, name) for name in _SHOWN)
     if not (same and all(Path(file).exists() for file in files)):
         return None
     of_sites, checks = record.get("leave_one_out"), record.get("predictive", ())

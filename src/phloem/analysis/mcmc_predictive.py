@@ -12,9 +12,8 @@ from phloem.analysis.mcmc_data import ChainInput
 from phloem.analysis.mcmc_draws import Draw, Drawn, Told, tree_of
 from phloem.data.alignment import Alignment
 from phloem.errors import InputError
-from phloem.likelihood.simulation import evolved_states
+from phloem.likelihood.simulation import evolved_like
 from phloem.summary.predictive import Check, check_of, site_statistics
-from phloem.tree.tree import Tree
 
 ENDING = "predictive.tsv"
 STREAM = 0x9E  # of the random numbers, beside those of starts and chains
@@ -55,10 +54,6 @@ def _evolved(
     structure, sets = data.structure, data.structure.sets[part]
     site_model = structure.site_model(part, structure.values_of(draw.numbers))
     lengths = np.atleast_2d(draw.lengths)[sets.start : sets.stop]
-    tree: Tree = tree_of(data, draw)
-    states = evolved_states(
-        tree, lengths if len(lengths) > 1 else lengths[0], site_model, alignment.n_sites, rng
-    )[: tree.n_tips]
-    shown = np.asarray(structure.parts[part].model.observed_state)[states]
-    n_states = alignment.alphabet.n_states
-    return np.where(alignment.codes < n_states, shown, n_states)
+    own = lengths if len(lengths) > 1 else lengths[0]
+    shown = structure.parts[part].model.observed_state
+    return evolved_like(alignment, tree_of(data, draw), own, site_model, shown, rng)

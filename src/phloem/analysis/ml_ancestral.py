@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from phloem.inference.ml.searched import Likelihood
     from phloem.inference.ml.tree_search import SearchResult
 
-UNDECIDED = 1e-9  # a state is named that is likelier than without data, by more than rounding
+_UNDECIDED = 1e-9  # a state is named that is likelier than without data, by more than rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,22 +42,30 @@ def named_nodes(tree: Tree, rows: Distinct, outgroup: Sequence[str]) -> NamedNod
     """tree: of the distinct sequences."""
     own = (None,) * tree.n_tips + tuple(f"n{x}" for x in range(tree.n_tips, tree.n_nodes))
     whole = hung(rows.put_back(replace(tree, labels=own)), outgroup)  # names stay at their nodes
-    names: list[str | None] = [None] * whole.n_nodes
     origin, place = dict[str, int](), {taxon: x for x, taxon in enumerate(tree.taxa)}
     labels, kept = whole.labels or (), _kept(rows)
-    waiting = [whole.n_nodes - 1]
-    while waiting:
-        x = waiting.pop()
-        children = whole.children(x).tolist()
-        name = names[x] = f"Node{len(origin) + 1}"
+    named, nodes = with_node_names(whole)
+    for name, x in nodes.items():
         label = labels[x]
         if label is None:
-            copies = [kept[whole.taxa[c]] for c in children if c < whole.n_tips]
+            copies = [kept[whole.taxa[c]] for c in whole.children(x).tolist() if c < whole.n_tips]
             origin[name] = place[copies[0]]
         else:
             origin[name] = int(label[1:])
-        waiting += [c for c in reversed(children) if c >= whole.n_tips]
-    return NamedNodes(replace(whole, labels=tuple(names)), origin)
+    return NamedNodes(named, origin)
+
+
+def with_node_names(tree: Tree) -> tuple[Tree, dict[str, int]]:
+    """The tree with inner nodes named Node1, Node2, … from the base in the order of its text; name → node."""
+    nodes, waiting = dict[str, int](), [tree.n_nodes - 1]
+    while waiting:
+        x = waiting.pop()
+        nodes[f"Node{len(nodes) + 1}"] = x
+        waiting += [c for c in reversed(tree.children(x).tolist()) if c >= tree.n_tips]
+    names: list[str | None] = [None] * tree.n_nodes
+    for name, x in nodes.items():
+        names[x] = name
+    return replace(tree, labels=tuple(names)), nodes
 
 
 def _kept(rows: Distinct) -> dict[str, str]:
@@ -114,14 +122,18 @@ def state_head(alphabets: Mapping[str, Alphabet]) -> Iterator[str]:
 def _texts(one: TreeLikelihood, wanted: Container[int], width: int) -> Iterator[tuple[int, list[str]]]:
     """Nodes, and of every site the state and its probabilities, in width columns."""
     states, usual = one.alignment.alphabet.states, one.state_frequencies
-    left = ["0.00000"] * (width - len(states))
     for node, posterior in one.states_of_all_nodes():
-        if node not in wanted:
-            continue
-        best = posterior.argmax(1)
-        decided = posterior.max(1) > usual[best] * (1 + UNDECIDED)
-        texts = [
-            "\t".join([states[k] if clear else "-", *(f"{p:.5f}" for p in row), *left])
-            for k, clear, row in zip(best.tolist(), decided.tolist(), posterior.tolist())
-        ]
-        yield node, [texts[k] for k in one.site_pattern.tolist()]
+        if node in wanted:
+            texts = state_texts(posterior, usual, states, width)
+            yield node, [texts[k] for k in one.site_pattern.tolist()]
+
+
+def state_texts(posterior: np.ndarray, usual: np.ndarray, states: Sequence[str], width: int) -> list[str]:
+    """Of every row of posterior (P, S) the likeliest state and the probabilities, in width columns. usual:
+    (S,) without data."""
+    best, left = posterior.argmax(1), ["0.00000"] * (width - len(states))
+    decided = posterior.max(1) > usual[best] * (1 + _UNDECIDED)
+    return [
+        "\t".join([states[k] if clear else "-", *(f"{p:.5f}" for p in row), *left])
+        for k, clear, row in zip(best.tolist(), decided.tolist(), posterior.tolist())
+    ]

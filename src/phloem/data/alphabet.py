@@ -75,7 +75,10 @@ def alphabet(kind: str, genetic_code: int = 1, symbols: Iterable[str] | None = N
     (a string of characters, or for custom data any names); standard data have 0-9 and A-Z without it.
     Raises InputError for an unknown kind or code, and for symbols that are none, too many or repeated.
     """
-    kind = "protein" if canonical_kind(kind) == TRANSLATED else canonical_kind(kind)
+    kind = canonical_kind(kind)
+    if kind == TRANSLATED:
+        told = f"'{TRANSLATED}' says how nucleotides are read, and is no alphabet"
+        raise InputError(told, hint="Use protein.")
     if symbols is not None and kind not in ("standard", "custom"):
         raise InputError(f"{kind} data have fixed states", hint="Leave out the symbols, or use 'standard'.")
     if kind == "dna" or kind == "rna":

@@ -63,6 +63,17 @@ def alphabet_of(model: Model) -> Alphabet:
     return alphabet(model.datatype)
 
 
+def evolved_like(
+    alignment: Alignment, tree: Tree, lengths: np.ndarray, model: SiteModel, observed_state: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:  # fmt: skip
+    """(T, L) codes as those of an alignment, in the order of the tree's taxa, its own: as many sites, without
+    the characters that it misses. observed_state: what each of the model's states shows."""
+    states = evolved_states(tree, lengths, model, alignment.n_sites, rng)[: tree.n_tips]
+    n_states = alignment.alphabet.n_states
+    return np.where(alignment.codes < n_states, np.asarray(observed_state)[states], n_states)
+
+
 def evolved_states(
     tree: Tree, lengths: np.ndarray, model: SiteModel, n_sites: int, rng: np.random.Generator
 ) -> np.ndarray:

@@ -12,6 +12,7 @@ from phloem.analysis.mcmc_data import chain_input
 from phloem.analysis.mcmc_options import mcmc_settings
 from phloem.analysis.mrbayes import block_analysis
 from phloem.analysis.reading import DataOptions, parts_of
+from phloem.data.alphabet import alphabet
 from phloem.data.genetic_code import genetic_code, genetic_code_numbers
 from phloem.data.translation import reads_codons
 from phloem.errors import InputError
@@ -76,6 +77,11 @@ def test_stop_codons_and_widths_are_errors_as_of_codons(tmp_path):
         read_alignment(file_of(tmp_path, a="ATGT", b="ATGA"), datatype="translated")
     with pytest.raises(InputError, match="genetic code 2"):
         read_alignment(stop, datatype="dna", genetic_code=2)
+
+
+def test_nothing_is_simulated_as_translated():
+    with pytest.raises(InputError, match="how nucleotides are read"):
+        alphabet("translated")
 
 
 def test_parts_are_translated_by_codes_of_their_own(tmp_path):

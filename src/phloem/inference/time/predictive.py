@@ -16,7 +16,7 @@ from phloem.data.alignment import Alignment
 from phloem.inference.mcmc.samples import Samples
 from phloem.inference.time.draws import HEIGHTS, RATES, Columns
 from phloem.inference.time.structure import TimeModel
-from phloem.likelihood.simulation import evolved_states
+from phloem.likelihood.simulation import evolved_like
 from phloem.summary.predictive import Check, check_of, site_statistics
 from phloem.tree.tree import Tree
 
@@ -63,12 +63,8 @@ def _evolved(
     lengths[:-1] = (heights[parent[:-1]] - heights[:-1]) * rates[:-1]
     numbers = dict(zip(columns.names, samples.numbers[i, 2:]))
     site_model = engine.site_model(part, engine.values_of(numbers))
-    states = evolved_states(Tree(model.taxa, parent, lengths), lengths, site_model, alignment.n_sites, rng)[
-        : model.n_tips
-    ]
-    shown = np.asarray(engine.parts[part].model.observed_state)[states]
-    n_states = alignment.alphabet.n_states
-    return np.where(alignment.codes < n_states, shown, n_states)
+    tree, shown = Tree(model.taxa, parent, lengths), engine.parts[part].model.observed_state
+    return evolved_like(alignment, tree, lengths, site_model, shown, rng)
 
 
 # Genealogies of a coalescent.
