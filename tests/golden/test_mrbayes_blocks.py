@@ -24,6 +24,8 @@ FOLDER = Path(__file__).parent / "mrbayes_blocks"
 CASES = json.loads((FOLDER / "samples.json").read_text())["cases"]
 ITS_NAMES = {"frequency_0": "pi(0)", "p_invariable": "pinvar"}
 ITS_NAMES |= {"switch_on": "s(off->on)", "switch_off": "s(on->off)"}
+PAIRED_OTHERWISE = "SH94+FO, stems = 1-2:22-21, 3-6:20-17, 9-12:34-37, 25-26:32-33"
+LOOPS = "F81+FO, loops = 7-8, 13-16, 23-24, 27-31, 38"
 BOUND = 2e-3  # seven digits of a log-likelihood, six of every number it depends on
 
 
@@ -71,6 +73,8 @@ def test_log_likelihoods_are_those_of_mrbayes(name):
         ("resinf.nex", {"model": "MK+FO+G4+ASC"}),
         ("lnorm.nex", {"model": "JC+LN5"}),
         ("cod1.nex", {"model": "GY94{kappa=1}+F3X4"}),
+        ("cod6.nex", {"model": "GY94GTR+F3X4"}),
+        ("dbl1.nex", {"part": [PAIRED_OTHERWISE, LOOPS]}),
     ],
 )
 def test_what_is_taken_otherwise_has_other_log_likelihoods(name, options):

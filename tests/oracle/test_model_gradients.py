@@ -23,8 +23,9 @@ NUCLEOTIDE = [
 AMINO_ACID = ["LG+FO", "JTT+FO+G4", "WAG+FO", "Poisson+FO", "GTR20", "GTR20+FQ", "VT+I+R2"]
 CODON = [
     *(f"{name}+{f}" for name in ("GY94", "MG94", "MG94K") for f in ("FQ", "FO1X4", "FO3X4")),
-    *("GY94+FO", "GY94+FQ+COV", "MG94K+FO3X4+G3"),
+    *("GY94+FO", "GY94+FQ+COV", "MG94K+FO3X4+G3", "GY94GTR+FO", "GY94GTR+FO3X4+G2"),
 ]
+DOUBLET = ["SH94+FO", "SH94K+FQ", "SH94K+FO+G4", "SH94GTR+FO+I", "S16+FO", "MIX{SH94+FO,SH94K+FO}"]
 HIDDEN = ["HKY+FO+COV", "GTR+MM2", "JC+MM3+G4", "K80+COV+I", "UNREST+MM2", "UNREST+COV"]
 MIXTURES = [
     *("MIX{JC,HKY}", "MIX{JC:0.5:0.3,HKY:2:0.7}+G3", "MIX{GTR+FO,TN93+FO}+I+R2", "MIX{K80,GTR}*G2"),
@@ -141,6 +142,11 @@ def test_amino_acid(text: str) -> None:
 @pytest.mark.parametrize("text", CODON)
 def test_codon(text: str, number: int) -> None:
     assert largest_error(parse_model(text, datatype="codon", codon_table=codon_table(number))) < 1e-7
+
+
+@pytest.mark.parametrize("text", DOUBLET)
+def test_doublet(text: str) -> None:
+    assert largest_error(parse_model(text, datatype="doublet")) < 1e-7
 
 
 @pytest.mark.parametrize("text", HIDDEN)

@@ -17,7 +17,7 @@ from phloem.analysis.reading import Part, alignment_of, parts_of
 from phloem.data.alignment import Alignment
 from phloem.data.patterns import site_patterns
 from phloem.data.sites import format_sites, parse_sites
-from phloem.data.translation import reads_codons
+from phloem.data.translation import columns_of_site
 from phloem.density.parameterisation import PARTITION_RATES, PartModel
 from phloem.errors import InputError
 from phloem.inference.mcmc.guard import Plain, plain_likelihood
@@ -36,7 +36,13 @@ from phloem.tree.match import folded, likely_name
 # What an analysis by `phloem mcmc` samples: the parts of its data, their models, the numbers they share.
 
 
-DEFAULT_MODELS = {"dna": "GTR+G4", "rna": "GTR+G4", "protein": "LG+G4", "codon": "GY94+F3X4"}
+DEFAULT_MODELS = {
+    "dna": "GTR+G4",
+    "rna": "GTR+G4",
+    "protein": "LG+G4",
+    "codon": "GY94+F3X4",
+    "doublet": "SH94K+G4",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +189,7 @@ def _sites_in_file(settings: McmcSettings, part: Part, piece: Piece) -> np.ndarr
     if columns is None:
         if settings.sites is not None:
             return None
-        columns = np.arange(part.alignment.n_sites * (3 if reads_codons(part.alignment) else 1))
+        columns = np.arange(part.alignment.n_sites * columns_of_site(part.alignment))
     width = len(columns) // max(part.alignment.n_sites, 1)
     own = np.arange(piece.alignment.n_sites) if piece.columns is None else piece.columns
     return columns[own * width] + 1

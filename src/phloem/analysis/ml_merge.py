@@ -13,7 +13,7 @@ from phloem.analysis.ml_settings import MlSettings
 from phloem.analysis.model_file import usual_model
 from phloem.analysis.reading import Part
 from phloem.data.alignment import side_by_side
-from phloem.data.sites import format_sites
+from phloem.data.doublets import columns_text
 from phloem.errors import InputError
 from phloem.likelihood.model_for_alignment import ModelReader
 from phloem.likelihood.tree_likelihood import TreeLikelihood
@@ -109,6 +109,11 @@ def joined_part(parts: Sequence[Part]) -> Part:
     return Part(joined_name([p.name for p in parts]), alignment, parts[0].model_text, rows[order].ravel())
 
 
+def columns_of(part: Part) -> str:
+    """Its columns as a partition list has them."""
+    return columns_text(part.alignment.alphabet.kind, np.asarray(part.sites))
+
+
 def joined_name(names: Sequence[str]) -> str:
     """Of a group; names of parts are unique, so are these."""
     whole = "_".join(names)
@@ -122,7 +127,7 @@ def scheme_text(
     models of those that had none; given: as they were."""
     lines = []
     for part, members in zip(parts, merging.groups):
-        columns = ", ".join(format_sites(np.asarray(given[i].sites)) for i in members)
+        columns = ", ".join(columns_of(given[i]) for i in members)
         lines.append(f"{part.model_text or chosen[part.name]}, {part.name} = {columns}")
     return "\n".join(lines) + "\n"
 

@@ -21,6 +21,7 @@ USUAL_MODEL = {
     "rna": "GTR+F+G4",
     "protein": "LG+G4",
     "codon": "GY94+F3X4",
+    "doublet": "SH94K+FO+G4",
     "binary": "MK+G4",
 }
 _NAMES = {"model", "family", "counted"}

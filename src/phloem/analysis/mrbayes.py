@@ -35,14 +35,13 @@ from phloem.data.alphabet import TRANSLATED
 from phloem.data.coding import guess_datatype
 from phloem.data.genetic_code import genetic_code
 from phloem.data.partition import Subset, make_scheme, with_declared_datatypes
-from phloem.data.sites import format_sites
 from phloem.errors import count_of
 from phloem.io.alignment import part_alignment, read_characters, read_scheme
 from phloem.io.character_rows import CharacterRows
 from phloem.io.mrbayes import MrBayesCommand, Option, read_mrbayes
 
 _NO_MEANING_TEXT = """
-about acknowledgments charstat citations databreaks disclaimer help log manual pairs plot showbeagle
+about acknowledgments charstat citations databreaks disclaimer help log manual plot showbeagle
 showmatrix showmcmctrees showmodel showmoves showparams showusertrees taxastat taxset charset version quit
 """
 _NO_MEANING = frozenset(_NO_MEANING_TEXT.split())
@@ -314,7 +313,7 @@ class _Analysis:
             if len(np.concatenate([d.sites for d in divisions])) < self.characters.n_sites:
                 found["unassigned_sites"] = "drop"
         if len(divisions) == 1:
-            found |= divisions[0].of_codons()
+            found |= divisions[0].of_columns()
         if (prior := branch_prior(divisions)) is not None:
             found["branch_prior"], self.lines["branch_prior"] = prior
         self.notes += self.chains.notes
@@ -344,7 +343,7 @@ class _Analysis:
         self.reports.refuse_dated()
         trees = Dated(self.data, division, model, self.sets.chosen(self.topology), self.known, self.sets.taxa)
         found = {"alignment": self.data} | self.one_part(division, model.text) | trees.options()
-        found |= division.of_codons()
+        found |= division.of_columns()
         if self.sets.deleted:
             hint = "Leave the taxa out of the file, or DELETE out of the block."
             raise division.refuse("brlenspr", "DELETE is not supported where trees have a clock", hint)
@@ -354,8 +353,8 @@ class _Analysis:
 
     def one_part(self, division: Division, text: str) -> dict[str, Any]:
         sites = None
-        if len(division.sites) < self.characters.n_sites:
-            sites = format_sites(division.sites)
+        if division.doublet or len(division.sites) < self.characters.n_sites:
+            sites = division.columns
         return {"model": text, "sites": sites}
 
     def counted(self, divisions: Sequence[Division]) -> tuple[float, ...]:
@@ -364,7 +363,7 @@ class _Analysis:
         total: np.ndarray | float = 0.0
         for d in divisions:
             kind = "dna" if d.datatype in NUCLEOTIDES else TRANSLATED if d.translated else d.datatype
-            code = d.of_codons().get("genetic_code") if d.translated else None
+            code = d.of_columns().get("genetic_code") if d.translated else None
             subset = Subset(d.name, d.sites, datatype=kind, genetic_code=code)
             alignment = part_alignment(self.characters, subset, Coding())
             rows = [t not in self.sets.deleted_names for t in alignment.taxa]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from phloem.data.alphabet import TRANSLATED
+from phloem.data.doublets import columns_text
 from phloem.io.mrbayes import MrBayesCommand, Option, Value
 
 GENETIC_CODES = {
@@ -39,7 +41,7 @@ class Setting:
 class Division:
     """A part of the data as the commands describe it. datatype: as io has it (restriction data are binary).
     sites: columns that are not excluded. links: parameter → a number, the same for linked divisions.
-    translated: whether these are amino acids of nucleotides."""
+    translated: whether these are amino acids of nucleotides. partner: column → its partner in a stem."""
 
     name: str
     datatype: str
@@ -47,9 +49,12 @@ class Division:
     settings: dict[str, Setting] = field(default_factory=dict)
     links: dict[str, int] = field(default_factory=dict)
     translated: bool = False
+    partner: Mapping[int, int] = field(default_factory=dict)
 
     def as_read(self) -> Division:
-        """With nucmodel=protein nucleotides are amino acids."""
+        """With nucmodel=protein nucleotides are amino acids, with nucmodel=doublet columns stand in pairs."""
+        if self.doublet:
+            return replace(self, sites=self.pairs())
         amino = self.datatype in NUCLEOTIDES and self.value("nucmodel").word == "protein"
         return replace(self, datatype="protein", translated=True) if amino else self
 
@@ -81,12 +86,33 @@ class Division:
             )
         return numbers
 
-    def of_codons(self) -> dict[str, Any]:
-        """Data type and genetic code as options, where three columns are a site."""
+    def of_columns(self) -> dict[str, Any]:
+        """Data type and genetic code as options, where several columns are a site."""
+        if self.doublet:
+            return {"datatype": "doublet"}
         if not (self.codon or self.translated):
             return {}
         kind = "codon" if self.codon else TRANSLATED
         return {"datatype": kind, "genetic_code": GENETIC_CODES[self.value("code").word]}
+
+    @property
+    def doublet(self) -> bool:
+        return self.datatype in NUCLEOTIDES and self.value("nucmodel").word == "doublet"
+
+    def pairs(self) -> np.ndarray:
+        """Columns, two after two a pair of PAIRS, in the order of the first; an error where one has none."""
+        sites = self.sites.tolist()
+        own = {column: self.partner.get(column) for column in sites}
+        if alone := [column + 1 for column, partner in own.items() if partner not in own]:
+            told = f"column {alone[0]} of part '{self.name}' has no partner in it, as doublets have"
+            hint = "Pair it in PAIRS, exclude it, or leave it to a part with nucmodel=4by4."
+            raise self.refuse("nucmodel", told, hint)
+        return np.array([(a, b) for a, b in own.items() if b is not None and a < b], np.int64).ravel()
+
+    @property
+    def columns(self) -> str:
+        """Its columns as text, of doublets in pairs."""
+        return columns_text("doublet" if self.doublet else self.datatype, self.sites)
 
     @property
     def codon(self) -> bool:

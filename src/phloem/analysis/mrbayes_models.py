@@ -6,10 +6,13 @@ support, and errors name the line of what holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from phloem.analysis.mrbayes_divisions import NUCLEOTIDES, Division
+from phloem.model.nucleotide import PAIRS
 
 _MATRICES = {
     "poisson": "Poisson", "equalin": "Poisson", "jones": "JTT", "dayhoff": "Dayhoff", "mtrev": "mtREV",
@@ -17,7 +20,6 @@ _MATRICES = {
     "blossum": "Blosum62", "lg": "LG", "gtr": "GTR20",
 }  # fmt: skip
 _NOT_YET = {
-    ("nucmodel", "doublet"): "Choose nucmodel=4by4; stems are then sites like others.",
     ("rates", "adgamma"): "Choose rates=gamma: here the rates of neighbouring sites are independent.",
     ("rates", "kmixture"): "Choose rates=gamma, or a model with +R4 by --model.",
     ("omegavar", "m10"): "Choose omegavar=equal, ny98 or m3.",
@@ -29,6 +31,9 @@ _NOT_YET = {
     ("statefrmod", "mixed"): "Choose statefrmod=stationary.",
     ("brlenspr", "fixed"): "Leave it out: branch lengths are sampled.",
 }
+_NUCLEOTIDES = {"1": "F81", "2": "HKY", "mixed": "MIXED", "6": "GTR"}
+_DOUBLETS = {"1": "SH94", "2": "SH94K", "mixed": "SH94MIXED", "6": "SH94GTR"}
+_OF_STATES = ("omega", "statefreq", "pinvar")  # not shared by nucleotides, doublets and codons
 _OF_CLASSES = ("ny98omega1pr", "ny98omega3pr", "m3omegapr", "codoncatfreqs")
 CLASSES_OF_OMEGA = ("omega_1", "omega_3", "omegas", "mixture_weights")
 LINKED = {  # MrBayes' name of a parameter → phloem's
@@ -71,10 +76,11 @@ def check_supported(division: Division) -> None:
         hint = _NOT_YET.get((option, word))
         if hint is not None and concerns.get(option, True):
             raise division.refuse(option, f"{option}={word} is not supported yet", hint)
-    if codon and (nst := division.value("nst").word.lower()) in ("6", "mixed"):
-        raise division.refuse(
-            "nst", f"codon models with nst={nst} are not supported", "Choose nst=2 or nst=1."
-        )
+    if codon and division.value("nst").word.lower() == "mixed":
+        raise division.refuse("nst", "codon models with nst=mixed are not supported", "Choose nst=6 or 2.")
+    if codon and division.value("nst").word == "6" and division.value("omegavar").word != "equal":
+        told = "classes of omega with nst=6 are not supported"
+        raise division.refuse("omegavar", told, "Choose omegavar=equal, or nst=2.")
     if division.datatype == "standard" and division.value("symdirihyperpr").word == "fixed":
         (word, *_) = division.value("symdirihyperpr").arguments or ("",)
         if word.lower() not in ("infinity", "-1", "-1.0"):
@@ -101,7 +107,8 @@ class _Builder:
     def note(self, kind: str, option: str, *more: object) -> None:
         """The model has this parameter; its prior is what the option says."""
         division = "nucleotide" if self.d.datatype in NUCLEOTIDES else self.d.datatype
-        self.kinds[kind] = (division, self.d.codon, str(self.d.value(option)).lower(), *more)
+        word = self.d.value("nucmodel").word if kind in _OF_STATES and division == "nucleotide" else ""
+        self.kinds[kind] = (division, word, str(self.d.value(option)).lower(), *more)
         if self.d.value(option).word != "fixed":
             self.free.add(kind)
 
@@ -153,7 +160,7 @@ class _Builder:
         return f"+{suffix}{categories}" + self.fixed("shapepr", 1)
 
     def covarion(self) -> str:
-        if self.d.value("covarion").word != "yes" or self.d.codon:
+        if self.d.value("covarion").word != "yes" or self.d.codon or self.d.doublet:
             return ""
         if self.d.datatype not in (*NUCLEOTIDES, "protein"):
             return ""
@@ -178,38 +185,51 @@ class _Builder:
             if words and "equal".startswith(words[0]):
                 return "+FQ"
             if words and "empirical".startswith(words[0]):
-                counted = ",".join(f"{x:.10g}" for x in self.counted(self.pool))
+                shares = np.array(self.counted(self.pool))
+                shares = np.outer(shares, shares).ravel() if self.d.doublet else shares
+                counted = ",".join(f"{x:.10g}" for x in shares)
                 return f"+F1X4{{{counted}}}" if self.d.codon else f"+F{{{counted}}}"
             return "+F" + self.fixed("statefreqpr", n_states)
         self.shared_prior("frequencies", "statefreqpr", n_states)
         return "+FO"
 
-    def nucleotides(self) -> str:
+    def nucleotides(self, names: Mapping[str, str], n_states: int) -> str:
+        """names: of the models by LSET NST."""
         nst = self.d.value("nst").word.lower()
         if nst == "1":
-            name = "F81"
+            name = names[nst]
         elif nst == "2":
-            name = "HKY" + self.fixed("tratiopr", 1)
+            name = names[nst] + self.fixed("tratiopr", 1)
             self.note("tratio", "tratiopr")
             if self.d.value("tratiopr").word == "beta":
                 self.prior("kappa", "tratiopr", "beta", 2)
         elif nst == "mixed":
-            name = "MIXED"
+            name = names[nst]
             self.note("revmat", "revratepr", nst)
             if self.d.value("revratepr").word != "symdir":
                 raise self.d.refuse("revratepr", "revratepr is symdir(number)", "Write symdir(1).")
             self.prior("rates", "revratepr", "dirichlet", 1)
         else:
-            name = "GTR" + self.fixed("revmatpr", 6)
-            self.note("revmat", "revmatpr")
-            if self.d.value("revmatpr").word == "dirichlet":
-                self.shared_prior("rates", "revmatpr", 6)
-        return name + self.frequencies(4)
+            name = names["6"] + self.fixed("revmatpr", 6)
+            self.rates_of_pairs()
+        return name + self.frequencies(n_states)
+
+    def rates_of_pairs(self) -> None:
+        """The six exchangeabilities of nucleotides."""
+        self.note("revmat", "revmatpr")
+        if self.d.value("revmatpr").word == "dirichlet":
+            self.shared_prior("rates", "revmatpr", 6)
 
     def codons(self, n_states: int) -> str:
         name, values = self.omegas()
         if self.d.value("nst").word == "1":
             values.append("kappa=1")
+        elif self.d.value("nst").word == "6":
+            name += "GTR"
+            if self.d.value("revmatpr").word == "fixed":
+                rates = np.array(self.d.numbers("revmatpr", 6))
+                values += [f"rate_{pair}={x:g}" for pair, x in zip(PAIRS, rates[:-1] / rates[-1])]
+            self.rates_of_pairs()
         else:
             if self.d.value("tratiopr").word == "fixed":
                 values.append(f"kappa={self.d.numbers('tratiopr', 1)[0]:g}")
@@ -314,7 +334,7 @@ def division_model(
     if division.codon:
         text = build.codons(n_codons)
     elif division.datatype in NUCLEOTIDES:
-        text = build.nucleotides()
+        text = build.nucleotides(_DOUBLETS, 16) if division.doublet else build.nucleotides(_NUCLEOTIDES, 4)
     else:
         text = build.protein() if division.datatype == "protein" else build.standard()
     text += build.covarion() + build.rates() + build.coding()

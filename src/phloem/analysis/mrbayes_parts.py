@@ -7,7 +7,6 @@ from typing import Any
 
 from phloem.analysis.mrbayes_divisions import Division
 from phloem.analysis.mrbayes_models import CLASSES_OF_OMEGA, LINKED, DivisionModel
-from phloem.data.sites import format_sites
 
 _OF_NUMBER = {name: number for number, names in LINKED.items() for name in names}
 _OF_NUMBER |= dict.fromkeys(CLASSES_OF_OMEGA, "omega")
@@ -70,10 +69,11 @@ def link_texts(divisions: Sequence[Division], models: Sequence[DivisionModel], g
 
 def part_line(division: Division, model: str) -> str:
     """A line of a partition list, with the data type before the columns."""
-    word, of_codons = _TYPES[division.datatype], division.of_codons()
-    if of_codons:
-        word = f"{'CODON' if division.codon else 'NT2AA'}{of_codons['genetic_code']}"
-    return f"{model}, {division.name} = {word}, {format_sites(division.sites)}"
+    word, of_columns = _TYPES[division.datatype], division.of_columns()
+    if "genetic_code" in of_columns:
+        word = f"{'CODON' if division.codon else 'NT2AA'}{of_columns['genetic_code']}"
+    word = "DOUBLET" if division.doublet else word
+    return f"{model}, {division.name} = {word}, {division.columns}"
 
 
 def length_options(divisions: Sequence[Division]) -> tuple[str, list[str], list[str]]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from phloem.analysis.mrbayes_divisions import Division, Setting
+from phloem.data.doublets import parse_pairs
 from phloem.data.partition import Subset
 from phloem.data.sites import format_sites, parse_sites
 from phloem.errors import InputError, count_of
@@ -32,6 +33,7 @@ class Sets:
     excluded: set[int] = field(default_factory=set)
     deleted: set[int] = field(default_factory=set)
     ordered: set[int] = field(default_factory=set)
+    partner: dict[int, int] = field(default_factory=dict)
     constraints: dict[str, tuple[str, list[list[str]], MrBayesCommand]] = field(default_factory=dict)
     outgroup: str | None = None
 
@@ -57,6 +59,8 @@ class Sets:
             self.excluded = self.excluded | columns if name == "exclude" else self.excluded - columns
         elif name == "ctype":
             self.set_type(command)
+        elif name == "pairs":
+            self.pair(command)
         elif name == "taxset":
             head, rest = _split(command, words, "=")
             self.taxsets[folded(_name(command, head))] = self.members(command, rest)
@@ -81,6 +85,19 @@ class Sets:
         except InputError as error:
             error.file, error.line, error.site = command.file, command.line, None
             raise
+
+    def pair(self, command: MrBayesCommand) -> None:
+        """PAIRS a:b, c:d, …: columns that face each other in a stem."""
+        text = " ".join(w.text for w in command.words)
+        try:
+            pairs = parse_pairs(text, self.characters.n_sites).reshape(-1, 2).tolist()
+        except InputError as error:
+            error.file, error.line, error.site = command.file, command.line, None
+            raise
+        for a, b in pairs:
+            if twice := [c + 1 for c in (a, b) if c in self.partner]:
+                raise command.error(f"column {twice[0]} pairs more than once", "Give it one partner.")
+            self.partner |= {a: b, b: a}
 
     def set_type(self, command: MrBayesCommand) -> None:
         head, rest = _split(command, command.words, ":")
@@ -171,7 +188,7 @@ class Sets:
             raise InputError(
                 f"all columns of part '{division.name}' are excluded", file=self.characters.source.file
             )
-        return replace(division, sites=kept)
+        return replace(division, sites=kept, partner=self.partner)
 
     def options(self, topology: Setting | None) -> dict[str, Any]:
         """Options of `phloem mcmc` about taxa and characters. topology: what PRSET TOPOLOGYPR says."""

@@ -13,7 +13,7 @@ from phloem.analysis.model_file import file_of_model, model_string, require_gamm
 from phloem.analysis.outputs import STDOUT, check_outputs, write_json
 from phloem.analysis.provenance import provenance
 from phloem.data.alignment import Alignment
-from phloem.data.alphabet import STANDARD_SYMBOLS, Alphabet, alphabet, canonical_kind
+from phloem.data.alphabet import STANDARD_SYMBOLS, Alphabet, alphabet, canonical_kind, columns_of
 from phloem.errors import InputError, in_file, require_seed
 from phloem.hardware.limits import require_memory
 from phloem.io.alignment_text import format_fasta, format_phylip
@@ -137,7 +137,7 @@ def run_simulation(settings: SimulationSettings) -> SimulationResult:
 def _require_memory(tree: Tree, sites: int, states: Alphabet) -> None:
     """InputError where the sites do not fit: states of all nodes, codes and text of the tips, two numbers
     a site."""
-    width = 1 + 2 * (states.kind == "codon")
+    width = columns_of(states.kind)
     need = sites * (tree.n_nodes + (1 + width) * tree.n_tips + 16)
     require_memory(f"{sites:,} sites of {tree.n_tips:,} taxa", need, "Ask for fewer --sites, several times.")
 

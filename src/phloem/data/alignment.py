@@ -11,7 +11,8 @@ import numpy as np
 from phloem.data.alphabet import Alphabet
 from phloem.data.coding import CodedCharacters, code_characters, code_type
 from phloem.data.codons import code_codons
-from phloem.data.sites import format_sites, parse_sites
+from phloem.data.doublets import code_doublets, columns_text, parse_pairs
+from phloem.data.sites import parse_sites
 from phloem.errors import InputError
 
 Ambiguity = Literal["partial", "missing"]
@@ -22,8 +23,8 @@ StopCodons = Literal["error", "mask"]
 class Coding:
     """How a file's characters become states.
 
-    datatype: dna, rna, protein, codon, binary, standard, or an Alphabet; None takes what the file says, or
-        guesses. genetic_code: NCBI number, for codons.
+    datatype: dna, rna, protein, codon, doublet, binary, standard, or an Alphabet; None takes what the file
+        says, or guesses. genetic_code: NCBI number, for codons.
     stop_codons: "error", or "mask" for missing data.
     ambiguity: partly ambiguous characters as sets of states ("partial") or as "missing".
     """
@@ -117,7 +118,7 @@ def alignment_from_matrix(
     A value below 256 is a character (Latin-1); a value in `sets` is a set of characters, such as "AC" for
     {AC}. ambiguity: partly ambiguous characters as sets of states, or as missing. stop_codons: an error, or
     masked as missing. sites: columns to keep, of nucleotides in the case of codons, as text for `parse_sites`
-    or as ascending 0-based numbers.
+    or as ascending 0-based numbers; of doublets pairs, as text for `parse_pairs` or two numbers after two.
     Raises InputError naming taxon and site for duplicate names, unknown characters, stop codons and a number
     of columns that makes no codons.
     """
@@ -129,10 +130,11 @@ def alignment_from_matrix(
         raise InputError("the alignment has no characters", file=source, hint="Check the file, or NCHAR.")
     columns = np.arange(matrix.shape[1])
     if sites is not None:
-        columns = sites if isinstance(sites, np.ndarray) else parse_sites(sites, matrix.shape[1])
+        read = parse_pairs if alphabet.kind == "doublet" else parse_sites
+        columns = sites if isinstance(sites, np.ndarray) else read(sites, matrix.shape[1])
         matrix = matrix[:, columns]
-        sites = sites if isinstance(sites, str) else format_sites(sites)
-    code = code_codons if alphabet.kind == "codon" else code_characters
+        sites = sites if isinstance(sites, str) else columns_text(alphabet.kind, sites)
+    code = {"codon": code_codons, "doublet": code_doublets}.get(alphabet.kind, code_characters)
     coded = code(names, matrix, columns, alphabet, sets or {}, ambiguity, stop_codons)
     choices = _settings(alphabet, coded, ambiguity, stop_codons, sites)
     return Alignment(names, alphabet, np.ascontiguousarray(coded.codes), coded.state_sets, source, choices)

@@ -32,17 +32,19 @@ _SYNONYMS = {
     "nt2aa": TRANSLATED, "bin": "binary", "restriction": "binary", "morph": "standard",
     "morphology": "standard",
 }  # fmt: skip
-KINDS = ("dna", "rna", "protein", "codon", "binary", "standard", "custom")
+KINDS = ("dna", "rna", "protein", "codon", "doublet", "binary", "standard", "custom")
+
+_COLUMNS = {"codon": 3, "doublet": 2}
 
 
 @dataclass(frozen=True)
 class Alphabet:
     """A state space of S states.
 
-    kind: dna | rna | protein | codon | binary | standard | custom.
+    kind: dna | rna | protein | codon | doublet | binary | standard | custom.
     states: S symbols in phloem's order (docs/architecture.md).
     characters: every accepted character (upper case where case does not matter) → indices of the states it
-        allows. For codons: the nucleotide characters, → indices into A, C, G, T.
+        allows. For codons and doublets: the nucleotide characters, → indices into A, C, G, T.
     genetic_code: NCBI number, for codons.
     case_sensitive: whether `a` and `A` are different characters.
     """
@@ -56,6 +58,11 @@ class Alphabet:
     @property
     def n_states(self) -> int:
         return len(self.states)
+
+
+def columns_of(kind: str) -> int:
+    """Columns of a file that one character of this kind takes: 3 of a codon, 2 of a doublet."""
+    return _COLUMNS.get(kind, 1)
 
 
 def canonical_kind(kind: str) -> str:
@@ -87,6 +94,8 @@ def alphabet(kind: str, genetic_code: int = 1, symbols: Iterable[str] | None = N
         return Alphabet(kind, tuple(AMINO_ACIDS), _characters(AMINO_ACIDS, _AMINO_AMBIGUITY))
     if kind == "codon":
         return Alphabet(kind, ncbi_code(genetic_code).sense_codons, nucleotide_characters(), genetic_code)
+    if kind == "doublet":
+        return Alphabet(kind, tuple(a + b for a in "ACGT" for b in "ACGT"), nucleotide_characters())
     if kind == "binary":
         return Alphabet(kind, ("0", "1"), _characters("01", {}))
     if kind == "custom" and symbols is None:

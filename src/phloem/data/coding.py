@@ -126,6 +126,25 @@ def code_characters(
     return CodedCharacters(look_up[matrix], table, n_ambiguous, n_masked)
 
 
+def nucleotide_masks(
+    taxa: tuple[str, ...],
+    matrix: np.ndarray,
+    columns: np.ndarray,
+    alphabet: Alphabet,
+    sets: Mapping[int, str],
+) -> np.ndarray:
+    """(T, L) uint8, bit i set where nucleotide i of A, C, G, T is allowed."""
+    values = used_characters(matrix)
+    table = np.zeros(max(256, int(values[-1]) + 1), np.uint8)
+    for value in values:
+        allowed = allowed_states(alphabet, int(value), sets)
+        if allowed is None:
+            row, column = first_position(matrix, value)
+            raise unknown_character(alphabet, int(value), sets, taxa[row], int(columns[column]) + 1)
+        table[value] = sum(1 << nucleotide for nucleotide in allowed)
+    return table[matrix]
+
+
 def guess_datatype(matrix: np.ndarray) -> str:
     """dna, rna, binary, standard or protein, from a (T, L) matrix of character values.
 

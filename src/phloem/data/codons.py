@@ -9,11 +9,10 @@ import numpy as np
 from phloem.data.alphabet import Alphabet
 from phloem.data.coding import (
     CodedCharacters,
-    allowed_states,
     code_type,
     first_position,
+    nucleotide_masks,
     number_sets,
-    unknown_character,
     used_characters,
 )
 from phloem.data.genetic_code import CODONS
@@ -44,7 +43,7 @@ def code_codons(
             site=int(columns[-1]) + 1,
             hint="Choose the coding columns (--sites 1-…), or check the reading frame.",
         )
-    masks = _nucleotide_masks(taxa, matrix, columns, alphabet, sets)
+    masks = nucleotide_masks(taxa, matrix, columns, alphabet, sets)
     triplets = masks[:, 0::3].astype(np.uint16) << 8
     triplets |= masks[:, 1::3].astype(np.uint16) << 4
     triplets |= masks[:, 2::3]
@@ -74,25 +73,6 @@ def triplet_states(triplets: np.ndarray, alphabet: Alphabet) -> np.ndarray:
     third, second, first = bits[:, 0:4], bits[:, 4:8], bits[:, 8:12]
     cube = first[:, :, None, None] & second[:, None, :, None] & third[:, None, None, :]
     return cube.reshape(len(triplets), 64)[:, sense]
-
-
-def _nucleotide_masks(
-    taxa: tuple[str, ...],
-    matrix: np.ndarray,
-    columns: np.ndarray,
-    alphabet: Alphabet,
-    sets: Mapping[int, str],
-) -> np.ndarray:
-    """(T, L) uint8, bit i set where nucleotide i of A, C, G, T is allowed."""
-    values = used_characters(matrix)
-    table = np.zeros(max(256, int(values[-1]) + 1), np.uint8)
-    for value in values:
-        allowed = allowed_states(alphabet, int(value), sets)
-        if allowed is None:
-            row, column = first_position(matrix, value)
-            raise unknown_character(alphabet, int(value), sets, taxa[row], int(columns[column]) + 1)
-        table[value] = sum(1 << nucleotide for nucleotide in allowed)
-    return table[matrix]
 
 
 def _stop_codon(taxon: str, codon: int, triplet: int, columns: np.ndarray, within: bool) -> InputError:

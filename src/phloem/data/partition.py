@@ -14,6 +14,7 @@ from phloem.errors import InputError, require_choice
 
 Unassigned = Literal["error", "drop"]
 _OF_TRIPLETS = ("codon", TRANSLATED)
+_OF_NUCLEOTIDES = (*_OF_TRIPLETS, "doublet")
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +22,11 @@ class Subset:
     """Columns that share a data type and a site model.
 
     name: unique in its scheme, whatever its case. sites: int64, 0-based columns of the file, ascending,
-    each once; for codons the nucleotides' columns, three after three a codon.
+    each once; for codons the nucleotides' columns, three after three a codon; for doublets two after two a
+    pair, in any order.
     model_text: the model as the partition file writes it, None where it names none.
-    datatype: dna, rna, protein, codon, translated, binary or standard where the file says so, else None (the
-    model, the alignment or the user decides). genetic_code: NCBI number, where the file gives one.
+    datatype: dna, rna, protein, codon, translated, doublet, binary or standard where the file says so, else
+    None (the model, the alignment or the user decides). genetic_code: NCBI number, where the file gives one.
     n_states: of standard data, where the model's name says it (RAxML's MULTI5_MK), else None.
     line: 1-based line of the partition file.
     """
@@ -83,7 +85,7 @@ def make_scheme(
         taken = subset.sites[owner[subset.sites] >= 0]
         if len(taken):
             other = subsets[owner[taken[0]]]
-            both = taken[owner[taken] == owner[taken[0]]]
+            both = np.sort(taken[owner[taken] == owner[taken[0]]])
             raise InputError(
                 f"columns {format_sites(both)} are in '{other.name}' and in '{subset.name}'",
                 file=file,
@@ -123,7 +125,7 @@ def with_declared_datatypes(scheme: Scheme, declared: Scheme) -> Scheme:
             )
         expected = found[0] if found else subset.datatype
         if subset.datatype not in (None, expected) and (
-            subset.datatype not in _OF_TRIPLETS or expected != "dna"
+            subset.datatype not in _OF_NUCLEOTIDES or expected not in ("dna", "rna")
         ):
             raise InputError(
                 f"'{subset.name}' is {subset.datatype}, and its columns are declared as {expected}",
@@ -161,6 +163,7 @@ def _check_columns(subset: Subset, n_sites: int, file: str | None) -> None:
             line=subset.line,
             hint="Give it columns, or delete it.",
         )
+    sites = np.sort(sites) if subset.datatype == "doublet" else sites
     if sites.dtype != np.int64 or (np.diff(sites) <= 0).any() or sites[0] < 0:
         raise InputError(f"the columns of '{subset.name}' are not ascending numbers", file=file)
     if sites[-1] >= n_sites:

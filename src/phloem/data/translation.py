@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from phloem.data.alignment import Alignment
-from phloem.data.alphabet import alphabet
+from phloem.data.alphabet import alphabet, columns_of
 from phloem.data.coding import code_type, number_sets
 from phloem.data.genetic_code import genetic_code
 
@@ -28,6 +28,11 @@ def translated(codons: Alignment) -> Alignment:
     codes = np.asarray(numbers, code_type(len(table)))[codons.codes]
     settings = {**codons.settings, "datatype": amino.kind, BY: number}
     return replace(codons, alphabet=amino, codes=codes, state_sets=table, settings=settings)
+
+
+def columns_of_site(alignment: Alignment) -> int:
+    """Columns of the file that a site takes."""
+    return 3 if reads_codons(alignment) else columns_of(alignment.alphabet.kind)
 
 
 def reads_codons(alignment: Alignment) -> bool:

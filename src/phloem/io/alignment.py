@@ -11,6 +11,7 @@ import numpy as np
 from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, alignment_from_matrix
 from phloem.data.alphabet import STANDARD_SYMBOLS, TRANSLATED, Alphabet, alphabet, canonical_kind
 from phloem.data.coding import guess_datatype, highest_symbol
+from phloem.data.doublets import parse_pairs
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
 from phloem.data.sites import parse_sites
 from phloem.data.translation import reads_codons, translated
@@ -57,13 +58,14 @@ def read_alignment(
 ) -> Alignment:
     """Read an alignment from FASTA, PHYLIP, NEXUS or BEAST XML, gzip-compressed or not; the content tells.
 
-    datatype: dna, rna, protein, codon, translated (nucleotides, as the amino acids of their codons), binary,
-        standard, or an Alphabet of your own; None takes what a NEXUS file says, or guesses
-        (settings["datatype_guessed"]).
+    datatype: dna, rna, protein, codon, translated (nucleotides, as the amino acids of their codons),
+        doublet (pairs of columns, which sites names), binary, standard, or an Alphabet of your own; None
+        takes what a NEXUS file says, or guesses (settings["datatype_guessed"]).
     genetic_code: NCBI number, for codons and their translation. stop_codons: "error", or "mask" for missing
         data.
     ambiguity: partly ambiguous characters as sets of states ("partial") or as "missing".
-    sites: columns to keep, as in "1-11028", "1-900\\3", "1-10,20-30", or a CHARSET of the file.
+    sites: columns to keep, as in "1-11028", "1-900\\3", "1-10,20-30", or a CHARSET of the file; of doublets
+        as in "5:70, 6-9:69-66".
     block: which DATA or CHARACTERS block of a NEXUS file, by title or number, where it has several, or
         which alignment of a BEAST file, by id.
     phylip_layout: sequential, interleaved, strict-sequential or strict-interleaved, where several fit.
@@ -245,7 +247,9 @@ def _alignment(characters: CharacterRows, coding: Coding, sites: str | np.ndarra
     try:
         text = sites if isinstance(sites, str) else None
         columns = None if isinstance(sites, str) else sites
-        if text is not None:
+        if _is_doublet(coding.datatype):
+            columns = _pairs(characters, text) if columns is None else columns
+        elif text is not None:
             columns = parse_sites(text, characters.n_sites, characters.charsets)
         states = _alphabet(characters, coding, columns)
         alignment = alignment_from_matrix(
@@ -264,6 +268,19 @@ def _alignment(characters: CharacterRows, coding: Coding, sites: str | np.ndarra
     if text is not None:
         settings["sites"] = text
     return replace(alignment, settings=settings)
+
+
+def _is_doublet(datatype: str | Alphabet | None) -> bool:
+    if isinstance(datatype, Alphabet):
+        return datatype.kind == "doublet"
+    return datatype is not None and canonical_kind(datatype) == "doublet"
+
+
+def _pairs(characters: CharacterRows, text: str | None) -> np.ndarray:
+    if text is None:
+        message, hint = "which columns pair is not said", "Say it, as in --sites '5:70, 6-9:69-66'."
+        raise InputError(message, hint=hint)
+    return parse_pairs(text, characters.n_sites)
 
 
 def _alphabet(characters: CharacterRows, coding: Coding, columns: np.ndarray | None) -> Alphabet:

@@ -10,8 +10,9 @@ from typing import Literal
 import numpy as np
 
 from phloem.data.alignment import Alignment
-from phloem.data.alphabet import Alphabet
+from phloem.data.alphabet import Alphabet, columns_of
 from phloem.data.codons import triplet_states
+from phloem.data.doublets import pair_states
 from phloem.errors import InputError
 from phloem.io.character_rows import CharacterRow, CharacterRows, character_matrix, check_names, n_cells
 from phloem.io.nexus import warn_of_line
@@ -335,7 +336,7 @@ def _refuse_sets(alignment: Alignment, symbols: list[str], wide: list[int]) -> N
 def _symbols(alignment: Alignment) -> list[str]:
     """The text of every code."""
     alphabet = alignment.alphabet
-    width = 3 if alphabet.kind == "codon" else 1
+    width = columns_of(alphabet.kind)
     for state in alphabet.states:
         if len(state) != width or not state.isascii() or not state.isprintable() or _RESERVED & set(state):
             raise InputError(
@@ -347,8 +348,8 @@ def _symbols(alignment: Alignment) -> list[str]:
 
 
 def _set_symbol(alphabet: Alphabet, allowed: np.ndarray) -> str:
-    if alphabet.kind == "codon":
-        return _ambiguous_codon(alphabet, allowed)
+    if alphabet.kind in ("codon", "doublet"):
+        return _ambiguous_word(alphabet, allowed)
     states = tuple(np.flatnonzero(allowed).tolist())
     for character, members in alphabet.characters.items():
         if members == states:
@@ -356,15 +357,17 @@ def _set_symbol(alphabet: Alphabet, allowed: np.ndarray) -> str:
     return "{" + "".join(alphabet.states[state] for state in states) + "}"
 
 
-def _ambiguous_codon(alphabet: Alphabet, allowed: np.ndarray) -> str:
-    """The triplet of IUPAC letters that allows exactly these sense codons."""
-    masks = np.zeros(3, int)
+def _ambiguous_word(alphabet: Alphabet, allowed: np.ndarray) -> str:
+    """The IUPAC letters that allow exactly these sense codons, or doublets."""
+    masks = np.zeros(columns_of(alphabet.kind), int)
     for state in np.flatnonzero(allowed):
         masks |= [1 << "ACGT".index(letter) for letter in alphabet.states[state]]
-    triplet = np.array([masks[0] << 8 | masks[1] << 4 | masks[2]])
-    if not np.array_equal(triplet_states(triplet, alphabet)[0], allowed):
+    word = np.array([sum(int(mask) << 4 * k for k, mask in enumerate(masks[::-1]))])
+    stands_for = pair_states(word) if alphabet.kind == "doublet" else triplet_states(word, alphabet)
+    if not np.array_equal(stands_for[0], allowed):
         names = ", ".join(alphabet.states[state] for state in np.flatnonzero(allowed))
-        raise InputError(f"no ambiguous codon stands for {names}", hint="Use single codons or missing data.")
+        hint = "Use single ones or missing data."
+        raise InputError(f"no ambiguous {alphabet.kind} stands for {names}", hint=hint)
     letters: dict[tuple[int, ...], str] = {}
     for letter, members in alphabet.characters.items():
         letters.setdefault(members, letter)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from phloem.data.alignment import Alignment
+from phloem.data.alphabet import columns_of
 from phloem.data.coding import FIRST_SET
 from phloem.errors import InputError, count_of
 from phloem.io.alignment_text import sequence_texts
@@ -26,7 +27,7 @@ from phloem.io.nexus_names import (
 from phloem.io.source_text import SourceText
 from phloem.tree.match import folded
 
-_WRITTEN_DATATYPES = {"codon": "dna", "binary": "standard", "custom": "standard"}
+_WRITTEN_DATATYPES = {"codon": "dna", "doublet": "dna", "binary": "standard", "custom": "standard"}
 
 
 def read_nexus_characters(
@@ -226,7 +227,7 @@ def format_nexus(alignment: Alignment, foreign: Sequence[Block] = ()) -> str:
     if any(not taxon for taxon in alignment.taxa):
         raise InputError("a taxon has no name", hint="Name every taxon.")
     texts = sequence_texts(alignment, with_sets=True)
-    n_sites = alignment.n_sites * (3 if kind == "codon" else 1)
+    n_sites = alignment.n_sites * columns_of(kind)
     symbols = ""
     if kind in ("standard", "binary", "custom"):
         symbols = f' symbols="{"".join(alignment.alphabet.states)}"'

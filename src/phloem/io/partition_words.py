@@ -11,7 +11,7 @@ from phloem.errors import InputError, count_of
 _DATATYPES = {
     "DNA": "dna", "NT": "dna", "NUCLEOTIDE": "dna", "RNA": "rna", "PROT": "protein", "AA": "protein",
     "PROTEIN": "protein", "BIN": "binary", "BINARY": "binary", "MULTI": "standard", "MORPH": "standard",
-    "STANDARD": "standard",
+    "STANDARD": "standard", "DOUBLET": "doublet",
 }  # fmt: skip
 _CODON = re.compile(r"(CODON|NT2AA|TRANSLATED)(\d{1,2})?")
 _MULTI = re.compile(r"MULTI(\d{1,3})_(MK|GTR)(?![A-Za-z])(.*)", re.IGNORECASE)  # of RAxML-NG

@@ -3,6 +3,7 @@
 A list has a line for each subset, MODEL or data type first:
     GTR+G, gene1 = 1-500, 700-900\\3
     DNA, gene2 = 501-699
+    DOUBLET, stems = 700:760, 701-709:759-751
 NEXUS has named sets of columns, and a command that gives each a model (IQ-TREE) or only lists them:
     begin sets;    charset a = 1-100\\3 201-.;  charset b = CODON2, 101-200;
                    charpartition p = GTR{1,2,1,1,2}+G:a, GY94:b;    end;
@@ -24,6 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from phloem.data.doublets import names_pairs, parse_pairs
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme
 from phloem.data.sites import parse_sites, parse_sites_once
 from phloem.errors import InputError, count_of
@@ -59,6 +61,11 @@ class _Columns:
         if named is not None:
             text, line = self.charsets[named], self.lines.get(named, line)
         with _at_line(line):
+            paired, kind, _ = _without_type(text.strip())
+            if names_pairs(paired) and kind in (None, "doublet"):
+                return Subset(name, parse_pairs(paired, self.n_sites), None, "doublet", line=line)
+            if kind == "doublet":
+                raise _no_pairs(name)
             text, kind, code = self._typed(text.strip())
             plain = {key: _without_type(value)[0] for key, value in self.charsets.items()}
             parse = parse_sites_once if once else parse_sites
@@ -207,12 +214,19 @@ def _with_model(subset: Subset, model: str) -> Subset:
     if found is None:
         return replace(subset, model_text=model)
     kind, code = found
+    if kind == "doublet" and subset.datatype is None:
+        raise _no_pairs(subset.name)
     if subset.datatype not in (None, kind):
         raise InputError(
             f"'{subset.name}' is {subset.datatype} by its set and {kind} by its partition",
             hint="Correct one of them.",
         )
     return replace(subset, datatype=kind, genetic_code=code or subset.genetic_code)
+
+
+def _no_pairs(name: str) -> InputError:
+    told = f"which columns of '{name}' pair is not said"
+    return InputError(told, hint="Write pairs, as in 'DOUBLET, stems = 5:70, 6-9:69-66'.")
 
 
 def _split_outside_braces(text: str, separator: str) -> tuple[str, str | None]:

@@ -131,11 +131,13 @@ class PartitionedLikelihood:
 
     @property
     def length_unit(self) -> str:
-        """What branch lengths count expected changes per: nucleotides where codons stand beside others."""
-        if any(p.site_length != 1 for p in self.part_models):
-            return "nucleotide site; a codon is three"
+        """What branch lengths count expected changes per: nucleotides where codons or doublets stand beside
+        others."""
         kinds = {p.alignment.alphabet.kind for p in self.parts}
-        return "codon" if kinds == {"codon"} else "site"
+        if any(p.site_length != 1 for p in self.part_models):
+            words = {"codon": "a codon is three", "doublet": "a doublet is two"}
+            return "; ".join(["nucleotide site", *(told for kind, told in words.items() if kind in kinds)])
+        return kinds.pop() if kinds in ({"codon"}, {"doublet"}) else "site"
 
     @property
     def branch_names(self) -> tuple[str, ...]:

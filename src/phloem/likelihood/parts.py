@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from phloem.data.alignment import Alignment
+from phloem.data.alphabet import columns_of
 from phloem.data.patterns import SitePatterns, site_patterns
 from phloem.density.parameterisation import PartModel
 from phloem.errors import InputError, ModelError, NumericalError, in_file
@@ -16,8 +17,6 @@ from phloem.model.model import Model
 from phloem.pruning.grid import Engine, OnRanks
 from phloem.pruning.interface import Problem
 from phloem.tree.layout import TreeLayout
-
-_CODON_SITES = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +79,8 @@ def make_parts(
 def part_models(parts: Sequence[Part]) -> tuple[PartModel, ...]:
     """What the blocks of the parts follow from.
 
-    Where codons stand beside other data, a shared branch length is per nucleotide: a codon is three.
+    Where codons or doublets stand beside other data, a shared branch length is per nucleotide: a codon is
+    three, a doublet two.
     """
     lengths = part_lengths([p.alignment.alphabet.kind for p in parts])
     return tuple(PartModel(p.name, p.model, p.alignment.n_sites, x) for p, x in zip(parts, lengths))
@@ -88,9 +88,8 @@ def part_models(parts: Sequence[Part]) -> tuple[PartModel, ...]:
 
 def part_lengths(kinds: Sequence[str]) -> list[float]:
     """How long a character of parts of these data types is, in the unit of branch lengths."""
-    codons = [kind == "codon" for kind in kinds]
-    mixed = any(codons) and not all(codons)
-    return [_CODON_SITES if mixed and codon else 1.0 for codon in codons]
+    columns = [columns_of(kind) for kind in kinds]
+    return [float(n) if len(set(columns)) > 1 else 1.0 for n in columns]
 
 
 def _in_order(alignment: Alignment, taxa: tuple[str, ...]) -> Alignment:

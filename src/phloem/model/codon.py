@@ -1,4 +1,4 @@
-"""Codon models: GY94 (M0) and MG94, with a rate ratio of transitions and one of nonsynonymous changes."""
+"""Codon models: GY94 (M0) and MG94, with rates of nucleotides and a ratio of nonsynonymous changes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from phloem.model.frequencies import CodonTable, EqualPositions, FrequencyModel, PositionFrequencies
+from phloem.model.nucleotide import NucleotideModel, nucleotide_names
 from phloem.model.record import Parameter, Values
 from phloem.model.substitution import (
     Gradient,
@@ -27,14 +28,15 @@ _TRANSITION[[0, 2, 1, 3], [2, 0, 3, 1]] = True
 class CodonChanges:
     """Which codons differ at one nucleotide, and how.
 
-    neighbour, transition, nonsynonymous: (S, S) bool. position: (S, S) codon position that differs.
-    target: (S, S) index in ACGT of the nucleotide arrived at. Both are 0 where codons are not neighbours.
+    neighbour, transition, nonsynonymous: (S, S) bool. position: (S, S) codon position that differs. source,
+    target: (S, S) index in ACGT of the nucleotide left and arrived at. 0 where codons are not neighbours.
     """
 
     neighbour: np.ndarray
     transition: np.ndarray
     nonsynonymous: np.ndarray
     position: np.ndarray
+    source: np.ndarray
     target: np.ndarray
 
     @staticmethod
@@ -45,13 +47,14 @@ class CodonChanges:
         position = np.where(neighbour, differs.argmax(2), 0)
         rows = np.arange(len(n))
         target = np.where(neighbour, n[rows[None, :], position], 0)
-        source = n[rows[:, None], position]
+        source = np.where(neighbour, n[rows[:, None], position], 0)
         acids = np.array(list(table.amino_acids))
         return CodonChanges(
             neighbour,
             neighbour & _TRANSITION[source, target],
             neighbour & (acids[:, None] != acids),
             position,
+            source,
             target,
         )
 
@@ -100,6 +103,50 @@ class GY94:
         r = self.changes.rates(kappa, omega)
         d_r, d_pi = reversible_adjoint(r, pi, d_rate_matrix, d_frequencies)
         return self.changes.gradient(kappa, omega, d_r) | self.frequencies.backpropagate(values, d_pi)
+
+
+@dataclass(frozen=True, eq=False)
+class GY94GTR:
+    """GY94 with a rate for every pair of nucleotides in place of κ: Q_ij ∝ r_xy ω^[nonsynonymous] π_j, x the
+    nucleotide of i that becomes y. MrBayes' codon model with nst=6."""
+
+    table: CodonTable
+    frequencies: FrequencyModel
+
+    @property
+    def n_states(self) -> int:
+        return len(self.table.codons)
+
+    @cached_property
+    def changes(self) -> CodonChanges:
+        return CodonChanges.of(self.table)
+
+    @cached_property
+    def _nucleotides(self) -> NucleotideModel:
+        return NucleotideModel(nucleotide_names()["GTR"], self.frequencies)
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        return Term("GY94GTR", (_omega(), *self._nucleotides.parameters)), self.frequencies.term
+
+    def _factors(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
+        """(S, S) rates of the nucleotides, 0 between codons that are no neighbours; and of ω."""
+        r, changes = self._nucleotides.exchangeability(values), self.changes
+        of_omega = np.where(changes.nonsynonymous, float(values["omega"]), 1.0)
+        return changes.neighbour * r[changes.source, changes.target], of_omega
+
+    def evaluate(self, values: Values) -> Process:
+        rates, of_omega = self._factors(values)
+        return reversible_process(rates * of_omega, self.frequencies.evaluate(values))
+
+    def backpropagate(self, values: Values, d_rate_matrix: np.ndarray, d_frequencies: np.ndarray) -> Gradient:
+        (rates, of_omega), pi = self._factors(values), self.frequencies.evaluate(values)
+        d_r, d_pi = reversible_adjoint(rates * of_omega, pi, d_rate_matrix, d_frequencies)
+        changes, by_pair = self.changes, np.zeros((4, 4))
+        np.add.at(by_pair, (changes.source, changes.target), d_r * of_omega * changes.neighbour)
+        result = {"omega": float(np.sum(d_r * rates * changes.nonsynonymous))}
+        of_rates = self._nucleotides.gradient_of_rates(by_pair)
+        return result | of_rates | self.frequencies.backpropagate(values, d_pi)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,9 @@ from phloem.model.amino_acid import (
     empirical_matrices,
     profile_mixtures,
 )
-from phloem.model.codon import GY94, MG94
+from phloem.model.codon import GY94, GY94GTR, MG94
 from phloem.model.codon_sites import BetaOmegas, CodonSites, FreeOmegas, NearlyNeutral, OmegaClasses
+from phloem.model.doublet import DoubletModel, doublet_names
 from phloem.model.frequencies import (
     BuiltInFrequencies,
     CodonTable,
@@ -70,11 +71,14 @@ def families(datatype: str, states: tuple[str, ...], table: CodonTable | None) -
         return _amino_acid_families()
     if table is not None:
         return _codon_families(table)
+    if datatype == "doublet":
+        return _doublet_families(states)
     return _state_families(states)
 
 
 _CODON_NAMES = {
     "GY94": ("GY94", "GY", "M0"),
+    "GY94GTR": ("GY94GTR", "GYGTR"),
     "MG94": ("MG94", "MG"),
     "MG94K": ("MG94K", "MGK", "MG94HKY85", "MG94XHKY85", "MG94×HKY85"),
 }
@@ -109,6 +113,7 @@ def datatypes_of(name: str) -> tuple[str, ...]:
         "protein": {*_amino_acid_families(), *FUSED_MATRICES, *profile_mixtures()},
         "codon": {alias for aliases in _CODON_NAMES.values() for alias in aliases}
         | {name.upper() for name in CODON_SITE_NAMES},
+        "doublet": set(_doublet_families(())),
         "standard": set(_state_families(("0", "1"))),
     }
     return tuple(kind for kind, known in names.items() if name.upper() in known)
@@ -161,15 +166,24 @@ def _empirical(matrix: EmpiricalMatrix) -> Family:
 
 def _codon_families(table: CodonTable) -> dict[str, Family]:
     gy = Family("GY94", lambda f: GY94(table, f), "F3X4", ANY_CODON_FREQUENCIES)
+    gtr = Family("GY94GTR", lambda f: GY94GTR(table, f), "F3X4", ANY_CODON_FREQUENCIES)
     mg = Family("MG94", lambda f: _mg94(table, f, False), "F3X4", POSITION_FREQUENCIES)
     mgk = Family("MG94K", lambda f: _mg94(table, f, True), "F3X4", POSITION_FREQUENCIES)
-    by_name = {"GY94": gy, "MG94": mg, "MG94K": mgk}
+    by_name = {"GY94": gy, "GY94GTR": gtr, "MG94": mg, "MG94K": mgk}
     return {alias: by_name[name] for name, aliases in _CODON_NAMES.items() for alias in aliases}
 
 
 def _mg94(table: CodonTable, frequencies: FrequencyModel, with_kappa: bool) -> MG94:
     assert isinstance(frequencies, PositionFrequencies | EqualPositions)
     return MG94(table, frequencies, with_kappa)
+
+
+def _doublet_families(states: tuple[str, ...]) -> dict[str, Family]:
+    def family(label: str, name: NucleotideModelName) -> Family:
+        return Family(label, lambda f: DoubletModel(label, name, f), "FO", ANY_STATE_FREQUENCIES)
+
+    every = Family("S16", lambda f: ReversibleModel("S16", states, f), "FO", ANY_STATE_FREQUENCIES)
+    return {alias: family(*found) for alias, found in doublet_names().items()} | {"S16": every}
 
 
 def _state_families(states: tuple[str, ...]) -> dict[str, Family]:
@@ -197,6 +211,7 @@ def _state_families(states: tuple[str, ...]) -> dict[str, Family]:
 def default_states(datatype: str, n_states: int | None) -> tuple[str, ...]:
     """State symbols where the caller gives none: 0 1 … 9 A B …, then numbers."""
     fixed = {"dna": NUCLEOTIDES, "rna": NUCLEOTIDES, "binary": ("0", "1"), "protein": AMINO_ACIDS}
+    fixed["doublet"] = tuple(a + b for a in NUCLEOTIDES for b in NUCLEOTIDES)
     if datatype in fixed:
         return fixed[datatype]
     if n_states is None or not 2 <= n_states <= 256:

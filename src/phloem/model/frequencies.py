@@ -14,6 +14,7 @@ from phloem.model.substitution import Gradient, Term
 
 NUCLEOTIDES = "ACGT"
 MAX_STEPS = 2000
+_NOTHING = 1e-6  # characters: a state that has no more of them on its way to none has none
 
 
 class FrequencyModel(Protocol):
@@ -168,6 +169,7 @@ def empirical_frequencies(codes: np.ndarray, state_sets: np.ndarray, weights: np
     Wholly missing characters are left out. A partly ambiguous character is shared among its states in
     proportion to their frequencies, repeated until the frequencies no longer change or 2,000 times: the EM
     algorithm for the maximum-likelihood estimate from independent characters (IQ-TREE takes eight steps).
+    What is on its way to 0 there is 0.
     Raises ModelError where nothing is observed.
     """
     sets, counts = _counted_sets(codes, state_sets, weights)
@@ -179,7 +181,8 @@ def empirical_frequencies(codes: np.ndarray, state_sets: np.ndarray, weights: np
         frequencies = updated
         if settled:
             break
-    return frequencies
+    kept = np.where(frequencies * counts.sum() < _NOTHING, 0.0, frequencies)
+    return kept / kept.sum()
 
 
 def codon_position_counts(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from phloem.errors import ModelError
 from phloem.model.families import default_states
@@ -20,7 +21,7 @@ from phloem.model.site_rates import GammaCategories, SiteRates, UniformRate
 from phloem.model.substitution import Term
 from phloem.model.suffixes import FrequencyData, rate_categories, roles
 
-DATATYPES = ("dna", "rna", "protein", "codon", "binary", "standard", "custom")
+DATATYPES = ("dna", "rna", "protein", "codon", "doublet", "binary", "standard", "custom")
 
 
 def parse_model(
@@ -58,7 +59,7 @@ def parse_model(
     order = [p.name for t in terms for p in t.parameters]
     if processes.fused:
         _check_fused(processes.mixture, site_rates, by_role["rate categories"])
-    return Model(
+    model = Model(
         mixture=processes.mixture,
         site_rates=site_rates,
         terms=(*terms, Term(asc)) if unseen else terms,
@@ -69,6 +70,8 @@ def parse_model(
         unseen=unseen,
         fused=processes.fused,
     )
+    _require_one_class(model, request.states)
+    return model
 
 
 def _request(datatype, n_states, states, codon_table, data, gamma) -> Request:
@@ -118,6 +121,28 @@ def _unseen(
         return everything, "+ASC"
     states = tuple(sorted(set(found)))
     return states, f"+ASC{{{','.join(request.states[i] for i in states)}}}"
+
+
+def _require_one_class(model: Model, states: Sequence[str]) -> None:
+    """ModelError where frequencies of 0 cut the other states into groups that no change connects: data with
+    states of two of them would have likelihood 0, or one that rounding makes."""
+    fixed = [np.asarray(p.value) for p in model.parameters if p.kind == "simplex" and p.value is not None]
+    if not any((value == 0).any() for value in fixed):
+        return
+    for process in model.evaluate(model.start_values()).processes:
+        there = np.flatnonzero(process.frequencies > 0)
+        rates = np.abs(process.rate_matrix[np.ix_(there, there)]) > 0
+        n, group = connected_components(rates, directed=False)
+        if n == 1:
+            continue
+        shown = np.asarray(states)[model.observed_state[there]]
+        listed = " and ".join(
+            ", ".join(dict.fromkeys(shown[group == k])) for k in np.argsort(-np.bincount(group))[:2]
+        )
+        raise ModelError(
+            f"{model.name}: states between them have frequency 0, so {listed} cannot become each other",
+            hint="Write +FO, which estimates frequencies above 0, or +FQ, equal ones.",
+        )
 
 
 def _check_fused(mixture: Mixture, site_rates: SiteRates, piece: Piece) -> None:

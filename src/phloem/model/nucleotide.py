@@ -151,9 +151,12 @@ class NucleotideModel:
     def backpropagate(self, values: Values, d_rate_matrix: np.ndarray, d_frequencies: np.ndarray) -> Gradient:
         pi = self.frequencies.evaluate(values)
         d_r, d_pi = reversible_adjoint(self.exchangeability(values), pi, d_rate_matrix, d_frequencies)
+        return self.gradient_of_rates(d_r) | self.frequencies.backpropagate(values, d_pi)
+
+    def gradient_of_rates(self, d_r: np.ndarray) -> Gradient:
+        """Derivatives of the parameters from those of r (..., 4, 4), entries independent."""
         by_pair = d_r[..., _FROM, _TO] + d_r[..., _TO, _FROM]
-        result: Gradient = {
+        return {
             parameter.name: as_number(by_pair[..., pairs].sum(-1))
             for parameter, pairs in zip(self.parameters, self._classes)
         }
-        return result | self.frequencies.backpropagate(values, d_pi)

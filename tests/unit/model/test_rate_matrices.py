@@ -36,8 +36,10 @@ def models() -> list[Model]:
     dna = ["JC", "F81", "HKY", "TN93", "TIM2", "GTR", "SYM", "UNREST", "GTR+COV", "HKY+MM3", "UNREST+COV"]
     result = [parse_model(text, datatype="dna") for text in dna]
     result += [parse_model(name, datatype="protein") for name in (*empirical_matrices(), "LG+FO", "GTR20")]
-    codon = ["GY94+FQ", "GY94+FO", "MG94+FO1X4", "MG94K+FO3X4"]
+    codon = ["GY94+FQ", "GY94+FO", "GY94GTR+FO", "MG94+FO1X4", "MG94K+FO3X4"]
     result += [parse_model(text, datatype="codon", codon_table=table(1)) for text in codon]
+    doublet = ["SH94", "SH94K", "SH94GTR", "S16"]
+    result += [parse_model(text, datatype="doublet") for text in doublet]
     standard = ["MK", "MK+FO", "ORDERED", "GTRK", "SYMK", "UNRESTK"]
     return result + [parse_model(text, datatype="standard", n_states=7) for text in standard]
 
@@ -71,6 +73,25 @@ def test_eigensystem_gives_the_matrix_exponential(model: Model) -> None:
         p = (e.right * np.exp(e.values * t)) @ e.left
         assert np.abs(p - expm(m.rate_matrix * t)).max() < 1e-11
     assert np.isrealobj(e.values) or "UNREST" in model.name
+
+
+@pytest.mark.parametrize("name", ["SH94", "SH94K", "SH94GTR"])
+def test_doublets_by_their_definition(name: str) -> None:
+    model = parse_model(name + "+FO", datatype="doublet")
+    values, pairs = random_values(model), [a + b for a in "ACGT" for b in "ACGT"]
+    pi, kappa = np.asarray(values["frequencies"]), values.get("kappa", 1.0)
+    rate = {a + b: values.get(f"rate_{a + b}", kappa if a + b in ("AG", "CT") else 1.0)
+            for a, b in ("AC", "AG", "AT", "CG", "CT", "GT")}  # fmt: skip
+    q = np.zeros((16, 16))
+    for i, x in enumerate(pairs):
+        for j, y in enumerate(pairs):
+            changes = [a + b for a, b in zip(x, y) if a != b]
+            if len(changes) == 1:
+                q[i, j] = rate["".join(sorted(changes[0]))] * pi[j]
+    found = model.evaluate({**model.start_values(), **values}).single.rate_matrix
+    off = found - np.diag(np.diag(found))
+    assert np.allclose(off, q / (pi @ q.sum(1)), atol=1e-14)
+    assert not np.allclose(off, q.T / (pi @ q.sum(1)), atol=1e-3)  # the control: frequencies of what is left
 
 
 def test_unrest_can_have_complex_eigenvalues() -> None:

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from phloem.data.alphabet import columns_of
 from phloem.data.unseen import Unseen
 from phloem.density.parameterisation import (
     LENGTHS,
@@ -230,9 +231,10 @@ def _from_printed(printed: np.ndarray) -> np.ndarray:
 
 
 def sites_per_character(model: Model) -> int:
-    """Nucleotide sites that one character of the data spans: 3 of a codon. Branch lengths are sampled, and
-    their priors stated, in substitutions per site, as MrBayes 3.2.7a has them (likelihood.c, TiProbs_Gen)."""
-    return 3 if model.datatype == "codon" else 1
+    """Nucleotide sites that one character of the data spans: 3 of a codon, 2 of a doublet. Branch lengths are
+    sampled, and their priors stated, in substitutions per site, as MrBayes 3.2.7a has them (likelihood.c,
+    TiProbs_Gen)."""
+    return columns_of(model.datatype)
 
 
 def structure_of_model(model: Model, n_sites: int = 1) -> ChainModel:

@@ -62,6 +62,8 @@ def bases(
         found = _proteins(names or _matrices(), frequencies)
     elif kind == "codon":
         found = _others(names or _CODONS, frequencies or _POSITIONS, alphabet)
+    elif kind == "doublet":
+        found = _others(names or ("SH94GTR", "SH94K", "SH94"), frequencies or ("FO",), alphabet)
     else:
         usual = ("MK", "ORDERED") if alphabet.n_states > 2 else ("MK",)
         found = _others(names or usual, frequencies or ("", "FO"), alphabet)
