@@ -26,7 +26,7 @@ def _of_reading(ambiguity: str | None) -> _Options:
         (
             "datatype",
             str | None,
-            typer.Option(None, help="dna, rna, protein, codon, translated, binary, standard; else guessed."),
+            typer.Option(None, help="dna, rna, protein, codon, translated, doublet, binary, standard; else guessed."),
         ),
         ("genetic_code", int, GENETIC_CODE),
         (
@@ -34,7 +34,7 @@ def _of_reading(ambiguity: str | None) -> _Options:
             Literal["error", "mask"],
             typer.Option("error", help="What a stop codon is: error, or missing."),
         ),
-        ("sites", str | None, typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'.")),
+        ("sites", str | None, typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'; of doublets 5-9:70-66.")),
         (
             "ambiguity",
             Literal["partial", "missing"] | None,

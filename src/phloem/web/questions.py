@@ -36,6 +36,7 @@ DATATYPE = Question(
         ("protein", "amino acids"),
         ("codon", "DNA that codes for proteins, read in codons"),
         ("translated", "DNA that codes for proteins, read as their amino acids"),
+        ("doublet", "RNA stems: columns that pair, as in Sites 5-9:70-66"),
         ("binary", "absent or present (0, 1)"),
         ("standard", "characters with a few states (morphology)"),
     ),
