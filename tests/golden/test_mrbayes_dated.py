@@ -27,7 +27,8 @@ from phloem.io.newick import parse_newick
 from phloem.tree.dated import DatedTree, dated_tree
 
 FOLDER = Path(__file__).parent / "mrbayes_blocks" / "dated"
-CASES = json.loads((FOLDER / "samples.json").read_text())["cases"]
+SAMPLES = json.loads((FOLDER / "samples.json").read_text())
+CASES = SAMPLES["cases"]
 ITS_NAMES = {"pop_size": "popsize", "net_diversification": "net_speciation"}
 ITS_NAMES |= {"relative_death": "relative_extinction", "clock_rate": "clockrate", "p_invariable": "pinvar"}
 BOUND = 2e-3  # of a log-likelihood of seven digits
@@ -118,6 +119,31 @@ def test_log_likelihoods_are_those_of_mrbayes(name):
         parent, heights, _ = tree.sorted()
         sets = np.stack([heights, np.full(len(heights), rate)])
         assert plain(parent, sets, own) == pytest.approx(numbers["LnL"], abs=BOUND)
+
+
+@pytest.mark.parametrize("part", ["first", "third"])
+def test_parts_have_the_densities_of_mrbayes(part):
+    """Codon positions with a rate each. The control takes another part's rate."""
+    data, likelihoods, priors, wrong = read("parts"), [], [], []
+    engine = data.model.engine
+    plain = plain_time_likelihood(data.alignments, data.model)
+    names = [n for block in engine.space.blocks for n in printed_names(engine, block)]
+    for sample in SAMPLES["of_parts"]["parts"]:
+        numbers, rate = sample["numbers"], rate_of(data, sample["numbers"])
+        tree, own = tree_of(sample["tree"], data, rate), {n: numbers[n] for n in names}
+        parent, heights, _ = tree.sorted()
+        sets = np.stack([heights, np.full(len(heights), rate)])
+        likelihoods.append(plain(parent, sets, own) - numbers["LnL"])
+        wrong.append(plain(parent, sets, own | {f"rate{{{part}}}": own["rate{second}"]}) - numbers["LnL"])
+        values = engine.space.unpack(engine.values_of(own)) | {"kappa": np.array([own["kappa"]])}
+        prior = sum(term.log_density(values) for term in data.model.priors)
+        age = tree.heights[ancestor_of(tree, data.model.clades[0], data.taxa)] - data.model.clades[0].offset
+        prior += float(data.model.clades[0].age.log_density(np.array([age])))
+        g = Genealogy(tree.heights, tree.order, data.model.n_tips, np.zeros(0, np.int64))
+        prior += data.model.tree_prior.log_density(g, np.zeros(0), data.model.parameters.settings)
+        priors.append(prior + 2 * math.log1p(own["kappa"]) - numbers["LnPr"])
+    assert np.abs(likelihoods).max() < BOUND < 0.1 < np.abs(wrong).min()
+    assert np.ptp(priors) < PRIOR_BOUND
 
 
 @pytest.mark.parametrize("prior", ["bd", "yule"])

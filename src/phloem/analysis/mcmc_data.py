@@ -127,16 +127,14 @@ class ChainInput:
 def chain_input(settings: McmcSettings) -> ChainInput:
     """Read the data and models of an analysis. Errors: InputError, ModelError that name file and part."""
     quiet, dropped = settings.of_block is not None, ""
-    if settings.partitions is not None and settings.part:
-        raise InputError("--partitions and --part both say what the parts are", hint="Leave one out.")
-    if settings.partitions is None and not settings.part:
+    if not settings.partitioned:
         if settings.linkage is not None or settings.link:
             raise InputError(
                 "--linkage and --link say what parts share, and there is one", hint="Leave them out."
             )
         parts: tuple[Part, ...] = (Part("all", alignment_of(settings, quiet), settings.model, None),)
     else:
-        scheme, parts = parts_of(settings, settings.model, settings.part, quiet)
+        scheme, parts = parts_of(settings, settings.model, quiet)
         dropped = format_sites(scheme.dropped) if len(scheme.dropped) else ""
     taxa = parts[0].alignment.taxa
     for part in parts:

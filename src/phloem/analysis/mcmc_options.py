@@ -27,7 +27,7 @@ from phloem.inference.mcmc.settings import (
 _LISTS = ("link", "prior", "part", "without", "constraint")
 _DATA = tuple(f.name for f in fields(DataOptions))
 _OWN = (
-    "model", "linkage", "link", "start", "start_tree", "device", "prefix", "redo", "gamma", "part", "without",
+    "model", "linkage", "link", "start", "start_tree", "device", "prefix", "redo", "gamma", "without",
     "ordered", "character_states", "asc", "outgroup", "constraint", "consensus", "report",
     "site_table", "ancestral", "predictive",
 )  # fmt: skip

@@ -56,7 +56,7 @@ class McmcSettings(DataOptions):
     bionj, upgma or a tree file; start_tree: the name or number of one of its trees (analysis.mcmc_start).
     prefix: of every file written; None takes the alignment's name in the working directory. device: of the
     likelihood; auto lets phloem choose, and the record says what it chose. redo: replace files that exist.
-    part: lines of a partition list, "MODEL, name = columns", in the place of a file. without: taxa that are
+    without: taxa that are
     left out. ordered: columns of standard characters whose states are ordered. character_states: under MK
     each character has its "own" number of states, or "all" that of the alphabet. asc: +ASC as Lewis has it,
     or as MrBayes 3.2.7a computes it (analysis.mcmc_parts). outgroup: a taxon that the consensus hangs from.
@@ -76,7 +76,6 @@ class McmcSettings(DataOptions):
     prefix: str | None = None
     redo: bool = False
     gamma: Literal["mean", "median"] = "mean"
-    part: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     ordered: str | None = None
     character_states: Literal["own", "all"] = "own"
@@ -259,7 +258,7 @@ def make_room(prefix: str, files: dict[str, str], redo: bool) -> None:
 
 
 # What older checkpoints do not name: a checkpoint names it where it is not as usual.
-_NEW = ("part", "without", "ordered", "character_states", "asc", "constraint")
+_NEW = ("without", "ordered", "character_states", "asc", "constraint")
 _NEW_OF_CHAINS = (
     "swap_every", "swap_seed", "constraints", "partial_constraints", "negative_constraints", "stones",
     "stone_shape", "usual_weights", "fixed_topology", "precision",

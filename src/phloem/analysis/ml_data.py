@@ -127,7 +127,7 @@ class MlData:
 def read_ml_data(settings: MlSettings) -> MlData:
     """Errors: InputError as reading; where less than three distinct sequences would be left; for options of
     parts where there are none."""
-    if settings.partitions is None:
+    if not settings.partitioned:
         for name, given in (("linkage", settings.linkage), ("link", settings.link)):
             if given:
                 raise InputError(f"--{name} is about parts", hint="Add --partitions FILE, or leave it out.")

@@ -174,7 +174,7 @@ def _not_here(settings: MlSettings) -> list[str]:
     """Options that were given, and that this engine does not obey."""
     usual = MlSettings(settings.alignment)
     others = (
-        "partitions", "merge", "merge_percent", "linkage", "link", "fast", "thorough", "outgroup",
+        "partitions", "part", "merge", "merge_percent", "linkage", "link", "fast", "thorough", "outgroup",
         "keep_identical", "alrt", "ufboot", "bnni", "bootstrap", "genetic_code", "model_set",
         "rate_set", "frequency_set", "most_classes", "criterion", "partition_name", "constraint", "gamma",
         "ancestral", "iqtree_files",

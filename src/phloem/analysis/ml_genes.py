@@ -42,8 +42,8 @@ COLUMNS = (
 )  # fmt: skip
 _FORM = 2
 _NOT_HERE = (
-    "partitions", "tree", "picture", "linkage", "link", "block", "outgroup", "engine", "sprta", "constraint",
-    "ancestral", "iqtree_files",
+    "partitions", "part", "tree", "picture", "linkage", "link", "block", "outgroup", "engine", "sprta",
+    "constraint", "ancestral", "iqtree_files",
 )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def merge_settings(settings: MlSettings) -> MergeSettings | None:
         if settings.merge_percent is not None:
             raise InputError("--merge-percent is about --merge relaxed", hint="Add it, or leave it out.")
         return None
-    if settings.partitions is None or not settings.automatic:
+    if not settings.partitioned or not settings.automatic:
         raise InputError(
             "--merge is about parts whose models are chosen",
             hint="Add --partitions FILE and --model auto, or leave it out.",

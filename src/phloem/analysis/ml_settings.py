@@ -149,7 +149,7 @@ class MlSettings(FitSettings):
             if self.ancestral:
                 files[f"{prefix}.state"] = "states at all inner nodes, with probabilities"
                 files[f"{prefix}.ancestral.tree"] = "the tree with the nodes' names"
-            if self.partitions is not None and self.linkage != "linked":
+            if self.partitioned and self.linkage != "linked":
                 files[f"{prefix}.parts.nwk"] = "a tree a part, in its own branch lengths"
         if self.picture is not None:
             check_picture_name(self.picture)
@@ -176,7 +176,7 @@ def _iqtree_names(settings: MlSettings) -> dict[str, str]:
     """Name → what is written there."""
     prefix = settings.file_prefix
     names = {".iqtree": "the report, with lines as IQ-TREE's", ".log": "the course of the analysis, so too"}
-    if settings.automatic and settings.partitions is not None:
+    if settings.automatic and settings.partitioned:
         names[".best_scheme.nex"] = "parts and their models, in NEXUS"
     if settings.searches:
         names |= {

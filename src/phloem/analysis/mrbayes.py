@@ -25,7 +25,7 @@ from phloem.analysis.mrbayes_dated import (
 from phloem.analysis.mrbayes_divisions import GENETIC_CODES, NUCLEOTIDES, Division, Setting
 from phloem.analysis.mrbayes_execute import executed
 from phloem.analysis.mrbayes_models import DivisionModel, check_supported, division_model
-from phloem.analysis.mrbayes_parts import branch_prior, linked_groups, options_of_parts, priors_of
+from phloem.analysis.mrbayes_parts import Groups, branch_prior, linked_groups, options_of_parts, priors_of
 from phloem.analysis.mrbayes_report import Reports
 from phloem.analysis.mrbayes_sets import Sets
 from phloem.analysis.mrbayes_start import Starts
@@ -303,17 +303,8 @@ class _Analysis:
         ]
         reported = self.reports.options([model.text for model in models])
         if self.dated:
-            return self.dated_options(divisions[0], models[0]), self._lines()
-        found: dict[str, Any] = {"alignment": self.data}
-        if len(divisions) == 1:
-            found |= self.one_part(divisions[0], models[0].text)
-            found["prior"] = priors_of(divisions, models, groups)
-        else:
-            found |= options_of_parts(divisions, models, groups)
-            if len(np.concatenate([d.sites for d in divisions])) < self.characters.n_sites:
-                found["unassigned_sites"] = "drop"
-        if len(divisions) == 1:
-            found |= divisions[0].of_columns()
+            return self.dated_options(divisions, models, groups), self._lines()
+        found = self.data_options(divisions, models, groups)
         if (prior := branch_prior(divisions)) is not None:
             found["branch_prior"], self.lines["branch_prior"] = prior
         self.notes += self.chains.notes
@@ -336,26 +327,41 @@ class _Analysis:
             raise command.error("UNLINK TOPOLOGY is not supported", hint, option.line)
         return dated
 
-    def dated_options(self, division: Division, model: DivisionModel) -> dict[str, Any]:
+    def data_options(
+        self, divisions: Sequence[Division], models: Sequence[DivisionModel], groups: Groups
+    ) -> dict[str, Any]:
+        """Options about data, models, what parts share, and the priors of their numbers."""
+        found: dict[str, Any] = {"alignment": self.data}
+        if len(divisions) == 1:
+            own = divisions[0]
+            sites = own.columns if own.doublet or len(own.sites) < self.characters.n_sites else None
+            return found | {
+                "model": models[0].text,
+                "sites": sites,
+                "prior": priors_of(divisions, models, groups),
+                **own.of_columns(),
+            }
+        if len(np.concatenate([d.sites for d in divisions])) < self.characters.n_sites:
+            found["unassigned_sites"] = "drop"
+        return found | options_of_parts(divisions, models, groups)
+
+    def dated_options(
+        self, divisions: Sequence[Division], models: Sequence[DivisionModel], groups: Groups
+    ) -> dict[str, Any]:
         """Options of `phloem time`, where the block asks for a clock."""
+        division, found = divisions[0], self.data_options(divisions, models, groups)
         self.notes += self.chains.notes
         self.starts.refuse_dated()
         self.reports.refuse_dated()
-        trees = Dated(self.data, division, model, self.sets.chosen(self.topology), self.known, self.sets.taxa)
-        found = {"alignment": self.data} | self.one_part(division, model.text) | trees.options()
-        found |= division.of_columns()
+        constraints, taxa = self.sets.chosen(self.topology), self.sets.taxa
+        trees = Dated(self.data, division, models, found.pop("prior"), constraints, self.known, taxa)
+        found |= trees.options()
         if self.sets.deleted:
             hint = "Leave the taxa out of the file, or DELETE out of the block."
             raise division.refuse("brlenspr", "DELETE is not supported where trees have a clock", hint)
         found |= self.chains.dated_options()
         self.notes += ["outgroup: no meaning, dated trees have a root"] if self.sets.outgroup else []
         return {k: v for k, v in found.items() if v not in (None, [], "")}
-
-    def one_part(self, division: Division, text: str) -> dict[str, Any]:
-        sites = None
-        if division.doublet or len(division.sites) < self.characters.n_sites:
-            sites = division.columns
-        return {"model": text, "sites": sites}
 
     def counted(self, divisions: Sequence[Division]) -> tuple[float, ...]:
         """Frequencies as MrBayes counts them: every character shares itself evenly among the states that it

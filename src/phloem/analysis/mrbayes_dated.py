@@ -37,6 +37,11 @@ _CLOCKS = {
 }  # fmt: skip
 _CLOCKS |= {"ibr": _CLOCKS["igr"], "wn": _CLOCKS["igr"], "bm": _CLOCKS["tk02"]}
 _TREES = ("uniform", "coalescence", "birthdeath")
+_OF_TREE = (
+    "brlenspr", "topologypr", "clockvarpr", "clockratepr", "treeagepr", "nodeagepr", "speciationpr",
+    "extinctionpr", "sampleprob", "samplestrat", "popsizepr", "growthpr", "ploidy",
+)  # fmt: skip
+_RATIOS = {"kappa": ("tratio", "tratiopr"), "omega": ("omega", "omegapr")}
 
 
 def what_differs(divisions: Sequence[Division]) -> str:
@@ -50,12 +55,14 @@ def what_differs(divisions: Sequence[Division]) -> str:
         return f" with clockvarpr={clock}: {_CLOCKS.get(clock, 'phloem time has other relaxed clocks')}"
     if d.value("topologypr").word == "fixed":
         return " with topologypr=fixed: phloem time samples topologies"
-    if len(divisions) > 1:
-        return f" with {len(divisions)} parts: dated trees of one part are read from a block"
-    if d.datatype not in (*NUCLEOTIDES, "protein"):
-        return (
-            f" of {d.datatype} characters: those of phloem time have one number of states, none is left out"
-        )
+    for one in divisions:
+        if one.datatype not in (*NUCLEOTIDES, "protein"):
+            return f" of {one.datatype} characters: in phloem time all have as many states, none is left out"
+        unlike = [n for n in _OF_TREE if str(one.value(n)).lower() != str(d.value(n)).lower()]
+        if unlike:
+            return f" with parts that differ in {unlike[0]}: there is one dated tree of all"
+    if len({one.links.get("brlens", 0) for one in divisions}) > 1:
+        return " with unlinked branch lengths: there is one dated tree of all"
     return ""
 
 
@@ -146,13 +153,15 @@ def _text(x: float) -> str:
 
 @dataclass(frozen=True)
 class Dated:
-    """What a block says about dated trees. file: of the data. division: of all columns. model: of
-    substitution. constraints: of topologypr, by name, each (kind, sets of taxa, command). known:
-    calibrations, the last of a name holds. taxa: all of the file."""
+    """What a block says about dated trees. file: of the data. division: the first one, whose tree is that of
+    all. models: of substitution, of every division; priors: of their numbers, as --prior has them.
+    constraints: of topologypr, by name, each (kind, sets of taxa, command). known: calibrations, the last of
+    a name holds. taxa: all of the file."""
 
     file: str
     division: Division
-    model: DivisionModel
+    models: Sequence[DivisionModel]
+    priors: Sequence[str]
     constraints: Mapping[str, tuple[str, Sequence[Sequence[str]], MrBayesCommand]]
     known: Sequence[Known]
     taxa: Sequence[str]
@@ -160,11 +169,11 @@ class Dated:
     def options(self) -> dict[str, Any]:
         """Options of `phloem time`, but those of data and run. InputError for what is another model there."""
         kind = self.division.value("brlenspr").second.lower()
-        if any(name in self.model.text for name in ("MIXED", "M2a", "M3", "+COV")):
-            hint = "Choose one matrix (nst=1, 2 or 6; aamodelpr=fixed), without classes of omega or covarion."
-            raise self.refuse(
-                "brlenspr", f"dated trees under {self.model.text} are not read from a block", hint
-            )
+        for model in self.models:
+            if any(name in model.text for name in ("MIXED", "M2a", "M3", "+COV")):
+                told = f"dated trees under {model.text} are not read from a block"
+                hint = "Choose one matrix (nst=1, 2, 6; aamodelpr=fixed), no classes of omega, no covarion."
+                raise self.refuse("brlenspr", told, hint)
         rate = self._clock_rate()
         if kind == "coalescence":
             tree, priors = self._coalescent()
@@ -173,7 +182,7 @@ class Dated:
         else:
             tree, priors = {"tree_prior": "uniform"}, []
         return {
-            "model": self.model.text, "clock": "strict", **tree,
+            "clock": "strict", **tree,
             "prior": [*self._substitution(), f"clock_rate={rate}", *priors], **self._clades(kind),
         }  # fmt: skip
 
@@ -184,16 +193,18 @@ class Dated:
     def _substitution(self) -> list[str]:
         """Priors of the substitution model. A ratio x of two rates is a share in MrBayes: beta(1,1) of
         x / (1 + x) is 1 / (1 + x)² of x."""
-        found = dict(self.model.priors)
-        for name, kind, option in (("kappa", "tratio", "tratiopr"), ("omega", "omega", "omegapr")):
-            if kind not in self.model.free:
-                continue
-            density = found.pop(name, "beta(1,1)")
-            if set(re.findall(r"[\d.]+", density)) != {"1"}:
+        found = list[str]()
+        for text in self.priors:
+            left, _, density = text.partition("=")
+            name = left.partition("{")[0]
+            if name not in _RATIOS:
+                found.append(text)
+            elif set(re.findall(r"[\d.]+", density)) != {"1"}:
+                option = _RATIOS[name][1]
                 hint = "Choose beta(1,1), or give phloem time --prior with a density of the ratio."
                 raise self.refuse(option, f"{option}={density} is not supported with a clock", hint)
-            found[name] = "ratios(1)"
-        return [f"{name}={density}" for name, density in found.items()]
+        free = {kind for model in self.models for kind in model.free}
+        return [*found, *(f"{name}=ratios(1)" for name, (kind, _) in _RATIOS.items() if kind in free)]
 
     def _numbers(self, option: str, usual: str) -> tuple[str, list[float]]:
         """The density's name and its numbers; usual: MrBayes' default."""

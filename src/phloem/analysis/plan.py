@@ -140,7 +140,7 @@ def run_plan(
         on_first_compilation(compiling)
     if measuring is not None:
         on_calibration(measuring)
-    if settings.partitions is None:
+    if not settings.partitioned:
         parts: tuple[Part, ...] = (Part("all", alignment_of(settings), settings.model),)
     else:
         _, parts = parts_of(settings, settings.model)

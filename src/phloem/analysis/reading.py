@@ -39,6 +39,7 @@ class DataOptions:
     phylip_layout: of a PHYLIP file; both are needed only where the file leaves it open.
     partitions: a partition file (`read_partitions`), or "declared": the parts that the alignment file itself
     declares (MIXED, or block="all"); partition_name: which one of several in it;
+    part: lines of such a file in its place, "MODEL, name = columns".
     unassigned_sites: columns in no subset are an "error", or left out ("drop").
     """
 
@@ -54,6 +55,12 @@ class DataOptions:
     partitions: str | None = None
     partition_name: str | None = None
     unassigned_sites: Unassigned = "error"
+    part: tuple[str, ...] = ()
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the columns are parts, each read on its own."""
+        return self.partitions is not None or bool(self.part)
 
     @property
     def data_files(self) -> list[str]:
@@ -75,13 +82,17 @@ class Part:
 
 def reading_identity(options: DataOptions) -> dict[str, object]:
     """The options by name, without the file's: with its content they decide what is read."""
-    return {field.name: getattr(options, field.name) for field in fields(DataOptions)[1:]}
+    found = {field.name: getattr(options, field.name) for field in fields(DataOptions)[1:]}
+    if not options.part:  # as in older checkpoints
+        del found["part"]
+    return found
 
 
 def alignment_of(options: DataOptions, quiet: bool = False) -> Alignment:
     """Read the alignment that the options name, as one part. quiet: as in `parts_of`."""
-    if options.partitions is not None:
-        raise InputError("this analysis has one part, and --partitions gives several", hint="Leave it out.")
+    if options.partitioned:
+        said = "--partitions" if options.partitions is not None else "--part"
+        raise InputError(f"this analysis has one part, and {said} gives several", hint="Leave it out.")
     for name, given in (
         ("partition-name", options.partition_name is not None),
         ("unassigned-sites", options.unassigned_sites != "error"),
@@ -115,19 +126,22 @@ def without_data(alignments: Sequence[Alignment]) -> tuple[str, ...]:
 
 
 def parts_of(
-    options: DataOptions, model: str | None = None, lines: Sequence[str] = (), quiet: bool = False
+    options: DataOptions, model: str | None = None, quiet: bool = False
 ) -> tuple[Scheme, tuple[Part, ...]]:
     """Read the parts that the partition file names (or DATATYPE=MIXED declares), each coded on its own.
 
-    lines: of a partition list, in the place of a file. quiet: no warning of what a MRBAYES block asks for.
+    quiet: no warning of what a MRBAYES block asks for.
     model: of the subsets to which the partition file gives none. A subset without a data type has that of
     its model's name where there is only one. Raises InputError with file and line.
     """
     from phloem.analysis.model_file import require_model_used
 
     if options.sites is not None:
-        raise InputError("--sites and --partitions both choose columns", hint="Leave one out.")
-    if lines and options.partition_name is not None:
+        given = "--part" if options.part else "--partitions"
+        raise InputError(f"--sites and {given} both choose columns", hint="Leave one out.")
+    if options.part and options.partitions is not None:
+        raise InputError("--partitions and --part both say what the parts are", hint="Leave one out.")
+    if options.part and options.partition_name is not None:
         raise InputError("--partition-name is about --partitions", hint="Leave it out.")
     characters = read_characters(options.alignment, options.block, options.phylip_layout, quiet)
     declared = options.partitions == DECLARED
@@ -142,8 +156,9 @@ def parts_of(
             file=options.alignment,
             hint="Give a partition file, DATATYPE=MIXED, or --block all for several blocks.",
         )
-    if lines:
-        scheme = listed_partitions(lines, characters.n_sites, characters.charsets, options.unassigned_sites)
+    if options.part:
+        sets = characters.charsets
+        scheme = listed_partitions(options.part, characters.n_sites, sets, options.unassigned_sites)
         if characters.parts:
             scheme = with_declared_datatypes(scheme, read_scheme(characters))
     else:

@@ -58,12 +58,12 @@ class TimeInput:
 
 def _parts(settings: TimeTreeSettings) -> tuple[Part, ...]:
     """The alignment, or its parts with the partition file's models."""
-    if settings.partitions is None:
+    if not settings.partitioned:
         if settings.linkage is not None or settings.link:
             told = "--linkage and --link say what parts share, and there is one"
             raise InputError(told, hint="Leave them out.")
         return (Part("all", alignment_of(settings, quiet=settings.of_block is not None), settings.model),)
-    parts = parts_of(settings, settings.model)[1]
+    parts = parts_of(settings, settings.model, settings.of_block is not None)[1]
     for part in parts:
         if part.alignment.taxa != parts[0].alignment.taxa:
             raise InputError(f"the taxa of part '{part.name}' are not those of '{parts[0].name}'")

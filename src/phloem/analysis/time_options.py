@@ -96,6 +96,7 @@ def dated_analysis(block: BlockAnalysis, given: Mapping[str, Any]) -> tuple[Time
             "model",
             "prior",
             "partitions",
+            "part",
             "sites",
             "link",
             "linkage",

@@ -14,6 +14,7 @@ GENETIC_CODE = typer.Option(1, help="NCBI's number of the genetic code, of codon
 ALIGNMENT_HELP = "FASTA, PHYLIP or NEXUS file, compressed by gzip or xz or not; - is standard input."
 _Options = list[tuple[str, Any, Any]]  # name, type, typer's declaration
 
+PART = typer.Option(None, help="A part, 'MODEL, name = columns', instead of a file; may be repeated.")
 LINKAGE = typer.Option(
     None, help="Branch lengths of parts: the same, times a rate a part (the default), or each its own."
 )
@@ -26,7 +27,9 @@ def _of_reading(ambiguity: str | None) -> _Options:
         (
             "datatype",
             str | None,
-            typer.Option(None, help="dna, rna, protein, codon, translated, doublet, binary, standard; else guessed."),
+            typer.Option(
+                None, help="dna, rna, protein, codon, translated, doublet, binary, standard; else guessed."
+            ),
         ),
         ("genetic_code", int, GENETIC_CODE),
         (
@@ -34,7 +37,11 @@ def _of_reading(ambiguity: str | None) -> _Options:
             Literal["error", "mask"],
             typer.Option("error", help="What a stop codon is: error, or missing."),
         ),
-        ("sites", str | None, typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'; of doublets 5-9:70-66.")),
+        (
+            "sites",
+            str | None,
+            typer.Option(None, help="Sites to use, such as 1-900 or '1-900\\3'; of doublets 5-9:70-66."),
+        ),
         (
             "ambiguity",
             Literal["partial", "missing"] | None,
@@ -64,6 +71,7 @@ def _of_partitions() -> _Options:
                 "parts of the alignment file itself.",
             ),
         ),
+        ("part", list[str] | None, PART),
         ("partition_name", str | None, typer.Option(None, help="Which one, where the file has several.")),
         (
             "unassigned_sites",
@@ -137,6 +145,8 @@ def replaced(
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
         together = {name: given.pop(name) for name, _, _ in options}
+        if "part" in together:
+            together["part"] = tuple(together["part"] or ())
         command(**{parameter: together}, **given)
 
     together = arranged(declared, mine)

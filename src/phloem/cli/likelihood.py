@@ -62,7 +62,7 @@ def likelihood(
     from phloem.analysis.partitioned_likelihood import PartitionedResult
     from phloem.analysis.processes import assists, dismiss
 
-    options |= _on_devices(devices, engine, data["partitions"])
+    options |= _on_devices(devices, engine, bool(data["partitions"] or data["part"]))
     if assists():
         return
     require_stdout()
@@ -78,11 +78,11 @@ def likelihood(
         _show(result, console)
 
 
-def _on_devices(devices: str | None, engine: str, partitions: str | None) -> dict[str, Any]:
+def _on_devices(devices: str | None, engine: str, partitioned: bool) -> dict[str, Any]:
     """Options of the devices asked for: GPUs of this process for columns, processes for parts."""
     from phloem.analysis.processes import MANY, device_of, devices_here
 
-    if partitions is not None:
+    if partitioned:
         return {"engine": device_of(devices, engine, MANY, "--engine")}
     return dict(zip(("engine", "gpus"), devices_here(devices, engine, MANY, "--engine")))
 
@@ -94,7 +94,7 @@ def _computed(options: dict[str, Any], messages) -> LikelihoodResult | Partition
     from phloem.analysis.progress import ProgressFile
     from phloem.errors import InputError
 
-    run = run_likelihood if options["partitions"] is None else run_partitioned_likelihood
+    run = run_partitioned_likelihood if options["partitions"] or options["part"] else run_likelihood
     path, settings = options.pop("progress"), LikelihoodSettings(**options)
     if path is not None and not settings.optimize:
         raise InputError("--progress is of a fit", hint="Add --optimize, or leave it out.")

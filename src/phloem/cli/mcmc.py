@@ -60,7 +60,6 @@ USUAL_WEIGHTS = typer.Option(
     False, "--usual-weights", help="Moves are tried as often as usual, not as burn-in shows that it pays."
 )
 PRIOR = typer.Option(None, help="As in 'alpha=uniform(0.1,50)' or 'alpha{gene1}=…'; may be repeated.")
-PART = typer.Option(None, help="A part, 'MODEL, name = columns', instead of a file; may be repeated.")
 WITHOUT = typer.Option(None, help="Taxon to leave out; may be repeated.")
 SITE_TABLE = typer.Option(
     False, "--site-table", help="PREFIX.sites too: log-likelihood, leave-one-out and rate of every site."
@@ -81,7 +80,6 @@ def mcmc(
     data: dict[str, Any],
     context: typer.Context,
     model: str | None = MODEL,
-    part: list[str] | None = PART,
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
     ordered: str | None = typer.Option(None, help="Columns of standard characters with ordered states."),
@@ -279,7 +277,7 @@ def _introduce(settings: McmcSettings, data: ChainInput, start: str, device: str
         )
         chosen = "" if settings.model or of_part else "  (default for this kind of data)"
         show_line(f"model:   {data.models[name].text()}{chosen}")
-    if len(data.alignments) > 1 and (settings.part or settings.partitions):
+    if len(data.alignments) > 1 and settings.partitioned:
         shared = ", ".join(settings.link) or "no parameters"
         show_line(f"parts:   branch lengths {settings.linkage or 'proportional'}; shared: {shared}")
     if data.dropped:

@@ -164,7 +164,7 @@ def _plan_mcmc(options: dict[str, Any], seconds: float | None) -> None:
     if given or device == "reference":
         what = f"--{given[0]}" if given else "--engine reference"
         raise InputError(f"{what} is not of phloem mcmc", hint="Leave it, or --mcmc, out.")
-    usual = {"ambiguity": "partial", "partition_name": None, "unassigned_sites": None}
+    usual = {"ambiguity": "partial", "partition_name": None, "unassigned_sites": None, "part": ()}
     options = {n: v for n, v in options.items() if v is not None and v != usual.get(n, v is None)}
     seconds = PILOT_SECONDS if seconds is None else seconds
     options |= {"device": device, "precision": "float64" if precision == "auto" else precision}
@@ -228,11 +228,13 @@ def _plan_distance_tree(options: dict[str, Any]) -> None:
     from phloem.cli.streams import print_table, report_console
     from phloem.errors import InputError
 
-    of_partitions = {name: options.pop(name) for name in ("partitions", "partition_name", "unassigned_sites")}
+    given = {name: options.pop(name) for name in ("partitions", "part", "partition_name", "unassigned_sites")}
     if options.pop("tree") is not None:
         raise InputError("--tree is for a likelihood, and --method for a tree", hint="Leave one out.")
-    if of_partitions["partitions"] is not None:
-        raise InputError("--partitions is for a likelihood, and --method for a tree", hint="Leave one out.")
+    if given["partitions"] is not None or given["part"]:
+        raise InputError(
+            "--partitions and --part are for a likelihood, and --method for a tree", hint="Leave one out."
+        )
     device: Any = options.pop("engine")
     if device == "reference":
         raise InputError("distance trees have no reference engine", hint="Use cpu, gpu or auto.")

@@ -154,3 +154,43 @@ def test_the_command_that_is_printed_says_the_same(tmp_path, monkeypatch):
     for field in fields(settings):
         if field.name not in ("of_block", "told"):
             assert getattr(taken[0], field.name) == getattr(settings, field.name), field.name
+
+
+PARTS = (
+    "charset a = 1-6;",
+    "charset b = 7-10;",
+    "partition p = 2: a, b;",
+    "set partition = p;",
+    "lset nst=2;",
+)
+CLOCK = "prset brlenspr=clock:birthdeath;"
+
+
+def test_parts_have_one_tree(tmp_path):
+    found = block_of(
+        tmp_path, *PARTS, CLOCK, "prset ratepr=variable;", "unlink statefreq=(all);", "mcmc;"
+    ).options
+    assert found["part"] == ["HKY+FO, a = DNA, 1-6", "HKY+FO, b = DNA, 7-10"] and "model" not in found
+    assert found["linkage"] == "proportional" and found["link"] == ["kappa:a,b"]
+    assert found["prior"][:2] == ["kappa=ratios(1)", "clock_rate=1"]
+    data = time_input(time_settings(found))
+    assert [part.name for part in data.model.engine.parts] == ["a", "b"]
+    found = block_of(tmp_path, *PARTS, CLOCK, "exclude 3-4;", "mcmc;").options
+    assert found["linkage"] == "linked" and found["unassigned_sites"] == "drop"
+    assert found["part"][0] == "HKY+FO, a = DNA, 1-2, 5-6"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("prset applyto=(2) clockratepr=normal(1,0.1);", "parts that differ in clockratepr"),
+        ("prset applyto=(1) brlenspr=clock:uniform;", "parts that differ in brlenspr"),
+        ("unlink brlens=(all);", "unlinked branch lengths"),
+        ("prset applyto=(2) clockvarpr=igr;", "differ in clockvarpr"),
+        ("lset applyto=(2) covarion=yes;", "COV are not read from a block"),
+        ("prset applyto=(2) tratiopr=beta(2,3);", "tratiopr=beta"),
+    ],
+)
+def test_parts_that_have_not_are_refused(tmp_path, line, told):
+    with pytest.raises(InputError, match=told):
+        block_analysis(written(tmp_path, *PARTS, CLOCK, line, "mcmc;"))

@@ -43,3 +43,20 @@ def test_what_goes_together(tmp_path):
         parts_of(options(tmp_path, nexus))
     dropped, _ = parts_of(options(tmp_path, "DNA, a = 1-800", unassigned_sites="drop"))
     assert len(dropped.dropped) == 98
+
+
+def test_lines_stand_in_the_place_of_a_file(tmp_path):
+    told = ("JC, a = 1-898\\3", "HKY+G4, b = 2-898\\3", "DNA, c = 3-898\\3")
+    _, parts = parts_of(DataOptions(str(PRIMATES), part=told), "GTR")
+    assert [part.model_text for part in parts] == ["JC", "HKY+G4", "GTR"]
+    assert [part.alignment.n_sites for part in parts] == [300, 299, 299]
+    assert not DataOptions(str(PRIMATES)).partitioned and DataOptions(str(PRIMATES), part=told).partitioned
+    for more, message in (
+        ({"partitions": "x"}, "both say what the parts are"),
+        ({"sites": "1-9"}, "--sites and --part both choose columns"),
+        ({"partition_name": "x"}, "--partition-name is about --partitions"),
+    ):
+        with pytest.raises(InputError, match=message):
+            parts_of(DataOptions(str(PRIMATES), part=told, **more))
+    with pytest.raises(InputError, match="--part gives several"):
+        alignment_of(DataOptions(str(PRIMATES), part=told))

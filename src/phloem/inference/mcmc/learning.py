@@ -19,7 +19,7 @@ from phloem.inference.mcmc.records import (
 from phloem.inference.mcmc.records import PRIOR as HEAT
 
 EVERY = 25  # generations between two looks at the chains
-OWN = 0.1  # largest share of every coordinate's own variance beside the covariance
+ALIKE = 32  # looks at a chain that are worth one independent of the others: some 800 generations
 LARGEST_JOINT = 250  # taxa of which every branch has a coordinate of its own
 LARGEST_SIMPLEX = 10  # entries of one that moves with the others
 SUPPORTS = {"simplex": OF_SIMPLEX, "positive": OF_POSITIVE, "real": OF_REAL}
@@ -79,8 +79,9 @@ def learn(data: ChainData, state: ChainState, seen: np.ndarray) -> None:
     """One look at every chain of a run: means by rank, one covariance, and from it the factor that
     joint_normal uses. Deviations of a chain at inverse temperature β count β^½ times, as those of a normal
     distribution heated so are larger. The k-th look counts k times, so that the way from the start is
-    forgotten. seen: of all chains, as looked_at gives it, those of other processes too. state.looks, mean,
-    covariance and factor change in place."""
+    forgotten. So many coordinates vary together by chance where looks are few that their covariances count
+    for 1 - share. seen: of all chains, as looked_at gives it, those of other processes too. state.looks,
+    mean, covariance and factor change in place."""
     n, n_chains = int(state.looks[0]), len(seen)
     gain, spread = 2.0 / (n + 2), np.zeros_like(state.covariance)
     for row in seen:
@@ -91,6 +92,7 @@ def learn(data: ChainData, state: ChainState, seen: np.ndarray) -> None:
     state.covariance[:] += gain * (spread / n_chains - state.covariance)
     state.looks[0] = n + 1
     if (n + 1) % 10 == 0 and (n + 1) * n_chains > 2 * len(spread):
-        share = min(OWN, len(spread) / ((n + 1) * n_chains))
+        independent = (n + 1) * n_chains / ALIKE
+        share = len(spread) / (len(spread) + independent)
         own = np.diag(np.diag(state.covariance) * share + 1e-10)
         state.factor[:] = np.linalg.cholesky((1.0 - share) * state.covariance + own)

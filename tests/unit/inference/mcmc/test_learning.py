@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from phloem.inference.mcmc.learning import EVERY, OWN, coordinates, learn, looked_at
+from phloem.inference.mcmc.learning import ALIKE, EVERY, coordinates, learn, looked_at
 from phloem.inference.mcmc.records import OF_INTERVAL, OF_POSITIVE, OF_REAL, OF_SIMPLEX, Joint
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
@@ -56,7 +56,7 @@ def test_mean_covariance_and_factor_are_those_of_what_was_seen():
     state, seen = looks(1.0, N_LOOKS)
     mean, wanted = weighted(seen)
     assert np.allclose(state.mean[0], mean) and np.allclose(state.covariance, wanted)
-    share = min(OWN, 9 / N_LOOKS)
+    share = 9 / (9 + N_LOOKS / ALIKE)
     mixed = (1 - share) * wanted + np.diag(share * np.diag(wanted))
     assert np.allclose(state.factor @ state.factor.T, mixed, atol=1e-8)
     assert abs(state.covariance[2, 3]) > 0.5  # control: something varies together
