@@ -14,7 +14,7 @@ from phloem.analysis.reading import DataOptions
 from phloem.cli import COMMANDS, build_app
 from phloem.cli.data_options import takes_data
 
-OF_PARTITIONS = {"partitions", "partition_name", "unassigned_sites"}
+OF_PARTITIONS = {"partitions", "part", "partition_name", "unassigned_sites"}
 READERS = ("likelihood", "ml", "plan", "mcmc", "distances", "upgma", "nj")
 
 
@@ -49,11 +49,13 @@ def test_the_options_reach_the_command():
         got.append((DataOptions(**data), extra))
 
     line = "a.fa --sites 1-9 --extra 4 --ambiguity missing --partitions p --partition-name q"
-    done = CliRunner().invoke(app, line.split() + ["--unassigned-sites", "drop", "--datatype", "codon"])
+    done = CliRunner().invoke(
+        app, line.split() + ["--unassigned-sites", "drop", "--datatype", "codon", "--part", "JC, a = 1-9"]
+    )
     assert done.exit_code == 0, done.output
     expected = DataOptions(
         "a.fa", sites="1-9", ambiguity="missing", partitions="p", partition_name="q",
-        unassigned_sites="drop", datatype="codon",
+        unassigned_sites="drop", datatype="codon", part=("JC, a = 1-9",),
     )  # fmt: skip
     assert got == [(expected, 4)]
 

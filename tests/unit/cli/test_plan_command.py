@@ -80,7 +80,8 @@ def test_a_tree_from_an_alignment():
     [
         (("--method", "nj", "--tree", "t.nwk"), "--tree is for a likelihood"),
         (("--method", "nj", "--engine", "reference"), "no reference engine"),
-        (("--method", "nj", "--partitions", "p.txt"), "--partitions is for a likelihood"),
+        (("--method", "nj", "--partitions", "p.txt"), "--partitions and --part are for a likelihood"),
+        (("--method", "nj", "--part", "JC, a = 1-9"), "--partitions and --part are for a likelihood"),
         (("--model", "JC", "--bootstrap", "10"), "--bootstrap is for a distance tree"),
         (("--model", "JC", "--distance", "p"), "--distance is for a distance tree"),
     ],
