@@ -26,6 +26,7 @@ from phloem.inference.mcmc.moves.leapfrog import STEPS, leapfrog
 from phloem.inference.mcmc.moves.tied_split_merge import tied_split_merge
 from phloem.inference.mcmc.records import (
     OF_INTERVAL,
+    OF_MANY,
     OF_POSITIVE,
     OF_SIMPLEX,
     Joint,
@@ -106,19 +107,26 @@ def tied(rng: np.random.Generator, k: int = 4) -> np.ndarray:
 
 SUPPORTS["tied"] = Numbers(tied, lambda x: float(TIED.log_density(x)), 1e-12, 1.0)
 NONE = Numbers(lambda rng: np.ones(1), lambda x: 0.0, LOW, HIGH)
+D = 10 + N_TIPS  # coordinates of JOINT
 JOINT = Joint(
-    np.array([0, 4, 6]),
-    np.array([4, 2, 1]),
-    np.array([OF_SIMPLEX, OF_POSITIVE, OF_INTERVAL]),
-    np.array([[1e-6, 1.0], [1e-3, 200.0], [0.0, 0.9999]]),
-    0.1 * np.tril(np.random.default_rng(3).normal(size=(7 + N_TIPS, 7 + N_TIPS))) + 0.6 * np.eye(7 + N_TIPS),
-    0.2 * np.random.default_rng(4).normal(size=7 + N_TIPS) - np.repeat([0.0, 2.5], [6, 1 + N_TIPS]),
+    np.array([0, 4, 6, 7]),
+    np.array([4, 2, 1, 3]),
+    np.array([OF_SIMPLEX, OF_POSITIVE, OF_INTERVAL, OF_MANY]),
+    np.array([[1e-6, 1.0], [1e-3, 200.0], [0.0, 0.9999], [1e-6, 1.0]]),
+    0.1 * np.tril(np.random.default_rng(3).normal(size=(D, D))) + 0.6 * np.eye(D),
+    np.full(4, 0.4),
+    0.2 * np.random.default_rng(4).normal(size=D) - np.repeat([0.0, 1.0, 2.5], [6, 3, 1 + N_TIPS]),
     1.2,
     np.minimum(np.arange(N_NODES), N_TIPS),
 )
 SUPPORTS["numbers"] = Numbers(
     lambda rng: np.concatenate(
-        [rng.dirichlet(np.ones(4)), rng.exponential(size=2) + 1e-3, rng.uniform(0, 0.9999, 1)]
+        [
+            rng.dirichlet(np.ones(4)),
+            rng.exponential(size=2) + 1e-3,
+            rng.uniform(0, 0.9999, 1),
+            rng.dirichlet(np.ones(3)),
+        ]
     ),
     lambda x: -float(x[4:6].sum()),
     LOW,
@@ -208,6 +216,8 @@ def features(states: Sequence[State]) -> np.ndarray:
         equal = x[:, :, None] == x[:, None]
         sums = (equal * x[:, None]).sum(axis=2)
         found += [(1 / equal.sum(axis=2)).sum(axis=1), code, sums[:, 0], sums.max(axis=1)]
+    if x.shape[1] == 10:  # of several blocks
+        found += [x[:, 6], x[:, 7], x[:, 8], x[:, 7:].max(axis=1)]
     found += [x[:, 0], x[:, -1], abs(x - x.mean(axis=1)[:, None]).max(axis=1), abs(x - 0.5).max(axis=1)]
     return np.stack(found, axis=1).astype(float).round(12)
 
@@ -401,6 +411,12 @@ def without_the_pull(p):
     return ratio - 0.5 * (FREEDOM + d) * math.log(distance[1] / distance[0])
 
 
+def with_many_turned(p):
+    """The ratio has the Jacobian of the large simplex upside down."""
+    before = np.log(p.numbers[7:]).sum()
+    return joint_normal(p) + 2.0 * (before - np.log(p.numbers[7:]).sum())
+
+
 # The table -------------------------------------------------------------------------------------------------
 
 
@@ -435,7 +451,7 @@ CASES = {
     "spr": Case(1.0, SCALED),
     "tbr": Case(1.0, SCALED),
     "parsimony_spr": Case(1.0, SCALED),
-    "joint_normal": Case(0.4, instead(without_the_pull) | SCALED),
+    "joint_normal": Case(0.4, instead(without_the_pull, with_many_turned) | SCALED),
     "simplex_dirichlet": Case(10.0, SCALED),
     "simplex_slider": Case(0.5, instead(trade_and_renormalise, trade_shares_of_the_first)),
     "tied_dirichlet": Case(4.0, SCALED),

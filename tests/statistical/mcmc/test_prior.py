@@ -19,7 +19,7 @@ from phloem.inference.mcmc.settings import (
     Priors,
     parse_length_prior,
 )
-from phloem.inference.mcmc.structure import structure_of_parts
+from phloem.inference.mcmc.structure import structure_of_model, structure_of_parts
 from phloem.model.grammar import parse_model
 from phloem.summary.splits import topology_table
 from statistical.mcmc.prior_sampling import (
@@ -179,6 +179,20 @@ def test_all_numbers_together_follow_their_priors():
     draws = {name: samples.numbers[:, 2 + i] for i, name in enumerate(names)}
     laws = {"alpha": stats.expon(), "pinvar": stats.uniform(), "pi(A)": stats.beta(1, 3)}
     laws |= {"r(A<->G)": stats.beta(1, 5), "r(G<->T)": stats.beta(1, 5), "TL": stats.gamma(1, scale=10)}
+    for name, law in laws.items():
+        assert ks_p_value(draws[name], law) > ACCEPT, name
+
+
+def test_shares_of_many_follow_their_prior():
+    """By the move of all numbers, in which they are not ratios to one of them."""
+    structure = structure_of_model(parse_model("Poisson+FO+G4", datatype="protein"))
+    weights = {"joint_normal": 3, "branch_multiplier": 1}
+    names, samples = prior_draws(
+        3, 4000, structure, move_weights=weights, sample_every=400, n_chains=2, heating=0.5
+    )
+    draws = {name: samples.numbers[:, 2 + i] for i, name in enumerate(names)}
+    laws = {"alpha": stats.expon(), "TL": stats.gamma(1, scale=10)}
+    laws |= {f"pi({state})": stats.beta(1, 19) for state in "ARVY"}
     for name, law in laws.items():
         assert ks_p_value(draws[name], law) > ACCEPT, name
 

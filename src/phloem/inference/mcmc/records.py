@@ -84,17 +84,18 @@ class MoveTable(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """The blocks of numbers, for the move of all of them, which leaves OF_OTHERS and OF_MANY, large
-    simplexes, as they are. first, size,
-    support: (blocks,) int64; bounds: (blocks, 2); factor: (d, d), the lower one of the covariance learnt,
-    that of ChainState; mean: (d,) of the chain's rank; spread: of that rank's standard deviations, over those
-    of the cold chain. group: (N,) int64, to which sum of lengths the branch of a node belongs."""
+    """The blocks of numbers, for the move of all of them, which leaves OF_OTHERS as they are. first, size,
+    support: (blocks,) int64; bounds: (blocks, 2); factor: (d, d), the lower one of the covariance learnt, and
+    wander: (blocks,), of large simplexes (OF_MANY) how far the log of what they add up to wanders, those of
+    ChainState; mean: (d,) of the chain's rank; spread: of that rank's standard deviations, over those of the
+    cold chain. group: (N,) int64, to which sum of lengths the branch of a node belongs."""
 
     first: np.ndarray
     size: np.ndarray
     support: np.ndarray
     bounds: np.ndarray
     factor: np.ndarray
+    wander: np.ndarray
     mean: np.ndarray
     spread: float
     group: np.ndarray
@@ -164,7 +165,8 @@ class ChainState(NamedTuple):
     (H, M) by rank and move. tried, accepted: (H, M) since the start; batch_tried, batch_accepted: since the
     last tuning. undefined: (H, M) of tried those that nobody can judge, undefined_last: (H, 4 + n) of every
     chain the last one (undefined.py). swaps_tried, swaps_accepted: (H, H) by rank. generation: (1,).
-    looks: (1,), mean: (H, d) by rank, covariance, factor: (d, d): what was learnt (learning.py).
+    looks: (1,), mean: (H, d) by rank, covariance, factor: (d, d), wander: (blocks,): what was learnt
+    (learning.py).
     split_keys, split_sums, split_looks: KnownSplits, also learnt (split_memory.py).
     cumulative: (M,) of the moves' shares of proposals, ends at 1. What decides them, of the cold chain while
     moves adapt (weights.py): jumps: (M, 2 + K + S) whole numbers, of every move its proposals, their work,
@@ -200,6 +202,7 @@ class ChainState(NamedTuple):
     mean: np.ndarray
     covariance: np.ndarray
     factor: np.ndarray
+    wander: np.ndarray
     split_keys: np.ndarray
     split_sums: np.ndarray
     split_looks: np.ndarray

@@ -35,7 +35,7 @@ OF_HEATS = ("tuning", "tried", "accepted", "batch_tried", "batch_accepted", "und
 COUNTS = ("swaps_tried", "swaps_accepted")
 SUMS = (*COUNTS, "jumps")
 OF_ALL = (
-    "swap_rng", "generation", "looks", "mean", "covariance", "factor", "split_keys", "split_sums",
+    "swap_rng", "generation", "looks", "mean", "covariance", "factor", "wander", "split_keys", "split_sums",
     "split_looks", "cumulative", "watched", "seen", "powers",
 )  # fmt: skip
 

@@ -318,6 +318,7 @@ def chain_state(
         mean=np.zeros((n_chains, len(data.joint.factor))),
         covariance=np.zeros_like(data.joint.factor),
         factor=data.joint.factor.copy(),
+        wander=data.joint.wander.copy(),
         **no_splits(data.n_tips, structure.n_sets),
         cumulative=cumulative_shares(np.array([m.weight for m in moves])),
         **nothing_seen(n_moves, data.n_tips, structure.space.n_coordinates + 1)._asdict(),
@@ -388,7 +389,9 @@ def chain_scratch(forest: Forest, data: ChainData, n_sets: int, characters: Pars
         stack=np.zeros(n, np.int64),
         branch=np.zeros(n, np.int64),
         kept=np.zeros((n_sets, n)),
-        shares=np.zeros(max(2 * len(data.joint.factor), 3 * int(data.block_size.max(initial=1)))),
+        shares=np.zeros(
+            max(2 * len(data.joint.factor) + len(data.block_size), 3 * int(data.block_size.max(initial=1)))
+        ),
         square=np.zeros(square),
         vectors=np.zeros(square),
         parsimony=ParsimonyRoom(*(array.copy() for array in characters)),

@@ -6,16 +6,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import polygamma
 
 from phloem.inference.mcmc.learning import ALIKE, EVERY, coordinates, learn, looked_at
-from phloem.inference.mcmc.records import OF_INTERVAL, OF_POSITIVE, OF_REAL, OF_SIMPLEX, Joint
+from phloem.inference.mcmc.records import OF_INTERVAL, OF_MANY, OF_POSITIVE, OF_REAL, OF_SIMPLEX, Joint
 from phloem.inference.mcmc.run import advanced, new_run
 from phloem.inference.mcmc.settings import ChainSettings
 from statistical.mcmc.prior_sampling import gtr, no_data
 
 JOINT = Joint(
     np.array([0, 3, 5, 6]), np.array([3, 2, 1, 1]), np.array([OF_SIMPLEX, OF_POSITIVE, OF_INTERVAL, OF_REAL]),
-    np.array([[1e-6, 1.0], [1e-3, 200.0], [0.0, 2.0], [-50.0, 50.0]]), np.eye(9),
+    np.array([[1e-6, 1.0], [1e-3, 200.0], [0.0, 2.0], [-50.0, 50.0]]), np.eye(9), np.zeros(4),
     np.zeros(9), 1.0, np.array([0, 1, 2, 2, 2]),
 )  # fmt: skip
 N_LOOKS = 290
@@ -35,6 +36,7 @@ def looks(heat: float, n: int):
     state = SimpleNamespace(
         slot=np.zeros(1, int), rank=np.zeros(1, int), values=np.zeros((1, 2, 7)), mean=np.zeros((1, d)),
         lengths=np.zeros((1, 2, 1, 5)), looks=np.zeros(1, int), covariance=np.zeros((d, d)), factor=np.eye(d),
+        wander=np.zeros(4),
     )  # fmt: skip
     seen = []
     for _ in range(n):
@@ -80,3 +82,29 @@ def test_nothing_is_learnt_after_the_tuning_nor_without_the_move(weights):
     run = advanced(run, 2000)
     assert np.array_equal(before, run.state.factor)
     assert (weights is None) == (not np.array_equal(before, 0.1 * np.eye(len(before))))
+
+
+def test_shares_of_many_vary_one_by_one():
+    """Of shares that gamma variables make, what is learnt is the variance of each and next to nothing between
+    them; without τ it is much."""
+    rng, shape = np.random.default_rng(2), np.array([40.0, 2.0, 3.0, 20.0, 1.5, 9.0])
+    joint = Joint(
+        np.zeros(1, np.int64), np.array([6]), np.array([OF_MANY]), np.array([[1e-9, 1.0]]), np.eye(7),
+        np.ones(1), np.zeros(7), 1.0, np.zeros(5, np.int64),
+    )  # fmt: skip
+    data = SimpleNamespace(joint=joint, heat=np.ones((1, 2)))
+    state = SimpleNamespace(
+        slot=np.zeros(1, int), rank=np.zeros(1, int), values=np.zeros((1, 2, 6)), mean=np.zeros((1, 7)),
+        lengths=np.ones((1, 2, 1, 5)), looks=np.zeros(1, int), covariance=np.zeros((7, 7)), factor=np.eye(7),
+        wander=np.ones(1),
+    )  # fmt: skip
+    for _ in range(4000):
+        state.values[0, 0] = rng.dirichlet(shape)
+        learn(data, state, looked_at(data, state))
+    found, apart = (state.factor @ state.factor.T)[:6, :6], ~np.eye(6, dtype=bool)
+    assert np.allclose(np.diag(found), polygamma(1, shape), rtol=0.15)
+    scale = np.sqrt(np.outer(np.diag(found), np.diag(found)))
+    assert np.abs(found / scale)[apart].max() < 0.1
+    without = np.corrcoef(np.log(rng.dirichlet(shape, 4000)).T)
+    assert np.abs(without)[apart].max() > 0.15
+    assert state.wander[0] == pytest.approx(shape.sum() ** -0.5, rel=0.1)

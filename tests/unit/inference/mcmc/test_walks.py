@@ -22,8 +22,8 @@ from phloem.pruning.cpu.cell_memory import Part
 from statistical.mcmc.move_cases import known_splits
 
 JOINT = Joint(
-    *(np.zeros(0, np.int64) for _ in range(3)), np.zeros((0, 2)), np.zeros((1, 1)), np.zeros(1), 1.0,
-    np.zeros(0, np.int64),
+    *(np.zeros(0, np.int64) for _ in range(3)), np.zeros((0, 2)), np.zeros((1, 1)), np.zeros(0),
+    np.zeros(1), 1.0, np.zeros(0, np.int64),
 )  # fmt: skip
 WALKS = ["spr", "tbr"]
 OTHERS = ["nni", "learnt_nni", "learnt_tbr", "parsimony_spr"]  # to which p_extend is nothing

@@ -54,7 +54,7 @@ def propose(data, state, shared, scratch, h, move):
     rank = state.rank[h]
     joint = Joint(
         data.joint.first, data.joint.size, data.joint.support, data.joint.bounds, state.factor,
-        state.mean[rank], 1.0 / math.sqrt(data.heat[rank, PRIOR]), data.joint.group,
+        state.wander, state.mean[rank], 1.0 / math.sqrt(data.heat[rank, PRIOR]), data.joint.group,
     )  # fmt: skip
     splits = KnownSplits(
         state.split_keys, state.split_sums, state.split_looks, scratch.keys[0], scratch.branch,

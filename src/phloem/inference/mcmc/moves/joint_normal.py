@@ -22,10 +22,13 @@ def joint_normal(p):
     2001, Bernoulli 7:223), which leaves places that the t distribution hardly knows.
 
     s: of the chain's rank, its heat^-½. y: the log of positive numbers and of sums of lengths, of every tip's
-    branch and of all inner ones, the logit between bounds of others, and log(x_i / x_last) of shares. Log
-    Hastings ratio: (ν + d) / 2 times log (ν + q(y')) / (ν + q(y)) of the first step, and the Jacobians,
-    Σ log x'/x, with (x - low)(high - x) for x between bounds, all shares for simplexes, and all lengths of
-    the tree. Blocks whose dimension changes, and shares of many, stay as they are."""
+    branch and of all inner ones, the logit between bounds of others, and log(x_i / x_last) of shares. Of many
+    shares y_i = log(x_i) + τ, with τ drawn anew from N(0, w² s²): shares are gamma variables over their
+    sum, and these vary one by one where shares vary with each other. The density of y is that of x, times
+    Π x_i, and that of τ, whose ratio counts too. Log Hastings ratio: (ν + d) / 2 times
+    log (ν + q(y')) / (ν + q(y)) of the first step, and the Jacobians, Σ log x'/x, with (x - low)(high - x)
+    for x between bounds, all shares for simplexes, and all lengths of the tree. Blocks whose dimension
+    changes stay as they are."""
     joint, d = p.joint, p.joint.factor.shape[0]
     step, z = p.room[:d], p.room[d : 2 * d]
     if not coordinates(p, step):
@@ -50,17 +53,23 @@ def joint_normal(p):
 
 @uncounted
 def coordinates(p, y):
-    """Fill y (d,) with the coordinates of the numbers and lengths, as learning.coordinates; False where a
-    number is at an end of what it can be."""
+    """Fill y (d,) with the coordinates of the numbers and lengths, as learning.coordinates, and the places
+    behind 2 d of p.room with τ by block; False where a number is at an end of what it can be."""
     joint, at = p.joint, 0
     for b in range(joint.first.shape[0]):
         low, high, support = joint.bounds[b, 0], joint.bounds[b, 1], joint.support[b]
         first, last = joint.first[b], joint.first[b] + joint.size[b] - 1
-        if support in (OF_OTHERS, OF_MANY):
+        if support == OF_OTHERS:
             continue
+        tau = 0.0
+        if support == OF_MANY:
+            tau = joint.wander[b] * joint.spread * normal(p.rng)
+            p.room[2 * y.shape[0] + b] = tau
         for i in range(first, last + (support != OF_SIMPLEX)):
             x = p.numbers[i]
-            if support == OF_SIMPLEX:
+            if support == OF_MANY:
+                x = math.log(x) + tau
+            elif support == OF_SIMPLEX:
                 x = math.log(x / p.numbers[last])
             elif support == OF_POSITIVE:
                 x = math.log(x)
@@ -101,13 +110,13 @@ def _stepped(p, step):
     for b in range(joint.first.shape[0]):
         low, high, support = joint.bounds[b, 0], joint.bounds[b, 1], joint.support[b]
         x, total = p.numbers[joint.first[b] : joint.first[b] + joint.size[b]], 0.0
-        if support in (OF_OTHERS, OF_MANY):
+        if support == OF_OTHERS:
             continue
-        n = x.shape[0] - (support == OF_SIMPLEX)
+        n, shares = x.shape[0] - (support == OF_SIMPLEX), support in (OF_SIMPLEX, OF_MANY)
         for i in range(n):
             if support == OF_REAL:
                 x[i] += step[at]
-            elif support in (OF_SIMPLEX, OF_POSITIVE):
+            elif shares or support == OF_POSITIVE:
                 x[i] *= math.exp(step[at])
                 ratio += step[at]
             else:
@@ -121,12 +130,16 @@ def _stepped(p, step):
         for i in range(x.shape[0]):
             total += x[i]
         for i in range(x.shape[0]):
-            if support == OF_SIMPLEX:
+            if shares:
                 x[i] /= total
             if not low <= x[i] <= high:
                 return -math.inf
-        if support == OF_SIMPLEX:
-            ratio -= (n + 1) * math.log(total)
+        if shares:
+            ratio -= x.shape[0] * math.log(total)
+        if support == OF_MANY:
+            before, wander = p.room[2 * step.shape[0] + b], joint.wander[b] * joint.spread
+            after = before + math.log(total)
+            ratio += 0.5 * (before * before - after * after) / (wander * wander)
     for g in range(p.lengths.shape[0]):
         for i in range(p.lengths.shape[1] - 1):
             if i != p.beside:
