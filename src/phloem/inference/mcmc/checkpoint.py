@@ -24,7 +24,7 @@ from phloem.inference.mcmc.samples import Samples
 from phloem.io.output_file import explained, write_file
 
 # 1: all samples in the archive; 3: one set of branch lengths; from 4 on: newer moves, weights, clocks
-FORMAT = 15
+FORMAT = 16
 KEPT = "the last checkpoint is kept, and the same command goes on from it"
 
 
@@ -126,13 +126,7 @@ class Checkpoint:
                 hint="Start afresh with --redo.",
             ) from None
         if found.get("format") != FORMAT:
-            raise InputError(
-                f"this checkpoint has format {found.get('format')}, of another version of phloem; "
-                f"this version resumes format {FORMAT}",
-                file=str(self._path),
-                hint="Finish it with the version that began it, choose another --prefix, or start afresh "
-                "with --redo.",
-            )
+            raise self._of_another_version(found)
         wanted = self._identity
         different = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
         if different:
@@ -141,7 +135,19 @@ class Checkpoint:
                 file=str(self._path),
                 hint="Repeat its settings to resume it, choose another --prefix, or replace it with --redo.",
             )
+        held = {name.removeprefix("run0.state.") for name in arrays if name.startswith("run0.state.")}
+        if held != set(self._state._fields):  # of a version between formats
+            raise self._of_another_version(found)
         return arrays
+
+    def _of_another_version(self, found: dict[str, Any]) -> InputError:
+        return InputError(
+            f"this checkpoint has format {found.get('format')}, of another version of phloem; "
+            f"this version resumes format {FORMAT}",
+            file=str(self._path),
+            hint="Finish it with the version that began it, choose another --prefix, or start afresh with "
+            "--redo.",
+        )
 
 
 def state_path(prefix: str) -> Path:

@@ -17,7 +17,7 @@ import pytest
 from phloem import read_alignment
 from phloem.errors import InputError
 from phloem.inference.mcmc import checkpoint
-from phloem.inference.mcmc.checkpoint import samples_path, state_path
+from phloem.inference.mcmc.checkpoint import FORMAT, samples_path, state_path
 from phloem.inference.mcmc.recipes import observations
 from phloem.inference.mcmc.sampler import sample
 from phloem.inference.mcmc.settings import ChainSettings
@@ -140,7 +140,17 @@ def test_a_checkpoint_of_a_former_format_is_refused_with_a_remedy(former, tmp_pa
     of branch lengths."""
     identity = np.frombuffer(json.dumps({"format": former, "seed": 4}).encode(), np.uint8)
     np.savez(tmp_path / "a.ckp.npz", identity=identity, **{"run0.samples.generation": np.arange(3)})
-    with pytest.raises(InputError, match=rf"format {former}, .* resumes format 15(.|\n)*--redo"):
+    with pytest.raises(InputError, match=rf"format {former}, .* resumes format {FORMAT}(.|\n)*--redo"):
+        run_here(tmp_path / "a", chains())
+
+
+def test_a_checkpoint_without_what_chains_now_know_is_refused(tmp_path):
+    """Of the same format, by a version before it."""
+    run_here(tmp_path / "a", chains(generations=1000))
+    with np.load(state_path(str(tmp_path / "a"))) as archive:
+        arrays = {name: archive[name] for name in archive.files if not name.endswith("state.covariance")}
+    np.savez(state_path(str(tmp_path / "a")), **arrays)
+    with pytest.raises(InputError, match="another version of phloem(.|\n)*--redo"):
         run_here(tmp_path / "a", chains())
 
 
