@@ -150,7 +150,7 @@ def test_a_checkpoint_without_what_chains_now_know_is_refused(tmp_path):
     with np.load(state_path(str(tmp_path / "a"))) as archive:
         arrays = {name: archive[name] for name in archive.files if not name.endswith("state.covariance")}
     np.savez(state_path(str(tmp_path / "a")), **arrays)
-    with pytest.raises(InputError, match="another version of phloem(.|\n)*--redo"):
+    with pytest.raises(InputError, match=r"another version of phloem(.|\n)*--redo"):
         run_here(tmp_path / "a", chains())
 
 
