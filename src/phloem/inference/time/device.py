@@ -85,7 +85,7 @@ class DeviceLikelihood:
         settle_asked(self._rows, self._fields, asked)
         scratch.last[LAST_LIKELIHOOD] = state.log_likelihood[0]
         if asked[PROPOSED] and not self._evaluated(data, state, scratch):
-            scratch.last[LAST_LIKELIHOOD] = -np.inf
+            scratch.last[LAST_LIKELIHOOD] = np.nan
         elif asked[SLOPES]:
             self._add_slopes(data, scratch)
 
