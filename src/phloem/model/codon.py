@@ -71,16 +71,10 @@ class CodonChanges:
         return {"kappa": float(np.sum(d_rates * by_omega)), "omega": float(np.sum(d_rates * by_kappa))}
 
 
-@dataclass(frozen=True, eq=False)
-class GY94:
-    """Q_ij ∝ κ^[transition] ω^[nonsynonymous] π_j between codons that differ at one nucleotide.
-
-    Goldman and Yang 1994 as simplified by Nielsen and Yang 1998 (M0 of codeml); one expected
-    substitution a codon.
-    """
+class OfCodons:
+    """What models of the sense codons of a table have."""
 
     table: CodonTable
-    frequencies: FrequencyModel
 
     @property
     def n_states(self) -> int:
@@ -89,6 +83,18 @@ class GY94:
     @cached_property
     def changes(self) -> CodonChanges:
         return CodonChanges.of(self.table)
+
+
+@dataclass(frozen=True, eq=False)
+class GY94(OfCodons):
+    """Q_ij ∝ κ^[transition] ω^[nonsynonymous] π_j between codons that differ at one nucleotide.
+
+    Goldman and Yang 1994 as simplified by Nielsen and Yang 1998 (M0 of codeml); one expected
+    substitution a codon.
+    """
+
+    table: CodonTable
+    frequencies: FrequencyModel
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
@@ -106,20 +112,12 @@ class GY94:
 
 
 @dataclass(frozen=True, eq=False)
-class GY94GTR:
+class GY94GTR(OfCodons):
     """GY94 with a rate for every pair of nucleotides in place of κ: Q_ij ∝ r_xy ω^[nonsynonymous] π_j, x the
     nucleotide of i that becomes y. MrBayes' codon model with nst=6."""
 
     table: CodonTable
     frequencies: FrequencyModel
-
-    @property
-    def n_states(self) -> int:
-        return len(self.table.codons)
-
-    @cached_property
-    def changes(self) -> CodonChanges:
-        return CodonChanges.of(self.table)
 
     @cached_property
     def _nucleotides(self) -> NucleotideModel:
@@ -150,7 +148,7 @@ class GY94GTR:
 
 
 @dataclass(frozen=True, eq=False)
-class MG94:
+class MG94(OfCodons):
     """Q_ij ∝ κ^[transition] ω^[nonsynonymous] φ_k[n], n the nucleotide arrived at, k its codon position.
 
     Muse and Gaut 1994 (κ = 1), and with κ free MG94×HKY85 (Kosakovsky Pond and Muse 2005). π_c ∝ Π_k
@@ -160,14 +158,6 @@ class MG94:
     table: CodonTable
     frequencies: PositionFrequencies | EqualPositions
     with_kappa: bool
-
-    @property
-    def n_states(self) -> int:
-        return len(self.table.codons)
-
-    @cached_property
-    def changes(self) -> CodonChanges:
-        return CodonChanges.of(self.table)
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:

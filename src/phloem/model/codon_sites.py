@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import betaincinv, psi
 
 from phloem.errors import ModelError
-from phloem.model.codon import CodonChanges, kappa_parameter
+from phloem.model.codon import OfCodons, kappa_parameter
 from phloem.model.frequencies import CodonTable, FrequencyModel
 from phloem.model.mixture import WEIGHTS, MixtureGradient, MixtureNumbers, mixture_weights
 from phloem.model.record import Parameter, Values, softmax_gradient
@@ -144,7 +144,7 @@ class BetaOmegas:
 
 
 @dataclass(frozen=True, eq=False)
-class CodonSites:
+class CodonSites(OfCodons):
     """A Mixture (model/mixture.py) of GY94 processes that share κ and π and differ in ω.
 
     With q_k the unscaled rates of class k and μ = Σ_k w_k Σ_i π_i Σ_j q_kij, Q_k = (q_k - rows' sums) / μ.
@@ -155,20 +155,12 @@ class CodonSites:
     classes: OmegaClasses
 
     @property
-    def n_states(self) -> int:
-        return len(self.table.codons)
-
-    @property
     def n_processes(self) -> int:
         return self.classes.n_classes
 
     @property
     def families(self) -> tuple[SubstitutionFamily, ...]:
         return ()
-
-    @cached_property
-    def changes(self) -> CodonChanges:
-        return CodonChanges.of(self.table)
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
