@@ -123,7 +123,7 @@ class LikelihoodResult:
 
 def settings_record(settings: LikelihoodSettings) -> dict[str, object]:
     """The settings as plain numbers, strings and lists."""
-    return asdict(settings) | {"link": list(settings.link)}
+    return asdict(settings) | {"link": list(settings.link), "part": list(settings.part)}
 
 
 def run_likelihood(

@@ -136,13 +136,7 @@ def parts_of(
     """
     from phloem.analysis.model_file import require_model_used
 
-    if options.sites is not None:
-        given = "--part" if options.part else "--partitions"
-        raise InputError(f"--sites and {given} both choose columns", hint="Leave one out.")
-    if options.part and options.partitions is not None:
-        raise InputError("--partitions and --part both say what the parts are", hint="Leave one out.")
-    if options.part and options.partition_name is not None:
-        raise InputError("--partition-name is about --partitions", hint="Leave it out.")
+    _require_one_choice(options)
     characters = read_characters(options.alignment, options.block, options.phylip_layout, quiet)
     declared = options.partitions == DECLARED
     if declared and options.partition_name is not None:
@@ -186,6 +180,17 @@ def parts_of(
     require_stop_codons(options.stop_codons, [part.alignment.alphabet.kind for part in parts], scheme.file)
     require_model_used(model, [subset.model_text for subset in subsets], scheme.file)
     return replace(scheme, subsets=subsets), parts
+
+
+def _require_one_choice(options: DataOptions) -> None:
+    """InputError where two options say what the parts are, or one says nothing about them."""
+    if options.sites is not None:
+        given = "--part" if options.part else "--partitions"
+        raise InputError(f"--sites and {given} both choose columns", hint="Leave one out.")
+    if options.part and options.partitions is not None:
+        raise InputError("--partitions and --part both say what the parts are", hint="Leave one out.")
+    if options.part and options.partition_name is not None:
+        raise InputError("--partition-name is about --partitions", hint="Leave it out.")
 
 
 def _require_datatype_used(given: str | None, scheme: Scheme) -> None:

@@ -389,9 +389,7 @@ def chain_scratch(forest: Forest, data: ChainData, n_sets: int, characters: Pars
         stack=np.zeros(n, np.int64),
         branch=np.zeros(n, np.int64),
         kept=np.zeros((n_sets, n)),
-        shares=np.zeros(
-            max(2 * len(data.joint.factor) + len(data.block_size), 3 * int(data.block_size.max(initial=1)))
-        ),
+        shares=np.zeros(2 * len(data.joint.factor) + 3 * int(data.block_size.sum() + 1)),  # of all, of one
         square=np.zeros(square),
         vectors=np.zeros(square),
         parsimony=ParsimonyRoom(*(array.copy() for array in characters)),
