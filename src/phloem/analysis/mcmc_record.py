@@ -56,10 +56,10 @@ class McmcSettings(DataOptions):
     bionj, upgma or a tree file; start_tree: the name or number of one of its trees (analysis.mcmc_start).
     prefix: of every file written; None takes the alignment's name in the working directory. device: of the
     likelihood; auto lets phloem choose, and the record says what it chose. redo: replace files that exist.
-    without: taxa that are
-    left out. ordered: columns of standard characters whose states are ordered. character_states: under MK
-    each character has its "own" number of states, or "all" that of the alphabet. asc: +ASC as Lewis has it,
-    or as MrBayes 3.2.7a computes it (analysis.mcmc_parts). outgroup: a taxon that the consensus hangs from.
+    without: taxa that are left out. ordered: columns of standard characters whose states are ordered.
+    character_states: under MK each character has its "own" number of states, or "all" that of the alphabet.
+    asc: +ASC as Lewis has it, or as MrBayes 3.2.7a computes it (analysis.mcmc_parts). outgroup: a taxon that
+    the consensus hangs from.
     constraint: "name: taxon, taxon, …", splits that every tree has, and others as --constraint. consensus:
     which one is written.
     of_block: the file whose MRBAYES block says all this. told: what it says that is done otherwise. report:

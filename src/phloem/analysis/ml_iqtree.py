@@ -12,9 +12,9 @@ import numpy as np
 
 from phloem.analysis.ml_ancestral import named_nodes
 from phloem.analysis.ml_data import MlData
+from phloem.analysis.ml_merge import part_columns
 from phloem.analysis.ml_outgroup import hung
 from phloem.analysis.ml_report import NAMES, report_text
-from phloem.data.sites import format_sites
 from phloem.inference.ml.optimum import PartitionedOptimum
 from phloem.inference.ml.replicates import words_of
 from phloem.io.output_file import write_file
@@ -135,7 +135,7 @@ def _scheme(result: MlResult, data: MlData) -> Iterator[str]:
     chosen: Mapping[str, str] = {name: choice.winner.text for name, choice in result.choices.items()}
     yield "#nexus\nbegin sets;"
     for part in data.parts:
-        yield f"  charset {part.name} = {format_sites(np.asarray(part.sites)).replace(',', '')};"
+        yield f"  charset {part.name} = {part_columns(part).replace(',', '')};"
     yield "  charpartition mymodels ="
     models = [f"    {part.model_text or chosen[part.name]}: {part.name}" for part in data.parts]
     yield ",\n".join(models) + ";\nend;"

@@ -109,7 +109,7 @@ def joined_part(parts: Sequence[Part]) -> Part:
     return Part(joined_name([p.name for p in parts]), alignment, parts[0].model_text, rows[order].ravel())
 
 
-def columns_of(part: Part) -> str:
+def part_columns(part: Part) -> str:
     """Its columns as a partition list has them."""
     return columns_text(part.alignment.alphabet.kind, np.asarray(part.sites))
 
@@ -127,7 +127,7 @@ def scheme_text(
     models of those that had none; given: as they were."""
     lines = []
     for part, members in zip(parts, merging.groups):
-        columns = ", ".join(columns_of(given[i]) for i in members)
+        columns = ", ".join(part_columns(given[i]) for i in members)
         lines.append(f"{part.model_text or chosen[part.name]}, {part.name} = {columns}")
     return "\n".join(lines) + "\n"
 

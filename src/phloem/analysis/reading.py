@@ -9,6 +9,7 @@ import numpy as np
 
 from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, taxa_with_data
 from phloem.data.alphabet import canonical_kind
+from phloem.data.doublets import pairs_not_said
 from phloem.data.partition import Scheme, Subset, Unassigned, with_declared_datatypes
 from phloem.data.translation import reads_codons
 from phloem.errors import InputError
@@ -213,7 +214,15 @@ def _typed(subset: Subset, options: DataOptions, scheme: Scheme) -> Subset:
             line=subset.line,
             hint="Define a CHARSET for its columns, and write 'MODEL:set'; or call it something else.",
         )
-    if subset.datatype is not None or subset.model_text is None or options.datatype is not None:
+    if subset.datatype is not None:
         return subset
-    kinds = datatypes_of(split_model(subset.model_text)[0].name)
-    return replace(subset, datatype=kinds[0]) if len(kinds) == 1 else subset
+    kinds: tuple[str, ...] = ()
+    if options.datatype is not None:
+        kinds = (canonical_kind(options.datatype),)
+    elif subset.model_text is not None:
+        kinds = datatypes_of(split_model(subset.model_text)[0].name)
+    if kinds == ("doublet",):  # pairs of columns are doublets whatever else is said
+        error = pairs_not_said(f"of '{subset.name}'")
+        error.file, error.line = scheme.file, subset.line
+        raise error
+    return replace(subset, datatype=kinds[0]) if options.datatype is None and len(kinds) == 1 else subset

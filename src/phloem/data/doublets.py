@@ -51,6 +51,11 @@ def parse_pairs(text: str, n_sites: int) -> np.ndarray:
     return columns
 
 
+def pairs_not_said(whose: str) -> InputError:
+    """The error for columns that are to be doublets, and are not given in pairs."""
+    return InputError(f"which columns {whose} pair is not said", hint=_HINT)
+
+
 def _skipped(text: str, at: int) -> int:
     match = _BETWEEN.match(text, at)
     assert match is not None

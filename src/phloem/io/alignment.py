@@ -11,7 +11,7 @@ import numpy as np
 from phloem.data.alignment import Alignment, Ambiguity, Coding, StopCodons, alignment_from_matrix
 from phloem.data.alphabet import STANDARD_SYMBOLS, TRANSLATED, Alphabet, alphabet, canonical_kind
 from phloem.data.coding import guess_datatype, highest_symbol
-from phloem.data.doublets import parse_pairs
+from phloem.data.doublets import pairs_not_said, parse_pairs
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme, with_declared_datatypes
 from phloem.data.sites import parse_sites
 from phloem.data.translation import reads_codons, translated
@@ -278,8 +278,7 @@ def _is_doublet(datatype: str | Alphabet | None) -> bool:
 
 def _pairs(characters: CharacterRows, text: str | None) -> np.ndarray:
     if text is None:
-        message, hint = "which columns pair is not said", "Say it, as in --sites '5:70, 6-9:69-66'."
-        raise InputError(message, hint=hint)
+        raise pairs_not_said("of the alignment")
     return parse_pairs(text, characters.n_sites)
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from phloem.data.doublets import names_pairs, parse_pairs
+from phloem.data.doublets import names_pairs, pairs_not_said, parse_pairs
 from phloem.data.partition import Scheme, Subset, Unassigned, make_scheme
 from phloem.data.sites import parse_sites, parse_sites_once
 from phloem.errors import InputError, count_of
@@ -65,7 +65,7 @@ class _Columns:
             if names_pairs(paired) and kind in (None, "doublet"):
                 return Subset(name, parse_pairs(paired, self.n_sites), None, "doublet", line=line)
             if kind == "doublet":
-                raise _no_pairs(name)
+                raise pairs_not_said(f"of '{name}'")
             text, kind, code = self._typed(text.strip())
             plain = {key: _without_type(value)[0] for key, value in self.charsets.items()}
             parse = parse_sites_once if once else parse_sites
@@ -215,18 +215,13 @@ def _with_model(subset: Subset, model: str) -> Subset:
         return replace(subset, model_text=model)
     kind, code = found
     if kind == "doublet" and subset.datatype is None:
-        raise _no_pairs(subset.name)
+        raise pairs_not_said(f"of '{subset.name}'")
     if subset.datatype not in (None, kind):
         raise InputError(
             f"'{subset.name}' is {subset.datatype} by its set and {kind} by its partition",
             hint="Correct one of them.",
         )
     return replace(subset, datatype=kind, genetic_code=code or subset.genetic_code)
-
-
-def _no_pairs(name: str) -> InputError:
-    told = f"which columns of '{name}' pair is not said"
-    return InputError(told, hint="Write pairs, as in 'DOUBLET, stems = 5:70, 6-9:69-66'.")
 
 
 def _split_outside_braces(text: str, separator: str) -> tuple[str, str | None]:

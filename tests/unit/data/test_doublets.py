@@ -98,14 +98,16 @@ def test_files_are_written_and_read(tmp_path):
 
 def test_which_columns_pair_must_be_said(tmp_path):
     path = file_of(tmp_path)
-    with pytest.raises(InputError, match="which columns pair is not said"):
+    with pytest.raises(InputError, match="which columns of the alignment pair is not said"):
         read_alignment(path, datatype="doublet")
     with pytest.raises(InputError, match="no pair"):
         read_alignment(path, datatype="doublet", sites="1-8")
-    for line in ("DOUBLET, s = 1-8", "DOUBLET, s = DOUBLET, 1-8"):
+    for line in ("DOUBLET, s = 1-8", "DOUBLET, s = DOUBLET, 1-8", "SH94, s = 1-8", "SH94K+G4, s = 1-8"):
         parts = file_of(tmp_path, line + "\n", "p")
         with pytest.raises(InputError, match="pair"):
             parts_of(DataOptions(path, partitions=parts))
+    with pytest.raises(InputError, match="which columns of 's' pair"):
+        parts_of(DataOptions(path, part=("JC, s = 1-8",), datatype="doublet"))
 
 
 @pytest.mark.parametrize("line", ["SH94+FO+G4, stem = 1-2:8-7", "SH94, stem = DOUBLET, 1:8, 2:7"])
