@@ -178,6 +178,25 @@ def test_misuse_and_numbers_that_are_none():
     assert np.array_equal(forest.evaluate(), before)
 
 
+@pytest.mark.parametrize("what", ["rates", "values", "frequencies"])
+def test_a_model_that_is_no_number_is_never_an_impossible_one(what):
+    """-inf is a proposal outside the support, rejected without a word: NaN must not become that."""
+    rng, case = np.random.default_rng(1), random_case(5, 20, 4, 1)
+    chains = [Chain(5, 4, 1, rng)]
+    forest, model = forest_of(case.problem, chains), chains[0].model
+    own = model.processes[0]
+    wrong = {
+        "rates": replace(model, rates=np.full(1, np.nan)),
+        "values": replace(
+            model, processes=(replace(own, eigen=replace(own.eigen, values=np.full(4, np.nan))),)
+        ),
+        "frequencies": replace(model, processes=(replace(own, root_frequencies=np.full(4, np.nan)),)),
+    }
+    forest.set_model(0, wrong[what])
+    with pytest.raises(NumericalError):
+        forest.evaluate()
+
+
 def test_too_many_columns_are_refused(monkeypatch):
     from phloem.errors import DeviceError
     from phloem.pruning.gpu import forest

@@ -44,7 +44,8 @@ def matrix_tile(
         total = tl.dot(from_left * growth[None, :], from_right, acc=total, out_dtype=tl.float64)
     total += tl.where((j[:, None] == i[None, :]) & (n_states > i)[None, :], 1.0, 0.0)
     inside = (j < WIDTH)[:, None] & (i < WIDTH)[None, :]
-    tl.store(matrix + j[:, None] * WIDTH + i[None, :], tl.maximum(total, 0.0).to(DTYPE), mask=inside)
+    total = tl.where(total < 0.0, 0.0, total)  # rounding below 0; a maximum would make 0 of NaN, too
+    tl.store(matrix + j[:, None] * WIDTH + i[None, :], total.to(DTYPE), mask=inside)
 
 
 @triton.jit
