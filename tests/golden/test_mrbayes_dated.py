@@ -14,11 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import lognorm, norm
 
 from phloem.analysis.mrbayes import block_analysis
 from phloem.analysis.time_data import TimeInput, time_input
 from phloem.analysis.time_options import dated_analysis
+from phloem.density import clocks, deviations
+from phloem.density.autocorrelated_clock import log_variance
 from phloem.density.tree_priors.tree_prior import Genealogy, registered
 from phloem.inference.mcmc.structure import printed_names
 from phloem.inference.time.calibrated_start import ancestor_of
@@ -31,6 +33,7 @@ SAMPLES = json.loads((FOLDER / "samples.json").read_text())
 CASES = SAMPLES["cases"]
 ITS_NAMES = {"pop_size": "popsize", "net_diversification": "net_speciation"}
 ITS_NAMES |= {"relative_death": "relative_extinction", "clock_rate": "clockrate", "p_invariable": "pinvar"}
+ITS_NAMES |= {"clock_variance": "variance"}
 BOUND = 2e-3  # of a log-likelihood of seven digits
 PRIOR_BOUND = 3e-5  # of a log prior of seven digits, by ages of seven
 
@@ -82,7 +85,44 @@ def prior_of(data: TimeInput, sample: dict, prior: str | None = None) -> float:
     own = registered()[prior] if prior else model.tree_prior
     x = np.concatenate([np.zeros(0), *(values[b.name] for b in model.parameters.blocks)])
     g = Genealogy(tree.heights, tree.order, model.n_tips, np.zeros(0, np.int64))
-    return total + own.log_density(g, x, model.parameters.settings)
+    total += own.log_density(g, x, model.parameters.settings)
+    return total + (_of_rates(data, sample, values) if "branches" in sample else 0.0)
+
+
+def branch_rates(data: TimeInput, sample: dict) -> np.ndarray:
+    """(N,) of a sample over the clock's, whose trees have lengths in substitutions by clock and branch."""
+    clock, relaxed = (tree_of_branches(sample[name], data) for name in ("tree", "branches"))
+    return np.divide(relaxed, clock, out=np.ones_like(clock), where=clock > 0)
+
+
+def tree_of_branches(text: str, data: TimeInput) -> np.ndarray:
+    """(N,) lengths, nodes as tree_of has them."""
+    tree = parse_newick(text)[0]
+    place = {tree.taxa.index(taxon): i for i, taxon in enumerate(data.taxa)}
+    lengths = np.zeros(tree.n_nodes)
+    lengths[[place.get(x, x) for x in range(tree.n_nodes)]] = tree.lengths
+    lengths[-1] = 0.0
+    return lengths
+
+
+def _of_rates(data: TimeInput, sample: dict, values: dict[str, np.ndarray], by_log: bool = False) -> float:
+    """Log density of branch rates, or, where these are of both ends, of those of nodes. by_log: the
+    variance is that of logarithms."""
+    rate, variance = (float(values[name].item()) for name in ("clock_rate", "clock_variance"))
+    tree, r = tree_of(sample["tree"], data, rate), branch_rates(data, sample)
+    numbers, room = np.array([rate, variance]), [np.zeros(len(r)) for _ in range(3)]
+    if data.model.clock == clocks.WHITE_NOISE:
+        own = deviations.white_noise(tree.parent, tree.heights, np.log(r), numbers, *room)
+        return own - np.log(r[:-1]).sum()
+    kind = clocks.AUTOCORRELATED_LOG if by_log else clocks.AUTOCORRELATED
+    rho, total = np.ones(len(r)), 0.0
+    for x in tree.order[-2::-1]:
+        above = rho[tree.parent[x]]
+        length = rate * (tree.heights[tree.parent[x]] - tree.heights[x])
+        square = log_variance(kind, variance, length, above)[0]
+        rho[x] = 2.0 * r[x] - above
+        total += lognorm.logpdf(rho[x], np.sqrt(square), scale=above * np.exp(-square / 2))
+    return total
 
 
 def its_measure(name: str, data: TimeInput, numbers: dict[str, float]) -> float:
@@ -101,9 +141,9 @@ def test_log_priors_are_those_of_mrbayes(name):
     for sample in CASES[name]["samples"]:
         own = prior_of(data, sample) + its_measure(name, data, sample["numbers"])
         found.append(own - sample["numbers"]["LnPr"])
-    assert np.ptp(found) < PRIOR_BOUND
-    # its normal distribution function is right to four digits
-    assert np.abs(found).max() < (2e-4 if name == "birthdeath" else PRIOR_BOUND)
+    # rates of nodes are differences of many lengths; its normal distribution function is right to four digits
+    assert np.ptp(found) < (5e-4 if name == "tk02" else PRIOR_BOUND)
+    assert np.abs(found).max() < (5e-4 if name in ("birthdeath", "tk02") else PRIOR_BOUND)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -117,7 +157,8 @@ def test_log_likelihoods_are_those_of_mrbayes(name):
         names = [n for block in engine.space.blocks for n in printed_names(engine, block)]
         own = {n: numbers[ITS_NAMES.get(n, n)] for n in names}
         parent, heights, _ = tree.sorted()
-        sets = np.stack([heights, np.full(len(heights), rate)])
+        rates = rate * (branch_rates(data, sample) if "branches" in sample else np.ones(len(heights)))
+        sets = np.stack([heights, rates[tree.sorted()[2]]])
         assert plain(parent, sets, own) == pytest.approx(numbers["LnL"], abs=BOUND)
 
 
@@ -153,6 +194,14 @@ def test_another_tree_prior_has_other_log_priors(prior):
     found = [prior_of(data, s, prior) - s["numbers"]["LnPr"] for s in CASES["birthdeath"]["samples"]]
     own = [its_measure("birthdeath", data, s["numbers"]) for s in CASES["birthdeath"]["samples"]]
     assert np.ptp(np.add(found, own)) > 100 * PRIOR_BOUND
+
+
+def test_rates_by_the_variance_of_their_logarithms_have_another_density():
+    data = read("tk02")
+    for sample in CASES["tk02"]["samples"]:
+        values = values_of(data, sample["numbers"])
+        own = [_of_rates(data, sample, values, by_log) for by_log in (False, True)]
+        assert abs(own[0] - own[1]) > 100 * PRIOR_BOUND
 
 
 def test_an_age_without_its_offset_has_another_density():

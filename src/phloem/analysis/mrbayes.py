@@ -15,6 +15,7 @@ import numpy as np
 
 from phloem.analysis.mrbayes_chains import Chains
 from phloem.analysis.mrbayes_dated import (
+    OF_BRANCHES,
     OF_CLOCKS,
     OF_OTHER_TREES,
     Dated,
@@ -268,7 +269,9 @@ class _Analysis:
     def set_links(self, command: MrBayesCommand) -> None:
         unused = []
         for option in command.options:
-            if option.name in OF_CLOCKS or option.name in _OF_OTHER_MODELS:
+            if option.name in OF_BRANCHES:
+                self.of_clocks.append((command, option.name))
+            elif option.name in OF_CLOCKS or option.name in _OF_OTHER_MODELS:
                 unused.append(option.name)
                 continue
             if option.name == "topology" and command.name == "unlink":

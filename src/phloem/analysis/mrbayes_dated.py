@@ -30,12 +30,17 @@ OF_CLOCKS = frozenset(OF_CLOCKS_TEXT.split())
 OF_OTHER_TREES = {"calibrate": "a clock", "speciespartition": "species trees"}
 """Commands likewise, and what they are about."""
 _RELAXED = ("igrvarpr", "tk02varpr", "cppratepr", "cppmultdevpr", "wnvarpr", "ilnvarpr", "mixedvarpr")
-_CLOCKS = {
-    "igr": "its rates are gamma of a variance that falls with the branch's length, those of ucgd have one",
-    "tk02": "its rates are log-normal about the rate above, with a variance by the branch's length",
+_NOISE = "white-noise", "igrvarpr", "exponential(10)"
+_ALONG = "autocorrelated", "tk02varpr", "exponential(1)"
+_CLOCKS = {"igr": _NOISE, "ibr": _NOISE, "tk02": _ALONG, "bm": _ALONG}
+"""clockvarpr of MrBayes 3.2.7a → --clock, what says its variance's prior, and what that is as usual."""
+_OTHER_CLOCKS = {
     "cpp": "its rates change at points of a Poisson process",
-}  # fmt: skip
-_CLOCKS |= {"ibr": _CLOCKS["igr"], "wn": _CLOCKS["igr"], "bm": _CLOCKS["tk02"]}
+    "wn": "MrBayes 3.2.7a calls this igr",
+}
+OF_BRANCHES = {"igrvar": "variances", "igrbranchrates": "branch rates"}
+OF_BRANCHES |= {"tk02var": "variances", "tk02branchrates": "branch rates"}
+"""What LINK and UNLINK may say of the clocks that there are."""
 _TREES = ("uniform", "coalescence", "birthdeath")
 _OF_TREE = (
     "brlenspr", "topologypr", "clockvarpr", "clockratepr", "treeagepr", "nodeagepr", "speciationpr",
@@ -51,8 +56,8 @@ def what_differs(divisions: Sequence[Division]) -> str:
     if lengths.word != "clock" or lengths.second.lower() not in _TREES:
         ancestors = ": fossils may be ancestors of other samples there, never in phloem time"
         return ancestors if lengths.second.lower() == "fossilization" else ""
-    if clock != "strict":
-        return f" with clockvarpr={clock}: {_CLOCKS.get(clock, 'phloem time has other relaxed clocks')}"
+    if clock not in ("strict", *_CLOCKS):
+        return f" with clockvarpr={clock}: {_OTHER_CLOCKS.get(clock, 'phloem time has other relaxed clocks')}"
     if d.value("topologypr").word == "fixed":
         return " with topologypr=fixed: phloem time samples topologies"
     for one in divisions:
@@ -61,8 +66,9 @@ def what_differs(divisions: Sequence[Division]) -> str:
         unlike = [n for n in _OF_TREE if str(one.value(n)).lower() != str(d.value(n)).lower()]
         if unlike:
             return f" with parts that differ in {unlike[0]}: there is one dated tree of all"
-    if len({one.links.get("brlens", 0) for one in divisions}) > 1:
-        return " with unlinked branch lengths: there is one dated tree of all"
+    for name, what in {"brlens": "branch lengths", **OF_BRANCHES}.items():
+        if len({one.links.get(name, 0) for one in divisions}) > 1:
+            return f" with unlinked {what}: there is one dated tree, and one clock, of all"
     return ""
 
 
@@ -72,14 +78,16 @@ def clock_notes(
     """What was said about clocks and species and has no meaning: command, name of command or option, why.
     dated: whether the trees have a clock."""
     ages, found = division.value("nodeagepr").word.lower() == "calibrated", []
+    clock = division.value("clockvarpr").word.lower()
+    own = _CLOCKS[clock][1].removesuffix("varpr") if clock in _CLOCKS else "no other"
     for command, name in said:
         other = OF_OTHER_TREES.get(name, "a clock")
         if not dated or other != "a clock":
             found.append((command, name, f"no meaning without {other}"))
         elif name == "calibrate" and not ages:
             found.append((command, name, "no meaning while nodeagepr=unconstrained, as in MrBayes"))
-        elif name in _RELAXED:
-            found.append((command, name, "no meaning of a strict clock"))
+        elif name in (*_RELAXED, *OF_BRANCHES) and not name.startswith(own):
+            found.append((command, name, f"no meaning while clockvarpr={clock}"))
     return found
 
 
@@ -174,7 +182,10 @@ class Dated:
                 told = f"dated trees under {model.text} are not read from a block"
                 hint = "Choose one matrix (nst=1, 2, 6; aamodelpr=fixed), no classes of omega, no covarion."
                 raise self.refuse("brlenspr", told, hint)
-        rate = self._clock_rate()
+        rate, clock, spread = self._clock_rate(), "strict", list[str]()
+        if (word := self.division.value("clockvarpr").word.lower()) in _CLOCKS:
+            clock, option, usual = _CLOCKS[word]
+            spread = [f"clock_variance={self._density(option, usual, known=('uniform', 'exponential'))}"]
         if kind == "coalescence":
             tree, priors = self._coalescent()
         elif kind == "birthdeath":
@@ -182,8 +193,8 @@ class Dated:
         else:
             tree, priors = {"tree_prior": "uniform"}, []
         return {
-            "clock": "strict", **tree,
-            "prior": [*self._substitution(), f"clock_rate={rate}", *priors], **self._clades(kind),
+            "clock": clock, **tree,
+            "prior": [*self._substitution(), f"clock_rate={rate}", *spread, *priors], **self._clades(kind),
         }  # fmt: skip
 
     def refuse(self, option: str, told: str, hint: str) -> Exception:

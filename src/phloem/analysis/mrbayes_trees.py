@@ -15,9 +15,9 @@ from phloem.analysis.mrbayes_divisions import Division, Setting
 _TREE_PRIORS = {  # what follows brlenspr=clock: → --tree-prior of phloem time
     "": "bd", "uniform": "bd", "birthdeath": "bd", "coalescence": "constant", "fossilization": "fbd",
 }  # fmt: skip
-_CLOCKS = {  # clockvarpr → --clock: gamma, log-normal, handed down, and by few changes
-    "igr": "ucgd", "ibr": "ucgd", "wn": "ucgd", "iln": "ucln", "mixed": "ucln", "tk02": "shrinkage",
-    "bm": "shrinkage", "cpp": "random",
+_CLOCKS = {  # clockvarpr → --clock: the same, or the nearest
+    "igr": "white-noise", "ibr": "white-noise", "wn": "white-noise", "iln": "ucln", "mixed": "ucln",
+    "tk02": "autocorrelated", "bm": "autocorrelated", "cpp": "random",
 }  # fmt: skip
 _CLOCKED = ("clock", "relaxedclock")
 

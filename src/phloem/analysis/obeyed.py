@@ -89,8 +89,8 @@ def require_time_obeyed(settings: TimeTreeSettings, models: Sequence[PartModel])
             *_of_posterior(chains.stones, ["summary-tree"] if settings.summary_tree != "mcc" else []),
             Unused(
                 "clock-sd log",
-                tree.clock_sd == "log" and tree.clock != "ucln",
-                f"the spread of --clock ucln, and the clock is {tree.clock}",
+                tree.clock_sd == "log" and tree.clock not in ("ucln", "autocorrelated"),
+                f"the spread of --clock ucln or autocorrelated, and the clock is {tree.clock}",
                 "Leave it out, or choose --clock ucln.",
             ),
             Unused(

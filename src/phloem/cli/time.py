@@ -20,9 +20,11 @@ PRIOR = typer.Option(None, help="As in 'kappa=lognormal(1,1.25)'; may be repeate
 CLADE = typer.Option(None, help="A set of taxa, apes=Homo,Pan,Gorilla, whose age is told; may be repeated.")
 MONOPHYLETIC = typer.Option(None, help="Name of a --clade that must be one; may be repeated.")
 CLOCK_CLADE = typer.Option(None, help="A clade with its own clock, of --clock local: a name, or name=A,B,C.")
+ClockName = Literal["strict", "ucln", "ucgd", "white-noise", "autocorrelated", "local", "random", "shrinkage"]
 CLOCK = typer.Option(
     "strict",
-    help="One rate; log-normal or gamma branch rates; of clades; few changes, or small ones.",
+    help="One rate; log-normal or gamma branch rates, gamma by what a branch lasts; drawn about the parent's;"
+    " of clades; few changes, or small ones.",
 )
 LINKAGE = typer.Option(
     None, help="Parts have one clock and rate; as usual one clock, a rate each; or a clock each."
@@ -31,7 +33,9 @@ LINK = typer.Option(
     None, help="What parts share: alpha, alpha:gene1,gene2; lengths:gene1,gene2, one clock; may be repeated."
 )
 CLOCK_SD = typer.Option(
-    "cv", help="Spread of ucln: coefficient of variation of rates, or sd of their logarithms."
+    "cv",
+    help="Spread of ucln: coefficient of variation of rates, or sd of their logarithms; of autocorrelated"
+    " the variance of rates, or of their logarithms.",
 )
 START = typer.Option(
     "random", help="Trees to start from; lsd: one by neighbour joining, dated by least squares."
@@ -83,7 +87,7 @@ def time(
     model: str | None = typer.Option(None, "--model", "-m", help="Such as HKY+FO+G4; by default as of mcmc."),
     linkage: Literal["linked", "proportional", "unlinked"] | None = LINKAGE,
     link: list[str] | None = LINK,
-    clock: Literal["strict", "ucln", "ucgd", "local", "random", "shrinkage"] = CLOCK,
+    clock: ClockName = CLOCK,
     clock_clade: list[str] | None = CLOCK_CLADE,
     clock_sd: Literal["cv", "log"] = CLOCK_SD,
     tree_prior: str = TREE_PRIOR,
@@ -243,6 +247,8 @@ def _introduce(settings: TimeTreeSettings, data: TimeInput, device: str) -> None
         "local": f"local, of its own for {', '.join(c.name for c in model.own_clocks)}",
         "random": "random local, log 2 changes expected",
         "shrinkage": "rates that change along the tree, most very little",
+        "white-noise": "white noise: gamma, the variance falls as a branch lasts",
+        "autocorrelated": f"autocorrelated log-normal, spread by {settings.tree.clock_sd}",
     }
     show_line(f"clock:   {kinds[settings.tree.clock]}")
     show_line(f"tree:    {model.tree_prior.name}")

@@ -14,27 +14,36 @@ With L_i = d log P(data) / d d_i, all from one backward pass:
 Given all d_i the data say nothing about dates: ε_i = (log(d_i / τ_i) - log μ + h s²) / s, and the density of
 ε becomes one of d by -log s a branch (held_by_distances).
 
-The gamma clock has s = φ, h = 0 and another density of ε, gamma by exp(s ε) (deviations.py). Clocks
-whose rates know of each other are in local_clocks.py.
+The gamma clock has s = φ, h = 0 and another density of ε, gamma by exp(s ε) (deviations.py); so has white
+noise, of s = 1, whose rates vary the less the longer a branch lasts. Clocks whose rates know of each other
+are in local_clocks.py and autocorrelated_clock.py.
 """
 
 from __future__ import annotations
 
 import math
 
-STRICT, BY_CV, BY_LOG, GAMMA, LOCAL, RANDOM, SHRINKAGE = range(7)  # kinds of clocks
-INDEPENDENT = (BY_CV, BY_LOG, GAMMA)  # of each other: their branches' distances can be held
+# kinds of clocks
+STRICT, BY_CV, BY_LOG, GAMMA, LOCAL, RANDOM, SHRINKAGE, WHITE_NOISE, AUTOCORRELATED, AUTOCORRELATED_LOG = (
+    range(10)
+)
+INDEPENDENT = (BY_CV, BY_LOG, GAMMA, WHITE_NOISE)  # of each other: their branches' distances can be held
+SMOOTH = (*INDEPENDENT, AUTOCORRELATED, AUTOCORRELATED_LOG)  # coordinates of Hamiltonian dynamics
 
 
 def log_spread(kind, spread):
     """s of a clock's spread parameter; 0 of a strict clock."""
     if kind == STRICT:
         return 0.0
+    if kind == WHITE_NOISE:
+        return 1.0
     return math.sqrt(math.log1p(spread * spread)) if kind == BY_CV else spread
 
 
 def spread_slope(kind, spread, s):
     """ds / d spread."""
+    if kind == WHITE_NOISE:
+        return 0.0
     return spread / (s * (1.0 + spread * spread)) if kind == BY_CV else 1.0
 
 

@@ -74,6 +74,8 @@ _CLOCK = Question(
         ("local", "local: clades that you name have their own"),
         ("random", "random local: few changes, where the data want them"),
         ("shrinkage", "shrinkage: rates change along the tree, most very little"),
+        ("white-noise", "white noise: every branch its own, long ones nearer the mean"),
+        ("autocorrelated", "autocorrelated: rates drawn about those of parents"),
     ),
 )
 _TREE_PRIOR = Question(

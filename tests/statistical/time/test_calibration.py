@@ -76,6 +76,23 @@ def gamma_rates(rng, numbers, tree):
     return rng.gamma(shape, 1 / shape, len(tree.parent)), {}
 
 
+def white_noise(rng, numbers, tree):
+    lasts = np.append((tree.heights[tree.parent] - tree.heights)[:-1], 1.0)
+    shape = numbers["clock_rate"] * lasts / numbers["clock_variance"]
+    return np.exp(np.log(rng.gamma(1 + shape) / shape) + np.log(rng.uniform(size=len(shape))) / shape), {}
+
+
+def autocorrelated(rng, numbers, tree):
+    """Means of the rates at both ends of branches."""
+    rates = np.ones(len(tree.parent))
+    for x in tree.order[-2::-1]:
+        above = tree.parent[x]
+        lasts = numbers["clock_rate"] * (tree.heights[above] - tree.heights[x])
+        variance = np.log1p(numbers["clock_variance"] * lasts / rates[above] ** 2)
+        rates[x] = rates[above] * np.exp(np.sqrt(variance) * rng.normal() - variance / 2)
+    return np.append(0.5 * (rates + rates[tree.parent])[:-1], 1.0), {}
+
+
 def of_own(rng, numbers, tree):
     """The branches to the first two and the one above them."""
     rates = np.ones(len(tree.parent))
@@ -146,6 +163,14 @@ def of_constant_size(rng):
 def of_branches(rng):
     numbers, tree = of_constant_size(rng)
     return numbers | {"clock_cv": rng.lognormal(np.log(0.8), 0.4)}, tree
+
+
+def of_variance(median):
+    def drawn(rng):
+        numbers, tree = of_constant_size(rng)
+        return numbers | {"clock_variance": rng.lognormal(np.log(median), 0.5)}, tree
+
+    return drawn
 
 
 def of_a_clade(rng):
@@ -365,6 +390,28 @@ CASES = {
         of_branches,
         wrong_coalescent,
         relative=gamma_rates,
+    ),
+    "white noise": Case(
+        TreeModel(
+            clock="white-noise",
+            priors={
+                "clock_rate": RATE,
+                "pop_size": SIZE,
+                "clock_variance": LogNormal(np.log(0.05), 0.5),
+            },
+        ),
+        of_variance(0.05),
+        wrong_coalescent,
+        relative=white_noise,
+    ),
+    "autocorrelated": Case(
+        TreeModel(
+            clock="autocorrelated",
+            priors={"clock_rate": RATE, "pop_size": SIZE, "clock_variance": LogNormal(0.0, 0.5)},
+        ),
+        of_variance(1.0),
+        wrong_coalescent,
+        relative=autocorrelated,
     ),
     "local": Case(
         TreeModel(

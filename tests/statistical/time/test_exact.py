@@ -59,10 +59,12 @@ OF_CLOCK = {
     "ucgd": ("clock_cv", 1 / 3),
     "random": ("rate_changes", CHANGES),
     "shrinkage": ("clock_scale", 0.1),
+    "white-noise": ("clock_variance", 0.1),
+    "autocorrelated": ("clock_variance", 1.0),
 }
 """A number of each clock, and its mean under the prior, whatever is held."""
 CASES = [(name, clock) for clock in ("strict", "ucln") for name in PRIORS]
-CASES += [("constant", clock) for clock in ("ucgd", "random", "shrinkage")]
+CASES += [("constant", clock) for clock in OF_CLOCK if clock not in ("strict", "ucln")]
 
 
 @pytest.mark.parametrize("name, clock", CASES)

@@ -33,6 +33,7 @@ from phloem.inference.time.compiled.run import REFRESH, SAMPLE, advance
 from phloem.inference.time.records import DATES, JOINT, LOG_MEAN
 from phloem.inference.time.run import new_run
 from phloem.inference.time.settings import Clade, TimeSettings, TreeModel
+from phloem.inference.time.start import ALONG
 from phloem.inference.time.structure import CLOCKS, PIECES, time_model
 from phloem.inference.time.traits import TraitModel
 from phloem.likelihood.model_for_alignment import model_for_alignment
@@ -120,7 +121,7 @@ def set_lengths(run, s):
                 state.heights[s], e, values[rate : rate + clock.size], clock.member,
                 np.zeros(26, np.int64), np.zeros(26, np.int64), np.zeros(26),
             )  # fmt: skip
-            assert local_clocks.set_lengths_along(b, state.lengths[s, k]) == 1.0
+            assert ALONG[clock.kind][0](b, state.lengths[s, k]) == 1.0
             continue
         own = clock.kind, values[rate], clocks.log_spread(clock.kind, values[spread] if spread >= 0 else 0.0)
         assert clocks.set_lengths(*own, state.parent[s], state.heights[s], e, state.lengths[s, k])
@@ -194,6 +195,11 @@ def test_slopes_of_the_joint_density(clock, prior):
     assert slope_error(run_of(clock, prior), JOINT) < 1e-6
 
 
+def test_slopes_of_rates_by_the_variance_of_their_logarithms():
+    run = run_of("autocorrelated", "constant", clock_sd="log")
+    assert run.model.clock == clocks.AUTOCORRELATED_LOG and slope_error(run, JOINT) < 1e-6
+
+
 def leaning_slopes(table, before, now, cell, rng, asked, by_length):
     """One slope by a length is one in a hundred too large."""
     value = answer(table, before, now, cell, rng, asked, by_length)
@@ -254,13 +260,13 @@ def test_slopes_of_parts_with_rates_of_their_own():
 
 
 CLOCKS_OF_PARTS = [(clock, "hamilton", JOINT) for clock in CLOCKS]
-CLOCKS_OF_PARTS += [(clock, "hamilton_dates", DATES) for clock in ("ucln", "ucgd")]
+CLOCKS_OF_PARTS += [(clock, "hamilton_dates", DATES) for clock in ("ucln", "ucgd", "white-noise")]
 
 
 @pytest.mark.parametrize("clock, move, which", CLOCKS_OF_PARTS)
 def test_slopes_of_parts_with_clocks_of_their_own(clock, move, which):
     run = run_of(clock, "constant", move, TRAIT if clock == "ucln" else None, "unlinked")
-    n, moved = 13, 12 * (which == JOINT and clock in ("ucln", "ucgd"))
+    n, moved = 13, 12 * (which == JOINT and CLOCKS[clock] in clocks.SMOOTH)
     assert slope_error(run, which) < 1e-6
     for k in range(2):
         assert (run.scratch.scale[(1 + k) * n : (2 + k) * n] > 0).sum() == moved
@@ -286,8 +292,8 @@ def test_slopes_of_a_power_of_the_likelihood(clock, monkeypatch):
     assert slope_error(run, JOINT) > 1e-2
 
 
-HEATED = [(clock, "hamilton", JOINT) for clock in ("ucln", "ucgd", "shrinkage", "local")]
-HEATED += [("ucln", "hamilton_dates", DATES), ("ucgd", "hamilton_dates", DATES)]
+HEATED = [(clock, "hamilton", JOINT) for clock in CLOCKS if clock not in ("strict", "random")]
+HEATED += [("ucln", "hamilton_dates", DATES), ("white-noise", "hamilton_dates", DATES)]
 
 
 @pytest.mark.parametrize("ancestors", ["summed", "sampled"])
@@ -309,7 +315,10 @@ def test_slopes_of_a_power_of_the_posterior(clock, move, which, ancestors, monke
     assert slope_error(run, which) > 1e-2
 
 
-@pytest.mark.parametrize("clock, sd", [("ucln", "cv"), ("ucln", "log"), ("ucgd", "cv")])
+HELD = [("ucln", "cv"), ("ucln", "log"), ("ucgd", "cv"), ("white-noise", "cv")]
+
+
+@pytest.mark.parametrize("clock, sd", HELD)
 @pytest.mark.parametrize("prior", ["constant", "skyride"])
 def test_slopes_at_held_distances(clock, sd, prior):
     assert slope_error(run_of(clock, prior, "hamilton_dates", clock_sd=sd), DATES) < 1e-6

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
-from phloem.density import clocks, deviations, local_clocks
+from phloem.density import autocorrelated_clock, clocks, deviations, local_clocks
 from phloem.density.local_clocks import Branches
 from phloem.tree.dated import random_dated_tree
 
@@ -43,7 +43,8 @@ def drawn(kind, seed=1):
 
 def value_and_slopes(density, e, numbers):
     by_e, by_number = np.zeros(N), np.zeros(len(numbers))
-    return density(TREE.parent, e, numbers, by_e, by_number), by_e, by_number
+    value = density(TREE.parent, TREE.heights, e, numbers, by_e, np.zeros(N), by_number)
+    return value, by_e, by_number
 
 
 def differences(f, x, step=1e-5):
@@ -55,22 +56,28 @@ DENSITIES = {
     clocks.GAMMA: deviations.log_gamma,
     clocks.RANDOM: deviations.spike_and_slab,
     clocks.SHRINKAGE: deviations.bridge,
+    clocks.WHITE_NOISE: deviations.white_noise,
 }
 
 
 def slope_error(kind, density):
     e, numbers, _ = drawn(kind)
     there = BRANCHES[e[BRANCHES] != 0.0]
-    _, by_e, by_number = value_and_slopes(density, e, numbers)
+    by_e, by_height, by_number = np.zeros(N), np.zeros(N), np.zeros(len(numbers))
+    density(TREE.parent, TREE.heights, e, numbers, by_e, by_height, by_number)
 
     def at(x):
         moved = e.copy()
         moved[there] = x
-        return DENSITIES[kind](TREE.parent, moved, numbers, np.zeros(N), np.zeros(len(numbers)))
+        return value_and_slopes(DENSITIES[kind], moved, numbers)[0]
+
+    def at_heights(t):
+        room = np.zeros(N), np.zeros(N), np.zeros(len(numbers))
+        return DENSITIES[kind](TREE.parent, t, e, numbers, *room)
 
     by_numbers = differences(lambda x: value_and_slopes(DENSITIES[kind], e, x)[0], numbers)
-    found = np.append(by_e[there], by_number)
-    expected = np.append(differences(at, e[there]), by_numbers)
+    found = np.concatenate([by_e[there], by_height, by_number])
+    expected = np.concatenate([differences(at, e[there]), differences(at_heights, TREE.heights), by_numbers])
     return np.abs(found - expected).max() / np.abs(expected).max()
 
 
@@ -78,9 +85,10 @@ def slope_error(kind, density):
 def test_slopes_of_densities(kind):
     assert slope_error(kind, DENSITIES[kind]) < 1e-8
 
-    def planted(parent, e, numbers, by_e, by_number):
-        value = DENSITIES[kind](parent, e, numbers, by_e, by_number)
+    def planted(parent, t, e, numbers, by_e, by_height, by_number):
+        value = DENSITIES[kind](parent, t, e, numbers, by_e, by_height, by_number)
         by_e *= 1.0 + 1e-4
+        by_number *= 1.0 + 1e-4
         return value
 
     assert slope_error(kind, planted) > 1e-6
@@ -95,10 +103,28 @@ def test_gamma_rates(cv):
     assert found == pytest.approx(expected.sum(), rel=1e-8)
 
 
+@pytest.mark.parametrize("variance", [1e-5, 0.01, 0.7, 30.0])
+def test_white_noise(variance):
+    """Lengths in substitutions of mean μ τ and variance v μ τ."""
+    e, _, _ = drawn(clocks.WHITE_NOISE)
+    found = value_and_slopes(deviations.white_noise, e, np.array([0.02, variance]))[0]
+    mean = 0.02 * (TREE.heights[TREE.parent] - TREE.heights)[BRANCHES]
+    length = mean * np.exp(e[BRANCHES])
+    own = stats.gamma(mean / variance, scale=variance)
+    np.testing.assert_allclose([own.mean(), own.var()], [mean, variance * mean], rtol=1e-9)
+    assert found == pytest.approx((own.logpdf(length) + np.log(length)).sum(), rel=1e-8)
+
+
+@pytest.mark.parametrize("y", [1e-6, 0.3, 1.0, 9.99, 10.0, 1e5])
+def test_digamma(y):
+    assert deviations.digamma(y) == pytest.approx(special.digamma(y), rel=1e-12)
+
+
 def test_the_bridge_is_a_density_of_median_one():
     def one(x):
         parent = np.array([1, -1])
-        return math.exp(deviations.bridge(parent, np.array([x, 0.0]), np.ones(2), np.zeros(2), np.zeros(2)))
+        room = [np.zeros(2) for _ in range(5)]
+        return math.exp(deviations.bridge(parent, room[0], np.array([x, 0.0]), np.ones(2), *room[2:]))
 
     def mass(low, high):  # by y = x^¼, which has no peak
         return integrate.quad(lambda y: 4 * y**3 * one(y**4), low**0.25, high**0.25)[0]
@@ -122,7 +148,12 @@ def test_numbers_of_changes_are_poisson():
 
 # Rates that are handed down.
 
-ALONG = (clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE)
+FROM_PARENTS = (clocks.AUTOCORRELATED, clocks.AUTOCORRELATED_LOG)
+ALONG = (clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE, *FROM_PARENTS)
+SET_LENGTHS = dict.fromkeys(ALONG, local_clocks.set_lengths_along)
+SET_LENGTHS |= dict.fromkeys(FROM_PARENTS, autocorrelated_clock.set_lengths_autocorrelated)
+PULL_BACK = dict.fromkeys(ALONG, local_clocks.pull_back_along)
+PULL_BACK |= dict.fromkeys(FROM_PARENTS, autocorrelated_clock.pull_back_autocorrelated)
 
 
 def branches(kind, t, e, numbers, member):
@@ -134,7 +165,7 @@ def branches(kind, t, e, numbers, member):
 
 def lengths_of(kind, t, e, numbers, member):
     lengths = np.zeros(N)
-    assert local_clocks.set_lengths_along(branches(kind, t, e, numbers, member), lengths) == 1.0
+    assert SET_LENGTHS[kind](branches(kind, t, e, numbers, member), lengths) == 1.0
     return lengths
 
 
@@ -147,8 +178,8 @@ def walked(kind, t, e, numbers, member):
     for x in BRANCHES:
         y = x
         while TREE.parent[y] >= 0:
-            step = {clocks.LOCAL: 0.0, clocks.RANDOM: 1.0, clocks.SHRINKAGE: numbers[-1]}[kind]
-            log_rate[x] += step * e[y]
+            step = {clocks.LOCAL: 0.0, clocks.RANDOM: 1.0, clocks.SHRINKAGE: numbers[-1]}
+            log_rate[x] += step.get(kind, 0.0) * e[y]
             for c, tips in enumerate(member):
                 if below[y] == set(np.flatnonzero(tips)):
                     log_rate[x] += np.log(numbers[1 + c])
@@ -160,7 +191,28 @@ def walked(kind, t, e, numbers, member):
     return lengths
 
 
-@pytest.mark.parametrize("kind", ALONG)
+@pytest.mark.parametrize("kind", FROM_PARENTS)
+def test_rates_are_drawn_about_those_of_parents(kind):
+    """Log-normal of the parent's mean, and of the variance, or the logarithm's, that time gives; a branch has
+    the mean of the rates at its ends."""
+    e, numbers, member = drawn(kind)
+    found = lengths_of(kind, TREE.heights, e, numbers, member)
+    rho, rate, variance = {ROOT: 1.0}, *numbers
+    for x in TREE.order[-2::-1]:
+        above = rho[TREE.parent[x]]
+        clock = rate * (TREE.heights[TREE.parent[x]] - TREE.heights[x])
+        square = variance * clock
+        if kind == clocks.AUTOCORRELATED:
+            square = math.log1p(variance * clock / above**2)
+        own = stats.lognorm(math.sqrt(square), scale=above * math.exp(-square / 2))
+        assert own.mean() == pytest.approx(above, rel=1e-9)
+        if kind == clocks.AUTOCORRELATED:
+            assert own.var() == pytest.approx(variance * clock, rel=1e-9)
+        rho[x] = own.ppf(stats.norm.cdf(e[x]))
+        assert found[x] == pytest.approx(0.5 * clock * (above + rho[x]), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALONG if kind not in FROM_PARENTS])
 def test_rates_are_handed_down(kind):
     e, numbers, member = drawn(kind)
     found = lengths_of(kind, TREE.heights, e, numbers, member)
@@ -186,7 +238,7 @@ def test_slopes_along_the_tree(kind, planted):
     by_height, by_e, by_number = np.zeros(N), np.zeros(N), np.zeros(len(numbers))
     by_length = 40 * w * np.cos(40 * lengths)
     b = branches(kind, TREE.heights, e, numbers, member)
-    local_clocks.pull_back_along(b, lengths, by_length, by_height, by_e, by_number)
+    PULL_BACK[kind](b, lengths, by_length, by_height, by_e, by_number)
     expected = [
         differences(lambda t: value(t=t), TREE.heights),
         differences(lambda x: value(e=x), e),
@@ -204,6 +256,6 @@ def test_slopes_along_the_tree(kind, planted):
 def test_a_branch_that_lasts_no_time_is_told(kind):
     e, numbers, member = drawn(kind)
     t = TREE.heights.copy()
-    assert local_clocks.set_lengths_along(branches(kind, t, e, numbers, member), np.zeros(N)) == 1.0
+    assert SET_LENGTHS[kind](branches(kind, t, e, numbers, member), np.zeros(N)) == 1.0
     t[0] = t[TREE.parent[0]]
-    assert local_clocks.set_lengths_along(branches(kind, t, e, numbers, member), np.zeros(N)) == 0.0
+    assert SET_LENGTHS[kind](branches(kind, t, e, numbers, member), np.zeros(N)) == 0.0

@@ -63,7 +63,8 @@ class Move:
         return not OF_ONE_CLOCK.isdisjoint(self.needs.split())
 
 
-OF_ONE_CLOCK = {"rates", "spread", "jumps", "inherited", "peaked"}  # words of Move.needs
+OF_SPREADS = {"spread", "noise", "autocorrelated"}
+OF_ONE_CLOCK = {"rates", "jumps", "inherited", "peaked", *OF_SPREADS}  # words of Move.needs
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,8 @@ def _of_clocks(move: Move, model: TimeModel) -> list[tuple[int, str]]:
     if not move.of_one_clock:
         return [(0, move.name)]
     names = list(enumerate(of_clocks(move.name, model.clock_names)))
-    fixed = "spread" in move.needs.split() and [name in model.fixed for name in model.spread_names]
+    spreads = not OF_SPREADS.isdisjoint(move.needs.split())
+    fixed = spreads and [name in model.fixed for name in model.spread_names]
     return [(k, name) for k, name in names if not (fixed and fixed[k])]
 
 

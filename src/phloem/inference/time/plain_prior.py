@@ -57,8 +57,8 @@ def _of_clocks(run: Run, s: int) -> Iterator[float]:
                 state.values[s, first : first + 1 + bool(model.spread_names)],
                 np.zeros(len(parent)),
             )
-            yield density(parent, deviations, numbers, slopes, np.zeros(len(numbers)))
-        elif model.clock in clocks.INDEPENDENT:
+            yield density(parent, heights, deviations, numbers, slopes, slopes, np.zeros(len(numbers)))
+        elif model.clock in clocks.SMOOTH:
             e = deviations[:-1]
             yield float(-0.5 * (e @ e) - 0.5 * len(e) * math.log(2 * math.pi))
         if model.reference[c]:

@@ -168,13 +168,17 @@ def new_run(
 def _there(model: TimeModel) -> dict[str, bool]:
     """What moves may need (move_table.Move.needs)."""
     kind, held = model.clock, model.clock in clocks.INDEPENDENT
+    along = kind in (clocks.AUTOCORRELATED, clocks.AUTOCORRELATED_LOG)
+    free = not model.fixed.issuperset(model.spread_names)
     return {
         "held": held,
-        "rates": held or kind == clocks.SHRINKAGE,
-        "spread": not model.fixed.issuperset(model.spread_names),
+        "rates": kind in (*clocks.SMOOTH, clocks.SHRINKAGE),
+        "spread": free and not along,
         "jumps": kind == clocks.RANDOM,
         "inherited": kind in (clocks.RANDOM, clocks.SHRINKAGE),
         "peaked": kind == clocks.SHRINKAGE,
+        "noise": free and kind == clocks.WHITE_NOISE,
+        "autocorrelated": free and along,
         "rate": not model.fixed.issuperset(model.rate_names),
         "dates": bool((model.tip_bounds[:, 0] < model.tip_bounds[:, 1]).any()),
         "groups": model.parameters.n_groups > 1,

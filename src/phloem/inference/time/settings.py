@@ -92,10 +92,10 @@ class Clade:
 
 @dataclass(frozen=True)
 class TreeModel:
-    """clock: a name of structure.CLOCKS; clock_sd: what the spread of ucln is, cv or log
-    (density/clocks.py). prior: name of the tree prior, options: its own; pieces: how many population sizes
-    a sky… has. priors: of blocks by name, a density, "ctmc", or a number it is fixed at; others have usual
-    ones. clades: what is known of them."""
+    """clock: a name of structure.CLOCKS; clock_sd: what the spread of ucln and autocorrelated is of, rates
+    (cv) or their logarithms (density/clocks.py). prior: name of the tree prior, options: its own; pieces:
+    how many population sizes a sky… has. priors: of blocks by name, a density, "ctmc", or a number it is
+    fixed at; others have usual ones. clades: what is known of them."""
 
     clock: str = "strict"
     clock_sd: Literal["cv", "log"] = "cv"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phloem.density import clocks, deviations, local_clocks
+from phloem.density.autocorrelated_clock import pull_back_autocorrelated, set_lengths_autocorrelated
 from phloem.density.space import Space
 from phloem.density.terms.compiled.dispatch import block_table
 from phloem.density.traits import trait_density, trait_memory
@@ -210,8 +211,14 @@ DEVIATIONS = {
     clocks.GAMMA: deviations.log_gamma,
     clocks.RANDOM: deviations.spike_and_slab,
     clocks.SHRINKAGE: deviations.bridge,
+    clocks.WHITE_NOISE: deviations.white_noise,
 }
 """Densities of deviations that are not standard normal."""
+_LOCALLY = local_clocks.set_lengths_along, local_clocks.pull_back_along
+ALONG = dict.fromkeys((clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE), _LOCALLY)
+_FROM_PARENTS = set_lengths_autocorrelated, pull_back_autocorrelated
+ALONG |= dict.fromkeys((clocks.AUTOCORRELATED, clocks.AUTOCORRELATED_LOG), _FROM_PARENTS)
+"""Lengths of clocks whose rates are handed down the tree, and their derivatives."""
 
 
 def _clock(model: TimeModel) -> Clock:
@@ -221,7 +228,7 @@ def _clock(model: TimeModel) -> Clock:
         return np.array([model.space.place(name).start for name in names], np.int64)
 
     kind, spreads = model.clock, model.spread_names
-    along = kind in (clocks.LOCAL, clocks.RANDOM, clocks.SHRINKAGE)
+    along, pull_back = ALONG.get(kind, (None, None))
     own, density = model.own_clocks, DEVIATIONS.get(kind)
     return Clock(
         kind=kind,
@@ -230,10 +237,10 @@ def _clock(model: TimeModel) -> Clock:
         free=np.array([name not in model.fixed for name in model.rate_names], np.uint8),
         reference=np.array(model.reference, np.uint8),
         size=1 + bool(spreads) + len(own),
-        smooth=int(kind in clocks.INDEPENDENT),
+        smooth=int(kind in clocks.SMOOTH),
         density=by_address.DEVIATIONS.address(density) if density else 0,
-        along=by_address.LENGTHS_ALONG.address(local_clocks.set_lengths_along) if along else 0,
-        pull_back=by_address.PULL_BACK_ALONG.address(local_clocks.pull_back_along) if along else 0,
+        along=by_address.LENGTHS_ALONG.address(along) if along else 0,
+        pull_back=by_address.PULL_BACK_ALONG.address(pull_back) if pull_back else 0,
         member=np.array([model.members(c) for c in own], np.uint8).reshape(-1, model.n_tips),
     )
 

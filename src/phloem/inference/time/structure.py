@@ -32,8 +32,10 @@ CLOCKS = {
     "local": clocks.LOCAL,
     "random": clocks.RANDOM,
     "shrinkage": clocks.SHRINKAGE,
+    "white-noise": clocks.WHITE_NOISE,
+    "autocorrelated": clocks.AUTOCORRELATED,
 }
-"""Names of clocks; ucln by the logarithm's spread is BY_LOG."""
+"""Names of clocks; by the logarithm's spread ucln is BY_LOG, autocorrelated AUTOCORRELATED_LOG."""
 CLOCK_RATE = "clock_rate"
 """A clock's, with its parts in braces where there are several: clock_rate{gene1}, clock_rate{gene2,gene3}."""
 CLOCK_SPREAD = {
@@ -41,7 +43,17 @@ CLOCK_SPREAD = {
     clocks.BY_LOG: "clock_sigma",
     clocks.GAMMA: "clock_cv",
     clocks.SHRINKAGE: "clock_scale",
+    clocks.WHITE_NOISE: "clock_variance",
+    clocks.AUTOCORRELATED: "clock_variance",
+    clocks.AUTOCORRELATED_LOG: "clock_variance",
 }
+USUAL_SPREAD = {
+    clocks.SHRINKAGE: (0.1, 10.0),
+    clocks.WHITE_NOISE: (0.1, 10.0),
+    clocks.AUTOCORRELATED: (0.3, 1.0),
+    clocks.AUTOCORRELATED_LOG: (0.3, 1.0),
+}
+"""Where a spread starts, and the rate of its exponential prior; of the last three as MrBayes has them."""
 PIECES = ("skyline", "skygrid", "skygrid-linear")  # tree priors with a number of sizes that is chosen
 
 
@@ -282,7 +294,8 @@ def _clock_kind(tree: TreeModel) -> int:
         raise InputError(f"clade '{own[0]}' has a clock of its own", hint="Choose --clock local.")
     if not own and kind == clocks.LOCAL:
         raise InputError("local clocks need a clade", hint="Name its taxa: --clock-clade name=taxon,taxon.")
-    return clocks.BY_LOG if kind == clocks.BY_CV and tree.clock_sd == "log" else kind
+    by_log = {clocks.BY_CV: clocks.BY_LOG, clocks.AUTOCORRELATED: clocks.AUTOCORRELATED_LOG}
+    return by_log.get(kind, kind) if tree.clock_sd == "log" else kind
 
 
 def _clock_blocks(
@@ -293,7 +306,7 @@ def _clock_blocks(
         (CLOCK_RATE, 0.01 / scale.time, (1e-300, 1e300), CTMC)
     ]
     if kind in CLOCK_SPREAD:
-        usual, rate = (0.1, 10.0) if kind == clocks.SHRINKAGE else (0.3, 3.0)
+        usual, rate = USUAL_SPREAD.get(kind, (0.3, 3.0))
         least = 1e-3 if kind == clocks.GAMMA else 1e-6  # a gamma's shape is its square's inverse
         numbers.append((CLOCK_SPREAD[kind], usual, (least, 1e3), Exponential(rate)))
     numbers += [(f"clock_ratio({clade})", 1.0, (1e-6, 1e6), LogNormal(0.0, 1.0)) for clade in own]

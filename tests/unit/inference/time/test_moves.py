@@ -41,11 +41,11 @@ class Point:
     free: np.ndarray | None = None  # whose rate is not fixed, None: all
 
 
-def normal(parent, e, numbers, by_e, by_number):
+def normal(parent, t, e, numbers, by_e, by_t, by_number):
     return -0.5 * (e[:8] ** 2).sum()
 
 
-def changes(rng, spread):
+def changes(rng, *_):
     """Deviations as spike_and_slab has them."""
     e, k = np.zeros(9), 9
     while k > 8:
@@ -54,19 +54,33 @@ def changes(rng, spread):
     return e
 
 
+def log_of_gamma(rng, shape):
+    """Of mean 1, also where that is too small for a float."""
+    return np.log(rng.gamma(1 + shape) / shape) + np.log(rng.uniform(size=len(shape))) / shape
+
+
+def noise(rng, tree, values):
+    lasts = tree.heights[tree.parent] - tree.heights
+    lasts[8] = 1.0  # the root's own is not used
+    return log_of_gamma(rng, values[0] * lasts / values[1])
+
+
 DEVIATIONS = {
-    "normal": (clocks.BY_CV, normal, lambda rng, spread: rng.normal(size=9)),
-    "log": (clocks.BY_LOG, normal, lambda rng, spread: rng.normal(size=9)),
+    "normal": (clocks.BY_CV, normal, lambda rng, *_: rng.normal(size=9)),
+    "log": (clocks.BY_LOG, normal, lambda rng, *_: rng.normal(size=9)),
+    "autocorrelated": (clocks.AUTOCORRELATED, normal, lambda rng, *_: rng.normal(size=9)),
+    "autocorrelated, log": (clocks.AUTOCORRELATED_LOG, normal, lambda rng, *_: rng.normal(size=9)),
+    "noise": (clocks.WHITE_NOISE, deviations.white_noise, noise),
     "gamma": (
         clocks.GAMMA,
         deviations.log_gamma,
-        lambda rng, s: np.log(rng.gamma(1 + s**-2, s * s, 9)) / s + np.log(rng.uniform(size=9)) * s,
+        lambda rng, tree, x: log_of_gamma(rng, np.full(9, x[1] ** -2)) / x[1],
     ),
     "changes": (clocks.RANDOM, deviations.spike_and_slab, changes),
     "bridge": (
         clocks.SHRINKAGE,
         deviations.bridge,
-        lambda rng, spread: rng.choice([-1, 1], 9) * rng.gamma(4.0, size=9) ** 4 / deviations.MEDIAN,
+        lambda rng, *_: rng.choice([-1, 1], 9) * rng.gamma(4.0, size=9) ** 4 / deviations.MEDIAN,
     ),
 }
 """The clock, the density of its deviations, and draws from it."""
@@ -80,7 +94,7 @@ def prior_draws(n, seed, uncertain=False, kind="normal"):
             tips[2] = rng.uniform(0.5, 3.0)
         tree = random_dated_tree(tips, rng, lambda t, pairs: rng.exponential(SIZE / pairs))
         values = np.array([rng.lognormal(), rng.exponential(1 / SPREAD_RATE)])
-        found.append(Point(tree, values, DEVIATIONS[kind][2](rng, values[1])))
+        found.append(Point(tree, values, DEVIATIONS[kind][2](rng, tree, values)))
     return found
 
 
@@ -90,7 +104,9 @@ def log_density(tree, values, e, kind="normal"):
     if spreads.min() <= 0:
         return -np.inf
     numbers = (-0.5 * np.log(rates) ** 2 - np.log(rates) - SPREAD_RATE * spreads).sum()
-    own = DEVIATIONS[kind][1](tree.parent, e, values[-2:], np.zeros(9), np.zeros(2))
+    own = DEVIATIONS[kind][1](
+        tree.parent, tree.heights, e, values[-2:], np.zeros(9), np.zeros(9), np.zeros(2)
+    )
     return constant.log_density(g, np.array([SIZE]), np.zeros(0)) + numbers + own
 
 
@@ -181,8 +197,11 @@ OWN = {
     "jump_walk": "changes",
     "jump_swap": "changes",
     "deviation_scaler": "bridge",
+    "noise_variance": "noise",
+    "autocorrelated_variance": "autocorrelated",
 }
 """Moves of other deviations than normal ones."""
+ALSO = {"jump_swap": "bridge", "autocorrelated_variance": "autocorrelated, log"}
 OF_GROUPS = ("group_size", "skyline_boundary")
 
 
@@ -190,7 +209,7 @@ OF_GROUPS = ("group_size", "skyline_boundary")
 def of_clock(kind: str) -> list[Point]:
     """The draws, their deviations those of a clock."""
     rng = np.random.default_rng(4)
-    return [replace(p, deviations=DEVIATIONS[kind][2](rng, p.values[1])) for p in draws()]
+    return [replace(p, deviations=DEVIATIONS[kind][2](rng, p.tree, p.values)) for p in draws()]
 
 
 @cache
@@ -204,15 +223,15 @@ def of_two_clocks() -> list[Point]:
 def test_a_move_of_a_clock_leaves_its_prior_as_it_is(name):
     kind, move = OWN[name], registered()[name]
     assert largest_flow(move, of_clock(kind), move.propose, kind) < 4.2
-    if name == "jump_swap":
-        assert largest_flow(move, of_clock("bridge"), move.propose, "bridge") < 4.2
+    if name in ALSO:
+        assert largest_flow(move, of_clock(ALSO[name]), move.propose, ALSO[name]) < 4.2
 
 
 @pytest.mark.parametrize("name", [name for name in OWN if name != "jump_walk"])
 def test_a_move_of_a_clock_without_its_hastings_ratio_is_seen(name):
     kind, move = OWN[name], registered()[name]
     points = of_clock(kind)
-    if name in ("jump_swap", "deviation_scaler"):
+    if name in ("jump_swap", "deviation_scaler", "autocorrelated_variance"):
         points = [p for p in points if p.deviations[:8].any()] * 4
     assert largest_flow(move, points, lambda p: min(move.propose(p), 0.0) * 0.0, kind) > 5.0
 
@@ -223,7 +242,7 @@ def test_a_move_leaves_the_prior_as_it_is(name):
     assert largest_flow(move, draws(uncertain=name == "tip_date"), move.propose) < 4.2
     if name in ("spread_centred", "parsimony_spr"):  # these read what kind of clock it is
         assert largest_flow(move, draws(), move.propose, "log") < 4.2
-        for kind in ("bridge", "gamma"):
+        for kind in ("bridge", "gamma", "noise"):
             assert largest_flow(move, of_clock(kind), move.propose, kind) < 4.2
 
 

@@ -35,6 +35,8 @@ MODELS = {
     "birth-death, ucgd": (TreeModel(clock="ucgd", prior="bdss"), None),
     "skyride, random": (TreeModel(clock="random", prior="skyride"), None),
     "exponential, shrinkage": (TreeModel(clock="shrinkage", prior="exponential"), None),
+    "skyride, white noise": (TreeModel(clock="white-noise", prior="skyride"), None),
+    "constant, autocorrelated": (TreeModel(clock="autocorrelated"), None),
     "constant, trait": (TreeModel(), TRAIT),
 }
 
@@ -56,7 +58,7 @@ def test_what_is_carried_along_is_the_prior(kind):
         check_prior(run)
         run = advanced(run, 400)
     assert run.state.log_prior[0] == pytest.approx(plain_log_prior(run), rel=1e-10)
-    s, e = int(run.state.slot[0]), 1e-3
+    s, e = int(run.state.slot[0]), 0.1
     run.state.heights[s, -1] += e
     with pytest.raises(NumericalError, match="the log prior is not that of the reference"):
         check_prior(run)

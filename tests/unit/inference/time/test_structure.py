@@ -29,6 +29,8 @@ NUMBERS = {
     "local": ["clock_ratio(own)"],
     "random": [],
     "shrinkage": ["clock_scale"],
+    "white-noise": ["clock_variance"],
+    "autocorrelated": ["clock_variance"],
 }
 MOVES = {
     "strict": set(),
@@ -36,6 +38,8 @@ MOVES = {
     "ucgd": {"branch_deviation", "spread_centred", "hamilton_dates"},
     "local": set(),
     "random": {"jump_flip", "jump_walk", "jump_swap"},
+    "white-noise": {"branch_deviation", "spread_centred", "noise_variance", "hamilton_dates"},
+    "autocorrelated": {"branch_deviation", "autocorrelated_variance"},
     "shrinkage": {"branch_deviation", "spread_centred", "jump_swap", "deviation_scaler"},
 }
 
@@ -100,7 +104,8 @@ def test_clocks_of_parts_have_numbers_and_moves_of_their_own():
 
 def test_names_are_of_kinds():
     assert model_of("ucln", clock_sd="log").clock == clocks.BY_LOG
-    assert {model_of(name).clock for name in CLOCKS} == {*range(7)} - {clocks.BY_LOG}
+    assert model_of("autocorrelated", clock_sd="log").clock == clocks.AUTOCORRELATED_LOG
+    assert {model_of(name).clock for name in CLOCKS} == {*range(9)} - {clocks.BY_LOG}
 
 
 def test_a_level_takes_a_density():

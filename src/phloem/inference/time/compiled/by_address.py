@@ -26,10 +26,10 @@ _WALK = Walk(
 
 TREE_PRIOR = ByAddress(Genealogy(_X, _I, 1, _I), _X, _X, _X, _X)
 """density of density/tree_priors: (genealogy, x, settings, by_height, by_number)."""
-DEVIATIONS = ByAddress(_I, _X, _X, _X, _X)
-"""Of density/deviations.py: (parent, deviations, numbers, by_deviation, by_number)."""
+DEVIATIONS = ByAddress(_I, _X, _X, _X, _X, _X, _X)
+"""Of density/deviations.py: (parent, heights, deviations, numbers, by_deviation, by_height, by_number)."""
 LENGTHS_ALONG = ByAddress(_BRANCHES, _X)
-"""set_lengths_along of density/local_clocks.py: (branches, lengths)."""
+"""set_lengths_along of density/local_clocks.py, or autocorrelated_clock's: (branches, lengths)."""
 PULL_BACK_ALONG = ByAddress(_BRANCHES, _X, _X, _X, _X, _X)
 """pull_back_along: (branches, lengths, by_length, by_height, by_deviation, by_number)."""
 TRAIT = ByAddress(_TRAIT, _LINEAGE, _LINEAGE, _X, _X, trait_memory(1, 1), 0, 0)

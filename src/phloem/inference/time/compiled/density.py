@@ -94,7 +94,8 @@ def _clock_prior(data, state, scratch, slot):
         first, end = clock.rate[c], clock.rate[c] + clock.size
         if clock.density != 0:
             values, by_value = state.values[slot, first:end], scratch.by_value[first:end]
-            total += log_deviations(clock.density, (parent, deviations, values, by_deviation, by_value))
+            own = (parent, heights, deviations, values, by_deviation, scratch.by_height, by_value)
+            total += log_deviations(clock.density, own)
         if clock.reference[c] == 1:
             rate = state.values[slot, first]
             total += 0.5 * math.log(length / rate) - rate * length - HALF_LOG_PI
